@@ -1,0 +1,250 @@
+"""The ports that nodes see: each effect is a narrow method of a ``Protocol``; ``testing.py`` has the in-memory twins.
+
+A node gets one ``Context`` through LangGraph's ``runtime.context``. It is made by the session (or by the factories that
+``langgraph.json`` names), never stored, and never reaches a checkpoint.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import TYPE_CHECKING, Any, Protocol, TypedDict
+
+from workbench.plans import Plan
+from workbench.settings import Settings
+from workbench.state import Citation, Decision, ExecutionRecord, Filters, Message, RetrievalResult, RouteDecision, SubStep
+
+if TYPE_CHECKING:
+    import networkx
+    from langchain_core.language_models import BaseChatModel
+    from pydantic import BaseModel
+
+
+class Passage(TypedDict):
+    """One retrievable piece of a document. ``fields`` are the document's typed fields (``year``, ``directors``, ...)."""
+
+    chunk_id: str
+    doc_id: str
+    title: str
+    text: str
+    position: int
+    url: str
+    licence: str
+    fields: dict[str, Any]
+
+
+class Entity(TypedDict):
+    """A node of the knowledge graph. ``doc_id`` is set when a document is about it; ``aliases`` hold every language."""
+
+    entity_id: str
+    name: str
+    type: str
+    aliases: list[str]
+    doc_id: str | None
+
+
+class Relation(TypedDict):
+    """An edge of the knowledge graph, with the sentence and passage that state it."""
+
+    relation_id: str
+    source: str
+    type: str
+    target: str
+    sentence: str
+    chunk_id: str
+
+
+class Community(TypedDict):
+    """A group of entities that belong together. ``summary`` is extractive; ``doc_ids`` are the documents behind it."""
+
+    community_id: str
+    title: str
+    members: list[str]
+    summary: str
+    doc_ids: list[str]
+
+
+class Mention(TypedDict):
+    """A known name in a text: ``text[start:end]`` names ``entity_id``."""
+
+    start: int
+    end: int
+    surface: str
+    entity_id: str
+
+
+class KnowledgeBase(Protocol):
+    """One indexed corpus and its three indexes. Every method may be called from any thread, and none changes anything."""
+
+    name: str
+
+    def fingerprint(self) -> str:
+        """Hex digest of the content: equal for equal documents, whatever the order in which they came."""
+
+    def counts(self) -> dict[str, int]:
+        """``documents``, ``passages``, ``entities``, ``relations``, ``communities``."""
+
+    def keyword_search(self, query: str, top_k: int) -> list[tuple[str, float]]:
+        """``(chunk_id, BM25 score > 0)``, best first, ties by id."""
+
+    def vector_search(self, query: str, top_k: int) -> list[tuple[str, float]]:
+        """``(chunk_id, cosine)``, best first, ties by id."""
+
+    def rerank(self, query: str, texts: Sequence[str]) -> list[float] | None:
+        """A score for each text, higher is better, or None when no reranker is configured."""
+
+    def term_weight(self, term: str) -> float:
+        """Inverse document frequency of a term of ``text.terms``; 0 for a term that every passage has."""
+
+    def passages(self, chunk_ids: Sequence[str]) -> list[Passage]:
+        """The passages of these ids, in this order; unknown ids are left out."""
+
+    def passages_of(self, doc_ids: Sequence[str]) -> list[Passage]:
+        """Every passage of these documents, in the order of the documents, then by position."""
+
+    def select(self, filters: Filters) -> list[str]:
+        """Ids of the documents whose typed fields hold for every filter, newest first, then by id."""
+
+    def link(self, text: str) -> list[Mention]:
+        """The known names in a text, longest match first wins, in the order of the text."""
+
+    def entity(self, entity_id: str) -> Entity | None:
+        """The entity of that id."""
+
+    def find_entity(self, name: str) -> Entity | None:
+        """The entity that has this name or alias, compared folded; the best connected one if several do."""
+
+    def relations_of(self, entity_id: str) -> list[Relation]:
+        """Relations in which the entity stands on either side, by id."""
+
+    def mentions_of(self, entity_id: str) -> list[str]:
+        """Ids of the passages that name the entity, by id."""
+
+    def communities(self) -> list[Community]:
+        """Every community, largest first, ties by id."""
+
+    def graph(self) -> networkx.MultiDiGraph:
+        """The knowledge graph for people: entities as nodes, relations as edges. A fresh copy is not made: do not change it."""
+
+
+class KnowledgeBases(Protocol):
+    """The knowledge bases of a workspace."""
+
+    def names(self) -> list[str]:
+        """Known names, sorted."""
+
+    def get(self, name: str) -> KnowledgeBase:
+        """The knowledge base of that name; ``UnknownKnowledge`` lists the known ones."""
+
+
+class ToolLog(Protocol):
+    """A tool's own log: ``with log("bm25", k=30) as detail: ...; detail["hits"] = 12`` makes one ``SubStep``."""
+
+    sub_steps: list[SubStep]
+
+    def __call__(self, name: str, **detail: Any) -> Any:
+        """A context manager that times its block and yields the detail dict."""
+
+
+class ToolOutput(Protocol):
+    """What a tool gives: evidence, and whatever else its output schema names."""
+
+    results: list[RetrievalResult]
+
+
+class Tool(Protocol):
+    """A retrieve-only function over one knowledge base, with everything that a plan, a form and a drawing need of it."""
+
+    name: str
+    description: str
+    input_schema: type[BaseModel]
+    output_schema: type[BaseModel]
+    parallel: bool
+    calibration: str
+    intents: frozenset[str]
+
+    async def __call__(self, tool_input: BaseModel, knowledge: KnowledgeBase, log: ToolLog) -> BaseModel:
+        """Run; a synchronous function runs in a thread. Raises whatever went wrong: the executor records it."""
+
+
+class Planner(Protocol):
+    """Makes a plan for a query; deterministic unless it says otherwise in ``plan.metadata``."""
+
+    async def __call__(
+        self, query: str, decision: RouteDecision, knowledge: Sequence[KnowledgeBase], tools: Mapping[str, Tool]
+    ) -> Plan:
+        """A plan that is valid for these tools."""
+
+
+class Clock(Protocol):
+    """Time, as a port, so that a replay can take it from a tape."""
+
+    def now(self) -> datetime:
+        """UTC; never goes back within a process, whatever happens to the wall clock."""
+
+    def monotonic(self) -> float:
+        """Seconds, for durations."""
+
+
+class Conversations(Protocol):
+    """What is kept of conversations (contracts, 9). ``message_key`` makes an append idempotent."""
+
+    def get_or_create_conversation_id(self, user_id: str, session_id: str) -> str: ...
+
+    def append_message(
+        self,
+        conversation_id: str,
+        role: str,
+        content: str,
+        *,
+        message_key: str | None = None,
+        citations: Sequence[Citation] = (),
+        debug: Mapping[str, Any] | None = None,
+        partial: bool = False,
+    ) -> str: ...
+
+    def list_messages(
+        self, conversation_id: str, limit: int | None = None, before: str | None = None
+    ) -> list[dict[str, Any]]: ...
+
+    def count_messages(self, conversation_id: str) -> int: ...
+
+
+class RunLog(Protocol):
+    """What nodes keep of a run. Every write is insert-or-ignore under a key that the run determines."""
+
+    def save_plan(self, run_id: str, plan: Mapping[str, Any], author: str, reason: str) -> None: ...
+
+    def record(self, run_id: str, step_id: str, attempt: int) -> ExecutionRecord | None: ...
+
+    def save_record(self, run_id: str, record: ExecutionRecord, body: Mapping[str, Any] | None) -> None: ...
+
+    def body(self, run_id: str, ref: str) -> dict[str, Any]: ...
+
+    def save_decision(self, run_id: str, decision: Decision) -> None: ...
+
+    def save_event(self, run_id: str, key: str, event: Mapping[str, Any]) -> None: ...
+
+
+Handler = Callable[[Mapping[str, Any], "Context"], Awaitable[dict[str, Any]]]
+"""A knowledge base's own answerer: (state, context) -> ``{"answer": str, "citations": [...]}``."""
+
+
+@dataclass(frozen=True)
+class Context:
+    """Everything that a node may touch outside its state."""
+
+    settings: Settings
+    knowledge: KnowledgeBases
+    tools: Mapping[str, Tool]
+    conversations: Conversations
+    runs: RunLog
+    clock: Clock
+    planner: Planner
+    chat: BaseChatModel | None = None
+    handlers: Mapping[str, Handler] = field(default_factory=dict)
+
+    def bases(self, names: Iterable[str]) -> list[KnowledgeBase]:
+        """The knowledge bases of these names, in this order."""
+        return [self.knowledge.get(name) for name in names]

@@ -1,0 +1,106 @@
+"""Every error of the workbench: it names the thing, what is known, and the mend.
+
+    WorkbenchError
+    ├── SettingsError          a setting has a value that is not allowed
+    ├── WorkspaceError         the folder cannot be a workspace, or is of a newer version
+    │   └── WorkspaceBusy      another living process holds what is needed
+    ├── KnowledgeError         a knowledge base cannot be read or written
+    │   ├── UnknownKnowledge   no knowledge base of that name
+    │   └── CorpusError        a file cannot be loaded as a corpus
+    ├── ToolError              a tool cannot be registered or found
+    ├── PlanError              a plan is not valid; carries every problem
+    ├── RunError               a run cannot do what was asked of it
+    │   ├── UnknownRun         no run of that id
+    │   ├── NotPaused          an answer was given where nothing waits
+    │   └── InvalidAnswer      the answer does not fit the question; the run stays paused
+    ├── ModelError             a model or its server failed
+    └── MissingExtra           an optional library is not installed (also an ImportError)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+
+class WorkbenchError(Exception):
+    """The root: catch this to catch everything that the workbench raises on purpose."""
+
+
+class SettingsError(WorkbenchError):
+    """A setting has a value that is not allowed."""
+
+
+class WorkspaceError(WorkbenchError):
+    """The folder cannot be used as a workspace."""
+
+
+class WorkspaceBusy(WorkspaceError):
+    """Another living process holds what is needed."""
+
+
+class KnowledgeError(WorkbenchError):
+    """A knowledge base cannot be read or written."""
+
+
+class UnknownKnowledge(KnowledgeError):
+    """No knowledge base of that name."""
+
+    def __init__(self, name: str, known: Iterable[str]):
+        self.name, self.known = name, sorted(known)
+        super().__init__(
+            f"Unknown knowledge base {name!r}. Known: {', '.join(self.known) or 'none yet'}. "
+            f"Add one with `workbench kb add {name} PATH...`."
+        )
+
+
+class CorpusError(KnowledgeError):
+    """A file cannot be loaded as a corpus."""
+
+
+class ToolError(WorkbenchError):
+    """A tool cannot be registered or found."""
+
+
+class PlanError(WorkbenchError):
+    """A plan is not valid.
+
+    Attributes:
+        problems: one dict a problem, ``{"step_id", "field", "message", "mend"}``.
+    """
+
+    def __init__(self, problems: list[dict[str, str]]):
+        self.problems = problems
+        super().__init__("\n".join(f"{p['message']} {p['mend']}" for p in problems))
+
+
+class RunError(WorkbenchError):
+    """A run cannot do what was asked of it."""
+
+
+class UnknownRun(RunError):
+    """No run of that id."""
+
+    def __init__(self, run_id: str, known: Iterable[str] = ()):
+        recent = ", ".join(known)
+        super().__init__(
+            f"Unknown run {run_id!r}. " + (f"The newest: {recent}." if recent else "There is no run yet.")
+        )
+
+
+class NotPaused(RunError):
+    """An answer was given to a run that does not wait for one."""
+
+
+class InvalidAnswer(RunError):
+    """The answer does not fit the review point; the run stays paused."""
+
+
+class ModelError(WorkbenchError):
+    """A model or its server failed."""
+
+
+class MissingExtra(WorkbenchError, ImportError):
+    """An optional library is not installed; the message ends with the install line."""
+
+    def __init__(self, what: str, extra: str):
+        super().__init__(f"{what} needs a library that is not installed. pip install 'workbench[{extra}]'")

@@ -1,0 +1,250 @@
+"""The one plan type: what it holds, its order, its versions, its difference to another.
+
+A plan is a DAG of steps. People edit it, models write it, forks change it; so it is validated as a whole, and a
+problem names the step and the mend. Whether a step's tool and input exist is checked by ``tools.registry.check``.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from datetime import datetime
+from graphlib import CycleError, TopologicalSorter
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from workbench.errors import PlanError
+from workbench.state import ExecutionRecord
+
+ENDED_WELL = ("success", "partial")
+
+
+class PlanBudget(BaseModel):
+    """What one step may spend. ``timeout_s`` seconds an attempt; ``max_retries`` attempts after the first."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    timeout_s: float = 15
+    top_k: int = 50
+    max_evidence_count: int = 100
+    max_retries: int = 1
+
+
+class PlanStep(BaseModel):
+    """One call of one tool. ``tool_input`` values may be ``{"$from": "step_id.field"}``, which implies the dependency."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    step_id: str
+    objective: str
+    tool: str
+    tool_input: dict[str, Any] = Field(default_factory=dict)
+    depends_on: list[str] = Field(default_factory=list)
+    budget: PlanBudget = PlanBudget()
+    priority: int = 1
+    condition: Literal["always", "if_insufficient"] = "always"
+
+    def references(self) -> dict[str, tuple[str, str]]:
+        """Input field -> (step, field of its output) for every ``$from`` in the input."""
+        found = {}
+        for name, value in self.tool_input.items():
+            if isinstance(value, dict) and set(value) == {"$from"}:
+                source, _, field = str(value["$from"]).partition(".")
+                found[name] = (source, field)
+        return found
+
+    def dependencies(self) -> list[str]:
+        """Stated dependencies, then the ones that references imply."""
+        return list(dict.fromkeys([*self.depends_on, *(source for source, _ in self.references().values())]))
+
+
+class Plan(BaseModel):
+    """A DAG of steps with a version. ``plan_id`` is a hash of the content, so equal plans have equal ids."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    version: int = 1
+    problem_statement: str = ""
+    assumptions: list[str] = Field(default_factory=list)
+    steps: list[PlanStep] = Field(default_factory=list)
+    execution_mode: Literal["sequential", "parallel", "adaptive"] = "parallel"
+    acceptance_criteria: list[str] = Field(default_factory=list)
+    metadata: dict[str, Any] = Field(default_factory=dict)
+
+    @property
+    def plan_id(self) -> str:
+        """Twelve hex digits of the content: everything but version and metadata."""
+        content = self.model_dump(mode="json", exclude={"version", "metadata"})
+        return hashlib.sha256(canonical_json(content).encode()).hexdigest()[:12]
+
+    def step(self, step_id: str) -> PlanStep:
+        """The step of that id; ``KeyError`` when there is none."""
+        return self.by_id()[step_id]
+
+    def by_id(self) -> dict[str, PlanStep]:
+        """Steps by id, in the order of the plan."""
+        return {step.step_id: step for step in self.steps}
+
+    def dump(self) -> dict[str, Any]:
+        """The JSON form, with ``plan_id``: what the state carries and the store keeps."""
+        return {"plan_id": self.plan_id, **self.model_dump(mode="json")}
+
+    @classmethod
+    def load(cls, data: Mapping[str, Any]) -> Plan:
+        """Read the JSON form; a stale ``plan_id`` is ignored, since it follows from the content.
+
+        Raises:
+            pydantic.ValidationError: a field has the wrong type or is unknown.
+        """
+        return cls.model_validate({name: value for name, value in data.items() if name != "plan_id"})
+
+    def topological_order(self) -> list[str]:
+        """Step ids, dependencies first; among equals by priority, then by place in the plan.
+
+        Raises:
+            PlanError: the steps form a cycle, or depend on what is not there.
+        """
+        problems = self.problems()
+        if problems:
+            raise PlanError(problems)
+        place = {step.step_id: (step.priority, index) for index, step in enumerate(self.steps)}
+        sorter = TopologicalSorter({step.step_id: step.dependencies() for step in self.steps})
+        sorter.prepare()
+        order: list[str] = []
+        waiting: list[str] = []
+        while sorter.is_active():
+            waiting = sorted([*waiting, *sorter.get_ready()], key=place.__getitem__)
+            order.append(waiting.pop(0))
+            sorter.done(order[-1])
+        return order
+
+    def ready_steps(self, records: Iterable[ExecutionRecord] = (), activated: Iterable[str] = ()) -> list[PlanStep]:
+        """Steps that may start now, by priority: not begun, every dependency ended well, the condition met.
+
+        A conditional step needs its dependencies to have ended in any way, and to be activated.
+        """
+        last, woken = last_records(records), set(activated)
+
+        def ready(step: PlanStep) -> bool:
+            ends = [last[d]["status"] if d in last else None for d in step.dependencies()]
+            if step.step_id in last or None in ends:
+                return False
+            if step.condition == "if_insufficient":
+                return step.step_id in woken
+            return all(status in ENDED_WELL for status in ends)
+
+        return sorted(filter(ready, self.steps), key=lambda step: step.priority)
+
+    def critical_path(self, seconds: Mapping[str, float] | None = None) -> list[str]:
+        """The chain of steps that takes longest, by measured ``seconds`` or else by the steps' time-outs."""
+        cost = {s.step_id: (seconds or {}).get(s.step_id, 0.0 if seconds else s.budget.timeout_s) for s in self.steps}
+        steps, best = self.by_id(), dict[str, tuple[float, list[str]]]()
+        for step_id in self.topological_order():
+            before = max((best[d] for d in steps[step_id].dependencies()), key=lambda b: b[0], default=(0.0, []))
+            best[step_id] = (before[0] + cost[step_id], [*before[1], step_id])
+        return max(best.values(), key=lambda b: b[0], default=(0.0, []))[1]
+
+    def diff(self, other: Plan) -> dict[str, Any]:
+        """What ``other`` changes: ``{"added", "removed", "changed": {step_id: {field: [old, new]}}, "plan": {...}}``."""
+        mine, theirs = self.by_id(), other.by_id()
+        changed = {i: _changes(mine[i], theirs[i]) for i in mine if i in theirs and mine[i] != theirs[i]}
+        return {
+            "added": [i for i in theirs if i not in mine],
+            "removed": [i for i in mine if i not in theirs],
+            "changed": changed,
+            "plan": {
+                name: [getattr(self, name), getattr(other, name)]
+                for name in ("problem_statement", "assumptions", "execution_mode", "acceptance_criteria")
+                if getattr(self, name) != getattr(other, name)
+            },
+        }
+
+    def signal(self) -> dict[str, Any]:
+        """The plan in the words that a report and a scheduler read."""
+        return {
+            "plan_id": self.plan_id,
+            "version": self.version,
+            "mode": self.execution_mode,
+            "tasks": [step.model_dump(mode="json") for step in self.steps],
+            "execution_sequence": self.topological_order(),
+            "assumptions": self.assumptions,
+            "acceptance_criteria": self.acceptance_criteria,
+        }
+
+    def problems(self) -> list[dict[str, str]]:
+        """Everything that is wrong with the shape: ``{"step_id", "field", "message", "mend"}`` each."""
+        return [*self._step_problems(), *self._cycle()]
+
+    def _step_problems(self) -> Iterator[dict[str, str]]:
+        known = [step.step_id for step in self.steps]
+        for index, step in enumerate(self.steps):
+            name = step.step_id
+            if not name.strip():
+                yield problem(name, "step_id", f"Step {index + 1} has no id.", "Give it one.")
+            if name in known[:index]:
+                yield problem(name, "step_id", f"Step id {name!r} is used twice.", "Rename one of the two.")
+            for missing in [d for d in step.dependencies() if d not in known]:
+                others = ", ".join(k for k in known if k != name) or "none"
+                yield problem(
+                    name, "depends_on", f"{name} depends on {missing!r}, which is not in the plan.", f"Known: {others}."
+                )
+            for field, least in (("timeout_s", 0), ("top_k", 1), ("max_evidence_count", 1), ("max_retries", 0)):
+                value = getattr(step.budget, field)
+                if value < least or (field == "timeout_s" and value <= 0) or value != value:
+                    default = PlanBudget.model_fields[field].default
+                    ask = "more than 0" if field == "timeout_s" else f"{least} or more"
+                    yield problem(
+                        name, f"budget.{field}", f"{name}: {field} is {value:g}.", f"Give {ask} (default {default})."
+                    )
+
+    def _cycle(self) -> list[dict[str, str]]:
+        known = self.by_id()
+        try:
+            TopologicalSorter({i: [d for d in s.dependencies() if d in known] for i, s in known.items()}).prepare()
+        except CycleError as error:
+            path = list(reversed(error.args[1]))
+            return [
+                problem(path[0], "depends_on", f"Cycle: {' -> '.join(path)}.", "Take out one of these dependencies.")
+            ]
+        return []
+
+
+def problem(step_id: str, field: str, message: str, mend: str) -> dict[str, str]:
+    """One entry of ``PlanError.problems``."""
+    return {"step_id": step_id, "field": field, "message": message, "mend": mend}
+
+
+def last_records(records: Iterable[ExecutionRecord]) -> dict[str, ExecutionRecord]:
+    """The newest attempt of each step."""
+    last: dict[str, ExecutionRecord] = {}
+    for record in records:
+        if record["step_id"] not in last or record["attempt"] >= last[record["step_id"]]["attempt"]:
+            last[record["step_id"]] = record
+    return last
+
+
+def work_seconds(records: Iterable[ExecutionRecord]) -> float:
+    """Elapsed work time: the union of the attempts' intervals, so parallel steps count once and a pause not at all."""
+    spans = sorted((datetime.fromisoformat(r["started_at"]).timestamp(), r["duration_ms"] / 1000) for r in records)
+    total, reached = 0.0, float("-inf")
+    for start, duration in spans:
+        end = start + duration
+        total += max(0.0, end - max(start, reached))
+        reached = max(reached, end)
+    return total
+
+
+def canonical_json(value: Any) -> str:
+    """One spelling for one value: sorted keys, no spaces, non-ASCII as it is.
+
+    >>> canonical_json({"b": 1, "a": "喜宴"})
+    '{"a":"喜宴","b":1}'
+    """
+    return json.dumps(value, ensure_ascii=False, sort_keys=True, separators=(",", ":"))
+
+
+def _changes(old: PlanStep, new: PlanStep) -> dict[str, list[Any]]:
+    before, after = old.model_dump(mode="json"), new.model_dump(mode="json")
+    return {name: [before[name], after[name]] for name in before if before[name] != after[name]}

@@ -1,0 +1,94 @@
+"""One frozen object with every number that can be changed: from the environment (``WORKBENCH_...``), a ``.env`` file, or code."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any, Literal
+
+from pydantic import AliasChoices, Field, SecretStr, ValidationError
+from pydantic_settings import BaseSettings, SettingsConfigDict
+
+from workbench.errors import SettingsError
+
+
+def _named(name: str, *aliases: str) -> AliasChoices:
+    """The field's own environment name first, then the names of the earlier system."""
+    return AliasChoices(name, f"WORKBENCH_{name.upper()}", *aliases)
+
+
+class Settings(BaseSettings):
+    """Every setting, with its default. ``Settings.load(top_k=20)`` reads the environment and lets code win."""
+
+    model_config = SettingsConfigDict(
+        env_prefix="WORKBENCH_", env_file=".env", frozen=True, extra="ignore", populate_by_name=True
+    )
+
+    # models
+    chat_model: str = Field("", description="'openai:NAME' streams answers from that model; empty: the offline writer")
+    chat_base_url: str = Field("", description="base URL of an OpenAI-compatible server")
+    chat_api_key: SecretStr = Field(SecretStr(""), validation_alias=_named("chat_api_key", "OPENAI_API_KEY"))
+    chat_timeout_s: float = Field(60, gt=0)
+    embedding_model: str = Field("auto", description="'auto', 'hashing', 'use', or 'openai:NAME'")
+    embedding_base_url: str = ""
+    embedding_api_key: SecretStr = Field(SecretStr(""), validation_alias=_named("embedding_api_key", "OPENAI_API_KEY"))
+    rerank_model: Literal["auto", "none", "maxsim"] = "auto"
+    names: Literal["auto", "rules", "models"] = Field("auto", description="who finds names in texts while indexing")
+
+    # routing and planning
+    auto_route: bool = Field(True, validation_alias=_named("auto_route", "KB_AUTO_ROUTE"))
+    planner: Literal["rules", "llm"] = "rules"
+    max_tasks: int = Field(6, ge=1, le=50, validation_alias=_named("max_tasks", "MA_PLANNER_MAX_TASKS"))
+
+    # a step's budget
+    step_timeout_s: float = Field(15, gt=0)
+    step_top_k: int = Field(50, ge=1)
+    step_max_evidence: int = Field(100, ge=1)
+    step_max_retries: int = Field(1, ge=0)
+
+    # execution and reflection
+    execution_mode: Literal["sequential", "parallel", "adaptive"] = Field(
+        "parallel", validation_alias=_named("execution_mode", "MA_WORKER_EXECUTION_MODE")
+    )
+    max_concurrency: int = Field(4, ge=1, validation_alias=_named("max_concurrency", "MA_WORKER_MAX_CONCURRENCY"))
+    max_iterations: int = Field(3, ge=1)
+    time_budget_s: float = Field(30, gt=0)
+
+    # merging and memory
+    merge_max_results: int = Field(50, ge=1)
+    merge_max_characters: int = Field(10_000, ge=100)
+    history_window: int = Field(6, ge=0)
+    postgres_dsn: SecretStr = Field(SecretStr(""), validation_alias=_named("postgres_dsn", "POSTGRES_DSN"))
+
+    # the index
+    exact_search_limit: int = Field(20_000, ge=1, description="vectors up to which search is exact")
+    chunk_characters: int = Field(1_200, ge=100)
+
+    @classmethod
+    def load(cls, **overrides: Any) -> Settings:
+        """Read the environment, let ``overrides`` win.
+
+        Raises:
+            SettingsError: names the variable, the value and what is allowed.
+        """
+        unknown = sorted(set(overrides) - set(cls.model_fields))
+        if unknown:
+            raise SettingsError(f"Unknown setting {unknown[0]!r}. Known: {', '.join(sorted(cls.model_fields))}.")
+        try:
+            return cls(**overrides)
+        except ValidationError as error:
+            raise SettingsError("\n".join(_explain(e) for e in error.errors())) from None
+
+
+def _explain(error: Any) -> str:
+    name = str(error["loc"][0])
+    field = name if name in Settings.model_fields else name.lower().removeprefix("workbench_")
+    variable = name if name.isupper() else f"WORKBENCH_{field.upper()}"
+    secret = "key" in field or "dsn" in field
+    value = "(a secret)" if secret else repr(error["input"])
+    return f"{variable} is {value}. {error['msg']}."
+
+
+@cache
+def default_settings() -> Settings:
+    """The settings of this process, read once."""
+    return Settings.load()

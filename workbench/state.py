@@ -1,0 +1,220 @@
+"""Every type that a graph carries, once: plain data, so that a checkpoint holds nothing but JSON.
+
+The plan is the one thing that people and models write, so it has a validating type of its own in ``plans.py``;
+the state carries its JSON form under ``plan``. Lists have reducers keyed by identity: running a node again,
+resuming or replaying never doubles an entry.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Annotated, Any, Literal, TypedDict
+
+QueryIntent = Literal["qa", "recommend", "compare", "list", "person", "unknown"]
+ReviewPoint = Literal["plan", "step", "reflect"]
+StepStatus = Literal["success", "partial", "failed", "timeout", "cancelled", "skipped"]
+StopReason = Literal[
+    "quality_satisfied",
+    "max_iterations_reached",
+    "budget_exhausted",
+    "no_further_action",
+    "stopped_by_reviewer",
+    "error",
+]
+REVIEW_POINTS: tuple[ReviewPoint, ...] = ("plan", "step", "reflect")
+
+
+class Filters(TypedDict, total=False):
+    """What a question asks of documents' typed fields; years are inclusive."""
+
+    year_from: int
+    year_to: int
+    director: str
+    cast: str
+    genre: str
+    country: str
+
+
+class ExtractedEntities(TypedDict):
+    """``low_level``: names as the knowledge base writes them, in the order of the question; ``high_level``: themes."""
+
+    low_level: list[str]
+    high_level: list[str]
+
+
+class RouteDecision(TypedDict):
+    """Where a message goes and what it wants (contracts, 3)."""
+
+    requested_kb_prefix: str
+    routed_kb_prefix: str
+    kb_prefix: str
+    confidence: float
+    method: Literal["heuristic", "llm", "override", "default"]
+    reason: str
+    worker_name: str
+    query_intent: QueryIntent
+    media_type_hint: str
+    filters: Filters
+    extracted_entities: ExtractedEntities
+
+
+class SubStep(TypedDict):
+    """One line of a tool's own log; ``offset_ms`` counts from the start of the attempt."""
+
+    name: str
+    offset_ms: float
+    duration_ms: float
+    detail: dict[str, Any]
+
+
+class ExecutionRecord(TypedDict):
+    """What one attempt at one step did. ``raw_output_ref`` names the body in the run store."""
+
+    step_id: str
+    attempt: int
+    iteration: int
+    tool: str
+    status: StepStatus
+    error: str | None
+    started_at: str
+    duration_ms: float
+    input_summary: dict[str, Any]
+    output_summary: dict[str, Any]
+    raw_input: dict[str, Any]
+    raw_output_ref: str | None
+    sub_steps: list[SubStep]
+
+
+class RetrievalResult(TypedDict):
+    """One piece of evidence. ``score`` is a calibrated probability that it is relevant, 0 to 1.
+
+    ``metadata`` holds ``doc_id``, ``title``, ``url``, ``licence``, ``position``, ``kb_prefix``, ``fields`` (the document's
+    typed fields), ``tools`` (who found it) and ``rank`` (in its tool).
+    """
+
+    result_id: str
+    source_id: str
+    source_type: Literal["chunk", "entity", "relationship", "community"]
+    granularity: Literal["low_level", "high_level", "community"]
+    score: float
+    evidence: str
+    metadata: dict[str, Any]
+
+
+class Reflection(TypedDict):
+    """The judgement on the evidence so far, with a proposal (contracts, 6). ``next_steps`` are plan steps as JSON."""
+
+    current_iteration: int
+    max_iterations: int
+    remaining_budget: float
+    should_continue: bool
+    next_steps: list[dict[str, Any]]
+    activate: list[str]
+    rewrite_query: str
+    stop_reason: StopReason | None
+    reasoning: str
+    signals: dict[str, Any]
+
+
+class Decision(TypedDict):
+    """What a reviewer answered at a review point, kept as data."""
+
+    review_id: str
+    point: ReviewPoint
+    action: Literal["approve", "edit", "reject", "respond"]
+    proposal: dict[str, Any]
+    edits: dict[str, Any]
+    message: str
+    who: str
+    decided_at: str
+    note: str
+
+
+class Merged(TypedDict):
+    """The evidence as the answer sees it (contracts, 7)."""
+
+    context: str
+    retrieval_results: list[RetrievalResult]
+    reference: dict[str, list[dict[str, str]]]
+    statistics: dict[str, Any]
+
+
+class Citation(TypedDict):
+    """One ``[n]`` of an answer: the sentence that carries it and the evidence behind it."""
+
+    n: int
+    result_id: str
+    sentence: str
+    source: dict[str, Any]
+
+
+class Message(TypedDict):
+    """One message of a conversation; ``created_at`` is UTC, ISO 8601."""
+
+    role: Literal["user", "assistant"]
+    content: str
+    created_at: str
+
+
+def keyed(*names: str) -> Callable[[list[Any] | None, list[Any] | None], list[Any]]:
+    """A reducer that appends what is new and replaces what has the same identity, keeping the order.
+
+    >>> by_id = keyed("id")
+    >>> by_id([{"id": 1, "v": "a"}], [{"id": 1, "v": "b"}, {"id": 2, "v": "c"}])
+    [{'id': 1, 'v': 'b'}, {'id': 2, 'v': 'c'}]
+    """
+
+    def reduce(old: list[Any] | None, new: list[Any] | None) -> list[Any]:
+        return list({tuple(item[name] for name in names): item for item in [*(old or []), *(new or [])]}.values())
+
+    return reduce
+
+
+class RetrievalState(TypedDict, total=False):
+    """The child graph: what it needs, what it gives, what it carries between its nodes."""
+
+    query: str
+    kb_prefix: str
+    kb_prefixes: list[str]
+    route_decision: RouteDecision
+    debug: bool
+    session_id: str
+    user_id: str
+    request_id: str
+    conversation_id: str
+    user_message_id: str
+    incognito: bool
+    resolved_agent_type: str
+    run_id: str
+
+    review: list[str]
+    thresholds: dict[str, float]
+    plan: dict[str, Any]
+    activated: list[str]
+    records: Annotated[list[ExecutionRecord], keyed("step_id", "attempt")]
+    reflections: Annotated[list[Reflection], keyed("current_iteration")]
+    decisions: Annotated[list[Decision], keyed("review_id")]
+    iteration: int
+    replan: bool
+    stop_reason: StopReason | None
+    merged: Merged
+
+
+class ConversationState(RetrievalState, total=False):
+    """The parent graph: the child's keys under the same names, and its own."""
+
+    message: str
+    requested_kb_prefixes: list[str]
+    use_retrieval: bool
+    worker_name: str
+    history: list[Message]
+    memory_context: str
+    conversation_summary: str
+    episodic_memory: list[dict[str, Any]]
+    answer: str
+    citations: list[Citation]
+    error: str | None
+    partial: bool
+    routing_ms: float
+    retrieval_ms: float
+    generation_ms: float

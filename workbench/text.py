@@ -1,0 +1,76 @@
+"""What the workbench knows of written language: which one it is, its terms, its sentences. Standard library only."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+
+CJK = re.compile(r"[\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff]")
+_SEGMENT = re.compile(r"[a-z0-9]+(?:'[a-z]+)?|[\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff]+")
+
+
+def language_of(text: str) -> str:
+    """``"zh"`` when the text holds a Chinese character outside a title in 《》, else ``"en"``.
+
+    >>> language_of("Who directed 《喜宴》?"), language_of("喜宴哪一年上映？"), language_of("Ang Lee")
+    ('en', 'zh', 'en')
+    >>> language_of("《喜宴》")
+    'zh'
+    """
+    bare = re.sub(r"《[^》]*》", "", text)
+    if CJK.search(bare):
+        return "zh"
+    return "zh" if CJK.search(text) and not re.search(r"[A-Za-z]{2}", bare) else "en"
+
+
+def clean(text: str) -> str:
+    """The text without NUL and lone surrogates, in Unicode's composed form, so that every store and model takes it."""
+    text = text.encode("utf-8", "replace").decode("utf-8").replace("\x00", " ")
+    return unicodedata.normalize("NFC", text)
+
+
+def fold(text: str) -> str:
+    """Full width, case and accents folded away: what two writings of one name share.
+
+    >>> fold("Ｃａｆé  Society")
+    'cafe society'
+    """
+    wide = unicodedata.normalize("NFKD", unicodedata.normalize("NFKC", text).casefold())
+    return re.sub(r"\s+", " ", "".join(c for c in wide if not unicodedata.combining(c))).strip()
+
+
+def terms(text: str) -> list[str]:
+    """Latin words and Chinese bigrams (a character alone stays alone): the unit of every keyword index.
+
+    >>> terms("Ang Lee's 喜宴 (1993)")
+    ['ang', "lee's", '喜宴', '1993']
+    >>> terms("饮食男女")
+    ['饮食', '食男', '男女']
+    """
+    found: list[str] = []
+    for segment in _SEGMENT.findall(unicodedata.normalize("NFKC", text).lower()):
+        if CJK.match(segment) and len(segment) > 1:
+            found += [segment[i : i + 2] for i in range(len(segment) - 1)]
+        else:
+            found.append(segment)
+    return found
+
+
+_ABBREVIATION = re.compile(
+    r"(?:\b(?:Mr|Mrs|Ms|Dr|St|Jr|Sr|vs|No|Vol|Prof|Gen|Col|Sgt|Capt|Lt|Rev|etc|i\.e|e\.g|U\.S|U\.K)|\b[A-Z])\.$"
+)
+
+
+def sentences(text: str) -> list[str]:
+    """The sentences of a text, Chinese and English, initials ("K. Raghavendra Rao") kept whole.
+
+    >>> sentences("It stars John C. Reilly. It is good! 《喜宴》很好。真的？")
+    ['It stars John C. Reilly.', 'It is good!', '《喜宴》很好。', '真的？']
+    """
+    found, begun = [], ""
+    for piece in re.split(r"(?<=[.!?]['\"”’)])\s+|(?<=[.!?])\s+|(?<=[。！？；])|\n+", text):
+        begun = f"{begun} {piece}".strip() if begun else piece.strip()
+        if begun and not _ABBREVIATION.search(begun):
+            found.append(begun)
+            begun = ""
+    return found + ([begun] if begun else [])
