@@ -29,6 +29,27 @@ def clean(text: str) -> str:
     return unicodedata.normalize("NFC", text)
 
 
+_HIDDEN = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u2069\ufeff\ud800-\udfff]"
+)
+
+
+def visible(text: object) -> str:
+    """Any value as text that can be shown: what steers a terminal or turns the writing direction is spelled out.
+
+    >>> visible("a\\x1b[31mb"), visible("\\u202egnp.exe"), visible("喜宴\\n1993")
+    ('a␛[31mb', '⟨U+202E⟩gnp.exe', '喜宴\\n1993')
+    """
+
+    def spell(match: re.Match[str]) -> str:
+        code = ord(match.group())
+        if code == 0x0D:
+            return ""
+        return chr(0x2400 + code) if code < 0x20 else f"⟨U+{code:04X}⟩"
+
+    return _HIDDEN.sub(spell, str(text))
+
+
 def fold(text: str) -> str:
     """Full width, case and accents folded away: what two writings of one name share.
 
