@@ -7,7 +7,8 @@
     ├── KnowledgeError         a knowledge base cannot be read or written
     │   ├── UnknownKnowledge   no knowledge base of that name
     │   └── CorpusError        a file cannot be loaded as a corpus
-    ├── ToolError              a tool cannot be registered or found
+    ├── ToolError              a tool cannot be registered, or gave or was given what it must not
+    │   └── UnknownTool        no tool of that name (also a KeyError: a registry is a Mapping)
     ├── PlanError              a plan is not valid; carries every problem
     ├── RunError               a run cannot do what was asked of it
     │   ├── UnknownRun         no run of that id
@@ -20,6 +21,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from difflib import get_close_matches
 
 
 class WorkbenchError(Exception):
@@ -58,7 +60,19 @@ class CorpusError(KnowledgeError):
 
 
 class ToolError(WorkbenchError):
-    """A tool cannot be registered or found."""
+    """A tool cannot be registered, or gave or was given what it must not."""
+
+
+class UnknownTool(ToolError, KeyError):
+    """No tool of that name."""
+
+    __str__ = Exception.__str__  # a KeyError would show the message in quotes
+
+    def __init__(self, name: str, known: Iterable[str]):
+        self.name, self.known = name, sorted(known)
+        near = get_close_matches(name, self.known, n=1)
+        hint = f" Did you mean {near[0]!r}?" if near else ""
+        super().__init__(f"Unknown tool {name!r}.{hint} Known: {', '.join(self.known)}.")
 
 
 class PlanError(WorkbenchError):
