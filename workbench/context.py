@@ -13,7 +13,16 @@ from typing import TYPE_CHECKING, Any, Protocol, TypedDict
 
 from workbench.plans import Plan
 from workbench.settings import Settings
-from workbench.state import Citation, Decision, ExecutionRecord, Filters, Message, RetrievalResult, RouteDecision, SubStep
+from workbench.state import (
+    Citation,
+    Decision,
+    ExecutionRecord,
+    Filters,
+    Message,
+    RetrievalResult,
+    RouteDecision,
+    SubStep,
+)
 
 if TYPE_CHECKING:
     import networkx
@@ -222,9 +231,13 @@ class RunLog(Protocol):
 
     def body(self, run_id: str, ref: str) -> dict[str, Any]: ...
 
-    def save_decision(self, run_id: str, decision: Decision) -> None: ...
+    def save_decision(self, run_id: str, decision: Decision) -> Decision: ...
 
     def save_event(self, run_id: str, key: str, event: Mapping[str, Any]) -> None: ...
+
+    def save_result(self, run_id: str, result: Mapping[str, Any]) -> None: ...
+
+    def is_cancelled(self, run_id: str) -> bool: ...
 
 
 Handler = Callable[[Mapping[str, Any], "Context"], Awaitable[dict[str, Any]]]

@@ -19,6 +19,7 @@ from workbench.errors import PlanError
 from workbench.state import ExecutionRecord
 
 ENDED_WELL = ("success", "partial")
+_WORDS = {"failed": "failed", "timeout": "timed out", "cancelled": "was cancelled", "skipped": "was skipped"}
 
 
 class PlanBudget(BaseModel):
@@ -123,19 +124,71 @@ class Plan(BaseModel):
     def ready_steps(self, records: Iterable[ExecutionRecord] = (), activated: Iterable[str] = ()) -> list[PlanStep]:
         """Steps that may start now, by priority: not begun, every dependency ended well, the condition met.
 
-        A conditional step needs its dependencies to have ended in any way, and to be activated.
+        A conditional step needs its dependencies to have ended in any way, and to be activated. A step whose last
+        attempt failed or timed out is ready again while it has retries left.
         """
-        last, woken = last_records(records), set(activated)
+        ends, woken = self.ends(records), set(activated)
 
         def ready(step: PlanStep) -> bool:
-            ends = [last[d]["status"] if d in last else None for d in step.dependencies()]
-            if step.step_id in last or None in ends:
+            before = [ends.get(dependency) for dependency in step.dependencies()]
+            if step.step_id in ends or None in before:
                 return False
             if step.condition == "if_insufficient":
                 return step.step_id in woken
-            return all(status in ENDED_WELL for status in ends)
+            return all(status in ENDED_WELL for status in before)
 
         return sorted(filter(ready, self.steps), key=lambda step: step.priority)
+
+    def blocked_steps(self, records: Iterable[ExecutionRecord]) -> dict[str, str]:
+        """Steps that can never start, with the reason: an ``always`` step behind one that did not end well."""
+        ends = self.ends(records)
+        return {
+            step.step_id: f"{dependency} {_WORDS[ends[dependency]]}"
+            for step in self.steps
+            if step.step_id not in ends and step.condition == "always"
+            for dependency in step.dependencies()
+            if ends.get(dependency, "success") not in ENDED_WELL
+        }
+
+    def ends(self, records: Iterable[ExecutionRecord]) -> dict[str, str]:
+        """How each step ended; one that has retries left has not."""
+        steps = self.by_id()
+        return {
+            step_id: record["status"]
+            for step_id, record in last_records(records).items()
+            if step_id not in steps
+            or record["status"] not in ("failed", "timeout")
+            or record["attempt"] > steps[step_id].budget.max_retries
+        }
+
+    def replace(self, step_id: str, **fields: Any) -> Plan:
+        """A copy with some fields of one step changed; fields of the budget (``top_k=20``) are taken too.
+
+        Raises:
+            PlanError: no such step.
+        """
+        if step_id not in self.by_id():
+            known = ", ".join(self.by_id()) or "none"
+            raise PlanError([problem(step_id, "step_id", f"No step {step_id!r} in the plan.", f"Known: {known}.")])
+        old = self.step(step_id).model_dump()
+        budget = {name: fields.pop(name) for name in list(fields) if name in PlanBudget.model_fields}
+        changed = PlanStep.model_validate(
+            {**old, **fields, "budget": {**old["budget"], **fields.get("budget", {}), **budget}}
+        )
+        return self.model_copy(update={"steps": [changed if s.step_id == step_id else s for s in self.steps]})
+
+    def adding(self, *steps: PlanStep) -> Plan:
+        """A copy with these steps at the end."""
+        return self.model_copy(update={"steps": [*self.steps, *steps]})
+
+    def without(self, *step_ids: str) -> Plan:
+        """A copy without these steps; what depended on them no longer does."""
+        kept = [
+            s.model_copy(update={"depends_on": [d for d in s.depends_on if d not in step_ids]})
+            for s in self.steps
+            if s.step_id not in step_ids
+        ]
+        return self.model_copy(update={"steps": kept})
 
     def critical_path(self, seconds: Mapping[str, float] | None = None) -> list[str]:
         """The chain of steps that takes longest, by measured ``seconds`` or else by the steps' time-outs."""

@@ -173,6 +173,19 @@ def keyed(*names: str) -> Callable[[list[Any] | None, list[Any] | None], list[An
     return reduce
 
 
+class StepTask(TypedDict):
+    """What the dispatcher sends to one executor task: one attempt at one step, and where its references point."""
+
+    run_id: str
+    query: str
+    kb_prefix: str
+    step: dict[str, Any]
+    attempt: int
+    iteration: int
+    remaining_s: float
+    sources: dict[str, str]
+
+
 class RetrievalState(TypedDict, total=False):
     """The child graph: what it needs, what it gives, what it carries between its nodes."""
 

@@ -1,0 +1,76 @@
+"""Who is alive: each open workspace holds a locked file, and the kernel lets go of it when the process dies.
+
+A lock says more than a heartbeat: a laptop that slept keeps its runs, and a killed process loses them at once.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import uuid
+from contextlib import suppress
+from datetime import UTC, datetime
+from pathlib import Path
+
+from filelock import FileLock, Timeout
+
+
+class Lease:
+    """The lease of one open workspace.
+
+    Attributes:
+        owner: the name under which runs are held.
+    """
+
+    def __init__(self, folder: Path):
+        folder.mkdir(parents=True, exist_ok=True)
+        self.folder, self.owner = folder, uuid.uuid4().hex[:12]
+        self._lock = FileLock(folder / f"{self.owner}.lock")
+        self._lock.acquire(timeout=0)
+        holder = {
+            "pid": os.getpid(),
+            "host": socket.gethostname(),
+            "since": datetime.now(UTC).isoformat("T", "seconds"),
+        }
+        (folder / f"{self.owner}.json").write_text(json.dumps(holder), encoding="utf-8")
+        self._sweep()
+
+    def alive(self, owner: str | None) -> bool:
+        """Whether the process that took this lease still lives."""
+        if not owner:
+            return False
+        if owner == self.owner:
+            return True
+        path = self.folder / f"{owner}.lock"
+        if not path.exists():
+            return False
+        try:
+            with FileLock(path).acquire(timeout=0):
+                return False
+        except Timeout:
+            return True
+
+    def holder(self, owner: str) -> str:
+        """The holder in words, for a message.
+
+        The file is written right after the lock is taken, so it may be missing for a moment.
+        """
+        with suppress(FileNotFoundError, ValueError):
+            known = json.loads((self.folder / f"{owner}.json").read_text(encoding="utf-8"))
+            return f"process {known['pid']} on {known['host']} (since {known['since']})"
+        return f"another process (lease {owner})"
+
+    def release(self) -> None:
+        """Let go; safe to call twice."""
+        self._lock.release()
+        self._remove(self.owner)
+
+    def _sweep(self) -> None:
+        for path in self.folder.glob("*.json"):
+            if not self.alive(path.stem):
+                self._remove(path.stem)
+
+    def _remove(self, owner: str) -> None:
+        for suffix in (".json", ".lock"):
+            (self.folder / f"{owner}{suffix}").unlink(missing_ok=True)

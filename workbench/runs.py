@@ -1,0 +1,269 @@
+"""What is kept of a run: its row, its plans by version, records, bodies, decisions, log and result.
+
+Every write is insert-or-ignore under a key that the run determines, so a node that runs again after a crash changes
+nothing. Checkpoints know where a run stands; this store knows what it did.
+"""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+import threading
+from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, TypedDict
+
+import sqlite_utils
+
+from workbench.errors import UnknownRun, WorkspaceError
+from workbench.state import Decision, ExecutionRecord
+
+MIGRATIONS = (
+    """
+    CREATE TABLE runs (
+        run_id TEXT PRIMARY KEY, conversation_id TEXT, user_id TEXT, session_id TEXT, message TEXT NOT NULL,
+        options TEXT NOT NULL, status TEXT NOT NULL, owner TEXT, error TEXT, result TEXT,
+        created_at TEXT NOT NULL, ended_at TEXT
+    );
+    CREATE INDEX runs_by_time ON runs (created_at);
+    CREATE TABLE plans (
+        run_id TEXT, version INTEGER, plan TEXT NOT NULL, author TEXT, reason TEXT, PRIMARY KEY (run_id, version)
+    );
+    CREATE TABLE records (
+        run_id TEXT, step_id TEXT, attempt INTEGER, record TEXT NOT NULL, PRIMARY KEY (run_id, step_id, attempt)
+    );
+    CREATE TABLE bodies (run_id TEXT, ref TEXT, body TEXT NOT NULL, PRIMARY KEY (run_id, ref));
+    CREATE TABLE decisions (run_id TEXT, review_id TEXT, decision TEXT NOT NULL, PRIMARY KEY (run_id, review_id));
+    CREATE TABLE events (
+        position INTEGER PRIMARY KEY, run_id TEXT, key TEXT, event TEXT NOT NULL, UNIQUE (run_id, key)
+    );
+    """,
+)
+TABLES = ("plans", "records", "bodies", "decisions", "events", "runs")
+
+
+class RunRow(TypedDict):
+    """One run as the store knows it. ``status`` is what was last written; the session asks whether it still holds."""
+
+    run_id: str
+    conversation_id: str
+    user_id: str
+    session_id: str
+    message: str
+    options: dict[str, Any]
+    status: str
+    owner: str | None
+    error: str | None
+    result: dict[str, Any] | None
+    created_at: str
+    ended_at: str | None
+
+
+class RunStore:
+    """Runs in SQLite. One connection behind a lock serves every thread; each write is its own transaction."""
+
+    def __init__(self, path: Path | str):
+        self._lock = threading.RLock()
+        connection = sqlite3.connect(path, check_same_thread=False, timeout=30)
+        self._db = sqlite_utils.Database(connection)
+        self._db.enable_wal()
+        connection.execute("PRAGMA synchronous = NORMAL")
+        self._migrate(str(path))
+
+    def _migrate(self, path: str) -> None:
+        with self._lock, self._db.conn as connection:
+            connection.execute("CREATE TABLE IF NOT EXISTS run_migrations (version INTEGER PRIMARY KEY)")
+            version = connection.execute("SELECT COALESCE(MAX(version), 0) FROM run_migrations").fetchone()[0]
+            if version > len(MIGRATIONS):
+                raise WorkspaceError(
+                    f"{path} was written by a newer workbench (run schema {version}, this one knows {len(MIGRATIONS)}). "
+                    "Upgrade workbench, or open another workspace."
+                )
+        for number, script in enumerate(MIGRATIONS[version:], start=version + 1):
+            with self._lock:
+                self._db.conn.executescript(
+                    f"BEGIN IMMEDIATE; {script} INSERT INTO run_migrations VALUES ({number}); COMMIT;"
+                )
+
+    def close(self) -> None:
+        """Close the connection."""
+        with self._lock:
+            self._db.conn.close()
+
+    # the run's row
+
+    def create(
+        self,
+        run_id: str,
+        message: str,
+        options: Mapping[str, Any],
+        *,
+        owner: str,
+        conversation_id: str = "",
+        user_id: str = "",
+        session_id: str = "",
+    ) -> None:
+        """Note a run that begins now, held by ``owner``."""
+        self._write(
+            "INSERT OR IGNORE INTO runs (run_id, conversation_id, user_id, session_id, message, options, status, owner,"
+            " created_at) VALUES (?, ?, ?, ?, ?, ?, 'running', ?, ?)",
+            (run_id, conversation_id, user_id, session_id, message, _json(options), owner, _now()),
+        )
+
+    def claim(self, run_id: str, owner: str, previous: str | None) -> bool:
+        """Take a run from its previous holder, in one statement; False when somebody else was first."""
+        return (
+            self._write(
+                "UPDATE runs SET owner = ?, status = 'running', error = NULL WHERE run_id = ? AND owner IS ?",
+                (owner, run_id, previous),
+            )
+            == 1
+        )
+
+    def let_go(self, run_id: str, status: str, error: str | None = None) -> None:
+        """The holder stops working on the run and says how it stands."""
+        ended = _now() if status in ("done", "failed", "cancelled") else None
+        self._write(
+            "UPDATE runs SET owner = NULL, status = ?, error = ?, ended_at = ? WHERE run_id = ?",
+            (status, error, ended, run_id),
+        )
+
+    def mark_cancelled(self, run_id: str) -> None:
+        """Say that a person cancelled the run, before its work is stopped."""
+        self._write("UPDATE runs SET status = 'cancelled' WHERE run_id = ?", (run_id,))
+
+    def is_cancelled(self, run_id: str) -> bool:
+        """Whether a person cancelled the run."""
+        rows = self._rows("SELECT status FROM runs WHERE run_id = ?", (run_id,))
+        return bool(rows) and rows[0]["status"] == "cancelled"
+
+    def save_result(self, run_id: str, result: Mapping[str, Any]) -> None:
+        """Keep what the run gave, once."""
+        self._write("UPDATE runs SET result = ? WHERE run_id = ? AND result IS NULL", (_json(result), run_id))
+
+    def get(self, run_id: str) -> RunRow:
+        """The run of that id.
+
+        Raises:
+            UnknownRun: lists the newest ones.
+        """
+        rows = self._rows("SELECT * FROM runs WHERE run_id = ?", (run_id,))
+        if not rows:
+            newest = self._rows("SELECT run_id FROM runs ORDER BY created_at DESC LIMIT 5")
+            raise UnknownRun(run_id, [row["run_id"] for row in newest])
+        return _row(rows[0])
+
+    def list(self, limit: int = 100, **equals: str) -> list[RunRow]:
+        """Newest first; ``equals`` narrows by ``user_id``, ``session_id``, ``status``, ``conversation_id``."""
+        where = " AND ".join(f"{_column(name)} = ?" for name in equals) or "1"
+        rows = self._rows(
+            f"SELECT * FROM runs WHERE {where} ORDER BY created_at DESC, run_id LIMIT ?", (*equals.values(), limit)
+        )
+        return [_row(row) for row in rows]
+
+    def remove(self, run_id: str) -> None:
+        """Forget the run and all that it did."""
+        with self._lock, self._db.conn as connection:
+            for table in TABLES:
+                connection.execute(f"DELETE FROM {table} WHERE run_id = ?", (run_id,))
+
+    # what it did
+
+    def save_plan(self, run_id: str, plan: Mapping[str, Any], author: str, reason: str) -> None:
+        """Keep one version of the plan."""
+        self._write(
+            "INSERT OR IGNORE INTO plans VALUES (?, ?, ?, ?, ?)",
+            (run_id, plan["version"], _json(plan), author, reason),
+        )
+
+    def plans(self, run_id: str) -> list[dict[str, Any]]:
+        """Every version, oldest first: ``{"version", "plan", "author", "reason"}``."""
+        rows = self._rows("SELECT * FROM plans WHERE run_id = ? ORDER BY version", (run_id,))
+        return [
+            {**{k: row[k] for k in ("version", "author", "reason")}, "plan": json.loads(row["plan"])} for row in rows
+        ]
+
+    def record(self, run_id: str, step_id: str, attempt: int) -> ExecutionRecord | None:
+        """The record of that attempt, if it has ended."""
+        rows = self._rows(
+            "SELECT record FROM records WHERE run_id = ? AND step_id = ? AND attempt = ?", (run_id, step_id, attempt)
+        )
+        return json.loads(rows[0]["record"]) if rows else None
+
+    def records(self, run_id: str) -> list[ExecutionRecord]:
+        """Every attempt, in the order in which they were kept."""
+        rows = self._rows("SELECT record FROM records WHERE run_id = ? ORDER BY rowid", (run_id,))
+        return [json.loads(row["record"]) for row in rows]
+
+    def save_record(self, run_id: str, record: ExecutionRecord, body: Mapping[str, Any] | None) -> None:
+        """Keep an attempt and, under ``raw_output_ref``, its body: both or neither."""
+        with self._lock, self._db.conn as connection:
+            if body is not None:
+                connection.execute(
+                    "INSERT OR IGNORE INTO bodies VALUES (?, ?, ?)", (run_id, record["raw_output_ref"], _json(body))
+                )
+            connection.execute(
+                "INSERT OR IGNORE INTO records VALUES (?, ?, ?, ?)",
+                (run_id, record["step_id"], record["attempt"], _json(record)),
+            )
+
+    def body(self, run_id: str, ref: str) -> dict[str, Any]:
+        """``{"results": [...], "output": {...}}`` of one attempt; ``KeyError`` when it was never kept."""
+        rows = self._rows("SELECT body FROM bodies WHERE run_id = ? AND ref = ?", (run_id, ref))
+        if not rows:
+            raise KeyError(ref)
+        return json.loads(rows[0]["body"])
+
+    def save_decision(self, run_id: str, decision: Decision) -> Decision:
+        """Keep an answer, once; gives back the one that counts."""
+        self._write(
+            "INSERT OR IGNORE INTO decisions VALUES (?, ?, ?)", (run_id, decision["review_id"], _json(decision))
+        )
+        rows = self._rows(
+            "SELECT decision FROM decisions WHERE run_id = ? AND review_id = ?", (run_id, decision["review_id"])
+        )
+        return json.loads(rows[0]["decision"])
+
+    def decisions(self, run_id: str) -> list[Decision]:
+        """Every answer, oldest first."""
+        rows = self._rows("SELECT decision FROM decisions WHERE run_id = ? ORDER BY rowid", (run_id,))
+        return [json.loads(row["decision"]) for row in rows]
+
+    def save_event(self, run_id: str, key: str, event: Mapping[str, Any]) -> None:
+        """Keep a debug event under its key, once."""
+        self._write("INSERT OR IGNORE INTO events (run_id, key, event) VALUES (?, ?, ?)", (run_id, key, _json(event)))
+
+    def events(self, run_id: str) -> list[dict[str, Any]]:
+        """The debug events, in order."""
+        rows = self._rows("SELECT event FROM events WHERE run_id = ? ORDER BY position", (run_id,))
+        return [json.loads(row["event"]) for row in rows]
+
+    # SQLite
+
+    def _write(self, sql: str, values: Iterable[Any]) -> int:
+        with self._lock, self._db.conn as connection:
+            return connection.execute(sql, tuple(values)).rowcount
+
+    def _rows(self, sql: str, values: Iterable[Any] = ()) -> list[dict[str, Any]]:
+        with self._lock:
+            return list(self._db.query(sql, tuple(values)))
+
+
+def _column(name: str) -> str:
+    if name not in ("user_id", "session_id", "status", "conversation_id"):
+        raise ValueError(f"Runs cannot be listed by {name!r}.")
+    return name
+
+
+def _row(row: dict[str, Any]) -> RunRow:
+    result = json.loads(row["result"]) if row["result"] else None
+    return RunRow(**{**row, "options": json.loads(row["options"]), "result": result})  # type: ignore[typeddict-item]
+
+
+def _json(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat()
