@@ -61,15 +61,15 @@ def fold(text: str) -> str:
 
 
 def terms(text: str) -> list[str]:
-    """Latin words and Chinese bigrams (a character alone stays alone): the unit of every keyword index.
+    """Latin words, folded, and Chinese bigrams (a character alone stays alone): the unit of every keyword index.
 
-    >>> terms("Ang Lee's 喜宴 (1993)")
-    ['ang', "lee's", '喜宴', '1993']
+    >>> terms("Ang Lee's 喜宴 (1993)"), terms("Hallström")
+    (['ang', "lee's", '喜宴', '1993'], ['hallstrom'])
     >>> terms("饮食男女")
     ['饮食', '食男', '男女']
     """
     found: list[str] = []
-    for segment in _SEGMENT.findall(unicodedata.normalize("NFKC", text).lower()):
+    for segment in _SEGMENT.findall(fold(text)):
         if CJK.match(segment) and len(segment) > 1:
             found += [segment[i : i + 2] for i in range(len(segment) - 1)]
         else:
