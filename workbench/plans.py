@@ -13,7 +13,7 @@ from datetime import datetime
 from graphlib import CycleError, TopologicalSorter
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from workbench.errors import PlanError
 from workbench.state import ExecutionRecord
@@ -74,6 +74,11 @@ class Plan(BaseModel):
     acceptance_criteria: list[str] = Field(default_factory=list)
     metadata: dict[str, Any] = Field(default_factory=dict)
 
+    @model_validator(mode="before")
+    @classmethod
+    def _without_id(cls, data: Any) -> Any:
+        return {k: v for k, v in data.items() if k != "plan_id"} if isinstance(data, Mapping) else data
+
     @property
     def plan_id(self) -> str:
         """Twelve hex digits of the content: everything but version and metadata."""
@@ -99,7 +104,7 @@ class Plan(BaseModel):
         Raises:
             pydantic.ValidationError: a field has the wrong type or is unknown.
         """
-        return cls.model_validate({name: value for name, value in data.items() if name != "plan_id"})
+        return cls.model_validate(data)
 
     def topological_order(self) -> list[str]:
         """Step ids, dependencies first; among equals by priority, then by place in the plan.
@@ -280,7 +285,8 @@ def last_records(records: Iterable[ExecutionRecord]) -> dict[str, ExecutionRecor
 
 def work_seconds(records: Iterable[ExecutionRecord]) -> float:
     """Elapsed work time: the union of the attempts' intervals, so parallel steps count once and a pause not at all."""
-    spans = sorted((datetime.fromisoformat(r["started_at"]).timestamp(), r["duration_ms"] / 1000) for r in records)
+    ran = [record for record in records if record["duration_ms"] > 0]
+    spans = sorted((datetime.fromisoformat(r["started_at"]).timestamp(), r["duration_ms"] / 1000) for r in ran)
     total, reached = 0.0, float("-inf")
     for start, duration in spans:
         end = start + duration

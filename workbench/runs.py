@@ -154,7 +154,7 @@ class RunStore:
             raise UnknownRun(run_id, [row["run_id"] for row in newest])
         return _row(rows[0])
 
-    def list(self, limit: int = 100, **equals: str) -> list[RunRow]:
+    def newest(self, limit: int = 100, **equals: str) -> list[RunRow]:
         """Newest first; ``equals`` narrows by ``user_id``, ``session_id``, ``status``, ``conversation_id``."""
         where = " AND ".join(f"{_column(name)} = ?" for name in equals) or "1"
         rows = self._rows(

@@ -207,11 +207,14 @@ class RetrievalState(TypedDict, total=False):
     thresholds: dict[str, float]
     plan: dict[str, Any]
     activated: list[str]
+    wave: list[dict[str, Any]]
+    remaining_s: float
     records: Annotated[list[ExecutionRecord], keyed("step_id", "attempt")]
     reflections: Annotated[list[Reflection], keyed("current_iteration")]
     decisions: Annotated[list[Decision], keyed("review_id")]
     iteration: int
     replan: bool
+    rejudge: bool
     stop_reason: StopReason | None
     merged: Merged
 

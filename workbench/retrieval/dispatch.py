@@ -1,0 +1,88 @@
+"""The dispatcher: which steps start now. Each goes to a task of its own, so each is checkpointed by itself."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from langgraph.runtime import Runtime
+from langgraph.types import Send
+
+from workbench.context import Context, Tool
+from workbench.plans import Plan, PlanStep, last_records, work_seconds
+from workbench.retrieval.review import ask_about_plan
+from workbench.retrieval.skip import blocked, over_budget, skip_records, unspent
+from workbench.state import ExecutionRecord, RetrievalState, StepTask
+
+
+async def dispatcher(state: RetrievalState, runtime: Runtime[Context]) -> dict[str, Any]:
+    """Ask about the wave when the policy says so, skip what can never start, and name the wave."""
+    context, budget = runtime.context, runtime.context.settings.time_budget_s
+    change = _reviewed(state, runtime)
+    if change.get("replan"):
+        return {**change, "wave": []}
+    stopped = change.pop("stop_reason", None)
+    now: RetrievalState = {**state, **change}  # type: ignore[typeddict-item]
+    reasons = {**(unspent(now, "stopped by the reviewer") if stopped else over_budget(now, budget)), **blocked(now)}
+    skipped = skip_records(now, reasons, context.clock.now().isoformat())
+    for record in skipped:
+        context.runs.save_record(state["run_id"], record, None)
+    records = [*state.get("records", []), *skipped]
+    last = last_records(records)
+    wave = [
+        {"step_id": step.step_id, "attempt": last[step.step_id]["attempt"] + 1 if step.step_id in last else 1}
+        for step in next_wave(Plan.load(now["plan"]), records, now.get("activated", []), context.tools)
+    ]
+    return {**change, "records": skipped, "wave": wave, "remaining_s": max(0.0, budget - work_seconds(records))}
+
+
+def fan_out(state: RetrievalState) -> list[Send] | str:
+    """After the dispatcher: one executor task for each step of the wave, or on to the reflector."""
+    if state.get("replan"):
+        return "planner"
+    plan = Plan.load(state["plan"])
+    refs = {i: r["raw_output_ref"] for i, r in last_records(state.get("records", [])).items()}
+    tasks = []
+    for entry in state["wave"]:
+        step = plan.step(entry["step_id"])
+        task = StepTask(
+            run_id=state["run_id"],
+            query=state["query"],
+            kb_prefix=state["kb_prefix"],
+            step=step.model_dump(mode="json"),
+            attempt=entry["attempt"],
+            iteration=state["iteration"],
+            remaining_s=state["remaining_s"],
+            sources={source: refs[source] or "" for source, _ in step.references().values() if source in refs},
+        )
+        tasks.append(Send("executor", task))
+    return tasks or "reflector"
+
+
+def next_wave(
+    plan: Plan, records: Iterable[ExecutionRecord], activated: Iterable[str], tools: Mapping[str, Tool]
+) -> list[PlanStep]:
+    """The steps to start together, by the plan's execution mode.
+
+    ``sequential``: the first by priority. ``parallel``: all that are ready. ``adaptive``: all that are ready, but a tool
+    that says that it cannot run beside others runs alone, after them.
+    """
+    ready = plan.ready_steps(records, activated)
+    if plan.execution_mode == "sequential":
+        return ready[:1]
+    if plan.execution_mode == "adaptive":
+        return [step for step in ready if tools[step.tool].parallel] or ready[:1]
+    return ready
+
+
+def _reviewed(state: RetrievalState, runtime: Runtime[Context]) -> dict[str, Any]:
+    """What a person says to the wave; a wave of nothing but retries asks nobody."""
+    if "step" not in state.get("review", []):
+        return {}
+    records = state.get("records", [])
+    wave = next_wave(Plan.load(state["plan"]), records, state.get("activated", []), runtime.context.tools)
+    tried = {record["step_id"] for record in records}
+    if all(step.step_id in tried for step in wave):
+        return {}
+    names = [step.step_id for step in wave]
+    return ask_about_plan("step", state, runtime, f"Run {', '.join(names)} now?", wave=names)

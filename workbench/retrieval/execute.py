@@ -1,0 +1,150 @@
+"""The executor: one attempt at one step. It never raises for what a tool does; every attempt leaves a record."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+from langgraph.runtime import Runtime
+from pydantic import BaseModel, ValidationError
+
+from workbench.context import Context
+from workbench.errors import WorkbenchError
+from workbench.events import progress
+from workbench.plans import PlanStep
+from workbench.state import ExecutionRecord, RetrievalResult, StepStatus, StepTask, SubStep
+from workbench.tools.registry import StepLog, resolve_input
+
+
+async def executor(task: StepTask, runtime: Runtime[Context]) -> dict[str, Any]:
+    """Run the step, keep its record and body, and give the record.
+
+    An attempt whose record is already kept is not run again: it had finished when its process was killed.
+    """
+    context, step = runtime.context, PlanStep.model_validate(task["step"])
+    kept = context.runs.record(task["run_id"], step.step_id, task["attempt"])
+    if kept is not None:
+        return {"records": [kept]}
+    runtime.stream_writer({"retrieval_step_start": {"step_id": step.step_id, "tool": step.tool, **_which(task)}})
+    record, body = await attempt(task, step, context)
+    context.runs.save_record(task["run_id"], record, body)
+    summary = record["output_summary"]
+    runtime.stream_writer(
+        {
+            "retrieval_step_done": {
+                "step_id": step.step_id,
+                "status": record["status"],
+                "duration_ms": record["duration_ms"],
+                **_which(task),
+                **summary,
+            }
+        }
+    )
+    runtime.stream_writer(
+        progress("retrieval", error=record["error"], agent_type=step.tool, retrieval_count=summary["evidence_count"])
+    )
+    return {"records": [record]}
+
+
+async def attempt(task: StepTask, step: PlanStep, context: Context) -> tuple[ExecutionRecord, dict[str, Any] | None]:
+    """One attempt, timed and bounded: its record, and its body when it found anything out.
+
+    The time-out is the smaller of the step's own and what is left of the run's budget. A synchronous tool runs in a
+    thread: when it is late its result is dropped. A cancelled run records the attempt as cancelled, and stops.
+    """
+    log, clock = StepLog(context.clock), context.clock
+    started_at, began = clock.now().isoformat(), clock.monotonic()
+    limit = min(step.budget.timeout_s, task["remaining_s"])
+    raw_input: dict[str, Any] = step.tool_input
+    output: BaseModel | None = None
+    status: StepStatus = "success"
+    error: str | None = None
+    try:
+        raw_input = _inputs(task, step, context)
+        output = await asyncio.wait_for(_call(step, raw_input, task["kb_prefix"], context, log), limit)
+        status, error = _judged(log.sub_steps)
+    except TimeoutError:
+        status, error = "timeout", f"{step.tool} took longer than {limit:g} s"
+    except asyncio.CancelledError:
+        if context.runs.is_cancelled(task["run_id"]):
+            record = _record(task, step, raw_input, started_at, clock.monotonic() - began, "cancelled", None, log, None)
+            context.runs.save_record(task["run_id"], record, None)
+        raise
+    except ValidationError as invalid:
+        first = invalid.errors()[0]
+        status, error = "failed", f"{step.tool} input {'.'.join(map(str, first['loc']))}: {first['msg']}"
+    except WorkbenchError as known:
+        status, error = "failed", str(known)
+    except Exception as unknown:  # a tool may raise anything; the record shows it, and the reflector reacts to it
+        status, error = "failed", f"{type(unknown).__name__}: {unknown}"
+    body = _body(output, step) if output is not None else None
+    return _record(task, step, raw_input, started_at, clock.monotonic() - began, status, error, log, body), body
+
+
+def _inputs(task: StepTask, step: PlanStep, context: Context) -> dict[str, Any]:
+    """The step's input with references filled from the outputs of earlier steps, and ``top_k`` from the budget."""
+    outputs = {i: context.runs.body(task["run_id"], ref)["output"] for i, ref in task["sources"].items() if ref}
+    inputs = resolve_input(step, outputs)
+    if "top_k" in context.tools[step.tool].input_schema.model_fields:
+        inputs.setdefault("top_k", step.budget.top_k)
+    return inputs
+
+
+async def _call(step: PlanStep, inputs: dict[str, Any], kb_prefix: str, context: Context, log: StepLog) -> BaseModel:
+    tool = context.tools[step.tool]
+    knowledge = context.knowledge.get(inputs.get("kb_prefix") or kb_prefix)
+    return await tool(tool.input_schema.model_validate(inputs), knowledge, log)
+
+
+def _judged(sub_steps: list[SubStep]) -> tuple[StepStatus, str | None]:
+    """``partial`` when some of the tool's own steps say that they failed."""
+    failed = [s for s in sub_steps if "error" in s["detail"]]
+    if not failed:
+        return "success", None
+    return "partial", "; ".join(f"{s['name']}: {s['detail']['error']}" for s in failed)
+
+
+def _body(output: BaseModel, step: PlanStep) -> dict[str, Any]:
+    data = output.model_dump(mode="json")
+    results = data.pop("results")
+    return {"results": results[: step.budget.max_evidence_count], "output": data, "found": len(results)}
+
+
+def _record(
+    task: StepTask,
+    step: PlanStep,
+    raw_input: dict[str, Any],
+    started_at: str,
+    seconds: float,
+    status: StepStatus,
+    error: str | None,
+    log: StepLog,
+    body: dict[str, Any] | None,
+) -> ExecutionRecord:
+    results: list[RetrievalResult] = body["results"] if body else []
+    summary: dict[str, Any] = {
+        "evidence_count": len(results),
+        "context_length": sum(len(r["evidence"]) for r in results),
+        "top_score": max((r["score"] for r in results), default=0.0),
+    }
+    if body and body["found"] > len(results):
+        summary["cut"] = body["found"] - len(results)
+    return ExecutionRecord(
+        step_id=step.step_id,
+        attempt=task["attempt"],
+        iteration=task["iteration"],
+        tool=step.tool,
+        status=status,
+        error=error,
+        started_at=started_at,
+        duration_ms=round(seconds * 1000, 3),
+        input_summary={"tool": step.tool, "objective": step.objective, "input_keys": sorted(raw_input)},
+        output_summary=summary,
+        raw_input=raw_input,
+        raw_output_ref=f"{step.step_id}/{task['attempt']}" if body else None,
+        sub_steps=log.sub_steps,
+    )
+
+
+def _which(task: StepTask) -> dict[str, Any]:
+    return {"attempt": task["attempt"], "iteration": task["iteration"]}

@@ -1,0 +1,300 @@
+"""Where a person may decide: the request, the answer's schema, and what each answer changes.
+
+Requests and answers have the shape of LangChain's human-in-the-loop middleware, so that its clients can answer too.
+LangGraph validates the answer inside ``interrupt``: an answer that does not fit is refused and the pause stands.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Generic, Literal, TypeVar
+
+from langgraph.runtime import Runtime
+from langgraph.types import interrupt
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+from workbench.context import Context
+from workbench.plans import Plan, PlanStep
+from workbench.retrieval.skip import closing, skip_records
+from workbench.route import read_question
+from workbench.state import Decision, ExecutionRecord, Reflection, RetrievalState, ReviewPoint
+from workbench.tools.registry import check
+
+ACTIONS = ("approve", "edit", "reject", "respond")
+
+
+class Thresholds(BaseModel):
+    """When evidence is enough: ``min_evidence`` pieces, ``min_top_score`` between 0 and 1."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    min_evidence: int | None = Field(None, ge=0)
+    min_top_score: float | None = Field(None, ge=0, le=1)
+
+
+class PlanEdits(BaseModel):
+    """What can be changed before steps run: the whole plan, or the query (then it is planned anew), and the thresholds."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    plan: Plan | None = None
+    query: str | None = Field(None, min_length=1)
+    thresholds: Thresholds | None = None
+
+
+class ReflectEdits(BaseModel):
+    """What can be changed of a reflection's proposal. Thresholds alone: the evidence is judged again by them."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    next_steps: list[PlanStep] | None = None
+    activate: list[str] | None = None
+    rewrite_query: str | None = None
+    should_continue: bool | None = None
+    thresholds: Thresholds | None = None
+
+
+Edits = TypeVar("Edits", bound=BaseModel)
+
+
+class EditedAction(BaseModel, Generic[Edits]):
+    """The middleware's edited action; ``args`` hold only what changed."""
+
+    name: str
+    args: Edits
+
+
+class ReviewDecision(BaseModel, Generic[Edits]):
+    """One decision; ``edit`` needs ``edited_action``, ``respond`` needs ``message``."""
+
+    type: Literal["approve", "edit", "reject", "respond"]
+    edited_action: EditedAction[Edits] | None = None
+    message: str = ""
+
+    @model_validator(mode="after")
+    def _complete(self) -> ReviewDecision[Edits]:
+        if self.type == "edit" and self.edited_action is None:
+            raise ValueError("an edit needs edited_action: {'name': ..., 'args': {...}}")
+        if self.type == "respond" and not self.message.strip():
+            raise ValueError("a response needs a message")
+        return self
+
+
+class ReviewAnswer(BaseModel, Generic[Edits]):
+    """The answer to one request: exactly one decision, with an optional note that is kept."""
+
+    decisions: list[ReviewDecision[Edits]] = Field(min_length=1, max_length=1)
+    note: str = ""
+    who: str = "person"
+
+
+EDITS: dict[ReviewPoint, type[BaseModel]] = {"plan": PlanEdits, "step": PlanEdits, "reflect": ReflectEdits}
+
+
+async def review_plan(state: RetrievalState, runtime: Runtime[Context]) -> dict[str, Any]:
+    """Ask about the plan before it runs, when the run's policy says so."""
+    if "plan" not in state.get("review", []):
+        return {}
+    change = ask_about_plan("plan", state, runtime, f"{len(state['plan']['steps'])} steps: run this plan?")
+    return stop(state, runtime, change) if change.get("stop_reason") else change
+
+
+def ask_about_plan(
+    point: ReviewPoint, state: RetrievalState, runtime: Runtime[Context], description: str, **proposal: Any
+) -> dict[str, Any]:
+    """Ask about the plan (or what of it has not started), and give what the answer changes."""
+    plan, records = Plan.load(state["plan"]), state.get("records", [])
+
+    def edited(edits: BaseModel) -> None:
+        new = getattr(edits, "plan", None)
+        if new is not None:
+            _refuse([*check(new, runtime.context.tools), *_rewritten_history(plan, new, records)])
+
+    decision = _ask(point, state, runtime, {"plan": state["plan"], **proposal}, description, edited)
+    action, edits = decision["action"], decision["edits"]
+    change: dict[str, Any] = {"decisions": [decision]}
+    if action == "reject":
+        return {**change, "stop_reason": "stopped_by_reviewer"}
+    if action == "respond":
+        return {**change, **ask_more(state, runtime, f"{state['query']} {decision['message']}".strip())}
+    if edits.get("thresholds"):
+        change["thresholds"] = {**state.get("thresholds", {}), **edits["thresholds"]}
+    if edits.get("plan"):
+        new = Plan.load(edits["plan"]).model_copy(update={"version": plan.version + 1})
+        runtime.context.runs.save_plan(state["run_id"], new.dump(), decision["who"], decision["note"] or "edited")
+        return {**change, "plan": new.dump(), **({"query": edits["query"]} if edits.get("query") else {})}
+    if edits.get("query"):
+        return {**change, **ask_more(state, runtime, edits["query"])}
+    return change
+
+
+async def review_reflect(state: RetrievalState, runtime: Runtime[Context]) -> dict[str, Any]:
+    """Follow the reflection's proposal, or what a person makes of it."""
+    reflection = state["reflections"][-1]
+    if "reflect" not in state.get("review", []):
+        return follow(state, runtime, reflection, author="reflector", reason=reflection["reasoning"])
+
+    def edited(edits: BaseModel) -> None:
+        plan = Plan.load(state["plan"])
+        steps = getattr(edits, "next_steps", None) or []
+        _refuse(check(plan.adding(*steps), runtime.context.tools))
+        unknown = sorted(set(getattr(edits, "activate", None) or []) - set(plan.by_id()))
+        if unknown:
+            raise ValueError(f"activate names {unknown[0]!r}, which is not in the plan: {', '.join(plan.by_id())}")
+
+    decision = _ask("reflect", state, runtime, dict(reflection), reflection["reasoning"], edited)
+    action, edits = decision["action"], decision["edits"]
+    change: dict[str, Any] = {"decisions": [decision]}
+    if action == "reject":
+        return stop(state, runtime, {**change, "stop_reason": "stopped_by_reviewer"})
+    if action == "respond":
+        more = ask_more(state, runtime, f"{state['query']} {decision['message']}".strip())
+        return {**change, **more, "iteration": state["iteration"] + 1}
+    if edits.get("thresholds"):
+        change["thresholds"] = {**state.get("thresholds", {}), **edits["thresholds"]}
+        if set(edits) == {"thresholds"}:
+            return {**change, "rejudge": True}
+    proposal = amended(reflection, edits, state["query"], Plan.load(state["plan"]))
+    who = decision["who"] if edits else "reflector"
+    reason = decision["note"] or proposal["reasoning"]
+    return {**change, **follow(state, runtime, proposal, author=who, reason=reason)}
+
+
+def amended(reflection: Reflection, edits: Mapping[str, Any], query: str, plan: Plan) -> Reflection:
+    """The proposal with a person's edits: new steps mean going on, a new query reaches the steps that used the old one."""
+    changed: Reflection = {**reflection, **{k: v for k, v in edits.items() if k != "thresholds"}}  # type: ignore[typeddict-item]
+    old, new = reflection["rewrite_query"], changed["rewrite_query"]
+    if new and new != old and "next_steps" not in edits:
+        changed["next_steps"] = [_asking(step, old or query, new) for step in changed["next_steps"]]
+    if "should_continue" not in edits:
+        changed["should_continue"] = bool(changed["next_steps"] or changed["activate"] or (new and new != old))
+    if changed["should_continue"] and not changed["next_steps"] and not changed["activate"]:
+        asked = new or query
+        step = PlanStep(
+            step_id=fresh_id(plan, "more"), objective=asked, tool="hybrid_search", tool_input={"query": asked}
+        )
+        changed["next_steps"] = [step.model_dump(mode="json")]
+    if not changed["should_continue"] and reflection["should_continue"]:
+        changed["stop_reason"] = "stopped_by_reviewer"
+    return changed
+
+
+def follow(
+    state: RetrievalState, runtime: Runtime[Context], proposal: Reflection, *, author: str, reason: str
+) -> dict[str, Any]:
+    """Stop, or take the proposal's steps into the plan and begin the next pass."""
+    if not proposal["should_continue"]:
+        return stop(state, runtime, {"stop_reason": proposal["stop_reason"] or "no_further_action"})
+    change: dict[str, Any] = {
+        "activated": [*state.get("activated", []), *proposal["activate"]],
+        "iteration": state["iteration"] + 1,
+    }
+    if proposal["next_steps"]:
+        plan = Plan.load(state["plan"])
+        new = plan.adding(*(PlanStep.model_validate(step) for step in proposal["next_steps"]))
+        new = new.model_copy(update={"version": plan.version + 1})
+        runtime.context.runs.save_plan(state["run_id"], new.dump(), author, reason)
+        change["plan"] = new.dump()
+    return change
+
+
+def stop(state: RetrievalState, runtime: Runtime[Context], change: dict[str, Any]) -> dict[str, Any]:
+    """End retrieval: every step that has no end yet gets a record that says why."""
+    reason = "stopped by the reviewer" if change["stop_reason"] == "stopped_by_reviewer" else change["stop_reason"]
+    records = skip_records(state, closing(state, reason), runtime.context.clock.now().isoformat())
+    for record in records:
+        runtime.context.runs.save_record(state["run_id"], record, None)
+    return {**change, "records": records}
+
+
+def ask_more(state: RetrievalState, runtime: Runtime[Context], query: str) -> dict[str, Any]:
+    """The state with another query: the question is read again, and the planner plans what is missing."""
+    bases = runtime.context.bases(state["kb_prefixes"])
+    decision = {**state["route_decision"], **read_question(query, bases)}
+    return {"query": query, "route_decision": decision, "replan": True}
+
+
+def fresh_id(plan: Plan, label: str) -> str:
+    """A step id that the plan does not have, continuing its numbering."""
+    number = len(plan.steps)
+    while any(step.step_id.startswith(f"step_{number}_") for step in plan.steps):
+        number += 1
+    return f"step_{number}_{label}"
+
+
+def _ask(
+    point: ReviewPoint,
+    state: RetrievalState,
+    runtime: Runtime[Context],
+    proposal: dict[str, Any],
+    description: str,
+    check_edits: Callable[[BaseModel], None],
+) -> Decision:
+    """Pause here. Everything before this call runs again on resume, so nothing with an effect stands before it."""
+    review_id = f"{len(state.get('decisions', []))}-{point}"
+    request = {
+        "action_requests": [{"name": point, "args": proposal, "description": description}],
+        "review_configs": [
+            {
+                "action_name": point,
+                "allowed_decisions": list(ACTIONS),
+                "args_schema": EDITS[point].model_json_schema(),
+            }
+        ],
+        "run_id": state.get("run_id", ""),
+        "review_id": review_id,
+        "point": point,
+    }
+    answer = interrupt(request, response_schema=_answer_model(point, check_edits))
+    given = answer.decisions[0]
+    args = given.edited_action.args.model_dump(mode="json", exclude_none=True) if given.edited_action else {}
+    decision = Decision(
+        review_id=review_id,
+        point=point,
+        action=given.type,
+        proposal=proposal,
+        edits=args if given.type == "edit" else {},
+        message=given.message,
+        who=answer.who,
+        decided_at=runtime.context.clock.now().isoformat(),
+        note=answer.note,
+    )
+    return runtime.context.runs.save_decision(state["run_id"], decision)
+
+
+def _answer_model(point: ReviewPoint, check_edits: Callable[[BaseModel], None]) -> type[ReviewAnswer[Any]]:
+    """The answer's schema at this point, with a check that knows the plan and the tools."""
+
+    class Answer(ReviewAnswer[EDITS[point]]):  # type: ignore[misc]
+        @model_validator(mode="after")
+        def _checked(self) -> Answer:
+            action = self.decisions[0].edited_action
+            if action is not None:
+                if action.name != point:
+                    raise ValueError(f"edited_action.name is {action.name!r}; this review point is {point!r}")
+                check_edits(action.args)
+            return self
+
+    return Answer
+
+
+def _refuse(problems: Iterable[Mapping[str, str]]) -> None:
+    found = [f"{p['message']} {p['mend']}" for p in problems]
+    if found:
+        raise ValueError(" ".join(found))
+
+
+def _rewritten_history(old: Plan, new: Plan, records: Iterable[ExecutionRecord]) -> list[dict[str, str]]:
+    """A step that has run is history: an edit may neither change nor drop it."""
+    before, after = old.by_id(), new.by_id()
+    ran = dict.fromkeys(record["step_id"] for record in records)
+    return [
+        {"message": f"{step_id} has already run.", "mend": "Leave it as it is, and add a step with another id."}
+        for step_id in ran
+        if step_id in before and after.get(step_id) != before[step_id]
+    ]
+
+
+def _asking(step: dict[str, Any], old: str, new: str) -> dict[str, Any]:
+    inputs = {name: new if value == old else value for name, value in step["tool_input"].items()}
+    return {**step, "tool_input": inputs}
