@@ -197,9 +197,10 @@ class Clock(Protocol):
 
 
 class Conversations(Protocol):
-    """What is kept of conversations (contracts, 9). ``message_key`` makes an append idempotent."""
+    """What is kept of conversations (contracts, 9); each write is one durable transaction."""
 
-    def get_or_create_conversation_id(self, user_id: str, session_id: str) -> str: ...
+    def get_or_create_conversation_id(self, user_id: str, session_id: str) -> str:
+        """The conversation of this user and session; always the same id."""
 
     def append_message(
         self,
@@ -211,13 +212,40 @@ class Conversations(Protocol):
         citations: Sequence[Citation] = (),
         debug: Mapping[str, Any] | None = None,
         partial: bool = False,
-    ) -> str: ...
+    ) -> str:
+        """Store a message, give its id. A ``message_key`` stores once; only a ``partial`` message is completed."""
 
     def list_messages(
         self, conversation_id: str, limit: int | None = None, before: str | None = None
-    ) -> list[dict[str, Any]]: ...
+    ) -> list[dict[str, Any]]:
+        """The newest ``limit`` messages, oldest first; ``before`` is the id of a message."""
 
-    def count_messages(self, conversation_id: str) -> int: ...
+    def count_messages(self, conversation_id: str) -> int:
+        """How many messages there are."""
+
+    def clear_messages(self, conversation_id: str) -> int:
+        """Delete the messages of a conversation; how many there were."""
+
+    def clear(self, *, session_id: str | None = None, user_id: str | None = None) -> int:
+        """Delete the conversations of a session, of a user, or of a user's session; how many messages there were."""
+
+    def add_feedback(
+        self,
+        message_id: str,
+        is_positive: bool,
+        *,
+        query: str = "",
+        thread_id: str = "",
+        agent_type: str = "",
+        metadata: Mapping[str, Any] | None = None,
+    ) -> str:
+        """Store what somebody thought of an answer, give its id."""
+
+    def list_feedback(self, message_id: str) -> list[dict[str, Any]]:
+        """The feedback on a message, oldest first."""
+
+    def close(self) -> None:
+        """Give the database back."""
 
 
 class RunLog(Protocol):

@@ -1,0 +1,85 @@
+"""Conversations in PostgreSQL, for a group that shares them; the SQL is that of ``store.py``."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+from workbench.errors import MissingExtra, SettingsError, WorkspaceError
+from workbench.memory.migrations import migrate
+from workbench.memory.store import Execute, SqlConversations
+
+if TYPE_CHECKING:
+    import psycopg
+
+_MIGRATING = 0x776F726B  # any number, as long as every workbench takes the same lock
+
+
+class PostgresConversations(SqlConversations):
+    """Conversations in PostgreSQL.
+
+    One connection under one lock, opened anew by the next call when the server has dropped it.
+
+    Args:
+        dsn: ``postgresql://user:password@host/database`` or libpq's ``key=value`` form; never shown in an error.
+        now: the clock.
+
+    Raises:
+        MissingExtra: psycopg is not installed.
+        SettingsError: the DSN cannot be read.
+        WorkspaceError: the server cannot be reached.
+    """
+
+    def __init__(self, dsn: str, now: Callable[[], datetime] | None = None):
+        super().__init__(now)
+        self._dsn = dsn
+        self._lock = threading.RLock()
+        self._connection = self._connect()
+        with self._transaction() as execute:
+            execute(f"SELECT pg_advisory_xact_lock({_MIGRATING})")
+            migrate(execute, serial="BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY", now=self._time())
+
+    def _connect(self) -> psycopg.Connection[dict[str, Any]]:
+        try:
+            import psycopg
+            from psycopg.rows import dict_row
+        except ImportError:
+            raise MissingExtra("A conversation store in PostgreSQL", "postgres") from None
+        try:
+            return psycopg.connect(self._dsn, autocommit=True, row_factory=dict_row, connect_timeout=10)
+        except psycopg.OperationalError as error:
+            raise WorkspaceError(
+                f"PostgreSQL cannot be reached: {str(error).strip()}. "
+                "Is it running, and is WORKBENCH_POSTGRES_DSN right?"
+            ) from None
+        except psycopg.ProgrammingError:
+            raise SettingsError(
+                "WORKBENCH_POSTGRES_DSN cannot be read. It looks like postgresql://user:password@host:5432/database."
+            ) from None
+
+    @contextmanager
+    def _transaction(self) -> Iterator[Execute]:
+        from psycopg import OperationalError
+
+        with self._lock:
+            if self._connection.closed:
+                self._connection = self._connect()
+            try:
+                with self._connection.transaction():
+                    yield self._execute
+            except OperationalError as error:
+                raise WorkspaceError(
+                    f"PostgreSQL dropped the conversation store: {str(error).strip()}. The next call connects anew."
+                ) from None
+
+    def _execute(self, sql: str, parameters: Sequence[Any] = ()) -> list[dict[str, Any]]:
+        cursor = self._connection.execute(sql.replace("?", "%s"), parameters)
+        return cursor.fetchall() if cursor.description else []
+
+    def close(self) -> None:
+        """Close the connection; what was stored stays stored."""
+        with self._lock:
+            self._connection.close()

@@ -1,0 +1,323 @@
+"""What is kept of conversations: messages in order, and what people thought of the answers.
+
+The SQL is written once; a database gives it a transaction (``SqliteConversations`` here, ``PostgresConversations`` in
+``postgres.py``). Every write is one transaction that is durable when the method returns, so a killed process loses
+nothing that it was told was stored. Ids follow from content (who, which session, which key): storing twice stores once.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import sqlite3
+import threading
+import uuid
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from workbench.errors import WorkbenchError, WorkspaceError
+from workbench.memory.migrations import migrate
+from workbench.settings import Settings
+from workbench.state import Citation
+from workbench.text import clean
+
+ROLES = ("user", "assistant")
+Execute = Callable[..., list[dict[str, Any]]]
+"""``execute(sql, parameters=())`` -> rows, as dicts; parameters stand as ``?``."""
+
+
+def open_conversations(
+    path: str | Path, settings: Settings, now: Callable[[], datetime] | None = None
+) -> SqlConversations:
+    """The store of a workspace: PostgreSQL when ``WORKBENCH_POSTGRES_DSN`` is set, else the SQLite file at ``path``.
+
+    Raises:
+        MissingExtra: the DSN is set and psycopg is not installed.
+        WorkspaceError: the database cannot be reached, or a newer workbench wrote it.
+    """
+    dsn = settings.postgres_dsn.get_secret_value()
+    if not dsn:
+        return SqliteConversations(path, now)
+    from workbench.memory.postgres import PostgresConversations
+
+    return PostgresConversations(dsn, now)
+
+
+class SqlConversations(ABC):
+    """Conversations in a relational database; every method may be called from any thread."""
+
+    def __init__(self, now: Callable[[], datetime] | None = None):
+        self._now = now or (lambda: datetime.now(UTC))
+
+    @abstractmethod
+    def _transaction(self) -> AbstractContextManager[Execute]:
+        """One transaction: committed and durable at the end of the block, undone by an exception."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """Give the connection back; the store cannot be used afterwards."""
+
+    def __enter__(self) -> SqlConversations:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def get_or_create_conversation_id(self, user_id: str, session_id: str) -> str:
+        """The conversation of this user and session; the same id at every call and in every database."""
+        conversation_id, now = _digest(user_id, session_id), self._time()
+        with self._transaction() as execute:
+            execute(
+                "INSERT INTO conversations (id, user_id, session_id, created_at, updated_at) VALUES (?, ?, ?, ?, ?)"
+                " ON CONFLICT DO NOTHING",
+                (conversation_id, clean(user_id), clean(session_id), now, now),
+            )
+        return conversation_id
+
+    def append_message(
+        self,
+        conversation_id: str,
+        role: str,
+        content: str,
+        *,
+        message_key: str | None = None,
+        citations: Sequence[Citation] = (),
+        debug: Mapping[str, Any] | None = None,
+        partial: bool = False,
+    ) -> str:
+        """Store a message at the end of the conversation.
+
+        Args:
+            conversation_id: from ``get_or_create_conversation_id``.
+            role: ``user`` or ``assistant``.
+            content: the text; NUL and lone surrogates, which no database takes, are replaced.
+            message_key: what makes the message this one (``run_id`` + role). Storing the key again changes nothing,
+                unless what is there is ``partial``: then the message is completed where it stands.
+            citations: an answer's sources.
+            debug: anything that JSON holds.
+            partial: an answer that was cut off.
+
+        Returns:
+            The id of the message.
+
+        Raises:
+            WorkbenchError: no such conversation or role.
+        """
+        if role not in ROLES:
+            raise WorkbenchError(f"Unknown role {role!r} of a message. Known: {', '.join(ROLES)}.")
+        message_id, now = _digest(conversation_id, message_key) if message_key else uuid.uuid4().hex, self._time()
+        with self._transaction() as execute:
+            # The update comes first: it holds the conversation's row, so two writers cannot swap places in the order.
+            if not execute("UPDATE conversations SET updated_at = ? WHERE id = ? RETURNING id", (now, conversation_id)):
+                raise WorkbenchError(
+                    f"Unknown conversation {conversation_id!r}: it was cleared, or is of another workspace. "
+                    "Get one from get_or_create_conversation_id."
+                )
+            execute(
+                "INSERT INTO messages (id, conversation_id, role, content, created_at, citations, debug, partial)"
+                " VALUES (?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (id) DO UPDATE SET content = excluded.content,"
+                " citations = excluded.citations, debug = excluded.debug, partial = excluded.partial"
+                " WHERE messages.partial",
+                (
+                    message_id,
+                    conversation_id,
+                    role,
+                    clean(content),
+                    now,
+                    _json(list(citations)),
+                    None if debug is None else _json(debug),
+                    partial,
+                ),
+            )
+        return message_id
+
+    def list_messages(
+        self, conversation_id: str, limit: int | None = None, before: str | None = None
+    ) -> list[dict[str, Any]]:
+        """The newest ``limit`` messages (all when None), oldest first.
+
+        Args:
+            conversation_id: whose messages; an unknown conversation has none.
+            limit: how many at most.
+            before: id of a message: only what came earlier. Nothing comes before an id that is not there.
+
+        Returns:
+            Dicts with ``id, conversation_id, role, content, created_at, citations, debug, partial``.
+        """
+        clause, parameters = "", [conversation_id]
+        if before is not None:
+            clause = " AND position < (SELECT position FROM messages WHERE id = ? AND conversation_id = ?)"
+            parameters += [before, conversation_id]
+        tail = "" if limit is None else f" LIMIT {max(0, int(limit))}"
+        with self._transaction() as execute:
+            rows = execute(
+                "SELECT id, conversation_id, role, content, created_at, citations, debug, partial FROM messages"
+                f" WHERE conversation_id = ?{clause} ORDER BY position DESC{tail}",
+                parameters,
+            )
+        return [_message(row) for row in reversed(rows)]
+
+    def count_messages(self, conversation_id: str) -> int:
+        """How many messages the conversation has; 0 for one that is not there."""
+        with self._transaction() as execute:
+            rows = execute("SELECT COUNT(*) AS n FROM messages WHERE conversation_id = ?", (conversation_id,))
+        return int(rows[0]["n"])
+
+    def clear_messages(self, conversation_id: str) -> int:
+        """Delete the messages of a conversation and the feedback on them; the conversation can go on.
+
+        Returns:
+            How many messages were deleted.
+        """
+        with self._transaction() as execute:
+            return len(execute("DELETE FROM messages WHERE conversation_id = ? RETURNING id", (conversation_id,)))
+
+    def clear(self, *, session_id: str | None = None, user_id: str | None = None) -> int:
+        """Delete whole conversations: of a session, of a user, or (both given) that user's session.
+
+        Returns:
+            How many messages were deleted.
+
+        Raises:
+            WorkbenchError: neither was given; nothing is deleted by leaving out a name.
+        """
+        given = {name: v for name, v in (("session_id", session_id), ("user_id", user_id)) if v is not None}
+        if not given:
+            raise WorkbenchError("Nothing was named to clear. Name a session, a user, or both.")
+        whose = " AND ".join(f"{name} = ?" for name in given)
+        with self._transaction() as execute:
+            deleted = execute(
+                f"DELETE FROM messages WHERE conversation_id IN (SELECT id FROM conversations WHERE {whose})"
+                " RETURNING id",
+                list(given.values()),
+            )
+            execute(f"DELETE FROM conversations WHERE {whose}", list(given.values()))
+        return len(deleted)
+
+    def add_feedback(
+        self,
+        message_id: str,
+        is_positive: bool,
+        *,
+        query: str = "",
+        thread_id: str = "",
+        agent_type: str = "",
+        metadata: Mapping[str, Any] | None = None,
+    ) -> str:
+        """Store what somebody thought of an answer.
+
+        Returns:
+            The id of the feedback.
+
+        Raises:
+            WorkbenchError: no such message.
+        """
+        feedback_id = uuid.uuid4().hex
+        with self._transaction() as execute:
+            stored = execute(
+                "INSERT INTO feedback (id, message_id, query, is_positive, thread_id, agent_type, created_at, metadata)"
+                " SELECT ?, id, ?, ?, ?, ?, ?, ? FROM messages WHERE id = ? RETURNING id",
+                (
+                    feedback_id,
+                    clean(query),
+                    is_positive,
+                    thread_id,
+                    agent_type,
+                    self._time(),
+                    _json(metadata or {}),
+                    message_id,
+                ),
+            )
+        if not stored:
+            raise WorkbenchError(f"Unknown message {message_id!r}. list_messages gives the ids of a conversation's.")
+        return feedback_id
+
+    def list_feedback(self, message_id: str) -> list[dict[str, Any]]:
+        """The feedback on a message, oldest first: every column of the table, ``metadata`` as a dict."""
+        with self._transaction() as execute:
+            rows = execute("SELECT * FROM feedback WHERE message_id = ? ORDER BY created_at, id", (message_id,))
+        return [
+            {**row, "is_positive": bool(row["is_positive"]), "metadata": json.loads(row["metadata"])} for row in rows
+        ]
+
+    def _time(self) -> str:
+        return self._now().astimezone(UTC).isoformat()
+
+
+class SqliteConversations(SqlConversations):
+    """Conversations in a SQLite file, which other tables and other processes may share.
+
+    One connection under one lock: SQLite writes one at a time anyway, and a transaction here takes well under a
+    millisecond. Transactions take the write lock at once, so two processes wait for each other instead of failing.
+    """
+
+    def __init__(self, path: str | Path, now: Callable[[], datetime] | None = None):
+        from sqlite_utils import Database
+
+        super().__init__(now)
+        self._path = str(path)
+        self._lock = threading.RLock()
+        with self._named():
+            self._connection = sqlite3.connect(self._path, timeout=30, check_same_thread=False, isolation_level=None)
+            self._connection.row_factory = sqlite3.Row
+            self._connection.execute("PRAGMA foreign_keys = ON")
+            Database(self._connection, recursive_triggers=False, execute_plugins=False).enable_wal()
+        with self._transaction() as execute:
+            migrate(execute, serial="INTEGER PRIMARY KEY AUTOINCREMENT", now=self._time())
+
+    @contextmanager
+    def _transaction(self) -> Iterator[Execute]:
+        with self._lock, self._named():
+            self._connection.execute("BEGIN IMMEDIATE")
+            try:
+                yield self._execute
+            except BaseException:
+                self._connection.rollback()
+                raise
+            self._connection.commit()
+
+    @contextmanager
+    def _named(self) -> Iterator[None]:
+        try:
+            yield
+        except sqlite3.Error as error:
+            raise WorkspaceError(
+                f"{self._path}: {error}. Another process may hold it, the disk may be full, or it is no SQLite file."
+            ) from error
+
+    def _execute(self, sql: str, parameters: Sequence[Any] = ()) -> list[dict[str, Any]]:
+        return [dict(row) for row in self._connection.execute(sql, parameters).fetchall()]
+
+    def close(self) -> None:
+        """Close the file; what was stored stays stored."""
+        with self._lock:
+            self._connection.close()
+
+
+class MemoryConversations(SqliteConversations):
+    """Conversations that are gone with the process: for tests and for runs that must leave nothing."""
+
+    def __init__(self, now: Callable[[], datetime] | None = None):
+        super().__init__(":memory:", now)
+
+
+def _digest(*parts: str) -> str:
+    """32 hex digits that follow from the parts, wherever the cut between them is."""
+    return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:32]
+
+
+def _json(value: Any) -> str:
+    return clean(json.dumps(value, ensure_ascii=False, sort_keys=True))
+
+
+def _message(row: dict[str, Any]) -> dict[str, Any]:
+    return {
+        **row,
+        "citations": json.loads(row["citations"]),
+        "debug": None if row["debug"] is None else json.loads(row["debug"]),
+        "partial": bool(row["partial"]),
+    }
