@@ -1,0 +1,158 @@
+"""The last node of retrieval: evidence of every step -> one numbered context (contracts, 7)."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import Any
+
+from langgraph.runtime import Runtime
+
+from workbench.context import Context, KnowledgeBase, RunLog
+from workbench.plans import ENDED_WELL, last_records, work_seconds
+from workbench.retrieval.skip import NOT_NEEDED
+from workbench.state import ExecutionRecord, Merged, RetrievalResult, RetrievalState, RouteDecision
+
+CONTRADICTION = 0.5
+"""What is left of a score when the document's typed fields contradict what the question asked for."""
+
+
+async def merger(state: RetrievalState, runtime: Runtime[Context]) -> dict[str, Any]:
+    """Merge what the steps found, and say why the retrieval stopped."""
+    settings, decision = runtime.context.settings, state.get("route_decision")
+    records = state.get("records", [])
+    found = gather(records, runtime.context.runs, state.get("run_id", ""))
+    bases = runtime.context.bases(state.get("kb_prefixes", []))
+    merged = merge(
+        found,
+        records,
+        max_results=settings.merge_max_results,
+        max_characters=settings.merge_max_characters,
+        matching=matching_documents(decision, bases),
+    )
+    reflections = state.get("reflections", [])
+    stop_reason = state.get("stop_reason") or (reflections[-1]["stop_reason"] if reflections else None)
+    return {"merged": merged, "stop_reason": stop_reason or "no_further_action"}
+
+
+def gather(records: Iterable[ExecutionRecord], runs: RunLog, run_id: str) -> dict[str, list[RetrievalResult]]:
+    """What each step found, by step id, in the order in which passes and steps followed."""
+    kept = [r for r in last_records(records).values() if r["status"] in ENDED_WELL and r["raw_output_ref"]]
+    kept.sort(key=lambda record: (record["iteration"], record["step_id"]))
+    return {r["step_id"]: runs.body(run_id, str(r["raw_output_ref"]))["results"] for r in kept}
+
+
+def matching_documents(decision: RouteDecision | None, bases: Sequence[KnowledgeBase]) -> frozenset[str] | None:
+    """Ids of the documents that hold what a list or a recommendation was filtered by; None when nothing filters."""
+    if not decision or not decision["filters"] or decision["query_intent"] not in ("list", "recommend"):
+        return None
+    return frozenset(doc_id for base in bases for doc_id in base.select(decision["filters"]))
+
+
+def merge(
+    results_by_step: Mapping[str, Sequence[RetrievalResult]],
+    records: Iterable[ExecutionRecord] = (),
+    *,
+    max_results: int = 50,
+    max_characters: int = 10_000,
+    matching: Collection[str] | None = None,
+) -> Merged:
+    """Evidence without doubles, best first, as sources ``[1]``, ``[2]``, ... of a context.
+
+    Args:
+        results_by_step: what each step found.
+        records: what the steps did, for the statistics.
+        max_results: how many pieces are kept.
+        max_characters: how long the context may be. It is cut between two pieces, and touches ``context`` only;
+            the first piece always stays, so that evidence never gives an empty context.
+        matching: documents that hold the question's filters; others keep half of their score.
+
+    >>> piece = {"source_id": "d1#0", "source_type": "chunk", "granularity": "low_level", "score": 0.5,
+    ...          "evidence": "It is a 1993 film.", "metadata": {"title": "Hulk", "tools": ["naive_search"]}}
+    >>> merged = merge({"a": [piece], "b": [{**piece, "score": 0.9, "metadata": {"tools": ["hybrid_search"]}}]})
+    >>> merged["retrieval_results"][0]["score"], merged["retrieval_results"][0]["metadata"]["tools"]
+    (0.9, ['hybrid_search', 'naive_search'])
+    >>> merged["statistics"]["deduplication_rate"], merged["reference"]["chunks"]
+    (0.5, [{'chunk_id': 'd1#0'}])
+    """
+    retrieved = sum(len(results) for results in results_by_step.values())
+    unique = distinct(results_by_step, matching)
+    kept = unique[:max_results]
+    sources = _fitting([_source(n, result) for n, result in enumerate(kept, 1)], max_characters)
+    context = "\n\n".join(sources)
+    statistics = {
+        **_execution(list(records)),
+        "total_retrieved": retrieved,
+        "after_dedup": len(unique),
+        "used": len(sources),
+        "left_out": len(unique) - len(sources),
+        "deduplication_rate": round(1 - len(unique) / retrieved, 6) if retrieved else 0.0,
+        "total_evidence_count": len(kept),
+        "context_length": len(context),
+    }
+    return {"context": context, "retrieval_results": kept, "reference": _reference(kept), "statistics": statistics}
+
+
+def distinct(
+    results_by_step: Mapping[str, Sequence[RetrievalResult]], matching: Collection[str] | None = None
+) -> list[RetrievalResult]:
+    """One piece for each (source, granularity): the highest score wins, every tool that found it is kept."""
+    best: dict[tuple[str, str], RetrievalResult] = {}
+    tools: dict[tuple[str, str], set[str]] = {}
+    for results in results_by_step.values():
+        for result in results:
+            identity = (result["source_id"], result["granularity"])
+            tools.setdefault(identity, set()).update(result["metadata"].get("tools", []))
+            if identity not in best or result["score"] > best[identity]["score"]:
+                best[identity] = result
+    pieces = [_kept(result, sorted(tools[identity]), matching) for identity, result in best.items()]
+    return sorted(pieces, key=lambda r: (-r["score"], r["source_id"], r["granularity"]))
+
+
+def _kept(result: RetrievalResult, tools: list[str], matching: Collection[str] | None) -> RetrievalResult:
+    metadata, score = {**result["metadata"], "tools": tools}, result["score"]
+    if matching is not None and metadata.get("doc_id") and metadata["doc_id"] not in matching:
+        metadata["contradicts_filters"] = True
+        score *= CONTRADICTION
+    return {**result, "score": round(score, 6), "metadata": metadata}
+
+
+def _source(number: int, result: RetrievalResult) -> str:
+    title = result["metadata"].get("title")
+    return f"[{number}] {title}\n{result['evidence']}" if title else f"[{number}] {result['evidence']}"
+
+
+def _fitting(sources: list[str], max_characters: int) -> list[str]:
+    length = 0
+    for count, source in enumerate(sources):
+        length += len(source) + (2 if count else 0)
+        if length > max_characters and count:
+            return sources[:count]
+    return sources
+
+
+def _reference(results: Iterable[RetrievalResult]) -> dict[str, list[dict[str, str]]]:
+    ids: dict[str, list[str]] = {"chunk": [], "entity": [], "relationship": [], "community": []}
+    for result in results:
+        ids[result["source_type"]].append(result["source_id"])
+    return {
+        "chunks": [{"chunk_id": chunk_id} for chunk_id in ids["chunk"]],
+        "entities": [{"id": entity_id} for entity_id in ids["entity"]],
+        "relationships": [{"id": relation_id} for relation_id in ids["relationship"]],
+    }
+
+
+def _execution(records: list[ExecutionRecord]) -> dict[str, Any]:
+    counted = [r for r in last_records(records).values() if not not_needed(r)]
+    well = sum(r["status"] in ENDED_WELL for r in counted)
+    return {
+        "total_steps": len(counted),
+        "total_duration_ms": round(work_seconds(records) * 1000, 3),
+        "tool_distribution": dict(sorted(Counter(r["tool"] for r in counted).items())),
+        "success_rate": round(well / len(counted), 6) if counted else 0.0,
+    }
+
+
+def not_needed(record: ExecutionRecord) -> bool:
+    """Whether a conditional step was skipped because nobody asked for it: it counts in no success rate."""
+    return record["status"] == "skipped" and record["error"] == NOT_NEEDED

@@ -1,0 +1,256 @@
+"""After each pass: is the evidence enough, and what would mend it? Rules propose, a reviewer decides (contracts, 6)."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from langgraph.runtime import Runtime
+
+from workbench.context import Context, KnowledgeBase
+from workbench.plans import ENDED_WELL, Plan, PlanBudget, PlanStep, canonical_json, last_records, work_seconds
+from workbench.retrieval.merge import distinct, gather
+from workbench.retrieval.reasons import Reasons
+from workbench.retrieval.review import fresh_id
+from workbench.retrieval.rewrite import rewrite
+from workbench.retrieval.signals import Need, need, quality, signals, thresholds
+from workbench.state import ExecutionRecord, Reflection, RetrievalState, StopReason
+from workbench.text import fold
+from workbench.tools.registry import check
+
+SIMPLER = {
+    "global_search": ("local_search", "naive_search"),
+    "discover": ("local_search", "naive_search"),
+    "hybrid_search": ("naive_search", "keyword_search"),
+    "local_search": ("naive_search",),
+    "naive_search": ("keyword_search",),
+    "keyword_search": (),
+}
+"""Tool -> simpler ones, in order. Any other tool degrades to ``naive_search``."""
+
+FALLBACK = PlanBudget(timeout_s=10, top_k=30)
+AGAIN = PlanBudget()
+BETTER = 0.02
+"""By how much a rewritten query must have raised the top score for another rewriting to be worth a pass."""
+
+
+@dataclass
+class Proposal:
+    """What the rules want done next, each with its reason; ``steps`` never repeat a call."""
+
+    plan: Plan
+    tools: Collection[str]
+    done: set[tuple[str, str]]
+    steps: list[PlanStep] = field(default_factory=list)
+    activate: list[str] = field(default_factory=list)
+    rewrite_query: str = ""
+    reasons: list[str] = field(default_factory=list)
+
+    def add(self, tool: str, objective: str, budget: PlanBudget, **tool_input: Any) -> bool:
+        """Propose a call, unless the tool is not there or has had this input; says whether it is proposed."""
+        call = call_of(tool, tool_input)
+        if tool not in self.tools or call in self.done:
+            return False
+        self.done.add(call)
+        step_id = fresh_id(self.plan.adding(*self.steps), f"more_{tool.removesuffix('_search')}")
+        self.steps.append(
+            PlanStep(step_id=step_id, objective=objective, tool=tool, tool_input=tool_input, budget=budget)
+        )
+        return True
+
+    def __bool__(self) -> bool:
+        return bool(self.steps or self.activate)
+
+
+async def reflector(state: RetrievalState, runtime: Runtime[Context]) -> dict[str, Any]:
+    """Judge the evidence of all passes so far, and propose what to do next."""
+    context, decision, query = runtime.context, state["route_decision"], state["query"]
+    records, plan = state.get("records", []), Plan.load(state["plan"])
+    bases = context.bases(state["kb_prefixes"])
+    evidence = distinct(gather(records, context.runs, state.get("run_id", "")))
+    wanted = need(query, decision, bases)
+    remaining = context.settings.time_budget_s - work_seconds(records)
+    enough = thresholds(wanted.intent, state.get("thresholds"), wanted)
+    seen = signals(wanted, evidence, records, enough, state["iteration"], remaining)
+    earlier = [r for r in state.get("reflections", []) if r["current_iteration"] < state["iteration"]]
+    again = ""
+    if not quality(seen) and worth_rewriting(seen, earlier):
+        aliases = _aliases(wanted, bases)
+        again, note = await rewrite(query, aliases, evidence, lambda t: _weight(bases, t), context.chat)
+        seen |= {"rewrite_note": note} if note else {}
+    reflection = propose(
+        query,
+        plan,
+        seen,
+        records,
+        tools=list(context.tools),
+        rewritten=again,
+        activated=state.get("activated", []),
+        max_iterations=context.settings.max_iterations,
+        one_step=_one_step(decision["worker_name"]),
+    )
+    problems = check(plan.adding(*map(PlanStep.model_validate, reflection["next_steps"])), context.tools)
+    if problems:
+        raise AssertionError(f"the reflector proposed an invalid step: {problems}")
+    return {"reflections": [reflection]}
+
+
+def propose(
+    query: str,
+    plan: Plan,
+    seen: Mapping[str, Any],
+    records: Iterable[ExecutionRecord],
+    *,
+    tools: Collection[str],
+    rewritten: str = "",
+    activated: Iterable[str] = (),
+    max_iterations: int = 3,
+    one_step: bool = False,
+) -> Reflection:
+    """The rules, in order; every one that holds adds what has not been tried yet.
+
+    Args:
+        query: the question.
+        plan: the plan so far.
+        seen: ``signals(...)``.
+        records: what ran.
+        tools: names of the tools that there are.
+        rewritten: the question said again, ``""`` when that is not worth a try.
+        activated: conditional steps that an earlier pass woke.
+        max_iterations: passes at most.
+        one_step: an agent that is one tool on purpose: it is judged, and never extended.
+    """
+    records = list(records)
+    say = Reasons.for_question(query)
+    proposal = Proposal(plan, tools, calls(plan, records, activated))
+    stop: StopReason | None = None
+    if quality(seen):
+        stop = "quality_satisfied"
+    elif seen["time_left_s"] <= 0:
+        stop = "budget_exhausted"
+    elif seen["iteration"] >= max_iterations:
+        stop = "max_iterations_reached"
+    elif not one_step:
+        _too_little(proposal, query, seen, activated, records, say)
+        _too_low(proposal, seen, rewritten, say)
+        _missing(proposal, query, seen, say)
+        _degrade(proposal, query, seen, records, say)
+    if stop is None and not proposal:
+        nothing_ran = bool(records) and not any(r["status"] in ENDED_WELL for r in last_records(records).values())
+        stop = "error" if nothing_ran else "no_further_action"
+    return Reflection(
+        current_iteration=seen["iteration"],
+        max_iterations=max_iterations,
+        remaining_budget=seen["time_left_s"],
+        should_continue=stop is None,
+        next_steps=[step.model_dump(mode="json") for step in proposal.steps],
+        activate=proposal.activate,
+        rewrite_query=proposal.rewrite_query,
+        stop_reason=stop,
+        reasoning=say.conclusion(seen, stop, proposal.reasons),
+        signals=dict(seen),
+    )
+
+
+def _too_little(
+    proposal: Proposal,
+    query: str,
+    seen: Mapping[str, Any],
+    activated: Iterable[str],
+    records: Iterable[ExecutionRecord],
+    say: Reasons,
+) -> None:
+    if seen["evidence_count"] >= max(1, seen["thresholds"]["min_evidence"]):
+        return
+    begun = {*activated, *last_records(records)}
+    asleep = [s for s in proposal.plan.steps if s.condition == "if_insufficient" and s.step_id not in begun]
+    if asleep:
+        proposal.activate += [step.step_id for step in asleep]
+        proposal.done |= {call_of(step.tool, step.tool_input) for step in asleep}
+        proposal.reasons.append(say.activating(proposal.activate))
+    elif proposal.add("naive_search", query, FALLBACK, query=query, top_k=FALLBACK.top_k):
+        proposal.reasons.append(say.adding("naive_search"))
+
+
+def _too_low(proposal: Proposal, seen: Mapping[str, Any], rewritten: str, say: Reasons) -> None:
+    low = seen["top_score"] < seen["thresholds"]["min_top_score"] or seen["unknown"]
+    if not low or not rewritten:
+        return
+    tool = next((name for name in ("hybrid_search", "naive_search") if name in proposal.tools), "")
+    if proposal.add(tool, rewritten, AGAIN, query=rewritten, top_k=AGAIN.top_k):
+        proposal.rewrite_query = rewritten
+        proposal.reasons.append(say.rewriting(rewritten))
+
+
+def _missing(proposal: Proposal, query: str, seen: Mapping[str, Any], say: Reasons) -> None:
+    names = list(seen["missing"])
+    if names and proposal.add("local_search", ", ".join(names), AGAIN, query=", ".join(names), entities=names):
+        proposal.reasons.append(say.looking_for(names))
+    short = seen["thresholds"].get("min_candidates", 0) - seen.get("candidates", 0)
+    if short > 0 and proposal.add("global_search", query, AGAIN, query=query):
+        proposal.reasons.append(say.more_candidates(seen))
+
+
+def _degrade(
+    proposal: Proposal, query: str, seen: Mapping[str, Any], records: Iterable[ExecutionRecord], say: Reasons
+) -> None:
+    last = last_records(records)
+    for step_id in [*seen["timeouts"], *seen["failures"]]:
+        tool = last[step_id]["tool"]
+        asked = str(last[step_id]["raw_input"].get("query") or query)
+        for simpler in SIMPLER.get(tool, ("naive_search",)):
+            if proposal.add(simpler, asked, FALLBACK, query=asked, top_k=FALLBACK.top_k):
+                proposal.reasons.append(say.degrading(tool, simpler))
+                break
+
+
+def call_of(tool: str, tool_input: Mapping[str, Any]) -> tuple[str, str]:
+    """What makes two calls the same: the tool and its input, whatever the spelling of the query and the ``top_k``.
+
+    >>> call_of("naive_search", {"query": " 喜宴 ", "top_k": 30}) == call_of("naive_search", {"query": "喜宴"})
+    True
+    """
+    told = {k: v for k, v in tool_input.items() if k != "top_k" and v not in (None, "", [], {})}
+    if isinstance(told.get("query"), str):
+        told["query"] = fold(told["query"])
+    return tool, canonical_json(told)
+
+
+def calls(plan: Plan, records: Iterable[ExecutionRecord], activated: Iterable[str] = ()) -> set[tuple[str, str]]:
+    """Every call that was made, or will be without anybody's doing."""
+    last, woken = last_records(records), set(activated)
+    made = {call_of(r["tool"], r["raw_input"]) for r in last.values() if r["status"] != "skipped"}
+    coming = [
+        step
+        for step in plan.steps
+        if (step.step_id in last and last[step.step_id]["status"] != "skipped")
+        or (step.step_id not in last and (step.condition == "always" or step.step_id in woken))
+    ]
+    return made | {call_of(step.tool, step.tool_input) for step in coming}
+
+
+def worth_rewriting(seen: Mapping[str, Any], earlier: Sequence[Reflection]) -> bool:
+    """Whether to say the question again: once always, a second time only when the first raised the top score.
+
+    A question about what is not in the corpus would otherwise burn every pass on words that lead nowhere.
+    """
+    before = [r for r in earlier if r["rewrite_query"]]
+    return not before or (not seen["unknown"] and seen["top_score"] >= before[-1]["signals"]["top_score"] + BETTER)
+
+
+def _aliases(wanted: Need, bases: Sequence[KnowledgeBase]) -> list[str]:
+    found: list[str] = []
+    for thing in wanted.asked:
+        entities = [entity for base in bases if (entity := base.find_entity(thing.name))]
+        found += [thing.name, *(name for entity in entities for name in [entity["name"], *sorted(entity["aliases"])])]
+    return list(dict.fromkeys(found))
+
+
+def _weight(bases: Sequence[KnowledgeBase], term: str) -> float:
+    return max((base.term_weight(term) for base in bases), default=0.0)
+
+
+def _one_step(worker_name: str) -> bool:
+    kind = worker_name.split(":")[1] if worker_name.count(":") >= 1 else ""
+    return bool(kind) and kind != "fusion_agent"

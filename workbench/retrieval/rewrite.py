@@ -1,0 +1,124 @@
+"""Say a question again so that a search finds more: less filler, other names, words of the best evidence."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING
+
+from workbench.state import RetrievalResult
+from workbench.text import CJK, fold, language_of, terms
+
+if TYPE_CHECKING:
+    from langchain_core.language_models import BaseChatModel
+
+FILLER = frozenset(
+    terms(
+        "a about all am an and any are as at be been but by can could did do does film films find for from give "
+        "had has have he her him his how i in is it its know like list many me movie movies my name of on or other "
+        "please recommend say she show similar some suggest tell than that the their them there these they this "
+        "those to want was we were what when where which who whom whose why will with would you your compare "
+        "between difference "
+    )
+)
+"""English words that steer a question and name nothing that a passage would say."""
+
+_FILLER_ZH = re.compile(
+    "请问|请|帮我|给我|我想|想看|想找|知道|告诉我|推荐|介绍一下|介绍|列出|有哪些|哪些|哪一年|哪年|哪一部|哪部|什么时候|什么样|什么|"
+    "怎么样|怎么|为什么|是谁|谁|几部|一些|一部|一下|类似|相似|对比|比较|区别|风格|之间|关于|电影|影片|片子|[的了吗呢啊吧么]"
+)
+FEEDBACK_TERMS = 5
+FEEDBACK_PIECES = 3
+FEEDBACK_SCORE = 0.25
+"""Evidence below this score says more about the index than about the question: its words would lead away."""
+
+_PROMPT = (
+    "Rewrite the question as one short search query for a document index. Keep every name; add names in other "
+    "languages and words that a matching passage would use. Answer with the query alone, on one line.\n"
+    "Question: {query}\nNames: {names}\nQuery:"
+)
+_LONGEST = 300
+
+
+async def rewrite(
+    query: str,
+    aliases: Sequence[str],
+    evidence: Sequence[RetrievalResult],
+    weight: Callable[[str], float],
+    chat: BaseChatModel | None = None,
+) -> tuple[str, str]:
+    """The rewritten query, and a note when a model was asked and gave nothing usable (else ``""``)."""
+    plain = rewritten(query, aliases, evidence, weight)
+    if chat is None:
+        return plain, ""
+    try:
+        reply = await chat.ainvoke(_PROMPT.format(query=query, names=", ".join(aliases) or "none"))
+    except Exception as error:  # a provider may raise anything: the rules rewrite instead, and the note says so
+        return plain, f"the model did not rewrite ({type(error).__name__}: {error})"
+    line = reply.content.strip().split("\n")[0].strip("\"'“” ") if isinstance(reply.content, str) else ""
+    if not line or len(line) > _LONGEST:
+        return plain, "the model gave no usable query"
+    return line, ""
+
+
+def rewritten(
+    query: str, aliases: Sequence[str], evidence: Sequence[RetrievalResult], weight: Callable[[str], float]
+) -> str:
+    """By rules: the words that carry the question, the other names of what it names, words of the best evidence.
+
+    Args:
+        query: the question.
+        aliases: every writing of the names in it, in either language.
+        evidence: what was found so far, best first.
+        weight: rarity of a term (inverse document frequency).
+
+    >>> rewritten("喜宴是谁导演的？", ["喜宴", "The Wedding Banquet"], [], lambda term: 1.0)
+    '喜宴 导演 The Wedding Banquet'
+    >>> rewritten("What is the movie about time travel?", [], [], lambda term: 1.0)
+    'time travel'
+    """
+    core = essence(query, aliases)
+    said = fold(core)
+    extra = [alias for alias in dict.fromkeys(aliases) if fold(alias) not in said]
+    return " ".join([core, *extra, *feedback(" ".join([core, *extra]), evidence, weight)]).strip()
+
+
+def essence(query: str, names: Iterable[str] = ()) -> str:
+    """The query without filler; the names in it stay whole.
+
+    >>> essence("推荐几部类似《喜宴》的电影"), essence("Who directed The Thing?", ["The Thing"])
+    ('喜宴', 'directed The Thing')
+    """
+    kept = sorted(
+        {n for n in names if n and n.lower() in query.lower()} | set(re.findall("《([^》]+)》", query)), key=len
+    )
+    pattern = "|".join(re.escape(name) for name in reversed(kept))
+    pieces = re.split(f"({pattern})", query, flags=re.IGNORECASE) if pattern else [query]
+    words: list[str] = []
+    for index, piece in enumerate(pieces):
+        words += [piece.strip()] if index % 2 else _content(piece)
+    return " ".join(dict.fromkeys(filter(None, words)))
+
+
+def _content(text: str) -> list[str]:
+    if CJK.search(text):
+        text = _FILLER_ZH.sub(" ", text)
+    found = re.findall(r"[^\W_]+(?:['’-][^\W_]+)*", text)
+    return [word for word in found if word.lower() not in FILLER]
+
+
+def feedback(query: str, evidence: Sequence[RetrievalResult], weight: Callable[[str], float]) -> list[str]:
+    """Terms that the best evidence shares and the query lacks (pseudo-relevance feedback), by weight, ties by term.
+
+    Only a term that two of the best pieces say counts: what one says alone is about that piece, not about the question.
+    """
+    best = [result for result in evidence[:FEEDBACK_PIECES] if result["score"] >= FEEDBACK_SCORE]
+    present = set(terms(query))
+    pieces = Counter(term for result in best for term in set(terms(result["evidence"])))
+    worth = {
+        term: count * weight(term)
+        for term, count in pieces.items()
+        if count > 1 and term not in present and term not in FILLER and (len(term) > 2 or language_of(term) == "zh")
+    }
+    return [term for term, value in sorted(worth.items(), key=lambda t: (-t[1], t[0])) if value > 0][:FEEDBACK_TERMS]

@@ -1,0 +1,281 @@
+"""What can be seen of the evidence so far, and how much of it is enough (contracts, 6)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from workbench.context import KnowledgeBase
+from workbench.plans import last_records
+from workbench.state import ExecutionRecord, QueryIntent, RetrievalResult, RouteDecision
+from workbench.text import fold
+
+ENOUGH: dict[QueryIntent, tuple[int, float]] = {
+    "qa": (5, 0.4),
+    "recommend": (10, 0.6),
+    "compare": (8, 0.5),
+    "list": (15, 0.7),
+    "person": (5, 0.5),
+    "unknown": (5, 0.5),
+}
+"""Intent -> least evidence, least top score."""
+
+CANDIDATES = 5
+"""How many different documents a recommendation needs, each with the typed facts that people choose by."""
+
+CHOSEN_BY = ("directors", "year")
+SIDE = 2
+"""Pieces of evidence that each side of a comparison needs, if the knowledge base has them."""
+
+NAMED = 10
+"""How many missing names are listed and searched for at once."""
+
+
+@dataclass(frozen=True)
+class Asked:
+    """One thing that the question names, and what the knowledge base has on it.
+
+    Attributes:
+        name: as the knowledge base writes it.
+        names: every writing of it, folded.
+        sources: ids of documents and entities that are this thing.
+        passages: ids of the passages that speak of it.
+    """
+
+    name: str
+    names: tuple[str, ...]
+    sources: frozenset[str] = frozenset()
+    passages: frozenset[str] = frozenset()
+
+    def covered_by(self, result: RetrievalResult) -> bool:
+        """Whether a piece of evidence is of this thing, or speaks of it."""
+        metadata = result["metadata"]
+        if result["source_id"] in self.passages or {result["source_id"], metadata.get("doc_id")} & self.sources:
+            return True
+        text = fold(f"{metadata.get('title') or ''} {result['evidence']}")
+        return any(spoken(name, text) for name in self.names)
+
+
+@dataclass(frozen=True)
+class Need:
+    """What the question asks for and the knowledge base can give.
+
+    Attributes:
+        intent: of the question.
+        asked: the known things that it names.
+        unknown: names in it that the knowledge base never writes.
+        passages: how many passages there are at all.
+        relevant: how many pieces about the asked things, or documents that hold the filters, exist; None: not known.
+        matching: id -> title of the documents that hold the filters; None when nothing filters.
+    """
+
+    intent: QueryIntent
+    asked: tuple[Asked, ...] = ()
+    unknown: tuple[str, ...] = ()
+    passages: int = 0
+    relevant: int | None = None
+    matching: Mapping[str, str] | None = field(default=None)
+
+    @property
+    def named(self) -> frozenset[str]:
+        """Ids of the documents that the question names itself: never candidates of a recommendation."""
+        return frozenset(source for asked in self.asked for source in asked.sources)
+
+
+def need(query: str, decision: RouteDecision, bases: Sequence[KnowledgeBase]) -> Need:
+    """Look up what the question asks for in the knowledge bases."""
+    intent, filters = decision["query_intent"], decision["filters"]
+    asked = tuple(_asked(name, bases) for name in decision["extracted_entities"]["low_level"])
+    matching: dict[str, str] | None = None
+    if filters and intent in ("list", "recommend"):
+        matching = {}
+        for base in bases:
+            ids = base.select(filters)
+            matching |= dict.fromkeys(ids, "") | {p["doc_id"]: p["title"] for p in base.passages_of(ids)}
+    relevant = None
+    if matching is not None:
+        relevant = len(matching)
+    elif asked and intent in ("qa", "compare"):
+        relevant = len(frozenset().union(*(thing.passages for thing in asked)))
+    return Need(
+        intent=intent,
+        asked=asked,
+        unknown=tuple(unknown_names(query, bases)),
+        passages=sum(base.counts()["passages"] for base in bases),
+        relevant=relevant,
+        matching=matching,
+    )
+
+
+def _asked(name: str, bases: Sequence[KnowledgeBase]) -> Asked:
+    names, sources, passages = {fold(name)}, set[str](), set[str]()
+    for base in bases:
+        entity = base.find_entity(name)
+        if entity is None:
+            continue
+        names |= {fold(alias) for alias in [entity["name"], *entity["aliases"]]}
+        sources.add(entity["entity_id"])
+        passages |= set(base.mentions_of(entity["entity_id"]))
+        if entity["doc_id"]:
+            sources.add(entity["doc_id"])
+            passages |= {passage["chunk_id"] for passage in base.passages_of([entity["doc_id"]])}
+    return Asked(name, tuple(sorted(filter(None, names))), frozenset(sources), frozenset(passages))
+
+
+_QUOTED = re.compile(r"《([^》]+)》|“([^”]+)”|\"([^\"]+)\"|「([^」]+)」")
+_CAPITALISED = re.compile(r"(?<![\w'])[A-Z][\w'’.-]*(?: (?:(?:of|the|and|de|la|von|van|in|to|a) )*[A-Z0-9][\w'’.-]*)*")
+
+
+def name_spans(query: str) -> list[tuple[int, int, str]]:
+    """What a question writes as a name: in title marks or quotes, or with capitals past its first word.
+
+    >>> [name for *_, name in name_spans("Who directed Wong Kar-wai's Chungking Express?")]
+    ['Wong Kar-wai', 'Chungking Express']
+    >>> [name for *_, name in name_spans("《霸王别姬》是谁导演的？")], name_spans("Recommend something like it")
+    (['霸王别姬'], [])
+    """
+    spans = []
+    for match in _QUOTED.finditer(query):
+        group = next(g for g in (1, 2, 3, 4) if match.group(g))
+        spans.append((match.start(group), match.end(group), match.group(group)))
+    for match in _CAPITALISED.finditer(query):
+        start, begins = match.start(), not re.search(r"[^\s\W]", query[: match.start()])
+        words = re.split(r"(?<='s) |(?<=’s) ", match.group())
+        for index, word in enumerate(words):
+            name = re.sub(r"['’]s$", "", word).rstrip(".'’-")
+            if not (begins and index == 0) and len(name) > 1 and not any(s <= start < e for s, e, _ in spans):
+                spans.append((start, start + len(name), name))
+            start += len(word) + 1
+    return sorted(spans)
+
+
+def unknown_names(query: str, bases: Sequence[KnowledgeBase]) -> list[str]:
+    """Names in the question that no knowledge base links or writes anywhere."""
+    linked = [(m["start"], m["end"]) for base in bases for m in base.link(query)]
+    return [
+        name
+        for start, end, name in name_spans(query)
+        if not any(s < end and start < e for s, e in linked) and not any(_writes(base, name) for base in bases)
+    ]
+
+
+def _writes(base: KnowledgeBase, name: str) -> bool:
+    hits = [chunk_id for chunk_id, _ in base.keyword_search(name, 10)]
+    return any(spoken(fold(name), fold(f"{p['title']} {p['text']}")) for p in base.passages(hits))
+
+
+def spoken(name: str, text: str) -> bool:
+    """Whether a folded text says a folded name, as a word of its own where the script has words.
+
+    >>> spoken("hulk", "the hulk is green"), spoken("hulk", "a hulking man"), spoken("喜宴", "看喜宴吗")
+    (True, False, True)
+    """
+    edges = (r"(?<!\w)" if name[:1].isascii() else "", r"(?!\w)" if name[-1:].isascii() else "")
+    return name in text and re.search(edges[0] + re.escape(name) + edges[1], text) is not None
+
+
+def thresholds(
+    intent: QueryIntent, overrides: Mapping[str, float] | None = None, capacity: Need | None = None
+) -> dict[str, float]:
+    """How much is enough: the table by intent, what a person set instead, never more than there is.
+
+    >>> thresholds("list", {"min_top_score": 0.5}, Need("list", passages=1065, relevant=8))
+    {'min_evidence': 8, 'min_top_score': 0.5}
+    >>> thresholds("recommend", {"min_evidence": 30}, Need("recommend", passages=12))
+    {'min_evidence': 12, 'min_top_score': 0.6, 'min_candidates': 5}
+    """
+    evidence, score = ENOUGH[intent]
+    capacity, overrides = capacity or Need(intent, passages=evidence), overrides or {}
+    if capacity.relevant is not None:
+        evidence = min(evidence, max(1, capacity.relevant))
+    enough: dict[str, float] = {
+        "min_evidence": min(int(overrides.get("min_evidence", evidence)), max(1, capacity.passages)),
+        "min_top_score": float(overrides.get("min_top_score", score)),
+    }
+    if intent == "recommend":
+        most = len(capacity.matching) if capacity.matching is not None else max(0, capacity.passages - 1)
+        enough["min_candidates"] = min(int(overrides.get("min_candidates", CANDIDATES)), most)
+    return enough
+
+
+def signals(
+    wanted: Need,
+    evidence: Sequence[RetrievalResult],
+    records: Iterable[ExecutionRecord],
+    enough: Mapping[str, float],
+    iteration: int = 1,
+    time_left_s: float = 30.0,
+) -> dict[str, Any]:
+    """Everything that the rules look at, as data that a person can read too.
+
+    Returns:
+        ``evidence_count``, ``top_score``, ``coverage`` (``{name, found, needed}`` of each asked thing), ``missing``
+        (names to search for), ``unknown`` (names that the knowledge base never writes), ``holding`` (how many
+        documents hold the filters), ``candidates``, ``timeouts`` and ``failures`` (step ids), ``iteration``,
+        ``time_left_s`` and ``thresholds``.
+    """
+    coverage = [_coverage(thing, wanted.intent, evidence) for thing in wanted.asked]
+    missing = [c["name"] for c in coverage if c["found"] < c["needed"]]
+    documents = list(dict.fromkeys(r["metadata"]["doc_id"] for r in evidence if r["metadata"].get("doc_id")))
+    seen: dict[str, Any] = {
+        "evidence_count": len(evidence),
+        "top_score": round(max((r["score"] for r in evidence), default=0.0), 6),
+        "coverage": coverage,
+        "unknown": list(wanted.unknown),
+    }
+    if wanted.matching is not None:
+        holding = [doc_id for doc_id in documents if doc_id in wanted.matching]
+        seen["holding"] = len(holding)
+        if len(holding) < min(len(wanted.matching), enough["min_evidence"]):
+            missing += [title for doc_id, title in wanted.matching.items() if doc_id not in holding and title]
+    if wanted.intent == "recommend":
+        seen["candidates"] = len(_candidates(documents, evidence, wanted))
+    ended = last_records(records).values()
+    return {
+        **seen,
+        "missing": missing[:NAMED],
+        "timeouts": [r["step_id"] for r in ended if r["status"] == "timeout"],
+        "failures": [r["step_id"] for r in ended if r["status"] == "failed"],
+        "iteration": iteration,
+        "time_left_s": round(time_left_s, 3),
+        "thresholds": dict(enough),
+    }
+
+
+def _coverage(thing: Asked, intent: QueryIntent, evidence: Sequence[RetrievalResult]) -> dict[str, Any]:
+    needed = min(SIDE if intent == "compare" else 1, max(1, len(thing.passages)))
+    return {"name": thing.name, "found": sum(map(thing.covered_by, evidence)), "needed": needed}
+
+
+def _candidates(documents: list[str], evidence: Sequence[RetrievalResult], wanted: Need) -> list[str]:
+    """Documents to recommend: not named in the question, within the filters, with the facts to choose by."""
+    fields: dict[str, dict[str, Any]] = {}
+    for result in evidence:
+        fields.setdefault(result["metadata"].get("doc_id", ""), result["metadata"].get("fields") or {})
+    asked_fields = [name for name in CHOSEN_BY if any(name in held for held in fields.values())]
+    return [
+        doc_id
+        for doc_id in documents
+        if doc_id not in wanted.named
+        and (wanted.matching is None or doc_id in wanted.matching)
+        and all(fields[doc_id].get(name) for name in asked_fields)
+    ]
+
+
+def quality(seen: Mapping[str, Any]) -> bool:
+    """Whether the evidence is enough. Nothing is never enough, whatever the thresholds say.
+
+    >>> enough = {"min_evidence": 0, "min_top_score": 0.0}
+    >>> quality({"evidence_count": 0, "top_score": 0.0, "missing": [], "unknown": [], "thresholds": enough})
+    False
+    """
+    enough = seen["thresholds"]
+    return (
+        seen["evidence_count"] >= max(1, enough["min_evidence"])
+        and seen["top_score"] >= enough["min_top_score"]
+        and not seen["missing"]
+        and not seen["unknown"]
+        and seen.get("candidates", 0) >= enough.get("min_candidates", 0)
+    )
