@@ -69,7 +69,7 @@ async def reflector(state: RetrievalState, runtime: Runtime[Context]) -> dict[st
     records, plan = state.get("records", []), Plan.load(state["plan"])
     bases = context.bases(state["kb_prefixes"])
     evidence = distinct(gather(records, context.runs, state.get("run_id", "")))
-    wanted = need(query, decision, bases)
+    wanted = need(decision, bases)
     remaining = context.settings.time_budget_s - work_seconds(records)
     enough = thresholds(wanted.intent, state.get("thresholds"), wanted)
     seen = signals(wanted, evidence, records, enough, state["iteration"], remaining)

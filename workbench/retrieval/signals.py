@@ -29,6 +29,7 @@ CHOSEN_BY = ("directors", "year")
 SIDE = 2
 """Pieces of evidence that each side of a comparison needs, if the knowledge base has them."""
 
+_LOOKED_AT = 10
 NAMED = 10
 """How many missing names are listed and searched for at once."""
 
@@ -84,10 +85,11 @@ class Need:
         return frozenset(source for asked in self.asked for source in asked.sources)
 
 
-def need(query: str, decision: RouteDecision, bases: Sequence[KnowledgeBase]) -> Need:
+def need(decision: RouteDecision, bases: Sequence[KnowledgeBase]) -> Need:
     """Look up what the question asks for in the knowledge bases."""
     intent, filters = decision["query_intent"], decision["filters"]
-    asked = tuple(_asked(name, bases) for name in decision["extracted_entities"]["low_level"])
+    names = [_asked(name, bases) for name in decision["extracted_entities"]["low_level"]]
+    asked = tuple(thing for thing in names if thing.sources or thing.passages)
     matching: dict[str, str] | None = None
     if filters and intent in ("list", "recommend"):
         matching = {}
@@ -102,7 +104,7 @@ def need(query: str, decision: RouteDecision, bases: Sequence[KnowledgeBase]) ->
     return Need(
         intent=intent,
         asked=asked,
-        unknown=tuple(unknown_names(query, bases)),
+        unknown=tuple(thing.name for thing in names if thing not in asked),
         passages=sum(base.counts()["passages"] for base in bases),
         relevant=relevant,
         matching=matching,
@@ -114,6 +116,7 @@ def _asked(name: str, bases: Sequence[KnowledgeBase]) -> Asked:
     for base in bases:
         entity = base.find_entity(name)
         if entity is None:
+            passages |= _written(name, base)
             continue
         names |= {fold(alias) for alias in [entity["name"], *entity["aliases"]]}
         sources.add(entity["entity_id"])
@@ -124,46 +127,11 @@ def _asked(name: str, bases: Sequence[KnowledgeBase]) -> Asked:
     return Asked(name, tuple(sorted(filter(None, names))), frozenset(sources), frozenset(passages))
 
 
-_QUOTED = re.compile(r"《([^》]+)》|“([^”]+)”|\"([^\"]+)\"|「([^」]+)」")
-_CAPITALISED = re.compile(r"(?<![\w'])[A-Z][\w'’.-]*(?: (?:(?:of|the|and|de|la|von|van|in|to|a) )*[A-Z0-9][\w'’.-]*)*")
-
-
-def name_spans(query: str) -> list[tuple[int, int, str]]:
-    """What a question writes as a name: in title marks or quotes, or with capitals past its first word.
-
-    >>> [name for *_, name in name_spans("Who directed Wong Kar-wai's Chungking Express?")]
-    ['Wong Kar-wai', 'Chungking Express']
-    >>> [name for *_, name in name_spans("《霸王别姬》是谁导演的？")], name_spans("Recommend something like it")
-    (['霸王别姬'], [])
-    """
-    spans = []
-    for match in _QUOTED.finditer(query):
-        group = next(g for g in (1, 2, 3, 4) if match.group(g))
-        spans.append((match.start(group), match.end(group), match.group(group)))
-    for match in _CAPITALISED.finditer(query):
-        start, begins = match.start(), not re.search(r"[^\s\W]", query[: match.start()])
-        words = re.split(r"(?<='s) |(?<=’s) ", match.group())
-        for index, word in enumerate(words):
-            name = re.sub(r"['’]s$", "", word).rstrip(".'’-")
-            if not (begins and index == 0) and len(name) > 1 and not any(s <= start < e for s, e, _ in spans):
-                spans.append((start, start + len(name), name))
-            start += len(word) + 1
-    return sorted(spans)
-
-
-def unknown_names(query: str, bases: Sequence[KnowledgeBase]) -> list[str]:
-    """Names in the question that no knowledge base links or writes anywhere."""
-    linked = [(m["start"], m["end"]) for base in bases for m in base.link(query)]
-    return [
-        name
-        for start, end, name in name_spans(query)
-        if not any(s < end and start < e for s, e in linked) and not any(_writes(base, name) for base in bases)
-    ]
-
-
-def _writes(base: KnowledgeBase, name: str) -> bool:
-    hits = [chunk_id for chunk_id, _ in base.keyword_search(name, 10)]
-    return any(spoken(fold(name), fold(f"{p['title']} {p['text']}")) for p in base.passages(hits))
+def _written(name: str, base: KnowledgeBase) -> set[str]:
+    """Ids of passages that say a name which nothing in the graph has."""
+    hits = [chunk_id for chunk_id, _ in base.keyword_search(name, _LOOKED_AT)]
+    found = base.passages(hits)
+    return {p["chunk_id"] for p in found if spoken(fold(name), fold(f"{p['title']} {p['text']}"))}
 
 
 def spoken(name: str, text: str) -> bool:
