@@ -225,6 +225,7 @@ class ConversationState(RetrievalState, total=False):
     message: str
     requested_kb_prefixes: list[str]
     use_retrieval: bool
+    answerer: str
     worker_name: str
     history: list[Message]
     memory_context: str

@@ -6,14 +6,15 @@ import asyncio
 from typing import Any
 
 from langgraph.runtime import Runtime
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel
 
 from workbench.context import Context
 from workbench.errors import WorkbenchError
 from workbench.events import progress
 from workbench.plans import PlanStep
 from workbench.state import ExecutionRecord, RetrievalResult, StepStatus, StepTask, SubStep
-from workbench.tools.registry import StepLog, resolve_input
+from workbench.tools.registry import resolve_input
+from workbench.tools.tool import Log, read_input
 
 
 async def executor(task: StepTask, runtime: Runtime[Context]) -> dict[str, Any]:
@@ -52,7 +53,7 @@ async def attempt(task: StepTask, step: PlanStep, context: Context) -> tuple[Exe
     The time-out is the smaller of the step's own and what is left of the run's budget. A synchronous tool runs in a
     thread: when it is late its result is dropped. A cancelled run records the attempt as cancelled, and stops.
     """
-    log, clock = StepLog(context.clock), context.clock
+    log, clock = Log(context.clock.monotonic), context.clock
     started_at, began = clock.now().isoformat(), clock.monotonic()
     limit = min(step.budget.timeout_s, task["remaining_s"])
     raw_input: dict[str, Any] = step.tool_input
@@ -70,9 +71,6 @@ async def attempt(task: StepTask, step: PlanStep, context: Context) -> tuple[Exe
             record = _record(task, step, raw_input, started_at, clock.monotonic() - began, "cancelled", None, log, None)
             context.runs.save_record(task["run_id"], record, None)
         raise
-    except ValidationError as invalid:
-        first = invalid.errors()[0]
-        status, error = "failed", f"{step.tool} input {'.'.join(map(str, first['loc']))}: {first['msg']}"
     except WorkbenchError as known:
         status, error = "failed", str(known)
     except Exception as unknown:  # a tool may raise anything; the record shows it, and the reflector reacts to it
@@ -90,10 +88,10 @@ def _inputs(task: StepTask, step: PlanStep, context: Context) -> dict[str, Any]:
     return inputs
 
 
-async def _call(step: PlanStep, inputs: dict[str, Any], kb_prefix: str, context: Context, log: StepLog) -> BaseModel:
+async def _call(step: PlanStep, inputs: dict[str, Any], kb_prefix: str, context: Context, log: Log) -> BaseModel:
     tool = context.tools[step.tool]
     knowledge = context.knowledge.get(inputs.get("kb_prefix") or kb_prefix)
-    return await tool(tool.input_schema.model_validate(inputs), knowledge, log)
+    return await tool(read_input(tool, inputs), knowledge, log)
 
 
 def _judged(sub_steps: list[SubStep]) -> tuple[StepStatus, str | None]:
@@ -118,7 +116,7 @@ def _record(
     seconds: float,
     status: StepStatus,
     error: str | None,
-    log: StepLog,
+    log: Log,
     body: dict[str, Any] | None,
 ) -> ExecutionRecord:
     results: list[RetrievalResult] = body["results"] if body else []

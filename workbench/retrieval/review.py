@@ -130,6 +130,10 @@ def ask_about_plan(
 
 async def review_reflect(state: RetrievalState, runtime: Runtime[Context]) -> dict[str, Any]:
     """Follow the reflection's proposal, or what a person makes of it."""
+    return {"rejudge": False, **_decided(state, runtime)}
+
+
+def _decided(state: RetrievalState, runtime: Runtime[Context]) -> dict[str, Any]:
     reflection = state["reflections"][-1]
     if "reflect" not in state.get("review", []):
         return follow(state, runtime, reflection, author="reflector", reason=reflection["reasoning"])

@@ -1,0 +1,117 @@
+"""The conversation graph: route -> recall -> prepare_retrieval -> [retrieval | generate], then generate -> persist.
+
+The retrieval graph is a node of it, not a call inside one: it can be unfolded in a drawing, streamed, interrupted and
+inspected. A knowledge base with an answerer of its own is answered by ``kb_handler`` in place of ``generate``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from langgraph.graph import END, START, StateGraph
+from langgraph.graph.state import CompiledStateGraph
+from langgraph.runtime import Runtime
+
+from workbench.context import Context
+from workbench.events import logged, progress
+from workbench.followup import standalone
+from workbench.generate import generate
+from workbench.persist import persist
+from workbench.recall import recall
+from workbench.retrieval.graph import build_retrieval
+from workbench.route import build_router, is_smalltalk, parse_worker_name, read_question
+from workbench.state import ConversationState
+
+
+def build_conversation(checkpointer: Any = None) -> CompiledStateGraph[Any, Context, Any, Any]:
+    """The parent graph, compiled. The child keeps its own checkpoints, so it can be resumed and looked at by itself."""
+    graph = StateGraph(ConversationState, context_schema=Context)
+    graph.add_node("route", build_router())
+    graph.add_node("recall", logged("recall", "memory", recall))
+    graph.add_node("prepare_retrieval", logged("prepare_retrieval", "prepare", prepare_retrieval))
+    graph.add_node("retrieval", build_retrieval().compile(checkpointer=True))
+    graph.add_node("kb_handler", logged("kb_handler", "generate", kb_handler))
+    graph.add_node("generate", logged("generate", "generate", generate))
+    graph.add_node("persist", logged("persist", "persist", persist))
+    graph.add_edge(START, "route")
+    graph.add_edge("route", "recall")
+    graph.add_edge("recall", "prepare_retrieval")
+    graph.add_conditional_edges("prepare_retrieval", whether_to_retrieve, ["retrieval", "kb_handler", "generate"])
+    graph.add_conditional_edges("retrieval", who_answers, ["kb_handler", "generate"])
+    graph.add_edge("kb_handler", "persist")
+    graph.add_edge("generate", "persist")
+    graph.add_edge("persist", END)
+    return graph.compile(checkpointer=checkpointer)
+
+
+def initial_state(
+    run_id: str, message: str, *, conversation_id: str, user_message_id: str, options: Mapping[str, Any]
+) -> ConversationState:
+    """What a run begins with. ``options`` are those of ``Workbench.ask``, as the run store keeps them."""
+    return ConversationState(
+        run_id=run_id,
+        request_id=run_id,
+        message=message,
+        query=message,
+        conversation_id=conversation_id,
+        user_message_id=user_message_id,
+        session_id=options["session"],
+        user_id=options["user"],
+        requested_kb_prefixes=list(options["kb"]),
+        worker_name=options["worker"],
+        review=list(options["review"]),
+        thresholds=dict(options["thresholds"]),
+        incognito=options["incognito"],
+        debug=options["debug"],
+        decisions=[],
+        records=[],
+        reflections=[],
+        stop_reason=None,
+        answer="",
+        citations=[],
+        error=None,
+        partial=False,
+    )
+
+
+async def prepare_retrieval(state: ConversationState, runtime: Runtime[Context]) -> dict[str, Any]:
+    """Fill the child's inputs: the question as it stands alone, read once more when a follow-up became one."""
+    names: Sequence[str] = state["kb_prefixes"]
+    message, decision = state["message"], state["route_decision"]
+    if not names or is_smalltalk(message):
+        return {"query": message, "use_retrieval": False, "answerer": "generate"}
+    bases = runtime.context.bases(names)
+    query = standalone(message, state.get("history", []), bases)
+    if query != message:
+        decision = {**decision, **read_question(query, bases)}  # type: ignore[typeddict-item]
+    runtime.stream_writer(progress("retrieval"))
+    return {
+        "query": query,
+        "route_decision": decision,
+        "use_retrieval": True,
+        "answerer": "kb_handler" if state["kb_prefix"] in runtime.context.handlers else "generate",
+        "resolved_agent_type": parse_worker_name(state["worker_name"]).agent_type,
+        "iteration": 1,
+    }
+
+
+async def kb_handler(state: ConversationState, runtime: Runtime[Context]) -> dict[str, Any]:
+    """Let the knowledge base's own answerer answer."""
+    context, began = runtime.context, runtime.context.clock.monotonic()
+    given = await context.handlers[state["kb_prefix"]](state, context)
+    return {
+        "answer": given["answer"],
+        "citations": given.get("citations", []),
+        "generation_ms": round((context.clock.monotonic() - began) * 1000, 3),
+    }
+
+
+def whether_to_retrieve(state: ConversationState) -> str:
+    """A greeting needs no search."""
+    return "retrieval" if state["use_retrieval"] else who_answers(state)
+
+
+def who_answers(state: ConversationState) -> str:
+    """The knowledge base's own answerer, when it has one."""
+    return state["answerer"]

@@ -1,0 +1,43 @@
+"""One event loop in one thread: the only place where a workspace's runs do their work.
+
+A notebook cell, a script and papermill all call from outside of it, so none of them needs a loop of its own.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Coroutine
+from concurrent.futures import Future
+from typing import Any, TypeVar
+
+T = TypeVar("T")
+
+
+class LoopThread:
+    """An event loop that runs until ``close``."""
+
+    def __init__(self, name: str):
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._loop.run_forever, name=name, daemon=True)
+        self._thread.start()
+
+    def submit(self, work: Coroutine[Any, Any, T]) -> Future[T]:
+        """Begin the work; cancelling the future cancels it."""
+        return asyncio.run_coroutine_threadsafe(work, self._loop)
+
+    def call(self, work: Coroutine[Any, Any, T]) -> T:
+        """Do the work and wait for it; never from inside the loop."""
+        if threading.current_thread() is self._thread:
+            work.close()
+            raise RuntimeError("This would wait for itself: use the twin whose name begins with `a`.")
+        return self.submit(work).result()
+
+    def close(self) -> None:
+        """Stop the loop and its thread."""
+        if self._loop.is_closed():
+            return
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join()
+        self._loop.run_until_complete(self._loop.shutdown_default_executor())
+        self._loop.close()

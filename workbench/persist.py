@@ -1,0 +1,51 @@
+"""The last node: what is kept of a finished run. Both messages and the result, each under a key of the run."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from langgraph.runtime import Runtime
+
+from workbench.context import Context
+from workbench.plans import work_seconds
+from workbench.state import ConversationState
+
+RESULT_KEYS = (
+    "query",
+    "kb_prefix",
+    "kb_prefixes",
+    "worker_name",
+    "route_decision",
+    "use_retrieval",
+    "history",
+    "reflections",
+    "thresholds",
+    "merged",
+    "stop_reason",
+    "answer",
+    "citations",
+    "partial",
+    "routing_ms",
+    "retrieval_ms",
+    "generation_ms",
+)
+
+
+async def persist(state: ConversationState, runtime: Runtime[Context]) -> dict[str, Any]:
+    """Keep the question, the answer and the result; running again keeps them once."""
+    conversations, runs, run_id = runtime.context.conversations, runtime.context.runs, state["run_id"]
+    change = {"retrieval_ms": round(work_seconds(state.get("records", [])) * 1000, 3)}
+    conversation = state["conversation_id"]
+    conversations.append_message(conversation, "user", state["message"], message_key=f"{run_id}:user")
+    conversations.append_message(
+        conversation,
+        "assistant",
+        state["answer"],
+        message_key=f"{run_id}:assistant",
+        citations=state.get("citations", []),
+        debug={"run_id": run_id},
+        partial=state.get("partial", False),
+    )
+    kept = {**state, **change}
+    runs.save_result(run_id, {key: kept[key] for key in RESULT_KEYS if key in kept})
+    return change
