@@ -1,8 +1,9 @@
-"""What holds for every test: strict checkpoints, no telemetry, one thread a model, and nothing of the person's own settings."""
+"""What holds for every test: strict checkpoints, no telemetry, one thread a model, nothing of one's own settings."""
 
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -20,12 +21,10 @@ os.environ.update(
     MKL_NUM_THREADS="1",
     OMP_WAIT_POLICY="PASSIVE",
 )
-POSTGRES_DSN = os.environ.pop("WORKBENCH_TEST_POSTGRES_DSN", None)
-for variable in [*os.environ]:
+KEPT = {"WORKBENCH_LOCAL_MODEL", "WORKBENCH_TEST_POSTGRES_DSN"}  # said to the tests, not to the product
+for variable in {*os.environ} - KEPT:
     if variable.startswith(("WORKBENCH_", "MA_", "POSTGRES_", "OPENAI_")) or variable == "KB_AUTO_ROUTE":
         del os.environ[variable]
-if POSTGRES_DSN:
-    os.environ["WORKBENCH_TEST_POSTGRES_DSN"] = POSTGRES_DSN
 
 from workbench.settings import Settings  # noqa: E402 - only now is the environment what tests are to see
 
@@ -36,3 +35,23 @@ Settings.model_config["env_file"] = None  # a person's own .env stays out of the
 def project() -> Path:
     """The folder that holds pyproject.toml."""
     return Path(__file__).resolve().parent.parent
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--update-saved", action="store_true", help="write the files under tests/saved anew")
+
+
+@pytest.fixture
+def saved(request: pytest.FixtureRequest, project: Path) -> Callable[[str, str], None]:
+    """``saved(name, text)`` compares with ``tests/saved/name``, or writes it under ``--update-saved``."""
+
+    def compare(name: str, text: str) -> None:
+        path = project / "tests" / "saved" / name
+        if request.config.getoption("--update-saved"):
+            path.parent.mkdir(exist_ok=True)
+            path.write_text(text, encoding="utf-8")
+        mend = "if the change is meant: pytest tests/test_architecture.py --update-saved"
+        assert path.exists(), f"{path} is missing; {mend}"
+        assert text == path.read_text(encoding="utf-8"), f"{path.name} says otherwise; {mend}"
+
+    return compare

@@ -60,7 +60,9 @@ def requirements(lines: list[str]) -> dict[str, tuple[str, ...]]:
 
 def declared(pyproject: dict, *extras: str) -> dict[str, tuple[str, ...]]:
     optional = pyproject["project"]["optional-dependencies"]
-    return requirements([*pyproject["project"]["dependencies"], *(line for extra in extras for line in optional[extra])])
+    return requirements(
+        [*pyproject["project"]["dependencies"], *(line for extra in extras for line in optional[extra])]
+    )
 
 
 def test_environment_has_only_what_conda_knows(environment: dict) -> None:
