@@ -1,0 +1,221 @@
+"""The names in a question: what knowledge bases know by name, what only looks like a name, and what is left as themes.
+
+Linking finds every known title and person in a text, and films are called *Up*, *Old*, *Her* and *1917*. So a mention counts
+as a name only where the question's spelling supports it: quoted, capitalised, or too rare a word to be there by chance.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable, Sequence
+from typing import TypedDict
+
+from workbench.context import KnowledgeBase, Mention
+from workbench.text import CJK, fold
+
+PERSON, OTHER = "\ue001", "\ue002"
+"""What stands for a person and for any other name in a masked question (private-use characters)."""
+
+FIELD_TYPES = frozenset({"genre", "country", "language", "year", "date"})
+"""Entity types that filter documents rather than name something."""
+
+_QUOTED = re.compile(r"《([^》]+)》|〈([^〉]+)〉|「([^」]+)」|『([^』]+)』|\"([^\"]{2,80})\"|“([^”]{2,80})”")
+_YEAR = re.compile(r"(?:18|19|20)\d\d")
+_CAPITALISED = re.compile(
+    r"(?<![\w'’])(?:[A-Z][\w'’]*[\w]|[A-Z]\.)(?:[ -](?:(?:of|the|de|del|van|von|la|le|du|in|on)\s)*(?:[A-Z][\w'’]*\w|[A-Z]\.|[A-Z]\b|\d+))*"
+)
+_NOT_NAMES = frozenset(
+    """a an the i i'd i'm i've what which who whom whose when where why how is are was were be do does did has have had can could
+    should would will shall may might must list name show give tell find recommend suggest compare and or but also please
+    any all some more every me us you your my it its he she they them his her their this that these those about between
+    besides except like similar film films movie movies cinema series tv show shows documentary documentaries hi hello thanks thank
+    january february march april may june july august september october november december monday tuesday wednesday thursday
+    friday saturday sunday oscar oscars academy award awards hollywood english chinese best good great top describe explain
+    summarize summarise something anything versus vs in on of by for from with after before since not no yes ok okay
+    director actor actress cast plot genre""".split()
+)
+
+
+class Named(TypedDict):
+    """A name in a question: ``text[start:end]``, with its quotation marks if it has some.
+
+    ``name`` is as the knowledge base writes it, or as the question does when no knowledge base knows it (then ``type``
+    and ``entity_id`` are empty and so is ``bases``). ``roles`` of a person: the filters under which documents are found.
+    """
+
+    surface: str
+    start: int
+    end: int
+    name: str
+    type: str
+    entity_id: str
+    bases: list[str]
+    roles: list[str]
+
+
+def is_person(named: Named) -> bool:
+    """Whether the knowledge base says that it is a person."""
+    return named["type"] == "person"
+
+
+def names_in(text: str, bases: Sequence[KnowledgeBase]) -> list[Named]:
+    """The names of a text in its order; where several knowledge bases know one, the first describes it."""
+    quotes = [match.span() for match in _QUOTED.finditer(text)]
+    found: list[Named] = []
+    for base in bases:
+        for mention in base.link(text):
+            named = _known(text, mention, base, quotes)
+            if named:
+                found.append(named)
+    kept = _without_overlaps(found)
+    return _without_overlaps([*kept, *_unknown(text, quotes, kept)])
+
+
+def mask(text: str, names: Iterable[Named]) -> str:
+    """The text with one sign for each name, so that patterns see the sentence and not what the titles say.
+
+    >>> lee = Named(surface="Ang Lee", start=7, end=14, name="Ang Lee", type="person", entity_id="", bases=[], roles=[])
+    >>> mask("Who is Ang Lee?", [lee]) == f"who is {PERSON}?"
+    True
+    """
+    parts, at = [], 0
+    for named in sorted(names, key=lambda n: n["start"]):
+        parts += [text[at : named["start"]].lower(), PERSON if is_person(named) else OTHER]
+        at = named["end"]
+    return "".join([*parts, text[at:].lower()])
+
+
+def _known(text: str, mention: Mention, base: KnowledgeBase, quotes: Sequence[tuple[int, int]]) -> Named | None:
+    start, end = mention["start"], mention["end"]
+    entity = base.entity(mention["entity_id"])
+    if entity is None or entity["type"] in FIELD_TYPES:
+        return None
+    around = next((q for q in quotes if q[0] <= start and end <= q[1]), None)
+    if around:
+        if fold(text[around[0] + 1 : around[1] - 1]) != fold(text[start:end]):
+            return None  # 《喜宴2》 is another film than 《喜宴》
+        start, end = around
+    elif not _spelled_as_name(text, start, end, base):
+        return None
+    return Named(
+        surface=text[start:end],
+        start=start,
+        end=end,
+        name=entity["name"],
+        type=entity["type"],
+        entity_id=entity["entity_id"],
+        bases=[base.name],
+        roles=_roles(entity["name"], base) if entity["type"] == "person" else [],
+    )
+
+
+def _roles(name: str, base: KnowledgeBase) -> list[str]:
+    found = {"director": base.select({"director": name}), "cast": base.select({"cast": name})}
+    return sorted((role for role, docs in found.items() if docs), key=lambda role: -len(found[role]))
+
+
+def _spelled_as_name(text: str, start: int, end: int, base: KnowledgeBase) -> bool:
+    surface = text[start:end]
+    if CJK.search(surface):
+        return end - start > 1
+    if _YEAR.fullmatch(surface):
+        return _is_title_not_year(text, start, end)
+    words = re.findall(r"[^\W_]+", surface)
+    lower_case = not re.search(r"[A-Z]", re.sub(r"^\W*\w", "", text)) or text.upper() == text
+    begins = not re.search(r"[\w,;:]\W*$", text[:start])
+    if any(word[0].isupper() for word in words) and not lower_case and not (begins and len(words) == 1):
+        return True
+    if len(words) > 1 and (lower_case or not begins):
+        return lower_case and _rarity(words, base) > 0.5
+    return (lower_case or begins) and (len(words) > 1 or _rarity(words, base) > 0.7)
+
+
+def _rarity(words: Sequence[str], base: KnowledgeBase) -> float:
+    """How rare the rarest word is: 1 for a word that one passage has, 0 for a word in all."""
+    most = math.log(1 + base.counts()["passages"])
+    return max((base.term_weight(fold(word)) for word in words), default=0.0) / most if most else 0.0
+
+
+def _is_title_not_year(text: str, start: int, end: int) -> bool:
+    """Whether a bare "1917" is the film: something is asked of it, and no word of time stands by it."""
+    before, after = text[max(0, start - 16) : start], text[end : end + 8]
+    in_time = re.search(
+        r"\b(?:in|from|of|since|after|before|until|by|year|to|and|between|during)\s+(?:the\s+)?$", before, re.I
+    )
+    return not (in_time or re.match(r"\s*(?:年|-|–|films?|movies?|or\b|and\b)", after, re.I))
+
+
+def _unknown(text: str, quotes: Sequence[tuple[int, int]], known: Sequence[Named]) -> list[Named]:
+    """Quoted titles and capitalised names that no knowledge base has: to be asked for, and missed honestly."""
+    spans = [*quotes, *_capitalised(text), *_asked_about(text)]
+    return [
+        Named(
+            surface=text[s:e],
+            start=s,
+            end=e,
+            name=bare(text[s:e]),
+            type="",
+            entity_id="",
+            bases=[],
+            roles=[],
+        )
+        for s, e in spans
+        if not any(s < n["end"] and n["start"] < e for n in known)
+    ]
+
+
+def bare(surface: str) -> str:
+    """A surface without its quotation marks.
+
+    >>> bare("《喜宴》"), bare("Ang Lee")
+    ('喜宴', 'Ang Lee')
+    """
+    return surface.strip("《》〈〉「」『』\"“” ")
+
+
+def _capitalised(text: str) -> list[tuple[int, int]]:
+    """Spans of capitalised words that are not there for beginning a sentence or naming a month.
+
+    >>> [("Did Zhang Yimou direct Hero?")[s:e] for s, e in _capitalised("Did Zhang Yimou direct Hero?")]
+    ['Zhang Yimou', 'Hero']
+    """
+    if text.upper() == text:
+        return []
+    spans = []
+    for match in _CAPITALISED.finditer(text):
+        start, end = match.span()
+        words = list(re.finditer(r"\S+", match.group()))
+        while words and words[0].group().lower().removesuffix("'s").removesuffix("’s") in _NOT_NAMES:
+            words.pop(0)
+        if not words:
+            continue
+        start, end = start + words[0].start(), start + words[-1].end()
+        possessive = re.search(r"['’]s$", text[start:end])
+        end -= len(possessive.group()) if possessive else 0
+        begins = not re.search(r"[\w,;:]\W*$", text[:start])
+        if not (begins and len(words) == 1) and end - start > 1:
+            spans.append((start, end))
+    return spans
+
+
+def _asked_about(text: str) -> list[tuple[int, int]]:
+    """The Chinese name in "X是谁": such a name has no capitals to be known by."""
+    match = re.search(
+        r"^(?:请问|那么|那)?([\u4e00-\u9fff·]{2,8}?)(?:是谁|是什么人|是何许人)|谁是([\u4e00-\u9fff·]{2,8})[？?。]?$", text
+    )
+    if not match or re.search(r"导演|主演|演员|编剧|[他她它这那谁的]", match.group(1) or match.group(2)):
+        return []
+    return [match.span(1) if match.group(1) else match.span(2)]
+
+
+def _without_overlaps(names: Sequence[Named]) -> list[Named]:
+    """In the order of the text; the longer of two that overlap; one span known to two bases is one name."""
+    kept: list[Named] = []
+    for named in sorted(names, key=lambda n: n["start"] - n["end"]):
+        same = next((k for k in kept if (k["start"], k["end"]) == (named["start"], named["end"])), None)
+        if same:
+            same["bases"] += [base for base in named["bases"] if base not in same["bases"]]
+        elif not any(named["start"] < k["end"] and k["start"] < named["end"] for k in kept):
+            kept.append(named)
+    return sorted(kept, key=lambda n: n["start"])

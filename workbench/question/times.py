@@ -1,0 +1,177 @@
+"""Years in a question: 1993, the 1990s, 90年代, before, after, since, between. Bounds are inclusive.
+
+A time is an atom (a year, a decade, a century) with what stands around it. "After 2005" begins in 2006, "since 2005" in 2005;
+以后 is "after" and 以来 is "since".
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from workbench.state import Filters
+
+
+class Time(NamedTuple):
+    """``text[start:end]`` speaks of the years ``first`` to ``last``; None: open on that side. ``exact``: no before or after."""
+
+    start: int
+    end: int
+    first: int | None
+    last: int | None
+    exact: bool
+
+
+class _Atom(NamedTuple):
+    start: int
+    end: int
+    first: int
+    last: int
+
+
+_ZH_DIGITS = {sign: str(value) for value, signs in enumerate(["〇零○", *"一二三四五六七八九"]) for sign in signs}
+_EN_DECADES = {
+    "twenties": 1920, "thirties": 1930, "forties": 1940, "fifties": 1950, "sixties": 1960, "seventies": 1970, "eighties": 1980,
+    "nineties": 1990,
+}  # fmt: skip
+_PARTS = {
+    "early": (0, 3), "mid": (4, 6), "late": (6, 9), "初": (0, 3), "早": (0, 3), "前": (0, 3), "中": (4, 6), "后": (6, 9), "晚": (6, 9), "末": (6, 9),
+}  # fmt: skip
+
+_ATOM = re.compile(
+    r"""
+      (?:(?P<part>early|mid|late)[\ -]+)?(?:the\ )?(?:(?<!\w)(?P<decade>(?:18|19|20)?\d0)['’]?s|(?P<named>twenties|thirties|forties|fifties|sixties|seventies|eighties|nineties))\b
+    | (?:(?P<age>上个?世纪|20世纪|二十世纪|21世纪|二十一世纪|本世纪))?(?P<zh_decade>[一二三四五六七八九]十|(?:18|19|20)?\d0)年代(?P<zh_part>初期?|早期|前期|中期?|后期|晚期|末期?)?
+    | (?P<century>\b(?:21st|20th)\ century\b(?!\ fox)|\bthis\ century\b|21世纪|二十一世纪|本世纪|新世纪|20世纪(?!福克斯)|二十世纪(?!福克斯)|上个?世纪)
+    | (?P<zh_year>[一二][〇零○一二三四五六七八九]{3})年(?!代)
+    | (?<![\d.,$£€])(?P<year>1[89]\d\d|20\d\d)(?:年(?!代)|(?![\d年.]\d|\d|['’]?s\b|\s*(?:minutes|people|dollars|euros|km|meters|metres|miles|feet|米|人|万|元|美元|分钟)))
+    """,
+    re.VERBOSE | re.IGNORECASE,
+)
+
+_BEFORE = [  # what stands before the atom, and what it does
+    ("after", r"(?:\bafter|\bpost|\blater than|\bnewer than|\bmore recent than|\bpast|晚于)"),
+    ("since", r"(?:\bsince|\bin or after|\bno(?:t)? (?:earlier|older) than|\bstarting(?: in| from)?|\bas of|\bfrom .{0,3}on|不早于|自从?)"),
+    ("before", r"(?:\bbefore|\bprior to|\bearlier than|\bolder than|\bpre|早于)"),
+    ("until", r"(?:\buntil|\btill|\bup to|\bup until|\bno(?:t)? later than|\bin or before|不晚于|截至)"),
+]
+_AFTER = [  # what stands after it
+    ("since", r"(?:\s*(?:or|and) (?:later|after|newer|onwards?|beyond)\b(?!\s*\d)|\s*onwards?\b|\s+on\b(?=\W*$|\s*[,.;?])|\s*(?:以来|起|开始|至今|到现在|及以后|及之后|或以后|或之后|往后))"),
+    ("until", r"(?:\s*(?:or|and) (?:earlier|before|older)\b(?!\s*\d)|\s*(?:及以前|及之前|或以前|或之前|为止|止))"),
+    ("after", r"\s*(?:以后|之后|过后|后(?!期|来|半))"),
+    ("before", r"\s*(?:以前|之前|前(?!期|半))"),
+]  # fmt: skip
+_JOIN = re.compile(r"\s*(?:-|–|—|~|～|\bto\b|\band\b|\bthrough\b|\buntil\b|\btill\b|到|至|和|与|跟)\s*(?:the )?$", re.I)
+_PLAIN_JOIN = re.compile(r"\s*(?:and|和|与|跟)\s*", re.I)
+
+
+def times(text: str) -> list[Time]:
+    """The times of a text, in its order.
+
+    >>> [t[2:] for t in times("films after 2005"), ][0], times("90年代的喜剧")[0][2:4], times("between 1990 and 2000")[0][2:4]
+    ((2006, None, False), (1990, 1999), (1990, 2000))
+    """
+    found: list[Time] = []
+    atoms = list(_atoms(text))
+    while atoms:
+        atom = atoms.pop(0)
+        if atoms and _joined(text, atom, atoms[0]):
+            last = atoms.pop(0)
+            found.append(Time(_reach_back(text, atom.start), last.end, atom.first, last.last, False))
+        else:
+            found.append(_bounded(text, atom))
+    return found
+
+
+def years(found: list[Time]) -> Filters:
+    """One range for all times: bounds narrow it, plain years widen it; times that exclude each other say nothing.
+
+    >>> years(times("after 1990 and before 2000")), years(times("in 1993 or 1995"))
+    ({'year_from': 1991, 'year_to': 1999}, {'year_from': 1993, 'year_to': 1995})
+    """
+    exact = [time for time in found if time.exact]
+    firsts = [t.first for t in found if not t.exact and t.first]
+    lasts = [t.last for t in found if not t.exact and t.last]
+    if exact:
+        firsts.append(min(t.first for t in exact if t.first))
+        lasts.append(max(t.last for t in exact if t.last))
+    filters = Filters()
+    if firsts and lasts and max(firsts) > min(lasts):
+        return filters
+    if firsts:
+        filters["year_from"] = max(firsts)
+    if lasts:
+        filters["year_to"] = min(lasts)
+    return filters
+
+
+def _atoms(text: str) -> Iterator[_Atom]:
+    for match in _ATOM.finditer(text):
+        said = match.groupdict()
+        if said["decade"] or said["named"]:
+            decade = _EN_DECADES[said["named"].lower()] if said["named"] else _decade(said["decade"])
+            first, last = _PARTS[said["part"].lower()] if said["part"] else (0, 9)
+            yield _Atom(*match.span(), decade + first, decade + last)
+        elif said["zh_decade"]:
+            decade = _decade(said["zh_decade"], said["age"] or "")
+            first, last = _PARTS[said["zh_part"][0]] if said["zh_part"] else (0, 9)
+            yield _Atom(*match.span(), decade + first, decade + last)
+        elif said["century"]:
+            old = re.match(r"20|二十世|上", said["century"])
+            yield _Atom(*match.span(), *((1901, 2000) if old else (2001, 2100)))
+        else:
+            year = int(said["year"] or "".join(_ZH_DIGITS[sign] for sign in said["zh_year"]))
+            yield _Atom(*match.span(), year, year)
+
+
+def _decade(written: str, age: str = "") -> int:
+    """The first year of "90", "1990" or "九十"; a bare 10 or 20 is of this century, and so is a bare 00."""
+    if written[-1] == "十":
+        written = _ZH_DIGITS[written[0]] + "0"
+    if len(written) == 4:
+        return int(written)
+    this_century = re.match(r"21|二十一|本", age) if age else int(written) < 30
+    return (2000 if this_century else 1900) + int(written)
+
+
+def _joined(text: str, first: _Atom, second: _Atom) -> bool:
+    between = text[first.end : second.start]
+    if not _JOIN.fullmatch(between) or second.first < first.first:
+        return False
+    if not _PLAIN_JOIN.fullmatch(between):
+        return True
+    return bool(
+        re.search(r"\bbetween\s+(?:the\s+)?$|介于$|在$", text[: first.start], re.I)
+        or re.match(r"年?(?:之间|间)", text[second.end :])
+    )
+
+
+def _bounded(text: str, atom: _Atom) -> Time:
+    before, after = text[: atom.start], text[atom.end :]
+    for does, pattern in _AFTER:
+        match = re.match(pattern, after, re.I)
+        if match:
+            return _apply(does, _reach_back(text, atom.start), atom.end + match.end(), atom)
+    said = [(re.search(rf"{pattern}[\s-]*(?:the )?(?:year )?$", before, re.I), does) for does, pattern in _BEFORE]
+    matches = [(match.start(), does) for match, does in said if match]
+    if matches:  # the longest: "no later than" also ends in "later than"
+        start, does = min(matches)
+        return _apply(does, start, atom.end, atom)
+    return Time(_reach_back(text, atom.start), atom.end, atom.first, atom.last, True)
+
+
+def _apply(does: str, start: int, end: int, atom: _Atom) -> Time:
+    bounds: dict[str, tuple[int | None, int | None]] = {
+        "after": (atom.last + 1, None),
+        "since": (atom.first, None),
+        "before": (None, atom.first - 1),
+        "until": (None, atom.last),
+    }
+    return Time(start, end, *bounds[does], exact=False)
+
+
+def _reach_back(text: str, start: int) -> int:
+    """Where the phrase begins: "in the", "from", "between" belong to the time."""
+    match = re.search(r"(?:\b(?:in|from|of|during|between|made in|released in)\s+(?:the\s+)?(?:year\s+)?|从|在|自)$", text[:start], re.I)
+    return match.start() if match else start
