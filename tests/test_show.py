@@ -1,0 +1,190 @@
+"""What people read of a run: in both languages, in every status, and whatever a document or a model wrote."""
+
+import re
+from html.parser import HTMLParser
+
+import pytest
+
+from tests import handmade
+from workbench.document import run_document
+from workbench.labels import SIGNS, Labels
+from workbench.show import outline, plan_text, run_html, run_text, timeline_text
+from workbench.text import visible
+from workbench.timeline import bars, drawn
+
+HOSTILE = "<script>alert(1)</script>\" onload='x' & \x1b[2J\x1b]0;title\x07 \u202egnp.exe \u2066x\u2069 \x00 \ud800"
+
+STATIC_TAGS = {"div", "p", "strong", "code", "details", "summary", "table", "thead", "tbody", "tr", "th", "td", "a", "br"}
+    "div",
+    "p",
+    "strong",
+    "code",
+    "details",
+    "summary",
+    "table",
+    "thead",
+    "tbody",
+    "tr",
+    "th",
+    "td",
+    "a",
+    "br",
+]
+
+
+def show(form, **changes):
+    return form(run_document(handmade.run(**changes)))
+
+
+class Tags(HTMLParser):
+    """Checks that tags are closed in order, and notes tags and attributes."""
+
+    def __init__(self):
+        super().__init__()
+        self.open, self.seen, self.attributes = [], set(), set()
+
+    def handle_starttag(self, tag, attrs):
+        self.seen.add(tag)
+        self.attributes |= {name for name, _ in attrs}
+        if tag != "br":
+            self.open.append(tag)
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+
+def parsed(page):
+    tags = Tags()
+    tags.feed(page)
+    assert tags.open == []
+    return tags
+
+
+def test_a_page_says_everything_that_was_done():
+    page = show(run_html)
+    for piece in [
+        "对比《喜宴》和《饮食男女》的风格",
+        "7f3a",
+        "✓ 完成",
+        "《喜宴》于 1993 年上映 [1]。",
+        "The Wedding Banquet",
+    ]:
+        assert piece in page
+    for piece in ["CC BY-SA 4.0", "https://en.wikipedia.org/wiki/1", "step_2_compare", "饮食男女 家庭 传统", "批准"]:
+        assert piece in page
+    assert 'lang="zh-Hans"' in page
+    assert parsed(page).seen == STATIC_TAGS
+
+
+def test_both_languages_say_the_same_things():
+    chinese, english = (
+        outline(run_document(handmade.run(message=message))) for message in ("对比《喜宴》", "Compare the two")
+    )
+    assert [type(block) for block in chinese] == [type(block) for block in english]
+    words = "".join(show(run_text, message="Compare the two"))
+    assert "Plan · version 1 · 4 steps" in words
+    assert "Reflection 1 of 3" in words
+    assert "stop: the evidence is good enough" in words
+
+
+def test_reflection_shows_signals_against_what_is_asked_for():
+    text = show(run_text, message="Compare the two")
+    assert re.search(r"pieces of evidence +7 +8 +! too little", text)
+    assert re.search(r"best score +0.83 +0.50 +✓ enough", text)
+    assert re.search(r"饮食男女 +1 +2 +! too little", text)
+
+
+def test_a_failed_attempt_is_told_with_its_error():
+    assert "step_3_more · attempt 1: No answer within 0.15 s." in show(run_text, message="Compare")
+
+
+def test_a_pause_asks_its_question():
+    text = run_text(run_document(handmade.paused()))
+    assert "请决定：执行这个计划吗？" in text
+    assert "Three steps, two at once." in text
+    request = handmade.review_request("reflect", should_continue=False)
+    assert "用这些证据回答吗" in show(run_text, status="paused", review=request)
+
+
+def test_a_failed_run_says_why():
+    assert "Error: no server" in show(run_text, status="failed", error="no server", message="Who?")
+
+
+@pytest.mark.parametrize("width", [60, 80, 120])
+def test_text_keeps_to_its_width_and_chinese_counts_double(width):
+    from rich.cells import cell_len
+
+    assert max(cell_len(line) for line in show(lambda d: run_text(d, width)).splitlines()) <= width
+
+
+def test_what_others_wrote_stays_text():
+    source = {"title": HOSTILE, "url": "javascript:alert(1)", "licence": HOSTILE}
+    citation = {"n": 1, "result_id": "r", "sentence": HOSTILE, "source": source}
+    record = handmade.record("step_0_喜宴", HOSTILE, 0, 5, 1, error=HOSTILE, status="failed")
+    in_a_plan = HOSTILE.replace("\ud800", "")  # a plan is hashed, so it cannot hold half a character
+    plan = handmade.plan(in_a_plan)
+    steps = [step.model_copy(update={"objective": in_a_plan, "tool": in_a_plan}) for step in plan.steps]
+    document = run_document(
+        handmade.run(
+            message=HOSTILE,
+            answer=HOSTILE,
+            citations=[citation],
+            records=[record],
+            plan=plan.model_copy(update={"steps": steps}),
+            error=HOSTILE,
+            reflections=[{**handmade.reflections()[0], "reasoning": HOSTILE, "rewrite_query": HOSTILE}],
+            log=[{**entry, "node": HOSTILE} for entry in handmade.log()],
+        )
+    )
+    page, text = run_html(document), run_text(document)
+    tags = parsed(page)
+    assert not {"script", "a"} & tags.seen
+    assert tags.attributes == {"class", "lang", "style", "open"}
+    for form in (page, text):
+        assert not re.search("[\x00-\x08\x0b-\x1f\x7f\u202a-\u202e\u2066-\u2069\ud800-\udfff]", form)
+        assert "⟨U+202E⟩" in form
+
+
+def test_markup_of_the_terminal_stays_text():
+    assert "[red]喜宴[/red]" in show(run_text, answer="[red]喜宴[/red] [1]")
+
+
+def test_a_megabyte_is_cut_and_said_so():
+    page = show(run_html, answer="a" * 1_000_000)
+    assert len(page) < 70_000
+    assert "… +950000" in page
+
+
+def test_equal_runs_look_equal():
+    assert show(run_html) == show(run_html)
+    assert show(run_text) == show(run_text)
+
+
+def test_plan_and_timeline_alone():
+    assert "step_2_compare" in plan_text(handmade.plan().dump(), handmade.records())
+    text = timeline_text(handmade.log(), handmade.records())
+    assert "✓ step_0_喜宴" in text and "bm25" in text
+
+
+def test_waiting_is_folded_and_charged_to_nobody():
+    found = bars(handmade.log(), handmade.records(), handmade.run().decisions)
+    waits = [bar for bar in found if bar.kind == "waiting"]
+    assert [round(bar.duration_ms) for bar in waits] == [42_035]
+    assert waits[0].end_ms - waits[0].start_ms < 200
+    unanswered = bars(handmade.log(), handmade.records())
+    assert [bar.kind for bar in unanswered if bar.kind in ("waiting", "stopped")] == ["stopped"]
+    assert bars([], []) == []
+
+
+def test_bars_are_never_invisible_and_never_too_long():
+    found = bars(handmade.log(), handmade.records())
+    for bar in found:
+        row = drawn([bar], max(b.end_ms for b in found), 24)
+        assert len(row) == 24 and set(row) - {"·"}
+
+
+def test_every_status_has_its_own_sign_and_word():
+    for language in ("en", "zh"):
+        said = [Labels(language).status(status) for status in SIGNS if status != "success"]
+        assert len(set(said)) == len(said)
+    assert visible("a\rb") == "ab"

@@ -1,0 +1,167 @@
+"""The words and signs with which runs are shown, English and Chinese, for every form alike."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from workbench.text import language_of
+
+SIGNS: Mapping[str, str] = {
+    "done": "✓",
+    "success": "✓",
+    "partial": "◐",
+    "running": "▸",
+    "paused": "‖",
+    "interrupted": "↻",
+    "failed": "✗",
+    "timeout": "◷",
+    "cancelled": "⊖",
+    "skipped": "⊘",
+    "pending": "○",
+    "proposed": "+",
+}
+"""A sign for each status, each distinct in shape; it always stands before the word."""
+
+_WORDS: Mapping[str, tuple[str, str]] = {
+    # status of a run, a step, a review
+    "done": ("done", "完成"),
+    "success": ("done", "完成"),
+    "partial": ("partial", "部分完成"),
+    "running": ("running", "运行中"),
+    "paused": ("waiting for you", "等待你决定"),
+    "interrupted": ("interrupted", "已中断"),
+    "failed": ("failed", "失败"),
+    "timeout": ("timed out", "超时"),
+    "cancelled": ("cancelled", "已取消"),
+    "skipped": ("skipped", "已跳过"),
+    "pending": ("not begun", "尚未执行"),
+    "proposed": ("proposed", "建议"),
+    # headings
+    "plan": ("Plan", "计划"),
+    "step": ("step", "步骤"),
+    "steps": ("{n} steps", "{n} 步"),
+    "one_step": ("1 step", "1 步"),
+    "version": ("version {n}", "第 {n} 版"),
+    "tool": ("tool", "工具"),
+    "after": ("after", "依赖"),
+    "found": ("found", "找到"),
+    "best": ("best", "最高分"),
+    "time": ("time", "用时"),
+    "status": ("status", "状态"),
+    "work_time": ("work time, 0 to {span}", "工作时间，0 到 {span}"),
+    "work": ("{span} work", "工作 {span}"),
+    "run": ("run", "运行"),
+    "answer": ("Answer", "回答"),
+    "no_answer": ("No answer yet.", "还没有回答。"),
+    "sources": ("Sources", "来源"),
+    "source": ("source", "来源"),
+    "licence": ("licence", "许可"),
+    "sentence": ("sentence", "句子"),
+    "evidence": ("Evidence in the prompt, {n}", "提示中的证据，{n} 条"),
+    "piece": ("piece", "片段"),
+    "score": ("score", "分数"),
+    "found_by": ("found by", "来自工具"),
+    "reflections": ("Reflections", "反思"),
+    "reflection": ("Reflection {n} of {m}", "第 {n} / {m} 次反思"),
+    "signal": ("signal", "指标"),
+    "value": ("value", "实际"),
+    "needed": ("asked for", "要求"),
+    "enough": ("✓ enough", "✓ 足够"),
+    "short": ("! too little", "! 不足"),
+    "goes_on": ("search on", "继续检索"),
+    "stops": ("stop", "停止"),
+    "rewritten": ("Rewritten query", "改写后的查询"),
+    "next_steps": ("Next steps", "下一步"),
+    "decisions": ("Decisions", "决定"),
+    "point": ("point", "审阅点"),
+    "action": ("decision", "决定"),
+    "who": ("by", "决定者"),
+    "note": ("note", "备注"),
+    "changes": ("changes", "修改"),
+    "timeline": ("Timeline", "时间线"),
+    "graph": ("graph", "图"),
+    "attempt": ("attempt {n}", "第 {n} 次尝试"),
+    "waiting": ("waiting for a person", "等待人的决定"),
+    "stopped": ("not running", "未运行"),
+    "log": ("Graph, node by node", "图的各节点"),
+    "node": ("node", "节点"),
+    "critical": ("critical path", "关键路径"),
+    "error": ("Error", "错误"),
+    "stop_reason": ("Stopped because", "停止原因"),
+    "open_again": ("Open it again", "再次打开"),
+    # review points and what can be answered
+    "point_plan": ("plan", "计划"),
+    "point_step": ("step", "步骤"),
+    "point_reflect": ("reflect", "反思"),
+    "ask_plan": ("Your decision: run this plan?", "请决定：执行这个计划吗？"),
+    "ask_step": ("Your decision: run these steps now?", "请决定：现在执行这些步骤吗？"),
+    "ask_reflect": ("Your decision: search once more?", "请决定：再检索一次吗？"),
+    "ask_reflect_stop": ("Your decision: answer with this evidence?", "请决定：用这些证据回答吗？"),
+    "clock": ("The work clock is stopped; the run waits.", "工作计时已停止，运行会一直等待。"),
+    "approve": ("approve", "批准"),
+    "edit": ("edit", "修改"),
+    "reject": ("stop here", "到此为止"),
+    "respond": ("respond", "补充说明"),
+    # why a retrieval stopped
+    "quality_satisfied": ("the evidence is good enough", "证据已足够"),
+    "max_iterations_reached": ("the passes are used up", "达到最多轮数"),
+    "budget_exhausted": ("the time is used up", "时间用完"),
+    "no_further_action": ("nothing else to try", "没有其他可做的"),
+    "stopped_by_reviewer": ("a reviewer stopped it", "审阅者叫停"),
+    # signals
+    "evidence_count": ("pieces of evidence", "证据数"),
+    "top_score": ("best score", "最高分"),
+    "candidates": ("distinct candidates", "不同候选"),
+    "timeouts": ("timed out", "超时"),
+    "failures": ("failed", "失败"),
+    "missing": ("Still missing", "仍然缺少"),
+    "unknown": ("Not in the knowledge base", "知识库中没有"),
+    "holding": ("documents within the filters", "符合条件的文档"),
+    "time_left_s": ("seconds left", "剩余秒数"),
+    "colon": (": ", "："),
+    "comma": (", ", "、"),
+}
+
+
+class Labels:
+    """The words of one language: ``labels("plan")``, ``labels("steps", n=3)``; an unknown word is shown as it is.
+
+    >>> Labels("en")("steps", n=3), Labels("zh")("steps", n=3), Labels("zh")("my_signal")
+    ('3 steps', '3 步', 'my signal')
+    """
+
+    def __init__(self, language: str):
+        self.language = language
+        self.html_lang = "zh-Hans" if language == "zh" else "en"
+
+    def __call__(self, key: str, **values: object) -> str:
+        """The word of that key."""
+        if key not in _WORDS:
+            return key.replace("_", " ")
+        return _WORDS[key][self.language == "zh"].format(**values)
+
+    def status(self, status: str) -> str:
+        """Sign and word.
+
+        >>> Labels("en").status("timeout"), Labels("zh").status("success")
+        ('◷ timed out', '✓ 完成')
+        """
+        return f"{SIGNS.get(status, '·')} {self(status)}"
+
+
+def labels_for(text: str) -> Labels:
+    """The words in the language of a question."""
+    return Labels(language_of(text))
+
+
+def milliseconds(value: float) -> str:
+    """A duration for people.
+
+    >>> milliseconds(0.4), milliseconds(84.2), milliseconds(2170), milliseconds(754_000)
+    ('<1 ms', '84 ms', '2.17 s', '12:34')
+    """
+    if value >= 60_000:
+        return f"{int(value // 60_000)}:{int(value % 60_000 // 1000):02d}"
+    if value >= 1000:
+        return f"{value / 1000:.2f} s"
+    return "<1 ms" if value < 1 else f"{value:.0f} ms"

@@ -1,0 +1,76 @@
+"""Blocks for a terminal: rich's renderables, and the same without colour as plain text."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from workbench.labels import SIGNS
+from workbench.show.outline import Block, Lines
+from workbench.text import visible
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+
+def plain(blocks: Iterable[Block], width: int) -> str:
+    """Blocks as lines of at most ``width`` columns, Chinese characters counted as two."""
+    from io import StringIO
+
+    from rich.console import Console
+
+    page = StringIO()
+    console = Console(file=page, width=width, color_system=None, force_terminal=False, _environ={})
+    for block in blocks:
+        console.print(renderable(block), "")
+    return "\n".join(line.rstrip() for line in page.getvalue().rstrip().splitlines())
+
+
+_LOOKS = {"strong": "bold", "dim": "dim", "code": "cyan", "bar": "blue", "number": "", "url": "dim"}
+_SIGN_LOOKS = {
+    "✓": "green",
+    "◐": "yellow",
+    "▸": "blue",
+    "‖": "yellow",
+    "↻": "yellow",
+    "✗": "red",
+    "◷": "red",
+    "!": "yellow",
+}
+
+
+def renderable(block: Block) -> RenderableType:
+    """A block for rich's console."""
+    from rich import box
+    from rich.console import Group
+    from rich.table import Table as RichTable
+    from rich.text import Text
+
+    def text(value: str, look: str) -> Text:
+        value = visible(value)
+        style = _SIGN_LOOKS.get(value[:1], "dim") if look == "status" else _LOOKS.get(look, "")
+        first, _, rest = value.partition("\n")
+        return Text(first, style).append(f"\n{rest}", "dim") if rest else Text(value, style)
+
+    if isinstance(block, Lines):
+        heading = [Text(block.heading, "bold")] if block.heading else []
+        lines = Group(*heading, *(Text.assemble(*(text(*span) for span in line)) for line in block.paragraphs))
+        if not block.mark:
+            return lines
+        from rich.panel import Panel
+
+        return Panel(lines, border_style=_SIGN_LOOKS[SIGNS[block.mark]], box=box.ROUNDED, expand=False, padding=(0, 1))
+    shown = [i for i, column in enumerate(block.columns) if not column.roomy]
+    table = RichTable(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0), header_style="dim", show_edge=False)
+    for i in shown:
+        column = block.columns[i]
+        table.add_column(
+            Text(visible(column.name)),
+            justify="right" if column.kind == "number" else "left",
+            no_wrap=column.kind in ("bar", "number", "status"),
+            overflow="fold",
+        )
+    for row in block.rows:
+        table.add_row(*(text(row[i], block.columns[i].kind) for i in shown))
+    notes = [Text(visible(note)) for note in block.notes]
+    return Group(Text(visible(block.title), "bold"), *([table] if block.rows else []), *notes)

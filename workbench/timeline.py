@@ -1,0 +1,129 @@
+"""What happened when, on three levels: graph node -> step -> inside the tool; on an axis of work time.
+
+The axis is the wall clock with the long gaps folded: while a person thinks, or while no process ran, nothing is
+charged and nothing is drawn to scale; the gap becomes one bar of fixed width that carries its length.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from itertools import pairwise
+from typing import Any, Literal
+
+from workbench.state import Decision, ExecutionRecord
+
+FOLD_FROM_MS = 250
+"""Idle time from which a gap is folded: more than a checkpoint takes, less than a person needs."""
+FOLDED_SHARE = 0.08
+"""Width of a folded gap as a share of all work time."""
+
+Kind = Literal["node", "step", "sub_step", "waiting", "stopped"]
+
+
+@dataclass(frozen=True)
+class Bar:
+    """One thing that took time: ``start_ms`` to ``end_ms`` on the folded axis, ``duration_ms`` long in truth."""
+
+    kind: Kind
+    name: str
+    start_ms: float
+    end_ms: float
+    duration_ms: float
+    status: str = ""
+    step_id: str = ""
+    attempt: int = 1
+    found: int | None = None
+
+
+def bars(
+    log: Iterable[Mapping[str, Any]], records: Iterable[ExecutionRecord], decisions: Iterable[Decision] = ()
+) -> list[Bar]:
+    """Every bar by start: graph nodes from the log, steps from the records, the inside of tools from their own logs."""
+    log, records = list(log), list(records)
+    spans = [(_ms(entry["timestamp"]), entry["duration_ms"]) for entry in log]
+    spans += [(_ms(record["started_at"]), record["duration_ms"]) for record in records]
+    if not spans:
+        return []
+    axis = _Axis(spans, [_ms(decision["decided_at"]) for decision in decisions])
+    found = [axis.bar("node", e["node"], _ms(e["timestamp"]), e["duration_ms"]) for e in log]
+    for record in records:
+        begin, of_step = _ms(record["started_at"]), {"step_id": record["step_id"], "attempt": record["attempt"]}
+        count = record["output_summary"].get("evidence_count")
+        found.append(
+            axis.bar(
+                "step", record["tool"], begin, record["duration_ms"], status=record["status"], found=count, **of_step
+            )
+        )
+        found += [
+            axis.bar("sub_step", sub["name"], begin + sub["offset_ms"], sub["duration_ms"], **of_step)
+            for sub in record["sub_steps"]
+        ]
+    order = {"node": 0, "waiting": 0, "stopped": 0, "step": 1, "sub_step": 2}
+    return sorted([*found, *axis.gaps], key=lambda b: (order[b.kind], b.start_ms, b.step_id, b.attempt))
+
+
+class _Axis:
+    """Wall-clock milliseconds -> milliseconds from the beginning, long gaps folded."""
+
+    def __init__(self, spans: Sequence[tuple[float, float]], answered: Sequence[float]):
+        union: list[list[float]] = []
+        for start, duration in sorted(spans):
+            if union and start - union[-1][1] < FOLD_FROM_MS:
+                union[-1][1] = max(union[-1][1], start + duration)
+            else:
+                union.append([start, start + duration])
+        width = FOLDED_SHARE * max(sum(end - start for start, end in union), 1.0)
+        self._starts, self._offsets, self.gaps = [union[0][0]], [0.0], list[Bar]()
+        for (_, left), (start, _) in pairwise(union):
+            at = self.at(left)
+            kind: Kind = "waiting" if any(left <= moment <= start + 1000 for moment in answered) else "stopped"
+            self.gaps.append(Bar(kind, kind, round(at, 3), round(at + width, 3), round(start - left, 3)))
+            self._starts.append(start)
+            self._offsets.append(at + width)
+
+    def at(self, moment: float) -> float:
+        index = max(bisect_right(self._starts, moment) - 1, 0)
+        return self._offsets[index] + moment - self._starts[index]
+
+    def bar(self, kind: Kind, name: str, start: float, duration: float, **more: Any) -> Bar:
+        begin = self.at(start)
+        return Bar(kind, name, round(begin, 3), round(begin + duration, 3), round(duration, 3), **more)
+
+
+def span_ms(found: Iterable[Bar]) -> float:
+    """The end of the axis."""
+    return max((bar.end_ms for bar in found), default=0.0)
+
+
+def busy_ms(segments: Iterable[Bar]) -> float:
+    """How long at least one of these took: what runs side by side counts once.
+
+    >>> busy_ms([Bar("node", "a", 0, 30, 30), Bar("node", "a", 10, 40, 30), Bar("node", "a", 90, 95, 5)])
+    45.0
+    """
+    total, reached = 0.0, 0.0
+    for bar in sorted(segments, key=lambda b: b.start_ms):
+        total += max(0.0, bar.end_ms - max(bar.start_ms, reached))
+        reached = max(reached, bar.end_ms)
+    return total
+
+
+def drawn(segments: Sequence[Bar], span: float, width: int = 30) -> str:
+    """Bars of one row as text: ``█`` work, ``░`` waiting, ``·`` nothing; what is there has at least one mark.
+
+    >>> drawn([Bar("step", "a", 25, 50, 25), Bar("waiting", "waiting", 50, 75, 9e9)], 100, 8)
+    '··██░░··'
+    """
+    row = ["·"] * width
+    for bar in segments:
+        first = min(int(bar.start_ms / (span or 1) * width), width - 1)
+        last = max(round(bar.end_ms / (span or 1) * width), first + 1)
+        row[first:last] = ["░" if bar.kind in ("waiting", "stopped") else "█"] * (min(last, width) - first)
+    return "".join(row)
+
+
+def _ms(moment: str) -> float:
+    return datetime.fromisoformat(moment).timestamp() * 1000
