@@ -66,7 +66,7 @@ class _Handler(BaseHTTPRequestHandler):
 
     def do_POST(self) -> None:
         request = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-        reply = self.script.take(request, dict(self.headers))
+        reply = self.script.take(request, {name.lower(): value for name, value in self.headers.items()})
         if reply.status != 200:
             self._json({"error": {"message": reply.message, "type": "scripted"}}, reply.status)
         elif self.path.endswith("/embeddings"):
