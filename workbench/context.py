@@ -18,8 +18,6 @@ from workbench.state import (
     Decision,
     ExecutionRecord,
     Filters,
-    Message,
-    RetrievalResult,
     RouteDecision,
     SubStep,
 )
@@ -157,21 +155,41 @@ class ToolLog(Protocol):
 
 
 class ToolOutput(Protocol):
-    """What a tool gives: evidence, and whatever else its output schema names."""
+    """What a tool gives: evidence (``RetrievalResult``s), and whatever else its output schema names."""
 
-    results: list[RetrievalResult]
+    results: list[dict[str, Any]]
 
 
 class Tool(Protocol):
-    """A retrieve-only function over one knowledge base, with everything that a plan, a form and a drawing need of it."""
+    """A retrieve-only function over one knowledge base, with all that a plan, a form and a drawing need of it."""
 
-    name: str
-    description: str
-    input_schema: type[BaseModel]
-    output_schema: type[BaseModel]
-    parallel: bool
-    calibration: str
-    intents: frozenset[str]
+    @property
+    def name(self) -> str:
+        """Lower case, digits and underscores: as plans write it."""
+
+    @property
+    def description(self) -> str:
+        """One sentence, for people and for planning models."""
+
+    @property
+    def input_schema(self) -> type[BaseModel]:
+        """What it can be asked; becomes a form."""
+
+    @property
+    def output_schema(self) -> type[BaseModel]:
+        """What it gives: ``results``, and what later steps may take by ``$from``."""
+
+    @property
+    def parallel(self) -> bool:
+        """Whether it may run beside other steps."""
+
+    @property
+    def calibration(self) -> str:
+        """How its scores become probabilities, in a sentence."""
+
+    @property
+    def intents(self) -> frozenset[str]:
+        """The intents for which the rule planner adds a step with it."""
 
     async def __call__(self, tool_input: BaseModel, knowledge: KnowledgeBase, log: ToolLog) -> BaseModel:
         """Run; a synchronous function runs in a thread. Raises whatever went wrong: the executor records it."""

@@ -1,0 +1,214 @@
+"""Other people's functions and retrievers as tools of ours: a form from the signature, evidence from what returns."""
+
+from __future__ import annotations
+
+import hashlib
+import inspect
+import math
+from collections.abc import Callable, Iterable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from pydantic import BaseModel, ConfigDict, Field, create_model
+
+from workbench.context import KnowledgeBase, ToolLog
+from workbench.errors import ToolError
+from workbench.state import RetrievalResult
+from workbench.tools.evidence import ranked, titles
+from workbench.tools.signals import Question
+from workbench.tools.tool import Found, FunctionTool, Search
+
+if TYPE_CHECKING:
+    from langchain_core.retrievers import BaseRetriever
+
+CALIBRATION = (
+    "A score that it gives is taken as a probability; without one, the text is judged by keyword_search's model, "
+    "from the share of the question's words that it holds."
+)
+_HANDED_IN = ("knowledge", "log")
+_TEXT, _ID = ("evidence", "text", "page_content", "content"), ("source_id", "chunk_id", "id", "doc_id")
+
+
+def from_function(
+    function: Callable[..., Any],
+    *,
+    name: str = "",
+    description: str = "",
+    intents: Iterable[str] = (),
+    parallel: bool = True,
+    calibration: str = "",
+    output_schema: type[BaseModel] | None = None,
+) -> FunctionTool:
+    """A tool of a plain or async function.
+
+    It returns a list of strings, dicts (``evidence`` or ``text``; optionally ``score`` 0..1, ``source_id``, ``title``,
+    ...) or LangChain ``Document``s; or a mapping with such a list under ``results`` and whatever else its output schema
+    has.
+
+    Raises:
+        ToolError: the signature cannot be turned into a form, or the description is missing.
+    """
+    name = name or function.__name__
+    described = description or (inspect.getdoc(function) or "").partition("\n")[0]
+    if not described:
+        raise ToolError(f"Tool {name!r} needs a description: give description=... or a docstring.")
+    parameters = _parameters(name, function)
+    handed_in = [p for p in _HANDED_IN if p in parameters]
+    schema = _input_schema(name, parameters)
+    if intents and "query" not in schema.model_fields:
+        raise ToolError(f"Tool {name!r} is planned for {sorted(intents)}, so it needs a parameter `query: str`.")
+
+    async def run(tool_input: BaseModel, knowledge: KnowledgeBase, log: ToolLog) -> dict[str, Any]:
+        import asyncio
+
+        given = {field: getattr(tool_input, field) for field in schema.model_fields if field in parameters}
+        given |= {p: {"knowledge": knowledge, "log": log}[p] for p in handed_in}
+        if inspect.iscoroutinefunction(function):
+            returned = await function(**given)
+        else:
+            returned = await asyncio.to_thread(function, **given)
+        return normalise(name, returned, tool_input, knowledge)
+
+    return FunctionTool(
+        name=name,
+        description=described,
+        input_schema=schema,
+        output_schema=output_schema or Found,
+        function=run,
+        parallel=parallel,
+        calibration=calibration or CALIBRATION,
+        intents=frozenset(intents),
+    )
+
+
+def from_retriever(
+    name: str, retriever: BaseRetriever, *, description: str = "", intents: Iterable[str] = (), parallel: bool = True
+) -> FunctionTool:
+    """A tool of any LangChain retriever.
+
+    Raises:
+        ToolError: the object is no retriever.
+    """
+    from langchain_core.retrievers import BaseRetriever
+
+    if not isinstance(retriever, BaseRetriever):
+        raise ToolError(
+            f"Tool {name!r}: {type(retriever).__name__} is no LangChain BaseRetriever. "
+            "For a vector store call .as_retriever(); for a function use @registry.tool."
+        )
+
+    async def run(tool_input: Search, knowledge: KnowledgeBase, log: ToolLog) -> dict[str, Any]:
+        with log("retrieve", retriever=type(retriever).__name__) as detail:
+            documents = await retriever.ainvoke(tool_input.query)
+            detail["hits"] = len(documents)
+        return normalise(name, documents, tool_input, knowledge)
+
+    return FunctionTool(
+        name=name,
+        description=description or f"LangChain retriever {type(retriever).__name__}",
+        input_schema=Search,
+        output_schema=Found,
+        function=run,
+        parallel=parallel,
+        calibration=CALIBRATION,
+        intents=frozenset(intents),
+    )
+
+
+def normalise(name: str, returned: Any, tool_input: BaseModel, knowledge: KnowledgeBase) -> dict[str, Any]:
+    """What a function returned as an output: results ranked, at most ``top_k``.
+
+    Raises:
+        ToolError: names the result that cannot be taken, and what can.
+    """
+    extra = dict(returned) if isinstance(returned, Mapping) and "results" in returned else {}
+    items = extra.pop("results", returned)
+    if isinstance(items, (str, bytes, Mapping, BaseModel)) or not isinstance(items, Iterable):
+        raise ToolError(
+            f"{name} returned {type(items).__name__}. "
+            "Return a list of strings, dicts or Documents, or a dict with such a list under 'results'."
+        )
+    question = Question.of(str(getattr(tool_input, "query", "")), knowledge)
+    results = [_result(name, place, item, question) for place, item in enumerate(items, start=1)]
+    kept = ranked(results, getattr(tool_input, "top_k", len(results)))
+    return {"candidates": titles(kept), **extra, "results": kept}
+
+
+def _result(name: str, place: int, item: Any, question: Question) -> RetrievalResult:
+    found = _as_dict(name, place, item)
+    text = next((found.pop(key) for key in _TEXT if key in found), None)
+    if not isinstance(text, str) or not text.strip():
+        raise ToolError(f"{name}: result {place} has no text. Give a non-empty string under 'evidence' or 'text'.")
+    metadata = {**found.pop("metadata", {})}
+    given_id = next((found[key] for key in _ID if found.get(key)), None) or next(
+        (metadata[key] for key in _ID if metadata.get(key)), None
+    )
+    source_id = str(given_id or hashlib.sha256(text.encode()).hexdigest()[:16])
+    granularity = found.pop("granularity", "low_level")
+    score = _score(name, place, found.pop("score", None))
+    source_type = found.pop("source_type", "chunk")
+    for key in ("result_id", "source_id", "chunk_id", "id"):
+        found.pop(key, None)
+    metadata = {"doc_id": source_id.partition("#")[0], "title": "", "url": "", "licence": "", **metadata, **found}
+    metadata["title"] = metadata["title"] or str(metadata.get("source", ""))
+    if score is None:
+        score = question.judge("keyword_search", text, metadata["title"], metadata["doc_id"])
+    return RetrievalResult(
+        result_id=f"{granularity}:{source_id}",
+        source_id=source_id,
+        source_type=source_type,
+        granularity=granularity,
+        score=round(score, 6),
+        evidence=text,
+        metadata={**metadata, "kb_prefix": question.knowledge.name, "tools": [name], "place": place},
+    )
+
+
+def _as_dict(name: str, place: int, item: Any) -> dict[str, Any]:
+    if isinstance(item, str):
+        return {"evidence": item}
+    if isinstance(item, Mapping):
+        return dict(item)
+    if hasattr(item, "page_content") and hasattr(item, "metadata"):
+        return {
+            "evidence": item.page_content,
+            "metadata": dict(item.metadata or {}),
+            **({"id": item.id} if item.id else {}),
+        }
+    raise ToolError(f"{name}: result {place} is a {type(item).__name__}. Give a string, a dict or a Document.")
+
+
+def _score(name: str, place: int, score: Any) -> float | None:
+    if score is None:
+        return None
+    number = isinstance(score, int | float) and not isinstance(score, bool)
+    if not number or not math.isfinite(score) or not 0 <= score <= 1:
+        raise ToolError(
+            f"{name}: result {place} has the score {score!r}. "
+            "Give the probability that it is relevant, 0 to 1, or no score: then it is estimated from the text."
+        )
+    return float(score)
+
+
+def _parameters(name: str, function: Callable[..., Any]) -> dict[str, inspect.Parameter]:
+    try:
+        signature = inspect.signature(function, eval_str=True)
+    except (NameError, TypeError, ValueError) as error:
+        raise ToolError(
+            f"Tool {name!r}: its signature cannot be read ({error}). Annotate with importable types."
+        ) from None
+    return dict(signature.parameters)
+
+
+def _input_schema(name: str, parameters: Mapping[str, inspect.Parameter]) -> type[BaseModel]:
+    fields: dict[str, Any] = {}
+    for parameter in parameters.values():
+        if parameter.name in _HANDED_IN:
+            continue
+        if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD, parameter.POSITIONAL_ONLY):
+            raise ToolError(f"Tool {name!r}: parameter {parameter} cannot be a field of a form. Name each input.")
+        if parameter.annotation is parameter.empty:
+            raise ToolError(f"Tool {name!r}: parameter {parameter.name!r} needs an annotation, e.g. `: str`.")
+        default = ... if parameter.default is parameter.empty else parameter.default
+        fields[parameter.name] = (parameter.annotation, default)
+    fields.setdefault("kb_prefix", (str | None, Field(None, description="The knowledge base; empty: the run's")))
+    return create_model(f"{name.title().replace('_', '')}Input", __config__=ConfigDict(extra="forbid"), **fields)

@@ -1,0 +1,122 @@
+"""What is found, as evidence: passages, entities, relations and communities in the one shape of ``RetrievalResult``."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from workbench.context import Community, Entity, KnowledgeBase, Passage, Relation
+from workbench.state import RetrievalResult
+
+
+def chunk(passage: Passage, score: float, tool: str, kb_prefix: str) -> RetrievalResult:
+    """A passage as evidence; ``source_id`` is its chunk id."""
+    return _result(
+        "chunk",
+        "low_level",
+        passage["chunk_id"],
+        passage["text"],
+        score,
+        tool,
+        kb_prefix,
+        doc_id=passage["doc_id"],
+        title=passage["title"],
+        url=passage["url"],
+        licence=passage["licence"],
+        position=passage["position"],
+        fields=passage["fields"],
+    )
+
+
+def entity(
+    found: Entity, text: str, score: float, tool: str, kb_prefix: str, about: Passage | None = None
+) -> RetrievalResult:
+    """An entity as evidence, told by ``card``; ``about`` is the first passage of the document on it, if any."""
+    return _result(
+        "entity", "low_level", found["entity_id"], text, score, tool, kb_prefix, **_source(found["name"], about)
+    )
+
+
+def relationship(
+    found: Relation, score: float, tool: str, kb_prefix: str, stated_in: Passage | None = None
+) -> RetrievalResult:
+    """A relation as evidence: the sentence that states it."""
+    text = found["sentence"] or f"{found['source']} {found['type']} {found['target']}"
+    title = stated_in["title"] if stated_in else ""
+    return _result(
+        "relationship", "high_level", found["relation_id"], text, score, tool, kb_prefix, **_source(title, stated_in)
+    )
+
+
+def community(found: Community, score: float, tool: str, kb_prefix: str) -> RetrievalResult:
+    """A community as evidence: its extractive summary."""
+    return _result(
+        "community",
+        "community",
+        found["community_id"],
+        found["summary"],
+        score,
+        tool,
+        kb_prefix,
+        title=found["title"],
+        doc_ids=found["doc_ids"][:20],
+        members=len(found["members"]),
+    )
+
+
+def ranked(results: Iterable[RetrievalResult], top_k: int) -> list[dict[str, Any]]:
+    """The best ``top_k``, one an id, by score and then by id; ``metadata["rank"]`` counts from 1.
+
+    >>> r = [{"result_id": i, "score": s, "metadata": {}} for i, s in [("b", .5), ("a", .5), ("c", .9), ("a", .4)]]
+    >>> [(x["result_id"], x["metadata"]["rank"]) for x in ranked(r, 2)]
+    [('c', 1), ('a', 2)]
+    """
+    best: dict[str, RetrievalResult] = {}
+    for result in sorted(results, key=lambda r: (-r["score"], r["result_id"])):
+        best.setdefault(result["result_id"], result)
+    kept = list(best.values())[:top_k]
+    return [{**r, "metadata": {**r["metadata"], "rank": rank}} for rank, r in enumerate(kept, start=1)]
+
+
+def titles(results: Iterable[dict[str, Any]], without: Sequence[str] = ()) -> list[str]:
+    """Distinct titles of the documents behind passages, in this order, without the documents of the ids given.
+
+    >>> titles([{"source_type": "chunk", "metadata": {"title": t, "doc_id": t}} for t in "abac"], without=["b"])
+    ['a', 'c']
+    """
+    behind = [r["metadata"] for r in results if r["source_type"] == "chunk"]
+    return list(dict.fromkeys(m["title"] for m in behind if m.get("title") and m.get("doc_id") not in without))
+
+
+def card(found: Entity, knowledge: KnowledgeBase, limit: int = 8) -> str:
+    """An entity in a line: ``Ang Lee (Person; 李安): directed The Wedding Banquet, ...; ...``."""
+    about = "; ".join([found["type"], *found["aliases"][:3]])
+    told: dict[str, list[str]] = {}
+    for relation in knowledge.relations_of(found["entity_id"]):
+        forward = relation["source"] == found["entity_id"]
+        other = knowledge.entity(relation["target"] if forward else relation["source"])
+        if other:
+            phrase = relation["type"].replace("_", " ")
+            told.setdefault(phrase if forward else f"{phrase} of", []).append(other["name"])
+    facts = "; ".join(f"{phrase} {', '.join(dict.fromkeys(names[:limit]))}" for phrase, names in sorted(told.items()))
+    return f"{found['name']} ({about})" + (f": {facts}" if facts else "")
+
+
+def _source(title: str, passage: Passage | None) -> dict[str, Any]:
+    if passage is None:
+        return {"doc_id": "", "title": title, "url": "", "licence": ""}
+    return {"title": title, **{name: passage[name] for name in ("doc_id", "url", "licence", "position", "fields")}}
+
+
+def _result(
+    source_type: Any, granularity: Any, source_id: str, text: str, score: float, tool: str, kb: str, **metadata: Any
+) -> RetrievalResult:
+    return RetrievalResult(
+        result_id=f"{granularity}:{source_id}",
+        source_id=source_id,
+        source_type=source_type,
+        granularity=granularity,
+        score=round(min(1.0, max(0.0, score)), 6),
+        evidence=text,
+        metadata={"kb_prefix": kb, "tools": [tool], **metadata},
+    )

@@ -1,0 +1,141 @@
+"""``global_search``: the communities that a question touches, and the candidates in and beyond them by likeness."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Mapping, Sequence
+
+from pydantic import Field
+
+from workbench.context import Community, KnowledgeBase, Passage, ToolLog
+from workbench.tools import evidence
+from workbench.tools.calibration import probability
+from workbench.tools.hybrid import fuse
+from workbench.tools.signals import Question, cosine_signals, field_values
+from workbench.tools.tool import Found, FunctionTool, Search
+
+COMMUNITIES = 5
+POOL = 100  # passages that are weighed, at most
+
+
+class Input(Search):
+    """What ``global_search`` can be asked."""
+
+    entities: list[str] = Field(default_factory=list, description="Names whose communities are wanted")
+    candidates: list[str] = Field(default_factory=list, description="Titles found by an earlier step, to be ranked")
+
+
+class Output(Found):
+    """What ``global_search`` gives: ``candidates`` are distinct titles without those in the query, best first."""
+
+    communities: list[str] = Field(default_factory=list, description="Titles of the communities, best first")
+
+
+def search(tool_input: Input, knowledge: KnowledgeBase, log: ToolLog) -> Output:
+    """Passages of the candidates, and summaries of their communities."""
+    with log("link") as detail:
+        question = Question.of(tool_input.query, knowledge, tool_input.entities)
+        seeds = knowledge.passages_of(question.subjects)
+        given = _documents(tool_input.candidates, knowledge)
+        detail.update(entities=question.entities, candidates=len(given))
+    with log("near", k=POOL) as detail:
+        near = knowledge.vector_search(" ".join([question.text, *(p["text"] for p in seeds[:2])]), 2 * POOL)
+        words = knowledge.keyword_search(question.text, POOL)
+        order = [i for i, _ in fuse([[i for i, _ in near], [i for i, _ in words]])]
+        detail["hits"] = len(order)
+    with log("communities") as detail:
+        chosen = _touched(question, given, knowledge.passages(order[:POOL]), knowledge.communities())
+        detail["communities"] = len(chosen)
+    with log("candidates", seeds=len(seeds)) as detail:
+        inside = [p["chunk_id"] for p in knowledge.passages_of([d for c in chosen for d in c["doc_ids"]])]
+        offered = [p["chunk_id"] for p in knowledge.passages_of(given)]
+        pool = knowledge.passages(_first(offered, order, inside))
+        found = _weighed(question, seeds, [p for p in pool if p["doc_id"] not in question.subjects], dict(near))
+        detail["weighed"] = len(found)
+    passages = [evidence.chunk(p, score, TOOL.name, knowledge.name) for p, score in found]
+    summaries = [evidence.community(c, _standing(c, found), TOOL.name, knowledge.name) for c in chosen]
+    results = evidence.ranked([*passages, *summaries], tool_input.top_k)
+    return Output(
+        results=results,
+        entities=question.entities,
+        candidates=evidence.titles(results, without=question.subjects),
+        communities=[c["title"] for c in chosen],
+    )
+
+
+def shared(seeds: Sequence[Collection[str]], others: Sequence[Collection[str]]) -> list[float]:
+    """How much of the seeds' traits each of the others has, 0 to 1; a trait that few others have weighs more.
+
+    >>> shared([{"Ang Lee", "Drama"}], [{"Ang Lee", "Drama"}, {"Drama"}, {"Drama", "War"}, {"War"}])
+    [1.0, 0.37, 0.37, 0.0]
+    """
+    wanted = sorted({trait for seed in seeds for trait in seed})
+    weight = {t: math.log(1 + len(others) / (0.5 + sum(t in other for other in others))) for t in wanted}
+    total = sum(weight.values()) or 1.0
+    return [round(sum(weight[t] for t in wanted if t in other) / total, 3) for other in others]
+
+
+def _weighed(
+    question: Question, seeds: Sequence[Passage], pool: Sequence[Passage], near: Mapping[str, float]
+) -> list[tuple[Passage, float]]:
+    """Each passage with its probability: by likeness to what the question names, else by the question's own words."""
+    if not seeds:
+        dense = cosine_signals(sorted(near.items()))
+        return [(p, probability("naive_search", question.signals(p) | dense.get(p["chunk_id"], {}))) for p in pool]
+    overlap = shared([_traits(p) for p in seeds], [_traits(p) for p in pool])
+    far = min(near.values(), default=0.0)
+    return [
+        (p, probability("global_search", {"cosine": near.get(p["chunk_id"], far), "traits": share}))
+        for p, share in zip(pool, overlap, strict=True)
+    ]
+
+
+def _touched(
+    question: Question, given: Sequence[str], best: Sequence[Passage], communities: Sequence[Community]
+) -> list[Community]:
+    """The communities with most of what is named, given and found: names count 1, each found passage 1 by its rank."""
+    names = {n.entity["entity_id"] for n in question.named}
+    gained = dict.fromkeys([*given, *question.subjects], 1.0)
+    for rank, passage in enumerate(best, start=1):
+        gained.setdefault(passage["doc_id"], 1 / rank)
+
+    def touched(community: Community) -> float:
+        held = sum(gained.get(doc_id, 0.0) for doc_id in community["doc_ids"])
+        return round(held + sum(member in names for member in community["members"]), 9)
+
+    scored = [(touched(c), c) for c in communities]
+    scored.sort(key=lambda pair: (-pair[0], pair[1]["community_id"]))
+    return [c for score, c in scored[:COMMUNITIES] if score > 0]
+
+
+def _documents(names: Sequence[str], knowledge: KnowledgeBase) -> list[str]:
+    """Ids of the documents that are about these names, in this order."""
+    found = [knowledge.find_entity(name) for name in names]
+    return list(dict.fromkeys(e["doc_id"] for e in found if e and e["doc_id"]))
+
+
+def _first(*groups: Sequence[str]) -> list[str]:
+    """Distinct ids, group by group, as many as are weighed; the offered ones always."""
+    offered = len(groups[0])
+    return list(dict.fromkeys(i for group in groups for i in group))[: max(POOL, offered)]
+
+
+def _standing(community: Community, found: Sequence[tuple[Passage, float]]) -> float:
+    """A community is as relevant as its three best passages are on average."""
+    inside = sorted((score for p, score in found if p["doc_id"] in community["doc_ids"]), reverse=True)[:3]
+    return round(sum(inside) / 3, 6)
+
+
+def _traits(passage: Passage) -> set[str]:
+    """What a document can share with another: its typed values, but for numbers."""
+    return {value for value in field_values(passage["fields"]) if not value.isdigit()}
+
+
+TOOL = FunctionTool(
+    name="global_search",
+    description="Groups of related things and what is like the things named; ranks candidates of an earlier step.",
+    input_schema=Input,
+    output_schema=Output,
+    function=search,
+    calibration="Logistic in the cosine to what is named and rare traits shared; a community is worth its best three.",
+)

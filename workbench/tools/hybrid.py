@@ -1,0 +1,96 @@
+"""``hybrid_search``: one pass of the fusion: BM25, vectors and the graph, fused by rank, reranked, calibrated."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pydantic import Field
+
+from workbench.context import KnowledgeBase, Passage, ToolLog
+from workbench.tools import evidence
+from workbench.tools.calibration import probability
+from workbench.tools.neighbours import passages_around
+from workbench.tools.signals import Question, cosine_signals
+from workbench.tools.tool import Found, FunctionTool, Search
+
+POOL = 60  # passages that each source may bring, at least
+RERANKED = 20  # reading more costs more than it finds
+
+
+class Input(Search):
+    """What ``hybrid_search`` can be asked."""
+
+    entities: list[str] = Field(default_factory=list, description="Further names that are meant")
+
+
+class Output(Found):
+    """What ``hybrid_search`` gives."""
+
+
+def search(tool_input: Input, knowledge: KnowledgeBase, log: ToolLog) -> Output:
+    """Passages on which words, meaning and graph agree."""
+    query, pool = tool_input.query, max(POOL, tool_input.top_k)
+    with log("link") as detail:
+        question = Question.of(query, knowledge, tool_input.entities)
+        detail["entities"] = question.entities
+    with log("bm25", k=pool) as detail:
+        lexical = knowledge.keyword_search(query, pool)
+        detail["hits"] = len(lexical)
+    with log("dense", k=pool) as detail:
+        near = knowledge.vector_search(query, pool)
+        detail["hits"] = len(near)
+    with log("graph", k=pool) as detail:
+        related = passages_around(question, knowledge, pool)
+        detail["hits"] = len(related)
+    with log("fuse") as detail:
+        order = fuse([[i for i, _ in lexical], [i for i, _ in near], related])
+        passages = knowledge.passages([i for i, _ in order[:pool]])
+        detail["distinct"] = len(order)
+    with log("rerank") as detail:
+        reread = rerank(query, passages, knowledge)
+        detail["reranked"] = len(reread)
+    with log("calibrate"):
+        dense, far = cosine_signals(near), {"cosine": min((c for _, c in near), default=0.0)}
+
+        def judged(p: Passage) -> float:
+            seen = question.signals(p) | dense.get(p["chunk_id"], far) | {"reranked": reread.get(p["chunk_id"], 0.0)}
+            return probability(TOOL.name, seen)
+
+        found = [evidence.chunk(p, judged(p), TOOL.name, knowledge.name) for p in passages]
+    results = evidence.ranked(found, tool_input.top_k)
+    return Output(
+        results=results, entities=question.entities, candidates=evidence.titles(results, without=question.subjects)
+    )
+
+
+def fuse(rankings: Sequence[Sequence[str]], *, k: int = 60) -> list[tuple[str, float]]:
+    """Reciprocal-rank fusion (Cormack et al. 2009): agreement beats one high place. Ties by id.
+
+    >>> [i for i, _ in fuse([["a", "b"], ["b", "c"]])]
+    ['b', 'a', 'c']
+    """
+    score: dict[str, float] = {}
+    for ranking in rankings:
+        for rank, item in enumerate(ranking, start=1):
+            score[item] = score.get(item, 0.0) + 1 / (k + rank)
+    return sorted(((i, round(s, 9)) for i, s in score.items()), key=lambda pair: (-pair[1], pair[0]))
+
+
+def rerank(query: str, passages: Sequence[Passage], knowledge: KnowledgeBase) -> dict[str, float]:
+    """The reranker's view of the first ``RERANKED`` passages, 1 for its best, by chunk id; empty without a reranker."""
+    read = passages[:RERANKED]
+    scores = knowledge.rerank(query, [f"{p['title']}\n{p['text']}" for p in read]) if read else None
+    if scores is None:
+        return {}
+    low, high = min(scores), max(scores)
+    return {p["chunk_id"]: (s - low) / (high - low) if high > low else 0.5 for p, s in zip(read, scores, strict=True)}
+
+
+TOOL = FunctionTool(
+    name="hybrid_search",
+    description="Words, meaning and graph fused by rank and reranked: the best single tool for most questions.",
+    input_schema=Input,
+    output_schema=Output,
+    function=search,
+    calibration="Logistic in cosine, reranker, the question's weight covered and missed, and whose passage it is.",
+)

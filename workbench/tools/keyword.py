@@ -1,0 +1,44 @@
+"""``keyword_search``: the passages that hold the question's words, by BM25 over Latin words and Chinese bigrams."""
+
+from __future__ import annotations
+
+from workbench.context import KnowledgeBase, ToolLog
+from workbench.tools import evidence
+from workbench.tools.calibration import probability
+from workbench.tools.signals import Question
+from workbench.tools.tool import Found, FunctionTool, Search
+
+
+class Input(Search):
+    """What ``keyword_search`` can be asked."""
+
+
+class Output(Found):
+    """What ``keyword_search`` gives."""
+
+
+def search(tool_input: Input, knowledge: KnowledgeBase, log: ToolLog) -> Output:
+    """Passages by BM25, calibrated and ranked by the result."""
+    with log("bm25", k=tool_input.top_k) as detail:
+        hits = knowledge.keyword_search(tool_input.query, tool_input.top_k)
+        detail["hits"] = len(hits)
+    with log("calibrate"):
+        question = Question.of(tool_input.query, knowledge)
+        found = [
+            evidence.chunk(p, probability(TOOL.name, question.signals(p)), TOOL.name, knowledge.name)
+            for p in knowledge.passages([chunk_id for chunk_id, _ in hits])
+        ]
+    results = evidence.ranked(found, tool_input.top_k)
+    return Output(
+        results=results, entities=question.entities, candidates=evidence.titles(results, without=question.subjects)
+    )
+
+
+TOOL = FunctionTool(
+    name="keyword_search",
+    description="Passages that hold the question's own words (BM25); best for names, numbers and rare terms.",
+    input_schema=Input,
+    output_schema=Output,
+    function=search,
+    calibration="Logistic in the question's weight covered and missed, and whose passage it is.",
+)

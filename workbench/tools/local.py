@@ -1,0 +1,82 @@
+"""``local_search``: the entities in a question, what they are related to, and the passages that say so."""
+
+from __future__ import annotations
+
+from pydantic import Field
+
+from workbench.context import KnowledgeBase, ToolLog
+from workbench.state import RetrievalResult
+from workbench.tools import evidence
+from workbench.tools.calibration import probability
+from workbench.tools.neighbours import around, passages_around
+from workbench.tools.signals import Question
+from workbench.tools.tool import Found, FunctionTool, Search
+
+NEIGHBOURS = 30
+
+
+class Input(Search):
+    """What ``local_search`` can be asked."""
+
+    entities: list[str] = Field(default_factory=list, description="Names to look around, beside the query's own")
+
+
+class Output(Found):
+    """What ``local_search`` gives: ``entities`` are the linked ones, then their neighbours."""
+
+
+def search(tool_input: Input, knowledge: KnowledgeBase, log: ToolLog) -> Output:
+    """Cards of the linked entities, the sentences of their relations, and their passages."""
+    with log("link") as detail:
+        question = Question.of(tool_input.query, knowledge, tool_input.entities)
+        detail["entities"] = question.entities
+    with log("neighbours") as detail:
+        near = around(question, knowledge)[:NEIGHBOURS]
+        detail["neighbours"] = len(near)
+    with log("passages") as detail:
+        passages = knowledge.passages(passages_around(question, knowledge, max(NEIGHBOURS, tool_input.top_k)))
+        found = [
+            evidence.chunk(p, probability(TOOL.name, question.signals(p)), TOOL.name, knowledge.name) for p in passages
+        ]
+        detail["hits"] = len(found)
+    with log("relations") as detail:
+        told = _cards(question, knowledge) + _sentences(question, knowledge, near)
+        detail["hits"] = len(told)
+    results = evidence.ranked([*found, *told], tool_input.top_k)
+    return Output(
+        results=results,
+        entities=list(dict.fromkeys([*question.entities, *(entity["name"] for entity, _ in near)])),
+        candidates=evidence.titles(results, without=question.subjects),
+    )
+
+
+def _cards(question: Question, knowledge: KnowledgeBase) -> list[RetrievalResult]:
+    made = []
+    for name in question.named:
+        about = next(iter(knowledge.passages_of([name.entity["doc_id"]])), None) if name.entity["doc_id"] else None
+        text = evidence.card(name.entity, knowledge)
+        score = question.judge(TOOL.name, text, name.entity["name"], name.entity["doc_id"] or "")
+        made.append(evidence.entity(name.entity, text, score, TOOL.name, knowledge.name, about))
+    return made
+
+
+def _sentences(question: Question, knowledge: KnowledgeBase, near: list) -> list[RetrievalResult]:
+    relations = {r["relation_id"]: r for _, between in near for r in between}
+    stated = {p["chunk_id"]: p for p in knowledge.passages([r["chunk_id"] for r in relations.values()])}
+    made = []
+    for relation in relations.values():
+        passage = stated.get(relation["chunk_id"])
+        title, doc_id = (passage["title"], passage["doc_id"]) if passage else ("", "")
+        score = question.judge(TOOL.name, relation["sentence"], title, doc_id)
+        made.append(evidence.relationship(relation, score, TOOL.name, knowledge.name, passage))
+    return made
+
+
+TOOL = FunctionTool(
+    name="local_search",
+    description="What the knowledge graph says of the names in the question: their cards, relations and passages.",
+    input_schema=Input,
+    output_schema=Output,
+    function=search,
+    calibration="Logistic in the question's weight covered and missed, and whose passage it is.",
+)

@@ -1,0 +1,44 @@
+"""``naive_search``: the passages whose vectors are nearest to the question's."""
+
+from __future__ import annotations
+
+from workbench.context import KnowledgeBase, ToolLog
+from workbench.tools import evidence
+from workbench.tools.calibration import probability
+from workbench.tools.signals import Question, cosine_signals
+from workbench.tools.tool import Found, FunctionTool, Search
+
+
+class Input(Search):
+    """What ``naive_search`` can be asked."""
+
+
+class Output(Found):
+    """What ``naive_search`` gives."""
+
+
+def search(tool_input: Input, knowledge: KnowledgeBase, log: ToolLog) -> Output:
+    """Passages by cosine, calibrated and ranked by the result."""
+    with log("dense", k=tool_input.top_k) as detail:
+        near = knowledge.vector_search(tool_input.query, tool_input.top_k)
+        detail["hits"] = len(near)
+    with log("calibrate"):
+        question = Question.of(tool_input.query, knowledge)
+        dense = cosine_signals(near)
+        passages = knowledge.passages([chunk_id for chunk_id, _ in near])
+        scores = [probability(TOOL.name, question.signals(p) | dense[p["chunk_id"]]) for p in passages]
+        found = [evidence.chunk(p, s, TOOL.name, knowledge.name) for p, s in zip(passages, scores, strict=True)]
+    results = evidence.ranked(found, tool_input.top_k)
+    return Output(
+        results=results, entities=question.entities, candidates=evidence.titles(results, without=question.subjects)
+    )
+
+
+TOOL = FunctionTool(
+    name="naive_search",
+    description="Passages nearest in meaning (vectors): the simplest tool, which others fall back to.",
+    input_schema=Input,
+    output_schema=Output,
+    function=search,
+    calibration="Logistic in the cosine, its lead, the question's weight covered and missed, and whose passage it is.",
+)

@@ -1,0 +1,215 @@
+"""Which tools there are, and whether a plan can be run with them.
+
+A tool of one's own, from a notebook cell::
+
+    @wb.tools.tool(description="Award winners by name", intents={"qa"})
+    def awards(query: str, knowledge, top_k: int = 10) -> list[str]:
+        return [line for line in open("awards.txt") if query in line][:top_k]
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from pydantic import BaseModel, ValidationError
+
+from workbench.context import Tool
+from workbench.errors import PlanError, ToolError, UnknownTool
+from workbench.plans import Plan, PlanStep, problem
+from workbench.tools.tool import FunctionTool, StepLog, input_fault, read_input
+
+if TYPE_CHECKING:
+    from langchain_core.retrievers import BaseRetriever
+
+__all__ = ["BUILT_IN", "FunctionTool", "StepLog", "ToolRegistry", "check", "read_input", "require", "resolve_input"]
+
+BUILT_IN = {
+    "naive_search": "workbench.tools.naive",
+    "keyword_search": "workbench.tools.keyword",
+    "local_search": "workbench.tools.local",
+    "global_search": "workbench.tools.global_",
+    "hybrid_search": "workbench.tools.hybrid",
+    "discover": "workbench.tools.discover",
+}
+
+
+class ToolRegistry(Mapping[str, Tool]):
+    """Tools by name: ours, imported when first asked for, then the registered ones in the order of their coming.
+
+    >>> registry = ToolRegistry()
+    >>> list(registry)[:2], registry["naive_search"].parallel
+    (['naive_search', 'keyword_search'], True)
+    """
+
+    def __init__(self, built_in: bool = True):
+        self._tools: dict[str, Tool | str] = dict(BUILT_IN) if built_in else {}
+
+    def __getitem__(self, name: str) -> Tool:
+        if name not in self._tools:
+            raise UnknownTool(name, self._tools)
+        tool = self._tools[name]
+        if isinstance(tool, str):
+            tool = self._tools[name] = import_module(tool).TOOL
+        return tool
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._tools
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._tools)
+
+    def __len__(self) -> int:
+        return len(self._tools)
+
+    def register(self, tool: Tool, *, replace: bool = False) -> Tool:
+        """Take a tool in.
+
+        Raises:
+            ToolError: the name is taken, and ``replace`` is not set.
+        """
+        if tool.name in self._tools and not replace:
+            raise ToolError(
+                f"There is a tool {tool.name!r} already. Choose another name, or say replace=True. "
+                f"Known: {', '.join(sorted(self._tools))}."
+            )
+        self._tools[tool.name] = tool
+        return tool
+
+    def tool(
+        self,
+        function: Callable[..., Any] | None = None,
+        *,
+        name: str = "",
+        description: str = "",
+        intents: Iterable[str] = (),
+        parallel: bool = True,
+        calibration: str = "",
+        output_schema: type[BaseModel] | None = None,
+        replace: bool = False,
+    ) -> Any:
+        """Make a tool of a plain or async function; a decorator, with or without arguments.
+
+        The function's annotated parameters become the input's fields; ``knowledge`` and ``log`` are handed in when it
+        names them. It returns a list of strings, dicts or LangChain ``Document``s (see ``adapt.from_function``). The
+        function itself comes back unchanged.
+
+        Raises:
+            ToolError: the function or its name cannot be a tool's.
+        """
+        from workbench.tools.adapt import from_function
+
+        def take(function: Callable[..., Any]) -> Callable[..., Any]:
+            made = from_function(
+                function,
+                name=name,
+                description=description,
+                intents=intents,
+                parallel=parallel,
+                calibration=calibration,
+                output_schema=output_schema,
+            )
+            self.register(made, replace=replace)
+            return function
+
+        return take(function) if function is not None else take
+
+    def register_retriever(
+        self,
+        name: str,
+        retriever: BaseRetriever,
+        *,
+        description: str = "",
+        intents: Iterable[str] = (),
+        parallel: bool = True,
+        replace: bool = False,
+    ) -> FunctionTool:
+        """Make a tool of any LangChain retriever; ids come from ``Document.id``, its metadata, or its content.
+
+        Raises:
+            ToolError: the name is taken or not one, or the object is no retriever.
+        """
+        from workbench.tools.adapt import from_retriever
+
+        made = from_retriever(name, retriever, description=description, intents=intents, parallel=parallel)
+        self.register(made, replace=replace)
+        return made
+
+
+def check(plan: Plan, tools: Mapping[str, Tool]) -> list[dict[str, str]]:
+    """Everything that is wrong with a plan: its shape, its tools, their inputs, its references (``problem`` each).
+
+    What a ``$from`` brings is only known when its step has run, and is checked then.
+    """
+    steps = plan.by_id()
+    problems = plan.problems()
+    for step in plan.steps:
+        if step.tool in tools:
+            problems += [*_input_problems(step, tools[step.tool]), *_reference_problems(step, steps, tools)]
+        else:
+            unknown = str(UnknownTool(step.tool, tools))
+            message, _, mend = unknown.partition(". ")
+            problems.append(problem(step.step_id, "tool", f"{step.step_id}: {message[:1].lower()}{message[1:]}.", mend))
+    return problems
+
+
+def require(plan: Plan, tools: Mapping[str, Tool]) -> Plan:
+    """The plan, when it can be run.
+
+    Raises:
+        PlanError: with every problem.
+    """
+    problems = check(plan, tools)
+    if problems:
+        raise PlanError(problems)
+    return plan
+
+
+def resolve_input(step: PlanStep, outputs: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
+    """The step's input with every ``$from`` filled in from the outputs of earlier steps, by step id.
+
+    >>> step = PlanStep(step_id="b", objective="", tool="t", tool_input={"entities": {"$from": "a.found"}})
+    >>> resolve_input(step, {"a": {"found": ["喜宴"]}})
+    {'entities': ['喜宴']}
+
+    Raises:
+        ToolError: a step has no output, or its output no such field.
+    """
+    filled = dict(step.tool_input)
+    for name, (source, field) in step.references().items():
+        output = outputs.get(source)
+        if output is None or field not in output:
+            known = f"It gave: {', '.join(output) or 'nothing'}." if output is not None else "It gave no output."
+            raise ToolError(f"{step.step_id} takes {name!r} from {source}.{field}, which is not there. {known}")
+        filled[name] = output[field]
+    return filled
+
+
+def _input_problems(step: PlanStep, tool: Tool) -> Iterator[dict[str, str]]:
+    references = step.references()
+    literals = {name: value for name, value in step.tool_input.items() if name not in references}
+    try:
+        tool.input_schema.model_validate(literals)
+    except ValidationError as error:
+        for fault in error.errors():
+            if not fault["loc"] or fault["loc"][0] not in references:
+                path, message, mend = input_fault(tool, fault)
+                yield problem(step.step_id, f"tool_input.{path}", f"{step.step_id}: {message}", mend)
+
+
+def _reference_problems(
+    step: PlanStep, steps: Mapping[str, PlanStep], tools: Mapping[str, Tool]
+) -> Iterator[dict[str, str]]:
+    for name, (source, field) in step.references().items():
+        place = f"tool_input.{name}"
+        inputs = tools[step.tool].input_schema.model_fields
+        if name not in inputs:
+            message = f"{step.step_id}: {step.tool} has no input {name!r}."
+            yield problem(step.step_id, place, message, f"Its inputs: {', '.join(inputs)}.")
+        if source in steps and steps[source].tool in tools:
+            given = tools[steps[source].tool].output_schema.model_fields
+            if field not in given:
+                message = f"{step.step_id}: {name!r} takes {field!r} from {source}, which does not give it."
+                mend = f"{steps[source].tool} gives: {', '.join(given)}."
+                yield problem(step.step_id, place, message, mend)

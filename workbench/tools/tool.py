@@ -1,0 +1,172 @@
+"""The one way to be a tool: a function, two schemas and what a plan, a form and a drawing need to know of it."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import re
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from workbench.context import Clock, KnowledgeBase, ToolLog
+from workbench.errors import ToolError
+from workbench.state import SubStep
+
+_NAME = re.compile(r"[a-z][a-z0-9_]{0,63}")
+
+
+class Search(BaseModel):
+    """What every tool of ours can be asked; a tool's own ``Input`` adds to it."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    query: str = Field(min_length=1, description="What to look for, in the words of the question")
+    top_k: int = Field(50, ge=1, le=1000, description="How many results at most")
+    kb_prefix: str | None = Field(None, description="The knowledge base; empty: the one of the run")
+
+
+class Found(BaseModel):
+    """What every tool of ours gives; a tool's own ``Output`` adds to it. Later steps take from it by ``$from``."""
+
+    results: list[dict[str, Any]] = Field(default_factory=list, description="Evidence, best first (RetrievalResult)")
+    entities: list[str] = Field(default_factory=list, description="Names that the query holds, then related ones")
+    candidates: list[str] = Field(default_factory=list, description="Titles found beyond the ones named in the query")
+
+
+@dataclass(frozen=True)
+class FunctionTool:
+    """A tool made of a function ``(tool_input, knowledge, log) -> output``, plain or ``async``.
+
+    Attributes:
+        name: lower case, digits and underscores, as plans write it.
+        description: one sentence for people and for planning models.
+        parallel: whether it may run beside other steps.
+        calibration: how its score becomes a probability, for people.
+        intents: intents for which the rule planner adds a step with this tool.
+
+    Raises:
+        ToolError: the name is not one.
+    """
+
+    name: str
+    description: str
+    input_schema: type[BaseModel]
+    output_schema: type[BaseModel]
+    function: Callable[[Any, KnowledgeBase, ToolLog], Any]
+    parallel: bool = True
+    calibration: str = ""
+    intents: frozenset[str] = frozenset()
+
+    def __post_init__(self) -> None:
+        if not _NAME.fullmatch(self.name):
+            raise ToolError(
+                f"{self.name!r} is not a name for a tool. Use lower-case letters, digits and underscores, "
+                "a letter first, 64 at most."
+            )
+
+    async def __call__(self, tool_input: BaseModel, knowledge: KnowledgeBase, log: ToolLog) -> BaseModel:
+        """Run it; a plain function runs in a thread, so that a slow one does not hold up the others."""
+        if inspect.iscoroutinefunction(self.function):
+            output = await self.function(tool_input, knowledge, log)
+        else:
+            output = await asyncio.to_thread(self.function, tool_input, knowledge, log)
+        try:
+            return self.output_schema.model_validate(output)
+        except ValidationError as error:
+            first = error.errors()[0]
+            where = ".".join(map(str, first["loc"])) or "shape"
+            raise ToolError(
+                f"{self.name} gave an output without a valid {where}: {first['msg']}. "
+                f"Its output schema has: {', '.join(self.output_schema.model_fields)}."
+            ) from None
+
+
+class StepLog:
+    """A tool's own log (the ``ToolLog`` port), in milliseconds from the moment it was made.
+
+    >>> log = StepLog()
+    >>> with log("bm25", k=30) as detail:
+    ...     detail["hits"] = 12
+    >>> log.sub_steps[0]["name"], log.sub_steps[0]["detail"]
+    ('bm25', {'k': 30, 'hits': 12})
+    """
+
+    def __init__(self, clock: Clock | None = None):
+        self.sub_steps: list[SubStep] = []
+        self._now = clock.monotonic if clock else time.perf_counter
+        self._begun = self._now()
+
+    @contextmanager
+    def __call__(self, name: str, **detail: Any) -> Iterator[dict[str, Any]]:
+        """Time the block; the entry stands from its start, so nested ones come in the order of their starts."""
+        start = self._now()
+        entry = SubStep(name=name, offset_ms=self._milliseconds(start - self._begun), duration_ms=0.0, detail=detail)
+        self.sub_steps.append(entry)
+        try:
+            yield detail
+        except BaseException as error:
+            detail["error"] = f"{type(error).__name__}: {error}"
+            raise
+        finally:
+            entry["duration_ms"] = self._milliseconds(self._now() - start)
+
+    @staticmethod
+    def _milliseconds(seconds: float) -> float:
+        return round(seconds * 1000, 3)
+
+
+def read_input(tool: Any, values: dict[str, Any]) -> BaseModel:
+    """The tool's input from plain data.
+
+    Raises:
+        ToolError: names each field, the reason and what is allowed.
+    """
+    try:
+        return tool.input_schema.model_validate(values)
+    except ValidationError as error:
+        faults = [input_fault(tool, e) for e in error.errors()]
+        raise ToolError(" ".join(f"{tool.name}: {message} {mend}" for _, message, mend in faults)) from None
+
+
+def input_fault(tool: Any, error: Any) -> tuple[str, str, str]:
+    """``(field, message, mend)`` for one of pydantic's errors about a tool's input."""
+    path = ".".join(str(part) for part in error["loc"])
+    field = str(error["loc"][0]) if error["loc"] else ""
+    known = ", ".join(tool.input_schema.model_fields)
+    if error["type"] == "missing":
+        return path, f"input {path!r} is missing.", f"Give {allowed(tool.input_schema, field)}."
+    if field not in tool.input_schema.model_fields:
+        return path, f"{tool.name} has no input {path!r}.", f"Its inputs: {known}."
+    message = f"input {path!r} is {error['input']!r}: {error['msg'][:1].lower()}{error['msg'][1:].rstrip('.')}."
+    return path, message, f"Give {allowed(tool.input_schema, field)}."
+
+
+def allowed(schema: type[BaseModel], field: str) -> str:
+    """What a field takes, for people.
+
+    >>> allowed(Search, "top_k")
+    'integer, 1 to 1000 (default 50)'
+    """
+    spec = schema.model_json_schema()["properties"].get(field, {})
+    options = [option for option in spec.get("anyOf", [spec]) if option.get("type") != "null"]
+    kinds = " or ".join(_kind(option) for option in options) or "a value"
+    default = f" (default {spec['default']!r})" if spec.get("default") not in (None, "") else ""
+    return kinds + default
+
+
+def _kind(option: dict[str, Any]) -> str:
+    if "enum" in option or "const" in option:
+        return "one of " + ", ".join(repr(value) for value in option.get("enum", [option.get("const")]))
+    if option.get("type") == "array":
+        return f"a list of {_kind(option.get('items', {}))}s"
+    kind = option.get("type", "an object" if "$ref" in option else "a value")
+    low, high = option.get("minimum", option.get("minLength")), option.get("maximum", option.get("maxLength"))
+    unit = " characters" if kind == "string" else ""
+    if low is not None and high is not None:
+        return f"{kind}, {low} to {high}{unit}"
+    return f"{kind}, {low} or more{unit}" if low is not None else kind
