@@ -1,0 +1,150 @@
+"""The SQLite file of one knowledge base: its schema, one connection a thread, and its generation.
+
+It is the truth about the base: everything else (the matrix in memory, Chroma, the graph in memory) is made from it. One
+``add`` is one transaction, and the transaction raises the generation, by which an open reader sees that it has to look again.
+Vectors, word vectors and found names are kept by content, outside that transaction: what an interrupted ``add`` computed is
+there for the next one, and can be wrong for nobody.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+import threading
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from workbench.errors import KnowledgeError
+
+MIGRATIONS = (
+    """
+    CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL);
+    INSERT INTO meta VALUES ('generation', '0');
+    CREATE TABLE documents (
+        doc_id TEXT PRIMARY KEY, digest TEXT NOT NULL, title TEXT NOT NULL, text TEXT NOT NULL, url TEXT NOT NULL,
+        licence TEXT NOT NULL, type TEXT NOT NULL, fields TEXT NOT NULL, aliases TEXT NOT NULL, names TEXT NOT NULL,
+        source TEXT NOT NULL
+    );
+    CREATE INDEX documents_by_source ON documents (source);
+    CREATE TABLE passages (
+        number INTEGER PRIMARY KEY, chunk_id TEXT NOT NULL UNIQUE, doc_id TEXT NOT NULL, position INTEGER NOT NULL,
+        text TEXT NOT NULL, vector TEXT NOT NULL
+    );
+    CREATE INDEX passages_by_document ON passages (doc_id, position);
+    CREATE VIRTUAL TABLE terms USING fts5 (title, names, body, tokenize = 'unicode61 remove_diacritics 0');
+    CREATE VIRTUAL TABLE term_counts USING fts5vocab (terms, row);
+    CREATE TABLE vectors (key TEXT PRIMARY KEY, vector BLOB NOT NULL) WITHOUT ROWID;
+    CREATE TABLE words (word TEXT PRIMARY KEY, vector BLOB NOT NULL) WITHOUT ROWID;
+    CREATE TABLE found_names (key TEXT PRIMARY KEY, names TEXT NOT NULL) WITHOUT ROWID;
+    CREATE TABLE entities (
+        entity_id TEXT PRIMARY KEY, name TEXT NOT NULL, type TEXT NOT NULL, aliases TEXT NOT NULL, doc_id TEXT,
+        category INTEGER NOT NULL
+    ) WITHOUT ROWID;
+    CREATE TABLE relations (
+        relation_id TEXT PRIMARY KEY, source TEXT NOT NULL, type TEXT NOT NULL, target TEXT NOT NULL,
+        sentence TEXT NOT NULL, chunk_id TEXT NOT NULL
+    ) WITHOUT ROWID;
+    CREATE TABLE mentions (entity_id TEXT NOT NULL, chunk_id TEXT NOT NULL, PRIMARY KEY (entity_id, chunk_id)) WITHOUT ROWID;
+    CREATE TABLE communities (
+        community_id TEXT PRIMARY KEY, title TEXT NOT NULL, members TEXT NOT NULL, summary TEXT NOT NULL,
+        doc_ids TEXT NOT NULL
+    ) WITHOUT ROWID;
+    """,
+)
+
+
+class Index:
+    """An open index file. Reading is for any thread; writing is for who holds the base's lock."""
+
+    def __init__(self, path: Path, *, create: bool = False):
+        if not create and not path.exists():
+            raise KnowledgeError(f"There is no index at {path}. Add documents with `workbench kb add`.")
+        self.path = path
+        self._local, self._lock = threading.local(), threading.Lock()
+        self._open: list[sqlite3.Connection] = []
+        self._closed = False
+        try:
+            self._migrate(create)
+        except sqlite3.DatabaseError as error:
+            self.close()
+            raise KnowledgeError(
+                f"{path} cannot be read as an index: {error}. Remove it and add the files anew."
+            ) from None
+
+    def connection(self) -> sqlite3.Connection:
+        """This thread's connection."""
+        found = getattr(self._local, "connection", None)
+        if found is None:
+            if self._closed:
+                raise KnowledgeError(f"The index {self.path} is closed. Open the workspace again.")
+            found = sqlite3.connect(self.path, timeout=30, check_same_thread=False, isolation_level=None)
+            found.execute("PRAGMA synchronous = NORMAL")
+            self._local.connection = found
+            with self._lock:
+                self._open.append(found)
+        return found
+
+    def rows(self, sql: str, parameters: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
+        """Every row of a query."""
+        return self.connection().execute(sql, parameters).fetchall()
+
+    def rows_in(self, sql: str, values: Sequence[Any]) -> Iterator[tuple[Any, ...]]:
+        """Rows of ``... IN ({})`` for any number of values, in no order."""
+        for start in range(0, len(values), 500):
+            part = values[start : start + 500]
+            yield from self.connection().execute(sql.format(", ".join("?" * len(part))), part)
+
+    def meta(self, key: str, default: str = "") -> str:
+        """One remembered value."""
+        row = self.connection().execute("SELECT value FROM meta WHERE key = ?", (key,)).fetchone()
+        return row[0] if row else default
+
+    def set_meta(self, key: str, value: str) -> None:
+        """Remember a value."""
+        self.connection().execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (key, value))
+
+    @property
+    def generation(self) -> int:
+        """How many times the content has changed."""
+        return int(self.meta("generation", "0"))
+
+    @contextmanager
+    def transaction(self) -> Iterator[sqlite3.Connection]:
+        """All of the block or nothing of it."""
+        connection = self.connection()
+        connection.execute("BEGIN IMMEDIATE")
+        try:
+            yield connection
+        except BaseException:
+            connection.execute("ROLLBACK")
+            raise
+        connection.execute("COMMIT")
+
+    def keep(self, table: str, rows: Iterable[tuple[str, Any]]) -> None:
+        """Keep computed values by content in ``vectors``, ``words`` or ``found_names``, at once."""
+        with self.transaction() as connection:
+            connection.executemany(f"INSERT OR IGNORE INTO {table} VALUES (?, ?)", rows)
+
+    def close(self) -> None:
+        """Close every thread's connection."""
+        with self._lock:
+            self._closed = True
+            for connection in self._open:
+                connection.close()
+            self._open.clear()
+        self._local = threading.local()
+
+    def _migrate(self, create: bool) -> None:
+        connection = self.connection()
+        (version,) = connection.execute("PRAGMA user_version").fetchone()
+        if version > len(MIGRATIONS):
+            raise KnowledgeError(
+                f"{self.path} was written by a newer version (schema {version}, known {len(MIGRATIONS)}). Upgrade workbench."
+            )
+        if version == 0 and not create:
+            raise KnowledgeError(f"{self.path} is no finished index. Run the `workbench kb add` again.")
+        if version < len(MIGRATIONS):
+            connection.execute("PRAGMA journal_mode = WAL")
+            for number, script in enumerate(MIGRATIONS[version:], version + 1):
+                connection.executescript(f"BEGIN IMMEDIATE; {script} PRAGMA user_version = {number}; COMMIT;")

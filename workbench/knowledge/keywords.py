@@ -1,0 +1,73 @@
+"""The keyword index: BM25 of SQLite's FTS5 over stemmed words and Chinese bigrams.
+
+Score: Okapi BM25 with k1 1.2 and b 0.75 (fixed in FTS5), summed over three columns: the document's titles, the names and
+values of its fields in both languages, and the passage itself.
+"""
+
+from __future__ import annotations
+
+import math
+import sqlite3
+from collections.abc import Iterable
+from functools import lru_cache
+from typing import Any
+
+from workbench.knowledge.index import Index
+from workbench.text import CJK, terms
+
+WEIGHTS = (3.0, 1.0, 1.0)
+_COMMON = frozenset(
+    "a an and are as at be been but by did do does for from had has have he her his how i in is it its me my of on or "
+    "our she so that the their them there these they this those to was we were what when where which who whom whose "
+    "why will with you your 的 了 是 在 和 与 吗 呢 哪 谁 有".split()
+)
+
+
+@lru_cache(maxsize=100_000)
+def stem(term: str) -> str:
+    """A term as it is kept: English words without possessive and ending (Snowball), Chinese as it is.
+
+    >>> stem("directed"), stem("lee's"), stem("喜宴"), stem("1993")
+    ('direct', 'lee', '喜宴', '1993')
+    """
+    if CJK.match(term) or not term.isascii():
+        return term
+    return _stemmer().stemWord(term.removesuffix("'s").replace("'", "")) or term.strip("'")
+
+
+@lru_cache(maxsize=1)
+def _stemmer() -> Any:
+    import snowballstemmer
+
+    return snowballstemmer.stemmer("english")
+
+
+def stored(text: str) -> str:
+    """The terms of a text as the index keeps them, with spaces between."""
+    return " ".join(stem(term) for term in terms(text))
+
+
+def insert(connection: sqlite3.Connection, number: int, title: str, names: Iterable[str], body: str) -> None:
+    """Index passage ``number``; terms never run over the border between two names."""
+    row = (number, stored(title), " ".join(stored(name) for name in names), stored(body))
+    connection.execute("INSERT INTO terms (rowid, title, names, body) VALUES (?, ?, ?, ?)", row)
+
+
+def search(index: Index, query: str, top_k: int) -> list[tuple[str, float]]:
+    """``(chunk_id, score > 0)``, best first, ties by id. Function words count only when there is nothing else."""
+    asked = list(dict.fromkeys(terms(query)))
+    wanted = dict.fromkeys(stem(term) for term in ([t for t in asked if t not in _COMMON] or asked))
+    if not wanted or top_k < 1:
+        return []
+    match = " OR ".join(f'"{term}"' for term in wanted)
+    sql = (
+        "SELECT chunk_id, round(-bm25(terms, ?, ?, ?), 6) AS score FROM terms JOIN passages ON number = terms.rowid "
+        "WHERE terms MATCH ? ORDER BY score DESC, chunk_id LIMIT ?"
+    )
+    return [(chunk, score) for chunk, score in index.rows(sql, (*WEIGHTS, match, top_k)) if score > 0]
+
+
+def weight(index: Index, term: str, passages: int) -> float:
+    """ln((passages + 1) / (passages with the term + 1)): 0 for what is everywhere, most for what is nowhere."""
+    row = index.rows("SELECT doc FROM term_counts WHERE term = ?", (stem(term),))
+    return round(math.log((passages + 1) / (min(row[0][0] if row else 0, passages) + 1)), 6)
