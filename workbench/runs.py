@@ -154,6 +154,10 @@ class RunStore:
             raise UnknownRun(run_id, [row["run_id"] for row in newest])
         return _row(rows[0])
 
+    def has(self, run_id: str) -> bool:
+        """Whether there is such a run."""
+        return bool(self._rows("SELECT 1 FROM runs WHERE run_id = ?", (run_id,)))
+
     def newest(self, limit: int = 100, **equals: str) -> list[RunRow]:
         """Newest first; ``equals`` narrows by ``user_id``, ``session_id``, ``status``, ``conversation_id``."""
         where = " AND ".join(f"{_column(name)} = ?" for name in equals) or "1"

@@ -1,0 +1,196 @@
+"""Carries a run from where it stands to the next pause or to its end, and says how it stands afterwards."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Callable, Mapping
+from concurrent.futures import Future
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from workbench.context import Context
+from workbench.errors import InvalidAnswer, NotPaused, WorkbenchError
+from workbench.memory.store import SqlConversations
+from workbench.reviewers import Reviewer
+from workbench.runs import RunStore
+
+if TYPE_CHECKING:
+    from langgraph.types import StateSnapshot
+
+Listener = Callable[[dict[str, Any] | None], None]
+
+
+@dataclass
+class Live:
+    """A run that this process works on. Listeners get each event, and None when the work pauses or ends."""
+
+    run_id: str
+    reviewer: Reviewer | None = None
+    expected_review: str | None = None
+    listeners: list[Listener] = field(default_factory=list)
+    written: list[str] = field(default_factory=list)
+    work: Future[None] | None = None
+    settled: threading.Event = field(default_factory=threading.Event)
+
+    def publish(self, event: dict[str, Any] | None) -> None:
+        """Tell everybody who listens."""
+        if event and event.get("status") == "token":
+            self.written.append(event["content"])
+        for listener in list(self.listeners):
+            listener(event)
+
+
+class Driver:
+    """The graph, its checkpoints, and the stores that belong together: one durable, or one in memory for incognito.
+
+    Args:
+        runs: what runs did.
+        conversations: what was said.
+        checkpoints: the file of the checkpoints; None keeps them in memory.
+    """
+
+    def __init__(self, runs: RunStore, conversations: SqlConversations, checkpoints: Path | None):
+        self.runs, self.conversations = runs, conversations
+        self._path, self._graph, self._lock = checkpoints, None, asyncio.Lock()
+        self._connection: Any = None
+
+    async def graph(self) -> Any:
+        """The conversation graph on this place's checkpoints, compiled when first asked for."""
+        async with self._lock:
+            if self._graph is None:
+                from workbench.conversation import build_conversation
+
+                self._graph = build_conversation(await self._saver())
+            return self._graph
+
+    async def _saver(self) -> Any:
+        from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
+
+        serde = JsonPlusSerializer(pickle_fallback=False, allowed_msgpack_modules=None)
+        if self._path is None:
+            from langgraph.checkpoint.memory import InMemorySaver
+
+            return InMemorySaver(serde=serde)
+        import aiosqlite
+        from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
+
+        self._connection = await aiosqlite.connect(self._path)
+        saver = AsyncSqliteSaver(self._connection, serde=serde)
+        await saver.setup()
+        await self._connection.execute("PRAGMA synchronous = NORMAL")
+        return saver
+
+    async def close(self) -> None:
+        """Close the checkpoints and the stores."""
+        if self._connection is not None:
+            await self._connection.close()
+        self.conversations.close()
+        self.runs.close()
+
+    async def forget(self, run_id: str) -> None:
+        """Delete a run from the checkpoints and from the store."""
+        graph = await self.graph()
+        await graph.checkpointer.adelete_thread(run_id)
+        self.runs.remove(run_id)
+
+    async def drive(self, live: Live, graph_input: Any, context: Context, config: Mapping[str, Any]) -> None:
+        """Work on the run until it pauses, ends or is stopped; the store's row says how it stands.
+
+        Raises:
+            InvalidAnswer: the answer was refused; the run waits as before.
+            WorkbenchError: the run failed; the row keeps the message, and the run can be resumed.
+        """
+        try:
+            request = await self._advance(live, graph_input, context, config)
+            while request is not None and live.reviewer is not None:
+                answer = live.reviewer(request)
+                if answer is None:
+                    break
+                request = await self._advance(live, _resume(answer), context, config)
+            self._settle(live, request)
+        except asyncio.CancelledError:
+            cancelled = self.runs.is_cancelled(live.run_id)
+            self._keep_partial(live)
+            self.runs.let_go(live.run_id, "cancelled" if cancelled else "interrupted")
+            raise
+        except (InvalidAnswer, NotPaused):
+            self.runs.let_go(live.run_id, "paused")
+            raise
+        except Exception as error:
+            message = str(error) if isinstance(error, WorkbenchError) else f"{type(error).__name__}: {error}"
+            self._keep_partial(live)
+            self.runs.let_go(live.run_id, "failed", message)
+            live.publish({"status": "error", "message": message})
+            raise
+        finally:
+            live.publish(None)
+
+    async def _advance(self, live: Live, graph_input: Any, context: Context, config: Mapping[str, Any]) -> Any:
+        """One stretch of work: the request at which the graph pauses, or None at the end."""
+        from langgraph.errors import is_invalid_resume
+
+        graph = await self.graph()
+        if live.expected_review is not None:
+            self._still_asked(await graph.aget_state(config), live.expected_review)
+            live.expected_review = None
+        events = graph.astream(
+            graph_input, config, context=context, stream_mode="custom", subgraphs=True, durability="sync"
+        )
+        try:
+            async for _, event in events:
+                live.publish(event)
+        except Exception as error:
+            if is_invalid_resume(error):
+                raise InvalidAnswer(_reasons(error)) from None
+            raise
+        return pending(await graph.aget_state(config))
+
+    def _still_asked(self, snapshot: StateSnapshot, review_id: str) -> None:
+        request = pending(snapshot)
+        if request is None or request["review_id"] != review_id:
+            raise NotPaused("This review point was answered elsewhere. Look at the run again with `workbench show`.")
+
+    def _settle(self, live: Live, request: dict[str, Any] | None) -> None:
+        if request is not None:
+            self.runs.let_go(live.run_id, "paused")
+            live.publish({"status": "review", "content": request})
+            return
+        self.runs.let_go(live.run_id, "done")
+        row = self.runs.get(live.run_id)
+        content = {"run_id": live.run_id, "conversation_id": row["conversation_id"]}
+        live.publish({"status": "done", "content": {**content, "answer": (row["result"] or {}).get("answer", "")}})
+
+    def _keep_partial(self, live: Live) -> None:
+        """An answer that was cut off is kept as far as it came; the whole one replaces it when the run is resumed."""
+        row = self.runs.get(live.run_id)
+        if live.written and row["result"] is None:
+            self.conversations.append_message(
+                row["conversation_id"],
+                "assistant",
+                "".join(live.written),
+                message_key=f"{live.run_id}:assistant",
+                partial=True,
+            )
+            live.written.clear()
+
+
+def pending(snapshot: StateSnapshot) -> dict[str, Any] | None:
+    """The request at which the graph waits, as the node made it."""
+    return snapshot.interrupts[0].value if snapshot.interrupts else None
+
+
+def _resume(answer: dict[str, Any]) -> Any:
+    from langgraph.types import Command
+
+    return Command(resume=answer)
+
+
+def _reasons(error: Any) -> str:
+    """Pydantic's errors as lines: where in the answer, and what is allowed there."""
+    lines = []
+    for fault in error.errors():
+        path = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in fault["loc"])
+        lines.append(f"${path}: {fault['msg'].removeprefix('Value error, ')}")
+    return "The answer was refused, and the run waits as before. " + "; ".join(lines)

@@ -1,0 +1,330 @@
+"""A run as people hold it: how it stands, what it did, what it asks, and the four answers."""
+
+from __future__ import annotations
+
+import queue
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from workbench.errors import RunError
+from workbench.plans import Plan
+from workbench.reviewers import answer
+from workbench.state import Citation, Decision, ExecutionRecord, Reflection, RetrievalResult, RouteDecision
+
+if TYPE_CHECKING:
+    import pandas
+    from plotly.graph_objects import Figure
+
+    from workbench.session import Workbench
+
+
+class Run:
+    """One question carried through the conversation graph.
+
+    Everything is read from the workspace when it is asked for, so two handles of one run, in two processes too, agree.
+    """
+
+    def __init__(self, workbench: Workbench, run_id: str):
+        self._workbench, self.run_id = workbench, run_id
+
+    # how it stands
+
+    @property
+    def status(self) -> str:
+        """``running``, ``paused``, ``interrupted``, ``done``, ``failed`` or ``cancelled``."""
+        return self._workbench._status(self.run_id)
+
+    @property
+    def review(self) -> dict[str, Any] | None:
+        """What the run asks a person, in the shape of LangChain's human-in-the-loop middleware; None when it does not."""
+        return self._workbench._pending(self.run_id) if self.status == "paused" else None
+
+    @property
+    def error(self) -> str | None:
+        """Why it failed."""
+        return self._row["error"]
+
+    @property
+    def message(self) -> str:
+        """What the user wrote."""
+        return self._row["message"]
+
+    @property
+    def session_id(self) -> str:
+        """The conversation to which it belongs."""
+        return self._row["session_id"]
+
+    @property
+    def user_id(self) -> str:
+        """Whose it is."""
+        return self._row["user_id"]
+
+    @property
+    def created_at(self) -> str:
+        """UTC, ISO 8601."""
+        return self._row["created_at"]
+
+    @property
+    def ended_at(self) -> str | None:
+        """UTC, ISO 8601; None while it has not ended."""
+        return self._row["ended_at"]
+
+    # what it did
+
+    @property
+    def query(self) -> str:
+        """The question as it stands alone: a follow-up with what it refers to."""
+        return self._values().get("query", self.message)
+
+    @property
+    def kb_prefix(self) -> str:
+        """The knowledge base that was asked; empty for none."""
+        return self._values().get("kb_prefix", "")
+
+    @property
+    def route_decision(self) -> RouteDecision | None:
+        """Where the message went, and what it wants."""
+        return self._values().get("route_decision")
+
+    @property
+    def plan(self) -> Plan | None:
+        """The newest version of the plan."""
+        versions = self.plans
+        return versions[-1] if versions else None
+
+    @property
+    def plans(self) -> list[Plan]:
+        """Every version of the plan, oldest first."""
+        return [Plan.load(row["plan"]) for row in self._store.plans(self.run_id)]
+
+    @property
+    def plan_history(self) -> list[dict[str, Any]]:
+        """Who made each version, and why: ``{"version", "author", "reason", "plan"}``."""
+        return self._store.plans(self.run_id)
+
+    @property
+    def records(self) -> list[ExecutionRecord]:
+        """What each attempt at each step did."""
+        return self._store.records(self.run_id)
+
+    @property
+    def reflections(self) -> list[Reflection]:
+        """The judgements, one a pass."""
+        return self._values().get("reflections", [])
+
+    @property
+    def decisions(self) -> list[Decision]:
+        """What was answered at review points."""
+        return self._store.decisions(self.run_id)
+
+    @property
+    def merged(self) -> dict[str, Any]:
+        """The evidence as the answer sees it; empty before the merge."""
+        return self._values().get("merged", {})
+
+    @property
+    def evidence(self) -> list[RetrievalResult]:
+        """The evidence, best first: what was merged, or all that was found so far."""
+        return self.merged["retrieval_results"] if self.merged else self._workbench._found_so_far(self)
+
+    @property
+    def answer(self) -> str:
+        """The answer, with its ``[n]``; empty before there is one."""
+        return self._values().get("answer", "")
+
+    @property
+    def citations(self) -> list[Citation]:
+        """The evidence behind each ``[n]``."""
+        return self._values().get("citations", [])
+
+    @property
+    def statistics(self) -> dict[str, Any]:
+        """Counts and times of the retrieval (contracts, 7)."""
+        return self.merged.get("statistics", {})
+
+    @property
+    def stop_reason(self) -> str | None:
+        """Why retrieval ended."""
+        return self._values().get("stop_reason")
+
+    @property
+    def log(self) -> list[dict[str, Any]]:
+        """One entry a node that ran: ``node, node_type, duration_ms, timestamp, input, output, sub_steps``."""
+        events = self._store.events(self.run_id)
+        return [event["execution_log"] for event in events if "execution_log" in event]
+
+    def events(self) -> Iterator[dict[str, Any]]:
+        """The events of contracts 8 as they come, until the run pauses or ends."""
+        stream: queue.Queue[dict[str, Any] | None] = queue.Queue()
+        with self._workbench._listening(self.run_id, stream.put):
+            while (event := stream.get()) is not None:
+                yield event
+
+    def to_dict(self) -> dict[str, Any]:
+        """The whole run as one JSON document (``run.schema.json``)."""
+        from workbench.document import run_document
+
+        return run_document(self)
+
+    def to_frame(self) -> pandas.DataFrame:
+        """One row an attempt, in the order in which they ended."""
+        import pandas
+
+        rows = [
+            {
+                **{
+                    key: r[key] for key in ("step_id", "attempt", "iteration", "tool", "status", "duration_ms", "error")
+                },
+                **{key: r["output_summary"][key] for key in ("evidence_count", "context_length", "top_score")},
+            }
+            for r in self.records
+        ]
+        return pandas.DataFrame(rows)
+
+    # what people do with it
+
+    def wait(self, timeout: float | None = None) -> Run:
+        """Wait until it pauses or ends, at most ``timeout`` seconds.
+
+        Raises:
+            TimeoutError: it still runs.
+        """
+        self._workbench._wait(self.run_id, timeout)
+        return self
+
+    def approve(self, note: str = "") -> Run:
+        """Go on as proposed."""
+        return self.answer_review(answer("approve", note=note))
+
+    def edit(self, edits: dict[str, Any] | None = None, *, note: str = "", **fields: Any) -> Run:
+        """Go on with changes: ``plan=``, ``query=``, ``thresholds=`` at the points plan and step; ``next_steps=``,
+        ``activate=``, ``rewrite_query=``, ``should_continue=``, ``thresholds=`` at reflect.
+
+        Raises:
+            InvalidAnswer: names the field and what is allowed; the run waits as before.
+        """
+        asked = self.review
+        changes = {**(edits or {}), **fields}
+        return self.answer_review(
+            answer("edit", point=asked["point"] if asked else "", edits=_plain(changes), note=note)
+        )
+
+    def reject(self, note: str = "") -> Run:
+        """Stop here, and answer from what was found."""
+        return self.answer_review(answer("reject", note=note))
+
+    def respond(self, message: str, note: str = "") -> Run:
+        """Say it in words: the text joins the query, and what is missing is planned."""
+        return self.answer_review(answer("respond", message=message, note=note))
+
+    def answer_review(self, given: dict[str, Any]) -> Run:
+        """Give an answer in the middleware's shape and wait for the next pause or the end.
+
+        Raises:
+            NotPaused: nothing waits for an answer.
+            InvalidAnswer: the answer does not fit; the run waits as before.
+        """
+        self._workbench._answer(self.run_id, given)
+        return self.wait()
+
+    def resume(self) -> Run:
+        """Continue a run whose process died, that failed, or that was interrupted; a finished one stays as it is."""
+        self._workbench._resume(self.run_id)
+        return self.wait()
+
+    def cancel(self) -> Run:
+        """Stop the work now, with its tools. What is finished is kept."""
+        self._workbench._cancel(self.run_id)
+        return self
+
+    async def await_end(self) -> Run:
+        """``wait`` for a loop that must not block."""
+        await self._workbench._await(self.run_id)
+        return self
+
+    async def aapprove(self, note: str = "") -> Run:
+        """``approve`` for a loop that must not block."""
+        return await self.aanswer_review(answer("approve", note=note))
+
+    async def aedit(self, edits: dict[str, Any] | None = None, *, note: str = "", **fields: Any) -> Run:
+        """``edit`` for a loop that must not block."""
+        asked = self.review
+        changes = _plain({**(edits or {}), **fields})
+        return await self.aanswer_review(
+            answer("edit", point=asked["point"] if asked else "", edits=changes, note=note)
+        )
+
+    async def areject(self, note: str = "") -> Run:
+        """``reject`` for a loop that must not block."""
+        return await self.aanswer_review(answer("reject", note=note))
+
+    async def arespond(self, message: str, note: str = "") -> Run:
+        """``respond`` for a loop that must not block."""
+        return await self.aanswer_review(answer("respond", message=message, note=note))
+
+    async def aanswer_review(self, given: dict[str, Any]) -> Run:
+        """``answer_review`` for a loop that must not block."""
+        self._workbench._answer(self.run_id, given)
+        return await self.await_end()
+
+    async def aresume(self) -> Run:
+        """``resume`` for a loop that must not block."""
+        self._workbench._resume(self.run_id)
+        return await self.await_end()
+
+    async def acancel(self) -> Run:
+        """``cancel`` for a loop that must not block."""
+        return self.cancel()
+
+    # how it shows itself
+
+    def dag(self) -> Figure:
+        """The plan as a plotly figure: steps, dependencies, status, critical path."""
+        from workbench.figures import dag
+
+        plan = self.plan
+        if plan is None:
+            raise RunError(f"Run {self.run_id} has no plan to draw: it is {self.status} and asked no knowledge base.")
+        return dag(plan, self.records)
+
+    def timeline(self) -> Figure:
+        """What ran when, as a plotly figure: graph, steps, and what happened inside the tools."""
+        from workbench.figures import timeline
+
+        return timeline(self.log, self.records)
+
+    def __repr__(self) -> str:
+        return f"<Run {self.run_id}: {self.status}, {self.message!r}>"
+
+    def __str__(self) -> str:
+        from workbench.show import run_text
+
+        return run_text(self.to_dict())
+
+    def _repr_mimebundle_(self, **_: Any) -> dict[str, str]:
+        from workbench.show import run_html, run_text
+
+        document = self.to_dict()
+        return {"text/plain": run_text(document), "text/html": run_html(document)}
+
+    @property
+    def _store(self) -> Any:
+        return self._workbench._driver(self.run_id).runs
+
+    @property
+    def _row(self) -> Any:
+        return self._store.get(self.run_id)
+
+    def _values(self) -> dict[str, Any]:
+        return self._row["result"] or self._workbench._values(self.run_id)
+
+
+def _plain(value: Any) -> Any:
+    """Plans and steps inside edits as JSON."""
+    if isinstance(value, Plan):
+        return value.dump()
+    if hasattr(value, "model_dump"):
+        return value.model_dump(mode="json", exclude_none=True)
+    if isinstance(value, dict):
+        return {name: _plain(inner) for name, inner in value.items()}
+    return [_plain(inner) for inner in value] if isinstance(value, (list, tuple)) else value

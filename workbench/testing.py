@@ -1,0 +1,187 @@
+"""In-memory twins of the ports, for tests of one's own nodes, tools and reviewers. Real implementations, not mocks.
+
+from workbench.testing import MemoryKnowledge, memory_context
+context = memory_context([MemoryKnowledge("notes", {"a": "Ang Lee directed The Wedding Banquet."})])
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any
+
+from workbench.context import Community, Context, Entity, Mention, Passage, Planner, Relation, Tool
+from workbench.errors import UnknownKnowledge
+from workbench.memory.store import SqliteConversations
+from workbench.plans import Plan, canonical_json
+from workbench.runs import RunStore
+from workbench.settings import Settings
+from workbench.state import Filters, RouteDecision
+from workbench.text import fold, terms
+from workbench.tools.registry import ToolRegistry
+
+if TYPE_CHECKING:
+    import networkx
+
+EPOCH = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+class ManualClock:
+    """A clock that moves when told to."""
+
+    def __init__(self, start: datetime = EPOCH):
+        self._start, self._elapsed = start, 0.0
+
+    def advance(self, seconds: float) -> None:
+        """Let time pass."""
+        self._elapsed += seconds
+
+    def now(self) -> datetime:
+        """UTC."""
+        return self._start + timedelta(seconds=self._elapsed)
+
+    def monotonic(self) -> float:
+        """Seconds since the clock was made."""
+        return self._elapsed
+
+
+class MemoryKnowledge:
+    """A knowledge base over a few texts: searched by shared terms, without entities or a graph.
+
+    Args:
+        name: the knowledge base.
+        texts: document id -> text.
+    """
+
+    def __init__(self, name: str, texts: Mapping[str, str]):
+        self.name, self._texts = name, dict(texts)
+
+    def fingerprint(self) -> str:
+        """SHA-256 of the texts."""
+        return hashlib.sha256(canonical_json(self._texts).encode()).hexdigest()
+
+    def counts(self) -> dict[str, int]:
+        """Documents and passages are the same here."""
+        size = len(self._texts)
+        return {"documents": size, "passages": size, "entities": 0, "relations": 0, "communities": 0}
+
+    def keyword_search(self, query: str, top_k: int) -> list[tuple[str, float]]:
+        """Passages by the number of terms that they share with the query."""
+        asked = Counter(terms(query))
+        scores = {f"{i}#0": float(sum((asked & Counter(terms(text))).values())) for i, text in self._texts.items()}
+        return sorted(((i, s) for i, s in scores.items() if s > 0), key=lambda hit: (-hit[1], hit[0]))[:top_k]
+
+    def vector_search(self, query: str, top_k: int) -> list[tuple[str, float]]:
+        """As ``keyword_search``, with the share of the query's terms as the cosine."""
+        return [(i, score / max(len(terms(query)), 1)) for i, score in self.keyword_search(query, top_k)]
+
+    def rerank(self, query: str, texts: Sequence[str]) -> list[float] | None:
+        """No reranker."""
+        return None
+
+    def term_weight(self, term: str) -> float:
+        """The same for every term that a passage has."""
+        return 1.0 if any(term in terms(text) for text in self._texts.values()) else 0.0
+
+    def passages(self, chunk_ids: Sequence[str]) -> list[Passage]:
+        """One passage a document."""
+        ids = [chunk_id.rpartition("#")[0] for chunk_id in chunk_ids]
+        return self.passages_of([i for i in ids if i in self._texts])
+
+    def passages_of(self, doc_ids: Sequence[str]) -> list[Passage]:
+        """One passage a document."""
+        return [
+            Passage(
+                chunk_id=f"{i}#0", doc_id=i, title=i, text=self._texts[i], position=0, url="", licence="", fields={}
+            )
+            for i in doc_ids
+        ]
+
+    def select(self, filters: Filters) -> list[str]:
+        """No typed fields: nothing holds, unless nothing is asked."""
+        return [] if filters else sorted(self._texts)
+
+    def link(self, text: str) -> list[Mention]:
+        """No known names."""
+        return []
+
+    def entity(self, entity_id: str) -> Entity | None:
+        """No entities."""
+        return None
+
+    def find_entity(self, name: str) -> Entity | None:
+        """A document by its id, compared folded."""
+        for doc_id in sorted(self._texts):
+            if fold(doc_id) == fold(name):
+                return Entity(entity_id=doc_id, name=doc_id, type="document", aliases=[], doc_id=doc_id)
+        return None
+
+    def relations_of(self, entity_id: str) -> list[Relation]:
+        """No relations."""
+        return []
+
+    def mentions_of(self, entity_id: str) -> list[str]:
+        """No mentions."""
+        return []
+
+    def communities(self) -> list[Community]:
+        """No communities."""
+        return []
+
+    def graph(self) -> networkx.MultiDiGraph:
+        """An empty graph."""
+        import networkx
+
+        return networkx.MultiDiGraph()
+
+
+class MemoryKnowledgeBases:
+    """Knowledge bases by name."""
+
+    def __init__(self, bases: Iterable[MemoryKnowledge]):
+        self._bases = {base.name: base for base in bases}
+
+    def names(self) -> list[str]:
+        """Known names, sorted."""
+        return sorted(self._bases)
+
+    def get(self, name: str) -> MemoryKnowledge:
+        """The knowledge base of that name; ``UnknownKnowledge`` lists the known ones."""
+        if name not in self._bases:
+            raise UnknownKnowledge(name, self._bases)
+        return self._bases[name]
+
+
+class FixedPlanner:
+    """Plans the same plan for every question."""
+
+    def __init__(self, plan: Plan):
+        self.plan = plan
+
+    async def __call__(
+        self, query: str, decision: RouteDecision, knowledge: Sequence[Any], tools: Mapping[str, Tool]
+    ) -> Plan:
+        """The plan."""
+        return self.plan
+
+
+def memory_context(
+    bases: Iterable[MemoryKnowledge] = (),
+    *,
+    tools: Mapping[str, Tool] | None = None,
+    planner: Planner | None = None,
+    **settings: Any,
+) -> Context:
+    """Every port in memory, on a clock that stands still."""
+    clock = ManualClock()
+    return Context(
+        settings=Settings.load(**settings),
+        knowledge=MemoryKnowledgeBases(bases),  # type: ignore[arg-type]
+        tools=ToolRegistry() if tools is None else tools,
+        conversations=SqliteConversations(":memory:", clock.now),
+        runs=RunStore(":memory:"),
+        clock=clock,
+        planner=planner or FixedPlanner(Plan()),
+    )
