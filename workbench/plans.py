@@ -34,7 +34,7 @@ class PlanBudget(BaseModel):
 
 
 class PlanStep(BaseModel):
-    """One call of one tool. ``tool_input`` values may be ``{"$from": "step_id.field"}``, which implies the dependency."""
+    """One call of one tool. A ``tool_input`` value may be ``{"$from": "step_id.field"}``, which is a dependency too."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -205,7 +205,7 @@ class Plan(BaseModel):
         return max(best.values(), key=lambda b: b[0], default=(0.0, []))[1]
 
     def diff(self, other: Plan) -> dict[str, Any]:
-        """What ``other`` changes: ``{"added", "removed", "changed": {step_id: {field: [old, new]}}, "plan": {...}}``."""
+        """What ``other`` changes: ``{"added", "removed", "changed": {id: {field: [old, new]}}, "plan": {...}}``."""
         mine, theirs = self.by_id(), other.by_id()
         changed = {i: _changes(mine[i], theirs[i]) for i in mine if i in theirs and mine[i] != theirs[i]}
         return {

@@ -1,4 +1,4 @@
-"""Who answers at a review point when it is not a person at a screen. A reviewer sees the request and gives an answer, or waits."""
+"""Who answers at a review point when it is not a person at a screen: sees the request, gives an answer or waits."""
 
 from __future__ import annotations
 

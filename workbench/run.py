@@ -36,7 +36,7 @@ class Run:
 
     @property
     def review(self) -> dict[str, Any] | None:
-        """What the run asks a person, in the shape of LangChain's human-in-the-loop middleware; None when it does not."""
+        """What the run asks a person, in the shape of LangChain's human-in-the-loop middleware, or None."""
         return self._workbench._pending(self.run_id) if self.status == "paused" else None
 
     @property

@@ -77,7 +77,7 @@ class RunStore:
             version = connection.execute("SELECT COALESCE(MAX(version), 0) FROM run_migrations").fetchone()[0]
             if version > len(MIGRATIONS):
                 raise WorkspaceError(
-                    f"{path} was written by a newer workbench (run schema {version}, this one knows {len(MIGRATIONS)}). "
+                    f"{path} was written by a newer workbench (run schema {version}; known here: {len(MIGRATIONS)}). "
                     "Upgrade workbench, or open another workspace."
                 )
         for number, script in enumerate(MIGRATIONS[version:], start=version + 1):

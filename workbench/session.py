@@ -128,7 +128,7 @@ class Workbench:
             progress: called with ``(stage, done, total)``.
 
         Returns:
-            An ``AddReport``: what was added, changed, deleted, left alone, and every bad line with file, line and reason.
+            An ``AddReport``: what was added, changed, deleted, left alone; every bad line with file, line and reason.
         """
         return self.knowledge.add(name, list(paths), progress=progress)
 
@@ -170,7 +170,7 @@ class Workbench:
             return run.wait()
         except KeyboardInterrupt:
             self._interrupt(run.run_id)
-            print(f"Interrupted. Go on with: workbench resume {run.run_id}", file=sys.stderr)
+            sys.stderr.write(f"Interrupted. Go on with: workbench resume {run.run_id}\n")
             raise
 
     async def aask(self, message: str, **options: Any) -> Run:

@@ -64,8 +64,8 @@ def next_wave(
 ) -> list[PlanStep]:
     """The steps to start together, by the plan's execution mode.
 
-    ``sequential``: the first by priority. ``parallel``: all that are ready. ``adaptive``: all that are ready, but a tool
-    that says that it cannot run beside others runs alone, after them.
+    ``sequential``: the first by priority. ``parallel``: all that are ready. ``adaptive``: all that are ready, but a
+    tool that says that it cannot run beside others runs alone, after them.
     """
     ready = plan.ready_steps(records, activated)
     if plan.execution_mode == "sequential":

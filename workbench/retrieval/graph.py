@@ -1,4 +1,4 @@
-"""The retrieval graph: planner -> review_plan -> dispatcher -> executor ... -> reflector -> review_reflect -> merger."""
+"""The retrieval graph: planner, review_plan, dispatcher, executor (one a step), reflector, review_reflect, merger."""
 
 from __future__ import annotations
 

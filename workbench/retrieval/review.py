@@ -33,7 +33,7 @@ class Thresholds(BaseModel):
 
 
 class PlanEdits(BaseModel):
-    """What can be changed before steps run: the whole plan, or the query (then it is planned anew), and the thresholds."""
+    """What can be changed before steps run: the plan, or the query (then it is planned anew), and the thresholds."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -165,7 +165,7 @@ def _decided(state: RetrievalState, runtime: Runtime[Context]) -> dict[str, Any]
 
 
 def amended(reflection: Reflection, edits: Mapping[str, Any], query: str, plan: Plan) -> Reflection:
-    """The proposal with a person's edits: new steps mean going on, a new query reaches the steps that used the old one."""
+    """The proposal with a person's edits: new steps mean going on; a new query reaches the steps that had the old."""
     changed: Reflection = {**reflection, **{k: v for k, v in edits.items() if k != "thresholds"}}  # type: ignore[typeddict-item]
     old, new = reflection["rewrite_query"], changed["rewrite_query"]
     if new and new != old and "next_steps" not in edits:

@@ -1,0 +1,144 @@
+"""The plan type: order, readiness, versions, difference, problems."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from workbench.errors import PlanError
+from workbench.plans import Plan, PlanBudget, PlanStep, work_seconds
+from workbench.retrieval.skip import skip_record
+
+
+def step(step_id: str, *depends_on: str, **fields) -> PlanStep:
+    return PlanStep(step_id=step_id, objective=step_id, tool="naive_search", depends_on=list(depends_on), **fields)
+
+
+def record(step_id: str, status: str = "success", attempt: int = 1, **fields):
+    return {**skip_record(step(step_id), "", attempt, 1, "2026-01-01T00:00:00+00:00"), "status": status, **fields}
+
+
+def ids(steps) -> list[str]:
+    return [s.step_id for s in steps]
+
+
+@st.composite
+def dags(draw):
+    size = draw(st.integers(1, 12))
+    steps = []
+    for n in range(size):
+        before = draw(st.sets(st.integers(0, max(n - 1, 0)), max_size=3)) if n else set()
+        steps.append(step(f"s{n}", *(f"s{b}" for b in sorted(before)), priority=draw(st.integers(1, 3))))
+    return Plan(steps=draw(st.permutations(steps)))
+
+
+@given(dags())
+def test_order_puts_dependencies_first_and_running_by_readiness_ends_everything(plan: Plan):
+    order = plan.topological_order()
+    assert sorted(order) == sorted(ids(plan.steps))
+    assert all(order.index(d) < order.index(s.step_id) for s in plan.steps for d in s.depends_on)
+    records = []
+    while ready := plan.ready_steps(records):
+        records += [record(s.step_id) for s in ready]
+    assert sorted(r["step_id"] for r in records) == sorted(order)
+
+
+@given(dags(), st.data())
+def test_every_step_ends_or_is_blocked_whatever_fails(plan: Plan, data):
+    records = []
+    while ready := plan.ready_steps(records):
+        records += [record(s.step_id, data.draw(st.sampled_from(["success", "failed", "timeout"])), 2) for s in ready]
+    while blocked := plan.blocked_steps(records):
+        records += [record(i, "skipped") for i in blocked]
+    assert {r["step_id"] for r in records} == set(ids(plan.steps))
+
+
+def test_conditional_step_waits_for_any_end_and_for_being_activated():
+    plan = Plan(steps=[step("a"), step("b", "a", condition="if_insufficient")])
+    failed = [record("a", "failed", attempt=2)]
+    assert ids(plan.ready_steps(failed)) == []
+    assert ids(plan.ready_steps(failed, ["b"])) == ["b"]
+    assert plan.blocked_steps(failed) == {}
+
+
+def test_a_failed_step_is_ready_again_while_it_has_retries():
+    plan = Plan(steps=[step("a"), step("b", "a")])
+    assert ids(plan.ready_steps([record("a", "failed", 1)])) == ["a"]
+    assert ids(plan.ready_steps([record("a", "failed", 1), record("a", "failed", 2)])) == []
+    assert plan.blocked_steps([record("a", "timeout", 2)]) == {"b": "a timed out"}
+
+
+def test_reference_implies_the_dependency():
+    plan = Plan(steps=[step("a"), step("b", tool_input={"entities": {"$from": "a.entities"}})])
+    assert plan.topological_order() == ["a", "b"]
+    assert ids(plan.ready_steps()) == ["a"]
+
+
+@pytest.mark.parametrize(
+    ("steps", "field", "said"),
+    [
+        ([step("a"), step("a")], "step_id", "'a' is used twice"),
+        ([step("a", "b")], "depends_on", "'b', which is not in the plan"),
+        ([step("a", "b"), step("b", "a")], "depends_on", "Cycle: "),
+        ([step("a", "a")], "depends_on", "Cycle: a -> a"),
+        ([step("a", budget=PlanBudget(top_k=0))], "budget.top_k", "top_k is 0"),
+        ([step("a", budget=PlanBudget(timeout_s=0))], "budget.timeout_s", "timeout_s is 0"),
+        ([step("a", budget=PlanBudget(timeout_s=float("nan")))], "budget.timeout_s", "timeout_s is nan"),
+        ([step(" ")], "step_id", "has no id"),
+    ],
+)
+def test_problems_name_the_step_the_field_and_the_mend(steps, field, said):
+    (found,) = [p for p in Plan(steps=steps).problems() if p["field"] == field]
+    assert said in found["message"] and found["mend"]
+
+
+def test_order_of_a_cycle_is_refused():
+    with pytest.raises(PlanError, match="Cycle: a -> b -> a"):
+        Plan(steps=[step("a", "b"), step("b", "a")]).topological_order()
+
+
+def test_plan_id_follows_content_and_survives_the_json_form():
+    plan = Plan(steps=[step("a")], problem_statement="喜宴")
+    assert Plan.load(plan.dump()) == plan
+    assert plan.model_copy(update={"version": 7}).plan_id == plan.plan_id
+    assert plan.replace("a", top_k=5).plan_id != plan.plan_id
+
+
+def test_diff_names_what_changed():
+    old = Plan(steps=[step("a"), step("b")])
+    new = old.replace("a", top_k=5, objective="other").without("b").adding(step("c"))
+    changes = old.diff(new)
+    assert (changes["added"], changes["removed"]) == (["c"], ["b"])
+    assert set(changes["changed"]["a"]) == {"budget", "objective"}
+    assert old.diff(old) == {"added": [], "removed": [], "changed": {}, "plan": {}}
+
+
+def test_replace_refuses_an_unknown_step_and_without_cuts_its_edges():
+    plan = Plan(steps=[step("a"), step("b", "a")])
+    with pytest.raises(PlanError, match="Known: a, b"):
+        plan.replace("z", top_k=1)
+    assert plan.without("a").steps[0].depends_on == []
+
+
+def test_critical_path_by_time_outs_and_by_measured_seconds():
+    plan = Plan(steps=[step("a"), step("b"), step("c", "a"), step("d", "b")])
+    assert plan.critical_path({"a": 1, "b": 3, "c": 1, "d": 1}) == ["b", "d"]
+    assert len(plan.critical_path()) == 2
+
+
+def test_work_time_counts_parallel_steps_once_and_pauses_not_at_all():
+    def ran(start: str, ms: float):
+        return record(start, started_at=f"2026-01-01T{start}+00:00", duration_ms=ms)
+
+    assert work_seconds([ran("00:00:00", 2000), ran("00:00:01", 2000)]) == pytest.approx(3)
+    assert work_seconds([ran("00:00:00", 1000), ran("09:00:00", 1000)]) == pytest.approx(2)
+    assert work_seconds([record("skipped", "skipped", duration_ms=0.0, started_at="")]) == 0
+
+
+def test_signal_is_what_a_scheduler_reads():
+    plan = Plan(steps=[step("b", "a"), step("a")], assumptions=["x"], acceptance_criteria=["y"])
+    assert plan.signal()["execution_sequence"] == ["a", "b"]
+    assert set(plan.signal()) == {
+        "plan_id", "version", "mode", "tasks", "execution_sequence", "assumptions", "acceptance_criteria",
+    }  # fmt: skip

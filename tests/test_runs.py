@@ -1,0 +1,97 @@
+"""The run store and the lease: each thing once, and nobody's run taken from under them."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import threading
+
+import pytest
+
+from workbench.errors import UnknownRun, WorkspaceError
+from workbench.lease import Lease
+from workbench.runs import RunStore
+
+RECORD = {"step_id": "a", "attempt": 1, "raw_output_ref": "a/1", "status": "success"}
+
+
+@pytest.fixture
+def store(tmp_path):
+    store = RunStore(tmp_path / "workbench.db")
+    store.create("r1", "喜宴哪一年上映？", {"kb": ["film"]}, owner="me", session_id="s")
+    yield store
+    store.close()
+
+
+def test_writing_again_changes_nothing(store):
+    store.save_record("r1", RECORD, {"results": [1], "output": {}})
+    store.save_record("r1", {**RECORD, "status": "failed"}, {"results": [2], "output": {}})
+    assert store.records("r1") == [RECORD]
+    assert store.body("r1", "a/1")["results"] == [1]
+    for answer in ("approve", "reject"):
+        kept = store.save_decision("r1", {"review_id": "0-plan", "action": answer})
+    assert kept["action"] == "approve" and len(store.decisions("r1")) == 1
+    for _ in range(2):
+        store.save_event("r1", "task", {"execution_log": {"node": "planner"}})
+        store.save_plan("r1", {"version": 1}, "planner", "")
+    assert len(store.events("r1")) == len(store.plans("r1")) == 1
+    store.save_result("r1", {"answer": "1993"})
+    store.save_result("r1", {"answer": "other"})
+    assert store.get("r1")["result"] == {"answer": "1993"}
+
+
+def test_a_run_has_one_owner(store):
+    assert store.claim("r1", "you", "me")
+    assert not store.claim("r1", "third", "me")
+    store.let_go("r1", "paused")
+    wins = []
+    threads = [threading.Thread(target=lambda n=n: wins.append(store.claim("r1", f"owner{n}", None))) for n in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sum(wins) == 1
+
+
+def test_unknown_run_lists_the_newest(store):
+    with pytest.raises(UnknownRun, match="newest: r1"):
+        store.get("zzz")
+
+
+def test_listing_narrows_and_removing_leaves_nothing(store):
+    store.create("r2", "b", {}, owner="me", session_id="t")
+    assert [row["run_id"] for row in store.newest(session_id="t")] == ["r2"]
+    store.save_record("r1", RECORD, {"results": [], "output": {}})
+    store.remove("r1")
+    assert not store.has("r1") and store.records("r1") == []
+    with pytest.raises(KeyError):
+        store.body("r1", "a/1")
+
+
+def test_a_newer_schema_is_refused(tmp_path):
+    store = RunStore(tmp_path / "w.db")
+    store._db.conn.execute("INSERT INTO run_migrations VALUES (99)")
+    store._db.conn.commit()
+    store.close()
+    with pytest.raises(WorkspaceError, match=r"newer workbench.*Upgrade"):
+        RunStore(tmp_path / "w.db")
+
+
+def test_a_lease_dies_with_its_process(tmp_path):
+    code = (
+        "import sys; from pathlib import Path; from workbench.lease import Lease;"
+        "lease = Lease(Path(sys.argv[1])); print(lease.owner, flush=True); sys.stdin.read()"
+    )
+    process = subprocess.Popen(
+        [sys.executable, "-c", code, str(tmp_path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
+    owner = process.stdout.readline().strip()
+    mine = Lease(tmp_path)
+    assert mine.alive(owner) and mine.alive(mine.owner)
+    assert f"process {process.pid}" in mine.holder(owner)
+    process.kill()
+    process.wait()
+    assert not mine.alive(owner)
+    mine.release()
+    process.stdin.close()
+    process.stdout.close()
