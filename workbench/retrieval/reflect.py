@@ -15,6 +15,7 @@ from workbench.retrieval.reasons import Reasons
 from workbench.retrieval.review import fresh_id
 from workbench.retrieval.rewrite import rewrite
 from workbench.retrieval.signals import Need, need, quality, signals, thresholds
+from workbench.route import AGENT_TYPES
 from workbench.state import ExecutionRecord, Reflection, RetrievalState, StopReason
 from workbench.text import fold
 from workbench.tools.registry import check
@@ -88,7 +89,7 @@ async def reflector(state: RetrievalState, runtime: Runtime[Context]) -> dict[st
         rewritten=again,
         activated=state.get("activated", []),
         max_iterations=context.settings.max_iterations,
-        one_step=_one_step(decision["worker_name"]),
+        one_step=state.get("resolved_agent_type", "") not in ("", AGENT_TYPES[0]),
     )
     problems = check(plan.adding(*map(PlanStep.model_validate, reflection["next_steps"])), context.tools)
     if problems:
@@ -249,8 +250,3 @@ def _aliases(wanted: Need, bases: Sequence[KnowledgeBase]) -> list[str]:
 
 def _weight(bases: Sequence[KnowledgeBase], term: str) -> float:
     return max((base.term_weight(term) for base in bases), default=0.0)
-
-
-def _one_step(worker_name: str) -> bool:
-    kind = worker_name.split(":")[1] if worker_name.count(":") >= 1 else ""
-    return bool(kind) and kind != "fusion_agent"
