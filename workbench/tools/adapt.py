@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import inspect
+import json
 import math
 from collections.abc import Callable, Iterable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from pydantic import BaseModel, ConfigDict, Field, create_model
 
@@ -26,6 +27,9 @@ CALIBRATION = (
 )
 _HANDED_IN = ("knowledge", "log")
 _TEXT, _ID = ("evidence", "text", "page_content", "content"), ("source_id", "chunk_id", "id", "doc_id")
+_OURS = ("result_id", "source_id", "chunk_id", "id")
+SourceType = Literal["chunk", "entity", "relationship", "community"]
+Granularity = Literal["low_level", "high_level", "community"]
 
 
 def from_function(
@@ -134,24 +138,23 @@ def normalise(name: str, returned: Any, tool_input: BaseModel, knowledge: Knowle
 
 
 def _result(name: str, place: int, item: Any, question: Question) -> RetrievalResult:
+    """One result in our shape: what is known by name is read, everything else becomes metadata."""
     found = _as_dict(name, place, item)
+    told = found.pop("metadata", {}) or {}
+    if not isinstance(told, Mapping):
+        raise ToolError(f"{name}: result {place} has metadata that is a {type(told).__name__}. Give a dict.")
     text = next((found.pop(key) for key in _TEXT if key in found), None)
     if not isinstance(text, str) or not text.strip():
         raise ToolError(f"{name}: result {place} has no text. Give a non-empty string under 'evidence' or 'text'.")
-    metadata = {**found.pop("metadata", {})}
-    given_id = next((found[key] for key in _ID if found.get(key)), None) or next(
-        (metadata[key] for key in _ID if metadata.get(key)), None
-    )
-    source_id = str(given_id or hashlib.sha256(text.encode()).hexdigest()[:16])
-    granularity = found.pop("granularity", "low_level")
+    ids = [given[key] for given in (found, told) for key in _ID if given.get(key)]
+    source_id = str(ids[0]) if ids else hashlib.sha256(text.encode()).hexdigest()[:16]
     score = _score(name, place, found.pop("score", None))
-    source_type = found.pop("source_type", "chunk")
-    for key in ("result_id", "source_id", "chunk_id", "id"):
-        found.pop(key, None)
-    metadata = {"doc_id": source_id.partition("#")[0], "title": "", "url": "", "licence": "", **metadata, **found}
-    metadata["title"] = metadata["title"] or str(metadata.get("source", ""))
+    source_type = _one_of(name, place, "source_type", found.pop("source_type", "chunk"), SourceType)
+    granularity = _one_of(name, place, "granularity", found.pop("granularity", "low_level"), Granularity)
+    metadata = {"doc_id": source_id.partition("#")[0], "title": "", "url": "", "licence": "", **told, **found}
+    metadata["title"] = str(metadata["title"] or metadata.get("source", ""))
     if score is None:
-        score = question.judge("keyword_search", text, metadata["title"], metadata["doc_id"])
+        score = question.judge("keyword_search", text, metadata["title"], str(metadata["doc_id"]))
     return RetrievalResult(
         result_id=f"{granularity}:{source_id}",
         source_id=source_id,
@@ -159,8 +162,20 @@ def _result(name: str, place: int, item: Any, question: Question) -> RetrievalRe
         granularity=granularity,
         score=round(score, 6),
         evidence=text,
-        metadata={**metadata, "kb_prefix": question.knowledge.name, "tools": [name], "place": place},
+        metadata={**_plain(metadata), "kb_prefix": question.knowledge.name, "tools": [name], "place": place},
     )
+
+
+def _plain(metadata: Mapping[str, Any]) -> dict[str, Any]:
+    """Metadata as JSON, since it goes into stores and checkpoints; a date becomes its text."""
+    return json.loads(json.dumps({k: v for k, v in metadata.items() if k not in _OURS}, default=str))
+
+
+def _one_of(name: str, place: int, key: str, value: Any, kinds: Any) -> Any:
+    known = get_args(kinds)
+    if value not in known:
+        raise ToolError(f"{name}: result {place} has the {key} {value!r}. Known: {', '.join(known)}.")
+    return value
 
 
 def _as_dict(name: str, place: int, item: Any) -> dict[str, Any]:

@@ -96,10 +96,22 @@ def card(found: Entity, knowledge: KnowledgeBase, limit: int = 8) -> str:
         forward = relation["source"] == found["entity_id"]
         other = knowledge.entity(relation["target"] if forward else relation["source"])
         if other:
-            phrase = relation["type"].replace("_", " ")
-            told.setdefault(phrase if forward else f"{phrase} of", []).append(other["name"])
+            told.setdefault(_phrase(relation["type"], forward), []).append(other["name"])
     facts = "; ".join(f"{phrase} {', '.join(dict.fromkeys(names[:limit]))}" for phrase, names in sorted(told.items()))
     return f"{found['name']} ({about})" + (f": {facts}" if facts else "")
+
+
+def _phrase(relation: str, forward: bool) -> str:
+    """A relation as seen from one of its ends.
+
+    >>> _phrase("directed_by", True), _phrase("directed_by", False), _phrase("acted_in", False)
+    ('directed by', 'directed', 'cast')
+    """
+    phrase = relation.replace("_", " ")
+    if forward:
+        return phrase
+    known = {"acted_in": "cast", "mentions": "mentioned in"}
+    return known.get(relation) or (phrase.removesuffix(" by") if phrase.endswith(" by") else f"{phrase} of")
 
 
 def _source(title: str, passage: Passage | None) -> dict[str, Any]:

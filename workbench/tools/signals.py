@@ -10,6 +10,7 @@ from functools import lru_cache
 from typing import Any
 
 from workbench.context import Entity, KnowledgeBase, Passage
+from workbench.knowledge.keywords import stem
 from workbench.text import CJK, fold, terms
 from workbench.tools.calibration import probability
 
@@ -27,7 +28,6 @@ _ASKING_ZH = re.compile(
     "被|把|给我|我|你|他|她|它|这|那|都|也|又|最"
 )
 _ASKING_WORDS = frozenset(_ASKING.split())
-_ENDING = re.compile(r"(?:'s|s'|ings?|ed|ers?|ors?|ions?|ies|es|s|y|e)$")
 
 
 @dataclass(frozen=True)
@@ -91,7 +91,7 @@ class Question:
         covered = missing = total = 0.0
         for word, weight in self.weights.items():
             total += weight
-            if _stem(word) in held:
+            if stem(word) in held:
                 covered += weight
             elif bool(CJK.match(word)) == chinese:
                 missing += weight
@@ -140,16 +140,7 @@ def content_terms(text: str) -> list[str]:
 def passage_terms(text: str) -> tuple[frozenset[str], bool]:
     """The stems that a text holds, and whether it is written in Chinese."""
     characters = len(CJK.findall(text))
-    return frozenset(_stem(t) for t in terms(text)), characters * 8 > len(text)
-
-
-@lru_cache(maxsize=16384)
-def _stem(word: str) -> str:
-    """Crude on purpose: it only has to bring 'directed', 'director' and 'directing' together."""
-    if len(word) < 4 or not word.isascii() or word.isdigit():
-        return word
-    cut = _ENDING.sub("", word)
-    return cut if len(cut) >= 3 else word
+    return frozenset(stem(t) for t in terms(text)), characters * 8 > len(text)
 
 
 def _named(entity: Entity, knowledge: KnowledgeBase) -> Named:

@@ -1,0 +1,300 @@
+"""The registry: tools of ours and of others, and plans checked against them."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+from typing import Any, Literal
+
+import pytest
+from pydantic import BaseModel
+
+from workbench.errors import PlanError, ToolError, UnknownTool
+from workbench.plans import Plan, PlanStep
+from workbench.testing import MemoryKnowledge
+from workbench.tools.registry import BUILT_IN, StepLog, ToolRegistry, check, read_input, require, resolve_input
+
+NOTES = MemoryKnowledge("film", {"a": "Hulk is a film."})
+
+
+def run(tool: Any, **values: Any) -> BaseModel:
+    return asyncio.run(tool(read_input(tool, values), NOTES, StepLog()))
+
+
+def plan(*steps: dict[str, Any]) -> Plan:
+    return Plan(steps=[PlanStep(objective="", **step) for step in steps])
+
+
+@pytest.fixture
+def registry() -> ToolRegistry:
+    return ToolRegistry()
+
+
+def test_ours_state_everything_that_a_plan_a_form_and_a_drawing_need(registry):
+    assert list(registry) == list(BUILT_IN) and len(registry) == 6
+    for name, tool in registry.items():
+        assert tool.name == name
+        assert tool.description.endswith(".") and tool.calibration.endswith(".")
+        assert {"query", "top_k", "kb_prefix"} <= set(tool.input_schema.model_fields)
+        assert "results" in tool.output_schema.model_fields
+        for schema in (tool.input_schema, tool.output_schema):
+            assert all(spec.get("description") for spec in schema.model_json_schema()["properties"].values()), name
+
+
+def test_ours_are_imported_when_first_asked_for():
+    import subprocess
+    import sys
+
+    code = (
+        "import sys; from workbench.tools.registry import ToolRegistry; r = ToolRegistry(); 'hybrid_search' in r; "
+        "assert 'workbench.tools.hybrid' not in sys.modules; r['hybrid_search']; "
+        "assert 'workbench.tools.hybrid' in sys.modules; assert 'langchain_core' not in sys.modules"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_an_unknown_name_lists_the_known_ones_and_guesses(registry):
+    with pytest.raises(UnknownTool, match=r"Unknown tool 'hybrid'. Did you mean 'hybrid_search'\? Known: discover, "):
+        registry["hybrid"]
+    assert registry.get("hybrid") is None
+
+
+def test_a_function_becomes_a_tool_by_its_signature(registry):
+    @registry.tool(description="Award winners", intents={"qa"}, parallel=False)
+    def awards(query: str, knowledge, top_k: int = 10, kind: Literal["oscar", "bear"] = "bear") -> list[str]:
+        return [f"{knowledge.name} {kind}: {query}"]
+
+    tool = registry["awards"]
+    assert tool.intents == {"qa"} and tool.parallel is False and awards("q", NOTES) == ["film bear: q"]
+    assert list(tool.input_schema.model_fields) == ["query", "top_k", "kind", "kb_prefix"]
+    [found] = run(tool, query="喜宴").results
+    assert found["evidence"] == "film bear: 喜宴"
+    assert found["result_id"] == f"low_level:{found['source_id']}" and len(found["source_id"]) == 16
+    assert 0 < found["score"] < 1 and found["metadata"]["tools"] == ["awards"] and found["metadata"]["rank"] == 1
+    with pytest.raises(ToolError, match=r"awards: input 'kind' is 'palm'.*Give one of 'oscar', 'bear'"):
+        read_input(tool, {"query": "q", "kind": "palm"})
+
+
+def test_a_bare_decorator_takes_name_and_description_from_the_function(registry):
+    @registry.tool
+    def notes(query: str) -> list[str]:
+        """My own notes.
+
+        More.
+        """
+        return []
+
+    assert registry["notes"].description == "My own notes."
+    assert run(registry["notes"], query="q").results == []
+
+
+def test_an_async_tool_and_a_log(registry):
+    @registry.tool(description="Slow")
+    async def slow(query: str, log) -> list[dict]:
+        with log("fetch", pages=1) as detail:
+            await asyncio.sleep(0.01)
+            detail["hits"] = 2
+        return [{"text": "b", "score": 0.2, "id": "2"}, {"evidence": "a", "score": 0.8, "source_id": "1", "title": "A"}]
+
+    log, tool = StepLog(), registry["slow"]
+    output = asyncio.run(tool(read_input(tool, {"query": "q"}), NOTES, log))
+    assert [(r["source_id"], r["score"]) for r in output.results] == [("1", 0.8), ("2", 0.2)]
+    assert output.candidates == ["A"]
+    assert log.sub_steps[0]["detail"] == {"pages": 1, "hits": 2} and log.sub_steps[0]["duration_ms"] >= 10
+
+
+def test_a_plain_tool_does_not_hold_up_the_loop(registry):
+    @registry.tool(description="Sleeps")
+    def sleeper(query: str) -> list[str]:
+        time.sleep(0.2)
+        return [threading.current_thread().name]
+
+    async def four() -> None:
+        tool = registry["sleeper"]
+        await asyncio.gather(*(tool(read_input(tool, {"query": "q"}), NOTES, StepLog()) for _ in range(4)))
+
+    begun = time.perf_counter()
+    asyncio.run(four())
+    assert time.perf_counter() - begun < 0.6
+
+
+def test_more_results_than_asked_for_are_cut(registry):
+    @registry.tool(description="Many")
+    def many(query: str, top_k: int = 3) -> list[str]:
+        return [f"line {i}" for i in range(10)]
+
+    assert len(run(registry["many"], query="q").results) == 3
+
+
+def test_a_tool_may_give_more_than_results(registry):
+    class Seen(BaseModel):
+        results: list[dict[str, Any]]
+        people: list[str]
+
+    @registry.tool(description="People", output_schema=Seen)
+    def people(query: str) -> dict[str, Any]:
+        return {"results": ["Ang Lee directed it."], "people": ["Ang Lee"]}
+
+    @registry.tool(description="People, forgotten", output_schema=Seen)
+    def forgetful(query: str) -> dict[str, Any]:
+        return {"results": []}
+
+    assert run(registry["people"], query="q").people == ["Ang Lee"]
+    with pytest.raises(ToolError, match=r"forgetful gave an output without a valid people.*has: results, people"):
+        run(registry["forgetful"], query="q")
+
+
+@pytest.mark.parametrize(
+    ("returned", "message"),
+    [
+        ("text", "bad returned str. Return a list of strings, dicts or Documents"),
+        (None, "bad returned NoneType"),
+        ({"found": []}, "bad returned dict"),
+        (["fine", 7], "bad: result 2 is a int"),
+        (["  "], "bad: result 1 has no text"),
+        ([{"title": "A"}], "bad: result 1 has no text"),
+        ([{"text": "a", "score": 7.3}], "bad: result 1 has the score 7.3. Give the probability"),
+        ([{"text": "a", "score": float("nan")}], "has the score nan"),
+        ([{"text": "a", "score": "high"}], "has the score 'high'"),
+        ([{"text": "a", "source_type": "picture"}], "bad: result 1 has the source_type 'picture'. Known: chunk"),
+        ([{"text": "a", "metadata": 3}], "bad: result 1 has metadata that is a int"),
+    ],
+)
+def test_a_bad_output_is_named_with_its_mend(registry, returned, message):
+    @registry.tool(description="Bad")
+    def bad(query: str) -> Any:
+        return returned
+
+    with pytest.raises(ToolError) as error:
+        run(registry["bad"], query="q")
+    assert message in str(error.value)
+
+
+def _no_annotation(query): ...
+def _stars(query: str, *more: str): ...
+def _nameless(*, year: int): ...
+
+
+@pytest.mark.parametrize(
+    ("function", "options", "message"),
+    [
+        (_no_annotation, {}, "parameter 'query' needs an annotation"),
+        (_stars, {}, r"parameter \*more: str cannot be a field"),
+        (_nameless, {"intents": {"qa"}}, "needs a parameter `query: str`"),
+        (_nameless, {"description": ""}, "needs a description"),
+        (_nameless, {"name": "Über tool"}, "is not a name for a tool"),
+        (_nameless, {"name": "discover"}, "There is a tool 'discover' already.*replace=True.*Known: discover, "),
+    ],
+)
+def test_what_cannot_be_a_tool_is_said_at_once(registry, function, options, message):
+    with pytest.raises(ToolError, match=message):
+        registry.tool(**{"description": "Mine", "name": "mine", **options})(function)
+
+
+def test_a_cell_can_be_run_again_with_replace(registry):
+    for text in ("one", "two"):
+
+        @registry.tool(description="Mine", replace=True)
+        def mine(query: str, text: str = text) -> list[str]:
+            return [text]
+
+    assert run(registry["mine"], query="q").results[0]["evidence"] == "two"
+
+
+def test_any_langchain_retriever_is_a_tool(registry):
+    from langchain_core.documents import Document
+    from langchain_core.retrievers import BaseRetriever
+
+    class Shelf(BaseRetriever):
+        def _get_relevant_documents(self, query: str, *, run_manager: Any) -> list[Document]:
+            return [
+                Document(page_content=f"{query} is by Ang Lee.", id="d1", metadata={"title": "Hulk", "year": 2003}),
+                Document(page_content="Something else.", metadata={"source": "shelf.txt"}),
+                Document(page_content="Something else.", metadata={"source": "shelf.txt"}),
+            ]
+
+    tool = registry.register_retriever("shelf", Shelf(), intents={"qa"})
+    log = StepLog()
+    output = asyncio.run(tool(read_input(tool, {"query": "Hulk"}), NOTES, log))
+    assert [r["evidence"] for r in output.results] == ["Hulk is by Ang Lee.", "Something else."]
+    first, second = output.results
+    assert first["source_id"] == "d1" and first["metadata"]["year"] == 2003 and first["score"] > second["score"]
+    assert second["metadata"]["title"] == "shelf.txt" and len(second["source_id"]) == 16
+    assert log.sub_steps[0]["detail"] == {"retriever": "Shelf", "hits": 3}
+    with pytest.raises(ToolError, match=r"list is no LangChain BaseRetriever. .*as_retriever"):
+        registry.register_retriever("list", [])
+
+
+def test_a_good_plan_has_no_problem(registry):
+    good = plan(
+        {"step_id": "a", "tool": "hybrid_search", "tool_input": {"query": "喜宴"}},
+        {
+            "step_id": "b",
+            "tool": "global_search",
+            "tool_input": {"query": "q", "candidates": {"$from": "a.candidates"}},
+        },
+    )
+    assert check(good, registry) == [] and require(good, registry) is good
+
+
+def test_every_problem_names_step_field_and_mend(registry):
+    bad = plan(
+        {"step_id": "a", "tool": "hybrid", "tool_input": {"query": "q"}},
+        {"step_id": "b", "tool": "naive_search", "tool_input": {"query": "q", "top_k": 0, "year": 1993}},
+        {"step_id": "c", "tool": "local_search", "tool_input": {"entities": {"$from": "b.people"}}},
+        {
+            "step_id": "d",
+            "tool": "discover",
+            "tool_input": {"filters": {"year_from": "soon"}, "who": {"$from": "b.entities"}},
+        },
+    )
+    found = {(p["step_id"], p["field"]): f"{p['message']} {p['mend']}" for p in check(bad, registry)}
+    assert found.keys() == {
+        ("a", "tool"),
+        ("b", "tool_input.top_k"),
+        ("b", "tool_input.year"),
+        ("c", "tool_input.query"),
+        ("c", "tool_input.entities"),
+        ("d", "tool_input.filters.year_from"),
+        ("d", "tool_input.who"),
+    }
+    assert found["a", "tool"].startswith("a: unknown tool 'hybrid'. Did you mean 'hybrid_search'? Known: discover,")
+    assert found["b", "tool_input.top_k"] == (
+        "b: input 'top_k' is 0: input should be greater than or equal to 1. Give integer, 1 to 1000 (default 50)."
+    )
+    assert "naive_search has no input 'year'. Its inputs: query, top_k, kb_prefix" in found["b", "tool_input.year"]
+    assert "input 'query' is missing" in found["c", "tool_input.query"]
+    assert found["c", "tool_input.entities"] == (
+        "c: 'entities' takes 'people' from b, which does not give it. "
+        "naive_search gives: results, entities, candidates."
+    )
+    with pytest.raises(PlanError) as error:
+        require(bad, registry)
+    assert len(error.value.problems) == 7
+
+
+def test_the_shape_of_the_plan_is_checked_too(registry):
+    bad = plan(
+        {"step_id": "a", "tool": "naive_search", "tool_input": {"query": {"$from": "b.candidates"}}},
+        {"step_id": "b", "tool": "naive_search", "tool_input": {"query": "q"}, "depends_on": ["a", "ghost"]},
+    )
+    messages = " ".join(p["message"] for p in check(bad, registry))
+    assert "Cycle" in messages and "'ghost'" in messages
+
+
+def test_references_are_filled_from_what_was_found():
+    step = PlanStep(step_id="b", objective="", tool="t", tool_input={"query": "q", "entities": {"$from": "a.entities"}})
+    assert resolve_input(step, {"a": {"entities": ["x"]}}) == {"query": "q", "entities": ["x"]}
+    with pytest.raises(ToolError, match=r"b takes 'entities' from a.entities, which is not there. It gave: results"):
+        resolve_input(step, {"a": {"results": []}})
+    with pytest.raises(ToolError, match="It gave no output"):
+        resolve_input(step, {})
+
+
+def test_a_log_shows_what_failed():
+    log = StepLog()
+    with pytest.raises(ValueError), log("outer"), log("inner", k=1):
+        raise ValueError("no")
+    assert [s["name"] for s in log.sub_steps] == ["outer", "inner"]
+    assert log.sub_steps[1]["detail"] == {"k": 1, "error": "ValueError: no"}
