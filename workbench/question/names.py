@@ -1,27 +1,22 @@
 """The names in a question: what knowledge bases know by name, what only looks like a name, and what is left as themes.
 
-Linking finds every known title and person in a text, and films are called *Up*, *Old*, *Her* and *1917*. So a mention counts
-as a name only where the question's spelling supports it: quoted, capitalised, or too rare a word to be there by chance.
+The knowledge base links what it knows. What is quoted or capitalised beside that is a name too: one to search for, and to miss
+honestly when the corpus does not have it.
 """
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Iterable, Sequence
 from typing import TypedDict
 
 from workbench.context import KnowledgeBase, Mention
-from workbench.text import CJK, fold
+from workbench.text import fold
 
 PERSON, OTHER = "\ue001", "\ue002"
 """What stands for a person and for any other name in a masked question (private-use characters)."""
 
-FIELD_TYPES = frozenset({"genre", "country", "language", "year", "date"})
-"""Entity types that filter documents rather than name something."""
-
 _QUOTED = re.compile(r"《([^》]+)》|〈([^〉]+)〉|「([^」]+)」|『([^』]+)』|\"([^\"]{2,80})\"|“([^”]{2,80})”")
-_YEAR = re.compile(r"(?:18|19|20)\d\d")
 _CAPITALISED = re.compile(
     r"(?<![\w'’])(?:[A-Z][\w'’]*[\w]|[A-Z]\.)(?:[ -](?:(?:of|the|de|del|van|von|la|le|du|in|on)\s)*(?:[A-Z][\w'’]*\w|[A-Z]\.|[A-Z]\b|\d+))*"
 )
@@ -56,7 +51,7 @@ class Named(TypedDict):
 
 def is_person(named: Named) -> bool:
     """Whether the knowledge base says that it is a person."""
-    return named["type"] == "person"
+    return named["type"].lower() == "person"
 
 
 def names_in(text: str, bases: Sequence[KnowledgeBase]) -> list[Named]:
@@ -89,15 +84,13 @@ def mask(text: str, names: Iterable[Named]) -> str:
 def _known(text: str, mention: Mention, base: KnowledgeBase, quotes: Sequence[tuple[int, int]]) -> Named | None:
     start, end = mention["start"], mention["end"]
     entity = base.entity(mention["entity_id"])
-    if entity is None or entity["type"] in FIELD_TYPES:
+    if entity is None:
         return None
     around = next((q for q in quotes if q[0] <= start and end <= q[1]), None)
     if around:
         if fold(text[around[0] + 1 : around[1] - 1]) != fold(text[start:end]):
             return None  # 《喜宴2》 is another film than 《喜宴》
         start, end = around
-    elif not _spelled_as_name(text, start, end, base):
-        return None
     return Named(
         surface=text[start:end],
         start=start,
@@ -106,44 +99,13 @@ def _known(text: str, mention: Mention, base: KnowledgeBase, quotes: Sequence[tu
         type=entity["type"],
         entity_id=entity["entity_id"],
         bases=[base.name],
-        roles=_roles(entity["name"], base) if entity["type"] == "person" else [],
+        roles=_roles(entity["name"], base) if entity["type"].lower() == "person" else [],
     )
 
 
 def _roles(name: str, base: KnowledgeBase) -> list[str]:
     found = {"director": base.select({"director": name}), "cast": base.select({"cast": name})}
     return sorted((role for role, docs in found.items() if docs), key=lambda role: -len(found[role]))
-
-
-def _spelled_as_name(text: str, start: int, end: int, base: KnowledgeBase) -> bool:
-    surface = text[start:end]
-    if CJK.search(surface):
-        return end - start > 1
-    if _YEAR.fullmatch(surface):
-        return _is_title_not_year(text, start, end)
-    words = re.findall(r"[^\W_]+", surface)
-    lower_case = not re.search(r"[A-Z]", re.sub(r"^\W*\w", "", text)) or text.upper() == text
-    begins = not re.search(r"[\w,;:]\W*$", text[:start])
-    if any(word[0].isupper() for word in words) and not lower_case and not (begins and len(words) == 1):
-        return True
-    if len(words) > 1 and (lower_case or not begins):
-        return lower_case and _rarity(words, base) > 0.5
-    return (lower_case or begins) and (len(words) > 1 or _rarity(words, base) > 0.7)
-
-
-def _rarity(words: Sequence[str], base: KnowledgeBase) -> float:
-    """How rare the rarest word is: 1 for a word that one passage has, 0 for a word in all."""
-    most = math.log(1 + base.counts()["passages"])
-    return max((base.term_weight(fold(word)) for word in words), default=0.0) / most if most else 0.0
-
-
-def _is_title_not_year(text: str, start: int, end: int) -> bool:
-    """Whether a bare "1917" is the film: something is asked of it, and no word of time stands by it."""
-    before, after = text[max(0, start - 16) : start], text[end : end + 8]
-    in_time = re.search(
-        r"\b(?:in|from|of|since|after|before|until|by|year|to|and|between|during)\s+(?:the\s+)?$", before, re.I
-    )
-    return not (in_time or re.match(r"\s*(?:年|-|–|films?|movies?|or\b|and\b)", after, re.I))
 
 
 def _unknown(text: str, quotes: Sequence[tuple[int, int]], known: Sequence[Named]) -> list[Named]:
@@ -171,7 +133,7 @@ def bare(surface: str) -> str:
     >>> bare("《喜宴》"), bare("Ang Lee")
     ('喜宴', 'Ang Lee')
     """
-    return surface.strip("《》〈〉「」『』\"“” ")
+    return surface.strip('《》〈〉「」『』"“” ')
 
 
 def _capitalised(text: str) -> list[tuple[int, int]]:
@@ -202,7 +164,8 @@ def _capitalised(text: str) -> list[tuple[int, int]]:
 def _asked_about(text: str) -> list[tuple[int, int]]:
     """The Chinese name in "X是谁": such a name has no capitals to be known by."""
     match = re.search(
-        r"^(?:请问|那么|那)?([\u4e00-\u9fff·]{2,8}?)(?:是谁|是什么人|是何许人)|谁是([\u4e00-\u9fff·]{2,8})[？?。]?$", text
+        r"^(?:请问|那么|那)?([\u4e00-\u9fff·]{2,8}?)(?:是谁|是什么人|是何许人)|谁是([\u4e00-\u9fff·]{2,8})[？?。]?$",
+        text,
     )
     if not match or re.search(r"导演|主演|演员|编剧|[他她它这那谁的]", match.group(1) or match.group(2)):
         return []

@@ -1,0 +1,306 @@
+"""Routing: which knowledge base a message goes to, what it wants, and which worker takes it (contracts, 3).
+
+Its own small graph, ``intent_detect -> apply_override_policy -> worker_select``, without a checkpointer. ``decide`` is the
+same road as one pure function, for whoever has a question but no graph.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypedDict
+
+from langgraph.runtime import Runtime
+
+from workbench.context import Context, KnowledgeBase, KnowledgeBases
+from workbench.errors import UnknownKnowledge
+from workbench.question.filters import extract_filters
+from workbench.question.intent import detect_intent, is_smalltalk
+from workbench.question.names import Named, names_in
+from workbench.question.reading import Reading, read_question, reading
+from workbench.state import RouteDecision
+from workbench.text import terms
+
+if TYPE_CHECKING:
+    from langgraph.graph.state import CompiledStateGraph
+
+__all__ = [
+    "AGENT_TYPES",
+    "Worker",
+    "build_router",
+    "decide",
+    "detect_intent",
+    "extract_filters",
+    "is_smalltalk",
+    "make_worker_name",
+    "parse_worker_name",
+    "read_question",
+]
+
+GENERAL = "general"
+AGENT_TYPES = ("fusion_agent", "naive_rag_agent", "graph_agent", "hybrid_agent", "deep_research_agent")
+"""The first is the default: plan, execute, reflect. Any other runs its one tool."""
+AGENT_MODE = "retrieve_only"
+_LEAST_FIT = 0.3
+_LOOKED_AT = 5
+
+
+class Worker(NamedTuple):
+    """The three parts of a worker name; all empty for ``general``."""
+
+    kb_prefix: str
+    agent_type: str
+    agent_mode: str
+
+
+def make_worker_name(kb_prefix: str, agent_type: str = AGENT_TYPES[0]) -> str:
+    """The worker name, ``""`` for ``general``.
+
+    >>> make_worker_name("film"), make_worker_name("general")
+    ('film:fusion_agent:retrieve_only', '')
+    """
+    return "" if kb_prefix in ("", GENERAL) else f"{kb_prefix}:{agent_type}:{AGENT_MODE}"
+
+
+def parse_worker_name(name: str) -> Worker:
+    """Read a worker name, also in its older one- and two-part forms.
+
+    >>> parse_worker_name("film:graph_agent:retrieve_only").agent_type, parse_worker_name("film").agent_type
+    ('graph_agent', 'fusion_agent')
+    >>> parse_worker_name("graph_agent"), parse_worker_name("")
+    (Worker(kb_prefix='', agent_type='graph_agent', agent_mode='retrieve_only'), Worker(kb_prefix='', agent_type='', agent_mode=''))
+
+    Raises:
+        ValueError: a fourth part, an unknown agent type, or another mode than ``retrieve_only``.
+    """
+    parts = [part.strip() for part in name.split(":")]
+    if len(parts) > 3:
+        raise ValueError(f"Worker name {name!r} has {len(parts)} parts. It is kb_prefix:agent_type:{AGENT_MODE}.")
+    if len(parts) == 1 and parts[0] in AGENT_TYPES:
+        return Worker("", parts[0], AGENT_MODE)
+    kb_prefix, agent_type, mode = [*parts, "", ""][:3]
+    if kb_prefix in ("", GENERAL) and not agent_type and not mode:
+        return Worker("", "", "")
+    if mode not in ("", AGENT_MODE):
+        raise ValueError(f"Worker name {name!r} has the mode {mode!r}. Agents only retrieve: use {AGENT_MODE!r}.")
+    if agent_type and agent_type not in AGENT_TYPES:
+        raise ValueError(f"Worker name {name!r} has the agent type {agent_type!r}. Known: {', '.join(AGENT_TYPES)}.")
+    if kb_prefix == GENERAL:
+        return Worker("", "", "")
+    return Worker(kb_prefix, agent_type or AGENT_TYPES[0], AGENT_MODE)
+
+
+class Fit(NamedTuple):
+    """How well a knowledge base fits a question, 0 to 1, the names that it knows, and why."""
+
+    kb_prefix: str
+    score: float
+    names: tuple[str, ...]
+    reason: str
+
+
+class Route(NamedTuple):
+    """A decision with every knowledge base that the run asks; the decision names the first."""
+
+    decision: RouteDecision
+    kb_prefixes: list[str]
+
+
+def decide(
+    message: str, requested: Sequence[str], worker_name: str, knowledge: KnowledgeBases, auto_route: bool = True
+) -> Route:
+    """Route a message.
+
+    Args:
+        message: a question that stands alone.
+        requested: knowledge bases that were asked for; empty for none; ``general`` or ``""`` for no retrieval.
+        worker_name: the worker that was asked for, ``""`` for none.
+        knowledge: the knowledge bases of the workspace.
+        auto_route: whether to look for a fitting knowledge base when none is requested.
+
+    Raises:
+        UnknownKnowledge: a requested knowledge base does not exist.
+        ValueError: the worker name cannot be read.
+    """
+    detected = _detect(message, requested, worker_name, knowledge, auto_route)
+    return _with_worker(_with_policy(detected, requested, worker_name, knowledge, auto_route), worker_name)
+
+
+class _Detected(TypedDict):
+    """What the message itself says, before anybody's wish is applied."""
+
+    read: Reading
+    confidence: float
+    reason: str
+    fits: list[Fit]
+    smalltalk: bool
+
+
+def _detect(
+    message: str, requested: Sequence[str], worker_name: str, knowledge: KnowledgeBases, auto_route: bool
+) -> _Detected:
+    wished = _wished(requested, worker_name)
+    bases = [knowledge.get(name) for name in (wished if wished is not None else knowledge.names())]
+    names = names_in(message, bases)
+    _, confidence, reason = detect_intent(message, names)
+    smalltalk = is_smalltalk(message)
+    look = wished is None and auto_route and not smalltalk
+    return {
+        "read": reading(message, names),
+        "confidence": confidence,
+        "reason": reason,
+        "fits": [_fit(message, names, base) for base in bases] if look else [],
+        "smalltalk": smalltalk,
+    }
+
+
+def _wished(requested: Sequence[str], worker_name: str) -> list[str] | None:
+    """The knowledge bases that somebody asked for; [] for ``general``; None when nobody asked."""
+    if requested and all(name in ("", GENERAL) for name in requested):
+        return []
+    named = parse_worker_name(worker_name).kb_prefix
+    if named:
+        return [named]
+    if worker_name and parse_worker_name(worker_name) == Worker("", "", ""):
+        return []
+    return list(dict.fromkeys(name for name in requested if name not in ("", GENERAL))) or None
+
+
+def _fit(message: str, names: Sequence[Named], base: KnowledgeBase) -> Fit:
+    """Names first, then how much of the question its best passage says, then whether its fields answer the filters."""
+    known = tuple(named["name"] for named in names if base.name in named["bases"])
+    coverage = _coverage(message, base)
+    filters = extract_filters(message, names)
+    held = bool(filters) and bool(base.select(filters))
+    by_name = len(known) / len(names) if names else 0.0
+    score = 1 - (1 - 0.9 * by_name) * (1 - 0.6 * coverage) * (1 - (0.5 if held else 0.0))
+    said = [f"knows {', '.join(known)}"] if known else []
+    said += [f"its words cover {coverage:.0%} of the question"]
+    said += ["its fields hold for the filters"] if held else []
+    return Fit(base.name, round(score, 6), known, "; ".join(said))
+
+
+def _coverage(message: str, base: KnowledgeBase) -> float:
+    """The idf-weighted share of the question's words that the best of a few passages has."""
+    asked = {term: base.term_weight(term) for term in dict.fromkeys(terms(message))}
+    total = sum(asked.values())
+    hits = base.passages([chunk_id for chunk_id, _ in base.keyword_search(message, _LOOKED_AT)])
+    said = [set(terms(f"{passage['title']} {passage['text']}")) for passage in hits]
+    return (
+        max((sum(w for term, w in asked.items() if term in words) / total for words in said), default=0.0)
+        if total
+        else 0.0
+    )
+
+
+def _with_policy(
+    found: _Detected, requested: Sequence[str], worker_name: str, knowledge: KnowledgeBases, auto_route: bool
+) -> Route:
+    """Apply what was asked for, or choose; every way of choosing says why."""
+    wished = _wished(requested, worker_name)
+    routed, fit, why = _choose(found, auto_route, wished)
+    prefixes = routed if wished is None else wished
+    for name in prefixes:
+        if name not in knowledge.names():
+            raise UnknownKnowledge(name, knowledge.names())
+    method: Literal["heuristic", "override", "default"]
+    if wished is not None:
+        method, why, fit = "override", f"{', '.join(wished) or GENERAL} was asked for", 1.0
+    else:
+        method = "heuristic" if prefixes else "default"
+    decision = RouteDecision(
+        requested_kb_prefix=",".join(requested),
+        routed_kb_prefix=routed[0] if routed else GENERAL,
+        kb_prefix=prefixes[0] if prefixes else GENERAL,
+        confidence=round((fit * found["confidence"]) ** 0.5, 2),
+        method=method,
+        reason=f"{why}; {found['reason']}",
+        worker_name="",
+        **found["read"],
+    )
+    return Route(decision, prefixes)
+
+
+def _choose(found: _Detected, auto_route: bool, wished: list[str] | None) -> tuple[list[str], float, str]:
+    """The knowledge bases that fit by themselves, how well the first does, and why; none: how sure that nothing fits."""
+    if wished is not None:
+        return wished, 1.0, ""
+    if found["smalltalk"]:
+        return [], 1.0, "small talk needs no knowledge base"
+    if not auto_route:
+        return [], 1.0, "automatic routing is off and no knowledge base was asked for"
+    ranked = sorted(found["fits"], key=lambda fit: (-fit.score, fit.kb_prefix))
+    if not ranked:
+        return [], 1.0, "there is no knowledge base"
+    best = ranked[0]
+    if best.score < _LEAST_FIT:
+        return [], round(1 - best.score, 6), f"no knowledge base fits; the nearest, {best.kb_prefix}: {best.reason}"
+    others = [fit for fit in ranked[1:] if set(fit.names) - set(best.names)]  # they alone know something that is named
+    why = "; ".join(f"{fit.kb_prefix} {fit.reason}" for fit in [best, *others])
+    return [fit.kb_prefix for fit in [best, *others]], best.score, why
+
+
+def _with_worker(route: Route, worker_name: str) -> Route:
+    """Name the worker: the one that was asked for, or the one that plans, executes and reflects; none for ``general``."""
+    agent_type = parse_worker_name(worker_name).agent_type or AGENT_TYPES[0]
+    name = make_worker_name(route.decision["kb_prefix"], agent_type)
+    return Route({**route.decision, "worker_name": name}, route.kb_prefixes)
+
+
+class RouterState(TypedDict, total=False):
+    """What the router shares with the conversation, and what it carries between its own nodes."""
+
+    message: str
+    requested_kb_prefixes: list[str]
+    worker_name: str
+    route_decision: RouteDecision
+    kb_prefix: str
+    kb_prefixes: list[str]
+    routing_ms: float
+    routing_began: float
+    detected: dict[str, Any]
+
+
+async def intent_detect(state: RouterState, runtime: Runtime[Context]) -> dict[str, Any]:
+    """Read the message, and see how well each knowledge base fits it."""
+    context, began = runtime.context, runtime.context.clock.monotonic()
+    wishes = state.get("requested_kb_prefixes", []), state.get("worker_name", "")
+    detected = await asyncio.to_thread(
+        _detect, state["message"], *wishes, context.knowledge, context.settings.auto_route
+    )
+    return {"detected": detected, "routing_began": began}
+
+
+async def apply_override_policy(state: RouterState, runtime: Runtime[Context]) -> dict[str, Any]:
+    """Choose the knowledge bases: what was asked for, else what fits."""
+    context = runtime.context
+    wishes = state.get("requested_kb_prefixes", []), state.get("worker_name", "")
+    detected: _Detected = state["detected"]  # type: ignore[assignment]
+    route = _with_policy(detected, *wishes, context.knowledge, context.settings.auto_route)
+    return {"route_decision": route.decision, "kb_prefixes": route.kb_prefixes}
+
+
+async def worker_select(state: RouterState, runtime: Runtime[Context]) -> dict[str, Any]:
+    """Name the worker that takes the message."""
+    route = _with_worker(Route(state["route_decision"], state["kb_prefixes"]), state.get("worker_name", ""))
+    return {
+        "route_decision": route.decision,
+        "kb_prefix": route.decision["kb_prefix"],
+        "worker_name": route.decision["worker_name"],
+        "routing_ms": round((runtime.context.clock.monotonic() - state["routing_began"]) * 1000, 3),
+    }
+
+
+def build_router() -> CompiledStateGraph[Any, Context, Any, Any]:
+    """The router's graph, compiled without a checkpointer: it has nothing to resume."""
+    from langgraph.graph import END, START, StateGraph
+
+    graph = StateGraph(RouterState, context_schema=Context)
+    graph.add_node("intent_detect", intent_detect)
+    graph.add_node("apply_override_policy", apply_override_policy)
+    graph.add_node("worker_select", worker_select)
+    graph.add_edge(START, "intent_detect")
+    graph.add_edge("intent_detect", "apply_override_policy")
+    graph.add_edge("apply_override_policy", "worker_select")
+    graph.add_edge("worker_select", END)
+    return graph.compile(checkpointer=False)
