@@ -19,7 +19,6 @@ export JUPYTER_PREFER_ENV_PATH := 1
 export JUPYTER_PLATFORM_DIRS := 1
 export PYDEVD_DISABLE_FILE_VALIDATION := 1
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
-export UV_LINK_MODE ?= copy
 
 .PHONY: help
 help: ## say what there is
