@@ -30,9 +30,10 @@ BASELINE = "{kb}:naive_rag_agent:retrieve_only"
 
 CHECKS = ("intent", "steps", "evidence", "answer")
 _REFUSAL = re.compile(
-    r"does(?: not|n't) (?:say|mention|name|know|have|hold|contain|cover)|nothing (?:in|about|on)|"
+    r"do(?:es)?(?: not|n't) (?:say|mention|name|know|have|hold|contain|cover)|nothing (?:in|about|on) |"
     r"no (?:\w+ ){0,4}(?:in|of) the (?:corpus|knowledge base)|not (?:in|part of) the (?:corpus|knowledge base)|"
-    r"(?:没有|未)(?:\S{0,6})?(?:提到|提及|说明|说|记载|收录|找到|相关|回答|答案|资料|信息|内容)"
+    r"(?:没有|未)(?:\S{0,6})?(?:提到|提及|说明|说|记载|收录|找到|相关|回答|答案|资料|信息|内容)",
+    re.IGNORECASE,
 )
 
 
