@@ -1,0 +1,31 @@
+"""Index the films in a fresh workspace, ask the whole table, print the canonical bytes of each run, a line a question.
+
+python tests/ask_the_table.py FOLDER
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+from workbench import Workbench
+from workbench.canonical import canonical
+from workbench.evaluate import read_questions, score_questions
+
+PROJECT = Path(__file__).resolve().parent.parent
+
+
+def main(folder: str) -> None:
+    def show(score, run) -> None:
+        document = {**run.to_dict(), "evidence": run.evidence, "merged": run.merged}
+        print(json.dumps([score["id"], canonical(document).decode()], ensure_ascii=False), flush=True)
+
+    with Workbench.open(folder) as wb:
+        wb.add_knowledge("film", [PROJECT / "data" / "films.jsonl"])
+        rows = read_questions(PROJECT / "experiments" / "film_questions.jsonl")
+        score_questions(wb, rows, baseline=False, each=show)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])
