@@ -10,6 +10,7 @@ from workbench.errors import RunError
 from workbench.plans import Plan
 from workbench.reviewers import answer
 from workbench.state import Citation, Decision, ExecutionRecord, Reflection, RetrievalResult, RouteDecision
+from workbench.text import language_of
 
 if TYPE_CHECKING:
     import pandas
@@ -217,20 +218,27 @@ class Run:
         """Say it in words: the text joins the query, and what is missing is planned."""
         return self.answer_review(answer("respond", message=message, note=note))
 
-    def answer_review(self, given: dict[str, Any]) -> Run:
+    def answer_review(self, given: dict[str, Any], *, wait: bool = True) -> Run:
         """Give an answer in the middleware's shape and wait for the next pause or the end.
+
+        Without ``wait`` it returns at once: follow ``events``, then ``wait`` says how it went.
 
         Raises:
             NotPaused: nothing waits for an answer.
             InvalidAnswer: the answer does not fit; the run waits as before.
         """
         self._workbench._answer(self.run_id, given)
-        return self.wait()
+        return self.wait() if wait else self
 
-    def resume(self) -> Run:
+    def resume(self, *, wait: bool = True) -> Run:
         """Continue a run whose process died, that failed, or that was interrupted; a finished one stays as it is."""
         self._workbench._resume(self.run_id)
-        return self.wait()
+        return self.wait() if wait else self
+
+    def interrupt(self) -> Run:
+        """Stop the work now and leave the run resumable, as Ctrl-C does."""
+        self._workbench._interrupt(self.run_id)
+        return self
 
     def cancel(self) -> Run:
         """Stop the work now, with its tools. What is finished is kept."""
@@ -291,7 +299,7 @@ class Run:
         """What ran when, as a plotly figure: graph, steps, and what happened inside the tools."""
         from workbench.figures import timeline
 
-        return timeline(self.log, self.records)
+        return timeline(self.log, self.records, self.decisions, language=language_of(self.message))
 
     def __repr__(self) -> str:
         return f"<Run {self.run_id}: {self.status}, {self.message!r}>"
