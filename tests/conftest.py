@@ -26,6 +26,7 @@ for variable in {*os.environ} - KEPT:
     if variable.startswith(("WORKBENCH_", "MA_", "POSTGRES_", "OPENAI_")) or variable == "KB_AUTO_ROUTE":
         del os.environ[variable]
 
+from tests.films import film_index, wb, workspace  # noqa: E402, F401 - fixtures for every test
 from workbench.settings import Settings  # noqa: E402 - only now is the environment what tests are to see
 
 Settings.model_config["env_file"] = None  # a person's own .env stays out of the tests

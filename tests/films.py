@@ -1,0 +1,44 @@
+"""The film workspace of the tests: indexed once for all of them, and lent to each under a workspace of its own."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from filelock import FileLock
+
+from workbench.session import Workbench
+
+FILMS = Path(__file__).resolve().parent.parent / "data" / "films.jsonl"
+
+
+@pytest.fixture(scope="session")
+def film_index(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the indexed films, shared by every worker process; nobody writes to it afterwards."""
+    base = tmp_path_factory.getbasetemp()
+    shared = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "film-index"
+    with FileLock(f"{shared}.lock"):
+        if not shared.exists():
+            making = shared.with_name("film-index-making")
+            with Workbench.open(making) as wb:
+                wb.add_knowledge("film", [FILMS])
+            making.rename(shared)
+    return shared
+
+
+@pytest.fixture
+def workspace(tmp_path: Path, film_index: Path) -> Path:
+    """A workspace of one's own that knows the films."""
+    folder = tmp_path / "workspace"
+    folder.mkdir()
+    (folder / "knowledge").symlink_to(film_index / "knowledge", target_is_directory=True)
+    return folder
+
+
+@pytest.fixture
+def wb(workspace: Path) -> Iterator[Workbench]:
+    """That workspace, open."""
+    with Workbench.open(workspace) as opened:
+        yield opened

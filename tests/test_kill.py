@@ -1,0 +1,92 @@
+"""kill -9 in the middle of a wave: a new process runs only what had not finished, and answers as if undisturbed."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from workbench.canonical import canonical
+from workbench.plans import Plan, PlanStep
+from workbench.session import Workbench
+
+QUESTION = "喜宴哪一年上映？"
+
+
+def prepare(wb: Workbench, calls: Path, slow_s: float) -> None:
+    """Tools that note each call in a file, and a plan of a wave of three and a step behind one of them."""
+
+    def tool(name: str, seconds: float) -> None:
+        @wb.tools.tool(name=name)
+        async def work(query: str) -> list[str]:
+            import asyncio
+
+            with calls.open("a") as file:
+                file.write(f"{name}\n")
+            await asyncio.sleep(seconds)
+            return [f"《喜宴》于 1993 年上映。{query}"]
+
+    tool("quick", 0.05)
+    tool("slow", slow_s)
+
+    def step(step_id: str, tool: str, *depends_on: str) -> PlanStep:
+        return PlanStep(
+            step_id=step_id, objective="", tool=tool, tool_input={"query": step_id}, depends_on=list(depends_on)
+        )
+
+    @wb.register_planner
+    async def wave(query, decision, knowledge, tools) -> Plan:
+        return Plan(steps=[step("s0", "quick"), step("s1", "slow"), step("s2", "quick"), step("s3", "quick", "s0")])
+
+
+def start_and_tell(folder: str, calls: str) -> None:
+    """The process that is killed: prints the run's id, then each step that is finished and durable."""
+    with Workbench.open(folder) as wb:
+        prepare(wb, Path(calls), 60)
+        run = wb.start(QUESTION, kb="film", review={"reflect"})
+        print(run.run_id, flush=True)
+        for event in run.events():
+            if "retrieval_step_done" in event:
+                print(event["retrieval_step_done"]["step_id"], flush=True)
+
+
+@pytest.fixture
+def undisturbed(workspace, tmp_path) -> bytes:
+    with Workbench.open(workspace) as wb:
+        prepare(wb, tmp_path / "other-calls", 0)
+        run = wb.ask(QUESTION, kb="film", review={"reflect"})
+        run.approve()
+        return canonical(run.to_dict())
+
+
+def test_killed_in_a_wave(workspace, tmp_path, undisturbed):
+    calls = tmp_path / "calls"
+    code = "import sys; from tests.test_kill import start_and_tell; start_and_tell(*sys.argv[1:])"
+    process = subprocess.Popen(
+        [sys.executable, "-c", code, str(workspace), str(calls)],
+        stdout=subprocess.PIPE,
+        text=True,
+        cwd=Path(__file__).parent.parent,
+    )
+    run_id = process.stdout.readline().strip()
+    finished = {process.stdout.readline().strip(), process.stdout.readline().strip()}
+    process.kill()
+    process.wait()
+    process.stdout.close()
+    assert finished == {"s0", "s2"}
+
+    with Workbench.open(workspace) as wb:
+        prepare(wb, calls, 0)
+        run = wb.run(run_id)
+        assert run.status == "interrupted"
+        run.resume()
+        assert run.status == "paused" and run.review["point"] == "reflect"
+        assert Counter(calls.read_text().split()) == {"quick": 3, "slow": 2}, "only the unfinished step ran again"
+        run.approve()
+        assert run.status == "done"
+        assert canonical(run.to_dict()) == undisturbed
+        assert len(run.records) == len({(r["step_id"], r["attempt"]) for r in run.records})
+        assert Counter(entry["node"] for entry in run.log)["executor"] == 4

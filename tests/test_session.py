@@ -1,0 +1,285 @@
+"""The session over the real films: ask, pause, answer, resume elsewhere, cancel, follow up, several at once."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import subprocess
+import sys
+import threading
+
+import pytest
+
+from workbench.errors import (
+    InvalidAnswer,
+    NotPaused,
+    RunError,
+    UnknownKnowledge,
+    UnknownRun,
+    WorkspaceBusy,
+    WorkspaceError,
+)
+from workbench.plans import Plan, PlanStep
+from workbench.reviewers import RuleReviewer
+from workbench.session import Workbench
+
+ELSEWHERE = """
+import json, sys
+from workbench.session import Workbench
+with Workbench.open(sys.argv[1]) as wb:
+    run = wb.run(sys.argv[2])
+    before = [run.status, run.review["point"] if run.review else None]
+    if sys.argv[3] == "approve":
+        run.approve()
+    else:
+        run.resume()
+    print(json.dumps({"before": before, "status": run.status, "answer": run.answer}))
+"""
+
+
+def elsewhere(workspace, run_id: str, action: str) -> dict:
+    command = [sys.executable, "-c", ELSEWHERE, str(workspace), run_id, action]
+    return json.loads(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
+
+
+def test_a_question_is_answered_with_its_source(wb):
+    run = wb.ask("喜宴哪一年上映？", kb="film")
+    assert run.status == "done" and run.review is None and run.error is None
+    assert "1993" in run.answer and "[1]" in run.answer
+    (first, *_) = run.citations
+    assert first["source"]["title"] == "The Wedding Banquet" and "wikipedia.org" in first["source"]["url"]
+    assert [s.tool for s in run.plan.steps] == ["hybrid_search", "naive_search"]
+    assert [r["node"] for r in run.log][-1] == "persist"
+    assert list(run.to_frame()["step_id"]) == [r["step_id"] for r in run.records]
+    assert run.statistics["used"] == len(run.evidence)
+
+
+def test_pause_at_reflect_and_all_that_can_be_said(wb):
+    run = wb.ask("推荐几部类似《喜宴》的电影", kb="film", review={"reflect"})
+    assert run.status == "paused" and run.review["point"] == "reflect" and run.answer == ""
+    assert run.evidence and run.plan.version == 1
+    with pytest.raises(InvalidAnswer, match=r"\$\.decisions\[0\]\.edited_action\.args\.min_evidence"):
+        run.edit(min_evidence=-1)
+    assert run.status == "paused"
+    more = PlanStep(step_id="step_9_mine", objective="mine", tool="keyword_search", tool_input={"query": "wedding"})
+    run.edit(next_steps=[more], note="look once more")
+    assert run.status == "paused" and run.plan.steps[-1] == more and run.plan.version == 2
+    assert any(r["step_id"] == "step_9_mine" and r["status"] == "success" for r in run.records)
+    run.reject()
+    assert run.status == "done" and run.stop_reason == "stopped_by_reviewer" and run.answer
+    assert [d["action"] for d in run.decisions] == ["edit", "reject"]
+    with pytest.raises(NotPaused, match="is done"):
+        run.approve()
+
+
+def test_paused_here_resumed_in_another_process(wb, workspace):
+    run = wb.ask("喜宴哪一年上映？", kb="film", review=["plan"])
+    told = elsewhere(workspace, run.run_id, "approve")
+    assert told["before"] == ["paused", "plan"] and told["status"] == "done"
+    assert run.status == "done" and run.answer == told["answer"]
+    with pytest.raises(NotPaused):
+        run.approve()
+
+
+def test_a_run_left_by_a_dead_process_is_interrupted_and_goes_on(workspace):
+    code = (
+        "import os, sys, time; from workbench.session import Workbench\n"
+        "wb = Workbench.open(sys.argv[1])\n"
+        "@wb.tools.tool(intents={'qa'})\n"
+        "def stuck(query: str) -> list[str]:\n"
+        "    print(wb.runs()[0].run_id, flush=True); time.sleep(60); return []\n"
+        "wb.start('喜宴哪一年上映？', kb='film').wait()"
+    )
+    process = subprocess.Popen([sys.executable, "-c", code, str(workspace)], stdout=subprocess.PIPE, text=True)
+    run_id = process.stdout.readline().strip()
+    with Workbench.open(workspace) as wb:
+        run = wb.run(run_id)
+        assert run.status == "running"
+        with pytest.raises(WorkspaceBusy, match=f"process {process.pid}"):
+            run.resume()
+        process.kill()
+        process.wait()
+        process.stdout.close()
+        assert run.status == "interrupted"
+        with pytest.raises(NotPaused, match="go on with `resume`"):
+            run.approve()
+
+        @wb.tools.tool(intents={"qa"})
+        def stuck(query: str) -> list[str]:
+            return []
+
+        run.resume()
+        assert run.status == "done" and "1993" in run.answer
+
+
+def test_cancelling_stops_the_tools_and_says_so(wb):
+    began, release = threading.Event(), threading.Event()
+
+    @wb.tools.tool(intents={"qa"})
+    async def endless(query: str) -> list[str]:
+        """Never ends by itself."""
+        began.set()
+        try:
+            await asyncio.sleep(60)
+        finally:
+            release.set()
+        return []
+
+    run = wb.start("喜宴哪一年上映？", kb="film")
+    assert began.wait(30) and run.status == "running"
+    run.cancel()
+    assert release.wait(5), "the tool was cancelled"
+    assert run.status == "cancelled"
+    assert {r["step_id"]: r["status"] for r in run.records if r["tool"] == "endless"}.popitem()[1] == "cancelled"
+    with pytest.raises(RunError, match="was cancelled"):
+        run.resume()
+
+
+def test_closing_the_workspace_leaves_a_run_that_resumes(workspace):
+    began = threading.Event()
+
+    def register(wb, seconds):
+        @wb.tools.tool(intents={"qa"})
+        async def waits(query: str) -> list[str]:
+            """Waits."""
+            began.set()
+            await asyncio.sleep(seconds)
+            return []
+
+    with Workbench.open(workspace) as wb:
+        register(wb, 60)
+        run_id = wb.start("喜宴哪一年上映？", kb="film").run_id
+        assert began.wait(30)
+    with Workbench.open(workspace) as wb:
+        register(wb, 0)
+        run = wb.run(run_id)
+        assert run.status == "interrupted"
+        assert run.resume().status == "done" and "1993" in run.answer
+
+
+def test_a_follow_up_knows_what_was_said(wb):
+    wb.ask("《喜宴》是谁导演的？", kb="film", session="talk")
+    run = wb.ask("他还导演过哪些电影？", kb="film", session="talk")
+    assert "李安" in run.query or "Ang Lee" in run.query
+    assert (
+        len({w for w in ("推手", "饮食男女", "卧虎藏龙", "Pushing Hands", "Crouching Tiger") if w in run.answer}) >= 2
+    )
+    other = wb.ask("他还导演过哪些电影？", kb="film", session="fresh")
+    assert other.query == "他还导演过哪些电影？"
+
+
+def test_events_reach_a_chat_client_in_order(wb):
+    async def collect():
+        return [event async for event in wb.astream("喜宴哪一年上映？", kb="film")]
+
+    events = asyncio.run(collect())
+    statuses = [event["status"] for event in events]
+    assert statuses[0] == "start" and statuses[-1] == "done" and "progress" in statuses
+    assert "1993" in events[-1]["content"]["answer"]
+
+    async def collect_all():
+        return [event async for event in wb.astream("喜宴哪一年上映？", kb="film", debug=True)]
+
+    nodes = [e["execution_log"]["node"] for e in asyncio.run(collect_all()) if "execution_log" in e]
+    assert {"recall", "planner", "executor", "reflector", "merger", "generate", "persist"} <= set(nodes)
+
+
+def test_a_reviewer_of_rules_and_recorded_decisions_answer_in_place_of_a_person(wb):
+    ruled = wb.ask("喜宴哪一年上映？", kb="film", review=True, reviewer=RuleReviewer())
+    assert ruled.status == "done" and {d["who"] for d in ruled.decisions} == {"rules"}
+    recorded = [{"point": "plan", "action": "approve"}, {"point": "reflect", "action": "reject", "note": "enough"}]
+    run = wb.ask("喜宴哪一年上映？", kb="film", review=["plan", "reflect"], decisions=recorded)
+    assert run.status == "done" and [d["note"] for d in run.decisions] == ["", "enough"]
+    again = wb.ask("喜宴哪一年上映？", kb="film", review=["plan", "reflect"], decisions=run.decisions[:1])
+    assert again.status == "paused" and again.review["point"] == "reflect"
+
+
+def test_incognito_leaves_nothing(wb, workspace):
+    run = wb.ask("喜宴哪一年上映？", kb="film", incognito=True, session="secret")
+    assert "1993" in run.answer and wb.runs() == []
+    for name in ("workbench.db", "workbench.db-wal", "checkpoints.db", "checkpoints.db-wal"):
+        path = workspace / name
+        assert not path.exists() or "喜宴".encode() not in path.read_bytes()
+
+
+def test_many_questions_at_once(wb):
+    questions = ["喜宴哪一年上映？", "When was Inception released?", "Who directed Memento?"]
+    runs = wb.map(questions, kb="film")
+    assert [run.message for run in runs] == questions
+    assert all(word in run.answer for word, run in zip(["1993", "2010", "Nolan"], runs, strict=True))
+
+
+def test_one_handler_answers_for_its_knowledge_base(wb):
+    async def count(state, context):
+        return {"answer": f"{len(state['merged']['retrieval_results'])} pieces", "citations": []}
+
+    wb.register_handler("film", count)
+    run = wb.ask("喜宴哪一年上映？", kb="film")
+    assert run.answer == f"{len(run.evidence)} pieces"
+    assert "generate" not in [entry["node"] for entry in run.log]
+
+
+def test_a_planner_and_a_tool_from_a_cell_are_planned_run_and_recorded(wb):
+    @wb.tools.tool(description="Award winners")
+    def awards(query: str) -> list[str]:
+        return [f"The Wedding Banquet won the Golden Bear ({query})"]
+
+    @wb.register_planner
+    async def mine(query, decision, knowledge, tools):
+        return Plan(steps=[PlanStep(step_id="s", objective="o", tool="awards", tool_input={"query": query})])
+
+    run = wb.ask("Who won?", kb="film")
+    assert (run.records[0]["tool"], run.records[0]["status"]) == ("awards", "success")
+    assert any("Golden Bear" in e["evidence"] for e in run.evidence)
+
+
+def test_several_knowledge_bases_in_one_run(wb, tmp_path):
+    notes = tmp_path / "notes.md"
+    notes.write_text("# 笔记\n\n我们系在 2024 年放映了《喜宴》，讨论了家庭与传统。", encoding="utf-8")
+    with Workbench.open(tmp_path / "two") as two:
+        two.add_knowledge("notes", [notes])
+        two.add_knowledge("other", [notes])
+        run = two.ask("《喜宴》的放映讨论了什么？", kb=["notes", "other"])
+        assert {r["metadata"]["kb_prefix"] for r in run.evidence} == {"notes", "other"}
+
+
+def test_agents_retrieve_and_do_nothing_else(wb):
+    agent = wb.agents.get("film:hybrid_agent:retrieve_only")
+    assert agent is wb.agents.get("film:hybrid_agent:retrieve_only")
+    found = agent.retrieve_with_trace("喜宴哪一年上映？", "session-1")
+    assert set(found) == {"context", "retrieval_results", "reference", "execution_log"}
+    assert found["context"] and {entry["thread_id"] for entry in found["execution_log"]} == {"session-1"}
+    assert not hasattr(agent, "ask") and not hasattr(agent, "stream")
+    with pytest.raises(ValueError, match="a:b:c:d"):
+        wb.agents.get("a:b:c:d")
+
+
+def test_clear_error_for_each_mistake(wb, workspace, tmp_path):
+    with pytest.raises(UnknownKnowledge, match="Known: film"):
+        wb.ask("x", kb="books")
+    with pytest.raises(RunError, match="empty"):
+        wb.ask("  ", kb="film")
+    with pytest.raises(RunError, match=r"'clarification'.*plan, step, reflect"):
+        wb.ask("x", kb="film", review="clarification")
+    with pytest.raises(UnknownRun):
+        wb.run("nope")
+    file = tmp_path / "file"
+    file.write_text("")
+    with pytest.raises(WorkspaceError, match="is a file"):
+        Workbench.open(file)
+
+
+def test_removing_a_run_and_clearing_a_session(wb):
+    run = wb.ask("喜宴哪一年上映？", kb="film", session="gone")
+    wb.remove_run(run.run_id)
+    with pytest.raises(UnknownRun):
+        wb.run(run.run_id)
+    assert wb.clear(session="gone") == 2
+
+
+def test_a_run_shows_itself_as_text_and_as_escaped_html(wb):
+    run = wb.ask("《喜宴》<script>alert(1)</script>哪一年上映？", kb="film")
+    bundle = run._repr_mimebundle_()
+    assert "<script>" not in bundle["text/html"] and "&lt;script&gt;" in bundle["text/html"]
+    assert run.answer[:10] in bundle["text/plain"]
+    assert run.dag().data and run.timeline().data
