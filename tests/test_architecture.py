@@ -15,6 +15,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from langgraph.graph.state import CompiledStateGraph
 
 import workbench
 from workbench.settings import Settings
@@ -69,57 +70,55 @@ def test_starting_loads_nothing_heavy(statement: str) -> None:
 
 
 def mapped_files() -> list[str]:
-    """The files that the package docstring names, in its order: ``session.py``, ``retrieval/graph.py``, ..."""
+    """The files that the package docstring names, in its order; a folder's line stands for its ``__init__.py``."""
     found, folder = [], ""
-    for line in str(workbench.__doc__).splitlines():
-        if not (place := re.match(r" {4}(?: {4})?([a-z_]+[/.].*)", line)):
-            continue
-        inner = line.startswith(" " * 8)
-        folder = folder if inner else ""
-        for word in re.findall(r"[a-z_]+(?:\.py|/)", place[1].split("  ")[0] if not inner else place[1]):
-            if word.endswith("/"):
-                folder = word
-            else:
-                found.append(folder + word)
+    for line in str(workbench.__doc__).partition("down this page:")[2].splitlines():
+        if place := re.match(r" {4}([a-z_]+)(\.py|/) ", line):
+            folder = f"{place[1]}/" if place[2] == "/" else ""
+            found.append(f"{folder}__init__.py" if folder else f"{place[1]}.py")
+        else:
+            found += [folder + file for file in re.findall(r"[a-z_]+\.py", line)]
     return found
 
 
 def test_map_names_every_file_once() -> None:
-    on_disk = {str(path.relative_to(PACKAGE)) for path in SOURCES if path.name != "__init__.py"}
-    mapped = mapped_files()
-    assert sorted(mapped) == sorted(on_disk), "the docstring of workbench/__init__.py names every file, each once"
+    on_disk = {str(path.relative_to(PACKAGE)) for path in SOURCES} - {"__init__.py"}
+    assert sorted(mapped_files()) == sorted(on_disk), "the docstring of workbench/__init__.py names each file once"
 
 
-def nodes_in_order(graph) -> list[tuple[str, str]]:
-    """(node, its file) of a compiled graph, breadth first from START; a child graph has no file of its own."""
-    drawn = graph.get_graph()
+def walked_files(graph: CompiledStateGraph) -> list[str]:
+    """The files of a graph's nodes, breadth first from START; a child graph stands for its first node."""
     order, queue = [], ["__start__"]
     while queue:
-        node = queue.pop(0)
-        if node not in order:
+        if (node := queue.pop(0)) not in order:
             order.append(node)
-            queue += [edge.target for edge in drawn.edges if edge.source == node]
+            queue += [edge.target for edge in graph.get_graph().edges if edge.source == node]
     files = []
     for node in order:
         if node in graph.builder.nodes:
             runnable = graph.builder.nodes[node].runnable
-            function = getattr(runnable, "afunc", None) or getattr(runnable, "func", None)
-            files.append((node, inspect.getmodule(function).__file__ if function else ""))
-    return [(node, str(Path(file).relative_to(PACKAGE)) if file else "") for node, file in files]
+            if isinstance(runnable, CompiledStateGraph):
+                files += walked_files(runnable)[:1]
+            else:
+                path = Path(inspect.getfile(inspect.unwrap(getattr(runnable, "afunc", None) or runnable.func)))
+                files.append(str(path.relative_to(PACKAGE)))
+    return [*dict.fromkeys(files)]
 
 
-def graphs() -> dict:
-    from workbench.conversation import conversation_graph
-    from workbench.retrieval.graph import retrieval_graph
+def graphs() -> dict[str, CompiledStateGraph]:
+    from workbench.conversation import build_conversation
+    from workbench.retrieval.graph import build_retrieval
 
-    return {"conversation": conversation_graph(), "retrieval": retrieval_graph()}
+    return {"conversation": build_conversation(), "retrieval": build_retrieval().compile()}
 
 
-@pytest.mark.parametrize("name", ["conversation", "retrieval"])
-def test_map_is_in_the_order_in_which_a_message_walks(name: str) -> None:
-    mapped = mapped_files()
-    walked = [file for _, file in nodes_in_order(graphs()[name]) if file and not file.endswith("graph.py")]
-    assert walked == sorted(walked, key=mapped.index)
+@pytest.mark.parametrize(
+    ("name", "own_file"), [("conversation", "conversation.py"), ("retrieval", "retrieval/graph.py")]
+)
+def test_map_is_in_the_order_in_which_a_message_walks(name: str, own_file: str) -> None:
+    walked = [file for file in walked_files(graphs()[name]) if file != own_file]
+    assert len(walked) > 3
+    assert walked == sorted(walked, key=mapped_files().index)
 
 
 @pytest.mark.parametrize("name", ["conversation", "retrieval"])
@@ -259,3 +258,10 @@ def test_checkpoints_are_strict_in_every_test() -> None:
     from langgraph.checkpoint.serde import _msgpack
 
     assert _msgpack.STRICT_MSGPACK_ENABLED
+
+
+def test_langgraph_json_names_what_is_there() -> None:
+    for place in json.loads((PROJECT / "langgraph.json").read_text())["graphs"].values():
+        file, name = place.split(":")
+        tree = ast.parse((PROJECT / file).read_text())
+        assert name in {node.name for node in tree.body if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))}

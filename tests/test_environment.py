@@ -83,7 +83,7 @@ def test_lock_has_every_dependency_pinned_by_hash_and_no_address(project: Path, 
     lock = (project / "requirements" / "lock.txt").read_text()
     pinned = {canonicalize_name(name) for name in re.findall(r"^([\w.-]+)(?:\[.*\])?==", lock, re.MULTILINE)}
     assert set(declared(pyproject, "offline", "test", "postgres")) <= pinned
-    for file in ("lock.txt", "local.txt", "uv.txt"):
+    for file in ("lock.txt", "local.txt", "build.txt", "uv.txt"):
         text = (project / "requirements" / file).read_text()
         assert not re.search(r"://|--(extra-)?index|--find-links", text), f"{file} holds an address"
         blocks = re.split(r"\n(?=\S)", text.strip())
@@ -152,7 +152,7 @@ def test_wheel_holds_the_package_and_not_the_corpus(project: Path, tmp_path: Pat
     on_disk = {
         str(path.relative_to(project))
         for path in (project / "workbench").rglob("*")
-        if path.suffix in {".py", ".json", ".css", ".toml", ".sql", ".typed"}
+        if path.is_file() and "__pycache__" not in path.parts
     }
     assert set(package) == on_disk
     assert any(name.endswith("licenses/LICENSE") for name in names)

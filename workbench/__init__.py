@@ -1,0 +1,108 @@
+"""Ask a corpus a question, see the plan before it runs, change it, decide at the reflect node, keep the whole run.
+
+    with Workbench.open("dir") as wb:
+        wb.add_knowledge("film", ["data/films.jsonl"])
+        run = wb.ask("喜宴哪一年上映？", kb="film")
+        print(run.answer)
+
+The package in the order in which a message walks through it; an import only ever goes down this page:
+
+    cli.py            the command line: a thin skin over the session
+    session.py        Workbench, an open workspace: ask, start, map, resume, clear
+    run.py            Run, one question carried through: how it stands, what it did, the four answers
+    driver.py         carries a run from where it stands to the next pause or to its end
+    conversation.py   the parent graph: the order of everything below
+    route.py          message -> knowledge base, worker, reading (a small graph of its own)
+    question/         what a question says by its words alone
+        reading.py names.py times.py filters.py intent.py
+    recall.py         conversation -> the last messages
+    followup.py       a follow-up -> a question that stands alone
+    retrieval/        the child graph, one file a node
+        graph.py plan.py review.py dispatch.py execute.py reflect.py merge.py
+        and what they stand on: llm_plan.py skip.py signals.py reasons.py rewrite.py
+    generate/         evidence -> cited answer: by the offline writer, or streamed from a chat model
+        question.py sources.py facts.py quotes.py silence.py voice.py citations.py
+    persist.py        answer -> what is kept
+    agents.py         the retrieval graph without a person, by worker name
+    tools/            what a step may call: one file a tool, one registry, one port
+        registry.py tool.py adapt.py naive.py keyword.py local.py global_.py hybrid.py discover.py
+        and what they share: evidence.py signals.py neighbours.py calibration.py
+    memory/           conversations, in SQLite or PostgreSQL
+        store.py postgres.py migrations.py
+    knowledge/        a corpus and its three indexes behind one KnowledgeBase
+        library.py knowledge_base.py corpus.py entities.py vocabulary.py linking.py
+        graph.py vectors.py keywords.py index.py
+    runs.py           what is kept of a run: plans by version, records, decisions, log
+    reviewers.py      who answers at a review point when it is not a person at a screen
+    show/             a run as static HTML and text
+        outline.py web.py terminal.py
+    document.py       a run as one JSON document
+    figures/          records -> plotly figures; pure
+        dag.py timeline.py paper.py
+    evaluate.py       the score over a table of questions
+    serve.py          the graphs for a LangGraph server
+    testing.py        in-memory twins of the ports
+    events.py         the stream's vocabulary, and the log of nodes
+    models/           names -> chat models, embeddings, rerankers; offline ones included
+        chat.py embeddings.py rerank.py
+    labels.py         the words with which runs are shown, in both languages
+    timeline.py       what happened when, on an axis of work time
+    canonical.py      the bytes in which two equal runs agree
+    lease.py          who is alive
+    loop.py           one event loop in one thread
+    clock.py          time that never goes back
+    context.py        the ports that nodes see
+    plans.py          the one plan type
+    state.py          every type that a graph carries, once
+    settings.py       every number that can be changed
+    text.py           written language: terms, sentences, which one it is
+    errors.py         everything that is raised on purpose
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from workbench.errors import InvalidAnswer, NotPaused, PlanError, WorkbenchError
+    from workbench.plans import Plan, PlanBudget, PlanStep
+    from workbench.session import Run, Workbench
+    from workbench.settings import Settings
+
+__all__ = [
+    "InvalidAnswer",
+    "NotPaused",
+    "Plan",
+    "PlanBudget",
+    "PlanError",
+    "PlanStep",
+    "Run",
+    "Settings",
+    "Workbench",
+    "WorkbenchError",
+]
+
+# Imported when first asked for, so that `import workbench` costs nothing.
+_HOMES = {
+    "errors": ("InvalidAnswer", "NotPaused", "PlanError", "WorkbenchError"),
+    "plans": ("Plan", "PlanBudget", "PlanStep"),
+    "session": ("Run", "Workbench"),
+    "settings": ("Settings",),
+}
+
+
+def __getattr__(name: str) -> Any:
+    for module, names in _HOMES.items():
+        if name in names:
+            value = globals()[name] = getattr(import_module(f"workbench.{module}"), name)
+            return value
+    if name == "__version__":
+        from importlib.metadata import version
+
+        return version("workbench")
+    raise AttributeError(f"module 'workbench' has no attribute {name!r}. It exports: {', '.join(__all__)}.")
+
+
+def __dir__() -> list[str]:
+    return [*__all__, "__version__"]
