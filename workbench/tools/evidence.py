@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from workbench.context import Community, Entity, KnowledgeBase, Passage, Relation
 from workbench.state import RetrievalResult
 
 
-def chunk(passage: Passage, score: float, tool: str, kb_prefix: str) -> RetrievalResult:
-    """A passage as evidence; ``source_id`` is its chunk id."""
+def chunk(
+    passage: Passage, score: float, tool: str, kb_prefix: str, signals: Mapping[str, float] | None = None
+) -> RetrievalResult:
+    """A passage as evidence; ``source_id`` is its chunk id, ``metadata["signals"]`` is what its score was made of."""
     return _result(
         "chunk",
         "low_level",
@@ -25,6 +27,7 @@ def chunk(passage: Passage, score: float, tool: str, kb_prefix: str) -> Retrieva
         licence=passage["licence"],
         position=passage["position"],
         fields=passage["fields"],
+        signals={name: round(value, 4) for name, value in (signals or {}).items()},
     )
 
 

@@ -52,11 +52,10 @@ def search(tool_input: Input, knowledge: KnowledgeBase, log: ToolLog) -> Output:
     with log("calibrate"):
         dense, far = cosine_signals(near), {"cosine": min((c for _, c in near), default=0.0)}
 
-        def judged(p: Passage) -> float:
+        found = []
+        for p in passages:
             seen = question.signals(p) | dense.get(p["chunk_id"], far) | {"reranked": reread.get(p["chunk_id"], 0.0)}
-            return probability(TOOL.name, seen)
-
-        found = [evidence.chunk(p, judged(p), TOOL.name, knowledge.name) for p in passages]
+            found.append(evidence.chunk(p, probability(TOOL.name, seen), TOOL.name, knowledge.name, seen))
     results = evidence.ranked(found, tool_input.top_k)
     return Output(
         results=results, entities=question.entities, candidates=evidence.titles(results, without=question.subjects)
@@ -79,7 +78,7 @@ def fuse(rankings: Sequence[Sequence[str]], *, k: int = 60) -> list[tuple[str, f
 def rerank(query: str, passages: Sequence[Passage], knowledge: KnowledgeBase) -> dict[str, float]:
     """The reranker's view of the first ``RERANKED`` passages, 1 for its best, by chunk id; empty without a reranker."""
     read = passages[:RERANKED]
-    scores = knowledge.rerank(query, [f"{p['title']}\n{p['text']}" for p in read]) if read else None
+    scores = knowledge.rerank(query, [p["text"] for p in read]) if read else None
     if scores is None:
         return {}
     low, high = min(scores), max(scores)

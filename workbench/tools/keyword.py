@@ -24,10 +24,10 @@ def search(tool_input: Input, knowledge: KnowledgeBase, log: ToolLog) -> Output:
         detail["hits"] = len(hits)
     with log("calibrate"):
         question = Question.of(tool_input.query, knowledge)
-        found = [
-            evidence.chunk(p, probability(TOOL.name, question.signals(p)), TOOL.name, knowledge.name)
-            for p in knowledge.passages([chunk_id for chunk_id, _ in hits])
-        ]
+        found = []
+        for p in knowledge.passages([chunk_id for chunk_id, _ in hits]):
+            seen = question.signals(p)
+            found.append(evidence.chunk(p, probability(TOOL.name, seen), TOOL.name, knowledge.name, seen))
     results = evidence.ranked(found, tool_input.top_k)
     return Output(
         results=results, entities=question.entities, candidates=evidence.titles(results, without=question.subjects)

@@ -35,8 +35,10 @@ def search(tool_input: Input, knowledge: KnowledgeBase, log: ToolLog) -> Output:
         detail["neighbours"] = len(near)
     with log("passages") as detail:
         passages = knowledge.passages(passages_around(question, knowledge, max(NEIGHBOURS, tool_input.top_k)))
+        seen = [question.signals(p) for p in passages]
         found = [
-            evidence.chunk(p, probability(TOOL.name, question.signals(p)), TOOL.name, knowledge.name) for p in passages
+            evidence.chunk(p, probability(TOOL.name, s), TOOL.name, knowledge.name, s)
+            for p, s in zip(passages, seen, strict=True)
         ]
         detail["hits"] = len(found)
     with log("relations") as detail:

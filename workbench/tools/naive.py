@@ -25,9 +25,10 @@ def search(tool_input: Input, knowledge: KnowledgeBase, log: ToolLog) -> Output:
     with log("calibrate"):
         question = Question.of(tool_input.query, knowledge)
         dense = cosine_signals(near)
-        passages = knowledge.passages([chunk_id for chunk_id, _ in near])
-        scores = [probability(TOOL.name, question.signals(p) | dense[p["chunk_id"]]) for p in passages]
-        found = [evidence.chunk(p, s, TOOL.name, knowledge.name) for p, s in zip(passages, scores, strict=True)]
+        found = []
+        for p in knowledge.passages([chunk_id for chunk_id, _ in near]):
+            seen = question.signals(p) | dense[p["chunk_id"]]
+            found.append(evidence.chunk(p, probability(TOOL.name, seen), TOOL.name, knowledge.name, seen))
     results = evidence.ranked(found, tool_input.top_k)
     return Output(
         results=results, entities=question.entities, candidates=evidence.titles(results, without=question.subjects)

@@ -27,6 +27,7 @@ _ASKING_ZH = re.compile(
     "请问|请|推荐|介绍|一下|列出|列举|告诉我|对比|比较|类似于|类似|相似|关于|谁|哪|怎么|如何|还有|以及|和|与|跟|或|的|了|吗|呢|吧|是|在|有|"
     "被|把|给我|我|你|他|她|它|这|那|都|也|又|最"
 )
+_QUOTED = re.compile("《([^》]+)》")
 _ASKING_WORDS = frozenset(_ASKING.split())
 
 
@@ -47,6 +48,7 @@ class Question:
     text: str
     knowledge: KnowledgeBase
     weights: Mapping[str, float]
+    quoted: frozenset[str]
     named: tuple[Named, ...]
 
     @classmethod
@@ -60,12 +62,14 @@ class Question:
             rest.append(text[reached : mention["start"]])
             reached = mention["end"]
         rest.append(text[reached:])
-        words = content_terms(" / ".join(rest))
+        plain = " / ".join(rest)
+        passages = knowledge.counts()["passages"] if entities else 0
         return cls(
             text=text,
             knowledge=knowledge,
-            weights={word: knowledge.term_weight(word) for word in words},
-            named=tuple(_named(e, knowledge) for e in entities.values()),
+            weights={word: knowledge.term_weight(word) for word in content_terms(plain)},
+            quoted=frozenset(content_terms(" / ".join(_QUOTED.findall(plain)))),
+            named=tuple(_named(e, passages, knowledge) for e in entities.values()),
         )
 
     @property
@@ -82,8 +86,9 @@ class Question:
         """What is seen of one passage, each 0 to 1.
 
         ``covered`` and ``missing`` are shares of the question's weight (words by inverse document frequency, names as
-        one unit); what is in neither is in another script than the passage, and cannot be compared. ``subject``: the
-        document is about a name in the question. ``named``: share of the names that the passage or its fields hold.
+        one unit); what is in neither is in another script than the passage, and cannot be compared, unless it is a
+        title in 《》: the index would know it. ``subject``: the document is about a name in the question. ``named``:
+        share of the names that the passage or its fields hold.
         """
         held, chinese = passage_terms(
             f"{passage['title']}\n{passage['text']}\n{' / '.join(field_values(passage['fields']))}"
@@ -93,7 +98,7 @@ class Question:
             total += weight
             if stem(word) in held:
                 covered += weight
-            elif bool(CJK.match(word)) == chinese:
+            elif word in self.quoted or bool(CJK.match(word)) == chinese:
                 missing += weight
         names_held = 0
         for name in self.named:
@@ -143,9 +148,8 @@ def passage_terms(text: str) -> tuple[frozenset[str], bool]:
     return frozenset(stem(t) for t in terms(text)), characters * 8 > len(text)
 
 
-def _named(entity: Entity, knowledge: KnowledgeBase) -> Named:
+def _named(entity: Entity, passages: int, knowledge: KnowledgeBase) -> Named:
     chunk_ids = frozenset(knowledge.mentions_of(entity["entity_id"]))
-    passages = max(1, knowledge.counts()["passages"])
     weight = math.log(1 + (max(0, passages - len(chunk_ids)) + 0.5) / (len(chunk_ids) + 0.5))
     return Named(entity, weight, chunk_ids, tuple(fold(n) for n in (entity["name"], *entity["aliases"]) if len(n) > 1))
 

@@ -1,0 +1,210 @@
+"""The six tools over a small film corpus, in English and Chinese."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from workbench.knowledge.library import Library
+from workbench.settings import Settings
+from workbench.tools import evidence, hybrid
+from workbench.tools.registry import StepLog, ToolRegistry, read_input
+from workbench.tools.signals import Question, content_terms
+
+FILMS = Path(__file__).parent.parent / "data" / "films.jsonl"
+KNOWN = {"Ang Lee", "Christopher Nolan", "Wes Anderson", "Guillermo del Toro"}
+TOOLS = ToolRegistry()
+
+
+@pytest.fixture(scope="session")
+def film(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    folder = tmp_path_factory.mktemp("tools")
+    films = [json.loads(line) for line in FILMS.read_text(encoding="utf-8").splitlines()]
+    kept = [f for place, f in enumerate(films) if KNOWN & set(f["directors"]) or place % 8 == 0]
+    (folder / "films.jsonl").write_text("".join(json.dumps(f, ensure_ascii=False) + "\n" for f in kept), "utf-8")
+    library = Library(folder / "kb", Settings.load(embedding_model="hashing", names="rules"))
+    library.add("film", [folder / "films.jsonl"])
+    yield library.get("film")
+    library.close()
+
+
+def call(name: str, film: Any, query: str, **values: Any) -> Any:
+    tool = TOOLS[name]
+    return tool.function(read_input(tool, {"query": query, **values}), film, StepLog())
+
+
+def titles(output: Any) -> list[str]:
+    return evidence.titles(output.results)
+
+
+def fields(output: Any, name: str) -> list[Any]:
+    return [r["metadata"]["fields"].get(name) for r in output.results]
+
+
+@pytest.mark.parametrize("name", ["naive_search", "keyword_search", "local_search", "global_search", "hybrid_search"])
+@pytest.mark.parametrize("query", ["Who directed Inception?", "《盗梦空间》是谁导演的？"])
+def test_every_result_has_the_shape_of_the_contract(film, name, query):
+    output = call(name, film, query, top_k=7)
+    assert 0 < len(output.results) <= 7
+    assert [r["metadata"]["rank"] for r in output.results] == list(range(1, len(output.results) + 1))
+    keys = [(-r["score"], r["result_id"]) for r in output.results]
+    assert keys == sorted(keys) and len({r["result_id"] for r in output.results}) == len(output.results)
+    for result in output.results:
+        assert 0 <= result["score"] <= 1 and round(result["score"], 6) == result["score"]
+        assert result["result_id"] == f"{result['granularity']}:{result['source_id']}"
+        assert result["evidence"].strip()
+        assert result["metadata"]["tools"] == [name] and result["metadata"]["kb_prefix"] == "film"
+        if result["source_type"] == "chunk":
+            assert result["metadata"].keys() >= {"doc_id", "title", "url", "licence", "position", "fields", "signals"}
+            assert result["source_id"] == f"{result['metadata']['doc_id']}#{result['metadata']['position']}"
+    json.dumps(output.model_dump(mode="json"))
+
+
+@pytest.mark.parametrize("name", list(TOOLS))
+def test_the_same_question_gives_the_same_bytes(film, name):
+    first, again = (call(name, film, "推荐几部类似《喜宴》的电影").model_dump_json() for _ in range(2))
+    assert first == again
+
+
+def test_sub_steps_are_logged_with_counts(film):
+    log = StepLog()
+    tool = TOOLS["hybrid_search"]
+    tool.function(read_input(tool, {"query": "喜宴"}), film, log)
+    assert [s["name"] for s in log.sub_steps] == ["link", "bm25", "dense", "graph", "fuse", "rerank", "calibrate"]
+    detail = {s["name"]: s["detail"] for s in log.sub_steps}
+    assert detail["link"]["entities"] == ["The Wedding Banquet"] and detail["graph"]["hits"] > 3
+
+
+@pytest.mark.parametrize(
+    ("query", "title"),
+    [
+        ("喜宴哪一年上映？", "The Wedding Banquet"),
+        ("When was The Wedding Banquet released?", "The Wedding Banquet"),
+        ("饮食男女讲了什么故事", "Eat Drink Man Woman"),
+        ("What is Memento about?", "Memento"),
+        ("《记忆碎片》的主演是谁？", "Memento"),
+        ("Which novel is Life of Pi based on?", "Life of Pi"),
+        ("A boy shares a lifeboat with a tiger", "Life of Pi"),
+    ],
+)
+def test_hybrid_search_puts_the_passage_that_was_asked_for_on_top(film, query, title):
+    output = call("hybrid_search", film, query)
+    assert titles(output)[0] == title
+    assert output.results[0]["score"] > 0.5
+
+
+@pytest.mark.parametrize(
+    "query",
+    ["What is the boiling point of tungsten?", "xqzzy blorf wug", "今天北京天气怎么样？", "霸王别姬是谁导演的？"],
+)
+@pytest.mark.parametrize("name", ["hybrid_search", "keyword_search", "local_search", "discover"])
+def test_what_is_not_in_the_corpus_scores_low(film, name, query):
+    assert max((r["score"] for r in call(name, film, query).results), default=0.0) < 0.4
+
+
+def test_names_given_by_an_earlier_step_are_looked_up_too(film):
+    output = call("hybrid_search", film, "works", entities=["李安", "nobody at all"])
+    assert output.entities == ["Ang Lee"]
+    assert sum("Ang Lee" in directors for directors in fields(output, "directors")[:8]) >= 7
+
+
+def test_what_the_query_names_is_no_candidate(film):
+    for name in ("hybrid_search", "global_search", "naive_search"):
+        output = call(name, film, "films similar to The Wedding Banquet")
+        assert "The Wedding Banquet" not in output.candidates and len(output.candidates) > 5, name
+
+
+def test_local_search_tells_what_the_graph_knows(film):
+    output = call("local_search", film, "李安是谁？")
+    kinds = {
+        kind: [r for r in output.results if r["source_type"] == kind] for kind in ("entity", "relationship", "chunk")
+    }
+    [card] = kinds["entity"]
+    assert card["evidence"].startswith("Ang Lee (Person; 李安): ") and "The Wedding Banquet" in card["evidence"]
+    assert card["granularity"] == "low_level" and card["source_id"] == "person:ang lee"
+    assert output.results[0] is not None and len(kinds["relationship"]) > 3 and len(kinds["chunk"]) > 3
+    assert all(r["granularity"] == "high_level" and r["metadata"]["doc_id"] for r in kinds["relationship"])
+    assert output.entities[0] == "Ang Lee" and "Eat Drink Man Woman" in output.entities
+
+
+def test_local_search_finds_nothing_without_a_name(film):
+    assert call("local_search", film, "something about love").results == []
+
+
+def test_global_search_ranks_candidates_by_likeness(film):
+    output = call("global_search", film, "推荐几部类似《喜宴》的电影")
+    assert "Eat Drink Man Woman" in output.candidates[:5]
+    assert output.communities and any(r["source_type"] == "community" for r in output.results)
+    best = [r for r in output.results if r["source_type"] == "chunk"][:5]
+    assert all(r["metadata"]["fields"]["directors"] and r["metadata"]["fields"]["year"] for r in best)
+
+
+def test_global_search_always_weighs_the_candidates_given(film):
+    output = call("global_search", film, "films about magic", candidates=["The Prestige", "Hulk", "No Such Film"])
+    assert {"The Prestige", "Hulk"} <= set(output.candidates)
+    assert output.candidates.index("The Prestige") < output.candidates.index("Hulk")
+
+
+def test_rare_shared_traits_weigh_more():
+    from workbench.tools.global_ import shared
+
+    others = [{"Ang Lee"}, {"Drama"}, {"Drama"}, {"Drama", "War"}]
+    director, genre, *_ = shared([{"Ang Lee", "Drama"}], others)
+    assert director > 2 * genre
+
+
+def test_discover_holds_every_filter_newest_first(film):
+    output = call(
+        "discover", film, "List Christopher Nolan films after 2005", filters={"director": "诺兰", "year_from": 2006}
+    )
+    years = fields(output, "year")
+    assert len(years) > 5 and years == sorted(years, reverse=True) and min(years) >= 2006
+    assert all("Christopher Nolan" in d for d in fields(output, "directors"))
+    assert output.candidates == titles(output) and output.results[0]["score"] > 0.7
+
+
+def test_discover_ranks_by_what_the_query_asks_beyond_its_filters(film):
+    output = call("discover", film, "李安导演的关于一只老虎的电影 tiger", filters={"director": "Ang Lee"})
+    assert output.candidates[0] == "Life of Pi"
+    assert all("Ang Lee" in d for d in fields(output, "directors"))
+
+
+def test_discover_with_nothing_left_says_so(film):
+    assert call("discover", film, "", filters={"director": "Ang Lee", "year_to": 1975}).results == []
+    assert call("discover", film, "", filters={"director": "Nobody Known"}).results == []
+
+
+def test_a_wrong_filter_is_named():
+    from workbench.errors import ToolError
+
+    with pytest.raises(ToolError, match=r"input 'filters\.year_from' is 'soon'"):
+        read_input(TOOLS["discover"], {"query": "q", "filters": {"year_from": "soon"}})
+
+
+def test_a_question_is_read_as_names_and_weighted_words(film):
+    question = Question.of("Which tiger is in 少年派的奇幻漂流 and in Life of Pi?", film)
+    assert question.entities == ["Life of Pi"] and list(question.weights) == ["tiger"]
+    [passage] = film.passages_of(question.subjects)[:1]
+    seen = question.signals(passage)
+    assert seen["covered"] == pytest.approx(1.0) and seen["subject"] == seen["named"] == 1.0 and seen["missing"] == 0.0
+
+
+def test_a_quoted_title_that_is_not_known_is_missing(film):
+    question = Question.of("《霸王别姬》是谁导演的？", film)
+    seen = question.signals(film.passages_of(film.select({}))[0])
+    assert seen["missing"] > 0.5
+
+
+def test_fusion_rewards_agreement_and_breaks_ties_by_id():
+    assert [i for i, _ in hybrid.fuse([["b", "a"], ["a", "b"]])] == ["a", "b"]
+    assert [i for i, _ in hybrid.fuse([["x", "y"], ["y", "z"], []])] == ["y", "x", "z"]
+    assert hybrid.fuse([]) == []
+
+
+def test_content_terms_drop_the_asking():
+    assert content_terms("请问什么是梦？") == ["梦"]
+    assert content_terms("Could you tell me what it is?") == []
