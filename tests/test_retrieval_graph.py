@@ -328,7 +328,7 @@ async def test_reflect_review_respond_plans_what_is_missing():
     await desk.say("respond", message="and its sequel")
     assert desk.calls == ["a", "c"]
     state = await desk.say("approve")
-    assert state["query"] == "q and its sequel" and set(ends(state)) == {"a", "c"}
+    assert state["query"] == "q and its sequel" and set(ends(state)) == {"a", "step_1_c"}
 
 
 async def test_a_finished_attempt_is_not_run_again():

@@ -14,7 +14,7 @@ from workbench.events import progress
 from workbench.plans import PlanStep
 from workbench.state import ExecutionRecord, RetrievalResult, StepStatus, StepTask, SubStep
 from workbench.tools.registry import resolve_input
-from workbench.tools.tool import Log, read_input
+from workbench.tools.tool import StepLog, read_input
 
 
 async def executor(task: StepTask, runtime: Runtime[Context]) -> dict[str, Any]:
@@ -53,7 +53,7 @@ async def attempt(task: StepTask, step: PlanStep, context: Context) -> tuple[Exe
     The time-out is the smaller of the step's own and what is left of the run's budget. A synchronous tool runs in a
     thread: when it is late its result is dropped. A cancelled run records the attempt as cancelled, and stops.
     """
-    log, clock = Log(context.clock.monotonic), context.clock
+    log, clock = StepLog(context.clock), context.clock
     started_at, began = clock.now().isoformat(), clock.monotonic()
     limit = min(step.budget.timeout_s, task["remaining_s"])
     raw_input: dict[str, Any] = step.tool_input
@@ -88,7 +88,7 @@ def _inputs(task: StepTask, step: PlanStep, context: Context) -> dict[str, Any]:
     return inputs
 
 
-async def _call(step: PlanStep, inputs: dict[str, Any], kb_prefix: str, context: Context, log: Log) -> BaseModel:
+async def _call(step: PlanStep, inputs: dict[str, Any], kb_prefix: str, context: Context, log: StepLog) -> BaseModel:
     tool = context.tools[step.tool]
     knowledge = context.knowledge.get(inputs.get("kb_prefix") or kb_prefix)
     return await tool(read_input(tool, inputs), knowledge, log)
@@ -116,7 +116,7 @@ def _record(
     seconds: float,
     status: StepStatus,
     error: str | None,
-    log: Log,
+    log: StepLog,
     body: dict[str, Any] | None,
 ) -> ExecutionRecord:
     results: list[RetrievalResult] = body["results"] if body else []
