@@ -29,9 +29,10 @@ MIGRATIONS = (
     CREATE INDEX documents_by_source ON documents (source);
     CREATE TABLE passages (
         number INTEGER PRIMARY KEY, chunk_id TEXT NOT NULL UNIQUE, doc_id TEXT NOT NULL, position INTEGER NOT NULL,
-        text TEXT NOT NULL, vector TEXT NOT NULL
+        text TEXT NOT NULL, digest TEXT NOT NULL, vector TEXT NOT NULL
     );
     CREATE INDEX passages_by_document ON passages (doc_id, position);
+    CREATE INDEX passages_by_text ON passages (digest);
     CREATE VIRTUAL TABLE terms USING fts5 (title, names, body, tokenize = 'unicode61 remove_diacritics 0');
     CREATE VIRTUAL TABLE term_counts USING fts5vocab (terms, row);
     CREATE TABLE vectors (key TEXT PRIMARY KEY, vector BLOB NOT NULL) WITHOUT ROWID;

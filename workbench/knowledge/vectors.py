@@ -29,6 +29,17 @@ def key_of(model: str, text: str) -> str:
     return hashlib.sha256(f"{model}\0{text}".encode()).hexdigest()[:32]
 
 
+def titled(title: str, aliases: Sequence[str], text: str) -> str:
+    """What is embedded for a passage: its document's titles count, so that 喜宴 finds The Wedding Banquet.
+
+    >>> titled("Memento", ["记忆碎片"], "A man forgets."), titled("Memento", [], "Memento is a film.")
+    ('Memento (记忆碎片). A man forgets.', 'Memento is a film.')
+    """
+    if aliases:
+        return f"{title} ({', '.join(aliases)}). {text}"
+    return text if text.startswith(title) else f"{title}. {text}"
+
+
 def ensure(index: Index, model: TextModel, texts: Sequence[str], on_done: Callable[[int, int], None]) -> None:
     """Embed and keep the texts that have no vector yet; ``on_done(done, total)`` after each handful."""
     wanted = {key_of(model.name, text): text for text in texts}

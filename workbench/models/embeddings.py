@@ -189,6 +189,15 @@ def sentence_encoder() -> SentenceEncoder:
     return SentenceEncoder()
 
 
+def word_vectors(model: TextModel, words: Sequence[str]) -> np.ndarray:
+    """``(len(words), 512)`` float16, as an index keeps them; empty for any model but ``use``."""
+    import numpy as np
+
+    if not isinstance(model, SentenceEncoder) or not words:
+        return np.zeros((0, 512), np.float16)
+    return model.words(words).astype(np.float16)
+
+
 class OpenAIVectors(_Embeddings):
     """An OpenAI-compatible ``/embeddings`` endpoint through langchain-openai. Texts are sent as they are, never as tokens."""
 

