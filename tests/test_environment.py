@@ -36,6 +36,7 @@ USED_WITHOUT_IMPORT = {
     "pytest-asyncio": "a plug-in of pytest",
     "pytest-cov": "a plug-in of pytest",
     "pytest-xdist": "a plug-in of pytest",
+    "pandas-stubs": "read by mypy",
     "types-networkx": "read by mypy",
     "types-pyyaml": "read by mypy",
     "types-tqdm": "read by mypy",

@@ -67,7 +67,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from workbench.errors import InvalidAnswer, NotPaused, PlanError, WorkbenchError
     from workbench.plans import Plan, PlanBudget, PlanStep
-    from workbench.session import Run, Workbench
+    from workbench.run import Run
+    from workbench.session import Workbench
     from workbench.settings import Settings
 
 __all__ = [
@@ -87,7 +88,8 @@ __all__ = [
 _HOMES = {
     "errors": ("InvalidAnswer", "NotPaused", "PlanError", "WorkbenchError"),
     "plans": ("Plan", "PlanBudget", "PlanStep"),
-    "session": ("Run", "Workbench"),
+    "run": ("Run",),
+    "session": ("Workbench",),
     "settings": ("Settings",),
 }
 
