@@ -1,0 +1,89 @@
+"""Typed facts of documents, each said in a sentence with its mark."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from workbench.generate.question import FACETS, Facet
+from workbench.generate.sources import Document
+from workbench.generate.voice import Voice, is_chinese
+from workbench.text import fold
+
+_OF_FILMS = {
+    "year": ("{title} was released in {value}.", "{title}于{value}年上映。"),
+    "directors": ("{title} was directed by {value}.", "{title}由{value}执导。"),
+    "cast": ("{title} stars {value}.", "{title}由{value}主演。"),
+    "genres": ("{title} is listed under {value}.", "{title}的类型是{value}。"),
+    "countries": ("{title} was made in {value}.", "{title}的制片国家/地区是{value}。"),
+}
+_OF_ANYTHING = ("The {field} of {title} is {value}.", "{title}的{field}是{value}。")
+LABELS = {field: facet.labels for facet in FACETS for field in facet.fields}
+
+
+def fact(document: Document, field: str, voice: Voice) -> str:
+    """One typed field as a sentence; "" when the document does not say.
+
+    >>> film = Document("mv1", "Hulk", 2, 0.9, {"year": 2003, "directors": ["Ang Lee"]})
+    >>> fact(film, "year", Voice("en")), fact(film, "directors", Voice("zh"))
+    ('Hulk was released in 2003 [2].', '《Hulk》由 Ang Lee 执导 [2]。')
+    """
+    value = voice.values(document, field)
+    if not value:
+        return ""
+    wording = _OF_FILMS.get(field) if document.is_film else None
+    english, chinese = wording or _OF_ANYTHING
+    label = LABELS.get(field, (f"the {field}", field))
+    said = voice.pick(english, chinese).format(
+        title=voice.title(document),
+        value=value,
+        field=voice.pick(label[0].removeprefix("the ").replace("_", " "), label[1]),
+    )
+    return voice.said(said, document.n)
+
+
+def alias(document: Document, voice: Voice) -> str:
+    """The other titles of a document as a sentence; "" when none is known."""
+    known = [document.title, *document.aliases, voice.called(document.title)]
+    others = [t for t in dict.fromkeys(known) if fold(t) != fold(document.title)]
+    if not others:
+        return ""
+    chinese = [t for t in others if is_chinese(t)] or others
+    return voice.said(
+        voice.pick(
+            f"The Chinese title of {document.title} is 《{chinese[0]}》.",
+            f"《{chinese[0]}》的英文片名是{document.title}。",
+        ),
+        document.n,
+    )
+
+
+def answers(document: Document, facet: Facet, voice: Voice) -> str:
+    """The typed answer of a document to a facet; "" when it has none."""
+    if facet.name == "alias":
+        return alias(document, voice)
+    return next((said for field in facet.fields if (said := fact(document, field, voice))), "")
+
+
+def brief(document: Document, voice: Voice, without: Sequence[str] = ()) -> str:
+    """A document in a phrase: title, year, directors.
+
+    >>> brief(Document("mv1", "Hulk", 2, 0.9, {"year": 2003, "directors": ["Ang Lee"]}), Voice("en"))
+    'Hulk (2003, directed by Ang Lee)'
+    """
+    parts = [voice.values(document, "year")] if "year" not in without else []
+    if "directors" not in without and (directors := voice.values(document, "directors", 3)):
+        parts.append(voice.pick(f"directed by {directors}", f"{directors}执导"))
+    inside = voice.pick(", ", "，").join(part for part in parts if part)
+    return voice.title(document) + (voice.pick(f" ({inside})", f"（{inside}）") if inside else "")
+
+
+def years_differ(document: Document) -> str:
+    """The year that a document's own text gives, when it is another than its typed one; else "".
+
+    Lists of releases and articles disagree about festival films; a reader should see both.
+    """
+    import re
+
+    opening = next((s.text for s in document.sentences if s.place == (0, 0)), "")
+    said = re.search(r"\b(?:is|was) an? ((?:18|19|20)\d\d)\b", opening)
+    return said.group(1) if said and document.year and int(said.group(1)) != document.year else ""
