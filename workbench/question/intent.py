@@ -48,7 +48,7 @@ class Cue(NamedTuple):
 def cues() -> list[Cue]:
     """The cues of ``cues.txt``, in its order."""
     rows: list[list[str]] = []
-    for line in data_lines("cues.txt"):
+    for line in language_file("cues.txt"):
         if line[0].isspace():
             rows[-1][2] += "|" + line.strip()
         else:
@@ -60,7 +60,7 @@ def _compiled(pattern: str) -> re.Pattern[str]:
     return re.compile(re.sub("|".join(_WRITTEN), lambda sign: _WRITTEN[sign.group()], pattern))
 
 
-def data_lines(name: str) -> list[str]:
+def language_file(name: str) -> list[str]:
     """The lines of a language file of this package, without comments and blank ones."""
     text = files("workbench.question").joinpath(name).read_text(encoding="utf-8")
     return [line.rstrip() for line in text.splitlines() if line.strip() and not line.startswith("#")]
@@ -111,7 +111,7 @@ def _strengths(masked: str, names: Sequence[Named]) -> tuple[dict[QueryIntent, f
 
 @cache
 def _smalltalk() -> re.Pattern[str]:
-    return re.compile("|".join(f"(?:{line})" for line in data_lines("smalltalk.txt")))
+    return re.compile("|".join(f"(?:{line})" for line in language_file("smalltalk.txt")))
 
 
 def is_smalltalk(message: str) -> bool:

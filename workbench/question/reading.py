@@ -9,7 +9,7 @@ from typing import TypedDict
 
 from workbench.context import KnowledgeBase
 from workbench.question.filters import asked_fields, blank, extract_filters
-from workbench.question.intent import data_lines, detect_intent, media_type
+from workbench.question.intent import detect_intent, language_file, media_type
 from workbench.question.names import Named, names_in
 from workbench.state import ExtractedEntities, Filters, QueryIntent
 
@@ -25,7 +25,7 @@ class Reading(TypedDict):
 
 @cache
 def _stop_words() -> tuple[frozenset[str], re.Pattern[str]]:
-    words = " ".join(data_lines("stop_words.txt")).split()
+    words = " ".join(language_file("stop_words.txt")).split()
     chinese = sorted((word for word in words if not word.isascii()), key=lambda word: (-len(word), word))
     return frozenset(word for word in words if word.isascii()), re.compile("|".join(chinese))
 

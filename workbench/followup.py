@@ -1,0 +1,297 @@
+"""Follow-ups: a message that leans on the conversation, said again so that it stands alone.
+
+Four ways of leaning: a pronoun or demonstrative ("he", 这部片子) takes a name from the turns before; an elliptic question
+("And Pushing Hands?", 那2005年以后呢？) puts its new name or condition into the question before; a question without a subject
+(导演是谁？) gets one; a wish for more (再推荐几部) repeats what was wished. Whatever stands alone is left letter by letter.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from typing import Any
+
+from workbench.context import KnowledgeBase
+from workbench.question.filters import Asked, asked_fields
+from workbench.question.intent import detect_intent, is_smalltalk, language_file
+from workbench.question.names import Named, bare, is_person, names_in
+from workbench.question.reading import themes
+from workbench.text import CJK, language_of
+
+Link = Callable[[str], list[Named]]
+
+
+@dataclass
+class Turn:
+    """A question, said so that it stands alone, with its names and those of its answer."""
+
+    question: str
+    names: list[Named]
+    answered: list[Named] = field(default_factory=list)
+
+    def named(self, person: bool) -> list[Named]:
+        """The persons (or the rest) that the question names, or else those of the answer, the likeliest first."""
+        asked = [n for n in reversed(self.names) if is_person(n) == person and (n["bases"] or not person)]
+        return asked or [n for n in self.answered if is_person(n) == person]
+
+
+def standalone(message: str, history: Sequence[Mapping[str, Any]], bases: Sequence[KnowledgeBase]) -> str:
+    """The message as a question that stands alone.
+
+    Args:
+        message: what the user says now.
+        history: the window of messages before it, oldest first, each with ``role`` and ``content``.
+        bases: the knowledge bases whose names are known.
+    """
+    return resolve(message, history, lambda text: names_in(text, bases))
+
+
+def resolve(message: str, history: Sequence[Mapping[str, Any]], link: Link) -> str:
+    """As ``standalone``, with the names of a text given by ``link``. Earlier follow-ups are resolved first.
+
+    >>> history = [{"role": "user", "content": "List comedies from the 1990s"}, {"role": "assistant", "content": "..."}]
+    >>> resolve("And from the 1980s?", history, lambda text: [])
+    'List comedies from the 1980s'
+    """
+    turns: list[Turn] = []
+    for said in history:
+        if said["role"] == "user" and not is_smalltalk(said["content"]):
+            question = _against(said["content"], turns, link)
+            turns.append(Turn(question, link(question)))
+        elif said["role"] == "assistant" and turns:
+            turns[-1].answered += [name for name in link(said["content"]) if name["bases"]]
+    return _against(message, turns, link)
+
+
+def _against(message: str, turns: Sequence[Turn], link: Link) -> str:
+    """The message after these turns."""
+    if not turns or is_smalltalk(message):
+        return message
+    if _says("more", message):
+        return turns[-1].question
+    names = link(message)
+    said = _with_antecedents(message, names, turns)
+    if said != message:
+        return said
+    return _into_question(message, names, turns[-1]) or _with_subject(message, names, turns) or message
+
+
+@cache
+def _patterns() -> dict[str, re.Pattern[str]]:
+    rows: dict[str, list[str]] = {}
+    for line in language_file("followups.txt"):
+        name, pattern = line.split(maxsplit=1)
+        rows.setdefault(name, []).append(pattern)
+    return {name: re.compile("|".join(patterns), re.I) for name, patterns in rows.items()}
+
+
+def _says(kind: str, text: str) -> re.Match[str] | None:
+    return _patterns()[kind].search(text)
+
+
+# A pronoun takes a name.
+
+
+def _with_antecedents(message: str, names: Sequence[Named], turns: Sequence[Turn]) -> str:
+    """The message with every pronoun that has no antecedent of its own replaced by a name."""
+    blanked = _blank(message, names)
+    found: list[tuple[int, int, str]] = []
+    for kind in ("they", "former", "nth", "he", "it"):
+        for match in _patterns()[kind].finditer(blanked):
+            free = not any(start < match.end() and match.start() < end for start, end, _ in found)
+            instead = _antecedents(kind, match, names, turns) if free else []
+            if instead:
+                found.append((*match.span(), _phrase(instead, match, message)))
+    for start, end, phrase in sorted(found, reverse=True):
+        message = message[:start] + phrase + message[end:]
+    return _without_opener(message) if found else message
+
+
+def _antecedents(kind: str, match: re.Match[str], names: Sequence[Named], turns: Sequence[Turn]) -> list[Named]:
+    """The names that a pronoun stands for; none when it finds its own in the message."""
+    before = [name for name in names if name["end"] <= match.start()]
+    if kind in ("he", "it"):
+        person = kind == "he"
+        if any(is_person(name) == person for name in before) or (not person and _says("expletive", match.string)):
+            return []
+        return next((found[:1] for turn in reversed(turns) if (found := turn.named(person))), [])
+    if before:
+        return []
+    last = turns[-1]
+    films = list({name["name"]: name for name in last.answered if not is_person(name)}.values())
+    if kind == "nth":
+        new = [name for name in films if name["name"] not in [asked["name"] for asked in last.names]]
+        place = _patterns()["ordinal"].search(match.group())
+        at = _place(place.lastgroup or "") if place else 0
+        return new[at:][:1] if at >= 0 else new[-1:]
+    several = last.names if len(last.names) > 1 else films
+    if kind == "former":
+        former = re.search(r"former|前", match.group(), re.I) is not None
+        return several[:1] if former else several[1:2]
+    return several[:_SEVERAL] if len(several) > 1 else []
+
+
+_SEVERAL = 4
+_PLACES = {"first": 0, "second": 1, "third": 2, "fourth": 3, "fifth": 4, "last": -1}
+
+
+def _place(ordinal: str) -> int:
+    return _PLACES[ordinal]
+
+
+def _phrase(names: Sequence[Named], match: re.Match[str], message: str) -> str:
+    """Names as the message would write them, in the possessive where the pronoun was."""
+    chinese = language_of(message) == "zh"
+    words = list(dict.fromkeys(_written(name, chinese) for name in names))
+    phrase = ("和" if chinese else " and ").join(words)
+    pronoun, after = match.group().lower(), message[match.end() :]
+    owns = pronoun in ("his", "its", "their") or (
+        pronoun == "her" and re.match(r" (?!in |to |on |with |from |for )\w", after)
+    )
+    return f"{phrase}'s" if owns else phrase
+
+
+def _written(name: Named, chinese: bool) -> str:
+    """A name in a sentence of that language: titles in 《》 in Chinese, no Chinese writing in English."""
+    surface = bare(name["surface"])
+    if not chinese:
+        return name["name"] if CJK.search(surface) else surface
+    return surface if is_person(name) else f"《{surface}》"
+
+
+# An elliptic question goes into the question before.
+
+
+def _into_question(message: str, names: Sequence[Named], last: Turn) -> str:
+    """The question before with the names and conditions of an elliptic one in the place of its own; "" if it is none."""
+    opened = _says("opener", message)
+    rest, begin = _fragment(message)
+    asked = [ask for ask in asked_fields(message, names) if ask.field not in ("director", "cast")]
+    if not rest or _says("asks", _blank(message, names)[begin : begin + len(rest)]):
+        return _more_of(message, names, asked, last)
+    leftover = themes(_blank(message, names, asked))
+    questioned = bool(opened) or re.search(r"[?？]\s*$|呢", message) is not None
+    if leftover:
+        return _appended(last.question, rest) if opened and not _of_a_thing(rest) else ""
+    if not (asked or (names and questioned)):
+        return ""
+    return _replaced(message, rest, names, asked, last)
+
+
+def _more_of(message: str, names: Sequence[Named], asked: Sequence[Asked], last: Turn) -> str:
+    """ "再推荐几部90年代的": the wish before under one more condition."""
+    wished = detect_intent(last.question, last.names)[0] in ("recommend", "list")
+    if not (wished and asked and _says("more_of", message)) or names or themes(_blank(message, names, asked)):
+        return ""
+    return _replaced(message, "", [], asked, last)
+
+
+def _replaced(message: str, rest: str, names: Sequence[Named], asked: Sequence[Asked], last: Turn) -> str:
+    """Swap names of the same kind and conditions on the same field; what has no counterpart is appended."""
+    swaps: list[tuple[int, int, str]] = []
+    added: list[str] = []
+    for name, old in _pairs(names, last.names):
+        if old:
+            swaps.append((old["start"], old["end"], _dressed(name["surface"], old["surface"])))
+        else:
+            added.append(name["surface"])
+    theirs = {ask.field: ask for ask in asked_fields(last.question, last.names)}
+    for ask in asked:
+        phrase, old_ask = message[ask.start : ask.end], theirs.get(ask.field)
+        if old_ask:
+            swaps.append((old_ask.start, old_ask.end, phrase))
+        else:
+            added.append(phrase)
+    question = last.question
+    for start, end, phrase in sorted(swaps, reverse=True):
+        question = question[:start] + phrase + question[end:]
+    if added and not swaps and rest:
+        return _appended(question, rest)
+    return _appended(question, " ".join(added)) if added else question
+
+
+def _pairs(names: Sequence[Named], old: Sequence[Named]) -> list[tuple[Named, Named | None]]:
+    """Each new name with the old one that it takes the place of: of its kind, the last ones of the question."""
+    pairs: list[tuple[Named, Named | None]] = []
+    for person in (False, True):
+        new = [name for name in names if is_person(name) == person]
+        same = [name for name in old if is_person(name) == person]
+        if new and not same and len(old) == len(new) and not all(name["bases"] for name in [*new, *old]):
+            same = list(old)  # what nobody knows may be of either kind
+        places = same[-len(new) :] if new else []
+        pairs += [(name, places[i] if i < len(places) else None) for i, name in enumerate(new)]
+    return pairs
+
+
+def _dressed(new: str, old: str) -> str:
+    """The new name, in 《》 if the old one was."""
+    return f"《{new}》" if old.startswith("《") and not new.startswith("《") else new
+
+
+def _fragment(message: str) -> tuple[str, int]:
+    """The message without its opener ("and", 那) and its tail (呢？), and where that begins."""
+    opened = _says("opener", message)
+    begin = opened.end() if opened else 0
+    tail = _says("tail", message[begin:])
+    return message[begin : begin + tail.start()].strip() if tail else message[begin:].strip(), begin
+
+
+def _appended(question: str, words: str) -> str:
+    """Words at the end of a question, before its mark.
+
+    >>> _appended("List Ang Lee films.", "after 2005"), _appended("列出李安的电影", "2005年以后的")
+    ('List Ang Lee films after 2005.', '列出李安的电影，2005年以后的')
+    """
+    bare_question = question.rstrip(" ?？.。!！")
+    return bare_question + ("，" if CJK.search(question[-2:]) else " ") + words + question[len(bare_question) :]
+
+
+def _without_opener(message: str) -> str:
+    opened = _says("opener", message)
+    rest = message[opened.end() :] if opened else message
+    return rest[:1].upper() + rest[1:] if rest.strip() else message
+
+
+# A question without a subject gets one.
+
+
+def _with_subject(message: str, names: Sequence[Named], turns: Sequence[Turn]) -> str:
+    """ "导演是谁？" of the thing that was spoken of, "还导演过什么？" of the person; "" when the message has its subject."""
+    if names:
+        return ""
+    rest, _ = _fragment(message)
+    person = _says("of_a_person", rest) is not None
+    if not person and not _of_a_thing(rest):
+        return ""
+    found = next((named for turn in reversed(turns) if (named := turn.named(person))), [])
+    if not found:
+        return ""
+    chinese = language_of(message) == "zh"
+    subject = _written(found[0], chinese)
+    if chinese:
+        joint = "" if _says("asks", rest) else "的"
+        return f"{subject}{joint}{_without_opener(message).lstrip('的')}"
+    words = rest.rstrip(" ?.!")
+    joint = (
+        " "
+        if re.search(r"(?:directed|wrote|made|released|produced)$", words)
+        else " in "
+        if words.endswith("starred")
+        else " of "
+    )
+    return f"{words[:1].upper()}{words[1:]}{joint}{subject}?"
+
+
+def _of_a_thing(rest: str) -> bool:
+    """Whether nothing is said but what can be asked of a work: its director, its year, its plot."""
+    left = _patterns()["of_a_work"].sub(" ", rest)
+    return bool(rest) and left != rest and not re.search(r"\w", left)
+
+
+def _blank(message: str, names: Sequence[Named], asked: Sequence[Asked] = ()) -> str:
+    """The message with its names, and what it asks of fields, blotted out at the same length."""
+    for start, end in [*((n["start"], n["end"]) for n in names), *((a.start, a.end) for a in asked)]:
+        message = message[:start] + "_" * (end - start) + message[end:]
+    return message

@@ -1,0 +1,364 @@
+"""The planner: which tools a question needs, in which order (contracts, 4).
+
+``RulePlanner`` follows a table by intent. Each intent has a recipe that drafts the steps of one knowledge base; drafts
+are then joined by the registered tools that ask for the intent, cut to the most tasks a plan may have, and numbered.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal
+
+from langgraph.runtime import Runtime
+
+from workbench.context import Context, KnowledgeBase, Tool
+from workbench.plans import ENDED_WELL, Plan, PlanBudget, PlanStep, last_records
+from workbench.retrieval.wording import acceptance, assumptions, say
+from workbench.route import parse_worker_name
+from workbench.settings import Settings, default_settings
+from workbench.state import ExecutionRecord, QueryIntent, RetrievalState, RouteDecision
+from workbench.text import fold, language_of
+from workbench.tools.registry import BUILT_IN, require
+
+AGENT_TOOLS: dict[str, tuple[str, ...]] = {
+    "naive_rag_agent": ("naive_search",),
+    "graph_agent": ("local_search",),
+    "hybrid_agent": ("hybrid_search",),
+    "deep_research_agent": ("deep_research", "hybrid_search"),
+}
+"""Agent type -> its one tool; a second one stands in where the first is not registered, and the plan says so."""
+
+FULL, WIDE, SHORT, NAMES = (15.0, 50), (20.0, 50), (10.0, 30), (10.0, 20)
+RANK = (15.0, 30)
+"""Budgets of the table: seconds and results, at the default settings; other settings scale them."""
+
+
+@dataclass(frozen=True)
+class Draft:
+    """A step without a number. ``after`` and ``take`` (input -> (draft, its output)) point at earlier drafts."""
+
+    label: str
+    tool: str
+    objective: str
+    tool_input: dict[str, Any]
+    budget: tuple[float, int] = FULL
+    after: tuple[int, ...] = ()
+    take: Mapping[str, tuple[int, str]] = field(default_factory=dict)
+    condition: Literal["always", "if_insufficient"] = "always"
+
+    @property
+    def before(self) -> list[int]:
+        """Every earlier draft that must have ended."""
+        return sorted({*self.after, *(source for source, _ in self.take.values())})
+
+
+@dataclass(frozen=True)
+class Ask:
+    """What one branch of a plan is for: the question, as one knowledge base is asked it."""
+
+    query: str
+    decision: RouteDecision
+    names: tuple[str, ...]
+    most: int
+
+    @property
+    def grounded(self) -> str:
+        """The question, with the knowledge base's own spelling of names that it writes otherwise."""
+        return _with_names(self.query, self.names)
+
+
+class RulePlanner:
+    """Plans by intent, the same plan for the same question.
+
+    Args:
+        settings: ``max_tasks``, ``execution_mode`` and the budget of a step.
+    """
+
+    name = "rules"
+
+    def __init__(self, settings: Settings | None = None):
+        self.settings = settings or default_settings()
+
+    async def __call__(
+        self, query: str, decision: RouteDecision, knowledge: Sequence[KnowledgeBase], tools: Mapping[str, Tool]
+    ) -> Plan:
+        """The plan for a question over these knowledge bases, a branch for each."""
+        agent_type = parse_worker_name(decision["worker_name"]).agent_type
+        tool, notes = _tool_of(agent_type, tools, query)
+        branches = []
+        for base in knowledge:
+            ask = Ask(query, decision, names_for(base, knowledge, decision), self.settings.max_tasks)
+            drafts = _one_step(ask, tool) if tool else RECIPES[decision["query_intent"]](ask)
+            branches.append(_in_base(drafts, base) if len(knowledge) > 1 else drafts)
+        own = _registered(query, decision["query_intent"], knowledge, tools) if not tool and branches else []
+        steps, left_out = self._number(branches, own)
+        if left_out:
+            notes.append(say("left_out", query, tools=", ".join(left_out), most=self.settings.max_tasks))
+        return Plan(
+            problem_statement=query,
+            assumptions=[*assumptions(query, decision, knowledge), *notes],
+            steps=steps,
+            execution_mode=self.settings.execution_mode,
+            acceptance_criteria=acceptance(query, decision),
+            metadata={"planner": self.name, "route": summary(decision, knowledge)},
+        )
+
+    def _number(self, branches: Sequence[Sequence[Draft]], own: Sequence[Draft]) -> tuple[list[PlanStep], list[str]]:
+        """Steps of the drafts, and the tools of those for which there was no room.
+
+        The first steps of every branch come before the second of any, and the table before the user's own tools.
+        """
+        depths = [_depths(drafts) for drafts in branches]
+        places = sorted((depths[b][i], b, i) for b, drafts in enumerate(branches) for i in range(len(drafts)))
+        places += [(0, len(branches) + n, 0) for n in range(len(own))]
+        drafts = [*branches, *([draft] for draft in own)]
+        kept, over = places[: self.settings.max_tasks], places[self.settings.max_tasks :]
+        kept.sort(key=lambda place: place[1:])
+        ids = {(b, i): f"step_{number}_{drafts[b][i].label}" for number, (_, b, i) in enumerate(kept)}
+        steps = [self._step(ids, b, drafts[b][i], i, depth) for depth, b, i in kept]
+        return steps, [drafts[b][i].tool for _, b, i in over]
+
+    def _step(self, ids: Mapping[tuple[int, int], str], branch: int, draft: Draft, index: int, depth: int) -> PlanStep:
+        taken = {name: {"$from": f"{ids[branch, source]}.{given}"} for name, (source, given) in draft.take.items()}
+        return PlanStep(
+            step_id=ids[branch, index],
+            objective=draft.objective,
+            tool=draft.tool,
+            tool_input={**draft.tool_input, **taken},
+            depends_on=[ids[branch, source] for source in draft.before],
+            budget=self._budget(*draft.budget),
+            priority=depth + 1,
+            condition=draft.condition,
+        )
+
+    def _budget(self, seconds: float, results: int) -> PlanBudget:
+        settings = self.settings
+        return PlanBudget(
+            timeout_s=round(seconds / FULL[0] * settings.step_timeout_s, 3),
+            top_k=max(1, round(results / FULL[1] * settings.step_top_k)),
+            max_evidence_count=settings.step_max_evidence,
+            max_retries=settings.step_max_retries,
+        )
+
+
+def _otherwise(ask: Ask) -> list[Draft]:
+    return [Draft("hybrid", "hybrid_search", say("search", ask.query), {"query": ask.grounded})]
+
+
+def _qa(ask: Ask) -> list[Draft]:
+    if not ask.names:
+        return _otherwise(ask)
+    about = say("about", ask.query, name=_titled(ask.names, ask.query))
+    again = say("fallback", ask.query)
+    return [
+        Draft(slug(ask.names[0]), "hybrid_search", about, {"query": ask.grounded}),
+        Draft(
+            "naive",
+            "naive_search",
+            again,
+            {"query": ask.grounded},
+            SHORT,
+            (0,),
+            condition="if_insufficient",
+        ),
+    ]
+
+
+def _discover(ask: Ask) -> list[Draft]:
+    """Recommend and list: find candidates, by fields where the question has filters, then look at them together."""
+    filters = dict(ask.decision["filters"])
+    if filters:
+        found = Draft(
+            "discover", "discover", say("discover", ask.query), {"query": ask.grounded, "filters": filters}, WIDE
+        )
+    else:
+        found = Draft("hybrid", "hybrid_search", say("candidates", ask.query), {"query": ask.grounded})
+    take = {"candidates": (0, "candidates")}
+    together = say("rank", ask.query)
+    return [found, Draft("global", "global_search", together, {"query": ask.grounded}, RANK, take=take)]
+
+
+def _compare(ask: Ask) -> list[Draft]:
+    if not ask.names:
+        return _otherwise(ask)
+    themes = ask.decision["extracted_entities"]["high_level"]
+    sides = [
+        Draft(
+            slug(name),
+            "hybrid_search",
+            say("side", ask.query, name=_titled([name], ask.query)),
+            {"query": " ".join([name, *themes])},
+        )
+        for name in ask.names[: max(1, ask.most - 1)]
+    ]
+    together = say("together", ask.query)
+    return [*sides, Draft("naive", "naive_search", together, {"query": ask.grounded}, SHORT, tuple(range(len(sides))))]
+
+
+def _person(ask: Ask) -> list[Draft]:
+    if not ask.names:
+        return _otherwise(ask)
+    name = ask.names[0]
+    return [
+        Draft(slug(name), "local_search", say("who", ask.query, name=name), {"query": name, "entities": [name]}, NAMES),
+        Draft("works", "hybrid_search", say("works", ask.query, name=name), {"query": ask.grounded}, FULL, (0,)),
+    ]
+
+
+RECIPES: dict[QueryIntent, Callable[[Ask], list[Draft]]] = {
+    "qa": _qa,
+    "recommend": _discover,
+    "list": _discover,
+    "compare": _compare,
+    "person": _person,
+    "unknown": _otherwise,
+}
+
+
+def _one_step(ask: Ask, tool: str) -> list[Draft]:
+    """The plan of an agent that has one tool."""
+    return [Draft(tool.removesuffix("_search"), tool, say("search", ask.query), {"query": ask.grounded})]
+
+
+def _tool_of(agent_type: str, tools: Mapping[str, Tool], query: str) -> tuple[str, list[str]]:
+    """The one tool of an agent type, "" for the one that plans by intent; and a note when another tool stands in."""
+    if agent_type not in AGENT_TOOLS:
+        return "", []
+    wanted, *others = AGENT_TOOLS[agent_type]
+    tool = next((name for name in (wanted, *others) if name in tools), wanted)
+    return tool, [say("stands_in", query, agent=agent_type, wanted=wanted, tool=tool)] if tool != wanted else []
+
+
+def _registered(
+    query: str, intent: QueryIntent, knowledge: Sequence[KnowledgeBase], tools: Mapping[str, Tool]
+) -> list[Draft]:
+    """A step for each tool of the user's own that asks for this intent and needs nothing but a query."""
+    drafts = []
+    for name in sorted(set(tools) - set(BUILT_IN)):
+        tool = tools[name]
+        fields = tool.input_schema.model_fields
+        needed = {field for field, info in fields.items() if info.is_required()}
+        if intent in tool.intents and "query" in fields and needed <= {"query"}:
+            prefix = {"kb_prefix": knowledge[0].name} if len(knowledge) > 1 and "kb_prefix" in fields else {}
+            drafts.append(Draft(slug(name), name, tool.description or say("search", query), {"query": query, **prefix}))
+    return drafts
+
+
+def _in_base(drafts: Sequence[Draft], base: KnowledgeBase) -> list[Draft]:
+    return [
+        replace(d, label=f"{slug(base.name)}_{d.label}", tool_input={**d.tool_input, "kb_prefix": base.name})
+        for d in drafts
+    ]
+
+
+def _depths(drafts: Sequence[Draft]) -> list[int]:
+    """How many steps come before each one, on its longest way."""
+    depths: list[int] = []
+    for draft in drafts:
+        depths.append(1 + max((depths[source] for source in draft.before), default=-1))
+    return depths
+
+
+def names_for(base: KnowledgeBase, knowledge: Sequence[KnowledgeBase], decision: RouteDecision) -> tuple[str, ...]:
+    """The names that this knowledge base is asked for: the ones that it knows, and the ones that none knows."""
+    names = decision["extracted_entities"]["low_level"]
+    if len(knowledge) == 1:
+        return tuple(names)
+    known = {name: [other.name for other in knowledge if other.find_entity(name)] for name in names}
+    return tuple(name for name in names if base.name in known[name] or not known[name])
+
+
+def _with_names(query: str, names: Iterable[str]) -> str:
+    """The query and the names that it does not hold.
+
+    >>> _with_names("喜宴哪一年上映？", ["The Wedding Banquet"]), _with_names("Who is Ang Lee?", ["Ang Lee"])
+    ('喜宴哪一年上映？ The Wedding Banquet', 'Who is Ang Lee?')
+    """
+    return " ".join([query, *(name for name in names if fold(name) not in fold(query))])
+
+
+def _titled(names: Sequence[str], query: str) -> str:
+    return ("、" if language_of(query) == "zh" else ", ").join(names)
+
+
+def slug(name: str) -> str:
+    """A short ASCII label of a name.
+
+    >>> slug("The Wedding Banquet"), slug("Amélie"), slug("喜宴")
+    ('wedding_banquet', 'amelie', 'name')
+    """
+    words = re.findall(r"[a-z0-9]+", fold(name).replace("'", ""))
+    words = words[1:] if len(words) > 1 and words[0] in ("the", "a", "an") else words
+    return "_".join(words)[:40].strip("_") or "name"
+
+
+def summary(decision: RouteDecision, knowledge: Sequence[KnowledgeBase]) -> dict[str, Any]:
+    """What the plan keeps of the route: no times, so that equal questions give equal plans."""
+    return {
+        "query_intent": decision["query_intent"],
+        "kb_prefixes": [base.name for base in knowledge],
+        "method": decision["method"],
+        "worker_name": decision["worker_name"],
+        "filters": dict(decision["filters"]),
+        "entities": list(decision["extracted_entities"]["low_level"]),
+    }
+
+
+async def planner(state: RetrievalState, runtime: Runtime[Context]) -> dict[str, Any]:
+    """Make the plan; after an answer that changed the question, plan anew behind the steps that have run."""
+    context = runtime.context
+    prefixes = state.get("kb_prefixes") or [state["kb_prefix"]]
+    made = await context.planner(state["query"], state["route_decision"], context.bases(prefixes), context.tools)
+    before = Plan.load(state["plan"]) if state.get("plan") else None
+    if before:
+        made = continued(made, before, state.get("records", []))
+    require(made, context.tools)
+    reason = "planned anew for the changed question" if before else "planned for the question"
+    context.runs.save_plan(state.get("run_id", ""), made.dump(), author="planner", reason=reason)
+    return {"plan": made.dump(), "kb_prefixes": prefixes, "iteration": state.get("iteration") or 1, "replan": False}
+
+
+def continued(made: Plan, before: Plan, records: Iterable[ExecutionRecord]) -> Plan:
+    """A new plan behind what has run: begun steps stay, so that their records keep their meaning; numbers go on.
+
+    A new step that would only repeat one that ended well is left out, and whatever needs it takes the old one.
+    """
+    last = last_records(records)
+    begun = [step for step in before.steps if step.step_id in last]
+    ran = {_call(step): step.step_id for step in begun if last[step.step_id]["status"] in ENDED_WELL}
+    taken = [int(n) for step in begun for n in re.findall(r"^step_(\d+)", step.step_id)]
+    number = max([len(begun), *(n + 1 for n in taken)]) if begun else 0
+    ids: dict[str, str] = {}
+    added: list[PlanStep] = []
+    for step_id in made.topological_order():
+        step = _renamed(made.step(step_id), ids)
+        old = ran.get(_call(step))
+        if old:
+            ids[step_id] = old
+            continue
+        label = re.sub(r"^step_\d+_?", "", step_id) or "step"
+        ids[step_id] = f"step_{number}_{label}"
+        number += 1
+        added.append(step.model_copy(update={"step_id": ids[step_id]}))
+    return made.model_copy(update={"version": before.version + 1, "steps": [*begun, *added]})
+
+
+def _call(step: PlanStep) -> tuple[str, str]:
+    return step.tool, repr(sorted(step.tool_input.items(), key=lambda item: item[0]))
+
+
+def _renamed(step: PlanStep, ids: Mapping[str, str]) -> PlanStep:
+    """The step with its dependencies under their new ids."""
+    references = {
+        name: {"$from": f"{ids[source]}.{given}"}
+        for name, (source, given) in step.references().items()
+        if source in ids
+    }
+    return step.model_copy(
+        update={
+            "tool_input": {**step.tool_input, **references},
+            "depends_on": [ids.get(source, source) for source in step.depends_on],
+        }
+    )

@@ -1,0 +1,126 @@
+"""What a plan says to people, in the language of the question."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from workbench.context import KnowledgeBase
+from workbench.knowledge.vocabulary import display
+from workbench.state import Filters, RouteDecision
+from workbench.text import language_of
+
+_SENTENCES: dict[str, tuple[str, str]] = {
+    "search": ("Find what the corpus says on: {query}", "在语料中查找：{query}"),
+    "about": ("Find what the corpus says about {name}: {query}", "查找关于 {name} 的内容：{query}"),
+    "fallback": ("Search once more by meaning alone, if that was not enough", "若证据不足，再按语义检索一次"),
+    "discover": ("Find the documents whose fields hold what is asked: {query}", "按字段条件筛选：{query}"),
+    "candidates": ("Find candidates for: {query}", "查找候选：{query}"),
+    "rank": ("Look at the candidates together, with the groups they belong to", "结合所属社群综合考察各候选"),
+    "side": ("Find what the corpus says about {name}", "查找 {name} 一方的内容"),
+    "together": ("Find what speaks of all sides: {query}", "查找能并列比较各方的内容：{query}"),
+    "who": ("Find out who {name} is", "确认 {name} 是谁"),
+    "works": ("Find the works of {name}: {query}", "查找 {name} 的作品：{query}"),
+    "left_out": (
+        "There was no room for {tools}: a plan has at most {most} steps.",
+        "计划最多 {most} 步，未安排：{tools}。",
+    ),
+    "stands_in": (
+        "{agent} would run {wanted}, which is not registered; {tool} runs in its place.",
+        "{agent} 所需的工具 {wanted} 未注册，改用 {tool}。",
+    ),
+    "several": ("Asked of {names}, each by itself.", "分别在以下知识库中查找：{names}。"),
+    "filters": ("Only what holds: {filters}.", "仅限：{filters}。"),
+    "unlinked": (
+        "{names}: not a name that the knowledge base knows; searched by its words.",
+        "知识库中没有名为 {names} 的条目，按字面检索。",
+    ),
+    "need_names": ("The evidence names {names}.", "证据提到 {names}。"),
+    "need_sides": ("There is evidence for every side: {names}.", "各方都有证据：{names}。"),
+    "need_candidates": (
+        "Several different candidates, each with director and year.",
+        "有多个不同的候选，且都有导演和年份。",
+    ),
+    "need_items": ("Every item that fits is there, and each one fits.", "符合条件的条目齐全，且逐项符合。"),
+    "need_person": ("The evidence says who {names} is and names the works.", "证据说明 {names} 是谁，并列出其作品。"),
+    "need_any": ("The evidence bears on the question.", "证据与问题相关。"),
+}
+_FIELDS = {
+    "director": ("director", "导演"),
+    "cast": ("with", "主演"),
+    "genre": ("genre", "类型"),
+    "country": ("country", "国家或地区"),
+}
+
+
+def say(key: str, query: str, **words: object) -> str:
+    """A sentence in the language of the query.
+
+    >>> say("who", "李安是谁？", name="Ang Lee")
+    '确认 Ang Lee 是谁'
+    """
+    return _SENTENCES[key][_chinese(query)].format(query=query, **words)
+
+
+def assumptions(query: str, decision: RouteDecision, knowledge: Sequence[KnowledgeBase]) -> list[str]:
+    """What the plan takes for granted: several knowledge bases, filters as they were read, names nobody knows."""
+    said = []
+    if len(knowledge) > 1:
+        said.append(say("several", query, names=", ".join(base.name for base in knowledge)))
+    if decision["filters"]:
+        said.append(say("filters", query, filters=filters_in_words(decision["filters"], query)))
+    names = decision["extracted_entities"]["low_level"]
+    unknown = [name for name in names if not any(base.find_entity(name) for base in knowledge)]
+    if unknown:
+        said.append(say("unlinked", query, names=_listed(unknown, query)))
+    return said
+
+
+def acceptance(query: str, decision: RouteDecision) -> list[str]:
+    """When the evidence will do, by intent."""
+    intent, names = decision["query_intent"], decision["extracted_entities"]["low_level"]
+    criteria = {
+        "qa": "need_names" if names else "need_any",
+        "compare": "need_sides" if names else "need_any",
+        "recommend": "need_candidates",
+        "list": "need_items",
+        "person": "need_person" if names else "need_any",
+        "unknown": "need_any",
+    }
+    said = [say(criteria[intent], query, names=_listed(names, query))]
+    if decision["filters"]:
+        said.append(say("filters", query, filters=filters_in_words(decision["filters"], query)))
+    return said
+
+
+def filters_in_words(filters: Filters, query: str) -> str:
+    """Filters as a person reads them.
+
+    >>> filters_in_words({"year_from": 2006, "director": "Ang Lee"}, "films")
+    '2006 and later, director Ang Lee'
+    >>> filters_in_words({"year_from": 1990, "year_to": 1999, "genre": "Comedy"}, "电影")
+    '1990–1999 年、类型 喜剧'
+    """
+    chinese = _chinese(query)
+    first, last = filters.get("year_from"), filters.get("year_to")
+    said = []
+    if first and last:
+        span = str(first) if first == last else f"{first}–{last}"
+        said.append(span + (" 年" if chinese else ""))
+    elif first:
+        said.append(f"{first} 年及以后" if chinese else f"{first} and later")
+    elif last:
+        said.append(f"{last} 年及以前" if chinese else f"{last} and earlier")
+    for name, words in _FIELDS.items():
+        value = str(filters.get(name, ""))
+        if value:
+            shown = display(name, value, "zh" if chinese else "en") if name in ("genre", "country") else value  # type: ignore[arg-type]
+            said.append(f"{words[chinese]} {shown}")
+    return _listed(said, query)
+
+
+def _chinese(query: str) -> bool:
+    return language_of(query) == "zh"
+
+
+def _listed(words: Sequence[str], query: str) -> str:
+    return ("、" if _chinese(query) else ", ").join(words)
