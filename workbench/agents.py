@@ -79,7 +79,6 @@ class RetrieveAgent:
             method="override",
             reason=f"worker {self.worker_name}",
             worker_name=self.worker_name,
-            media_type_hint="",
             **read_question(query, self._context.bases([kb])),  # type: ignore[typeddict-item]
         )
         return RetrievalState(
