@@ -91,6 +91,17 @@ _WORDS: Mapping[str, tuple[str, str]] = {
     "error": ("Error", "错误"),
     "stop_reason": ("Stopped because", "停止原因"),
     "open_again": ("Open it again", "再次打开"),
+    # at the terminal
+    "retrieval": ("searching", "检索中"),
+    "generation": ("writing", "撰写中"),
+    "go_on": ("Go on with", "继续"),
+    "interrupted_run": ("Interrupted; run {run_id} waits. Go on with", "已中断；运行 {run_id} 可以继续"),
+    "leave": ("leave it waiting", "先不决定"),
+    "your_words": ("What should be added?", "要补充什么？"),
+    "why": ("Why? Kept with the decision (optional)", "为什么？随决定一起保存（可不填）"),
+    "choose_one": ("One of {keys}, please.", "请输入 {keys} 之一。"),
+    "nothing_changed": ("Nothing was changed.", "没有改动。"),
+    "edit_again": ("Open it again?", "再次打开吗？"),
     # review points and what can be answered
     "point_plan": ("plan", "计划"),
     "point_step": ("step", "步骤"),

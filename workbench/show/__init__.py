@@ -11,7 +11,7 @@ from typing import Any
 
 from workbench.labels import Labels, labels_for
 from workbench.show.outline import IN_TERMINAL, Block, Document, outline, plan_table, timeline_table
-from workbench.show.terminal import plain, renderable
+from workbench.show.terminal import plain, renderable, status_look
 from workbench.show.web import block_html
 from workbench.state import ExecutionRecord
 from workbench.timeline import bars
@@ -25,6 +25,7 @@ __all__ = [
     "renderable",
     "run_html",
     "run_text",
+    "status_look",
     "timeline_text",
 ]
 

@@ -39,6 +39,15 @@ _SIGN_LOOKS = {
 }
 
 
+def status_look(status: str) -> str:
+    """The colour of a status, told by its sign.
+
+    >>> status_look("✓ done"), status_look("○ not begun")
+    ('green', 'dim')
+    """
+    return _SIGN_LOOKS.get(status[:1], "dim")
+
+
 def renderable(block: Block) -> RenderableType:
     """A block for rich's console."""
     from rich import box
@@ -48,7 +57,7 @@ def renderable(block: Block) -> RenderableType:
 
     def text(value: str, look: str) -> Text:
         value = visible(value)
-        style = _SIGN_LOOKS.get(value[:1], "dim") if look == "status" else _LOOKS.get(look, "")
+        style = status_look(value) if look == "status" else _LOOKS.get(look, "")
         first, _, rest = value.partition("\n")
         return Text(first, style).append(f"\n{rest}", "dim") if rest else Text(value, style)
 

@@ -1,0 +1,30 @@
+"""The command line: a thin skin over the session. Commands import what is heavy when they run, so that help is instant.
+
+Results go to standard output, everything for the person to standard error. Exit codes: 0 done, 1 failed, 2 wrong usage,
+3 paused, 4 interrupted.
+"""
+
+from __future__ import annotations
+
+import click
+
+from workbench.cli.ask import ask, resume
+from workbench.cli.demo import demo
+from workbench.cli.doctor import doctor
+from workbench.cli.knowledge import kb
+from workbench.cli.page import Main
+from workbench.cli.runs import clear, runs, show
+
+EPILOG = "Exit codes: 0 done, 1 failed, 2 wrong usage, 3 paused, 4 interrupted."
+
+
+@click.group(
+    cls=Main, epilog=EPILOG, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100}
+)
+@click.version_option(package_name="workbench", message="%(prog)s %(version)s")
+def main() -> None:
+    """Ask a corpus a question, see the plan before it runs, decide, and keep the whole run."""
+
+
+for _command in (demo, kb, ask, resume, show, runs, clear, doctor):
+    main.add_command(_command)

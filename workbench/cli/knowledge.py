@@ -1,0 +1,111 @@
+"""``workbench kb``: add, list, remove."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from workbench.cli.page import Page, Text, paged
+
+if TYPE_CHECKING:
+    from workbench.knowledge.library import AddReport, Progress
+
+PROBLEMS_SHOWN = 10
+
+
+@click.group()
+def kb() -> None:
+    """Knowledge bases: add files, list, remove."""
+
+
+@kb.command()
+@click.argument("name", type=Text())
+@click.argument("paths", type=click.Path(exists=True), nargs=-1, required=True, metavar="PATH...")
+@paged
+def add(page: Page, name: str, paths: tuple[str, ...]) -> None:
+    """Index files or folders (JSONL, Markdown, text, CSV) under NAME; what has not changed costs nothing."""
+    with page.open(make=True) as wb, progress(page) as tell:
+        report = wb.add_knowledge(name, paths, progress=tell)
+        counts = wb.knowledge.get(name).counts()
+    if page.as_json:
+        page.result({**asdict(report), "counts": counts})
+        return
+    show_report(page, report, counts)
+    page.say(page.command("ask", "...", "--kb", name), "dim")
+
+
+def show_report(page: Page, report: AddReport, counts: dict[str, int]) -> None:
+    """What an indexing did, and every line that it left out."""
+    did = [f"{getattr(report, part):,} {part}" for part in ("added", "changed", "deleted", "unchanged")]
+    done = " · ".join(part for part in did if not part.startswith("0 ")) or "nothing there"
+    page.say(f"✓ {report.name}: {done} · {report.seconds:.1f} s", "green")
+    page.say("  " + " · ".join(f"{count:,} {what}" for what, count in counts.items()), "dim")
+    for fault in report.problems[:PROBLEMS_SHOWN]:
+        place = f"{fault['file']}:{fault['line']}" if fault["line"] else fault["file"]
+        page.say(f"! {place}: {fault['reason']}", "yellow")
+    if len(report.problems) > PROBLEMS_SHOWN:
+        page.say(f"! {len(report.problems) - PROBLEMS_SHOWN:,} more; --json lists them all", "yellow")
+
+
+@contextmanager
+def progress(page: Page) -> Iterator[Progress | None]:
+    """One bar on standard error, its stage named; nothing where nobody watches."""
+    if not page.watched:
+        yield None
+        return
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+    columns = (TextColumn("{task.description:<8}"), BarColumn(40), MofNCompleteColumn(), TimeElapsedColumn())
+    with Progress(*columns, console=page.err, transient=True) as bar:
+        task = bar.add_task("read", total=None)
+
+        def tell(stage: str, done: int, total: int) -> None:
+            bar.update(task, description=stage, completed=done, total=total)
+
+        yield tell
+
+
+@kb.command("list")
+@paged
+def list_(page: Page) -> None:
+    """List the knowledge bases with what is in them."""
+    with page.open() as wb:
+        found = [wb.knowledge.inspect(name) for name in wb.knowledge.names()]
+    if page.as_json:
+        page.result({"knowledge": found})
+    elif not found:
+        page.say(f"No knowledge base here yet. {page.command('kb', 'add', 'NAME', 'PATH...')}")
+    else:
+        page.out.print(_table(found))
+
+
+def _table(found: list[dict[str, Any]]) -> Any:
+    from rich import box
+    from rich.table import Table
+
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, header_style="dim")
+    table.add_column("name", style="cyan", no_wrap=True)
+    counted = list(found[0]["counts"])
+    for what in counted:
+        table.add_column(what, justify="right")
+    table.add_column("embeddings")
+    for base in found:
+        table.add_row(base["name"], *(f"{base['counts'][what]:,}" for what in counted), base["embedding_model"])
+    return table
+
+
+@kb.command()
+@click.argument("name", type=Text())
+@paged
+def remove(page: Page, name: str) -> None:
+    """Forget a knowledge base; the runs that used it stay."""
+    with page.open() as wb:
+        wb.remove_knowledge(name)
+    if page.as_json:
+        page.result({"removed": name})
+    else:
+        page.say(f"Removed {name}.")

@@ -1,0 +1,190 @@
+"""Where a command writes, and how it ends: results on standard output, all else on standard error; five exit codes."""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+import sys
+import traceback
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import cached_property, wraps
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+from click.core import ParameterSource
+
+from workbench.errors import PlanError, WorkbenchError, WorkspaceError
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from workbench.session import Workbench
+    from workbench.show import Block
+
+DONE, FAILED, USAGE, PAUSED, INTERRUPTED = range(5)
+EXIT_CODES: Mapping[str, int] = {"done": DONE, "paused": PAUSED, "interrupted": INTERRUPTED, "running": INTERRUPTED}
+"""Status of a run -> exit code; any other status is 1."""
+
+
+class Text(click.ParamType):
+    """Words from the command line, read as UTF-8 whatever the locale says."""
+
+    name = "text"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """The words that were meant."""
+        try:
+            return os.fsencode(value).decode("utf-8")
+        except UnicodeError:
+            return str(value)
+
+
+class Page:
+    """What one command needs of its surroundings: the workspace, and how to write."""
+
+    def __init__(self, workspace: str, as_json: bool):
+        self.workspace, self.as_json = Path(workspace).expanduser(), as_json
+
+    @cached_property
+    def out(self) -> Console:
+        """For results."""
+        return _console(sys.stdout)
+
+    @cached_property
+    def err(self) -> Console:
+        """For everything that is not the result."""
+        return _console(sys.stderr)
+
+    @property
+    def watched(self) -> bool:
+        """Whether somebody sees progress."""
+        return sys.stderr.isatty() and not self.as_json
+
+    @property
+    def person(self) -> bool:
+        """Whether somebody can be asked."""
+        return self.watched and sys.stdin.isatty()
+
+    def open(self, *, make: bool = False) -> Workbench:
+        """The workspace; a missing one is made only by commands that put something into it."""
+        if not make and not self.workspace.exists():
+            raise WorkspaceError(
+                f"There is no workspace at {self.workspace}. Make one with `workbench demo` or "
+                "`workbench kb add NAME PATH...`, or name another with --workspace DIR."
+            )
+        from workbench.session import Workbench
+
+        return Workbench.open(self.workspace)
+
+    def result(self, document: Any) -> None:
+        """The one document of ``--json``."""
+        click.echo(json.dumps(document, ensure_ascii=False, indent=2))
+
+    def show(self, blocks: Iterable[Block], console: Console | None = None) -> None:
+        """Blocks of a run, with an empty line between them."""
+        from workbench.show import renderable
+
+        for block in blocks:
+            (console or self.out).print(renderable(block), "")
+
+    def say(self, text: str, style: str = "") -> None:
+        """A line for the person, beside the result."""
+        from rich.text import Text as RichText
+
+        from workbench.text import visible
+
+        self.err.print(RichText(visible(text), style), soft_wrap=True)
+
+    def command(self, *words: str) -> str:
+        """A command line that can be pasted, for this workspace."""
+        elsewhere = [] if self.workspace == Path(default_workspace()) else ["--workspace", str(self.workspace)]
+        return shlex.join(["workbench", *words, *elsewhere])
+
+
+def default_workspace() -> str:
+    """``WORKBENCH_WORKSPACE``, or ``.workbench`` where one stands."""
+    return os.environ.get("WORKBENCH_WORKSPACE") or ".workbench"
+
+
+def paged(function: Callable[..., int | None]) -> Callable[..., None]:
+    """A command with ``--workspace`` and ``--json``: it gets a ``Page`` first, and what it returns is the exit code."""
+
+    @click.option(
+        "--workspace", metavar="DIR", type=Text(), default=default_workspace, show_default=".workbench",
+        help="Folder that holds everything; also WORKBENCH_WORKSPACE.",
+    )  # fmt: skip
+    @click.option("--json", "as_json", is_flag=True, help="One JSON document on standard output and nothing else.")
+    @wraps(function)
+    def command(workspace: str, as_json: bool, **arguments: Any) -> None:
+        context = click.get_current_context()
+        above = context.parent.params if context.parent else {}
+        if context.get_parameter_source("workspace") is ParameterSource.DEFAULT:
+            workspace = above.get("workspace", workspace)  # `runs --workspace DIR rm ID` means that workspace too
+        code = function(Page(workspace, as_json or above.get("as_json", False)), **arguments)
+        if code:
+            context.exit(code)
+
+    return command
+
+
+class Main(click.Group):
+    """The group whose errors are one line for a person, or one JSON document for a script; never a traceback."""
+
+    def main(  # type: ignore[override]  # click declares two overloads; this takes what both take
+        self, args: Sequence[str] | None = None, prog_name: str | None = None, **extra: Any
+    ) -> Any:
+        """Run a command and leave with its exit code."""
+        words = list(sys.argv[1:] if args is None else args)
+        for stream in (sys.stdin, sys.stdout, sys.stderr):
+            if hasattr(stream, "reconfigure"):
+                stream.reconfigure(encoding="utf-8", errors="backslashreplace")
+        sys.exit(_run(super().main, words, prog_name or "workbench", extra, "--json" in words))
+
+
+def _run(main: Callable[..., Any], words: list[str], name: str, extra: dict[str, Any], as_json: bool) -> int:
+    try:
+        return main(words, name, **{**extra, "standalone_mode": False}) or DONE
+    except click.UsageError as error:
+        if not as_json:
+            error.show()
+        return _fail(error, error.format_message(), as_json, USAGE, said=True)
+    except click.ClickException as error:
+        return _fail(error, error.format_message(), as_json, FAILED)
+    except (KeyboardInterrupt, click.Abort) as error:
+        return _fail(error, "Interrupted.", as_json, INTERRUPTED)
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # or Python complains once more at exit
+        return FAILED
+    except WorkbenchError as error:
+        return _fail(error, str(error), as_json, FAILED)
+    except Exception as error:  # shown with its place: the last resort between a fault of ours and a traceback
+        if os.environ.get("WORKBENCH_TRACEBACK"):
+            raise
+        place = traceback.extract_tb(error.__traceback__)[-1]
+        message = f"{type(error).__name__}: {error} ({Path(place.filename).name}:{place.lineno}). "
+        return _fail(
+            error, message + "This is a fault of workbench; WORKBENCH_TRACEBACK=1 shows all of it.", as_json, FAILED
+        )
+
+
+def _fail(error: BaseException, message: str, as_json: bool, code: int, said: bool = False) -> int:
+    from workbench.text import visible
+
+    if as_json:
+        problems = {"problems": error.problems} if isinstance(error, PlanError) else {}
+        click.echo(json.dumps({"error": message, "type": type(error).__name__, **problems}, ensure_ascii=False))
+    elif not said:
+        click.echo(f"error: {visible(message)}", err=True)
+    return code
+
+
+def _console(stream: Any) -> Console:
+    from rich.console import Console
+
+    wide = int(os.environ["COLUMNS"]) if os.environ.get("COLUMNS", "").isdigit() else None
+    console = Console(file=stream, highlight=False, emoji=False, width=wide if stream.isatty() else wide or 100)
+    if console.width > 120:
+        console.width = 120
+    return console

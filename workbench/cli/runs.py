@@ -1,0 +1,118 @@
+"""``workbench show``, ``workbench runs`` and ``workbench clear``."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from workbench.cli.page import Page, Text, paged
+
+if TYPE_CHECKING:
+    from workbench.run import Run
+
+SUMMARY = ("run_id", "status", "message", "session_id", "user_id", "created_at", "ended_at")
+
+
+@click.command()
+@click.argument("run_id", type=Text())
+@paged
+def show(page: Page, run_id: str) -> None:
+    """Show a run: plan, records, reflections, decisions, timeline, answer and sources."""
+    with page.open() as wb:
+        document = wb.run(run_id).to_dict()
+    if page.as_json:
+        page.result(document)
+        return
+    from workbench.cli.watch import show_ways_on
+    from workbench.show import IN_TERMINAL, outline
+
+    page.show(outline(document, IN_TERMINAL))
+    if document["status"] == "paused":
+        show_ways_on(page, document)
+    if document["status"] in ("interrupted", "failed"):
+        page.say(page.command("resume", run_id))
+
+
+@click.group(invoke_without_command=True)
+@click.option("--limit", type=click.IntRange(min=1), default=20, show_default=True, help="How many.")
+@click.option("--session", type=Text(), help="Only of this conversation.")
+@click.option("--user", type=Text(), help="Only of this user.")
+@click.option("--status", type=click.Choice(["running", "paused", "interrupted", "done", "failed", "cancelled"]))
+@paged
+def runs(page: Page, limit: int, session: str | None, user: str | None, status: str | None) -> None:
+    """List the runs, newest first; `workbench runs rm RUN_ID` forgets one."""
+    if click.get_current_context().invoked_subcommand:
+        return
+    wanted = {name: value for name, value in (("session_id", session), ("user_id", user)) if value}
+    with page.open() as wb:
+        found = [summary(run) for run in wb.runs(limit if status is None else 10_000, **wanted)]
+    found = [row for row in found if status in (None, row["status"])][:limit]
+    if page.as_json:
+        page.result({"runs": found})
+    elif not found:
+        page.say(f"No runs here yet. Ask something: {page.command('ask', 'When was The Wedding Banquet released?')}")
+    else:
+        page.out.print(_table(found))
+
+
+def summary(run: Run) -> dict[str, Any]:
+    """One run in a list."""
+    return {name: getattr(run, name) for name in SUMMARY}
+
+
+def _table(found: list[dict[str, Any]]) -> Any:
+    from datetime import datetime
+
+    from rich import box
+    from rich.table import Table
+    from rich.text import Text as RichText
+
+    from workbench.labels import Labels
+    from workbench.show import status_look
+    from workbench.text import visible
+
+    labels, table = Labels("en"), Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, header_style="dim")
+    for name in ("run", "status", "begun", "question"):
+        table.add_column(name, no_wrap=name != "question", overflow="fold")
+    for row in found:
+        status, begun = labels.status(row["status"]), datetime.fromisoformat(row["created_at"]).astimezone()
+        table.add_row(
+            RichText(row["run_id"], "cyan"),
+            RichText(status, status_look(status)),
+            RichText(f"{begun:%Y-%m-%d %H:%M}", "dim"),
+            RichText(visible(" ".join(row["message"].split()))[:200]),
+        )
+    return table
+
+
+@runs.command("rm")
+@click.argument("run_ids", type=Text(), nargs=-1, required=True, metavar="RUN_ID...")
+@paged
+def remove(page: Page, run_ids: tuple[str, ...]) -> None:
+    """Forget runs with everything that they did; what was said in their conversations stays."""
+    with page.open() as wb:
+        for run_id in run_ids:
+            wb.run(run_id)
+        for run_id in run_ids:
+            wb.remove_run(run_id)
+    if page.as_json:
+        page.result({"removed": list(run_ids)})
+    else:
+        page.say(f"Removed {', '.join(run_ids)}.")
+
+
+@click.command()
+@click.option("--session", type=Text(), help="Forget this conversation.")
+@click.option("--user", type=Text(), help="Forget the conversations of this user.")
+@paged
+def clear(page: Page, session: str | None, user: str | None) -> None:
+    """Forget the messages of a conversation or a user; without either, of the conversation that `ask` uses."""
+    if session is None and user is None:
+        session = user = "default"
+    with page.open() as wb:
+        count = wb.clear(session=session, user=user)
+    if page.as_json:
+        page.result({"messages": count, "session": session, "user": user})
+    else:
+        page.say(f"Forgot {count} message{'s' * (count != 1)}.")
