@@ -179,7 +179,7 @@ async def bare_graph(path: Path, thread: str) -> float:
     child.add_edge("executor", "dispatcher")
     child.add_edge("merger", END)
     parent = StateGraph(Shape)
-    parent.add_node("route", router.compile(checkpointer=False))
+    parent.add_node("route", router.compile())
     parent.add_node("retrieval", child.compile(checkpointer=True))
     chain(["recall", "prepare"], parent)
     chain(["generate", "persist"], parent)

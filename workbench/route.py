@@ -14,6 +14,7 @@ from langgraph.runtime import Runtime
 
 from workbench.context import Context, KnowledgeBase, KnowledgeBases
 from workbench.errors import UnknownKnowledge
+from workbench.events import logged
 from workbench.question.filters import extract_filters
 from workbench.question.intent import detect_intent, is_smalltalk
 from workbench.question.names import Named, names_in
@@ -250,6 +251,7 @@ def _with_worker(route: Route, worker_name: str) -> Route:
 class RouterState(TypedDict, total=False):
     """What the router shares with the conversation, and what it carries between its own nodes."""
 
+    run_id: str
     message: str
     requested_kb_prefixes: list[str]
     worker_name: str
@@ -292,15 +294,15 @@ async def worker_select(state: RouterState, runtime: Runtime[Context]) -> dict[s
 
 
 def build_router() -> CompiledStateGraph[Any, Context, Any, Any]:
-    """The router's graph, compiled without a checkpointer: it has nothing to resume."""
+    """The router's graph, with no checkpointer of its own: it has nothing to resume."""
     from langgraph.graph import END, START, StateGraph
 
     graph = StateGraph(RouterState, context_schema=Context)
-    graph.add_node("intent_detect", intent_detect)
-    graph.add_node("apply_override_policy", apply_override_policy)
-    graph.add_node("worker_select", worker_select)
+    graph.add_node("intent_detect", logged("intent_detect", "route", intent_detect))
+    graph.add_node("apply_override_policy", logged("apply_override_policy", "route", apply_override_policy))
+    graph.add_node("worker_select", logged("worker_select", "route", worker_select))
     graph.add_edge(START, "intent_detect")
     graph.add_edge("intent_detect", "apply_override_policy")
     graph.add_edge("apply_override_policy", "worker_select")
     graph.add_edge("worker_select", END)
-    return graph.compile(checkpointer=False)
+    return graph.compile()
