@@ -129,6 +129,18 @@ def test_a_list_misses_the_documents_that_hold_the_filters() -> None:
     assert found["holding"] == 1 and found["missing"] == ["Eat Drink Man Woman"]
 
 
+def test_when_every_filtered_document_is_there_no_score_can_be_higher() -> None:
+    wanted = Need("list", passages=100, relevant=1, matching={"f1": "The Wedding Banquet"})
+    found = signals(wanted, [piece("f1#0", 0.5)], [], thresholds("list", {}, wanted))
+    assert found["complete"] and quality(found)
+
+
+def test_no_document_that_holds_the_filters_is_not_enough() -> None:
+    wanted = Need("list", passages=100, relevant=0, matching={})
+    found = signals(wanted, [piece("x#0", 0.9)], [], thresholds("list", {}, wanted))
+    assert not found["complete"] and not quality(found)
+
+
 def test_timeouts_and_failures_are_those_of_the_last_attempt() -> None:
     records = [
         record("a", "naive_search", 0, 1, 0, status="timeout"),
@@ -285,8 +297,9 @@ def test_words_of_the_best_evidence_join_when_two_pieces_share_them() -> None:
         piece("b#0", 0.7, "Another wuxia epic"),
         piece("c#0", 0.1, "epic epic"),
     ]
-    assert feedback("martial arts", best, lambda term: 1.0) == ["wuxia"]
-    assert feedback("martial arts", [{**p, "score": 0.1} for p in best], lambda term: 1.0) == []
+    assert feedback("martial arts", best, lambda term: 0.5) == ["wuxia"]
+    assert feedback("martial arts", [{**p, "score": 0.1} for p in best], lambda term: 0.5) == []
+    assert feedback("martial arts", best, lambda term: 0.9) == feedback("martial arts", best, lambda term: 0.1) == []
     assert rewritten("martial arts", [], best, lambda term: 0.0) == "martial arts"
 
 
@@ -310,5 +323,5 @@ class _Chat:
     ],
 )
 async def test_a_model_rewrites_and_the_rules_stand_behind_it(reply, query, note) -> None:
-    line, said = await rewrite("喜宴 上映", [], [], lambda term: 1.0, _Chat(reply))
+    line, said = await rewrite("喜宴 上映", [], [], lambda term: 0.5, _Chat(reply))
     assert line == query and note in said

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -14,7 +15,7 @@ from workbench.retrieval.merge import distinct, gather
 from workbench.retrieval.reasons import Reasons
 from workbench.retrieval.review import fresh_id
 from workbench.retrieval.rewrite import rewrite
-from workbench.retrieval.signals import Need, need, quality, signals, thresholds
+from workbench.retrieval.signals import Need, low_score, need, quality, signals, thresholds
 from workbench.route import AGENT_TYPES
 from workbench.state import ExecutionRecord, Reflection, RetrievalState, StopReason
 from workbench.text import fold
@@ -78,7 +79,7 @@ async def reflector(state: RetrievalState, runtime: Runtime[Context]) -> dict[st
     again = ""
     if not quality(seen) and worth_rewriting(seen, earlier):
         aliases = _aliases(wanted, bases)
-        again, note = await rewrite(query, aliases, evidence, lambda t: _weight(bases, t), context.chat)
+        again, note = await rewrite(query, aliases, evidence, lambda t: _rarity(bases, t), context.chat)
         seen |= {"rewrite_note": note} if note else {}
     reflection = propose(
         query,
@@ -175,8 +176,7 @@ def _too_little(
 
 
 def _too_low(proposal: Proposal, seen: Mapping[str, Any], rewritten: str, say: Reasons) -> None:
-    low = seen["top_score"] < seen["thresholds"]["min_top_score"] or seen["unknown"]
-    if not low or not rewritten:
+    if not rewritten or not (low_score(seen) or seen["unknown"]):
         return
     tool = next((name for name in ("hybrid_search", "naive_search") if name in proposal.tools), "")
     if proposal.add(tool, rewritten, AGAIN, query=rewritten, top_k=AGAIN.top_k):
@@ -248,5 +248,6 @@ def _aliases(wanted: Need, bases: Sequence[KnowledgeBase]) -> list[str]:
     return list(dict.fromkeys(found))
 
 
-def _weight(bases: Sequence[KnowledgeBase], term: str) -> float:
-    return max((base.term_weight(term) for base in bases), default=0.0)
+def _rarity(bases: Sequence[KnowledgeBase], term: str) -> float:
+    """0 for a term that every passage has, 1 for one that a single passage has."""
+    return max((base.term_weight(term) / math.log(1 + base.counts()["passages"]) for base in bases), default=0.0)

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from workbench.state import RetrievalResult
-from workbench.text import CJK, fold, language_of, terms
+from workbench.text import CJK, fold, terms
 
 if TYPE_CHECKING:
     from langchain_core.language_models import BaseChatModel
@@ -29,9 +29,11 @@ _FILLER_ZH = re.compile(
     "怎么样|怎么|为什么|是谁|谁|几部|一些|一部|一下|类似|相似|对比|比较|区别|风格|之间|关于|电影|影片|片子|[的了吗呢啊吧么]"
 )
 FEEDBACK_TERMS = 5
-FEEDBACK_PIECES = 3
-FEEDBACK_SCORE = 0.25
+FEEDBACK_PIECES = 5
+FEEDBACK_SCORE = 0.4
 """Evidence below this score says more about the index than about the question: its words would lead away."""
+FEEDBACK_RARITY = (0.3, 0.8)
+"""Commoner terms find everything; rarer ones are mostly names, and find one document."""
 
 _PROMPT = (
     "Rewrite the question as one short search query for a document index. Keep every name; add names in other "
@@ -45,11 +47,11 @@ async def rewrite(
     query: str,
     aliases: Sequence[str],
     evidence: Sequence[RetrievalResult],
-    weight: Callable[[str], float],
+    rarity: Callable[[str], float],
     chat: BaseChatModel | None = None,
 ) -> tuple[str, str]:
     """The rewritten query, and a note when a model was asked and gave nothing usable (else ``""``)."""
-    plain = rewritten(query, aliases, evidence, weight)
+    plain = rewritten(query, aliases, evidence, rarity)
     if chat is None:
         return plain, ""
     try:
@@ -63,7 +65,7 @@ async def rewrite(
 
 
 def rewritten(
-    query: str, aliases: Sequence[str], evidence: Sequence[RetrievalResult], weight: Callable[[str], float]
+    query: str, aliases: Sequence[str], evidence: Sequence[RetrievalResult], rarity: Callable[[str], float]
 ) -> str:
     """By rules: the words that carry the question, the other names of what it names, words of the best evidence.
 
@@ -71,17 +73,17 @@ def rewritten(
         query: the question.
         aliases: every writing of the names in it, in either language.
         evidence: what was found so far, best first.
-        weight: rarity of a term (inverse document frequency).
+        rarity: of a term, 0 (everywhere) to 1 (in one passage).
 
-    >>> rewritten("喜宴是谁导演的？", ["喜宴", "The Wedding Banquet"], [], lambda term: 1.0)
+    >>> rewritten("喜宴是谁导演的？", ["喜宴", "The Wedding Banquet"], [], lambda term: 0.5)
     '喜宴 导演 The Wedding Banquet'
-    >>> rewritten("What is the movie about time travel?", [], [], lambda term: 1.0)
+    >>> rewritten("What is the movie about time travel?", [], [], lambda term: 0.5)
     'time travel'
     """
     core = essence(query, aliases)
     said = fold(core)
     extra = [alias for alias in dict.fromkeys(aliases) if fold(alias) not in said]
-    return " ".join([core, *extra, *feedback(" ".join([core, *extra]), evidence, weight)]).strip()
+    return " ".join([core, *extra, *feedback(" ".join([core, *extra]), evidence, rarity)]).strip()
 
 
 def essence(query: str, names: Iterable[str] = ()) -> str:
@@ -108,17 +110,25 @@ def _content(text: str) -> list[str]:
     return [word for word in found if word.lower() not in FILLER]
 
 
-def feedback(query: str, evidence: Sequence[RetrievalResult], weight: Callable[[str], float]) -> list[str]:
+def feedback(query: str, evidence: Sequence[RetrievalResult], rarity: Callable[[str], float]) -> list[str]:
     """Terms that the best evidence shares and the query lacks (pseudo-relevance feedback), by weight, ties by term.
 
-    Only a term that two of the best pieces say counts: what one says alone is about that piece, not about the question.
+    Only a term that two of the best pieces say counts, and no name: what one piece has is not about the question.
     """
-    best = [result for result in evidence[:FEEDBACK_PIECES] if result["score"] >= FEEDBACK_SCORE]
-    present = set(terms(query))
-    pieces = Counter(term for result in best for term in set(terms(result["evidence"])))
+    best = [result["evidence"] for result in evidence[:FEEDBACK_PIECES] if result["score"] >= FEEDBACK_SCORE]
+    present, names = set(terms(query)), _names(best)
+    pieces = Counter(term for text in best for term in set(terms(text)))
+    low, high = FEEDBACK_RARITY
     worth = {
-        term: count * weight(term)
+        term: count * rarity(term)
         for term, count in pieces.items()
-        if count > 1 and term not in present and term not in FILLER and (len(term) > 2 or language_of(term) == "zh")
+        if count > 1 and term not in present | names | FILLER and (len(term) > 2 or CJK.match(term))
     }
-    return [term for term, value in sorted(worth.items(), key=lambda t: (-t[1], t[0])) if value > 0][:FEEDBACK_TERMS]
+    kept = [term for term, count in pieces.items() if term in worth and low <= worth[term] / count <= high]
+    return sorted(kept, key=lambda term: (-worth[term], term))[:FEEDBACK_TERMS]
+
+
+def _names(texts: Iterable[str]) -> set[str]:
+    """Latin terms that the texts write with a capital only."""
+    words = re.findall(r"[A-Za-z]+", " ".join(texts))
+    return {word.lower() for word in words if word[0].isupper()} - {word for word in words if word[0].islower()}

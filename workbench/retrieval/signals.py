@@ -181,8 +181,8 @@ def signals(
     Returns:
         ``evidence_count``, ``top_score``, ``coverage`` (``{name, found, needed}`` of each asked thing), ``missing``
         (names to search for), ``unknown`` (names that the knowledge base never writes), ``holding`` (how many
-        documents hold the filters), ``candidates``, ``timeouts`` and ``failures`` (step ids), ``iteration``,
-        ``time_left_s`` and ``thresholds``.
+        documents hold the filters), ``complete`` (whether these are all that there are), ``candidates``, ``timeouts``
+        and ``failures`` (step ids), ``iteration``, ``time_left_s`` and ``thresholds``.
     """
     coverage = [_coverage(thing, wanted.intent, evidence) for thing in wanted.asked]
     missing = [c["name"] for c in coverage if c["found"] < c["needed"]]
@@ -195,7 +195,7 @@ def signals(
     }
     if wanted.matching is not None:
         holding = [doc_id for doc_id in documents if doc_id in wanted.matching]
-        seen["holding"] = len(holding)
+        seen |= {"holding": len(holding), "complete": 0 < len(holding) == len(wanted.matching)}
         if len(holding) < min(len(wanted.matching), enough["min_evidence"]):
             missing += [title for doc_id, title in wanted.matching.items() if doc_id not in holding and title]
     if wanted.intent == "recommend":
@@ -235,6 +235,8 @@ def _candidates(documents: list[str], evidence: Sequence[RetrievalResult], wante
 def quality(seen: Mapping[str, Any]) -> bool:
     """Whether the evidence is enough. Nothing is never enough, whatever the thresholds say.
 
+    Where filters ask for documents, none that holds them is not enough, and all of them are: nothing can score higher.
+
     >>> enough = {"min_evidence": 0, "min_top_score": 0.0}
     >>> quality({"evidence_count": 0, "top_score": 0.0, "missing": [], "unknown": [], "thresholds": enough})
     False
@@ -242,8 +244,14 @@ def quality(seen: Mapping[str, Any]) -> bool:
     enough = seen["thresholds"]
     return (
         seen["evidence_count"] >= max(1, enough["min_evidence"])
-        and seen["top_score"] >= enough["min_top_score"]
+        and not low_score(seen)
         and not seen["missing"]
         and not seen["unknown"]
         and seen.get("candidates", 0) >= enough.get("min_candidates", 0)
+        and seen.get("holding") != 0
     )
+
+
+def low_score(seen: Mapping[str, Any]) -> bool:
+    """Whether nothing scores high enough although something might: with every filtered document found, nothing can."""
+    return seen["top_score"] < seen["thresholds"]["min_top_score"] and not seen.get("complete", False)
