@@ -86,6 +86,7 @@ def parallel_steps(wb: Workbench) -> None:
 
     @wb.tools.tool
     async def half_a_second(query: str) -> list[str]:
+        """Take half a second."""
         await asyncio.sleep(0.5)
         return [query]
 
@@ -109,6 +110,7 @@ def own_time(wb: Workbench, rounds: int) -> None:
 
     @wb.tools.tool
     async def nothing(query: str) -> list[str]:
+        """Take no time."""
         return ["one"]
 
     steps = [PlanStep(step_id=f"s{n}", objective="", tool="nothing", tool_input={"query": f"q{n}"}) for n in range(2)]

@@ -20,7 +20,7 @@ def prepare(wb: Workbench, calls: Path, slow_s: float) -> None:
     """Tools that note each call in a file, and a plan of a wave of three and a step behind one of them."""
 
     def tool(name: str, seconds: float) -> None:
-        @wb.tools.tool(name=name)
+        @wb.tools.tool(name=name, description="notes the call")
         async def work(query: str) -> list[str]:
             import asyncio
 

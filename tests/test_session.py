@@ -87,6 +87,7 @@ def test_a_run_left_by_a_dead_process_is_interrupted_and_goes_on(workspace):
         "wb = Workbench.open(sys.argv[1])\n"
         "@wb.tools.tool(intents={'qa'})\n"
         "def stuck(query: str) -> list[str]:\n"
+        "    'Never ends.'\n"
         "    print(wb.runs()[0].run_id, flush=True); time.sleep(60); return []\n"
         "wb.start('喜宴哪一年上映？', kb='film').wait()"
     )
@@ -106,6 +107,7 @@ def test_a_run_left_by_a_dead_process_is_interrupted_and_goes_on(workspace):
 
         @wb.tools.tool(intents={"qa"})
         def stuck(query: str) -> list[str]:
+            """Ends at once."""
             return []
 
         run.resume()
