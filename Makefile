@@ -35,7 +35,7 @@ lab: $(ENV_READY) ## open JupyterLab on the notebooks
 .PHONY: test
 test: lint types $(LOCAL_READY) ## lint, types, architecture, tests and notebooks: what must be green
 	$(BIN)/python -m pytest -n $(WORKERS) --dist loadscope --cov --cov-report=term
-	$(BIN)/python -m pytest --nbval --nbval-current-env --nbval-sanitize-with notebooks/sanitize.cfg -p no:doctest notebooks
+	$(BIN)/python -m pytest --nbval --nbval-current-env --nbval-sanitize-with notebooks/sanitize.cfg notebooks
 
 .PHONY: lint
 lint: $(ENV_READY) ## style, layout and the direction of imports

@@ -57,7 +57,7 @@ def test_imports_run_downwards_and_libraries_enter_by_their_doors() -> None:
         "import workbench",
         "from workbench import Plan, PlanStep, Settings, WorkbenchError",
         "import workbench.cli",
-        "from workbench.cli import main; main(['--help'], standalone_mode=False)",
+        "import click.testing, workbench.cli; click.testing.CliRunner().invoke(workbench.cli.main, ['--help'])",
     ],
 )
 def test_starting_loads_nothing_heavy(statement: str) -> None:
@@ -87,12 +87,20 @@ def test_map_names_every_file_once() -> None:
 
 
 def walked_files(graph: CompiledStateGraph) -> list[str]:
-    """The files of a graph's nodes, breadth first from START; a child graph stands for its first node."""
-    order, queue = [], ["__start__"]
-    while queue:
-        if (node := queue.pop(0)) not in order:
-            order.append(node)
-            queue += [edge.target for edge in graph.get_graph().edges if edge.source == node]
+    """The files of a graph's nodes, each before those it leads to, loops left out; a child graph is its first node."""
+    edges = sorted(graph.get_graph().edges, key=lambda edge: edge.target, reverse=True)
+    seen: set[str] = set()
+    order: list[str] = []
+
+    def visit(node: str) -> None:
+        if node not in seen:
+            seen.add(node)
+            for edge in edges:
+                if edge.source == node:
+                    visit(edge.target)
+            order.insert(0, node)
+
+    visit("__start__")
     files = []
     for node in order:
         if node in graph.builder.nodes:

@@ -39,7 +39,6 @@ USED_WITHOUT_IMPORT = {
     "pandas-stubs": "read by mypy",
     "types-networkx": "read by mypy",
     "types-pyyaml": "read by mypy",
-    "types-tqdm": "read by mypy",
 }
 
 
