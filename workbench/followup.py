@@ -1,8 +1,9 @@
 """Follow-ups: a message that leans on the conversation, said again so that it stands alone.
 
-Four ways of leaning: a pronoun or demonstrative ("he", 这部片子) takes a name from the turns before; an elliptic question
-("And Pushing Hands?", 那2005年以后呢？) puts its new name or condition into the question before; a question without a subject
-(导演是谁？) gets one; a wish for more (再推荐几部) repeats what was wished. Whatever stands alone is left letter by letter.
+Four ways of leaning: a pronoun or demonstrative ("he", 这部片子) takes a name from the turns before; an elliptic
+question ("And Pushing Hands?", 那2005年以后呢？) puts its new name or condition into the question before; a question
+without a subject (导演是谁？) gets one; a wish for more (再推荐几部) repeats what was wished. Whatever stands alone is
+left letter by letter. The patterns are in ``question/followups.txt``.
 """
 
 from __future__ import annotations
@@ -10,12 +11,12 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cache
 from typing import Any
 
 from workbench.context import KnowledgeBase
 from workbench.question.filters import Asked, asked_fields
-from workbench.question.intent import detect_intent, is_smalltalk, language_file
+from workbench.question.intent import detect_intent, is_smalltalk
+from workbench.question.language import patterns
 from workbench.question.names import Named, bare, is_person, names_in
 from workbench.question.reading import themes
 from workbench.text import CJK, language_of
@@ -69,7 +70,8 @@ def _against(message: str, turns: Sequence[Turn], link: Link) -> str:
     """The message after these turns."""
     if not turns or is_smalltalk(message):
         return message
-    if _says("more", message):
+    wished = detect_intent(turns[-1].question, turns[-1].names)[0] in ("recommend", "list")
+    if _says("more", message) and (wished or not _says("alike", message)):
         return turns[-1].question
     names = link(message)
     said = _with_antecedents(message, names, turns)
@@ -78,17 +80,8 @@ def _against(message: str, turns: Sequence[Turn], link: Link) -> str:
     return _into_question(message, names, turns[-1]) or _with_subject(message, names, turns) or message
 
 
-@cache
-def _patterns() -> dict[str, re.Pattern[str]]:
-    rows: dict[str, list[str]] = {}
-    for line in language_file("followups.txt"):
-        name, pattern = line.split(maxsplit=1)
-        rows.setdefault(name, []).append(pattern)
-    return {name: re.compile("|".join(patterns), re.I) for name, patterns in rows.items()}
-
-
 def _says(kind: str, text: str) -> re.Match[str] | None:
-    return _patterns()[kind].search(text)
+    return patterns("followups.txt")[kind].search(text)
 
 
 # A pronoun takes a name.
@@ -99,14 +92,34 @@ def _with_antecedents(message: str, names: Sequence[Named], turns: Sequence[Turn
     blanked = _blank(message, names)
     found: list[tuple[int, int, str]] = []
     for kind in ("they", "former", "nth", "he", "it"):
-        for match in _patterns()[kind].finditer(blanked):
+        for match in patterns("followups.txt")[kind].finditer(blanked):
             free = not any(start < match.end() and match.start() < end for start, end, _ in found)
             instead = _antecedents(kind, match, names, turns) if free else []
             if instead:
                 found.append((*match.span(), _phrase(instead, match, message)))
+    if not found and not names:
+        found = _missing(message, turns)
     for start, end, phrase in sorted(found, reverse=True):
         message = message[:start] + phrase + message[end:]
     return _without_opener(message) if found else message
+
+
+def _missing(message: str, turns: Sequence[Turn]) -> list[tuple[int, int, str]]:
+    """What a comparison without its other side leaves out: "something similar", 类似的, "which came first?"."""
+    chinese, last = language_of(message) == "zh", turns[-1]
+    alike, which = _says("alike", message), _says("which", message)
+    if which and len(last.names) > 1:
+        sides = [_written(name, chinese) for name in last.names[:_SEVERAL]]
+        if chinese:
+            return [(which.start("which"), which.start("which"), _listed(sides, chinese))]
+        end = len(message.rstrip(" ?."))
+        return [(end, end, f", {' or '.join(sides)}")]
+    model = next((found for turn in reversed(turns) if (found := turn.named(False) or turn.named(True))), [])
+    if alike and model:
+        said = re.sub(r" (?:this|that)$", "", alike.group(), flags=re.I)
+        joint = "" if chinese else " " if said.lower().endswith("like") else " to "
+        return [(*alike.span(), f"{said}{joint}{_written(model[0], chinese)}")]
+    return []
 
 
 def _antecedents(kind: str, match: re.Match[str], names: Sequence[Named], turns: Sequence[Turn]) -> list[Named]:
@@ -123,7 +136,7 @@ def _antecedents(kind: str, match: re.Match[str], names: Sequence[Named], turns:
     films = list({name["name"]: name for name in last.answered if not is_person(name)}.values())
     if kind == "nth":
         new = [name for name in films if name["name"] not in [asked["name"] for asked in last.names]]
-        place = _patterns()["ordinal"].search(match.group())
+        place = patterns("followups.txt")["ordinal"].search(match.group())
         at = _place(place.lastgroup or "") if place else 0
         return new[at:][:1] if at >= 0 else new[-1:]
     several = last.names if len(last.names) > 1 else films
@@ -145,12 +158,21 @@ def _phrase(names: Sequence[Named], match: re.Match[str], message: str) -> str:
     """Names as the message would write them, in the possessive where the pronoun was."""
     chinese = language_of(message) == "zh"
     words = list(dict.fromkeys(_written(name, chinese) for name in names))
-    phrase = ("和" if chinese else " and ").join(words)
+    phrase = _listed(words, chinese)
     pronoun, after = match.group().lower(), message[match.end() :]
     owns = pronoun in ("his", "its", "their") or (
         pronoun == "her" and re.match(r" (?!in |to |on |with |from |for )\w", after)
     )
     return f"{phrase}'s" if owns else phrase
+
+
+def _listed(words: Sequence[str], chinese: bool) -> str:
+    """
+    >>> _listed(["Hulk", "Tenet", "Memento"], False), _listed(["《喜宴》", "《推手》"], True)
+    ('Hulk, Tenet and Memento', '《喜宴》和《推手》')
+    """
+    *first, last = words
+    return (("、" if chinese else ", ").join(first) + ("和" if chinese else " and ") if first else "") + last
 
 
 def _written(name: Named, chinese: bool) -> str:
@@ -165,12 +187,14 @@ def _written(name: Named, chinese: bool) -> str:
 
 
 def _into_question(message: str, names: Sequence[Named], last: Turn) -> str:
-    """The question before with the names and conditions of an elliptic one in the place of its own; "" if it is none."""
+    """The question before with the names and conditions of an elliptic one put in place of its own, or ""."""
     opened = _says("opener", message)
     rest, begin = _fragment(message)
     asked = [ask for ask in asked_fields(message, names) if ask.field not in ("director", "cast")]
     if not rest or _says("asks", _blank(message, names)[begin : begin + len(rest)]):
         return _more_of(message, names, asked, last)
+    if names and _says("work", rest):
+        return _without_opener(message)  # "And the director of Inception?" asks a thing of its own
     leftover = themes(_blank(message, names, asked))
     questioned = bool(opened) or re.search(r"[?？]\s*$|呢", message) is not None
     if leftover:
@@ -244,8 +268,9 @@ def _appended(question: str, words: str) -> str:
     >>> _appended("List Ang Lee films.", "after 2005"), _appended("列出李安的电影", "2005年以后的")
     ('List Ang Lee films after 2005.', '列出李安的电影，2005年以后的')
     """
-    bare_question = question.rstrip(" ?？.。!！")
-    return bare_question + ("，" if CJK.search(question[-2:]) else " ") + words + question[len(bare_question) :]
+    said = question.rstrip(" ?？.。!！")
+    joint = "，" if CJK.search(said[-1:]) else " " if _says("preposition", words) else ", "
+    return said + joint + words + question[len(said) :]
 
 
 def _without_opener(message: str) -> str:
@@ -258,7 +283,7 @@ def _without_opener(message: str) -> str:
 
 
 def _with_subject(message: str, names: Sequence[Named], turns: Sequence[Turn]) -> str:
-    """ "导演是谁？" of the thing that was spoken of, "还导演过什么？" of the person; "" when the message has its subject."""
+    """导演是谁？ of the work that was spoken of, 还导演过什么？ of the person; "" when the message has its subject."""
     if names:
         return ""
     rest, _ = _fragment(message)
@@ -286,8 +311,8 @@ def _with_subject(message: str, names: Sequence[Named], turns: Sequence[Turn]) -
 
 def _of_a_thing(rest: str) -> bool:
     """Whether nothing is said but what can be asked of a work: its director, its year, its plot."""
-    left = _patterns()["of_a_work"].sub(" ", rest)
-    return bool(rest) and left != rest and not re.search(r"\w", left)
+    left = patterns("followups.txt")["work"].sub(" ", rest)
+    return left != rest and not re.search(r"\w", patterns("followups.txt")["glue"].sub(" ", left))
 
 
 def _blank(message: str, names: Sequence[Named], asked: Sequence[Asked] = ()) -> str:

@@ -1,12 +1,13 @@
 """Routing: which knowledge base a message goes to, what it wants, and which worker takes it (contracts, 3).
 
-Its own small graph, ``intent_detect -> apply_override_policy -> worker_select``, without a checkpointer. ``decide`` is the
-same road as one pure function, for whoever has a question but no graph.
+Its own small graph, ``intent_detect -> apply_override_policy -> worker_select``, without a checkpointer. ``decide`` is
+the same road as one pure function, for whoever has a question but no graph.
 """
 
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypedDict
 
@@ -15,7 +16,7 @@ from langgraph.runtime import Runtime
 from workbench.context import Context, KnowledgeBase, KnowledgeBases
 from workbench.errors import UnknownKnowledge
 from workbench.events import logged
-from workbench.question.filters import extract_filters
+from workbench.question.filters import blank, extract_filters
 from workbench.question.intent import detect_intent, is_smalltalk
 from workbench.question.names import Named, names_in
 from workbench.question.reading import Reading, read_question, reading
@@ -68,8 +69,8 @@ def parse_worker_name(name: str) -> Worker:
 
     >>> parse_worker_name("film:graph_agent:retrieve_only").agent_type, parse_worker_name("film").agent_type
     ('graph_agent', 'fusion_agent')
-    >>> parse_worker_name("graph_agent"), parse_worker_name("")
-    (Worker(kb_prefix='', agent_type='graph_agent', agent_mode='retrieve_only'), Worker(kb_prefix='', agent_type='', agent_mode=''))
+    >>> tuple(parse_worker_name("graph_agent")), tuple(parse_worker_name("general"))
+    (('', 'graph_agent', 'retrieve_only'), ('', '', ''))
 
     Raises:
         ValueError: a fourth part, an unknown agent type, or another mode than ``retrieve_only``.
@@ -91,12 +92,12 @@ def parse_worker_name(name: str) -> Worker:
     return Worker(kb_prefix, agent_type or AGENT_TYPES[0], AGENT_MODE)
 
 
-class Fit(NamedTuple):
+class Fit(TypedDict):
     """How well a knowledge base fits a question, 0 to 1, the names that it knows, and why."""
 
     kb_prefix: str
     score: float
-    names: tuple[str, ...]
+    names: list[str]
     reason: str
 
 
@@ -168,17 +169,38 @@ def _wished(requested: Sequence[str], worker_name: str) -> list[str] | None:
 
 
 def _fit(message: str, names: Sequence[Named], base: KnowledgeBase) -> Fit:
-    """Names first, then how much of the question its best passage says, then whether its fields answer the filters."""
-    known = tuple(named["name"] for named in names if base.name in named["bases"])
-    coverage = _coverage(message, base)
+    """Names first, then what its documents' fields can answer, then how much of the question one passage says."""
+    known = [named["name"] for named in names if base.name in named["bases"]]
     filters = extract_filters(message, names)
-    held = bool(filters) and bool(base.select(filters))
+    held = set(filters) - {"year_from", "year_to"} and base.select(filters)
+    kind = _asked_of_its_kind(message, names, base)
+    coverage = _coverage(message, base)
     by_name = len(known) / len(names) if names else 0.0
-    score = 1 - (1 - 0.9 * by_name) * (1 - 0.6 * coverage) * (1 - (0.5 if held else 0.0))
+    score = 1 - (1 - 0.9 * by_name) * (1 - 0.6 * coverage) * (1 - 0.5 * bool(held)) * (1 - 0.5 * bool(kind))
     said = [f"knows {', '.join(known)}"] if known else []
-    said += [f"its words cover {coverage:.0%} of the question"]
-    said += ["its fields hold for the filters"] if held else []
-    return Fit(base.name, round(score, 6), known, "; ".join(said))
+    said += [f"has {kind}"] if kind else []
+    said += ["has documents that hold for the filters"] if held else []
+    said += [f"says {coverage:.0%} of the question in one passage"] if coverage >= 0.005 else []
+    reason = "; ".join(said) or "knows nothing of it"
+    return Fit(kb_prefix=base.name, score=round(score, 6), names=known, reason=reason)
+
+
+_OF_FIELDS = {
+    "directors": re.compile(
+        r"\bdirect(?:s|ed|or|ors)?\b|\bfilms?\b|\bmovies?\b|\bwatch\b|导演|执导|电影|影片|片子|[\u4e00-\u9fff]片\b|看"
+    ),
+    "cast": re.compile(r"\b(?:cast|starr?(?:s|ed|ing)?|actor|actress|plays?|played)\b|主演|演员|出演"),
+}
+
+
+def _asked_of_its_kind(message: str, names: Sequence[Named], base: KnowledgeBase) -> str:
+    """The fields that the question asks of and the documents of the knowledge base have."""
+    plain = blank(message, names).lower()
+    asked = [name for name, words in _OF_FIELDS.items() if words.search(plain)]
+    if not asked:
+        return ""
+    some = base.passages_of(base.select({"year_from": 1})[:1])
+    return ", ".join(name for name in asked if some and some[0]["fields"].get(name) is not None)
 
 
 def _coverage(message: str, base: KnowledgeBase) -> float:
@@ -213,7 +235,7 @@ def _with_policy(
         requested_kb_prefix=",".join(requested),
         routed_kb_prefix=routed[0] if routed else GENERAL,
         kb_prefix=prefixes[0] if prefixes else GENERAL,
-        confidence=round((fit * found["confidence"]) ** 0.5, 2),
+        confidence=round((fit * found["confidence"]) ** 0.5 if prefixes else fit, 2),
         method=method,
         reason=f"{why}; {found['reason']}",
         worker_name="",
@@ -223,26 +245,27 @@ def _with_policy(
 
 
 def _choose(found: _Detected, auto_route: bool, wished: list[str] | None) -> tuple[list[str], float, str]:
-    """The knowledge bases that fit by themselves, how well the first does, and why; none: how sure that nothing fits."""
+    """The knowledge bases that fit, how well the first does, and why; for none, how sure it is that nothing fits."""
     if wished is not None:
         return wished, 1.0, ""
     if found["smalltalk"]:
         return [], 1.0, "small talk needs no knowledge base"
     if not auto_route:
         return [], 1.0, "automatic routing is off and no knowledge base was asked for"
-    ranked = sorted(found["fits"], key=lambda fit: (-fit.score, fit.kb_prefix))
+    ranked = sorted(found["fits"], key=lambda fit: (-fit["score"], fit["kb_prefix"]))
     if not ranked:
         return [], 1.0, "there is no knowledge base"
-    best = ranked[0]
-    if best.score < _LEAST_FIT:
-        return [], round(1 - best.score, 6), f"no knowledge base fits; the nearest, {best.kb_prefix}: {best.reason}"
-    others = [fit for fit in ranked[1:] if set(fit.names) - set(best.names)]  # they alone know something that is named
-    why = "; ".join(f"{fit.kb_prefix} {fit.reason}" for fit in [best, *others])
-    return [fit.kb_prefix for fit in [best, *others]], best.score, why
+    best, score = ranked[0], ranked[0]["score"]
+    if score < _LEAST_FIT:
+        nearest = f"the nearest, {best['kb_prefix']}, {best['reason']}"
+        return [], round(1 - score, 6), f"no knowledge base fits: {nearest}"
+    others = [fit for fit in ranked[1:] if set(fit["names"]) - set(best["names"])]  # they alone know what is named
+    why = "; ".join(f"{fit['kb_prefix']} {fit['reason']}" for fit in [best, *others])
+    return [fit["kb_prefix"] for fit in [best, *others]], score, why
 
 
 def _with_worker(route: Route, worker_name: str) -> Route:
-    """Name the worker: the one that was asked for, or the one that plans, executes and reflects; none for ``general``."""
+    """Name the worker: the one that was asked for, or the one that plans by intent; none for ``general``."""
     agent_type = parse_worker_name(worker_name).agent_type or AGENT_TYPES[0]
     name = make_worker_name(route.decision["kb_prefix"], agent_type)
     return Route({**route.decision, "worker_name": name}, route.kb_prefixes)
@@ -260,7 +283,7 @@ class RouterState(TypedDict, total=False):
     kb_prefixes: list[str]
     routing_ms: float
     routing_began: float
-    detected: dict[str, Any]
+    detected: _Detected
 
 
 async def intent_detect(state: RouterState, runtime: Runtime[Context]) -> dict[str, Any]:
@@ -277,8 +300,7 @@ async def apply_override_policy(state: RouterState, runtime: Runtime[Context]) -
     """Choose the knowledge bases: what was asked for, else what fits."""
     context = runtime.context
     wishes = state.get("requested_kb_prefixes", []), state.get("worker_name", "")
-    detected: _Detected = state["detected"]  # type: ignore[assignment]
-    route = _with_policy(detected, *wishes, context.knowledge, context.settings.auto_route)
+    route = _with_policy(state["detected"], *wishes, context.knowledge, context.settings.auto_route)
     return {"route_decision": route.decision, "kb_prefixes": route.kb_prefixes}
 
 
@@ -297,7 +319,7 @@ def build_router() -> CompiledStateGraph[Any, Context, Any, Any]:
     """The router's graph, with no checkpointer of its own: it has nothing to resume."""
     from langgraph.graph import END, START, StateGraph
 
-    graph = StateGraph(RouterState, context_schema=Context)
+    graph: StateGraph[Any, Context, Any, Any] = StateGraph(RouterState, context_schema=Context)
     graph.add_node("intent_detect", logged("intent_detect", "route", intent_detect))
     graph.add_node("apply_override_policy", logged("apply_override_policy", "route", apply_override_policy))
     graph.add_node("worker_select", logged("worker_select", "route", worker_select))

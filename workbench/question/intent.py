@@ -10,30 +10,11 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from functools import cache
-from importlib.resources import files
 from typing import NamedTuple
 
-from workbench.question.names import OTHER, PERSON, Named, is_person, mask
+from workbench.question.language import OTHER, PERSON, language_file, spelled
+from workbench.question.names import Named, is_person, mask
 from workbench.state import QueryIntent
-
-FILM_EN = (
-    r"(?:films?|movies?|pictures?|titles|works?|shows?|series|documentar(?:y|ies)|comed(?:y|ies)|dramas?|thrillers?"
-    r"|musicals?|westerns?|romances?|biopics?|sci-?fi)"
-)
-FILMS_EN = (
-    r"(?:films|movies|pictures|titles|works|shows|documentaries|comedies|dramas|thrillers|musicals|westerns|romances"
-    r"|biopics|cartoons|filmography)"
-)
-FILM_ZH = r"(?:电影|影片|片子|作品|剧集|电视剧|纪录片|动画|[喜悲科动恐惊爱战警剧][\u4e00-\u9fff]{0,4}片|片)"
-_WRITTEN = {
-    "<film>": FILM_EN,
-    "<films>": FILMS_EN,
-    "<片>": FILM_ZH,
-    "<name>": f"[{PERSON}{OTHER}]",
-    "<person>": PERSON,
-    "<title>": OTHER,
-    "<alone>": r"(?!['’]s|的|\w)",
-}
 
 
 class Cue(NamedTuple):
@@ -53,17 +34,7 @@ def cues() -> list[Cue]:
             rows[-1][2] += "|" + line.strip()
         else:
             rows.append(line.split(maxsplit=2))
-    return [Cue(intent, float(weight), _compiled(pattern)) for intent, weight, pattern in rows]  # type: ignore[arg-type]
-
-
-def _compiled(pattern: str) -> re.Pattern[str]:
-    return re.compile(re.sub("|".join(_WRITTEN), lambda sign: _WRITTEN[sign.group()], pattern))
-
-
-def language_file(name: str) -> list[str]:
-    """The lines of a language file of this package, without comments and blank ones."""
-    text = files("workbench.question").joinpath(name).read_text(encoding="utf-8")
-    return [line.rstrip() for line in text.splitlines() if line.strip() and not line.startswith("#")]
+    return [Cue(intent, float(weight), re.compile(spelled(pattern))) for intent, weight, pattern in rows]  # type: ignore[arg-type]
 
 
 _ORDER: tuple[QueryIntent, ...] = ("compare", "recommend", "person", "list", "qa")
@@ -95,7 +66,7 @@ def _strengths(masked: str, names: Sequence[Named]) -> tuple[dict[QueryIntent, f
         match = cue.pattern.search(masked)
         if match:
             doubts[cue.intent] *= 1 - cue.weight
-            reasons[cue.intent].append(re.sub(_WRITTEN["<name>"], lambda m: signs[m.group()], match.group()).strip())
+            reasons[cue.intent].append(re.sub(f"[{PERSON}{OTHER}]", lambda m: signs[m.group()], match.group()).strip())
     if names and not persons:
         doubts["qa"] *= 0.8  # a title is asked about
         reasons["qa"].append("a name")
@@ -130,7 +101,7 @@ def is_smalltalk(message: str) -> bool:
 
 
 _MEDIA: list[tuple[str, str]] = [
-    ("series", r"\b(?:tv|television|web)?\s?(?:series|shows?|sitcoms?)\b|电视剧|剧集|连续剧|美剧|网剧"),
+    ("series", r"\b(?:tv|television) shows?\b|\b(?:series|shows|sitcoms?)\b|电视剧|剧集|连续剧|美剧|网剧"),
     ("documentary", r"\bdocumentar(?:y|ies)\b|纪录片"),
     ("short", r"\bshort films?\b|短片"),
     ("animation", r"\b(?:animations?|anime|cartoons?|animated)\b|动画|动漫"),

@@ -1,35 +1,34 @@
 """The names in a question: what knowledge bases know by name, what only looks like a name, and what is left as themes.
 
-The knowledge base links what it knows. What is quoted or capitalised beside that is a name too: one to search for, and to miss
-honestly when the corpus does not have it.
+The knowledge base links what it knows. What is quoted or capitalised beside that is a name too: one to search for, and
+to miss honestly when the corpus does not have it.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
+from functools import cache
 from typing import TypedDict
 
 from workbench.context import KnowledgeBase, Mention
+from workbench.knowledge import vocabulary
+from workbench.question.language import OTHER, PERSON, language_file
 from workbench.text import fold
 
-PERSON, OTHER = "\ue001", "\ue002"
-"""What stands for a person and for any other name in a masked question (private-use characters)."""
-
 _QUOTED = re.compile(r"《([^》]+)》|〈([^〉]+)〉|「([^」]+)」|『([^』]+)』|\"([^\"]{2,80})\"|“([^”]{2,80})”")
-_CAPITALISED = re.compile(
-    r"(?<![\w'’])(?:[A-Z][\w'’]*[\w]|[A-Z]\.)(?:[ -](?:(?:of|the|de|del|van|von|la|le|du|in|on)\s)*(?:[A-Z][\w'’]*\w|[A-Z]\.|[A-Z]\b|\d+))*"
+_WORD = r"(?:(?:[A-Z]['’])?[A-Z]\w*(?:-\w+)*|[A-Z]\.)"
+_CAPITALISED = re.compile(rf"(?<![\w'’]){_WORD}(?: (?:(?:of|the|de|del|van|von|la|le|du|in|on) )*(?:{_WORD}|\d+))*")
+_CHINESE = "[\u4e00-\u9fff]"
+_DOTTED = re.compile(
+    rf"(?:介绍|推荐|列出|对比|比较|一下|[和与是由])*({_CHINESE}{{1,6}}(?:[·・]{_CHINESE}{{1,6}}?)+)(?=[的是和与主导执演拍在有]|\W|$)"
 )
-_NOT_NAMES = frozenset(
-    """a an the i i'd i'm i've what which who whom whose when where why how is are was were be do does did has have had can could
-    should would will shall may might must list name show give tell find recommend suggest compare and or but also please
-    any all some more every me us you your my it its he she they them his her their this that these those about between
-    besides except like similar film films movie movies cinema series tv show shows documentary documentaries hi hello thanks thank
-    january february march april may june july august september october november december monday tuesday wednesday thursday
-    friday saturday sunday oscar oscars academy award awards hollywood english chinese best good great top describe explain
-    summarize summarise something anything versus vs in on of by for from with after before since not no yes ok okay
-    director actor actress cast plot genre""".split()
+_ASKED_ABOUT = re.compile(
+    rf"^(?:请问|那么|那)?({_CHINESE}{{2,10}}?)(?:到底|究竟)?(?:是谁|是什么人|是何许人|由谁|是?哪一?年|是?什么时候"
+    r"|讲了?什么|讲的是|的(?:导演|主演|演员|剧情|上映))"
+    rf"|谁(?:是|导演了?|执导了?|主演了?|拍了?)({_CHINESE}{{2,10}}?)[？?。]?$"
 )
+_NOT_A_SUBJECT = re.compile(r"导演|主演|演员|编剧|电影|影片|[片部个们者]$|^[两二前后]|[他她它这那该此谁哪什么的最第]")
 
 
 class Named(TypedDict):
@@ -84,8 +83,10 @@ def mask(text: str, names: Iterable[Named]) -> str:
 def _known(text: str, mention: Mention, base: KnowledgeBase, quotes: Sequence[tuple[int, int]]) -> Named | None:
     start, end = mention["start"], mention["end"]
     entity = base.entity(mention["entity_id"])
-    if entity is None:
+    if entity is None or len(re.sub(r"\W", "", text[start:end])) < 2:
         return None
+    if entity["doc_id"] is None and text[start:end].islower() and text != text.lower():
+        return None  # nobody who writes capitals writes a person without
     around = next((q for q in quotes if q[0] <= start and end <= q[1]), None)
     if around:
         if fold(text[around[0] + 1 : around[1] - 1]) != fold(text[start:end]):
@@ -110,7 +111,7 @@ def _roles(name: str, base: KnowledgeBase) -> list[str]:
 
 def _unknown(text: str, quotes: Sequence[tuple[int, int]], known: Sequence[Named]) -> list[Named]:
     """Quoted titles and capitalised names that no knowledge base has: to be asked for, and missed honestly."""
-    spans = [*quotes, *_capitalised(text), *_asked_about(text)]
+    spans = [*quotes, *_capitalised(text), *_chinese_names(text)]
     return [
         Named(
             surface=text[s:e],
@@ -136,6 +137,11 @@ def bare(surface: str) -> str:
     return surface.strip('《》〈〉「」『』"“” ')
 
 
+@cache
+def _not_names() -> frozenset[str]:
+    return frozenset(" ".join(language_file("not_names.txt")).split())
+
+
 def _capitalised(text: str) -> list[tuple[int, int]]:
     """Spans of capitalised words that are not there for beginning a sentence or naming a month.
 
@@ -148,28 +154,37 @@ def _capitalised(text: str) -> list[tuple[int, int]]:
     for match in _CAPITALISED.finditer(text):
         start, end = match.span()
         words = list(re.finditer(r"\S+", match.group()))
-        while words and words[0].group().lower().removesuffix("'s").removesuffix("’s") in _NOT_NAMES:
+        while words and words[0].group().lower().removesuffix("'s").removesuffix("’s") in _not_names():
             words.pop(0)
         if not words:
             continue
         start, end = start + words[0].start(), start + words[-1].end()
-        possessive = re.search(r"['’]s$", text[start:end])
-        end -= len(possessive.group()) if possessive else 0
         begins = not re.search(r"[\w,;:]\W*$", text[:start])
-        if not (begins and len(words) == 1) and end - start > 1:
+        if not (begins and len(words) == 1) and end - start > 1 and not _is_field(text[start:end]):
             spans.append((start, end))
     return spans
 
 
-def _asked_about(text: str) -> list[tuple[int, int]]:
-    """The Chinese name in "X是谁": such a name has no capitals to be known by."""
-    match = re.search(
-        r"^(?:请问|那么|那)?([\u4e00-\u9fff·]{2,8}?)(?:是谁|是什么人|是何许人)|谁是([\u4e00-\u9fff·]{2,8})[？?。]?$",
-        text,
-    )
-    if not match or re.search(r"导演|主演|演员|编剧|[他她它这那谁的]", match.group(1) or match.group(2)):
-        return []
-    return [match.span(1) if match.group(1) else match.span(2)]
+def _is_field(phrase: str) -> bool:
+    """Whether a capitalised phrase is a country or a genre: "Taiwanese"."""
+    return any(vocabulary.canonical(kind, phrase) for kind in vocabulary.KINDS)
+
+
+def _chinese_names(text: str) -> list[tuple[int, int]]:
+    """Chinese names that nobody quoted: with a dot, between English words, or as what is asked about.
+
+    >>> text = "谁导演了霸王别姬？"
+    >>> [text[start:end] for start, end in _chinese_names(text)]
+    ['霸王别姬']
+    """
+    spans = [match.span(1) for match in _DOTTED.finditer(text)]
+    if len(re.findall(r"[A-Za-z]{2,}", text)) > 1:
+        spans += [match.span() for match in re.finditer(rf"(?<=[\sa-z]){_CHINESE}{{2,12}}(?=[\s?!.,a-z]|$)", text)]
+    match = _ASKED_ABOUT.search(text)
+    for group in (1, 2):
+        if match and match.group(group) and not _NOT_A_SUBJECT.search(match.group(group)):
+            spans.append(match.span(group))
+    return spans
 
 
 def _without_overlaps(names: Sequence[Named]) -> list[Named]:

@@ -9,7 +9,8 @@ from typing import TypedDict
 
 from workbench.context import KnowledgeBase
 from workbench.question.filters import asked_fields, blank, extract_filters
-from workbench.question.intent import detect_intent, language_file, media_type
+from workbench.question.intent import detect_intent, media_type
+from workbench.question.language import language_file
 from workbench.question.names import Named, names_in
 from workbench.state import ExtractedEntities, Filters, QueryIntent
 
@@ -68,7 +69,7 @@ def themes(question: str, names: Iterable[Named] = ()) -> list[str]:
     english, chinese = _stop_words()
     for word in _WORD.findall(plain.replace("’", "'")):
         if word[0].isascii():
-            found += [word] if word.lower().removesuffix("'s") not in english else []
+            found += [word] if re.sub(r"'(?:s|m|d|re|ve|ll)$", "", word.lower()) not in english else []
         else:
             found += [part for part in chinese.split(word) if len(part) > 1]
     return list(dict.fromkeys(found))

@@ -1,7 +1,7 @@
 """Years in a question: 1993, the 1990s, 90年代, before, after, since, between. Bounds are inclusive.
 
-A time is an atom (a year, a decade, a century) with what stands around it. "After 2005" begins in 2006, "since 2005" in 2005;
-以后 is "after" and 以来 is "since".
+A time is an atom (a year, a decade, a century) with what stands around it. "After 2005" begins in 2006, "since 2005" in
+2005; 以后 is "after" and 以来 is "since".
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from workbench.state import Filters
 
 
 class Time(NamedTuple):
-    """``text[start:end]`` speaks of the years ``first`` to ``last``; None: open on that side. ``exact``: no before or after."""
+    """``text[start:end]`` speaks of the years ``first`` to ``last``, None for open; ``exact``: no before or after."""
 
     start: int
     end: int
@@ -31,40 +31,40 @@ class _Atom(NamedTuple):
 
 
 _ZH_DIGITS = {sign: str(value) for value, signs in enumerate(["〇零○", *"一二三四五六七八九"]) for sign in signs}
-_EN_DECADES = {
-    "twenties": 1920, "thirties": 1930, "forties": 1940, "fifties": 1950, "sixties": 1960, "seventies": 1970, "eighties": 1980,
-    "nineties": 1990,
-}  # fmt: skip
+_DECADES = ["twenties", "thirties", "forties", "fifties", "sixties", "seventies", "eighties", "nineties"]
 _PARTS = {
-    "early": (0, 3), "mid": (4, 6), "late": (6, 9), "初": (0, 3), "早": (0, 3), "前": (0, 3), "中": (4, 6), "后": (6, 9), "晚": (6, 9), "末": (6, 9),
-}  # fmt: skip
+    **dict.fromkeys(["early", "初", "早", "前"], (0, 3)),
+    **dict.fromkeys(["mid", "中"], (4, 6)),
+    **dict.fromkeys(["late", "后", "晚", "末"], (6, 9)),
+}
 
 _ATOM = re.compile(
-    r"""
-      (?:(?P<part>early|mid|late)[\ -]+)?(?:the\ )?(?:(?<!\w)(?P<decade>(?:18|19|20)?\d0)['’]?s|(?P<named>twenties|thirties|forties|fifties|sixties|seventies|eighties|nineties))\b
-    | (?:(?P<age>上个?世纪|20世纪|二十世纪|21世纪|二十一世纪|本世纪))?(?P<zh_decade>[一二三四五六七八九]十|(?:18|19|20)?\d0)年代(?P<zh_part>初期?|早期|前期|中期?|后期|晚期|末期?)?
-    | (?P<century>\b(?:21st|20th)\ century\b(?!\ fox)|\bthis\ century\b|21世纪|二十一世纪|本世纪|新世纪|20世纪(?!福克斯)|二十世纪(?!福克斯)|上个?世纪)
-    | (?P<zh_year>[一二][〇零○一二三四五六七八九]{3})年(?!代)
-    | (?<![\d.,$£€])(?P<year>1[89]\d\d|20\d\d)(?:年(?!代)|(?![\d年.]\d|\d|['’]?s\b|\s*(?:minutes|people|dollars|euros|km|meters|metres|miles|feet|米|人|万|元|美元|分钟)))
+    rf"""
+      (?:(?P<part>early|mid|late)[ -]+)?(?:the[ ])?(?:(?<!\w)(?P<decade>(?:18|19|20)?\d0)['’]?s|(?P<named>{"|".join(_DECADES)}))\b
+    | (?P<age>上个?世纪|20世纪|二十世纪|21世纪|二十一世纪|本世纪)?
+      (?P<zh_decade>[一二三四五六七八九]十|(?:18|19|20)?\d0)年代(?P<zh_part>初期?|早期|前期|中期?|后期|晚期|末期?)?
+    | (?P<century>\b(?:21st|20th)[ ]century\b(?![ ]fox)|\bthis[ ]century\b|上个?世纪
+      |(?:21|二十一|本|新)世纪|(?:20|二十)世纪(?!福克斯))
+    | (?P<zh_year>[一二][〇零○一二三四五六七八九]{{3}})年(?!代)
+    | (?<![\d.,$£€])(?P<year>1[89]\d\d|20\d\d)(?:年(?!代)|(?![\d年.]\d|\d|['’]?s\b
+      |\s*(?:minutes|people|dollars|euros|km|meters|metres|miles|feet|米|人|万|元|美元|分钟)))
     """,
     re.VERBOSE | re.IGNORECASE,
 )
 
-_BEFORE = [  # what stands before the atom, and what it does
-    ("after", r"(?:\bafter|\bpost|\blater than|\bnewer than|\bmore recent than|\bpast|晚于)"),
-    (
-        "since",
-        r"(?:\bsince|\bin or after|\bno(?:t)? (?:earlier|older) than|\bstarting(?: in| from)?|\bas of|\bfrom .{0,3}on|不早于|自从?)",
-    ),
-    ("before", r"(?:\bbefore|\bprior to|\bearlier than|\bolder than|\bpre|早于)"),
-    ("until", r"(?:\buntil|\btill|\bup to|\bup until|\bno(?:t)? later than|\bin or before|不晚于|截至)"),
-]
-_AFTER = [  # what stands after it
-    ("since", r"(?:\s*(?:or|and) (?:later|after|newer|onwards?|beyond)\b(?!\s*\d)|\s*onwards?\b|\s+on\b(?=\W*$|\s*[,.;?])|\s*(?:以来|起|开始|至今|到现在|及以后|及之后|或以后|或之后|往后))"),
-    ("until", r"(?:\s*(?:or|and) (?:earlier|before|older)\b(?!\s*\d)|\s*(?:及以前|及之前|或以前|或之前|为止|止))"),
-    ("after", r"\s*(?:以后|之后|过后|后(?!期|来|半))"),
-    ("before", r"\s*(?:以前|之前|前(?!期|半))"),
-]  # fmt: skip
+_BEFORE = {  # what stands before the atom, by what it does
+    "after": r"\bafter|\bpost|\blater than|\bnewer than|\bmore recent than|\bpast|晚于",
+    "since": r"\bsince|\bin or after|\bnot? (?:earlier|older) than|\bstarting(?: in| from)?|\bas of|不早于|自从?",
+    "before": r"\bbefore|\bprior to|\bearlier than|\bolder than|\bpre|早于",
+    "until": r"\buntil|\btill|\bup to|\bup until|\bnot? later than|\bin or before|不晚于|截至",
+}
+_AFTER = {  # what stands after it; 及以后 comes before 以后
+    "since": r"\s*(?:or|and) (?:later|after|newer|onwards?|beyond)\b(?!\s*\d)|\s*onwards?\b|\s+on\b(?=\W*$|\s*[,.;?])"
+    r"|\s*(?:以来|起|开始|至今|到现在|[及或][以之]后|往后)",
+    "until": r"\s*(?:or|and) (?:earlier|before|older)\b(?!\s*\d)|\s*(?:[及或][以之]前|为止|止)",
+    "after": r"\s*(?:以后|之后|过后|后(?!期|来|半))",
+    "before": r"\s*(?:以前|之前|前(?!期|半))",
+}
 _JOIN = re.compile(r"\s*(?:-|–|—|~|～|\bto\b|\band\b|\bthrough\b|\buntil\b|\btill\b|到|至|和|与|跟)\s*(?:the )?$", re.I)
 _PLAIN_JOIN = re.compile(r"\s*(?:and|和|与|跟)\s*", re.I)
 
@@ -113,7 +113,7 @@ def _atoms(text: str) -> Iterator[_Atom]:
     for match in _ATOM.finditer(text):
         said = match.groupdict()
         if said["decade"] or said["named"]:
-            decade = _EN_DECADES[said["named"].lower()] if said["named"] else _decade(said["decade"])
+            decade = _named_decade(said["named"]) if said["named"] else _decade(said["decade"])
             first, last = _PARTS[said["part"].lower()] if said["part"] else (0, 9)
             yield _Atom(*match.span(), decade + first, decade + last)
         elif said["zh_decade"]:
@@ -126,6 +126,10 @@ def _atoms(text: str) -> Iterator[_Atom]:
         else:
             year = int(said["year"] or "".join(_ZH_DIGITS[sign] for sign in said["zh_year"]))
             yield _Atom(*match.span(), year, year)
+
+
+def _named_decade(word: str) -> int:
+    return 1920 + 10 * _DECADES.index(word.lower())
 
 
 def _decade(written: str, age: str = "") -> int:
@@ -152,11 +156,14 @@ def _joined(text: str, first: _Atom, second: _Atom) -> bool:
 
 def _bounded(text: str, atom: _Atom) -> Time:
     before, after = text[: atom.start], text[atom.end :]
-    for does, pattern in _AFTER:
+    for does, pattern in _AFTER.items():
         match = re.match(pattern, after, re.I)
         if match:
             return _apply(does, _reach_back(text, atom.start), atom.end + match.end(), atom)
-    said = [(re.search(rf"{pattern}[\s-]*(?:the )?(?:year )?$", before, re.I), does) for does, pattern in _BEFORE]
+    said = [
+        (re.search(rf"(?:{pattern})[\s-]*(?:the )?(?:year )?$", before, re.I), does)
+        for does, pattern in _BEFORE.items()
+    ]
     matches = [(match.start(), does) for match, does in said if match]
     if matches:  # the longest: "no later than" also ends in "later than"
         start, does = min(matches)
