@@ -182,8 +182,11 @@ def _wrong_answer(row: Mapping[str, Any], run: Any) -> Iterable[str]:
     if row.get("refuse"):
         if not refused:
             yield "does not say that the corpus lacks it"
-    elif row.get("retrieval", True) and not run.citations:
-        yield "cites nothing"
+    elif row.get("retrieval", True):
+        if refused:
+            yield "says that the corpus lacks it"
+        if not run.citations:
+            yield "cites nothing"
     yield from (f"says {word!r}" for word in row.get("must_not", []) if says(answer, [word]))
     yield from (f"does not say {group[0]!r}" for group in row.get("answer", []) if not says(answer, group))
     some = row.get("answer_from")
