@@ -221,7 +221,9 @@ def run(**changes: Any) -> SimpleNamespace:
 
 def review_request(point: str = "plan", **args: Any) -> dict[str, Any]:
     return {
-        "action_requests": [{"name": point, "args": args, "description": "Three steps, two at once."}],
+        "action_requests": [
+            {"name": point, "args": {"wave": ["step_0_喜宴"], **args}, "description": "Three steps, two at once."}
+        ],
         "review_configs": [
             {
                 "action_name": point,

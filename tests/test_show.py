@@ -101,7 +101,7 @@ def test_a_failed_attempt_is_told_with_its_error():
 def test_a_pause_asks_its_question():
     text = run_text(run_document(handmade.paused()))
     assert "请决定：执行这个计划吗？" in text
-    assert "Three steps, two at once." in text
+    assert "│ step_0_喜宴 " in text
     request = handmade.review_request("reflect", should_continue=False)
     assert "用这些证据回答吗" in show(run_text, status="paused", review=request)
 

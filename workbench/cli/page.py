@@ -83,11 +83,15 @@ class Page:
         click.echo(json.dumps(document, ensure_ascii=False, indent=2))
 
     def show(self, blocks: Iterable[Block], console: Console | None = None) -> None:
-        """Blocks of a run, with an empty line between them."""
-        from workbench.show import renderable
+        """Blocks of a run, with an empty line between them; bare text when another program reads it."""
+        from workbench.show import plain, renderable
 
+        console = console or self.out
+        if not console.is_terminal:
+            click.echo(plain(blocks, console.width, wrap=False), file=console.file)
+            return
         for block in blocks:
-            (console or self.out).print(renderable(block), "")
+            console.print(renderable(block), "")
 
     def say(self, text: str, style: str = "") -> None:
         """A line for the person, beside the result."""

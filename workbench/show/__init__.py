@@ -21,6 +21,7 @@ __all__ = [
     "Block",
     "Document",
     "outline",
+    "plain",
     "plan_text",
     "renderable",
     "run_html",

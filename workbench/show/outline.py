@@ -81,7 +81,10 @@ def _review(document: Document, labels: Labels) -> Iterator[Block]:
     if not request:
         return
     paragraphs: list[tuple[Span, ...]] = [((review_question(request, labels), "strong"),), ((labels("clock"), "dim"),)]
-    paragraphs += [((action["description"], ""),) for action in request["action_requests"] if action.get("description")]
+    for action in request["action_requests"]:  # the plan and the reflection stand in tables of their own
+        paragraphs += [
+            ((labels("comma").join(map(str, wave)), "code"),) for wave in [action["args"].get("wave")] if wave
+        ]
     yield Lines(tuple(paragraphs), mark="paused")
 
 
@@ -246,8 +249,13 @@ def timeline_table(found: Sequence[Bar], labels: Labels) -> Table:
     for bar in found:
         if bar.kind == "node":
             nodes.setdefault(bar.name, []).append(bar)
+    quick = {name: runs for name, runs in nodes.items() if busy_ms(runs) < 1}
     for name, runs in nodes.items():
-        rows.append((name, drawn(runs, span), milliseconds(busy_ms(runs))))
+        if name not in quick:
+            rows.append((name, drawn(runs, span), milliseconds(busy_ms(runs))))
+    if quick:
+        together = [bar for runs in quick.values() for bar in runs]
+        rows.append((labels("quick_nodes", n=len(quick)), drawn(together, span), milliseconds(busy_ms(together))))
     rows += [(labels(gap.kind), drawn([gap], span), milliseconds(gap.duration_ms)) for gap in gaps]
     for step in (bar for bar in found if bar.kind == "step" and bar.status != "skipped"):
         again = f" ({labels('attempt', n=step.attempt)})" if step.attempt > 1 else ""
@@ -313,6 +321,8 @@ def _number(value: Any) -> str:
 
 
 def _brief(value: Any) -> str:
+    if isinstance(value, bool):
+        return SIGNS["success" if value else "failed"]
     return f"{value:g}" if isinstance(value, float) else f"{len(value)}" if isinstance(value, list) else str(value)
 
 

@@ -13,8 +13,11 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
 
-def plain(blocks: Iterable[Block], width: int) -> str:
-    """Blocks as lines of at most ``width`` columns, Chinese characters counted as two."""
+def plain(blocks: Iterable[Block], width: int, wrap: bool = True) -> str:
+    """Blocks as lines of at most ``width`` columns, Chinese characters counted as two.
+
+    Without ``wrap`` a paragraph stays one line, for whoever reads it with another program.
+    """
     from io import StringIO
 
     from rich.console import Console
@@ -22,7 +25,8 @@ def plain(blocks: Iterable[Block], width: int) -> str:
     page = StringIO()
     console = Console(file=page, width=width, color_system=None, force_terminal=False, _environ={})
     for block in blocks:
-        console.print(renderable(block), "")
+        console.print(renderable(block), soft_wrap=not wrap and isinstance(block, Lines) and not block.mark)
+        console.print()
     return "\n".join(line.rstrip() for line in page.getvalue().rstrip().splitlines())
 
 

@@ -1,0 +1,402 @@
+"""The command line as a person, a script and a terminal use it."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import re
+import select
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import jsonschema
+import pytest
+from click.testing import CliRunner
+
+from tests.servers import Reply, scripted_server
+from workbench.cli import main
+from workbench.cli.person import changes
+from workbench.document import SCHEMA_FILE
+
+FILMS = [
+    {
+        "id": "wb",
+        "type": "Film",
+        "title": "The Wedding Banquet",
+        "year": 1993,
+        "directors": ["Ang Lee"],
+        "cast": ["Winston Chao"],
+        "genres": ["Comedy"],
+        "countries": ["Taiwan"],
+        "aliases": ["喜宴"],
+        "names": {"Ang Lee": ["李安"]},
+        "overview": "The Wedding Banquet is a 1993 comedy film directed by Ang Lee about a marriage of convenience.",
+        "url": "https://en.wikipedia.org/wiki/The_Wedding_Banquet",
+        "licence": "CC BY-SA 4.0",
+    },
+    {
+        "id": "ed",
+        "type": "Film",
+        "title": "Eat Drink Man Woman",
+        "year": 1994,
+        "directors": ["Ang Lee"],
+        "cast": ["Sihung Lung"],
+        "genres": ["Drama"],
+        "countries": ["Taiwan"],
+        "aliases": ["饮食男女"],
+        "overview": "Eat Drink Man Woman is a 1994 film directed by Ang Lee about a chef and his three daughters.",
+        "url": "https://en.wikipedia.org/wiki/Eat_Drink_Man_Woman",
+        "licence": "CC BY-SA 4.0",
+    },
+]
+WHEN = "When was The Wedding Banquet released?"
+COMMAND = [sys.executable, "-c", "from workbench.cli import main; main()"]
+
+
+@pytest.fixture(scope="module")
+def indexed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A workspace that knows two films, made with the command line itself."""
+    folder = tmp_path_factory.mktemp("cli")
+    corpus = folder / "films.jsonl"
+    lines = [json.dumps(film, ensure_ascii=False) for film in FILMS]
+    corpus.write_text("\n".join([*lines, "{broken"]), encoding="utf-8")
+    os.environ["WORKBENCH_EMBEDDING_MODEL"] = "hashing"
+    done = CliRunner().invoke(main, ["kb", "add", "film", str(corpus), "--workspace", str(folder / "ws"), "--json"])
+    assert done.exit_code == 0, done.output
+    report = json.loads(done.stdout)
+    assert (report["added"], report["counts"]["documents"]) == (2, 2)
+    assert [(problem["line"], Path(problem["file"]).name) for problem in report["problems"]] == [(3, "films.jsonl")]
+    return folder / "ws"
+
+
+@pytest.fixture
+def cli(indexed: Path, monkeypatch: pytest.MonkeyPatch):
+    """``cli("ask", "...")`` in that workspace: exit code, standard output, standard error."""
+    monkeypatch.setenv("WORKBENCH_WORKSPACE", str(indexed))
+    monkeypatch.setenv("WORKBENCH_EMBEDDING_MODEL", "hashing")
+
+    def run(*words: str, **more):
+        done = CliRunner().invoke(main, list(words), **more)
+        assert "Traceback" not in done.output
+        return done
+
+    return run
+
+
+def document(done) -> dict:
+    """The one document on standard output, held to the published schema."""
+    found = json.loads(done.stdout)
+    if "document" in found:
+        jsonschema.Draft202012Validator(json.loads(SCHEMA_FILE.read_text("utf-8"))).validate(found)
+    return found
+
+
+# asking
+
+
+@pytest.mark.parametrize(("question", "said"), [(WHEN, "1993"), ("喜宴哪一年上映？", "《喜宴》")])
+def test_ask_answers_with_sources(cli, question, said):
+    done = cli("ask", question, "--kb", "film")
+    assert done.exit_code == 0
+    assert said in done.stdout and "[1]" in done.stdout
+    assert "CC BY-SA 4.0" in done.stdout and "https://en.wikipedia.org/wiki/The_Wedding_Banquet" in done.stdout
+    assert re.search(r"workbench show \w+", done.stderr)
+
+
+def test_json_is_one_document_and_nothing_else(cli):
+    done = cli("ask", WHEN, "--kb", "film", "--json")
+    found = document(done)
+    assert (done.exit_code, done.stderr, found["status"]) == (0, "", "done")
+    assert found["citations"][0]["source"]["licence"] == "CC BY-SA 4.0"
+    assert found["route_decision"]["kb_prefix"] == found["kb_prefix"] == "film"
+    assert found["records"][0]["step_id"] == found["plan"]["steps"][0]["step_id"]
+
+
+def test_a_question_may_come_on_standard_input(cli):
+    assert "1993" in cli("ask", "-", "--kb", "film", input=WHEN).stdout
+
+
+def test_without_a_person_a_review_pauses_and_says_how_to_go_on(cli):
+    done = cli("ask", WHEN, "--kb", "film", "--review", "plan")
+    assert done.exit_code == 3
+    assert "Your decision: run this plan?" in done.stdout
+    for option in ("--approve", "--edit FILE.json", "--respond TEXT", "--reject"):
+        assert re.search(rf"workbench resume \w+ {option}", done.stderr)
+    run_id = re.search(r"workbench resume (\w+) --approve", done.stderr)[1]
+    assert cli("resume", run_id).exit_code == 3  # nothing was answered
+    assert cli("resume", run_id, "--approve", "--note", "looks right").exit_code == 0
+    again = cli("resume", run_id, "--approve")
+    assert again.exit_code == 1 and "waits for no answer" in again.stderr
+    assert document(cli("show", run_id, "--json"))["decisions"][0]["note"] == "looks right"
+
+
+def paused(cli, points: str = "plan") -> dict:
+    done = cli("ask", WHEN, "--kb", "film", "--review", points, "--json")
+    found = document(done)
+    assert (done.exit_code, found["status"], found["review"]["point"]) == (3, "paused", points.split(",")[0])
+    return found
+
+
+def test_edit_respond_and_reject(cli, tmp_path):
+    run_id = paused(cli)["run_id"]
+    (tmp_path / "edit.json").write_text('{"query": "喜宴"}', encoding="utf-8")
+    edited = document(cli("resume", run_id, "--edit", str(tmp_path / "edit.json"), "--json"))
+    assert edited["plan"]["version"] == 2
+    responded = document(cli("resume", run_id, "--respond", "only comedies", "--json"))
+    assert responded["decisions"][-1]["message"] == "only comedies"
+    stopped = cli("resume", run_id, "--reject", "--json")
+    assert (stopped.exit_code, document(stopped)["stop_reason"]) == (0, "stopped_by_reviewer")
+
+
+def test_a_bad_edit_is_refused_and_the_run_still_waits(cli, tmp_path):
+    run_id = paused(cli)["run_id"]
+    for text, code, said in (
+        ('{"plan": 3}', 1, "the run waits as before"),
+        ("{", 2, "line 1: this is not JSON"),
+        ("[1]", 2, "holds no JSON object"),
+    ):
+        file = tmp_path / "edit.json"
+        file.write_text(text, encoding="utf-8")
+        done = cli("resume", run_id, "--edit", str(file))
+        assert (done.exit_code, said in done.stderr) == (code, True), done.stderr
+    assert document(cli("show", run_id, "--json"))["status"] == "paused"
+    assert cli("resume", run_id, "--approve", "--reject").exit_code == 2
+
+
+# looking
+
+
+def test_show_tells_all_of_a_run(cli):
+    run_id = document(cli("ask", WHEN, "--kb", "film", "--json"))["run_id"]
+    text = cli("show", run_id).stdout
+    for piece in ("Plan · version 1", "Reflection 1 of", "Timeline", "Answer", "Sources", "✓ done"):
+        assert piece in text
+
+
+def test_runs_are_listed_and_removed(cli):
+    run_id = document(cli("ask", WHEN, "--kb", "film", "--session", "list-me", "--json"))["run_id"]
+    listed = json.loads(cli("runs", "--session", "list-me", "--json").stdout)["runs"]
+    assert [(run["run_id"], run["status"], run["message"]) for run in listed] == [(run_id, "done", WHEN)]
+    assert run_id in cli("runs").stdout
+    assert cli("runs", "rm", run_id).exit_code == 0
+    gone = cli("show", run_id)
+    assert gone.exit_code == 1 and f"Unknown run '{run_id}'" in gone.stderr
+
+
+def test_runs_rm_takes_the_workspace_of_runs(cli, tmp_path):
+    done = cli("runs", "--workspace", str(tmp_path / "elsewhere"), "rm", "x")
+    assert done.exit_code == 1 and "elsewhere" in done.stderr
+
+
+def test_clear_forgets_a_conversation(cli):
+    cli("ask", WHEN, "--kb", "film", "--session", "short")
+    assert json.loads(cli("clear", "--session", "short", "--json").stdout)["messages"] == 2
+    assert "Forgot 0 messages." in cli("clear", "--session", "short").stderr
+
+
+def test_knowledge_is_listed_and_removed(cli, tmp_path):
+    (tmp_path / "note.md").write_text("# Notes\n\nAng Lee was born in Taiwan.", encoding="utf-8")
+    assert cli("kb", "add", "notes", str(tmp_path)).exit_code == 0
+    names = [base["name"] for base in json.loads(cli("kb", "list", "--json").stdout)["knowledge"]]
+    assert names == ["film", "notes"]
+    assert "notes" in cli("kb", "list").stdout
+    assert cli("kb", "remove", "notes").exit_code == 0
+    assert cli("kb", "remove", "notes").exit_code == 1
+
+
+# errors
+
+
+def test_errors_are_one_line_or_one_document(cli):
+    done = cli("ask", "x", "--kb", "nowhere")
+    assert (done.exit_code, done.stdout) == (1, "")
+    assert done.stderr.startswith("error: Unknown knowledge base 'nowhere'. Known: film.")
+    found = json.loads(cli("ask", "x", "--kb", "nowhere", "--json").stdout)
+    assert found["type"] == "UnknownKnowledge"
+
+
+@pytest.mark.parametrize(
+    "words", [["ask"], ["ask", "x", "--review", "lunch"], ["dance"], ["kb", "add", "film", "/nowhere"], ["resume"]]
+)
+def test_wrong_usage_is_2_for_people_and_scripts(cli, words):
+    done = cli(*words)
+    assert (done.exit_code, done.stdout) == (2, "")
+    as_json = cli(*words, "--json")
+    assert as_json.exit_code == 2 and json.loads(as_json.stdout)["error"]
+
+
+def test_a_missing_workspace_is_not_made_by_looking(cli, tmp_path):
+    for words in (["runs"], ["show", "x"], ["kb", "list"], ["resume", "x"], ["clear"]):
+        done = cli(*words, "--workspace", str(tmp_path / "none"))
+        assert done.exit_code == 1 and "There is no workspace" in done.stderr
+    assert not (tmp_path / "none").exists()
+
+
+def test_a_wrong_setting_names_the_variable(cli, monkeypatch):
+    monkeypatch.setenv("WORKBENCH_MAX_TASKS", "many")
+    done = cli("ask", "x")
+    assert done.exit_code == 1 and "WORKBENCH_MAX_TASKS is 'many'" in done.stderr
+
+
+def test_what_others_wrote_cannot_steer_the_terminal(cli):
+    done = cli("ask", "Who is \x1b[2J\u202eevil?", "--kb", "film", "--review", "plan")
+    assert "\x1b" not in done.stdout and "\u202e" not in done.stdout
+
+
+# doctor and demo
+
+
+def test_doctor_names_what_could_be_better_with_its_mend(cli, tmp_path):
+    found = json.loads(cli("doctor", "--json").stdout)
+    checks = {check["name"]: check for check in found["checks"]}
+    assert found["ok"] and checks["full text search"]["state"] == "ok"
+    assert "WORKBENCH_EMBEDDING_MODEL" in checks["embeddings"]["mend"]
+    assert "2 documents" in checks["knowledge film"]["detail"]
+    text = cli("doctor", "--workspace", str(tmp_path / "none")).stdout
+    assert "→ workbench demo" in text
+
+
+def test_doctor_reaches_for_the_chat_model(cli, monkeypatch):
+    monkeypatch.setenv("WORKBENCH_CHAT_MODEL", "openai:tiny")
+    monkeypatch.setenv("WORKBENCH_CHAT_BASE_URL", "http://127.0.0.1:9/v1")
+    monkeypatch.setenv("WORKBENCH_CHAT_API_KEY", "secret-key")
+    done = cli("doctor")
+    assert done.exit_code == 1
+    assert "cannot be reached" in done.stdout and "secret-key" not in done.output
+
+
+def test_demo_without_the_films_says_what_to_do(cli, monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    demo = sys.modules["workbench.cli.demo"]  # the package gives the command that name
+    monkeypatch.setattr(demo, "__file__", str(tmp_path / "site-packages" / "workbench" / "cli" / "demo.py"))
+    done = cli("demo", "--workspace", str(tmp_path / "ws"))
+    assert done.exit_code == 1 and "clone of the repository" in done.stderr
+
+
+def test_demo_shows_plan_reflection_timeline_and_a_cited_answer(cli, monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    Path("data").mkdir()
+    lines = [json.dumps(film, ensure_ascii=False) for film in FILMS]
+    Path("data/films.jsonl").write_text("\n".join(lines), encoding="utf-8")
+    done = cli("demo", "--workspace", "ws")
+    assert done.exit_code == 0, done.output
+    for piece in ("计划", "反思", "时间线", "[1]", "来源", "1993"):
+        assert piece in done.stdout
+    assert "What next" in done.stderr
+    again = json.loads(cli("demo", "--workspace", "ws", "--json").stdout)
+    assert again["knowledge"]["unchanged"] == 2
+    assert [run["status"] for run in again["runs"]] == ["done", "done"]
+
+
+# real processes
+
+
+def environment(indexed: Path, **more: str) -> dict[str, str]:
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("WORKBENCH_")}
+    settings = {"WORKBENCH_WORKSPACE": str(indexed), "WORKBENCH_EMBEDDING_MODEL": "hashing"}
+    return {**kept, **settings, "PYTHONPATH": str(Path(__file__).parents[1]), **more}
+
+
+def test_utf8_whatever_the_locale(indexed):
+    plain = environment(
+        indexed, LC_ALL="C", LANG="C", PYTHONUTF8="0", PYTHONCOERCECLOCALE="0", PYTHONIOENCODING="ascii"
+    )
+    done = subprocess.run(
+        [*COMMAND, "ask", "喜宴哪一年上映？", "--kb", "film"], env=plain, capture_output=True, timeout=60
+    )
+    assert done.returncode == 0, done.stderr.decode()
+    assert "《喜宴》" in done.stdout.decode("utf-8")
+
+
+def test_help_is_instant_and_imports_nothing_heavy():
+    heavy = "{'langgraph', 'chromadb', 'plotly', 'pandas', 'rich', 'pydantic', 'numpy'}"
+    check = f"import sys, workbench.cli; print({heavy} & set(sys.modules))"
+    assert subprocess.run([sys.executable, "-c", check], capture_output=True, text=True).stdout.strip() == "set()"
+    begun = time.process_time()
+    assert "Exit codes" in CliRunner().invoke(main, ["--help"]).output
+    assert time.process_time() - begun < 0.5
+
+
+def test_ctrl_c_leaves_the_run_resumable(indexed):
+    slow = Reply(["The ", "Wedding ", "Banquet ", "was released in 1993 [1]."] * 20, delay_s=0.2)
+    with scripted_server(slow, Reply(["In 1993 [1]."])) as server:
+        chat = {"WORKBENCH_CHAT_MODEL": "openai:slow", "WORKBENCH_CHAT_BASE_URL": server.url}
+        settings = environment(indexed, **chat)
+        asking = subprocess.Popen(
+            [*COMMAND, "ask", WHEN, "--kb", "film", "--stream"],
+            env=settings,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+        )
+        assert asking.stdout.read(3) == b"The"  # the answer has begun
+        asking.send_signal(signal.SIGINT)
+        _, said = asking.communicate(timeout=30)
+        assert asking.returncode == 4, said.decode()
+        run_id = re.search(r"workbench resume (\w+)", said.decode())[1]
+        on = subprocess.run([*COMMAND, "resume", run_id, "--json"], env=settings, capture_output=True, timeout=60)
+        assert (on.returncode, json.loads(on.stdout)["answer"]) == (0, "In 1993 [1].")
+
+
+def converse(words: list[str], answers: list[tuple[str, str]], env: dict[str, str]) -> tuple[int, str]:
+    """Run a command on a terminal of its own: wait for each text, then type."""
+    master, slave = pty.openpty()
+    process = subprocess.Popen([*COMMAND, *words], stdin=slave, stdout=slave, stderr=slave, env=env, close_fds=True)
+    os.close(slave)
+    heard, mark, left, until = "", 0, list(answers), time.monotonic() + 60
+    while time.monotonic() < until:
+        if left and left[0][0] in heard[mark:]:
+            mark = len(heard)
+            os.write(master, left.pop(0)[1].encode())
+        if select.select([master], [], [], 0.1)[0]:
+            try:
+                heard += os.read(master, 65536).decode("utf-8", "replace")
+            except OSError:  # the other end is gone
+                break
+        elif process.poll() is not None:
+            break
+    os.close(master)
+    return process.wait(timeout=10), heard
+
+
+def test_on_a_terminal_the_person_is_asked(indexed, tmp_path):
+    editor = tmp_path / "editor.py"
+    editor.write_text(
+        "import json, sys\n"
+        "path = sys.argv[1]\n"
+        "edits = json.load(open(path, encoding='utf-8'))\n"
+        "edits['query'] = 'The Wedding Banquet comedy'\n"
+        "json.dump(edits, open(path, 'w', encoding='utf-8'))\n",
+        encoding="utf-8",
+    )
+    env = environment(indexed, EDITOR=f"{sys.executable} {editor}", TERM="xterm", COLUMNS="100")
+    typed = [("> ", "dance\n"), ("> ", "e\n"), ("optional)", "narrower\n"), ("> ", "a\n"), ("optional)", "\n")]
+    code, heard = converse(["ask", WHEN, "--kb", "film", "--review", "plan"], typed, env)
+    assert code == 0, heard
+    assert "One of a, e, s, r, q, please." in heard
+    assert "version 2" in heard
+    assert "1993" in heard
+
+
+def test_on_a_terminal_a_run_can_be_left_waiting(indexed):
+    env = environment(indexed, TERM="xterm", COLUMNS="80")
+    code, heard = converse(["ask", WHEN, "--kb", "film", "--review", "all"], [("> ", "q\n")], env)
+    assert code == 3, heard
+    assert "--approve" in heard
+
+
+# an edit
+
+
+def test_an_edit_holds_only_what_changed():
+    before = {"plan": {"steps": []}, "query": "", "thresholds": {}}
+    assert changes(before, json.dumps({**before, "thresholds": {"min_evidence": 3}})) == {
+        "thresholds": {"min_evidence": 3}
+    }
+    with pytest.raises(ValueError, match="line 1, column 2"):
+        changes(before, "{")
+    with pytest.raises(ValueError, match="'plam' cannot be changed here"):
+        changes(before, '{"plam": 1}')
