@@ -16,7 +16,8 @@ from typing import Any, NamedTuple
 
 from workbench.context import Entity, Relation
 from workbench.knowledge import vocabulary
-from workbench.knowledge.linking import Linker, common_keys, key_of
+from workbench.knowledge.linking import Linker, common_keys
+from workbench.knowledge.surfaces import Surface, compiled, key_of
 from workbench.text import sentences
 
 LONGEST_NAME = 80
@@ -88,13 +89,13 @@ class Source:
 
 @dataclass
 class Extracted:
-    """Entities, relations and mentions, each sorted by id; ``categories`` are ids of entities that only group others."""
+    """Entities, relations and mentions, each sorted by id; the surfaces of all names; and who only groups others."""
 
     entities: list[Entity] = field(default_factory=list)
     relations: list[Relation] = field(default_factory=list)
     mentions: list[tuple[str, str]] = field(default_factory=list)
     categories: frozenset[str] = frozenset()
-    common: list[str] = field(default_factory=list)
+    surfaces: dict[str, Surface] = field(default_factory=dict)
 
 
 def meaning(name: str) -> FieldMeaning:
@@ -129,6 +130,29 @@ def year_of(fields: Mapping[str, Any]) -> int | None:
     found = fields.get("year", fields.get("date"))
     match = re.match(r"\d{4}(?!\d)", str(found)) if isinstance(found, int | str) else None
     return int(match[0]) if match else None
+
+
+def canonical(relation: str, value: str) -> str:
+    """A value as it is compared: genres and countries by their English names."""
+    if relation == "has_genre":
+        return vocabulary.canonical("genre", value) or value
+    if relation == "from_country":
+        return vocabulary.canonical("country", value) or value
+    return value
+
+
+def field_values(fields: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """(relation, key) of every value, by which documents are selected.
+
+    >>> field_values({"genres": ["喜剧"], "directors": ["Ang Lee"]})
+    [('directed_by', 'ang lee'), ('has_genre', 'comedy')]
+    """
+    pairs = {
+        (meaning(name).relation, key_of(canonical(meaning(name).relation, text)))
+        for name, value in fields.items()
+        for text in values(name, value)
+    }
+    return sorted(pair for pair in pairs if pair[1])
 
 
 def document_entity(doc_id: str) -> str:
@@ -185,7 +209,7 @@ class _Build:
     def _entity(self, says: FieldMeaning, name: str, aliases: Iterable[str]) -> str:
         kind = says.type.lower()
         if kind in vocabulary.KINDS:
-            name = vocabulary.canonical(kind, name) or name
+            name = canonical(says.relation, name)
             aliases = [*aliases, *vocabulary.names(kind, name)[1:]]
         entity_id = f"{kind}:{key_of(name) or name}"
         self._by_key.setdefault(key_of(name), entity_id)
@@ -225,27 +249,29 @@ class _Build:
         for entity_id, kinds in self._types.items():
             self._entities[entity_id]["type"] = min(kinds, key=lambda kind: (-kinds[kind], kind))
         common = self._link(sources)
+        years = {document_entity(s.doc_id): year for s in sources if (year := year_of(s.fields))}
         return Extracted(
             entities=[self._entities[i] for i in sorted(self._entities)],
             relations=[self._relations[i] for i in sorted(self._relations)],
             mentions=sorted(self._mentions),
             categories=frozenset(self._categories),
-            common=common,
+            surfaces=compiled(
+                self._entities.values(), degrees_of(self._relations.values()), self._categories, years, common
+            ),
         )
 
     def _link(self, sources: Sequence[Source]) -> list[str]:
         """Find every known name in every text; gives the names that are ordinary words of this corpus."""
         degrees = degrees_of(self._relations.values())
-        nameable = [e for e in self._entities.values() if e["entity_id"] not in self._categories]
+        named = [self._entities[i] for i in sorted(self._entities.keys() - self._categories)]
         texts = [text for source in sources for _, text, _ in source.passages]
-        common = common_keys(Linker(nameable, degrees), texts, len(texts))
-        years = {document_entity(s.doc_id): year for s in sources if (year := year_of(s.fields))}
-        linker = Linker(nameable, degrees, common, years)
+        common = common_keys(Linker(compiled(named, degrees)), texts, len(texts))
+        linker = Linker(compiled(named, degrees, common=common))
         for source in sources:
             doc = document_entity(source.doc_id)
             for chunk_id, text, _ in source.passages:
                 for sentence in sentences(text):
-                    for mention in linker.link(sentence):
+                    for mention in linker.link(sentence, doc):
                         self._mention(doc, mention["entity_id"], sentence, chunk_id)
         return common
 
@@ -283,11 +309,13 @@ class _Sentences:
 
     def of(self, relation: str, name: str, value: str) -> tuple[str, str]:
         """(sentence, chunk id): one that names the value and the relation, else the value, else the field in words."""
-        naming = [entry for entry in self._all if f" {key_of(value)} " in entry[0]]
+        wanted = f" {key_of(value)} "
+        naming = [entry for entry in self._all if wanted in entry[0]]
         word = _STATES.get(relation, "")
-        for key, sentence, chunk_id in sorted(naming, key=lambda entry: word not in entry[0]):
-            return sentence, chunk_id
-        return f"{self._title} — {name}: {value}", self._first
+        if not naming:
+            return f"{self._title} — {name}: {value}", self._first
+        _, sentence, chunk_id = min(naming, key=lambda entry: word not in entry[0])
+        return sentence, chunk_id
 
 
 def degrees_of(relations: Iterable[Relation]) -> dict[str, int]:
@@ -303,9 +331,10 @@ def names_in_fields(fields: Mapping[str, Any], names: Mapping[str, list[str]]) -
     """Every name in the fields with its other names, in both languages: what the keyword index knows a document by."""
     others = {key_of(name): aliases for name, aliases in names.items()}
     for name, value in sorted(fields.items()):
-        kind = meaning(name).type.lower()
+        says = meaning(name)
+        kind = says.type.lower()
         for text in values(name, value):
             yield text
             yield from others.get(key_of(text), [])
             if kind in vocabulary.KINDS:
-                yield from vocabulary.names(kind, vocabulary.canonical(kind, text) or text)[1:]
+                yield from vocabulary.names(kind, canonical(says.relation, text))[1:]

@@ -24,7 +24,7 @@ MIGRATIONS = (
     CREATE TABLE documents (
         doc_id TEXT PRIMARY KEY, digest TEXT NOT NULL, title TEXT NOT NULL, text TEXT NOT NULL, url TEXT NOT NULL,
         licence TEXT NOT NULL, type TEXT NOT NULL, fields TEXT NOT NULL, aliases TEXT NOT NULL, names TEXT NOT NULL,
-        source TEXT NOT NULL
+        source TEXT NOT NULL, year INTEGER
     );
     CREATE INDEX documents_by_source ON documents (source);
     CREATE TABLE passages (
@@ -38,14 +38,22 @@ MIGRATIONS = (
     CREATE TABLE vectors (key TEXT PRIMARY KEY, vector BLOB NOT NULL) WITHOUT ROWID;
     CREATE TABLE words (word TEXT PRIMARY KEY, vector BLOB NOT NULL) WITHOUT ROWID;
     CREATE TABLE found_names (key TEXT PRIMARY KEY, names TEXT NOT NULL) WITHOUT ROWID;
+    CREATE TABLE field_values (
+        relation TEXT NOT NULL, key TEXT NOT NULL, doc_id TEXT NOT NULL, PRIMARY KEY (relation, key, doc_id)
+    ) WITHOUT ROWID;
     CREATE TABLE entities (
-        entity_id TEXT PRIMARY KEY, name TEXT NOT NULL, type TEXT NOT NULL, aliases TEXT NOT NULL, doc_id TEXT,
-        category INTEGER NOT NULL
+        entity_id TEXT PRIMARY KEY, name TEXT NOT NULL, type TEXT NOT NULL, aliases TEXT NOT NULL, doc_id TEXT
+    ) WITHOUT ROWID;
+    CREATE TABLE surfaces (
+        key TEXT NOT NULL, place INTEGER NOT NULL, kind TEXT NOT NULL, rank INTEGER NOT NULL, lead INTEGER NOT NULL,
+        entity_id TEXT NOT NULL, year INTEGER, category INTEGER NOT NULL, PRIMARY KEY (key, place)
     ) WITHOUT ROWID;
     CREATE TABLE relations (
         relation_id TEXT PRIMARY KEY, source TEXT NOT NULL, type TEXT NOT NULL, target TEXT NOT NULL,
         sentence TEXT NOT NULL, chunk_id TEXT NOT NULL
     ) WITHOUT ROWID;
+    CREATE INDEX relations_by_source ON relations (source);
+    CREATE INDEX relations_by_target ON relations (target);
     CREATE TABLE mentions (entity_id TEXT NOT NULL, chunk_id TEXT NOT NULL, PRIMARY KEY (entity_id, chunk_id)) WITHOUT ROWID;
     CREATE TABLE communities (
         community_id TEXT PRIMARY KEY, title TEXT NOT NULL, members TEXT NOT NULL, summary TEXT NOT NULL,

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import math
 import threading
 from collections.abc import Sequence
 from pathlib import Path
@@ -17,8 +16,11 @@ from typing import TYPE_CHECKING, Any
 from workbench.context import Community, Entity, Mention, Passage, Relation
 from workbench.errors import KnowledgeError
 from workbench.knowledge import keywords, vectors
+from workbench.knowledge.entities import canonical
 from workbench.knowledge.index import Index
-from workbench.knowledge.view import View
+from workbench.knowledge.linking import Linker
+from workbench.knowledge.surfaces import Bearer, Kind, Surface, candidates, key_of, units
+from workbench.knowledge.view import View, entities, relations
 from workbench.models import rerank
 from workbench.models.embeddings import TextModel, products, text_model, word_vectors
 from workbench.text import terms
@@ -84,9 +86,9 @@ class CorpusKnowledge:
         """``(chunk_id, cosine)``, best first, ties by id; exact up to ``settings.exact_search_limit`` passages."""
         view = self._view
         vector = self._model.array([query])[0]
-        if view.passages > self._settings.exact_search_limit and view.chroma:
-            return view.chroma.search(self._index, vector, top_k)
-        return view.matrix.search(vector, top_k)
+        large = view.passages > self._settings.exact_search_limit
+        found = view.nearest(vector, top_k) if large else None
+        return view.matrix.search(vector, top_k) if found is None else found
 
     def rerank(self, query: str, texts: Sequence[str]) -> list[float] | None:
         """A score for each text, higher is better, or None when no reranker is configured.
@@ -125,37 +127,68 @@ class CorpusKnowledge:
 
         Years are inclusive. Names are compared folded and through aliases: 李安 is Ang Lee, 喜剧 is Comedy, Taiwanese is Taiwan.
         """
-        view = self._view
         given = dict(filters)
-        wanted = {relation: view.meant(relation, str(given[f])) for f, relation in _FILTERED.items() if given.get(f)}
-        low, high = filters.get("year_from", -math.inf), filters.get("year_to", math.inf)
-        dated = "year_from" in filters or "year_to" in filters
-        found = [
-            (-(year or 0), doc_id)
-            for doc_id, year, held in view.documents
-            if (low <= year <= high if year is not None else not dated)
-            and all(keys & held.get(relation, frozenset()) for relation, keys in wanted.items())
-        ]
-        return [doc_id for _, doc_id in sorted(found)]
+        conditions, parameters = ["1"], list[Any]()
+        for name, test in (("year_from", "year >= ?"), ("year_to", "year <= ?")):
+            if given.get(name) is not None:
+                conditions.append(test)
+                parameters.append(given[name])
+        for name, relation in _FILTERED.items():
+            if given.get(name):
+                keys = self._meant(relation, str(given[name]))
+                marks = ", ".join("?" * len(keys))
+                conditions.append(
+                    f"doc_id IN (SELECT doc_id FROM field_values WHERE relation = ? AND key IN ({marks}))"
+                )
+                parameters += [relation, *keys]
+        where = " AND ".join(conditions)
+        rows = self._index.rows(
+            f"SELECT doc_id FROM documents WHERE {where} ORDER BY ifnull(year, 0) DESC, 1", parameters
+        )
+        return [row[0] for row in rows]
+
+    def _meant(self, relation: str, value: str) -> list[str]:
+        """Keys of everything that a filter's value may stand for: itself, its canonical name, the entity of that name."""
+        names = [value, canonical(relation, value)]
+        entity = self.find_entity(value)
+        if entity and (entity["type"] == "Person" or relation not in ("directed_by", "acted_in")):
+            names += [entity["name"], *entity["aliases"]]
+        return sorted({key for key in map(key_of, names) if key})
 
     def link(self, text: str) -> list[Mention]:
         """The known names in a text, longest match first wins, in the order of the text.
 
         Values that only group (genres, countries, years) are no names; ``knowledge.vocabulary`` finds those.
         """
-        return self._view.linker.link(text)
+        found = self._surfaces(candidates(text, units(text)), "AND NOT category")
+        return Linker(found).link(text)
+
+    def _surfaces(self, keys: Sequence[str], also: str = "") -> dict[str, Surface]:
+        """The surfaces of these keys that somebody bears."""
+        columns = "key, place, kind, rank, lead, entity_id, year, category"
+        sql = f"SELECT {columns} FROM surfaces WHERE key IN ({{}}) {also}"
+        bearers: dict[str, list[Bearer]] = {}
+        kinds: dict[str, Kind] = {}
+        for key, _, kind, rank, lead, entity_id, year, category in sorted(
+            self._index.rows_in(sql, keys), key=lambda r: r[:2]
+        ):
+            kinds[key] = kind
+            bearers.setdefault(key, []).append(Bearer(rank, lead, entity_id, year, bool(category)))
+        return {key: Surface(tuple(found), kinds[key]) for key, found in bearers.items()}
 
     def entity(self, entity_id: str) -> Entity | None:
         """The entity of that id."""
-        return self._view.entities.get(entity_id)
+        return next(iter(entities(self._index, "WHERE entity_id = ?", (entity_id,))), None)
 
     def find_entity(self, name: str) -> Entity | None:
         """The entity that has this name or alias, compared folded; the best connected one if several do."""
-        return self._view.find(name)
+        key = key_of(name)
+        surface = self._surfaces([key]).get(key)
+        return self.entity(surface.bearers[0].entity_id) if surface else None
 
     def relations_of(self, entity_id: str) -> list[Relation]:
         """Relations in which the entity stands on either side, by id."""
-        return self._view.relations_by_entity.get(entity_id, [])
+        return relations(self._index, "WHERE source = ? OR target = ?", (entity_id, entity_id))
 
     def mentions_of(self, entity_id: str) -> list[str]:
         """Ids of the passages that name the entity, by id."""
@@ -177,11 +210,12 @@ class CorpusKnowledge:
             KnowledgeError: Chroma is not up to the index.
         """
         view = self._view
-        if not view.chroma:
-            raise KnowledgeError(f"The vectors of {self.name!r} are not in Chroma. Run the `workbench kb add` again.")
         asked = self._model.array(list(queries))
+        found = [view.nearest(vector, top_k) for vector in asked]
+        if None in found:
+            raise KnowledgeError(f"The vectors of {self.name!r} are not in Chroma. Run the `workbench kb add` again.")
         exact = [view.matrix.search(vector, top_k) for vector in asked]
-        return vectors.recall(exact, [view.chroma.search(self._index, vector, top_k) for vector in asked])
+        return vectors.recall(exact, [pairs or [] for pairs in found])
 
     def describe(self) -> dict[str, Any]:
         """Counts, models, files and fields; ``chroma`` says whether its vectors are up to the index."""
@@ -196,7 +230,7 @@ class CorpusKnowledge:
             "embedding_model": self._model.name,
             "reranker": "maxsim" if self._reranks else "none",
             "search": "exact" if self._view.passages <= self._settings.exact_search_limit else "hnsw",
-            "chroma": self._view.chroma is not None,
+            "chroma": self._view.in_chroma,
             "fields": dict(sorted(fields.items())),
             "sources": dict(self._index.rows("SELECT source, count(*) FROM documents GROUP BY source ORDER BY source")),
         }

@@ -21,6 +21,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from workbench.context import Community
 from workbench.errors import KnowledgeError, UnknownKnowledge, WorkspaceBusy
 from workbench.knowledge import corpus, entities, graph, keywords, names, vectors
 from workbench.knowledge.corpus import Document, Problem
@@ -95,14 +96,14 @@ class Library:
             WorkspaceBusy: another process is writing to this base.
         """
         begun, tell = time.monotonic(), progress or _silent
-        paths = [Path(path) for path in paths]
+        given = [Path(path) for path in paths]
         with self._writing(check_name(name)) as folder:
             tell("read", 0, 1)
-            loaded = corpus.load(paths)
+            loaded = corpus.load(given)
             tell("read", 1, 1)
             index = Index(folder / "index.db", create=True)
             try:
-                report = _Addition(index, folder, name, self._settings, tell).run(loaded, paths)
+                report = _Addition(index, folder, name, self._settings, tell).run(loaded, given)
             finally:
                 index.close()
         report.seconds = round(time.monotonic() - begun, 3)
@@ -259,7 +260,6 @@ class _Addition:
             connection.execute(f"DELETE FROM found_names WHERE key NOT IN ({kept})", (self._finder,))
             self._index.set_meta("embedding_model", self._model.name)
             self._index.set_meta("recipe", self._recipe)
-            self._index.set_meta("common_names", canonical_json(extracted.common))
             self._index.set_meta("generation", str(self._index.generation + 1))
         self._tell("write", 1, 1)
 
@@ -279,10 +279,22 @@ class _Addition:
     def _stored(self) -> list[Document]:
         """The documents of the base, as they were loaded."""
         columns = "doc_id, title, text, url, licence, type, fields, aliases, names, source"
-        rows = self._index.rows(f"SELECT {columns} FROM documents ORDER BY doc_id")
         return [
-            Document(*row[:6], json.loads(row[6]), tuple(json.loads(row[7])), json.loads(row[8]), row[9])
-            for row in rows
+            Document(
+                i,
+                title,
+                text,
+                url,
+                licence,
+                kind,
+                json.loads(fields),
+                tuple(json.loads(aliases)),
+                json.loads(names),
+                source,
+            )
+            for i, title, text, url, licence, kind, fields, aliases, names, source in self._index.rows(
+                f"SELECT {columns} FROM documents ORDER BY doc_id"
+            )
         ]
 
     def _sources(
@@ -313,7 +325,7 @@ class _Addition:
     def _insert(self, connection: Any, document: Document, texts: Sequence[str]) -> None:
         content = document.content()
         connection.execute(
-            "INSERT INTO documents VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            "INSERT INTO documents VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
             (
                 document.doc_id,
                 document.digest(),
@@ -324,7 +336,12 @@ class _Addition:
                 document.type,
                 *(canonical_json(content[name]) for name in ("fields", "aliases", "names")),
                 document.source,
+                entities.year_of(document.fields),
             ),
+        )
+        pairs = entities.field_values(document.fields)
+        connection.executemany(
+            "INSERT INTO field_values VALUES (?, ?, ?)", ((*pair, document.doc_id) for pair in pairs)
         )
         title = " | ".join([document.title, *document.aliases])
         names = list(entities.names_in_fields(document.fields, document.names))
@@ -353,33 +370,33 @@ def _delete(connection: Any, doc_id: str) -> None:
     connection.execute("DELETE FROM terms WHERE rowid IN (SELECT number FROM passages WHERE doc_id = ?)", (doc_id,))
     connection.execute("DELETE FROM passages WHERE doc_id = ?", (doc_id,))
     connection.execute("DELETE FROM documents WHERE doc_id = ?", (doc_id,))
+    connection.execute("DELETE FROM field_values WHERE doc_id = ?", (doc_id,))
 
 
-def _replace_graph(connection: Any, extracted: entities.Extracted, groups: Sequence[Any]) -> None:
-    for table in ("entities", "relations", "mentions", "communities"):
-        connection.execute(f"DELETE FROM {table}")
-    connection.executemany(
-        "INSERT INTO entities VALUES (?, ?, ?, ?, ?, ?)",
-        (
-            (
-                e["entity_id"],
-                e["name"],
-                e["type"],
-                canonical_json(e["aliases"]),
-                e["doc_id"],
-                e["entity_id"] in extracted.categories,
-            )
+def _replace_graph(connection: Any, extracted: entities.Extracted, groups: Sequence[Community]) -> None:
+    rows: dict[str, Iterable[tuple[Any, ...]]] = {
+        "entities": (
+            (e["entity_id"], e["name"], e["type"], canonical_json(e["aliases"]), e["doc_id"])
             for e in extracted.entities
         ),
-    )
-    connection.executemany(
-        "INSERT INTO relations VALUES (?, ?, ?, ?, ?, ?)", (tuple(r.values()) for r in extracted.relations)
-    )
-    connection.executemany("INSERT INTO mentions VALUES (?, ?)", extracted.mentions)
-    connection.executemany(
-        "INSERT INTO communities VALUES (?, ?, ?, ?, ?)",
-        (
+        "relations": (tuple(relation.values()) for relation in extracted.relations),
+        "mentions": extracted.mentions,
+        "surfaces": (
+            (key, place, surface.kind, *bearer)
+            for key, surface in extracted.surfaces.items()
+            for place, bearer in enumerate(surface.bearers)
+        ),
+        "communities": (
             (g["community_id"], g["title"], canonical_json(g["members"]), g["summary"], canonical_json(g["doc_ids"]))
             for g in groups
         ),
-    )
+    }
+    for table, values in rows.items():
+        connection.execute(f"DELETE FROM {table}")
+        _insert_all(connection, table, values)
+
+
+def _insert_all(connection: Any, table: str, rows: Iterable[tuple[Any, ...]]) -> None:
+    ordered = sorted(rows, key=lambda row: row[:2])
+    if ordered:
+        connection.executemany(f"INSERT INTO {table} VALUES ({', '.join('?' * len(ordered[0]))})", ordered)

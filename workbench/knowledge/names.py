@@ -18,7 +18,7 @@ from workbench.errors import MissingExtra
 from workbench.knowledge import vocabulary
 from workbench.knowledge.entities import LONGEST_NAME, Name
 from workbench.knowledge.index import Index
-from workbench.knowledge.linking import ordinary_words
+from workbench.knowledge.surfaces import ordinary_words
 from workbench.settings import Settings
 from workbench.text import CJK, sentences
 

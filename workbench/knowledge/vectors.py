@@ -91,9 +91,9 @@ def best(chunk_ids: Sequence[str], scores: np.ndarray, top_k: int) -> list[tuple
     rounded = np.round(scores.astype(np.float64), 6) + 0.0
     if top_k < len(rounded):
         edge = np.partition(rounded, -top_k)[-top_k]
-        places = np.flatnonzero(rounded >= edge)
+        places = np.flatnonzero(rounded >= edge).tolist()
     else:
-        places = np.arange(len(rounded))
+        places = list(range(len(rounded)))
     ranked = sorted((-float(rounded[place]), chunk_ids[place]) for place in places)
     return [(chunk_id, -score) for score, chunk_id in ranked[:top_k]]
 
@@ -108,8 +108,8 @@ class Chroma:
         import chromadb
 
         settings = chromadb.config.Settings(anonymized_telemetry=False)
-        self._client = chromadb.PersistentClient(path=str(folder), settings=settings)
-        self._collection = self._client.get_or_create_collection(
+        self._client: Any = chromadb.PersistentClient(path=str(folder), settings=settings)
+        self._collection: Any = self._client.get_or_create_collection(
             "passages", embedding_function=None, configuration={"hnsw": _HNSW}
         )
 

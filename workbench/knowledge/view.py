@@ -1,22 +1,20 @@
-"""One generation of an index in memory: vectors, graph, names and typed fields. Each part is read when first asked for."""
+"""One generation of an index in memory: vectors, graph, communities. Each part is read when it is first asked for."""
 
 from __future__ import annotations
 
 import json
 import threading
-from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from workbench.context import Community, Entity, Relation
-from workbench.knowledge import graph, keywords, vectors, vocabulary
-from workbench.knowledge.entities import degrees_of, document_entity, meaning, values, year_of
+from workbench.knowledge import graph, keywords, vectors
 from workbench.knowledge.index import Index
-from workbench.knowledge.linking import Linker, key_of
 
 if TYPE_CHECKING:
     import networkx
+    import numpy as np
 
 _Part = TypeVar("_Part")
 
@@ -28,6 +26,7 @@ class View:
         self.generation, self._index, self._folder = generation, index, folder
         self.passages: int = index.rows("SELECT count(*) FROM passages")[0][0]
         self._lock = threading.RLock()
+        self._closed = False
         self._parts: dict[str, Any] = {}
         self._weights: dict[str, float] = {}
 
@@ -39,11 +38,12 @@ class View:
         return self._parts[name]
 
     def close(self) -> None:
-        """Let go of Chroma; everything else is left to who still reads it."""
+        """Let go of Chroma, when nobody searches in it; everything else is left to who still reads it."""
         with self._lock:
+            self._closed = True
             chroma = self._parts.pop("chroma", None)
-        if chroma:
-            chroma.close()
+            if chroma:
+                chroma.close()
 
     @property
     def matrix(self) -> vectors.Matrix:
@@ -51,45 +51,18 @@ class View:
         return self._part("matrix", lambda: vectors.Matrix.load(self._index))
 
     @property
-    def chroma(self) -> vectors.Chroma | None:
-        """The Chroma collection, or None when a killed ``add`` left it behind this generation."""
-        if self._index.meta("chroma_generation") != str(self.generation):
-            return None
-        return self._part("chroma", lambda: vectors.Chroma(self._folder / "chroma"))
+    def in_chroma(self) -> bool:
+        """Whether Chroma is up to this generation; a killed ``add`` leaves it behind."""
+        return self._index.meta("chroma_generation") == str(self.generation)
 
-    @property
-    def entities(self) -> dict[str, Entity]:
-        """Every entity by id."""
-        return self._part("entities", self._load_entities)
-
-    def _load_entities(self) -> dict[str, Entity]:
-        rows = self._index.rows("SELECT entity_id, name, type, aliases, doc_id FROM entities ORDER BY entity_id")
-        return {
-            i: {"entity_id": i, "name": name, "type": kind, "aliases": json.loads(aliases), "doc_id": doc_id}
-            for i, name, kind, aliases, doc_id in rows
-        }
-
-    @property
-    def relations(self) -> list[Relation]:
-        """Every relation, by id."""
-        return self._part("relations", self._load_relations)
-
-    def _load_relations(self) -> list[Relation]:
-        columns = ("relation_id", "source", "type", "target", "sentence", "chunk_id")
-        rows = self._index.rows(f"SELECT {', '.join(columns)} FROM relations ORDER BY relation_id")
-        return [dict(zip(columns, row, strict=True)) for row in rows]  # type: ignore[misc]
-
-    @property
-    def relations_by_entity(self) -> dict[str, list[Relation]]:
-        """Relations on either side of each entity, by id."""
-        return self._part("relations_by_entity", self._by_entity)
-
-    def _by_entity(self) -> dict[str, list[Relation]]:
-        found: dict[str, list[Relation]] = defaultdict(list)
-        for relation in self.relations:
-            for end in dict.fromkeys((relation["source"], relation["target"])):
-                found[end].append(relation)
-        return dict(found)
+    def nearest(self, query: np.ndarray, top_k: int) -> list[tuple[str, float]] | None:
+        """What HNSW finds, or None when Chroma is not up to this generation."""
+        with self._lock:
+            if self._closed or not self.in_chroma:
+                return None
+            return self._part("chroma", lambda: vectors.Chroma(self._folder / "chroma")).search(
+                self._index, query, top_k
+            )
 
     @property
     def communities(self) -> list[Community]:
@@ -112,54 +85,7 @@ class View:
     @property
     def graph(self) -> networkx.MultiDiGraph:
         """Entities and relations for networkx."""
-        return self._part("graph", lambda: graph.build(self.entities.values(), self.relations))
-
-    @property
-    def linker(self) -> Linker:
-        """The matcher over every name that is no category."""
-        return self._part("linker", lambda: self._linker(categories=False))
-
-    @property
-    def _finder(self) -> Linker:
-        return self._part("finder", lambda: self._linker(categories=True))
-
-    def _linker(self, *, categories: bool) -> Linker:
-        skipped = (
-            set() if categories else {r[0] for r in self._index.rows("SELECT entity_id FROM entities WHERE category")}
-        )
-        named = [entity for entity_id, entity in self.entities.items() if entity_id not in skipped]
-        years = {document_entity(doc_id): year for doc_id, year, _ in self.documents if year is not None}
-        common = json.loads(self._index.meta("common_names", "[]"))
-        return Linker(named, degrees_of(self.relations), common, years)
-
-    def find(self, name: str) -> Entity | None:
-        """The entity of this name or alias, in any case; the best connected of several."""
-        found = self._finder.find(name)
-        return self.entities[found] if found else None
-
-    @property
-    def documents(self) -> list[tuple[str, int | None, dict[str, frozenset[str]]]]:
-        """``(doc_id, year, {relation: keys of the values})`` of each document, by id."""
-        return self._part("documents", self._load_documents)
-
-    def _load_documents(self) -> list[tuple[str, int | None, dict[str, frozenset[str]]]]:
-        found = []
-        for doc_id, text in self._index.rows("SELECT doc_id, fields FROM documents ORDER BY doc_id"):
-            fields, held = json.loads(text), dict[str, frozenset[str]]()
-            for name, value in fields.items():
-                says = meaning(name)
-                keys = {key_of(_canonical(says.relation, v)) for v in values(name, value)}
-                held[says.relation] = held.get(says.relation, frozenset()) | keys
-            found.append((doc_id, year_of(fields), held))
-        return found
-
-    def meant(self, relation: str, value: str) -> frozenset[str]:
-        """Keys of everything that a filter's value may stand for: itself, its canonical name, the entity of that name."""
-        names = [value, _canonical(relation, value)]
-        entity = self.find(value)
-        if entity and (entity["type"] == "Person" or relation not in _PEOPLE):
-            names += [entity["name"], *entity["aliases"]]
-        return frozenset(key for key in map(key_of, names) if key)
+        return self._part("graph", lambda: graph.build(entities(self._index), relations(self._index)))
 
     def weight(self, term: str) -> float:
         """Inverse document frequency of a term."""
@@ -168,12 +94,23 @@ class View:
         return self._weights[term]
 
 
-_PEOPLE = ("directed_by", "acted_in")
+def entities(index: Index, where: str = "", parameters: Sequence[Any] = ()) -> list[Entity]:
+    """Entities by id."""
+    columns = "entity_id, name, type, aliases, doc_id"
+    return [
+        {"entity_id": i, "name": name, "type": kind, "aliases": json.loads(aliases), "doc_id": doc_id}
+        for i, name, kind, aliases, doc_id in index.rows(
+            f"SELECT {columns} FROM entities {where} ORDER BY 1", parameters
+        )
+    ]
 
 
-def _canonical(relation: str, value: str) -> str:
-    if relation == "has_genre":
-        return vocabulary.canonical("genre", value) or value
-    if relation == "from_country":
-        return vocabulary.canonical("country", value) or value
-    return value
+def relations(index: Index, where: str = "", parameters: Sequence[Any] = ()) -> list[Relation]:
+    """Relations by id."""
+    columns = "relation_id, source, type, target, sentence, chunk_id"
+    return [
+        {"relation_id": i, "source": source, "type": kind, "target": target, "sentence": sentence, "chunk_id": chunk_id}
+        for i, source, kind, target, sentence, chunk_id in index.rows(
+            f"SELECT {columns} FROM relations {where} ORDER BY 1", parameters
+        )
+    ]
