@@ -83,12 +83,10 @@ class Bench:
     def __init__(self) -> None:
         self.asked: list[tuple[str, str, str]] = []
 
-    def ask(self, message: str, *, kb: str, session: str, user: str, worker: str) -> SimpleNamespace:
+    def ask(self, message: str, *, kb: str, session: str, user: str, worker: str, incognito: bool) -> SimpleNamespace:
+        assert incognito
         self.asked.append((message, session, worker))
         return answered(**({"records": handmade.records()[:1]} if worker else {}))
-
-    def clear(self, **_: Any) -> int:
-        return 0
 
 
 def test_the_table_stands_beside_a_baseline() -> None:

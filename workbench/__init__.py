@@ -8,7 +8,7 @@
 The package in the order in which a message walks through it; an import only ever goes down this page:
 
     cli/              the command line: a thin skin over the session
-        demo.py ask.py person.py watch.py knowledge.py runs.py doctor.py page.py
+        demo.py ask.py person.py watch.py knowledge.py runs.py doctor.py evaluate.py page.py
     session.py        Workbench, an open workspace: ask, start, map, resume, clear
     run.py            Run, one question carried through: how it stands, what it did, the four answers
     driver.py         carries a run from where it stands to the next pause or to its end

@@ -17,7 +17,9 @@ from __future__ import annotations
 
 import json
 import re
+import uuid
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, Protocol, TypedDict
 
@@ -40,11 +42,8 @@ _REFUSAL = re.compile(
 class Bench(Protocol):
     """Whoever answers questions: a ``Workbench``."""
 
-    def ask(self, message: str, *, kb: str, session: str, user: str, worker: str) -> Any:
+    def ask(self, message: str, *, kb: str, session: str, user: str, worker: str, incognito: bool) -> Any:
         """Ask and wait: a run."""
-
-    def clear(self, *, session: str | None = None, user: str | None = None) -> int:
-        """Forget conversations."""
 
 
 class Score(TypedDict):
@@ -89,6 +88,7 @@ def score_questions(
     *,
     kb: str = "film",
     baseline: bool = True,
+    keep: bool = False,
     each: Callable[[Score, Any], None] | None = None,
 ) -> dict[str, Any]:
     """Ask every question, and again with the baseline, each conversation in a session of its own.
@@ -98,14 +98,16 @@ def score_questions(
         rows: as ``read_questions`` gives them.
         kb: the knowledge base.
         baseline: whether to ask the baseline too.
-        each: called with the score and the run of each question, as they come.
+        keep: write the runs down, so that they can be looked at later; else they are incognito.
+        each: called with the score and the run of each question as they come, the baseline's left out.
 
     Returns:
         ``{"categories": [{category, right, intent, ..., baseline: {...}}], "questions": [Score], ...}``, counts as
         ``[right, asked]``.
     """
-    scores = _asked(bench, rows, kb, "", "eval", each)
-    plain = _asked(bench, rows, kb, BASELINE.format(kb=kb), "baseline", None) if baseline else []
+    ask = partial(bench.ask, kb=kb, user=USER, incognito=not keep)
+    scores = _asked(partial(ask, worker=""), rows, each)
+    plain = _asked(partial(ask, worker=BASELINE.format(kb=kb)), rows, None) if baseline else []
     names = list(dict.fromkeys(score["category"] for score in scores))
     return {
         "categories": [_line(name, scores, plain) for name in [*names, "all"]],
@@ -115,18 +117,12 @@ def score_questions(
 
 
 def _asked(
-    bench: Bench,
-    rows: Iterable[Mapping[str, Any]],
-    kb: str,
-    worker: str,
-    prefix: str,
-    each: Callable[[Score, Any], None] | None,
+    ask: Callable[..., Any], rows: Iterable[Mapping[str, Any]], each: Callable[[Score, Any], None] | None
 ) -> list[Score]:
     scores = []
-    bench.clear(user=f"{USER}-{prefix}")
+    fresh = uuid.uuid4().hex[:8]  # a conversation of the last evaluation is no part of this one
     for row in rows:
-        session = f"{prefix}-{row.get('session') or row['id']}"
-        run = bench.ask(row["question"], kb=kb, session=session, user=f"{USER}-{prefix}", worker=worker)
+        run = ask(row["question"], session=f"{USER}-{fresh}-{row.get('session') or row['id']}")
         scores.append(score(row, run))
         if each:
             each(scores[-1], run)
