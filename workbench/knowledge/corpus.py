@@ -1,9 +1,9 @@
 """Files to documents: JSONL (also gzipped), Markdown, text and CSV, one or a folder of them, Chinese and English.
 
-A record's text is its ``text``, ``overview`` or ``content``. ``id``, ``title``, ``url``, ``licence``, ``type`` (what the document
-is about: ``Film``), ``aliases`` (other names of the document) and ``names`` (other names of anybody in it, ``{"Ang Lee":
-["李安"]}``) are read by name; everything else becomes a typed field. What cannot be read is listed with file, line and
-reason, and the rest is kept.
+A record's text is its ``text``, ``overview`` or ``content``. ``id``, ``title``, ``url``, ``licence``, ``type`` (what
+the document is about: ``Film``), ``aliases`` (other names of the document) and ``names`` (other names of anybody in
+it, ``{"Ang Lee": ["李安"]}``) are read by name; everything else becomes a typed field. What cannot be read is listed
+with file, line and reason, and the rest is kept.
 """
 
 from __future__ import annotations

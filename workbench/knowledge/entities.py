@@ -1,9 +1,9 @@
 """Documents to entities and typed relations: from their fields, and from the names in their texts.
 
-Every document is an entity of its type (``Film``); every value of a field is one too, and the field's name gives the relation:
-``directors`` gives ``directed_by`` a ``Person``, an unknown field ``studios`` gives ``has_studio`` a ``Studio``. A relation keeps
-the sentence that states it, or the field itself where no sentence does. Everything here is a function of the documents alone:
-their order and history change nothing.
+Every document is an entity of its type (``Film``); every value of a field is one too, and the field's name gives the
+relation: ``directors`` gives ``directed_by`` a ``Person``, an unknown field ``studios`` gives ``has_studio`` a
+``Studio``. A relation keeps the sentence that states it, or the field itself where no sentence does. Everything here
+is a function of the documents alone: their order and history change nothing.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ LONGEST_NAME = 80
 
 
 class FieldMeaning(NamedTuple):
-    """What a field says: the relation, the type of its values, whether the value is the one who acts, whether it only groups."""
+    """What a field says: the relation, the type of its values; ``reverse``: they act; ``category``: they only group."""
 
     relation: str
     type: str

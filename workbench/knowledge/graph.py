@@ -43,9 +43,9 @@ def communities(
 ) -> list[Community]:
     """Groups of at least two documents' entities, largest first.
 
-    A relation counts less the better connected its ends are, so that "American" holds nothing together; categories count a
-    tenth of that. ``leads`` are the first sentences of documents, by document id: the summary is made of those of the members
-    that are best connected within the group.
+    A relation counts less the better connected its ends are, so that "American" holds nothing together; categories a
+    tenth of that. ``leads`` are the first sentences of documents, by document id: the summary is made of those of the
+    members that are best connected within the group.
     """
     by_id = {entity["entity_id"]: entity for entity in entities}
     weights = _weights(relations, categories)

@@ -1,9 +1,9 @@
 """The SQLite file of one knowledge base: its schema, one connection a thread, and its generation.
 
 It is the truth about the base: everything else (the matrix in memory, Chroma, the graph in memory) is made from it. One
-``add`` is one transaction, and the transaction raises the generation, by which an open reader sees that it has to look again.
-Vectors, word vectors and found names are kept by content, outside that transaction: what an interrupted ``add`` computed is
-there for the next one, and can be wrong for nobody.
+``add`` is one transaction, and the transaction raises the generation, by which an open reader sees that it has to look
+again. Vectors, word vectors and found names are kept by content, outside that transaction: what an interrupted ``add``
+computed is there for the next one, and can be wrong for nobody.
 """
 
 from __future__ import annotations
@@ -54,7 +54,9 @@ MIGRATIONS = (
     ) WITHOUT ROWID;
     CREATE INDEX relations_by_source ON relations (source);
     CREATE INDEX relations_by_target ON relations (target);
-    CREATE TABLE mentions (entity_id TEXT NOT NULL, chunk_id TEXT NOT NULL, PRIMARY KEY (entity_id, chunk_id)) WITHOUT ROWID;
+    CREATE TABLE mentions (
+        entity_id TEXT NOT NULL, chunk_id TEXT NOT NULL, PRIMARY KEY (entity_id, chunk_id)
+    ) WITHOUT ROWID;
     CREATE TABLE communities (
         community_id TEXT PRIMARY KEY, title TEXT NOT NULL, members TEXT NOT NULL, summary TEXT NOT NULL,
         doc_ids TEXT NOT NULL
@@ -149,7 +151,8 @@ class Index:
         (version,) = connection.execute("PRAGMA user_version").fetchone()
         if version > len(MIGRATIONS):
             raise KnowledgeError(
-                f"{self.path} was written by a newer version (schema {version}, known {len(MIGRATIONS)}). Upgrade workbench."
+                f"{self.path} was written by a newer version (schema {version}, known {len(MIGRATIONS)}). "
+                "Upgrade workbench."
             )
         if version == 0 and not create:
             raise KnowledgeError(f"{self.path} is no finished index. Run the `workbench kb add` again.")

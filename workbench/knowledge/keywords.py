@@ -1,7 +1,7 @@
 """The keyword index: BM25 of SQLite's FTS5 over stemmed words and Chinese bigrams.
 
-Score: Okapi BM25 with k1 1.2 and b 0.75 (fixed in FTS5), summed over three columns: the document's titles, the names and
-values of its fields in both languages, and the passage itself.
+Score: Okapi BM25 with k1 1.2 and b 0.75 (fixed in FTS5), summed over three columns: the document's titles, the names
+and values of its fields in both languages, and the passage itself.
 """
 
 from __future__ import annotations
@@ -16,11 +16,12 @@ from workbench.knowledge.index import Index
 from workbench.text import CJK, terms
 
 WEIGHTS = (3.0, 1.0, 1.0)
-_COMMON = frozenset(
-    "a an and are as at be been but by did do does for from had has have he her his how i in is it its me my of on or "
-    "our she so that the their them there these they this those to was we were what when where which who whom whose "
-    "why will with you your 的 了 是 在 和 与 吗 呢 哪 谁 有".split()
-)
+_FUNCTION_WORDS = """
+    a an and are as at be been but by did do does for from had has have he her his how i in is it its me my of on or our
+    she so that the their them there these they this those to was we were what when where which who whom whose why will
+    with you your 的 了 是 在 和 与 吗 呢 哪 谁 有
+"""
+_SKIPPED = frozenset(_FUNCTION_WORDS.split())
 
 
 @lru_cache(maxsize=100_000)
@@ -56,7 +57,7 @@ def insert(connection: sqlite3.Connection, number: int, title: str, names: Itera
 def search(index: Index, query: str, top_k: int) -> list[tuple[str, float]]:
     """``(chunk_id, score > 0)``, best first, ties by id. Function words count only when there is nothing else."""
     asked = list(dict.fromkeys(terms(query)))
-    wanted = dict.fromkeys(stem(term) for term in ([t for t in asked if t not in _COMMON] or asked))
+    wanted = dict.fromkeys(stem(term) for term in ([t for t in asked if t not in _SKIPPED] or asked))
     if not wanted or top_k < 1:
         return []
     match = " OR ".join(f'"{term}"' for term in wanted)

@@ -1,7 +1,7 @@
 """One corpus and its three indexes, as everybody else sees them: ``context.KnowledgeBase``.
 
-Every answer is of one generation of the index. What is kept in memory (vectors, graph, names) belongs to a ``View`` of that
-generation, and each call looks whether the generation still holds: another process may have written.
+Every answer is of one generation of the index. What is kept in memory (vectors, graph, names) belongs to a ``View`` of
+that generation, and each call looks whether the generation still holds: another process may have written.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ from workbench.knowledge.surfaces import Bearer, Kind, Surface, candidates, key_
 from workbench.knowledge.view import View, entities, relations
 from workbench.models import rerank
 from workbench.models.embeddings import TextModel, products, text_model, word_vectors
-from workbench.text import terms
 from workbench.settings import Settings
 from workbench.state import Filters
+from workbench.text import terms
 
 if TYPE_CHECKING:
     import networkx
@@ -125,7 +125,7 @@ class CorpusKnowledge:
     def select(self, filters: Filters) -> list[str]:
         """Ids of the documents whose typed fields hold for every filter, newest first, then by id.
 
-        Years are inclusive. Names are compared folded and through aliases: 李安 is Ang Lee, 喜剧 is Comedy, Taiwanese is Taiwan.
+        Years are inclusive. Names are compared folded and through aliases: 李安 is Ang Lee, 喜剧 is Comedy.
         """
         given = dict(filters)
         conditions, parameters = ["1"], list[Any]()
@@ -148,7 +148,7 @@ class CorpusKnowledge:
         return [row[0] for row in rows]
 
     def _meant(self, relation: str, value: str) -> list[str]:
-        """Keys of everything that a filter's value may stand for: itself, its canonical name, the entity of that name."""
+        """The known names in a text, longest match first wins, in the order of the text.
         names = [value, canonical(relation, value)]
         entity = self.find_entity(value)
         if entity and (entity["type"] == "Person" or relation not in ("directed_by", "acted_in")):
@@ -277,8 +277,8 @@ def open_model(index: Index, name: str, settings: Settings) -> TextModel:
     model = text_model(settings, remembered)
     if remembered and model.name != remembered:
         raise KnowledgeError(
-            f"Knowledge base {name!r} was indexed with the embedding model {remembered!r}, and the settings say {model.name!r}. "
-            f"Set WORKBENCH_EMBEDDING_MODEL={remembered}, or remove the base and add its files anew."
+            f"Knowledge base {name!r} was indexed with the embedding model {remembered!r}, and the settings say "
+            f"{model.name!r}. Set WORKBENCH_EMBEDDING_MODEL={remembered}, or remove the base and add its files anew."
         )
     return model
 

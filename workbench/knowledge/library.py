@@ -1,8 +1,9 @@
 """The knowledge bases of a workspace: add to them, read them, remove them. One folder a base.
 
-Adding is one transaction: documents are compared by content, what is new is embedded, the graph is built anew from all of
-them, and only then everything is written at once. So a killed ``add`` leaves the base as it was, and the next one goes on with
-the vectors that are already there. One process writes at a time; readers go on, and see the new state with their next call.
+Adding is one transaction: documents are compared by content, what is new is embedded, the graph is built anew from all
+of them, and only then everything is written at once. So a killed ``add`` leaves the base as it was, and the next one
+goes on with the vectors that are already there. One process writes at a time; readers go on, and see the new state
+with their next call.
 """
 
 from __future__ import annotations
@@ -175,8 +176,8 @@ def check_name(name: str) -> str:
     """
     if name in _RESERVED or not _NAME.fullmatch(name):
         raise KnowledgeError(
-            f"A knowledge base cannot be named {name!r}. Use up to 64 of a-z, 0-9, - and _, beginning with a letter or digit; "
-            "'general' means: no retrieval."
+            f"A knowledge base cannot be named {name!r}. Use up to 64 of a-z, 0-9, - and _, beginning with a letter or "
+            "digit; 'general' means: no retrieval."
         )
     return name
 

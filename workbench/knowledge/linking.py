@@ -1,8 +1,8 @@
-"""Known names in a text: longest match first, folded, in both languages, and no title made of ordinary words by mistake.
+"""Known names in a text: longest match first, folded, in both languages, and no ordinary words taken for a title.
 
-A name all of whose words are ordinary ("Up", "The Game") is a name only where the writer says so: in 《》 or quotes, in capitals
-where a capital is not the rule, or after words such as "directed". A surname is not the known person's when a capitalised
-neighbour makes it somebody else's.
+A name all of whose words are ordinary ("Up", "The Game") is a name only where the writer says so: in 《》 or quotes, in
+capitals where a capital is not the rule, or after words such as "directed". A surname is not the known person's when a
+capitalised neighbour makes it somebody else's.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import pairwise
 
 from workbench.context import Mention
 from workbench.knowledge.surfaces import STOP, Surface, Unit, ordinary_words, unbroken, units
@@ -17,8 +18,8 @@ from workbench.text import CJK
 
 _OPENS, _CLOSES = "《〈“‘\"'「『«*_", "》〉”’\"'」』»*_"
 _CUE = re.compile(
-    r"\b(?:directed|directs?|called|titled|named|watch(?:ed)?|seen|saw|similar to|(?:films?|movies?) like|cast of|"
-    r"plot of|director of|stars? of|stars? in|starred in|starring in|acted in|year was|when was|when did|about the film|"
+    r"\b(?:directed|directs?|called|titled|named|watch(?:ed)?|seen|saw|similar to|(?:films?|movies?) like|"
+    r"(?:cast|plot|director|stars?) of|(?:stars?|starred|starring|acted) in|year was|when was|when did|"
     r"the (?:film|movie)|compare|between)\s+$",
     re.IGNORECASE,
 )
@@ -63,8 +64,7 @@ class Linker:
         for length in self._lengths.get(found[at].key, ()):
             part = found[at : at + length]
             key = " ".join(unit.key for unit in part)
-            pairs = zip(part, part[1:], strict=False)
-            if len(part) == length and key in self._surfaces and all(unbroken(text, *pair) for pair in pairs):
+            if len(part) == length and key in self._surfaces and all(unbroken(text, *two) for two in pairwise(part)):
                 yield key, length
 
     def _accepted(self, text: str, found: Sequence[Unit], at: int, style: _Style) -> Iterator[tuple[str, int]]:
@@ -151,11 +151,25 @@ def _inside_longer_name(text: str, found: Sequence[Unit], at: int, length: int, 
     return False
 
 
-_QUESTION_WORDS = frozenset("compare list recommend is are was were did does do has have which what who when".split())
+_QUESTION_WORDS = (
+    "compare",
+    "list",
+    "recommend",
+    "is",
+    "are",
+    "was",
+    "were",
+    "did",
+    "does",
+    "has",
+    "which",
+    "what",
+    "who",
+)
 
 
 def common_keys(linker: Linker, passages: Iterable[str], total: int) -> list[str]:
-    """Keys of names that stand in lower case in at least 3 of 1,000 passages (and in two): the corpus' ordinary words."""
+    """Keys of names that stand in lower case in at least 3 of 1,000 passages (and in two): ordinary in this corpus."""
     counts: dict[str, int] = defaultdict(int)
     for text in passages:
         for key in set(linker.lower_case(text)):

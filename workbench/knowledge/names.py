@@ -1,8 +1,9 @@
 """Who and what is named in a text: by rule in both languages, or by the models of the ``offline`` extra.
 
-Rules: spans of capitals, 《titles》, foreign names with a dot between (克里斯托弗·诺兰), Chinese names after a profession. They miss
-little in English, and cost nothing; what they do not know is the type. Chinese names need a model (LAC). ``auto`` is
-rules, and LAC where it is installed; ``models`` takes spaCy for English as well, at about a hundred sentences a second.
+Rules: spans of capitals, 《titles》, foreign names with a dot between (克里斯托弗·诺兰), Chinese names after a
+profession. They miss little in English, and cost nothing; what they do not know is the type. Chinese names need a
+model (LAC). ``auto`` is rules, and LAC where it is installed; ``models`` takes spaCy for English as well, at about a
+hundred sentences a second.
 """
 
 from __future__ import annotations
@@ -30,15 +31,19 @@ _JOIN = r"(?:of|the|de|del|der|van|von|da|di|la|le|&)"
 _SPAN = re.compile(rf"{_CAPITAL}(?:[ \u00a0]+(?:{_JOIN}[ \u00a0]+){{0,2}}{_CAPITAL}){{0,7}}")
 _BOOK = re.compile(r"《([^》\n]{1,40})》")
 _DOTTED = re.compile(r"[\u4e00-\u9fff]{1,6}(?:[·・•][\u4e00-\u9fff]{1,8}){1,3}")
-_SURNAMES = "王李张刘陈杨黄赵周吴徐孙朱马胡郭林何高梁郑罗宋谢唐韩曹许邓萧冯曾程蔡彭潘袁于董余苏叶吕魏蒋田杜丁沈姜范江傅钟卢汪戴崔任陆廖姚方金邱夏谭韦贾邹石熊孟秦阎薛侯雷白龙段郝孔邵史毛常万顾赖武康贺严尹钱施牛洪龚"
+_SURNAMES = (
+    "王李张刘陈杨黄赵周吴徐孙朱马胡郭林何高梁郑罗宋谢唐韩曹许邓萧冯曾程蔡彭潘袁于董余苏叶吕"
+    "魏蒋田杜丁沈姜范江傅钟卢汪戴崔任陆廖姚方金邱夏谭韦贾邹石熊孟秦阎薛侯雷白龙段郝孔邵史毛常万顾赖武康贺严尹钱施牛洪龚"
+)
 _WITH_PROFESSION = re.compile(
     rf"(?:导演|编剧|演员|主演|作家|作者|歌手|教授|摄影师|制片人|作曲家|诗人|画家)(?:是|为)?([{_SURNAMES}][\u4e00-\u9fff]{{1,2}})"
     r"(?=[、，。；的和与在于执自从将说及曾]|$)"
 )
-_DATES = frozenset(
-    "January February March April May June July August September October November December Monday Tuesday Wednesday "
-    "Thursday Friday Saturday Sunday".split()
-)
+_MONTHS_AND_DAYS = """
+    January February March April May June July August September October November December
+    Monday Tuesday Wednesday Thursday Friday Saturday Sunday
+"""
+_DATES = frozenset(_MONTHS_AND_DAYS.split())
 _ORGANISATION = re.compile(
     r"\b(?:Pictures|Studios?|Company|Corporation|Corp|Inc|Ltd|University|College|Entertainment|Productions?|Films|Records|"
     r"Press|Network|Association|Academy|Institute|Agency|Party|Society|Group|Media|Television|Festival|Times)\.?$"

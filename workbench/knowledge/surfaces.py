@@ -1,8 +1,8 @@
 """Every writing of every name, compiled: what a reader looks up to know who is meant.
 
-A name is a sequence of units: a Latin word or number, or one Chinese character, folded; what stands between units does not
-count ("Spider-Man" is "spider man", "克里斯托弗·诺兰" needs no dot). A name goes by itself, by its other names, and without its
-article; a person also by the surname, when its best connected bearer has no rival.
+A name is a sequence of units: a Latin word or number, or one Chinese character, folded; what stands between units does
+not count ("Spider-Man" is "spider man", "克里斯托弗·诺兰" needs no dot). A name goes by itself, by its other names, and
+without its article; a person also by the surname, when its best connected bearer has no rival.
 """
 
 from __future__ import annotations
@@ -18,7 +18,9 @@ from typing import Literal, NamedTuple
 from workbench.context import Entity
 from workbench.text import CJK, fold
 
-STOP = frozenset("a an the of in on at to and or for from with by as is it its".split())
+_STOP_WORDS = "a an the of in on at to and or for from with by as is it its"
+STOP = frozenset(_STOP_WORDS.split())
+"""Words that carry no name by themselves."""
 LONGEST = 16
 """Units of the longest name that is looked for."""
 
@@ -44,7 +46,7 @@ class Unit(NamedTuple):
 
 
 class Bearer(NamedTuple):
-    """Who bears a name, best first: by how it is the name (0 the name, 1 an alias, more without article), then relations."""
+    """Who bears a name. Lower is better: ``rank`` 0 the name, 1 an alias, +2 without article; ``lead`` -relations."""
 
     rank: int
     lead: int
@@ -57,8 +59,8 @@ class Bearer(NamedTuple):
 class Surface:
     """One writing of a name, and who bears it.
 
-    ``kind``: ``name``; ``words`` when all its words are ordinary; ``common`` when the corpus itself writes it in lower case;
-    ``surname``.
+    ``kind``: ``name``; ``words`` when all its words are ordinary; ``common`` when the corpus itself writes it in lower
+    case; ``surname``.
     """
 
     bearers: tuple[Bearer, ...]
@@ -91,7 +93,7 @@ def key_of(name: str) -> str:
 
 @cache
 def ordinary_words() -> frozenset[str]:
-    """About 4,000 English words that are common in lower case (``ordinary_words.txt``, counted in openings of articles)."""
+    """About 4,000 English words that are common in lower case (``ordinary_words.txt``, counted in articles)."""
     return frozenset(files("workbench.knowledge").joinpath("ordinary_words.txt").read_text(encoding="utf-8").split())
 
 
@@ -169,8 +171,8 @@ def _variants(key: str) -> Iterator[tuple[str, int]]:
 def _surnames(name: str, key: str) -> Iterator[str]:
     """The short forms by which a person is named.
 
-    >>> list(_surnames("Guillermo del Toro", "guillermo del toro")), list(_surnames("克里斯托弗·诺兰", "克 里 斯 托 弗 诺 兰"))
-    (['toro', 'del toro'], ['诺 兰'])
+    >>> list(_surnames("Guillermo del Toro", "guillermo del toro")), list(_surnames("汤姆·汉克斯", "汤 姆 汉 克 斯"))
+    (['toro', 'del toro'], ['汉 克 斯'])
     """
     if CJK.search(name):
         parts = re.split(r"[·・•‧．]", name)

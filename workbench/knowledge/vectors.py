@@ -1,8 +1,9 @@
 """The vector index: exact cosine by one matrix while the base is small, Chroma's HNSW above that.
 
-Vectors are kept by content in the SQLite file, so that an unchanged text is never embedded again, and in Chroma, which is
-brought up to the SQLite file after each change. Up to ``settings.exact_search_limit`` passages a query is one product with
-a matrix in memory: complete, and the same twice. Above it Chroma gives candidates, and their cosines are exact again.
+Vectors are kept by content in the SQLite file, so that an unchanged text is never embedded again, and in Chroma, which
+is brought up to the SQLite file after each change. Up to ``settings.exact_search_limit`` passages a query is one
+product with a matrix in memory: complete, and the same twice. Above it Chroma gives candidates, and their cosines are
+exact again.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from workbench.models.embeddings import TextModel
 
 _WRITE = 1_000
-_HNSW = {"space": "cosine", "ef_construction": 200, "ef_search": 200, "max_neighbors": 32}
+_HNSW: Any = {"space": "cosine", "ef_construction": 200, "ef_search": 200, "max_neighbors": 32}
 
 
 def key_of(model: str, text: str) -> str:
@@ -106,6 +107,7 @@ class Chroma:
 
     def __init__(self, folder: Path):
         import chromadb
+        import chromadb.config
 
         settings = chromadb.config.Settings(anonymized_telemetry=False)
         self._client: Any = chromadb.PersistentClient(path=str(folder), settings=settings)

@@ -1,8 +1,8 @@
 """Texts to vectors, behind LangChain's ``Embeddings`` methods: ``hashing``, ``use``, or any OpenAI-compatible server.
 
-Every vector is float32 of length 1. With the offline models a text's vector is the same bits whatever else is embedded with
-it: a batch changes the order in which floats are added, by about 3e-7, and that is enough to make two indexes of the same
-documents differ. So ``use`` takes texts one at a time, and words in batches of one fixed shape.
+Every vector is float32 of length 1. With the offline models a text's vector is the same bits whatever else is embedded
+with it: a batch changes the order in which floats are added, by about 3e-7, and that is enough to make two indexes of
+the same documents differ. So ``use`` takes texts one at a time, and words in batches of one fixed shape.
 """
 
 from __future__ import annotations
@@ -33,9 +33,11 @@ class TextModel(Protocol):
 
     name: str
 
-    def embed_documents(self, texts: list[str]) -> list[list[float]]: ...
+    def embed_documents(self, texts: list[str]) -> list[list[float]]:
+        """One vector a text."""
 
-    def embed_query(self, text: str) -> list[float]: ...
+    def embed_query(self, text: str) -> list[float]:
+        """The text's vector."""
 
     def array(self, texts: Sequence[str]) -> np.ndarray:
         """``(len(texts), dimensions)`` float32, rows of length 1."""
@@ -44,8 +46,8 @@ class TextModel(Protocol):
 def products(rows: np.ndarray, vector: np.ndarray) -> np.ndarray:
     """The scalar product of each row with a vector.
 
-    Each is summed by itself and in this thread: a BLAS product of the whole gives other bits for other neighbours, and its
-    threads wait for one another on a busy machine.
+    Each is summed by itself and in this thread: a BLAS product of the whole gives other bits for other neighbours, and
+    its threads wait for one another on a busy machine.
 
     >>> import numpy as np
     >>> products(np.array([[1.0, 2.0], [0.5, 0.0]]), np.array([2.0, 1.0])).tolist()
@@ -73,7 +75,8 @@ def text_model(settings: Settings, remembered: str = "") -> TextModel:
     if name.startswith("openai:") and name != "openai:":
         return OpenAIVectors(name, settings)
     raise SettingsError(
-        f"WORKBENCH_EMBEDDING_MODEL is {name!r}. Known: auto, hashing, use, openai:NAME (of any OpenAI-compatible server)."
+        f"WORKBENCH_EMBEDDING_MODEL is {name!r}. "
+        "Known: auto, hashing, use, openai:NAME (of any OpenAI-compatible server)."
     )
 
 
@@ -172,7 +175,8 @@ class SentenceEncoder(_Embeddings):
         return np.array(rows, np.float32).reshape(len(rows), 512)
 
     def words(self, words: Sequence[str]) -> np.ndarray:
-        """``(len(words), 512)`` float32, seven times faster than ``array`` and as independent of what else is asked for.
+        """``(len(words), 512)`` float32, seven times faster than ``array`` and as independent of what else is asked
+        for.
 
         Equal shapes make equal sums, so every batch is filled up to one number of sentences and of tokens.
         """
@@ -185,7 +189,7 @@ class SentenceEncoder(_Embeddings):
         return np.array(rows, np.float32).reshape(len(rows), 512)
 
     def _batches(self, words: Sequence[str]) -> Iterator[tuple[int, list[str]]]:
-        """(how many of them are asked for, texts of the fixed shape). A one-word filler has three tokens with its two ends."""
+        """(how many of them are asked for, texts of the fixed shape). A one-word filler has three tokens."""
         begun: list[str] = []
         used = 0
         for word in map(clean, words):
@@ -222,7 +226,7 @@ def word_vectors(model: TextModel, words: Sequence[str]) -> np.ndarray:
 
 
 class OpenAIVectors(_Embeddings):
-    """An OpenAI-compatible ``/embeddings`` endpoint through langchain-openai. Texts are sent as they are, never as tokens."""
+    """An OpenAI-compatible ``/embeddings`` endpoint through langchain-openai. Texts are sent as they are."""
 
     def __init__(self, name: str, settings: Settings):
         self.name, self._settings = name, settings

@@ -1,8 +1,8 @@
 """Reranking without a cross-encoder: late interaction over the word vectors of the sentence encoder.
 
-For each word of the question the best-matching word of the text (cosine), weighted by how rare the question's word is, plus
-the cosine of the sentences; both are centred and scaled over the texts at hand and added (after ColBERT's MaxSim, Khattab and
-Zaharia 2020). Scores order the texts of one call; they mean nothing across calls.
+For each word of the question the best-matching word of the text (cosine), weighted by how rare the question's word is,
+plus the cosine of the sentences; both are centred and scaled over the texts at hand and added (after ColBERT's MaxSim,
+Khattab and Zaharia 2020). Scores order the texts of one call; they mean nothing across calls.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ if TYPE_CHECKING:
     import numpy as np
 
 _WORD = re.compile(r"[a-z0-9']+")
-_ENGLISH = frozenset(
-    "a an the of in on at to and or is are was were be been with who which that it its his her their he she they from by "
-    "as for not into than what how when where while after about this these did does do".split()
-)
-_CHINESE = frozenset(
-    "的 了 和 是 在 与 或 一 一个 也 都 而 及 并 把 被 从 到 对 为 以 于 他 她 它 这 那 有 中 人 上 里 哪 谁 什么 怎样 怎么 之 吗 呢".split()
-)
+_FUNCTION_WORDS = """
+    a an the of in on at to and or is are was were be been with who which that it its his her their he she they from by
+    as for not into than what how when where while after about this these did does do
+    的 了 和 是 在 与 或 一 一个 也 都 而 及 并 把 被 从 到 对 为 以 于 他 她 它 这 那 有 中 人 上 里 哪 谁 吗 呢
+    什么 怎样 怎么 之
+"""
+_SKIPPED = frozenset(_FUNCTION_WORDS.split())
 
 
 def available(settings: Settings, embedding_model: str) -> bool:
@@ -55,10 +55,8 @@ def words(text: str) -> list[str]:
     """
     folded = fold(text)
     if not CJK.search(folded):
-        return [w for w in _WORD.findall(folded) if w not in _ENGLISH]
-    return [
-        w for w in _jieba().cut_for_search(folded) if re.search(r"\w", w) and w not in _CHINESE and w not in _ENGLISH
-    ]
+        return [w for w in _WORD.findall(folded) if w not in _SKIPPED]
+    return [w for w in _jieba().cut_for_search(folded) if re.search(r"\w", w) and w not in _SKIPPED]
 
 
 @cache
