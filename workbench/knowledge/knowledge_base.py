@@ -136,10 +136,7 @@ class CorpusKnowledge:
         for name, relation in _FILTERED.items():
             if given.get(name):
                 keys = self._meant(relation, str(given[name]))
-                marks = ", ".join("?" * len(keys))
-                conditions.append(
-                    f"doc_id IN (SELECT doc_id FROM field_values WHERE relation = ? AND key IN ({marks}))"
-                )
+                conditions.append(f"doc_id IN ({_HOLDING.format(', '.join('?' * len(keys)))})")
                 parameters += [relation, *keys]
         where = " AND ".join(conditions)
         rows = self._index.rows(
@@ -148,7 +145,7 @@ class CorpusKnowledge:
         return [row[0] for row in rows]
 
     def _meant(self, relation: str, value: str) -> list[str]:
-        """The known names in a text, longest match first wins, in the order of the text.
+        """Keys of all that a filter's value may stand for: itself, its canonical name, the entity of that name."""
         names = [value, canonical(relation, value)]
         entity = self.find_entity(value)
         if entity and (entity["type"] == "Person" or relation not in ("directed_by", "acted_in")):
@@ -169,9 +166,8 @@ class CorpusKnowledge:
         sql = f"SELECT {columns} FROM surfaces WHERE key IN ({{}}) {also}"
         bearers: dict[str, list[Bearer]] = {}
         kinds: dict[str, Kind] = {}
-        for key, _, kind, rank, lead, entity_id, year, category in sorted(
-            self._index.rows_in(sql, keys), key=lambda r: r[:2]
-        ):
+        rows = sorted(self._index.rows_in(sql, keys), key=lambda row: row[:2])
+        for key, _, kind, rank, lead, entity_id, year, category in rows:
             kinds[key] = kind
             bearers.setdefault(key, []).append(Bearer(rank, lead, entity_id, year, bool(category)))
         return {key: Surface(tuple(found), kinds[key]) for key, found in bearers.items()}
@@ -283,6 +279,7 @@ def open_model(index: Index, name: str, settings: Settings) -> TextModel:
     return model
 
 
+_HOLDING = "SELECT doc_id FROM field_values WHERE relation = ? AND key IN ({})"
 _TITLED = (
     "SELECT passages.digest, title, aliases, passages.text, vectors.vector FROM passages "
     "JOIN documents ON documents.doc_id = passages.doc_id JOIN vectors ON key = passages.vector "
