@@ -7,14 +7,14 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Any
+from typing import Any, TypeVar, cast
 
 from langgraph.runtime import Runtime
 
 from workbench.context import Context
 
 Event = dict[str, Any]
-Node = Callable[[Any, Runtime[Context]], Awaitable[dict[str, Any]]]
+Node = TypeVar("Node", bound=Callable[..., Awaitable[dict[str, Any]]])
 
 
 def progress(stage: str, *, completed: int = 0, total: int = 0, **more: Any) -> Event:
@@ -78,7 +78,7 @@ def logged(name: str, node_type: str, node: Node) -> Node:
         runtime.stream_writer(event)
         return change
 
-    return timed
+    return cast(Node, timed)
 
 
 def brief(value: Any) -> Any:
