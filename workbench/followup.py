@@ -74,6 +74,9 @@ def _against(message: str, turns: Sequence[Turn], link: Link) -> str:
     if _says("more", message) and (wished or not _says("alike", message)):
         return turns[-1].question
     names = link(message)
+    narrowed = _narrowed(message, names, turns[-1]) if wished else ""
+    if narrowed:
+        return narrowed
     said = _with_antecedents(message, names, turns)
     if said != message:
         return said
@@ -114,7 +117,7 @@ def _missing(message: str, turns: Sequence[Turn]) -> list[tuple[int, int, str]]:
             return [(which.start("which"), which.start("which"), _listed(sides, chinese))]
         end = len(message.rstrip(" ?."))
         return [(end, end, f", {' or '.join(sides)}")]
-    model = next((found for turn in reversed(turns) if (found := turn.named(False) or turn.named(True))), [])
+    model = _likeliest(turns, False) or _likeliest(turns, True)
     if alike and model:
         said = re.sub(r" (?:this|that)$", "", alike.group(), flags=re.I)
         joint = "" if chinese else " " if said.lower().endswith("like") else " to "
@@ -129,7 +132,7 @@ def _antecedents(kind: str, match: re.Match[str], names: Sequence[Named], turns:
         person = kind == "he"
         if any(is_person(name) == person for name in before) or (not person and _says("expletive", match.string)):
             return []
-        return next((found[:1] for turn in reversed(turns) if (found := turn.named(person))), [])
+        return _likeliest(turns, person, _role_asked(match.string))
     if before:
         return []
     last = turns[-1]
@@ -144,6 +147,18 @@ def _antecedents(kind: str, match: re.Match[str], names: Sequence[Named], turns:
         former = re.search(r"former|前", match.group(), re.I) is not None
         return several[:1] if former else several[1:2]
     return several[:_SEVERAL] if len(several) > 1 else []
+
+
+def _likeliest(turns: Sequence[Turn], person: bool, role: str = "") -> list[Named]:
+    """The name spoken of last; of persons, one who has the role that is asked about, if anybody has."""
+    spoken = [name for turn in reversed(turns) for name in turn.named(person)]
+    return [name for name in spoken if role in name["roles"]][:1] or spoken[:1]
+
+
+def _role_asked(message: str) -> str:
+    if re.search(r"\bdirect|\bfilmmak|导|拍", message, re.I):
+        return "director"
+    return "cast" if re.search(r"\bstar|\bact|\bplay|演", message, re.I) else ""
 
 
 _SEVERAL = 4
@@ -192,7 +207,7 @@ def _into_question(message: str, names: Sequence[Named], last: Turn) -> str:
     rest, begin = _fragment(message)
     asked = [ask for ask in asked_fields(message, names) if ask.field not in ("director", "cast")]
     if not rest or _says("asks", _blank(message, names)[begin : begin + len(rest)]):
-        return _more_of(message, names, asked, last)
+        return ""
     if names and _says("work", rest):
         return _without_opener(message)  # "And the director of Inception?" asks a thing of its own
     leftover = themes(_blank(message, names, asked))
@@ -204,10 +219,10 @@ def _into_question(message: str, names: Sequence[Named], last: Turn) -> str:
     return _replaced(message, rest, names, asked, last)
 
 
-def _more_of(message: str, names: Sequence[Named], asked: Sequence[Asked], last: Turn) -> str:
-    """ "再推荐几部90年代的": the wish before under one more condition."""
-    wished = detect_intent(last.question, last.names)[0] in ("recommend", "list")
-    if not (wished and asked and _says("more_of", message)) or names or themes(_blank(message, names, asked)):
+def _narrowed(message: str, names: Sequence[Named], last: Turn) -> str:
+    """The wish before under one more condition: "再推荐几部90年代的", "which of them are comedies?"."""
+    asked = [ask for ask in asked_fields(message, names) if ask.field not in ("director", "cast")]
+    if names or not asked or not _says("more_of", message) or themes(_blank(message, names, asked)):
         return ""
     return _replaced(message, "", [], asked, last)
 
@@ -290,7 +305,7 @@ def _with_subject(message: str, names: Sequence[Named], turns: Sequence[Turn]) -
     person = _says("of_a_person", rest) is not None
     if not person and not _of_a_thing(rest):
         return ""
-    found = next((named for turn in reversed(turns) if (named := turn.named(person))), [])
+    found = _likeliest(turns, person, _role_asked(rest) if person else "")
     if not found:
         return ""
     chinese = language_of(message) == "zh"

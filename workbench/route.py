@@ -187,7 +187,8 @@ def _fit(message: str, names: Sequence[Named], base: KnowledgeBase) -> Fit:
 
 _OF_FIELDS = {
     "directors": re.compile(
-        r"\bdirect(?:s|ed|or|ors)?\b|\bfilms?\b|\bmovies?\b|\bwatch\b|导演|执导|电影|影片|片子|[\u4e00-\u9fff]片\b|看"
+        r"\bdirect(?:s|ed|or|ors)?\b|\bfilms?\b|\bmovies?\b|\bwatch\b|\breleased?\b|\bcome out\b"
+        r"|导演|执导|电影|影片|片子|上映|[\u4e00-\u9fff]片\b|看"
     ),
     "cast": re.compile(r"\b(?:cast|starr?(?:s|ed|ing)?|actor|actress|plays?|played)\b|主演|演员|出演"),
 }

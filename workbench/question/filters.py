@@ -85,8 +85,8 @@ def blank(message: str, names: Iterable[Named]) -> str:
 
 def _role(message: str, named: Named) -> Role | None:
     """The field that a name filters, if any."""
-    if not is_person(named) and named["bases"]:
-        return None
+    if not is_person(named) and (named["bases"] or named["name"] != named["surface"]):
+        return None  # a known title; or a quoted one
     before, after = message[: named["start"]], message[named["end"] :]
     if _says("like", before):
         return None

@@ -47,6 +47,8 @@ def detect_intent(message: str, names: Sequence[Named]) -> tuple[QueryIntent, fl
     >>> detect_intent("Recommend something to watch", [])[:2]
     ('recommend', 0.99)
     """
+    if is_smalltalk(message):
+        return "unknown", 1.0, "small talk"
     masked = mask(message, names)
     strengths, reasons = _strengths(masked, names)
     best = max(_ORDER, key=lambda intent: (strengths[intent], -_ORDER.index(intent)))
@@ -72,7 +74,7 @@ def _strengths(masked: str, names: Sequence[Named]) -> tuple[dict[QueryIntent, f
         reasons["qa"].append("a name")
     strengths = {intent: 1 - doubt for intent, doubt in doubts.items()}
     if strengths["compare"] and len(names) < 2 and not re.search(r"\bcompar|对比|比较一?下", masked):
-        strengths["compare"] *= 0.6  # there are not two sides
+        strengths["compare"] *= 0.5  # there are not two sides
     if max(strengths["compare"], strengths["recommend"], strengths["person"], strengths["list"]) >= 0.6:
         strengths["qa"] *= 0.5  # "what", "which" and "who" begin every kind of question
     if max(strengths["compare"], strengths["recommend"], strengths["person"]) >= 0.75:

@@ -19,6 +19,7 @@ from workbench.text import fold
 _QUOTED = re.compile(r"《([^》]+)》|〈([^〉]+)〉|「([^」]+)」|『([^』]+)』|\"([^\"]{2,80})\"|“([^”]{2,80})”")
 _WORD = r"(?:(?:[A-Z]['’])?[A-Z]\w*(?:-\w+)*|[A-Z]\.)"
 _CAPITALISED = re.compile(rf"(?<![\w'’]){_WORD}(?: (?:(?:of|the|de|del|van|von|la|le|du|in|on) )*(?:{_WORD}|\d+))*")
+_CONJUNCTION = re.compile(r"(?:and|or|&)\W", re.I)
 _CHINESE = "[\u4e00-\u9fff]"
 _DOTTED = re.compile(
     rf"(?:介绍|推荐|列出|对比|比较|一下|[和与是由])*({_CHINESE}{{1,6}}(?:[·・]{_CHINESE}{{1,6}}?)+)(?=[的是和与主导执演拍在有]|\W|$)"
@@ -28,6 +29,7 @@ _ASKED_ABOUT = re.compile(
     r"|讲了?什么|讲的是|的(?:导演|主演|演员|剧情|上映))"
     rf"|谁(?:是|导演了?|执导了?|主演了?|拍了?)({_CHINESE}{{2,10}}?)[？?。]?$"
 )
+_AROUND_CHINESE = re.compile(rf"(?<={_CHINESE})\s+(?=[{PERSON}{OTHER}])|(?<=[{PERSON}{OTHER}])\s+(?={_CHINESE})")
 _NOT_A_SUBJECT = re.compile(r"导演|主演|演员|编剧|电影|影片|[片部个们者]$|^[两二前后]|[他她它这那该此谁哪什么的最第]")
 
 
@@ -35,7 +37,7 @@ class Named(TypedDict):
     """A name in a question: ``text[start:end]``, with its quotation marks if it has some.
 
     ``name`` is as the knowledge base writes it, or as the question does when no knowledge base knows it (then ``type``
-    and ``entity_id`` are empty and so is ``bases``). ``roles`` of a person: the filters under which documents are found.
+    and ``entity_id`` are empty and so is ``bases``). ``roles`` of a person: filters that find documents.
     """
 
     surface: str
@@ -77,7 +79,7 @@ def mask(text: str, names: Iterable[Named]) -> str:
     for named in sorted(names, key=lambda n: n["start"]):
         parts += [text[at : named["start"]].lower(), PERSON if is_person(named) else OTHER]
         at = named["end"]
-    return "".join([*parts, text[at:].lower()])
+    return _AROUND_CHINESE.sub("", "".join([*parts, text[at:].lower()]))
 
 
 def _known(text: str, mention: Mention, base: KnowledgeBase, quotes: Sequence[tuple[int, int]]) -> Named | None:
@@ -89,9 +91,13 @@ def _known(text: str, mention: Mention, base: KnowledgeBase, quotes: Sequence[tu
         return None  # nobody who writes capitals writes a person without
     around = next((q for q in quotes if q[0] <= start and end <= q[1]), None)
     if around:
-        if fold(text[around[0] + 1 : around[1] - 1]) != fold(text[start:end]):
+        if not _same(text[around[0] + 1 : around[1] - 1], text[start:end]):
             return None  # 《喜宴2》 is another film than 《喜宴》
         start, end = around
+    elif _CONJUNCTION.match(text[start:end]) or (
+        _is_field(text[start:end]) and not _same(entity["name"], text[start:end])
+    ):
+        return None  # "and Aliens" is two words too many, and France is not Michael France
     return Named(
         surface=text[start:end],
         start=start,
@@ -102,6 +108,10 @@ def _known(text: str, mention: Mention, base: KnowledgeBase, quotes: Sequence[tu
         bases=[base.name],
         roles=_roles(entity["name"], base) if entity["type"].lower() == "person" else [],
     )
+
+
+def _same(one: str, other: str) -> bool:
+    return fold(one) == fold(other)
 
 
 def _roles(name: str, base: KnowledgeBase) -> list[str]:
@@ -165,6 +175,14 @@ def _capitalised(text: str) -> list[tuple[int, int]]:
     return spans
 
 
+@cache
+def _somebodys_films() -> re.Pattern[str]:
+    """Films of a name that begins as Chinese names do: 王家卫的电影, but not 好看的电影."""
+    surnames = "".join(language_file("surnames.txt")).replace(" ", "")
+    begin = "推荐|列出|列举|几部|一些|有没有|有哪些|喜欢|关于|导演|^"
+    return re.compile(rf"(?:{begin})([{surnames}]{_CHINESE}{{1,2}})(?:导演|主演|执导|拍)?的(?:电影|影片|片子|作品)")
+
+
 def _is_field(phrase: str) -> bool:
     """Whether a capitalised phrase is a country or a genre: "Taiwanese"."""
     return any(vocabulary.canonical(kind, phrase) for kind in vocabulary.KINDS)
@@ -180,6 +198,7 @@ def _chinese_names(text: str) -> list[tuple[int, int]]:
     spans = [match.span(1) for match in _DOTTED.finditer(text)]
     if len(re.findall(r"[A-Za-z]{2,}", text)) > 1:
         spans += [match.span() for match in re.finditer(rf"(?<=[\sa-z]){_CHINESE}{{2,12}}(?=[\s?!.,a-z]|$)", text)]
+    spans += [match.span(1) for match in _somebodys_films().finditer(text)]
     match = _ASKED_ABOUT.search(text)
     for group in (1, 2):
         if match and match.group(group) and not _NOT_A_SUBJECT.search(match.group(group)):

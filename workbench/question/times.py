@@ -40,7 +40,8 @@ _PARTS = {
 
 _ATOM = re.compile(
     rf"""
-      (?:(?P<part>early|mid|late)[ -]+)?(?:the[ ])?(?:(?<!\w)(?P<decade>(?:18|19|20)?\d0)['’]?s|(?P<named>{"|".join(_DECADES)}))\b
+      (?:(?P<part>early|mid|late)[ -]+)?(?:the[ ])?
+      (?:(?<!\w)['’]?(?P<decade>(?:18|19|20)?\d0)['’]?s|(?P<named>{"|".join(_DECADES)}))\b
     | (?P<age>上个?世纪|20世纪|二十世纪|21世纪|二十一世纪|本世纪)?
       (?P<zh_decade>[一二三四五六七八九]十|(?:18|19|20)?\d0)年代(?P<zh_part>初期?|早期|前期|中期?|后期|晚期|末期?)?
     | (?P<century>\b(?:21st|20th)[ ]century\b(?![ ]fox)|\bthis[ ]century\b|上个?世纪

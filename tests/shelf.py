@@ -1,0 +1,37 @@
+"""A small shelf of films for tests that read questions: Ang Lee's, Nolan's and some others, indexed once a session."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from workbench.knowledge.library import Library
+from workbench.settings import Settings
+
+FILMS = Path(__file__).resolve().parent.parent / "data" / "films.jsonl"
+DIRECTORS = {"Ang Lee", "Christopher Nolan", "Steven Spielberg", "Tim Burton", "Spike Lee"}
+ESSAYS = {
+    "photosynthesis": "Photosynthesis is how plants turn sunlight, water and carbon dioxide into sugar and oxygen.",
+    "tea": "Oolong tea is partly oxidised; green tea is not. Tea is made of the leaves of one plant.",
+    "bees": "Honey bees dance to tell the others where flowers are. A hive has one queen.",
+}
+
+
+@pytest.fixture(scope="session")
+def shelf(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Library]:
+    """Knowledge bases ``film`` (by five directors, and every tenth of the rest) and ``essays``."""
+    folder = tmp_path_factory.mktemp("shelf")
+    films = [json.loads(line) for line in FILMS.read_text(encoding="utf-8").splitlines()]
+    kept = [film for place, film in enumerate(films) if DIRECTORS & set(film["directors"]) or place % 10 == 0]
+    (folder / "films.jsonl").write_text("".join(json.dumps(f, ensure_ascii=False) + "\n" for f in kept), "utf-8")
+    (folder / "essays").mkdir()
+    for name, text in ESSAYS.items():
+        (folder / "essays" / f"{name}.md").write_text(f"# {name.title()}\n\n{text}\n", "utf-8")
+    library = Library(folder / "kb", Settings.load(embedding_model="hashing", names="rules", rerank_model="none"))
+    library.add("film", [folder / "films.jsonl"])
+    library.add("essays", [folder / "essays"])
+    yield library
+    library.close()

@@ -1,0 +1,397 @@
+"""Plans: by intent, for several knowledge bases, for other agents, with the user's own tools, anew, and by a model."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from langchain_core.language_models import GenericFakeChatModel
+from langchain_core.messages import AIMessage
+from langchain_core.runnables import RunnableLambda
+from langgraph.graph import END, START, StateGraph
+
+from tests.shelf import shelf
+from workbench.context import Context
+from workbench.errors import PlanError
+from workbench.plans import Plan, PlanStep, canonical_json
+from workbench.retrieval.llm_plan import LLMPlanner, plan_form
+from workbench.retrieval.plan import RECIPES, RulePlanner, continued, planner
+from workbench.route import decide
+from workbench.settings import Settings
+from workbench.state import RetrievalState
+from workbench.testing import MemoryKnowledge, memory_context
+from workbench.tools.registry import ToolRegistry, check
+
+__all__ = ["shelf"]
+
+
+def plan_for(
+    shelf: Any, question: str, kb: tuple[str, ...] = ("film",), worker: str = "", tools: Any = None, **settings: Any
+) -> Plan:
+    tools = ToolRegistry() if tools is None else tools
+    decision, prefixes = decide(question, list(kb), worker, shelf)
+    made = RulePlanner(Settings.load(**settings))
+    plan = asyncio.run(made(question, decision, [shelf.get(name) for name in prefixes], tools))
+    assert check(plan, tools) == []
+    return plan
+
+
+def shape(plan: Plan) -> list[str]:
+    """A line a step: ``id tool <- dependencies``."""
+    return [
+        f"{s.step_id} {s.tool}" + (f" <- {', '.join(s.dependencies())}" if s.dependencies() else "") for s in plan.steps
+    ]
+
+
+TABLE = [
+    (
+        "喜宴哪一年上映？",
+        ["step_0_wedding_banquet hybrid_search", "step_1_naive naive_search <- step_0_wedding_banquet"],
+        [(15, 50), (10, 30)],
+    ),
+    (
+        "Who directed The Wedding Banquet?",
+        ["step_0_wedding_banquet hybrid_search", "step_1_naive naive_search <- step_0_wedding_banquet"],
+        [(15, 50), (10, 30)],
+    ),
+    (
+        "推荐几部类似《喜宴》的电影",
+        ["step_0_hybrid hybrid_search", "step_1_global global_search <- step_0_hybrid"],
+        [(15, 50), (15, 30)],
+    ),
+    (
+        "List Christopher Nolan films after 2005",
+        ["step_0_discover discover", "step_1_global global_search <- step_0_discover"],
+        [(20, 50), (15, 30)],
+    ),
+    (
+        "推荐几部90年代的喜剧",
+        ["step_0_discover discover", "step_1_global global_search <- step_0_discover"],
+        [(20, 50), (15, 30)],
+    ),
+    (
+        "对比《喜宴》和《饮食男女》的风格",
+        [
+            "step_0_wedding_banquet hybrid_search",
+            "step_1_eat_drink_man_woman hybrid_search",
+            "step_2_naive naive_search <- step_0_wedding_banquet, step_1_eat_drink_man_woman",
+        ],
+        [(15, 50), (15, 50), (10, 30)],
+    ),
+    (
+        "Who is Ang Lee and what has he directed?",
+        ["step_0_ang_lee local_search", "step_1_works hybrid_search <- step_0_ang_lee"],
+        [(10, 20), (15, 50)],
+    ),
+    ("What do plants need?", ["step_0_hybrid hybrid_search"], [(15, 50)]),
+    ("你好", ["step_0_hybrid hybrid_search"], [(15, 50)]),
+    ("对比一下这些电影", ["step_0_hybrid hybrid_search"], [(15, 50)]),
+    ("Compare them", ["step_0_hybrid hybrid_search"], [(15, 50)]),
+    (
+        "张艺谋是谁？",
+        ["step_0_name local_search", "step_1_works hybrid_search <- step_0_name"],
+        [(10, 20), (15, 50)],
+    ),
+]
+
+
+@pytest.mark.parametrize(("question", "steps", "budgets"), TABLE)
+def test_plans_by_intent(shelf: Any, question: str, steps: list[str], budgets: list[tuple[int, int]]) -> None:
+    plan = plan_for(shelf, question)
+    assert shape(plan) == steps
+    assert [(s.budget.timeout_s, s.budget.top_k) for s in plan.steps] == budgets
+    assert plan.problem_statement == question
+    assert [s.priority for s in plan.steps] == sorted(s.priority for s in plan.steps)
+
+
+def test_every_intent_has_a_recipe() -> None:
+    from typing import get_args
+
+    from workbench.state import QueryIntent
+
+    assert set(RECIPES) == set(get_args(QueryIntent))
+
+
+def test_the_fallback_waits_for_the_reflector(shelf: Any) -> None:
+    assert [s.condition for s in plan_for(shelf, "喜宴哪一年上映？").steps] == ["always", "if_insufficient"]
+
+
+def test_filters_and_candidates_reach_the_tools(shelf: Any) -> None:
+    found, ranked = plan_for(shelf, "列出李安2000年以后的电影").steps
+    assert found.tool_input["filters"] == {"year_from": 2001, "director": "Ang Lee"}
+    assert ranked.tool_input["candidates"] == {"$from": "step_0_discover.candidates"}
+
+
+def test_a_chinese_question_also_asks_in_the_words_of_the_corpus(shelf: Any) -> None:
+    assert plan_for(shelf, "喜宴哪一年上映？").steps[0].tool_input["query"] == "喜宴哪一年上映？ The Wedding Banquet"
+
+
+def test_a_plan_speaks_the_language_of_the_question(shelf: Any) -> None:
+    chinese, english = plan_for(shelf, "90年代的喜剧有哪些？"), plan_for(shelf, "List comedies from the 1990s")
+    assert chinese.assumptions == ["仅限：1990–1999 年、类型 喜剧。"]
+    assert english.assumptions == ["Only what holds: 1990–1999, genre Comedy."]
+    assert "字段" in chinese.steps[0].objective and "fields" in english.steps[0].objective
+    assert len(chinese.acceptance_criteria) == len(english.acceptance_criteria) == 2
+
+
+def test_a_name_that_nobody_knows_is_said(shelf: Any) -> None:
+    assert any("《喜宴2》" in a or "喜宴2" in a for a in plan_for(shelf, "《喜宴2》什么时候上映？").assumptions)
+
+
+def test_equal_questions_give_equal_bytes(shelf: Any) -> None:
+    once, again = (plan_for(shelf, "对比《喜宴》和《饮食男女》的风格") for _ in range(2))
+    assert canonical_json(once.dump()) == canonical_json(again.dump())
+    assert once.metadata["planner"] == "rules"
+    assert once.metadata["route"]["entities"] == ["The Wedding Banquet", "Eat Drink Man Woman"]
+
+
+def test_a_branch_for_each_knowledge_base(shelf: Any) -> None:
+    plan = plan_for(shelf, "Compare Inception and Photosynthesis", kb=("film", "essays"))
+    assert shape(plan) == [
+        "step_0_film_inception hybrid_search",
+        "step_1_film_naive naive_search <- step_0_film_inception",
+        "step_2_essays_photosynthesis hybrid_search",
+        "step_3_essays_naive naive_search <- step_2_essays_photosynthesis",
+    ]
+    assert [s.tool_input["kb_prefix"] for s in plan.steps] == ["film", "film", "essays", "essays"]
+    assert "film, essays" in plan.assumptions[0]
+
+
+@pytest.mark.parametrize("most", [1, 2, 3, 4])
+def test_no_more_tasks_than_allowed_and_what_is_left_out_is_said(shelf: Any, most: int) -> None:
+    question = "Compare Inception, Tenet, Memento and Hulk"
+    plan = plan_for(shelf, question, kb=("film", "essays"), max_tasks=most)
+    assert len(plan.steps) == most
+    assert any(f"at most {most} steps" in assumption for assumption in plan.assumptions)
+
+
+def test_budgets_follow_the_settings(shelf: Any) -> None:
+    first, second = plan_for(shelf, "喜宴哪一年上映？", step_timeout_s=30, step_top_k=10, step_max_retries=0).steps
+    assert (first.budget.timeout_s, first.budget.top_k, first.budget.max_retries) == (30, 10, 0)
+    assert (second.budget.timeout_s, second.budget.top_k) == (20, 6)
+
+
+@pytest.mark.parametrize(
+    ("agent", "tool"),
+    [("naive_rag_agent", "naive_search"), ("graph_agent", "local_search"), ("hybrid_agent", "hybrid_search")],
+)
+def test_another_agent_is_one_step_of_its_tool(shelf: Any, agent: str, tool: str) -> None:
+    plan = plan_for(shelf, "Compare Inception and Tenet", worker=f"film:{agent}")
+    assert [s.tool for s in plan.steps] == [tool]
+
+
+def test_what_stands_in_for_a_missing_tool_is_said(shelf: Any) -> None:
+    plan = plan_for(shelf, "Who is Ang Lee?", worker="film:deep_research_agent")
+    assert [s.tool for s in plan.steps] == ["hybrid_search"]
+    assert any("deep_research" in assumption and "hybrid_search" in assumption for assumption in plan.assumptions)
+
+
+def own_tools() -> ToolRegistry:
+    tools = ToolRegistry()
+
+    @tools.tool(description="Award winners by name", intents={"qa"})
+    def awards(query: str) -> list[str]:
+        return [query]
+
+    @tools.tool(description="Needs more than a query", intents={"qa"})
+    def prices(query: str, currency: str) -> list[str]:
+        return [query, currency]
+
+    return tools
+
+
+def test_a_tool_of_ones_own_joins_for_its_intents(shelf: Any) -> None:
+    plan = plan_for(shelf, "喜宴哪一年上映？", tools=own_tools())
+    assert shape(plan)[2:] == ["step_2_awards awards"]
+    assert plan.steps[2].objective == "Award winners by name"
+    assert all(s.tool != "awards" for s in plan_for(shelf, "推荐几部科幻片", tools=own_tools()).steps)
+    assert len(plan_for(shelf, "喜宴哪一年上映？", tools=own_tools(), max_tasks=2).steps) == 2
+
+
+# The node.
+
+
+def run_node(context: Context, state: dict[str, Any]) -> dict[str, Any]:
+    graph: StateGraph[Any, Context, Any, Any] = StateGraph(RetrievalState, context_schema=Context)
+    graph.add_node("planner", planner)
+    graph.add_edge(START, "planner")
+    graph.add_edge("planner", END)
+    return asyncio.run(graph.compile().ainvoke(state, context=context))
+
+
+def asked(question: str, context: Context, **more: Any) -> dict[str, Any]:
+    decision, prefixes = decide(question, ["notes"], "", context.knowledge)
+    return {"query": question, "route_decision": decision, "kb_prefix": "notes", "kb_prefixes": prefixes, **more}
+
+
+@pytest.fixture
+def context() -> Context:
+    notes = MemoryKnowledge("notes", {"a": "Ang Lee directed The Wedding Banquet."})
+    return memory_context([notes], planner=RulePlanner(Settings.load()))
+
+
+def test_the_node_plans_keeps_and_begins(context: Context) -> None:
+    state = run_node(context, asked("Who directed The Wedding Banquet?", context, run_id="r1"))
+    plan = Plan.load(state["plan"])
+    assert (state["iteration"], state["replan"], plan.version) == (1, False, 1)
+    assert [kept["author"] for kept in context.runs.plans("r1")] == ["planner"]
+
+
+def test_planning_anew_goes_on_behind_what_has_run(context: Context) -> None:
+    first = run_node(context, asked("Who directed The Wedding Banquet?", context, run_id="r1"))
+    record = {"step_id": first["plan"]["steps"][0]["step_id"], "attempt": 1, "status": "success"}
+    question = "Who directed The Wedding Banquet? And who wrote Sense and Sensibility?"
+    again = run_node(
+        context, {**first, **asked(question, context, run_id="r1"), "replan": True, "iteration": 2, "records": [record]}
+    )
+    before, after = Plan.load(first["plan"]), Plan.load(again["plan"])
+    assert (again["iteration"], again["replan"], after.version) == (2, False, 2)
+    assert after.steps[0] == before.steps[0]
+    assert [step.step_id.split("_")[1] for step in after.steps] == ["0", "1", "2"]
+    assert not {step.step_id for step in before.steps[1:]} & {step.step_id for step in after.steps[1:]} - {
+        "step_1_naive"
+    }
+    assert len(context.runs.plans("r1")) == 2
+
+
+def step(step_id: str, query: str = "q", *after: str, **tool_input: Any) -> PlanStep:
+    return PlanStep(
+        step_id=step_id,
+        objective="",
+        tool="hybrid_search",
+        tool_input={"query": query, **tool_input},
+        depends_on=list(after),
+    )
+
+
+def test_what_ended_well_is_not_run_again() -> None:
+    before = Plan(steps=[step("step_0_a", "one"), step("step_1_b", "two"), step("step_2_c", "three")])
+    records: list[Any] = [
+        {"step_id": "step_0_a", "attempt": 1, "status": "success"},
+        {"step_id": "step_1_b", "attempt": 1, "status": "failed"},
+    ]
+    made = Plan(
+        steps=[
+            step("step_0_x", "one"),
+            step("step_1_y", "two", "step_0_x"),
+            step("step_2_z", "four", entities={"$from": "step_0_x.entities"}),
+        ]
+    )
+    plan = continued(made, before, records)
+    assert shape(plan) == [
+        "step_0_a hybrid_search",
+        "step_1_b hybrid_search",
+        "step_2_y hybrid_search <- step_0_a",
+        "step_3_z hybrid_search <- step_0_a",
+    ]
+    assert plan.problems() == []
+
+
+def test_a_plan_of_ones_own_planner_is_checked(context: Context) -> None:
+    from dataclasses import replace
+
+    from workbench.testing import FixedPlanner
+
+    bad = replace(context, planner=FixedPlanner(Plan(steps=[PlanStep(step_id="a", objective="", tool="magic")])))
+    with pytest.raises(PlanError, match="magic"):
+        run_node(bad, asked("Who is Ang Lee?", context, run_id="r1"))
+
+
+# The planner that asks a model. That it works over HTTP is tested with the chat models.
+
+
+class Scripted(GenericFakeChatModel):
+    """A chat model that answers from a script; structured output is parsed as LangChain's own models do it."""
+
+    heard: list[Any]
+
+    def with_structured_output(self, schema: Any, *, method: str = "", **kwargs: Any) -> Any:
+        assert method == "json_schema"
+
+        def parse(message: AIMessage) -> Any:
+            return schema.model_validate_json(message.content)
+
+        return RunnableLambda(self.listen) | self | RunnableLambda(parse)
+
+    def listen(self, messages: Any) -> Any:
+        self.heard.append(messages)
+        return messages
+
+
+def scripted(*answers: Any) -> Scripted:
+    def messages() -> Iterator[AIMessage]:
+        for answer in answers:
+            yield AIMessage(content=answer if isinstance(answer, str) else json.dumps(answer, ensure_ascii=False))
+
+    return Scripted(messages=messages(), heard=[])
+
+
+def drafted(tool: str = "hybrid_search", **more: Any) -> dict[str, Any]:
+    return {"name": "look", "objective": "查《喜宴》", "tool": tool, "query": "喜宴", **more}
+
+
+def llm_plan(shelf: Any, chat: Scripted, kb: tuple[str, ...] = ("film",)) -> Plan:
+    question = "喜宴哪一年上映？"
+    decision, prefixes = decide(question, list(kb), "", shelf)
+    made = LLMPlanner(chat, RulePlanner(Settings.load()))
+    return asyncio.run(made(question, decision, [shelf.get(name) for name in prefixes], ToolRegistry()))
+
+
+def test_a_model_plans(shelf: Any) -> None:
+    answer = {
+        "steps": [
+            drafted("discover", name="Find", filters={"director": "Ang Lee", "year_from": 1990}),
+            drafted("global_search", name="rank", candidates_from="Find", depends_on=["Find"]),
+        ],
+        "assumptions": ["只看李安"],
+    }
+    plan = llm_plan(shelf, scripted(answer))
+    assert shape(plan) == ["step_0_find discover", "step_1_rank global_search <- step_0_find"]
+    assert plan.steps[0].tool_input["filters"] == {"director": "Ang Lee", "year_from": 1990}
+    assert plan.steps[1].tool_input["candidates"] == {"$from": "step_0_find.candidates"}
+    assert (plan.metadata["planner"], plan.metadata["answer"]) == ("llm", "first")
+
+
+def test_a_bad_answer_is_mended_once(shelf: Any) -> None:
+    chat = scripted({"steps": [drafted(depends_on=["nobody"])]}, {"steps": [drafted()]})
+    plan = llm_plan(shelf, chat)
+    assert (plan.metadata["planner"], plan.metadata["answer"]) == ("llm", "repaired")
+    assert "nobody" in plan.metadata["refused"][0]
+    assert "nobody" in str(chat.heard[1])
+
+
+@pytest.mark.parametrize(
+    ("answer", "why"),
+    [
+        ({"steps": [drafted("magic")]}, "tool"),
+        ({"steps": []}, "steps"),
+        ({"steps": [drafted(name=f"s{i}") for i in range(7)]}, "steps"),
+        ({"steps": [drafted(query="x" * 301)]}, "query"),
+        ("not json", ""),
+    ],
+)
+def test_two_bad_answers_and_the_rules_plan(shelf: Any, answer: Any, why: str) -> None:
+    plan = llm_plan(shelf, scripted(answer, answer))
+    assert shape(plan)[0] == "step_0_wedding_banquet hybrid_search"
+    assert (plan.metadata["planner"], plan.metadata["instead_of"]) == ("rules", "llm")
+    assert len(plan.metadata["refused"]) >= 2 and why in plan.metadata["refused"][0]
+
+
+def test_a_model_that_fails_is_named_and_the_rules_plan(shelf: Any) -> None:
+    plan = llm_plan(shelf, scripted())
+    assert plan.metadata["instead_of"] == "llm"
+    assert "failed" in plan.metadata["refused"][0]
+
+
+def test_the_model_chooses_the_knowledge_base_of_a_step(shelf: Any) -> None:
+    answer = {"steps": [drafted(kb_prefix="essays"), drafted(name="two", kb_prefix="film")]}
+    plan = llm_plan(shelf, scripted(answer), kb=("film", "essays"))
+    assert [s.tool_input["kb_prefix"] for s in plan.steps] == ["essays", "film"]
+
+
+def test_the_form_is_bounded() -> None:
+    schema = json.dumps(plan_form(["naive_search", "discover"], ["film"], 6).model_json_schema())
+    assert '"maxItems": 6' in schema and '"naive_search"' in schema
