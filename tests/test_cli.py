@@ -301,6 +301,7 @@ def environment(indexed: Path, **more: str) -> dict[str, str]:
     return {**kept, **settings, "PYTHONPATH": str(Path(__file__).parents[1]), **more}
 
 
+@pytest.mark.slow
 def test_utf8_whatever_the_locale(indexed):
     plain = environment(
         indexed, LC_ALL="C", LANG="C", PYTHONUTF8="0", PYTHONCOERCECLOCALE="0", PYTHONIOENCODING="ascii"
@@ -321,6 +322,7 @@ def test_help_is_instant_and_imports_nothing_heavy():
     assert time.process_time() - begun < 0.5
 
 
+@pytest.mark.slow
 def test_ctrl_c_leaves_the_run_resumable(indexed):
     slow = Reply(["The ", "Wedding ", "Banquet ", "was released in 1993 [1]."] * 20, delay_s=0.2)
     with scripted_server(slow, Reply(["In 1993 [1]."])) as server:
@@ -362,6 +364,7 @@ def converse(words: list[str], answers: list[tuple[str, str]], env: dict[str, st
     return process.wait(timeout=10), heard
 
 
+@pytest.mark.slow
 def test_on_a_terminal_the_person_is_asked(indexed, tmp_path):
     editor = tmp_path / "editor.py"
     editor.write_text(
@@ -381,6 +384,7 @@ def test_on_a_terminal_the_person_is_asked(indexed, tmp_path):
     assert "1993" in heard
 
 
+@pytest.mark.slow
 def test_on_a_terminal_a_run_can_be_left_waiting(indexed):
     env = environment(indexed, TERM="xterm", COLUMNS="80")
     code, heard = converse(["ask", WHEN, "--kb", "film", "--review", "all"], [("> ", "q\n")], env)

@@ -63,7 +63,7 @@ def ask(
     def begin(wb: Workbench) -> Run:
         return wb.start(asked, kb=list(kb) or None, review=review, session=session, user=user)
 
-    return carry(page, begin, stream=sys.stdout.isatty() if stream is None else stream)
+    return carry(page, begin, stream=sys.stdout.isatty() if stream is None else stream, make=True)
 
 
 @click.command()
@@ -105,7 +105,6 @@ def resume(
             return run.answer_review(answer(given[0], point=point, edits=edits, message=message, note=note), wait=False)
         return run if run.status == "paused" else run.resume(wait=False)
 
-    page.open().close()  # a missing workspace is not made just to find no run in it
     return carry(page, begin, stream=sys.stdout.isatty() if stream is None else stream)
 
 

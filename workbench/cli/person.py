@@ -46,8 +46,8 @@ def decide(page: Page, run: Run) -> dict[str, Any] | None:
                     page.say(labels("nothing_changed"), "yellow")
                     continue
             if action == "respond":
-                message = click.prompt(labels("your_words"), err=True)
-            note = click.prompt(labels("why"), default="", show_default=False, err=True)
+                message = click.prompt(labels("your_words"), prompt_suffix=" ", err=True)
+            note = click.prompt(labels("why"), default="", show_default=False, prompt_suffix=" ", err=True)
             return answer(action, point=request["point"], edits=edits, message=message, note=note)
     except click.Abort:  # Ctrl-C or the end of the input: the run waits as before
         page.say("")

@@ -22,16 +22,15 @@ ANSWER = ("answer", "sources")
 PAUSE = ("head", "plan", "reflections", "review")
 
 
-def carry(page: Page, begin: Callable[[Workbench], Run], *, stream: bool, show: tuple[str, ...] = ANSWER) -> int:
+def carry(page: Page, begin: Callable[[Workbench], Run], *, stream: bool, make: bool = False) -> int:
     """Begin or go on with a run, follow it, ask the person where there is one, and say how it ended.
 
     Returns:
         The exit code: 0 done, 3 paused, 4 interrupted, 1 failed.
     """
-    with page.open(make=True) as wb:
-        run = begin(wb)
-        document, streamed = follow(page, run, stream)
-    return finish(page, document, show, streamed)
+    with page.open(make=make) as wb:
+        document, streamed = follow(page, begin(wb), stream)
+    return finish(page, document, ANSWER, streamed)
 
 
 def follow(page: Page, run: Run, stream: bool) -> tuple[Document, str]:
