@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 from workbench.context import Entity, Relation
 from workbench.knowledge import vocabulary
 from workbench.knowledge.linking import Linker, common_keys
-from workbench.knowledge.surfaces import Surface, compiled, key_of
+from workbench.knowledge.surfaces import Surface, compiled, key_of, surnames, variants
 from workbench.text import sentences
 
 LONGEST_NAME = 80
@@ -184,6 +184,7 @@ class _Build:
         self._related: set[tuple[str, str]] = set()
         self._titles: set[str] = set()
         self._first_names: set[str] = set()
+        self._surnames: set[str] = set()
 
     def add_document(self, source: Source) -> None:
         doc = document_entity(source.doc_id)
@@ -194,7 +195,7 @@ class _Build:
             "aliases": list(source.aliases),
             "doc_id": source.doc_id,
         }
-        self._titles.update(map(key_of, [source.title, *source.aliases]))
+        self._titles.update(key for name in [source.title, *source.aliases] for key, _ in variants(key_of(name)))
         self._mentions.update((doc, chunk_id) for chunk_id, _, _ in source.passages)
         stated = _Sentences(source)
         others = {key_of(name): aliases for name, aliases in source.names.items()}
@@ -222,15 +223,16 @@ class _Build:
             self._categories.add(entity_id)
         if says.type == "Person" and " " in name:
             self._first_names.add(name.split(" ")[0])
+            self._surnames.update(surnames(name, key_of(name)))
         return entity_id
 
     def add_names(self, source: Source) -> None:
-        """What the texts name. A document's title is left to the linker, which knows which document is meant."""
+        """What the texts name. Titles and surnames are left to the linker, which knows who is meant."""
         doc = document_entity(source.doc_id)
         for chunk_id, _, found in source.passages:
             for surface, kind, sentence in found:
                 key = key_of(surface)
-                if key and key not in self._titles:
+                if key and key not in self._titles and key not in self._surnames:
                     self._mention(doc, self._named(key, surface, kind), sentence, chunk_id)
 
     def _named(self, key: str, surface: str, kind: str) -> str:

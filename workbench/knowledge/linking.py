@@ -90,6 +90,8 @@ def _says_name(
         return (capital or style.careless) and not _inside_longer_name(text, found, at, length, style)
     if surface.kind == "name":
         return capital or len(key) > 3
+    if length == 1 and _inside_longer_name(text, found, at, length, style):
+        return False
     if capital and style.tells:
         return not style.starts(start) or (length > 1 and len(content) > 1) or style.chinese
     cued = bool(_CUE.search(text[:start])) and all(u.key not in STOP for u in part[-1:])
@@ -117,7 +119,7 @@ class _Style:
         lower = [w for w in inner if w[0].islower() and w.lower() not in STOP]
         upper = [w for w in inner if w[0].isupper()]
         self.chinese = bool(CJK.search(text))
-        self.tells = bool(lower) or self.chinese or not upper or len(words) <= 2
+        self.tells = bool(lower) or self.chinese or len(upper) < 3
         """Whether a capital means something: not in A TEXT OF CAPITALS, Not in a Headline."""
         self.careless = not upper
         """Whether small letters mean nothing, since there are only small letters."""
@@ -137,7 +139,7 @@ def _quoted(text: str, start: int, end: int) -> bool:
 
 
 def _inside_longer_name(text: str, found: Sequence[Unit], at: int, length: int, style: _Style) -> bool:
-    """Whether a capitalised neighbour makes the surname that of somebody else ("Jennifer Nolan", "Nolan Bushnell")."""
+    """Whether a capitalised neighbour makes it another name: "Jennifer Nolan", "Nolan Bushnell", "Old School"."""
     first, last = found[at], found[at + length - 1]
     if at:
         left = found[at - 1]
@@ -147,7 +149,7 @@ def _inside_longer_name(text: str, found: Sequence[Unit], at: int, length: int, 
             return True
     if at + length < len(found) and text[last.end : found[at + length].start] == " ":
         right = found[at + length]
-        return text[right.start].isupper() and right.key not in ordinary_words()
+        return text[right.start].isupper() and right.key not in STOP
     return False
 
 

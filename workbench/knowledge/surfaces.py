@@ -126,24 +126,24 @@ def compiled(
         common: keys that the corpus itself writes in lower case; they are ordinary whatever their words.
     """
     full: dict[str, set[Bearer]] = defaultdict(set)
-    surnames: dict[str, set[Bearer]] = defaultdict(set)
+    bearing: dict[str, set[Bearer]] = defaultdict(set)
     for entity in entities:
         entity_id = entity["entity_id"]
         year = (years or {}).get(entity_id)
         for rank, name in enumerate([entity["name"], *entity["aliases"]]):
             bearer = Bearer(min(rank, 1), -degrees.get(entity_id, 0), entity_id, year, entity_id in categories)
             key = key_of(name)
-            for variant, worse in _variants(key):
+            for variant, worse in variants(key):
                 full[variant].add(bearer._replace(rank=bearer.rank + worse))
             if entity["type"] == "Person":
-                for short in _surnames(name, key):
-                    surnames[short].add(bearer._replace(rank=0))
+                for short in surnames(name, key):
+                    bearing[short].add(bearer._replace(rank=0))
 
     def kind(key: str) -> Kind:
         return "common" if key in common else "words" if is_ordinary(key) else "name"
 
     found = {key: Surface(tuple(_best_first(bearers)), kind(key)) for key, bearers in full.items()}
-    for key, bearers in surnames.items():
+    for key, bearers in bearing.items():
         ranked = _best_first(bearers)
         clear = len(ranked) == 1 or ranked[0].lead <= _LEAD * ranked[1].lead
         if clear and key not in found and kind(key) == "name":
@@ -159,7 +159,7 @@ def _best_first(bearers: Iterable[Bearer]) -> list[Bearer]:
     return list(best.values())
 
 
-def _variants(key: str) -> Iterator[tuple[str, int]]:
+def variants(key: str) -> Iterator[tuple[str, int]]:
     """(key, how much worse than the name itself)."""
     if key and key.count(" ") < LONGEST:
         yield key, 0
@@ -168,10 +168,10 @@ def _variants(key: str) -> Iterator[tuple[str, int]]:
             yield rest, 2
 
 
-def _surnames(name: str, key: str) -> Iterator[str]:
+def surnames(name: str, key: str) -> Iterator[str]:
     """The short forms by which a person is named.
 
-    >>> list(_surnames("Guillermo del Toro", "guillermo del toro")), list(_surnames("汤姆·汉克斯", "汤 姆 汉 克 斯"))
+    >>> list(surnames("Guillermo del Toro", "guillermo del toro")), list(surnames("汤姆·汉克斯", "汤 姆 汉 克 斯"))
     (['toro', 'del toro'], ['汉 克 斯'])
     """
     if CJK.search(name):
