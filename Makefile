@@ -52,6 +52,11 @@ format: $(ENV_READY) ## mend what can be mended by itself
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
+.PHONY: score
+score: $(ENV_READY) ## ask the table of film questions and print how many are right, beside a baseline
+	@$(BIN)/workbench kb add film data/films.jsonl
+	@$(BIN)/workbench eval questions experiments/film_questions.jsonl
+
 .PHONY: bench
 bench: $(ENV_READY) ## measure: indexing, questions, parallel steps, own overhead
 	$(BIN)/python -m tests.bench

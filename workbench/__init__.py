@@ -8,8 +8,9 @@
 The package in the order in which a message walks through it; an import only ever goes down this page:
 
     cli/              the command line: a thin skin over the session
-        demo.py ask.py person.py watch.py knowledge.py runs.py doctor.py evaluate.py page.py
+        demo.py ask.py person.py watch.py knowledge.py runs.py evaluate.py doctor.py page.py
     session.py        Workbench, an open workspace: ask, start, map, resume, clear
+    experiments.py    what an experiment's notebook found, by name
     run.py            Run, one question carried through: how it stands, what it did, the four answers
     driver.py         carries a run from where it stands to the next pause or to its end
     conversation.py   the parent graph: the order of everything below
@@ -22,8 +23,8 @@ The package in the order in which a message walks through it; an import only eve
         graph.py plan.py review.py dispatch.py execute.py reflect.py merge.py
         and what they stand on: llm_plan.py skip.py signals.py rewrite.py wording.py reasons.py
     generate/         evidence -> cited answer: by the offline writer, or streamed from a chat model
-        node.py compose.py question.py sources.py evidence.py works.py sides.py verdict.py facts.py quotes.py silence.py
-        voice.py citations.py prompt.py
+        node.py compose.py question.py themes.py sources.py evidence.py direct.py works.py recommend.py sides.py verdict.py
+        facts.py quotes.py silence.py voice.py citations.py prompt.py
     persist.py        answer -> what is kept
     agents.py         the retrieval graph without a person, by worker name
     tools/            what a step may call: one file a tool, one registry, one port
@@ -32,7 +33,7 @@ The package in the order in which a message walks through it; an import only eve
     memory/           conversations, in SQLite or PostgreSQL
         store.py postgres.py migrations.py
     knowledge/        a corpus and its three indexes behind one KnowledgeBase
-        library.py knowledge_base.py view.py corpus.py names.py entities.py vocabulary.py linking.py
+        library.py knowledge_base.py view.py corpus.py names.py entities.py vocabulary.py surfaces.py linking.py
         graph.py vectors.py keywords.py index.py
     runs.py           what is kept of a run: plans by version, records, decisions, log
     reviewers.py      who answers at a review point when it is not a person at a screen
