@@ -7,10 +7,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from workbench.generate.question import Subject
-from workbench.generate.quotes import Weight, rarity
+from workbench.generate.quotes import rarity
 from workbench.generate.sources import Document, Sentence, documents_of, quotable
+from workbench.generate.themes import Weight
 from workbench.state import Filters, RetrievalResult
-from workbench.text import CJK, fold
+from workbench.text import CJK, fold, terms
 
 PEOPLE = ("directors", "cast")
 
@@ -43,6 +44,8 @@ class Evidence:
             return None
         names = {fold(subject.name), fold(subject.surface.strip('《》「」『』"“” '))}
         titled = [d for d in self.documents if names & {fold(title) for title in (d.title, *d.aliases)}]
+        words = set(terms(subject.name))
+        titled += [d for d in self.documents if set(terms(d.title)) == words]  # "Tora!" for "Tora! Tora! Tora!"
         return titled[0] if titled else None
 
     def works(self, person: str) -> dict[str, list[Document]]:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
-from workbench.generate.question import FACETS, Facet
+from workbench.generate.question import Facet, facets
 from workbench.generate.sources import Document
 from workbench.generate.voice import Voice, is_chinese
 from workbench.text import fold
@@ -14,10 +15,9 @@ _OF_FILMS = {
     "directors": ("{title} was directed by {value}.", "{title}由{value}执导。"),
     "cast": ("{title} stars {value}.", "{title}由{value}主演。"),
     "genres": ("{title} is listed under {value}.", "{title}的类型是{value}。"),
-    "countries": ("{title} was made in {value}.", "{title}的制片国家/地区是{value}。"),
+    "countries": ("{title} is from {value}.", "{title}的制片国家/地区是{value}。"),
 }
 _OF_ANYTHING = ("The {field} of {title} is {value}.", "{title}的{field}是{value}。")
-LABELS = {field: facet.labels for facet in FACETS for field in facet.fields}
 
 
 def fact(document: Document, field: str, voice: Voice) -> str:
@@ -32,7 +32,7 @@ def fact(document: Document, field: str, voice: Voice) -> str:
         return ""
     wording = _OF_FILMS.get(field) if document.is_film else None
     english, chinese = wording or _OF_ANYTHING
-    label = LABELS.get(field, (f"the {field}", field))
+    label = next((f.names for f in facets() if field in f.fields), (f"the {field}", field))
     said = voice.pick(english, chinese).format(
         title=voice.title(document),
         value=value,
@@ -50,7 +50,7 @@ def alias(document: Document, voice: Voice) -> str:
     chinese = [t for t in others if is_chinese(t)] or others
     return voice.said(
         voice.pick(
-            f"The Chinese title of {document.title} is 《{chinese[0]}》.",
+            f"The Chinese title of {document.title} is {chinese[0]}.",
             f"《{chinese[0]}》的英文片名是{document.title}。",
         ),
         document.n,
@@ -73,8 +73,25 @@ def brief(document: Document, voice: Voice, without: Sequence[str] = ()) -> str:
     parts = [voice.values(document, "year")] if "year" not in without else []
     if "directors" not in without and (directors := voice.values(document, "directors", 3)):
         parts.append(voice.pick(f"directed by {directors}", f"{directors}执导"))
-    inside = voice.pick(", ", "，").join(part for part in parts if part)
+    inside = voice.spaced(voice.pick(", ", "，").join(part for part in parts if part))
     return voice.title(document) + (voice.pick(f" ({inside})", f"（{inside}）") if inside else "")
+
+
+def introduction(document: Document, voice: Voice) -> str:
+    """What a film is, in a sentence; "" for a document without a year and directors.
+
+    >>> film = Document("mv1", "Hulk", 2, 0.9, {"year": 2003, "directors": ["Ang Lee"], "genres": ["Action"]})
+    >>> introduction(film, Voice("en")), introduction(film, Voice("zh"))
+    ('Hulk is a 2003 film by Ang Lee (Action) [2].', '《Hulk》是 Ang Lee 执导的 2003 年影片，类型是动作 [2]。')
+    """
+    directors, genres = voice.values(document, "directors", 3), voice.values(document, "genres")
+    if not (document.year and directors):
+        return ""
+    english = f"{document.title} is a {document.year} film by {directors}" + (f" ({genres})." if genres else ".")
+    chinese = f"{voice.title(document)}是{directors}执导的{document.year}年影片" + (
+        f"，类型是{genres}。" if genres else "。"
+    )
+    return voice.said(voice.pick(english, chinese), document.n)
 
 
 def years_differ(document: Document) -> str:
@@ -82,8 +99,6 @@ def years_differ(document: Document) -> str:
 
     Lists of releases and articles disagree about festival films; a reader should see both.
     """
-    import re
-
     opening = next((s.text for s in document.sentences if s.place == (0, 0)), "")
     said = re.search(r"\b(?:is|was) an? ((?:18|19|20)\d\d)\b", opening)
     return said.group(1) if said and document.year and int(said.group(1)) != document.year else ""

@@ -99,8 +99,7 @@ def offline(state: Mapping[str, Any], context: Context) -> Answer:
     )
     told = "\n".join(message["content"] for message in state.get("history") or [])
     evidence = evidence_of(found(state), weight_in(bases), totals(question, decision, bases))
-    called = chinese_names(bases) if question.language == "zh" else str
-    return compose(question, evidence.results, evidence=evidence, called=called, told=told)
+    return compose(question, evidence.results, evidence=evidence, called=chinese_names(bases), told=told)
 
 
 def document_about(name: Named, bases: Sequence[KnowledgeBase]) -> str | None:

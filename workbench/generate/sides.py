@@ -8,11 +8,12 @@ from collections.abc import Sequence
 from workbench.generate.evidence import Evidence
 from workbench.generate.facts import brief
 from workbench.generate.question import Question, Subject
-from workbench.generate.quotes import best, coverage, plot, stems, weights
+from workbench.generate.quotes import best, plot
 from workbench.generate.silence import nothing_named
 from workbench.generate.sources import Document
+from workbench.generate.themes import coverage, stems, wants
 from workbench.generate.voice import Voice
-from workbench.generate.works import common, credits
+from workbench.generate.works import credited
 
 
 def comparison(question: Question, evidence: Evidence, voice: Voice) -> str:
@@ -20,7 +21,7 @@ def comparison(question: Question, evidence: Evidence, voice: Voice) -> str:
     people = [s for s in question.subjects if s.is_person and evidence.works(s.name)]
     found = [(s, d) for s in question.subjects if not s.is_person and (d := evidence.about(s))]
     documents = list({d.doc_id: d for _, d in found}.values())
-    lost = [s.name for s in question.subjects if s not in people and s not in [subject for subject, _ in found]]
+    lost = [s.surface for s in question.subjects if s not in people and s not in [subject for subject, _ in found]]
     missing = nothing_named(voice, lost, len(evidence.results)) if lost else ""
     if len(documents) >= 2 or (documents and lost):
         return "\n".join(part for part in [of_documents(documents, question, evidence, voice), missing] if part)
@@ -31,15 +32,17 @@ def comparison(question: Question, evidence: Evidence, voice: Voice) -> str:
 
 def of_documents(documents: Sequence[Document], question: Question, evidence: Evidence, voice: Voice) -> str:
     """Films, or any documents with typed fields; documents without any speak through their sentences alone."""
+    if question.wants("order") and (ordered := order(documents, voice)):
+        return voice.joined(ordered)
     lines = [voice.joined(side(document, voice) for document in documents)]
     if len(documents) > 1:
         lines.append(voice.joined([*shared(documents, voice), *order(documents, voice)]))
-    wanted = weights(question.themes, evidence.weight)
+    wanted = wants(question.about(), evidence.weight)
     for document in documents:
         chosen, _ = best(document.sentences, wanted, 1)
         if not chosen or coverage(wanted, stems(chosen[0].text)) < 0.5:
             chosen = plot(document.sentences, 1)
-        lines += [voice.quoted(sentence, named=True) for sentence in chosen]
+        lines.append(voice.quoted(chosen, named=True))
     return "\n".join(line for line in lines if line)
 
 
@@ -54,38 +57,35 @@ def side(document: Document, voice: Voice) -> str:
 
 def shared(documents: Sequence[Document], voice: Voice) -> list[str]:
     """What all sides have in common and, for genres, what only one has."""
-    said, marks = [], [document.n for document in documents]
-    everyone = voice.pick("Both" if len(documents) == 2 else "All", "两者" if len(documents) == 2 else "它们")
+    said, marks = [], sorted(document.n for document in documents)
+    everyone = voice.pick("Both", "两者") if len(documents) == 2 else voice.pick("All", "它们")
     wording = {
         "directors": ("{all} were directed by {value}.", "{all}都由{value}执导。"),
         "cast": ("{all} feature {value}.", "{all}都有{value}出演。"),
         "genres": ("{all} are listed under {value}.", "{all}都属于{value}。"),
-        "countries": ("{all} were made in {value}.", "{all}的制片国家/地区都是{value}。"),
+        "countries": ("{all} are from {value}.", "{all}的制片国家/地区都是{value}。"),
     }
     for field, (english, chinese) in wording.items():
         values = [v for v in documents[0].values(field) if all(d.has(field, v) for d in documents[1:])]
         if values:
             named = voice.listed([voice.value(field, value) for value in values])
             said.append(voice.said(voice.pick(english, chinese).format(all=everyone, value=named), *marks))
-        elif field == "directors" and all(d.values(field) for d in documents):
-            said.append(voice.said(voice.pick("They have different directors.", "导演不同。"), *marks))
+        elif field in ("directors", "genres") and all(d.values(field) for d in documents):
+            differ = ("They have different directors.", "导演不同。"), ("They share no genre.", "类型没有重合。")
+            said.append(voice.said(voice.pick(*differ[field == "genres"]), *marks))
     return [*said, *only(documents, voice)]
 
 
 def only(documents: Sequence[Document], voice: Voice) -> list[str]:
-    """The genres that one side alone has."""
+    """The genres that one side alone has, where there are others that it shares."""
     said = []
     for document in documents:
         others = [other for other in documents if other is not document]
         own = [g for g in document.values("genres") if not any(other.has("genres", g) for other in others)]
-        if own and all(common(document, other, "genres") for other in others):
-            named = voice.listed([voice.value("genres", genre) for genre in own])
-            title = voice.title(document)
-            said.append(
-                voice.said(
-                    voice.pick(f"Only {title} is also listed under {named}.", f"只有{title}还属于{named}。"), document.n
-                )
-            )
+        if own and all(document.shared(other, "genres") for other in others):
+            named, title = voice.listed([voice.value("genres", genre) for genre in own]), voice.title(document)
+            english, chinese = f"Only {title} is also listed under {named}.", f"只有{title}还属于{named}。"
+            said.append(voice.said(voice.pick(english, chinese), document.n))
     return said
 
 
@@ -95,38 +95,27 @@ def order(documents: Sequence[Document], voice: Voice) -> list[str]:
     if len(dated) != 2:
         return []
     first, second = dated
-    gap = second.year - first.year
+    gap, marks = second.year - first.year, sorted((first.n, second.n))
     if not gap:
-        return [
-            voice.said(voice.pick(f"Both are of {first.year}.", f"两者都是{first.year}年的作品。"), first.n, second.n)
-        ]
-    return [
-        voice.said(
-            voice.pick(
-                f"{first.title} came {gap} year{'' if gap == 1 else 's'} earlier.",
-                f"{voice.title(first)}比{voice.title(second)}早{gap}年。",
-            ),
-            first.n,
-            second.n,
-        )
-    ]
+        return [voice.said(voice.pick(f"Both are of {first.year}.", f"两者都是{first.year}年的作品。"), *marks)]
+    years = "1 year" if gap == 1 else f"{gap} years"
+    english = f"{first.title} ({first.year}) came {years} before {second.title} ({second.year})."
+    chinese = f"{voice.title(first)}（{first.year}年）比{voice.title(second)}（{second.year}年）早{gap}年。"
+    return [voice.said(voice.pick(english, chinese), *marks)]
 
 
 def of_people(people: Sequence[Subject], evidence: Evidence, voice: Voice) -> str:
-    """Each one's works in their main role, and the genres that come up most."""
+    """Each one's works in their main role, and the genre that comes up most."""
     lines = []
     for person in people:
         field, documents = next(iter(evidence.works(person.name).items()))
-        called = voice.called(person.name) if voice.language == "zh" else person.name
-        lines.append(credits(called, field, documents, evidence.totals.get(f"{person.name}/{field}", 0), voice))
+        total = evidence.totals.get(f"{person.name}/{field}", 0)
+        lines.append(credited(voice.name(person.name), field, documents, total, voice))
         counted = Counter(genre for document in documents for genre in document.values("genres"))
-        top = sorted(counted.items(), key=lambda item: (-item[1], item[0]))[:3]
-        if top:
-            named = voice.listed([f"{voice.value('genres', genre)} ({n})" for genre, n in top])
-            marks = [d.n for d in documents if any(d.has("genres", genre) for genre, _ in top)][:5]
-            lines.append(
-                voice.said(
-                    voice.pick(f"The genres that come up most: {named}.", f"{called}最常见的类型：{named}。"), *marks
-                )
-            )
+        if counted:
+            genre, times = min(counted.items(), key=lambda item: (-item[1], item[0]))
+            english = f"The genre that comes up most is {genre}, in {times} of {len(documents)}."
+            chinese = f"其中最常见的类型是{voice.value('genres', genre)}（{len(documents)} 部中有 {times} 部）。"
+            marks = [d.n for d in documents if d.has("genres", genre)]
+            lines.append(voice.said(voice.pick(english, chinese), *marks))
     return "\n".join(lines)

@@ -26,28 +26,36 @@ def silent(voice: Voice, looked_for: Sequence[str], read: int, note: str = "") -
 
 
 def nothing_named(voice: Voice, names: Sequence[str], read: int) -> str:
-    """The corpus has nothing of these names.
+    """The corpus has nothing of these names, written as the question writes them.
 
     >>> nothing_named(Voice("en"), ["Parasite"], 12)
     'The corpus does not say: it has nothing named “Parasite”. Looked for Parasite in 12 pieces of evidence.'
     """
-    quoted = voice.pick(" or ", "或").join(voice.pick(f"“{name}”", f"《{name}》") for name in names)
+    bare = [name.strip('《》“”"') for name in names]
+    quoted = voice.pick(" or ", "或").join(
+        name if name.startswith("《") else f"“{b}”" for name, b in zip(names, bare, strict=True)
+    )
     note = voice.pick(f"The corpus does not say: it has nothing named {quoted}.", f"资料库没有提到{quoted}。")
-    return silent(voice, names, read, note)
+    said = silent(voice, bare, read, note)
+    if voice.language == "zh" and any("·" in name for name in names):
+        said += "资料库里的外国人名多用原文，可以改用原文姓名再问。"
+    return said
 
 
 def not_said(voice: Voice, what: Sequence[str], of: Sequence[str], read: int) -> str:
-    """The corpus knows the thing and not what was asked of it.
+    """The corpus knows the thing and not what was asked of it. ``read`` counts sentences on it.
 
     >>> not_said(Voice("en"), ["the box office"], ["Hulk"], 3)
-    'The corpus does not say anything of the box office of Hulk. Looked for the box office in 3 pieces of evidence.'
+    'The corpus does not say anything about the box office of Hulk. Looked for it in 3 sentences.'
     """
     asked, whose = voice.listed(list(what)), voice.listed(list(of))
     note = voice.pick(
-        f"The corpus does not say anything of {asked}" + (f" of {whose}." if whose else "."),
+        f"The corpus does not say anything about {asked}" + (f" of {whose}." if whose else "."),
         f"资料库没有提到{whose}{'的' if whose else ''}{asked}。",
     )
-    return silent(voice, what, read, note)
+    sentences = "1 sentence" if read == 1 else f"{read} sentences"
+    them = "it" if len(what) == 1 else "them"
+    return voice.joined([note, voice.pick(f"Looked for {them} in {sentences}.", f"已查找相关的 {read} 句资料。")])
 
 
 def stopped(voice: Voice) -> str:

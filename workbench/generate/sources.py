@@ -5,8 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
+from workbench.generate.themes import stems
 from workbench.state import RetrievalResult
 from workbench.text import fold, sentences, terms
 
@@ -22,7 +24,7 @@ class Sentence:
     doc_id: str
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Document:
     """What the evidence holds of one document. ``n`` is the source under which its typed fields are cited."""
 
@@ -48,6 +50,16 @@ class Document:
     def has(self, name: str, value: str) -> bool:
         """Whether a field has this value, compared folded."""
         return fold(value) in map(fold, self.values(name))
+
+    def shared(self, other: Document, name: str) -> list[str]:
+        """The values of a field that another document has too."""
+        return [value for value in self.values(name) if other.has(name, value)]
+
+    @cached_property
+    def stems(self) -> frozenset[str]:
+        """The stems of everything that is known of it."""
+        values = " ".join(value for name in self.fields for value in self.values(name))
+        return stems(" ".join([self.title, values, *(s.text for s in self.sentences)]))
 
     @property
     def year(self) -> int:

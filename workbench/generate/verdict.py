@@ -15,6 +15,13 @@ from workbench.text import fold
 
 _DIRECTED = re.compile(r"\bdirect|\bma(?:de|ke)\b|\bfilmmaker|导|拍", re.IGNORECASE)
 _PLAYED = re.compile(r"\bstar|\bact|\bplay|\bappear|\bcast\b|\bis \ue001 in\b|\bfeature|演", re.IGNORECASE)
+_FIELDS = {
+    "directors": re.compile(r"direct|导演|执导"),
+    "year": re.compile(r"\byear|年"),
+    "genres": re.compile(r"\bgenre|\bkind|类型|题材"),
+    "cast": re.compile(r"\bcast|\bstar|\bactor|主演|演员"),
+    "countries": re.compile(r"\bcountry|国"),
+}
 _SAME = re.compile(r"\bsame\b|\bboth\b|同一|相同|都是|一样", re.IGNORECASE)
 
 
@@ -42,7 +49,7 @@ def of_people(question: Question, people: Sequence[Subject], document: Document,
         return ""
     named = all(document.has(field, person.name) for person in people)
     if field == "cast" and not named:
-        who = voice.listed([voice.called(person.name) for person in people])
+        who = voice.listed([voice.name(person.name) if person.known else person.surface for person in people])
         title = voice.title(document)
         lead = voice.pick(
             f"The corpus does not name {who} in the cast of {title}.", f"资料库没有提到{who}出演{title}。"
@@ -74,7 +81,8 @@ def between(year: int, question: Question) -> bool:
 
 def same(question: Question, documents: Sequence[Document], voice: Voice) -> str:
     """Whether several documents agree in the field that is asked for."""
-    fields = [f for facet in question.facets() for f in facet.fields if any(d.values(f) for d in documents)]
+    asked = [name for name, pattern in _FIELDS.items() if pattern.search(question.masked)]
+    fields = [name for name in asked if any(d.values(name) for d in documents)]
     if not fields:
         return ""
     field = fields[0]

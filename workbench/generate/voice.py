@@ -1,16 +1,18 @@
-"""How either language says a thing: titles, lists, marks, quotations. The writer's sentences are made here and nowhere else."""
+"""How either language says a thing: titles, lists, marks, quotations."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 
 from workbench.generate.sources import Document, Sentence
 from workbench.knowledge.vocabulary import display
 from workbench.text import CJK, language_of
 
-_EDGE = re.compile(r"(?<=[\u4e00-\u9fff])(?=[A-Za-z0-9])|(?<=[A-Za-z0-9.])(?=[\u4e00-\u9fff])")
+_EDGE = re.compile(r"(?<=[\u4e00-\u9fff])(?=[A-Za-z0-9])|(?<=[A-Za-z0-9.\]])(?=[\u4e00-\u9fff])|(?<=[》）])(?=\[\d)")
+_CLOSED = ".!?。！？；”\"'’)）"
 _VOCABULARIES = {"genres": "genre", "countries": "country"}
 
 
@@ -34,6 +36,14 @@ class Voice:
         """A document's title, as it stands in a sentence."""
         return self.titled(document.title)
 
+    def name(self, name: str) -> str:
+        """A person or a thing as this language's readers know it."""
+        return self.called(name) if self.language == "zh" else name
+
+    def spaced(self, text: str) -> str:
+        """The text with a blank where Chinese meets Latin letters, digits or a mark; English as it is."""
+        return _EDGE.sub(" ", text) if self.language == "zh" else text
+
     def titled(self, title: str) -> str:
         """A title, as it stands in a sentence.
 
@@ -50,7 +60,7 @@ class Voice:
         """
         if field in _VOCABULARIES:
             return display(_VOCABULARIES[field], value, self.language)  # type: ignore[arg-type]
-        return self.called(value) if self.language == "zh" else value
+        return self.name(value)
 
     def values(self, document: Document, field: str, most: int = 8) -> str:
         """A document's values of a field, as a list in words; "" when it has none."""
@@ -76,24 +86,29 @@ class Voice:
         >>> Voice("zh").said("《喜宴》由Ang Lee执导。", 1), Voice("en").said("It is green.", 1, 2)
         ('《喜宴》由 Ang Lee 执导 [1]。', 'It is green [1][2].')
         """
-        return marked(_EDGE.sub(" ", text) if self.language == "zh" else text, *numbers)
+        return marked(self.spaced(text), *numbers)
 
-    def quoted(self, sentence: Sentence, named: bool = False) -> str:
-        """A sentence of the evidence, with its mark; in quotation marks where the source speaks another language.
+    def quoted(self, sentences: Sequence[Sentence], named: bool = False) -> str:
+        """Sentences of the evidence with their marks; in quotation marks where the source speaks another language.
 
         Args:
-            sentence: what to quote.
+            sentences: what to quote, in order; those of one source share a pair of quotation marks.
             named: say whose words they are; needed where several documents speak.
         """
-        text = sentence.text if sentence.text[-1] in ".!?。！？”\"’')）" else f"{sentence.text}{self.pick('.', '。')}"
-        whose = self.titled(sentence.title) if named and sentence.title not in text else ""
-        if language_of(text) == self.language:
-            return (f"{whose}{self.pick(': ', '：')}" if whose else "") + marked(text, sentence.n)
+        groups = [list(group) for _, group in groupby(sentences, key=lambda s: s.n)]
+        return self.joined(self._quoted(group, named) for group in groups)
+
+    def _quoted(self, group: Sequence[Sentence], named: bool) -> str:
+        closed = [s.text if s.text[-1] in _CLOSED else f"{s.text}." for s in group]
+        title, n = group[0].title, group[0].n
+        whose = self.titled(title) if named and title and not any(title in text for text in closed) else ""
+        if language_of(" ".join(closed)) == self.language:
+            lead = f"{whose}{self.pick(': ', '：')}" if whose else ""
+            return lead + self.joined(marked(text, n) for text in closed)
         lead = self.pick(
-            f"In the words of {whose}: " if whose else "In the words of the source: ",
-            f"{whose}的资料原文：" if whose else "资料原文：",
+            f"In the words of {whose or 'the source'}: ", f"{whose}的资料原文：" if whose else "资料原文："
         )
-        return f"{lead}“{text}” [{sentence.n}]{self.pick('', '。')}"
+        return f"{lead}“{' '.join(closed)}” [{n}]{self.pick('', '。')}"
 
     def joined(self, sentences: Iterable[str]) -> str:
         """Sentences as a paragraph."""

@@ -1,0 +1,180 @@
+"""Answers to questions for something in particular: a fact, a sentence, a work that fits a description."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from workbench.generate.evidence import Evidence
+from workbench.generate.facts import answers, brief, introduction, years_differ
+from workbench.generate.question import Facet, Question, Subject
+from workbench.generate.quotes import ENOUGH, best, plot, saying
+from workbench.generate.silence import not_said, nothing_named, silent
+from workbench.generate.sources import Document, Sentence
+from workbench.generate.themes import Want, coverage, stems, wants
+from workbench.generate.verdict import verdict
+from workbench.generate.voice import Voice
+from workbench.generate.works import extreme, portrait
+from workbench.text import language_of
+
+PARTLY = 0.3
+"""The share that is enough where the document is certain and only the sentence is sought."""
+
+
+def direct(question: Question, evidence: Evidence, voice: Voice) -> str:
+    """The answer by what the question names: documents, people, or nothing that is known."""
+    roles = role_names(question, evidence)
+    subjects = [s for s in question.subjects if s not in roles]
+    documents = list({d.doc_id: d for s in subjects if (d := evidence.about(s))}.values())
+    lost = [s for s in subjects if not evidence.knows(s)]
+    if documents and question.wants("yes_no") and (said := verdict(question, documents, evidence, voice)):
+        return said
+    found = "\n".join(of_document(d, question, evidence, voice, roles) for d in documents)
+    missing = nothing_named(voice, [s.surface for s in lost], len(evidence.results)) if lost else ""
+    if found or missing:
+        return "\n".join(part for part in (found, missing) if part)
+    if any(s.is_person for s in subjects):
+        return of_person(question, evidence, voice)
+    return by_description(question, evidence, voice)
+
+
+def untyped(question: Question, evidence: Evidence) -> list[Facet]:
+    """What is asked that no typed field of people and their works answers."""
+    return [f for f in question.facets(evidence.fields) if f.name not in ("director", "cast", "year", "genre", "alias")]
+
+
+def role_names(question: Question, evidence: Evidence) -> list[Subject]:
+    """The names that are roles, in questions for who plays them: "the Joker in The Dark Knight"."""
+    if not any(facet.name == "cast" for facet in question.facets()):
+        return []
+    others = [s for s in question.subjects if not s.is_person]
+    if len(others) == 2 and question.wants("role"):
+        return others[:1]
+    unclear = [s for s in others if not evidence.about(s)]
+    return unclear if len(unclear) < len(others) else []
+
+
+def of_document(
+    document: Document, question: Question, evidence: Evidence, voice: Voice, roles: Sequence[Subject] = ()
+) -> str:
+    """What the evidence says of one document: the facts asked for, then sentences."""
+    facets = question.facets(evidence.fields)
+    wanted = wants([*question.about(facets), *(s.name for s in roles)], evidence.weight)
+    if question.wants("count") or not facets:
+        return told_of(document, question, wanted, voice)
+    parts, missing = list[str](), list[str]()
+    for facet in facets:
+        typed, quotes = answers(document, facet, voice), saying(facet, document.sentences, wanted)
+        if facet.name == "cast" and wanted:
+            said, lacks = role(document, question, roles, quotes, wanted, typed, voice)
+            parts += said
+            missing += lacks
+        elif typed:
+            parts += [typed, *differing(facet, document, voice)]
+        elif quotes and not facet.typed:
+            parts.append(voice.quoted(quotes))
+        else:
+            missing.append(voice.pick(*facet.names))
+    if question.wants("plot") and not question.wants("count"):
+        parts.append(voice.quoted(plot(document.sentences)))
+    if missing:
+        parts.append(not_said(voice, missing, [voice.title(document)], len(document.sentences)))
+    return voice.joined(dict.fromkeys(parts))
+
+
+def role(
+    document: Document,
+    question: Question,
+    roles: Sequence[Subject],
+    quotes: Sequence[Sentence],
+    wanted: Sequence[Want],
+    typed: str,
+    voice: Voice,
+) -> tuple[list[str], list[str]]:
+    """Who plays a role: a sentence that names it, else the cast and that the role is not told."""
+    telling = [s for s in quotes if coverage(wanted, stems(s.text)) >= ENOUGH]
+    if telling:
+        return [voice.quoted(telling)], []
+    if not roles:
+        return [typed], []
+    named = voice.listed([s.surface for s in roles])
+    return [typed], [voice.pick(f"who plays {named}, in the text", f"{named}由谁饰演")]
+
+
+def differing(facet: Facet, document: Document, voice: Voice) -> list[str]:
+    """A document's text may give another year than its typed field; a reader should see both."""
+    other = years_differ(document) if facet.name == "year" else ""
+    return [voice.said(voice.pick(f"Its text gives {other}.", f"其正文写的是{other}年。"), document.n)] if other else []
+
+
+def told_of(document: Document, question: Question, wanted: Sequence[Want], voice: Voice) -> str:
+    """What a document says of a question's themes; what it is about, when there are none."""
+    sentences = [
+        s
+        for s in document.sentences
+        if not question.wants("count")
+        or re.search(r"\d|\b(?:one|two|three|four|five|six|seven|eight|nine|ten)\b|[一二两三四五六七八九十]", s.text)
+    ]
+    chosen, share = best(sentences, wanted)
+    if wanted and share >= (ENOUGH if question.wants("count") else PARTLY):
+        return voice.quoted(chosen)
+    foreign = any(language_of(s.text) != question.language for s in document.sentences[:1])
+    if question.wants("count") or (wanted and not foreign and not question.wants("plot")):
+        asked = [voice.pick(f"“{w.word}”", f"“{w.word}”") for w in wanted] or [voice.pick("how many", "数量")]
+        lead = not_said(voice, asked, [voice.title(document)], len(document.sentences))
+        return voice.joined([lead, voice.quoted(plot(document.sentences))])
+    return voice.joined([introduction(document, voice), voice.quoted(plot(document.sentences))])
+
+
+def of_person(question: Question, evidence: Evidence, voice: Voice) -> str:
+    """A question about a person that names no work."""
+    people = [s for s in question.subjects if s.is_person]
+    works = [d for s in people for documents in evidence.works(s.name).values() for d in documents]
+    dated = sorted({d.doc_id: d for d in works if d.year}.values(), key=lambda d: (d.year, d.doc_id))
+    for which in ("first", "last"):
+        if dated and question.wants(which):
+            return extreme(which, dated[0] if which == "first" else dated[-1], voice)
+    facets = untyped(question, evidence)
+    named = [s for person in people for s in evidence.naming(person.name)]
+    wanted = wants(question.about(facets), evidence.weight)
+    told = [q for facet in facets for q in saying(facet, named, wanted, 2)]
+    if not facets:
+        told, _ = best(named, wanted)
+    if told and coverage(wanted, frozenset().union(*(stems(s.text) for s in told))) >= ENOUGH:
+        return voice.quoted(told, named=True)
+    on_theme = [d for d in dated if wanted and coverage(wanted, d.stems) >= ENOUGH]
+    if on_theme and question.wants("work"):
+        return voice.joined(described(d, wanted, voice) for d in on_theme[:3])
+    if facets or wanted:
+        what = [voice.pick(*facet.names) for facet in facets] or [f"“{w.word}”" for w in wanted]
+        return not_said(voice, what, [person.surface for person in people], len(named))
+    portraits = [portrait(person, evidence, voice) for person in people]
+    return "\n".join(p for p in portraits if p) or silent(voice, [p.surface for p in people], len(evidence.results))
+
+
+def by_description(question: Question, evidence: Evidence, voice: Voice) -> str:
+    """A question that names nothing known: answered only where the evidence says its words."""
+    facets = [f for f in question.facets(evidence.fields) if not question.wants("which") or f.typed]
+    wanted = wants([*question.about(facets), *(s.name for s in question.subjects)], evidence.weight)
+    looked_for = [*(s.surface for s in question.subjects), *question.themes]
+    if not wanted:
+        return silent(voice, looked_for, len(evidence.results))
+    if question.wants("work") or facets:
+        telling = [(coverage(wanted, d.stems), d) for d in evidence.documents]
+        share, document = max(telling, key=lambda t: (round(t[0], 6), t[1].score), default=(0.0, None))
+        if document and share >= ENOUGH and (question.wants("work") or len(wanted) > 1):
+            fact = of_document(document, question, evidence, voice) if facets else ""
+            return fact or described(document, wanted, voice)
+        if facets:
+            return silent(voice, looked_for, len(evidence.results))
+    chosen, share = best(evidence.sentences, wanted, 3)
+    if share < ENOUGH or not chosen:
+        return silent(voice, looked_for, len(evidence.results))
+    return voice.quoted(chosen, named=len({sentence.doc_id for sentence in chosen}) > 1)
+
+
+def described(document: Document, wanted: Sequence[Want], voice: Voice) -> str:
+    """A work that fits a description, with the sentence that makes it fit."""
+    chosen, _ = best(document.sentences, wanted, 1)
+    said = introduction(document, voice) or voice.said(f"{brief(document, voice)}{voice.pick('.', '。')}", document.n)
+    return voice.joined([said, voice.quoted(chosen)])

@@ -1,0 +1,109 @@
+"""What a question is about beyond its names, held against texts of either language."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Callable, Iterable, Sequence
+from functools import cache, lru_cache
+from importlib.resources import files
+from typing import NamedTuple
+
+from workbench.text import CJK, terms
+
+Weight = Callable[[str], float]
+"""How much a term says: an inverse document frequency."""
+
+UNTRANSLATED = 0.3
+"""What a Chinese word counts that has no entry in ``themes.toml``: English evidence cannot show it."""
+
+
+class Want(NamedTuple):
+    """A content word of the question: any of the ways to say it will do, a way needs all of its stems."""
+
+    word: str
+    weight: float
+    ways: tuple[frozenset[str], ...]
+
+    def met(self, stems: frozenset[str]) -> bool:
+        """Whether a text with these stems says it."""
+        return any(way <= stems for way in self.ways)
+
+
+def stem(term: str) -> str:
+    """A word without its commonest endings, so that "stories" meets "story".
+
+    >>> [stem(w) for w in ("stories", "story", "dreams", "dreaming", "喜宴", "gas")]
+    ['stor', 'stor', 'dream', 'dream', '喜宴', 'gas']
+    """
+    if not term.isascii() or len(term) < 4:
+        return term
+    return re.sub(r"(?:['’]s|ies|ing|ed|es|s|y|e)$", "", term) if len(term) > 4 else term.removesuffix("s")
+
+
+@lru_cache(maxsize=4096)
+def stems(text: str) -> frozenset[str]:
+    """The stems of a text's terms."""
+    return frozenset(stem(term) for term in terms(text))
+
+
+@cache
+def glossary() -> dict[str, tuple[str, ...]]:
+    """Chinese word -> English ways to say it, the longest words first."""
+    found = tomllib.loads(files("workbench.generate").joinpath("themes.toml").read_text(encoding="utf-8"))
+    return {word: tuple(found[word]) for word in sorted(found, key=lambda word: (-len(word), word))}
+
+
+@cache
+def _chinese_for() -> dict[frozenset[str], tuple[str, ...]]:
+    ways: dict[frozenset[str], list[str]] = {}
+    for word, english in glossary().items():
+        for way in english:
+            ways.setdefault(stems(way), []).append(word)
+    return {way: tuple(words) for way, words in ways.items()}
+
+
+def content(masked: str, themes: Sequence[str]) -> list[str]:
+    """The content words of a question: those that the glossary knows, then what is left of the others.
+
+    >>> content("有没有关于太极拳师傅的电影", ["太极拳师傅"])
+    ['太极拳', '师傅']
+    """
+    known: list[str] = []
+    left, rest = masked, list(themes)
+    for word in glossary():
+        if word in left:
+            known.append(word)
+            left = left.replace(word, " ")
+            rest = [part for theme in rest for part in theme.split(word)]
+    known.sort(key=masked.find)
+    inside = [part for part in rest if len(part) > 1 and not any(part in word for word in known)]
+    return list(dict.fromkeys([*known, *inside]))
+
+
+def wants(themes: Iterable[str], weight: Weight) -> list[Want]:
+    """The content words, weighted, with every way to say them."""
+    found = []
+    for theme in dict.fromkeys(themes):
+        own, english = stems(theme), glossary().get(theme, ())
+        ways = (own, *(stems(way) for way in english))
+        if not own:
+            continue
+        if CJK.search(theme):
+            says = max((max(map(weight, terms(way))) for way in english), default=UNTRANSLATED)
+        else:
+            ways += tuple(stems(word) for word in _chinese_for().get(own, ()))
+            says = max(map(weight, terms(theme)))
+        found.append(Want(theme, max(says, 0.1), tuple(dict.fromkeys(ways))))
+    return found
+
+
+def coverage(wanted: Sequence[Want], text_stems: frozenset[str]) -> float:
+    """The weighted share of what is wanted that a text says; 1 when nothing is wanted.
+
+    >>> wanted = wants(["dream", "thief"], {"dream": 3.0, "thief": 1.0}.get)
+    >>> coverage(wanted, stems("A film about dreams"))
+    0.75
+    """
+    total = sum(want.weight for want in wanted)
+    return sum(want.weight for want in wanted if want.met(text_stems)) / total if total else 1.0
