@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 from workbench.context import KnowledgeBase
@@ -26,11 +27,17 @@ Link = Callable[[str], list[Named]]
 
 @dataclass
 class Turn:
-    """A question, said so that it stands alone, with its names and those of its answer."""
+    """A question, said so that it stands alone, with its names; its answer is linked when it is asked for."""
 
     question: str
     names: list[Named]
-    answered: list[Named] = field(default_factory=list)
+    link: Link
+    answer: str = ""
+
+    @cached_property
+    def answered(self) -> list[Named]:
+        """The known names of the answer."""
+        return [name for name in self.link(self.answer) if name["bases"]]
 
     def named(self, person: bool) -> list[Named]:
         """The persons (or the rest) that the question names, or else those of the answer, the likeliest first."""
@@ -60,9 +67,9 @@ def resolve(message: str, history: Sequence[Mapping[str, Any]], link: Link) -> s
     for said in history:
         if said["role"] == "user" and not is_smalltalk(said["content"]):
             question = _against(said["content"], turns, link)
-            turns.append(Turn(question, link(question)))
+            turns.append(Turn(question, link(question), link))
         elif said["role"] == "assistant" and turns:
-            turns[-1].answered += [name for name in link(said["content"]) if name["bases"]]
+            turns[-1].answer += said["content"] + "\n"
     return _against(message, turns, link)
 
 
@@ -151,8 +158,13 @@ def _antecedents(kind: str, match: re.Match[str], names: Sequence[Named], turns:
 
 def _likeliest(turns: Sequence[Turn], person: bool, role: str = "") -> list[Named]:
     """The name spoken of last; of persons, one who has the role that is asked about, if anybody has."""
-    spoken = [name for turn in reversed(turns) for name in turn.named(person)]
-    return [name for name in spoken if role in name["roles"]][:1] or spoken[:1]
+    spoken: list[Named] = []
+    for turn in reversed(turns):
+        spoken += turn.named(person)
+        fitting = [name for name in spoken if not role or role in name["roles"]]
+        if fitting:
+            return fitting[:1]
+    return spoken[:1]
 
 
 def _role_asked(message: str) -> str:

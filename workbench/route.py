@@ -172,8 +172,11 @@ def _fit(message: str, names: Sequence[Named], base: KnowledgeBase) -> Fit:
     """Names first, then what its documents' fields can answer, then how much of the question one passage says."""
     known = [named["name"] for named in names if base.name in named["bases"]]
     filters = extract_filters(message, names)
-    held = set(filters) - {"year_from", "year_to"} and base.select(filters)
     kind = _asked_of_its_kind(message, names, base)
+    telling = set(filters) & {"director", "cast", "genre"} or (
+        filters and kind
+    )  # a year or a country says little alone
+    held = telling and base.select(filters)
     coverage = _coverage(message, base)
     by_name = len(known) / len(names) if names else 0.0
     score = 1 - (1 - 0.9 * by_name) * (1 - 0.6 * coverage) * (1 - 0.5 * bool(held)) * (1 - 0.5 * bool(kind))
