@@ -1,11 +1,12 @@
 """Fit the tools' calibration on public labelled questions, and show how far their probabilities can be believed.
 
-    python experiments/calibrate.py DATA [--fit] [--questions 150] [--embeddings use]
+    python experiments/calibrate.py DATA [--fit] [--questions 120] [--embeddings use hashing]
 
-DATA is a folder with ``cmrc``, ``xquad``, ``hotpot``, ``2wiki`` and ``metaqa``, each with ``questions.jsonl``; a set that
-is not there is skipped, and that is said. They are for measuring and are not shipped. Half of the questions (by a hash of
-their id) fit, the other half measure. One question in five is asked of a corpus that it does not belong to: all that is
-found for it is wrong. Without ``--fit`` the constants of ``workbench/tools/calibration.py`` are measured as they are.
+DATA is a folder with ``cmrc``, ``xquad``, ``hotpot``, ``2wiki`` and ``metaqa``, each with ``questions.jsonl``; a set
+that is not there is skipped, and that is said. They are for measuring and are not shipped. Half of the questions (by a
+hash of their id) fit, the other half measure. One question in three is asked of a corpus that it does not belong to: all
+that is found for it is wrong. Likeness is judged by people's tags: two films are alike when they share a rare one.
+Without ``--fit`` the constants of ``workbench/tools/calibration.py`` are measured as they are.
 """
 
 from __future__ import annotations
@@ -18,20 +19,27 @@ import sys
 import tempfile
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import cache
+from itertools import product
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from workbench.knowledge.library import Library
 
+from workbench.knowledge.library import Library
 from workbench.settings import Settings
 from workbench.tools.calibration import MODELS, Logistic
 from workbench.tools.registry import StepLog, ToolRegistry
 
 TOOLS = ("keyword_search", "naive_search", "local_search", "hybrid_search")
+RAW = {"keyword_search": "bm25", "naive_search": "cosine", "hybrid_search": "fused", "global_search": "cosine"}
+LEARNS_FROM = {"local_search": ("local_search", "keyword_search")}  # few questions name anything: the texts are alike
 DOWNWARDS = ("missing",)  # the signals that speak against a passage; all others speak for it
 FILMS = Path(__file__).parent.parent / "data" / "films.jsonl"
 TOP = 20
+RARE_TAG = 150  # films that may share a tag: "comedy" and "own" say little
+PLAIN_ENGLISH = ("Who directed {}?", "When was {} released?", "What is {} about?", "Who stars in {}?")
+PLAIN_CHINESE = ("《{}》是谁导演的？", "{}哪一年上映？", "《{}》讲了什么故事？", "{}的主演有谁？")
 
 
 @dataclass
@@ -41,15 +49,17 @@ class Asked:
     id: str
     text: str
     gold: frozenset[str]
+    judged: frozenset[str] | None = None  # the documents that somebody labelled; None: all of them
 
 
 @dataclass
 class Corpus:
-    """A corpus as files, and the questions asked of it."""
+    """A corpus as files, the questions asked of it, and the tools that they are for."""
 
     name: str
     paths: list[Path]
     questions: list[Asked] = field(default_factory=list)
+    tools: tuple[str, ...] = TOOLS
 
 
 def main() -> None:
@@ -57,97 +67,134 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("data", type=Path)
     parser.add_argument("--fit", action="store_true")
-    parser.add_argument("--questions", type=int, default=150, help="of each corpus, at most")
-    parser.add_argument("--embeddings", default="use")
+    parser.add_argument("--questions", type=int, default=120, help="of each corpus, at most")
+    parser.add_argument("--passages", type=int, default=1200, help="of each corpus, at most")
+    parser.add_argument("--embeddings", nargs="+", default=["use", "hashing"])
     parser.add_argument("--work", type=Path, help="where to keep the indexes between runs; default: a temporary folder")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as temporary:
         folder = options.work or Path(temporary)
         folder.mkdir(parents=True, exist_ok=True)
-        corpora = list(load(options.data, folder, options.questions))
-        settings = Settings.load(embedding_model=options.embeddings, names="rules")
-        library = Library(folder / f"kb-{options.embeddings}", settings)
-        rows = [row for corpus in corpora for row in observe(corpus, library)]
-    for tool in TOOLS:
-        mine = [row for row in rows if row["tool"] == tool]
-        model = fit([r for r in mine if r["fits"]], list(MODELS[tool].weights)) if options.fit else MODELS[tool]
-        measured = [row for row in mine if not row["fits"]]
-        sys.stdout.write(report(tool, model, measured) if measured else f"\n{tool}: nothing to measure\n")
+        corpora = load(options.data, folder, options.questions, options.passages)
+        rows = [row for model in options.embeddings for row in observe(corpora, model, folder)]
+    for tool in (*TOOLS, "global_search"):
+        sys.stdout.write(judge(tool, rows, options.fit))
 
 
-def load(data: Path, folder: Path, limit: int) -> Iterator[Corpus]:
-    """Every corpus that is there, with its own questions and, one in five, those of another."""
+def judge(tool: str, rows: Sequence[dict[str, Any]], fitting: bool) -> str:
+    """The report on one tool, by the half of the questions that the fit did not see."""
+    measured = [row for row in rows if row["tool"] == tool and not row["fits"]]
+    if not measured:
+        return f"\n{tool}: nothing to measure\n"
+    model, sources = MODELS[tool], LEARNS_FROM.get(tool, (tool,))
+    if fitting:
+        model = fit([row for row in rows if row["tool"] in sources and row["fits"]], list(model.weights))
+    return report(tool, model, measured)
+
+
+def load(data: Path, folder: Path, questions: int, passages: int) -> list[Corpus]:
+    """Every corpus that is there, with its own questions and, one in three, those of another."""
     known = [
         _films(data),
-        _simple(data, "cmrc"),
-        *_xquad(data, folder),
-        _simple(data, "hotpot"),
-        _simple(data, "2wiki"),
+        _cut(data, folder, "cmrc", questions, passages),
+        _cut(data, folder, "xquad", questions, passages, language="en"),
+        _cut(data, folder, "xquad", questions, passages, language="zh"),
+        _cut(data, folder, "hotpot", questions, passages),
+        _cut(data, folder, "2wiki", questions, passages),
     ]
     corpora = [corpus for corpus in known if corpus.questions]
-    for corpus in corpora:
-        corpus.questions = _some(corpus.questions, limit)
+    own = [corpus.questions for corpus in corpora]
     for place, corpus in enumerate(corpora):
-        other = next((c for c in corpora[place + 2 :] + corpora if c.name[:5] != corpus.name[:5]), None)
-        strangers = _some(other.questions, limit // 4) if other else []
-        corpus.questions += [Asked(f"{corpus.name}/{q.id}", q.text, frozenset()) for q in strangers]
-        yield corpus
+        other = own[(place + 2) % len(own)] if len(own) > 2 else []
+        strangers = other[: len(corpus.questions) // 2]
+        corpus.questions = corpus.questions + [Asked(f"{corpus.name}/{q.id}", q.text, frozenset()) for q in strangers]
+    return [*corpora, _alike(data, questions)]
 
 
 def _films(data: Path) -> Corpus:
-    """The films that are shipped, asked MetaQA's one-hop questions about films that are among them."""
-    titles: dict[str, list[str]] = {}
-    for film in _lines(FILMS):
-        titles.setdefault(film["title"], []).append(film["id"])
+    """The films that are shipped: MetaQA's one-hop questions on films among them, and plain ones in both languages."""
+    films = list(_lines(FILMS))
+    ids: dict[str, list[str]] = {}
+    for film in films:
+        ids.setdefault(film["title"], []).append(film["id"])
     questions = []
     for q in _questions(data, "metaqa"):
-        named = [q["topic_entity"]] if q["hops"] == 1 and not q["path"][0].startswith("~") else q["answers"]
-        gold = frozenset(i for title in named for i in titles.get(title, []))
+        titles = q["answers"] if q["path"][0].startswith("~") else [q["topic_entity"]]
+        gold = frozenset(i for title in titles for i in ids.get(title, []))
         if q["hops"] == 1 and gold:
             questions.append(Asked(q["id"], q["question"], gold))
+    translated = [film for film in films if film.get("aliases")]
+    for films_asked, asked in ((films[::20], PLAIN_ENGLISH), (translated, PLAIN_CHINESE)):
+        for place, film in enumerate(films_asked):
+            name = film["aliases"][0] if asked is PLAIN_CHINESE else film["title"]
+            text = asked[place % len(asked)].format(name)
+            questions.append(Asked(f"plain-{text}", text, frozenset(ids[film["title"]])))
     return Corpus("films", [FILMS], questions)
 
 
-def _simple(data: Path, name: str) -> Corpus:
-    questions = [Asked(q["id"], q["question"], frozenset(q["gold"])) for q in _questions(data, name)]
-    return Corpus(name, [data / name / "corpus.jsonl.gz"], questions)
+def _cut(data: Path, folder: Path, name: str, questions: int, passages: int, language: str = "") -> Corpus:
+    """A set cut to some questions, with the passages that answer them and as many others as there is room for."""
+    gold = f"gold_{language}" if language else "gold"
+    asked = _some((Asked(q["id"], q["question"], frozenset(q[gold])) for q in _questions(data, name)), questions)
+    if not asked:
+        return Corpus(name, [])
+    wanted = frozenset(i for q in asked for i in q.gold)
+    lines = [p for p in _lines(data / name / "corpus.jsonl.gz") if not language or p["lang"] == language]
+    lines.sort(key=lambda p: (p["id"] not in wanted, _hash(p["id"])))
+    corpus = Corpus(f"{name}-{language}" if language else name, [folder / f"{name}{language}.jsonl"], asked)
+    kept = [{key: p[key] for key in ("id", "title", "text") if key in p} for p in lines[:passages]]
+    corpus.paths[0].write_text("".join(json.dumps(p, ensure_ascii=False) + "\n" for p in kept), encoding="utf-8")
+    return corpus
 
 
-def _xquad(data: Path, folder: Path) -> Iterator[Corpus]:
-    """One corpus a language, each asked in both."""
-    asked = _questions(data, "xquad")
-    for language in ("en", "zh") if asked else ():
-        path = folder / f"xquad-{language}.jsonl"
-        passages = [p for p in _lines(data / "xquad" / "corpus.jsonl.gz") if p["lang"] == language]
-        path.write_text(
-            "".join(json.dumps({"id": p["id"], "text": p["text"]}, ensure_ascii=False) + "\n" for p in passages)
-        )
-        questions = [Asked(q["id"], q["question"], frozenset(q[f"gold_{language}"])) for q in asked]
-        yield Corpus(f"xquad-{language}", [path], questions)
+def _alike(data: Path, questions: int) -> Corpus:
+    """The films again, asked for what is like one of them; people's tags are the labels, where there are any."""
+    path = data / "metaqa" / "kb.tsv.gz"
+    triples = [line.split("\t") for line in _text(path).splitlines()] if path.exists() else []
+    tagged: dict[str, set[str]] = {}
+    for film, relation, value in triples:
+        if relation == "has_tags":
+            tagged.setdefault(value, set()).add(film)
+    tags: dict[str, set[str]] = {}
+    for tag, films in tagged.items():
+        if len(films) <= RARE_TAG:
+            for film in films:
+                tags.setdefault(film, set()).add(tag)
+    ours = [film for film in _lines(FILMS) if film["title"] in tags]
+    judged = frozenset(film["id"] for film in ours)
+    asked = []
+    for film in ours:
+        mine = tags[film["title"]]
+        gold = frozenset(o["id"] for o in ours if o["id"] != film["id"] and mine & tags[o["title"]])
+        asked.append(Asked(f"alike-{film['id']}", f"films similar to “{film['title']}”", gold, judged))
+    return Corpus("alike", [FILMS], _some(asked, questions), tools=("global_search",))
 
 
-def observe(corpus: Corpus, library: Library) -> Iterator[dict[str, Any]]:
+def observe(corpora: Sequence[Corpus], embedding_model: str, folder: Path) -> Iterator[dict[str, Any]]:
     """What every tool finds for every question: signals, and whether it was right."""
-    library.add(corpus.name, corpus.paths)
-    knowledge, registry = library.get(corpus.name), ToolRegistry()
-    for question in corpus.questions:
-        for name in TOOLS:
-            tool = registry[name]
-            output = tool.function(tool.input_schema(query=question.text, top_k=TOP), knowledge, StepLog())
-            found = [r for r in output.results if r["source_type"] == "chunk"]
-            for rank, result in enumerate(found):
-                yield {
-                    "corpus": corpus.name if question.gold else "(off-corpus)",
-                    "tool": name,
-                    "question": question.id,
-                    "fits": _half(question.id),
-                    "rank": rank,
-                    "signals": result["metadata"]["signals"],
-                    "right": result["metadata"]["doc_id"] in question.gold,
-                }
+    settings = Settings.load(embedding_model=embedding_model, names="rules")
+    library, registry = Library(folder / f"kb-{embedding_model}", settings), ToolRegistry()
+    for corpus in corpora:
+        name = "films" if corpus.paths == [FILMS] else corpus.name
+        library.add(name, corpus.paths)
+        for question, tool in product(corpus.questions, corpus.tools):
+            asked = registry[tool].input_schema(query=question.text, top_k=TOP)
+            output = registry[tool].function(asked, library.get(name), StepLog())
+            for result in output.results:
+                doc_id = result["metadata"].get("doc_id")
+                if result["source_type"] == "chunk" and (question.judged is None or doc_id in question.judged):
+                    yield {
+                        "corpus": corpus.name if question.gold else "(off-corpus)",
+                        "tool": tool,
+                        "question": f"{embedding_model} {question.id}",
+                        "fits": _half(question.id),
+                        "signals": result["metadata"]["signals"],
+                        "right": doc_id in question.gold,
+                    }
+    library.close()
 
 
-def fit(rows: Sequence[dict[str, Any]], signals: Sequence[str], ridge: float = 1e-3) -> Logistic:
+def fit(rows: Sequence[dict[str, Any]], signals: Sequence[str], ridge: float = 1e-4) -> Logistic:
     """Logistic regression by projected gradient: a weight never gets the sign that its signal must not have."""
     x = np.array([[row["signals"].get(name, 0.0) for name in signals] for row in rows])
     y = np.array([row["right"] for row in rows], float)
@@ -165,14 +212,15 @@ def fit(rows: Sequence[dict[str, Any]], signals: Sequence[str], ridge: float = 1
 def report(tool: str, model: Logistic, rows: Sequence[dict[str, Any]]) -> str:
     """The model, its bins and errors beside min-max scaling, and what the best result of a question scores."""
     ours = np.array([model(row["signals"]) for row in rows])
-    plain = min_max(rows, ours)
+    raw = RAW.get(tool, "covered")
+    plain = min_max(rows, np.array([row["signals"].get(raw, 0.0) for row in rows]))
     right = np.array([row["right"] for row in rows], float)
     edges = [low / 10 for low in range(10)]
     inside = [(ours >= low) & (ours < low + 0.1) for low in edges]
     lines = [
         f"\n{tool}: Logistic({model.bias}, {dict(model.weights)})",
         f"  {len(rows)} results, {right.mean():.3f} right; {_errors(ours, right)}",
-        f"  min-max a question instead: {_errors(plain, right)}",
+        f"  min-max of {raw!r} instead: {_errors(plain, right)}",
         "  said      " + " ".join(f"{low:5.1f}" for low in edges),
         "  was right " + " ".join(f"{right[i].mean():5.2f}" if i.any() else "    -" for i in inside),
         "  results   " + " ".join(f"{i.sum():5d}" for i in inside),
@@ -225,6 +273,7 @@ def _best(rows: Sequence[dict[str, Any]], said: np.ndarray, corpus: str) -> list
     return list(best.values())
 
 
+@cache
 def _questions(data: Path, name: str) -> list[dict[str, Any]]:
     path = data / name / "questions.jsonl"
     if not path.exists():
@@ -234,8 +283,11 @@ def _questions(data: Path, name: str) -> list[dict[str, Any]]:
 
 
 def _lines(path: Path) -> Iterator[dict[str, Any]]:
-    text = gzip.decompress(path.read_bytes()).decode() if path.suffix == ".gz" else path.read_text(encoding="utf-8")
-    yield from (json.loads(line) for line in text.split("\n") if line.strip())
+    yield from (json.loads(line) for line in _text(path).split("\n") if line.strip())
+
+
+def _text(path: Path) -> str:
+    return (gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()).decode()
 
 
 def _some(questions: Iterable[Asked], limit: int) -> list[Asked]:

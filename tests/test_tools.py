@@ -143,10 +143,9 @@ def test_global_search_ranks_candidates_by_likeness(film):
     assert all(r["metadata"]["fields"]["directors"] and r["metadata"]["fields"]["year"] for r in best)
 
 
-def test_global_search_always_weighs_the_candidates_given(film):
-    output = call("global_search", film, "films about magic", candidates=["The Prestige", "Hulk", "No Such Film"])
-    assert {"The Prestige", "Hulk"} <= set(output.candidates)
-    assert output.candidates.index("The Prestige") < output.candidates.index("Hulk")
+def test_global_search_ranks_the_candidates_given_and_no_others(film):
+    output = call("global_search", film, "rival stage magicians", candidates=["Hulk", "致命魔术", "No Such Film"])
+    assert output.candidates == ["The Prestige", "Hulk"]
 
 
 def test_rare_shared_traits_weigh_more():
@@ -154,13 +153,11 @@ def test_rare_shared_traits_weigh_more():
 
     others = [{"Ang Lee"}, {"Drama"}, {"Drama"}, {"Drama", "War"}]
     director, genre, *_ = shared([{"Ang Lee", "Drama"}], others)
-    assert director > 2 * genre
+    assert director > 1.5 * genre
 
 
 def test_discover_holds_every_filter_newest_first(film):
-    output = call(
-        "discover", film, "List Christopher Nolan films after 2005", filters={"director": "诺兰", "year_from": 2006}
-    )
+    output = call("discover", film, "诺兰2005年以后导演的电影有哪些？", filters={"director": "诺兰", "year_from": 2006})
     years = fields(output, "year")
     assert len(years) > 5 and years == sorted(years, reverse=True) and min(years) >= 2006
     assert all("Christopher Nolan" in d for d in fields(output, "directors"))
@@ -168,7 +165,7 @@ def test_discover_holds_every_filter_newest_first(film):
 
 
 def test_discover_ranks_by_what_the_query_asks_beyond_its_filters(film):
-    output = call("discover", film, "李安导演的关于一只老虎的电影 tiger", filters={"director": "Ang Lee"})
+    output = call("discover", film, "Ang Lee films about a shipwreck survivor", filters={"director": "李安"})
     assert output.candidates[0] == "Life of Pi"
     assert all("Ang Lee" in d for d in fields(output, "directors"))
 
@@ -186,8 +183,8 @@ def test_a_wrong_filter_is_named():
 
 
 def test_a_question_is_read_as_names_and_weighted_words(film):
-    question = Question.of("Which tiger is in 少年派的奇幻漂流 and in Life of Pi?", film)
-    assert question.entities == ["Life of Pi"] and list(question.weights) == ["tiger"]
+    question = Question.of("Is there a lifeboat in 少年派的奇幻漂流 and in Life of Pi?", film)
+    assert question.entities == ["Life of Pi"] and list(question.weights) == ["lifeboat"]
     [passage] = film.passages_of(question.subjects)[:1]
     seen = question.signals(passage)
     assert seen["covered"] == pytest.approx(1.0) and seen["subject"] == seen["named"] == 1.0 and seen["missing"] == 0.0

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 CALIBRATION = (
     "A score that it gives is taken as a probability; without one, the text is judged by keyword_search's model, "
-    "from the share of the question's words that it holds."
+    "from the share of the question's words that it holds and its place in the list."
 )
 _HANDED_IN = ("knowledge", "log")
 _TEXT, _ID = ("evidence", "text", "page_content", "content"), ("source_id", "chunk_id", "id", "doc_id")
@@ -154,7 +154,7 @@ def _result(name: str, place: int, item: Any, question: Question) -> RetrievalRe
     metadata = {"doc_id": source_id.partition("#")[0], "title": "", "url": "", "licence": "", **told, **found}
     metadata["title"] = str(metadata["title"] or metadata.get("source", ""))
     if score is None:
-        score = question.judge("keyword_search", text, metadata["title"], str(metadata["doc_id"]))
+        score = question.judge("keyword_search", text, metadata["title"], str(metadata["doc_id"]), bm25=1 / place)
     return RetrievalResult(
         result_id=f"{granularity}:{source_id}",
         source_id=source_id,

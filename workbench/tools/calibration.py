@@ -24,11 +24,38 @@ class Logistic:
 
 
 MODELS: Mapping[str, Logistic] = {
-    "keyword_search": Logistic(-3, {"covered": 4, "missing": -2, "subject": 2, "named": 1}),
-    "naive_search": Logistic(-4, {"covered": 3, "missing": -2, "subject": 2, "named": 1, "cosine": 4}),
-    "local_search": Logistic(-3, {"covered": 4, "missing": -2, "subject": 2, "named": 1}),
-    "global_search": Logistic(-3, {"cosine": 4, "traits": 4}),
-    "hybrid_search": Logistic(-4, {"covered": 3, "missing": -2, "subject": 2, "named": 1, "cosine": 4}),
+    "keyword_search": Logistic(-4.44, {"covered": 2.3, "missing": -0.88, "subject": 2.62, "named": 1.14, "bm25": 3.37}),
+    "naive_search": Logistic(
+        -4.77,
+        {
+            "covered": 3.29,
+            "missing": -0.81,
+            "subject": 2.75,
+            "named": 1.58,
+            "cosine": 0.68,
+            "lead": 1.19,
+            "dense": 1.41,
+            "across": 0.5,
+        },
+    ),
+    "local_search": Logistic(-2.91, {"covered": 2.99, "missing": -2.2, "subject": 3.65, "named": 0.99}),
+    "global_search": Logistic(-3, {"cosine": 4, "traits": 4, "covered": 0.5}),
+    "hybrid_search": Logistic(
+        -5.35,
+        {
+            "covered": 1.9,
+            "missing": -0.4,
+            "subject": 2.41,
+            "named": 0.99,
+            "cosine": 0.69,
+            "lead": 0.7,
+            "bm25": 2.75,
+            "dense": 0.45,
+            "fused": 1.35,
+            "reranked": 0.5,
+            "across": 0.5,
+        },
+    ),
 }
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import cast
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -11,11 +12,21 @@ from workbench.state import Filters
 from workbench.text import fold
 from workbench.tools import evidence
 from workbench.tools.calibration import FIELDS_ARE_RIGHT, ordered, probability
-from workbench.tools.signals import Question, cosine_signals
+from workbench.tools.signals import Question, both, content_terms, cosine_signals
 from workbench.tools.tool import Found, FunctionTool, Search
 
 NEAR = 1000  # how deep into the vectors the filtered documents are looked for
 READ = 100  # documents whose words are read
+
+_FILTERING = re.compile(
+    r"\b(?:films?|movies?|pictures?|works?|direct(?:ed|or|ors|ing|s)?|ma[dk]es?|shot|stars?|starring|starred|cast|"
+    r"actors?|actress(?:es)?|act(?:ed|s|ing)?|appear(?:ed|s)?|features?|featuring|played|genres?|countr(?:y|ies)|"
+    r"released?|came out|after|before|since|until|between|from|during|years?|decades?|\d+s|newer|older|later|earlier|"
+    r"than|newest|latest|new|old|recent|good|best|great|some)\b|"
+    r"电影|影片|片子|片|作品|导演|执导|拍摄|拍|主演|出演|参演|演员|演|上映|发行|以后|之后|以前|之前|以来|年代|年间|年|期间|之间|从|到|至|"
+    r"后|前|新|老|好看|好|部|所有|全部|一些|过",
+    re.IGNORECASE,
+)  # words that ask for years, people and films as such: the filters already hold what they say
 
 
 class FilterInput(BaseModel):
@@ -23,19 +34,19 @@ class FilterInput(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    year_from: int | None = Field(None, description="First year, included")
-    year_to: int | None = Field(None, description="Last year, included")
-    director: str | None = Field(None, description="A director's name, in any language the documents know")
-    cast: str | None = Field(None, description="An actor's name")
-    genre: str | None = Field(None, description="A genre, as the documents write it")
-    country: str | None = Field(None, description="A country, as the documents write it")
+    year_from: int | None = Field(default=None, description="First year, included")
+    year_to: int | None = Field(default=None, description="Last year, included")
+    director: str | None = Field(default=None, description="A director's name, in any language the documents know")
+    cast: str | None = Field(default=None, description="An actor's name")
+    genre: str | None = Field(default=None, description="A genre, as the documents write it")
+    country: str | None = Field(default=None, description="A country, as the documents write it")
 
 
 class Input(Search):
     """What ``discover`` can be asked."""
 
     query: str = Field("", description="What matters beyond the filters; empty: the newest first")
-    filters: FilterInput = Field(default_factory=FilterInput, description="What the documents' fields must hold")
+    filters: FilterInput = Field(default=FilterInput(), description="What the documents' fields must hold")
 
 
 class Output(Found):
@@ -58,14 +69,13 @@ def search(tool_input: Input, knowledge: KnowledgeBase, log: ToolLog) -> Output:
 
 
 def beyond(question: Question, filters: Filters) -> list[str]:
-    """The names and words of a question that its filters do not already say; words that every document has count not.
+    """The names, genres and words of a question that its filters do not say, nor are just the way of asking for them.
 
-    A question like "films by Ang Lee after 2000" asks for nothing beyond its filters.
+    "Films by Ang Lee after 2000" asks for nothing beyond its filters; "films by Ang Lee about a tiger" for a tiger.
     """
-    said = fold(" ".join(str(value) for value in filters.values()))
-    names = [n.entity["name"] for n in question.named if not any(fold(a) in said for a in n.names)]
-    words = [w for w, weight in question.weights.items() if weight > 1.0 and w not in said and not w.isdigit()]
-    return names + words
+    said = {fold(str(value)) for value in filters.values()}
+    names = [n.name for n in (*question.named, *question.grouped) if not said & {fold(n.name), *n.names}]
+    return names + [w for w in content_terms(_FILTERING.sub(" ", question.rest)) if not w.isdigit()]
 
 
 def _canonical(given: FilterInput, knowledge: KnowledgeBase) -> Filters:
@@ -91,7 +101,8 @@ def _by_query(doc_ids: list[str], question: Question, knowledge: KnowledgeBase) 
     passages.sort(key=lambda p: -dense.get(p["chunk_id"], {"cosine": 0.0})["cosine"])
     best: dict[str, tuple[Passage, float]] = {}
     for passage in passages[:READ]:
-        score = probability("naive_search", question.signals(passage) | dense.get(passage["chunk_id"], {}))
+        seen = both(question.signals(passage), dense.get(passage["chunk_id"], {}))
+        score = probability("naive_search", seen)
         if passage["doc_id"] not in best or score > best[passage["doc_id"]][1]:
             best[passage["doc_id"]] = (passage, score)
     return list(best.values())

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Sequence
 
 from pydantic import Field
 
@@ -11,18 +11,19 @@ from workbench.context import Community, KnowledgeBase, Passage, ToolLog
 from workbench.tools import evidence
 from workbench.tools.calibration import probability
 from workbench.tools.hybrid import fuse
-from workbench.tools.signals import Question, cosine_signals, field_values
+from workbench.tools.signals import Question, both, cosine_signals, field_values
 from workbench.tools.tool import Found, FunctionTool, Search
 
 COMMUNITIES = 5
 POOL = 100  # passages that are weighed, at most
+LEAD = 60  # the list over which a lead is measured, as in naive_search
 
 
 class Input(Search):
     """What ``global_search`` can be asked."""
 
     entities: list[str] = Field(default_factory=list, description="Names whose communities are wanted")
-    candidates: list[str] = Field(default_factory=list, description="Titles found by an earlier step, to be ranked")
+    candidates: list[str] = Field(default_factory=list, description="Titles of an earlier step: only these are ranked")
 
 
 class Output(Found):
@@ -32,7 +33,7 @@ class Output(Found):
 
 
 def search(tool_input: Input, knowledge: KnowledgeBase, log: ToolLog) -> Output:
-    """Passages of the candidates, and summaries of their communities."""
+    """Passages of the candidates given (else of what is near the query) by likeness, and their communities."""
     with log("link") as detail:
         question = Question.of(tool_input.query, knowledge, tool_input.entities)
         seeds = knowledge.passages_of(question.subjects)
@@ -47,12 +48,10 @@ def search(tool_input: Input, knowledge: KnowledgeBase, log: ToolLog) -> Output:
         chosen = _touched(question, given, knowledge.passages(order[:POOL]), knowledge.communities())
         detail["communities"] = len(chosen)
     with log("candidates", seeds=len(seeds)) as detail:
-        inside = [p["chunk_id"] for p in knowledge.passages_of([d for c in chosen for d in c["doc_ids"]])]
-        offered = [p["chunk_id"] for p in knowledge.passages_of(given)]
-        pool = knowledge.passages(_first(offered, order, inside))
-        found = _weighed(question, seeds, [p for p in pool if p["doc_id"] not in question.subjects], dict(near))
+        pool = knowledge.passages_of(given) or _pool(order, chosen, knowledge)
+        found = list(_weighed(question, seeds, [p for p in pool if p["doc_id"] not in question.subjects], near))
         detail["weighed"] = len(found)
-    passages = [evidence.chunk(p, score, TOOL.name, knowledge.name) for p, score in found]
+    passages = [evidence.chunk(p, score, TOOL.name, knowledge.name, seen) for p, score, seen in found]
     summaries = [evidence.community(c, _standing(c, found), TOOL.name, knowledge.name) for c in chosen]
     results = evidence.ranked([*passages, *summaries], tool_input.top_k)
     return Output(
@@ -76,25 +75,24 @@ def shared(seeds: Sequence[Collection[str]], others: Sequence[Collection[str]]) 
 
 
 def _weighed(
-    question: Question, seeds: Sequence[Passage], pool: Sequence[Passage], near: Mapping[str, float]
-) -> list[tuple[Passage, float]]:
-    """Each passage with its probability: by likeness to what the question names, else by the question's own words."""
-    if not seeds:
-        dense = cosine_signals(sorted(near.items()))
-        return [(p, probability("naive_search", question.signals(p) | dense.get(p["chunk_id"], {}))) for p in pool]
+    question: Question, seeds: Sequence[Passage], pool: Sequence[Passage], near: Sequence[tuple[str, float]]
+) -> Iterator[tuple[Passage, float, dict[str, float]]]:
+    """Each passage, its probability and why: its likeness to what the question names, else the question's own words."""
+    dense = cosine_signals(near[:LEAD])
+    far = {"cosine": min((c for _, c in near), default=0.0)}
+    cosines = {chunk_id: {"cosine": cosine} for chunk_id, cosine in near}
     overlap = shared([_traits(p) for p in seeds], [_traits(p) for p in pool])
-    far = min(near.values(), default=0.0)
-    return [
-        (p, probability("global_search", {"cosine": near.get(p["chunk_id"], far), "traits": share}))
-        for p, share in zip(pool, overlap, strict=True)
-    ]
+    for passage, share in zip(pool, overlap, strict=True):
+        meaning = cosines.get(passage["chunk_id"], far) | dense.get(passage["chunk_id"], {})
+        seen = both(question.signals(passage), meaning) | ({"traits": share} if seeds else {})
+        yield passage, probability("global_search" if seeds else "naive_search", seen), seen
 
 
 def _touched(
     question: Question, given: Sequence[str], best: Sequence[Passage], communities: Sequence[Community]
 ) -> list[Community]:
     """The communities with most of what is named, given and found: names count 1, each found passage 1 by its rank."""
-    names = {n.entity["entity_id"] for n in question.named}
+    names = {n.entity_id for n in question.named}
     gained = dict.fromkeys([*given, *question.subjects], 1.0)
     for rank, passage in enumerate(best, start=1):
         gained.setdefault(passage["doc_id"], 1 / rank)
@@ -114,15 +112,15 @@ def _documents(names: Sequence[str], knowledge: KnowledgeBase) -> list[str]:
     return list(dict.fromkeys(e["doc_id"] for e in found if e and e["doc_id"]))
 
 
-def _first(*groups: Sequence[str]) -> list[str]:
-    """Distinct ids, group by group, as many as are weighed; the offered ones always."""
-    offered = len(groups[0])
-    return list(dict.fromkeys(i for group in groups for i in group))[: max(POOL, offered)]
+def _pool(order: Sequence[str], chosen: Sequence[Community], knowledge: KnowledgeBase) -> list[Passage]:
+    """What is weighed when nobody gave candidates: what is near, then what the communities hold."""
+    inside = [p["chunk_id"] for p in knowledge.passages_of([d for c in chosen for d in c["doc_ids"]])]
+    return knowledge.passages(list(dict.fromkeys([*order[:POOL], *inside]))[: 2 * POOL])
 
 
-def _standing(community: Community, found: Sequence[tuple[Passage, float]]) -> float:
+def _standing(community: Community, found: Sequence[tuple[Passage, float, dict[str, float]]]) -> float:
     """A community is as relevant as its three best passages are on average."""
-    inside = sorted((score for p, score in found if p["doc_id"] in community["doc_ids"]), reverse=True)[:3]
+    inside = sorted((score for p, score, _ in found if p["doc_id"] in community["doc_ids"]), reverse=True)[:3]
     return round(sum(inside) / 3, 6)
 
 

@@ -10,7 +10,7 @@ from workbench.context import KnowledgeBase, Passage, ToolLog
 from workbench.tools import evidence
 from workbench.tools.calibration import probability
 from workbench.tools.neighbours import passages_around
-from workbench.tools.signals import Question, cosine_signals
+from workbench.tools.signals import Question, both, cosine_signals
 from workbench.tools.tool import Found, FunctionTool, Search
 
 POOL = 60  # passages that each source may bring, at least
@@ -29,15 +29,15 @@ class Output(Found):
 
 def search(tool_input: Input, knowledge: KnowledgeBase, log: ToolLog) -> Output:
     """Passages on which words, meaning and graph agree."""
-    query, pool = tool_input.query, max(POOL, tool_input.top_k)
+    pool = max(POOL, tool_input.top_k)
     with log("link") as detail:
-        question = Question.of(query, knowledge, tool_input.entities)
+        question = Question.of(tool_input.query, knowledge, tool_input.entities)
         detail["entities"] = question.entities
     with log("bm25", k=pool) as detail:
-        lexical = knowledge.keyword_search(query, pool)
+        lexical = knowledge.keyword_search(question.text, pool)
         detail["hits"] = len(lexical)
     with log("dense", k=pool) as detail:
-        near = knowledge.vector_search(query, pool)
+        near = knowledge.vector_search(question.text, pool)
         detail["hits"] = len(near)
     with log("graph", k=pool) as detail:
         related = passages_around(question, knowledge, pool)
@@ -47,14 +47,17 @@ def search(tool_input: Input, knowledge: KnowledgeBase, log: ToolLog) -> Output:
         passages = knowledge.passages([i for i, _ in order[:pool]])
         detail["distinct"] = len(order)
     with log("rerank") as detail:
-        reread = rerank(query, passages, knowledge)
+        reread = rerank(question.text, passages, knowledge)
         detail["reranked"] = len(reread)
     with log("calibrate"):
         dense, far = cosine_signals(near), {"cosine": min((c for _, c in near), default=0.0)}
 
         found = []
-        for p in passages:
-            seen = question.signals(p) | dense.get(p["chunk_id"], far) | {"reranked": reread.get(p["chunk_id"], 0.0)}
+        bm25 = {chunk_id: 1 / rank for rank, (chunk_id, _) in enumerate(lexical, start=1)}
+        for rank, p in enumerate(passages, start=1):
+            chunk_id = p["chunk_id"]
+            seen = both(question.signals(p), dense.get(chunk_id, far))
+            seen |= {"bm25": bm25.get(chunk_id, 0.0), "fused": 1 / rank, "reranked": reread.get(chunk_id, 0.0)}
             found.append(evidence.chunk(p, probability(TOOL.name, seen), TOOL.name, knowledge.name, seen))
     results = evidence.ranked(found, tool_input.top_k)
     return Output(
@@ -76,12 +79,15 @@ def fuse(rankings: Sequence[Sequence[str]], *, k: int = 60) -> list[tuple[str, f
 
 
 def rerank(query: str, passages: Sequence[Passage], knowledge: KnowledgeBase) -> dict[str, float]:
-    """The reranker's view of the first ``RERANKED`` passages, 1 for its best, by chunk id; empty without a reranker."""
+    """The reranker's view of the first ``RERANKED`` passages, 1 for its best and 0 for its worst, by chunk id.
+
+    Without a reranker the order that is there already stands in for it.
+    """
     read = passages[:RERANKED]
-    scores = knowledge.rerank(query, [p["text"] for p in read]) if read else None
+    scores = knowledge.rerank(query, [p["text"] for p in read]) if read else []
     if scores is None:
-        return {}
-    low, high = min(scores), max(scores)
+        scores = [1 / rank for rank, _ in enumerate(read, start=1)]
+    low, high = min(scores, default=0.0), max(scores, default=0.0)
     return {p["chunk_id"]: (s - low) / (high - low) if high > low else 0.5 for p, s in zip(read, scores, strict=True)}
 
 

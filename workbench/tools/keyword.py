@@ -25,8 +25,8 @@ def search(tool_input: Input, knowledge: KnowledgeBase, log: ToolLog) -> Output:
     with log("calibrate"):
         question = Question.of(tool_input.query, knowledge)
         found = []
-        for p in knowledge.passages([chunk_id for chunk_id, _ in hits]):
-            seen = question.signals(p)
+        for rank, p in enumerate(knowledge.passages([chunk_id for chunk_id, _ in hits]), start=1):
+            seen = question.signals(p) | {"bm25": 1 / rank}
             found.append(evidence.chunk(p, probability(TOOL.name, seen), TOOL.name, knowledge.name, seen))
     results = evidence.ranked(found, tool_input.top_k)
     return Output(

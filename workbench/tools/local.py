@@ -55,10 +55,12 @@ def search(tool_input: Input, knowledge: KnowledgeBase, log: ToolLog) -> Output:
 def _cards(question: Question, knowledge: KnowledgeBase) -> list[RetrievalResult]:
     made = []
     for name in question.named:
-        about = next(iter(knowledge.passages_of([name.entity["doc_id"]])), None) if name.entity["doc_id"] else None
-        text = evidence.card(name.entity, knowledge)
-        score = question.judge(TOOL.name, text, name.entity["name"], name.entity["doc_id"] or "")
-        made.append(evidence.entity(name.entity, text, score, TOOL.name, knowledge.name, about))
+        about = next(iter(knowledge.passages_of([name.doc_id])), None) if name.doc_id else None
+        entity = knowledge.entity(name.entity_id)
+        if entity is not None:
+            text = evidence.card(entity, knowledge)
+            score = question.judge(TOOL.name, text, name.name, name.doc_id, subject=1.0)
+            made.append(evidence.entity(entity, text, score, TOOL.name, knowledge.name, about))
     return made
 
 

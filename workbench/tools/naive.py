@@ -5,8 +5,10 @@ from __future__ import annotations
 from workbench.context import KnowledgeBase, ToolLog
 from workbench.tools import evidence
 from workbench.tools.calibration import probability
-from workbench.tools.signals import Question, cosine_signals
+from workbench.tools.signals import Question, both, cosine_signals
 from workbench.tools.tool import Found, FunctionTool, Search
+
+POOL = 60  # a lead is measured over a list of this length, whatever part of it is asked for
 
 
 class Input(Search):
@@ -19,15 +21,16 @@ class Output(Found):
 
 def search(tool_input: Input, knowledge: KnowledgeBase, log: ToolLog) -> Output:
     """Passages by cosine, calibrated and ranked by the result."""
-    with log("dense", k=tool_input.top_k) as detail:
-        near = knowledge.vector_search(tool_input.query, tool_input.top_k)
+    pool = max(POOL, tool_input.top_k)
+    with log("dense", k=pool) as detail:
+        near = knowledge.vector_search(tool_input.query, pool)
         detail["hits"] = len(near)
     with log("calibrate"):
         question = Question.of(tool_input.query, knowledge)
         dense = cosine_signals(near)
         found = []
         for p in knowledge.passages([chunk_id for chunk_id, _ in near]):
-            seen = question.signals(p) | dense[p["chunk_id"]]
+            seen = both(question.signals(p), dense[p["chunk_id"]])
             found.append(evidence.chunk(p, probability(TOOL.name, seen), TOOL.name, knowledge.name, seen))
     results = evidence.ranked(found, tool_input.top_k)
     return Output(

@@ -12,7 +12,7 @@ HUB = 60  # an entity with more relations than this (a country, a genre) says li
 
 def around(question: Question, knowledge: KnowledgeBase) -> list[tuple[Entity, list[Relation]]]:
     """The entities one relation away from those in the question, best connected to them first, ties by id."""
-    seeds = [n.entity["entity_id"] for n in question.named]
+    seeds = [n.entity_id for n in question.named]
     met: dict[str, list[Relation]] = {}
     for seed in seeds:
         for relation in knowledge.relations_of(seed):

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
 from workbench.context import Entity, KnowledgeBase, Passage
+from workbench.knowledge import vocabulary
 from workbench.knowledge.keywords import stem
 from workbench.text import CJK, fold, terms
 from workbench.tools.calibration import probability
@@ -33,102 +34,145 @@ _ASKING_WORDS = frozenset(_ASKING.split())
 
 @dataclass(frozen=True)
 class Named:
-    """A known name in the question: its entity, its weight (inverse document frequency), the passages that name it."""
+    """Something that a question names as one: its names, folded, its weight, and the passages and document it is in.
 
-    entity: Entity
-    weight: float
-    chunk_ids: frozenset[str]
+    A name weighs as much as two words of its rarity; a genre or country as one word.
+    """
+
+    name: str
     names: tuple[str, ...]
+    weight: float
+    entity_id: str = ""
+    doc_id: str = ""
+    chunk_ids: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True)
 class Question:
-    """A query as one knowledge base sees it: the names that it knows, and the weighted words around them."""
+    """A query as one knowledge base sees it: the names that it knows, and the weighted words around them.
+
+    Attributes:
+        text: the query, with the further names that are meant.
+        rest: the query without the names that the knowledge base knows.
+        weights: content word of ``rest`` -> inverse document frequency.
+        quoted: words in 《》 that are no known name: were it in the corpus, the index would know it.
+        named: the entities, in the order of the question.
+        grouped: genres and countries, which say what kind of thing is asked for.
+    """
 
     text: str
+    rest: str
     knowledge: KnowledgeBase
     weights: Mapping[str, float]
     quoted: frozenset[str]
     named: tuple[Named, ...]
+    grouped: tuple[Named, ...]
 
     @classmethod
     def of(cls, text: str, knowledge: KnowledgeBase, also: Sequence[str] = ()) -> Question:
         """Read a query; ``also`` are further names that are meant, unknown ones are left out."""
         mentions = knowledge.link(text)
-        found = [knowledge.entity(m["entity_id"]) for m in mentions] + [knowledge.find_entity(name) for name in also]
-        entities = {e["entity_id"]: e for e in found if e is not None}
-        rest, reached = [], 0
-        for mention in mentions:
-            rest.append(text[reached : mention["start"]])
-            reached = mention["end"]
-        rest.append(text[reached:])
-        plain = " / ".join(rest)
-        passages = knowledge.counts()["passages"] if entities else 0
+        linked = [knowledge.entity(m["entity_id"]) for m in mentions]
+        said = {e["entity_id"]: e for e in linked if e is not None}
+        meant = {e["entity_id"]: e for e in map(knowledge.find_entity, also) if e is not None}
+        passages = knowledge.counts()["passages"]
+        rest = _without(text, [(m["start"], m["end"]) for m in mentions])
+        groups = [(kind, *found) for kind in vocabulary.KINDS for found in vocabulary.find(kind, rest)]
+        rest = _without(rest, [(start, end) for _, start, end, _ in groups])
         return cls(
-            text=text,
+            text=" ".join([text, *(e["name"] for i, e in meant.items() if i not in said)]),
+            rest=rest,
             knowledge=knowledge,
-            weights={word: knowledge.term_weight(word) for word in content_terms(plain)},
-            quoted=frozenset(content_terms(" / ".join(_QUOTED.findall(plain)))),
-            named=tuple(_named(e, passages, knowledge) for e in entities.values()),
+            weights={word: knowledge.term_weight(word) for word in content_terms(rest)},
+            quoted=frozenset(content_terms(" / ".join(_QUOTED.findall(rest)))),
+            named=tuple(_entity(e, passages, knowledge) for e in (said | meant).values()),
+            grouped=tuple({name: _group(kind, name, knowledge) for kind, _, _, name in groups}.values()),
         )
 
     @property
     def entities(self) -> list[str]:
         """Names of the entities, in the order of the question."""
-        return [n.entity["name"] for n in self.named]
+        return [n.name for n in self.named]
 
     @property
     def subjects(self) -> list[str]:
         """Ids of the documents that are about a named entity."""
-        return [n.entity["doc_id"] for n in self.named if n.entity["doc_id"]]
+        return [n.doc_id for n in self.named if n.doc_id]
 
     def signals(self, passage: Passage) -> dict[str, float]:
         """What is seen of one passage, each 0 to 1.
 
-        ``covered`` and ``missing`` are shares of the question's weight (words by inverse document frequency, names as
-        one unit); what is in neither is in another script than the passage, and cannot be compared, unless it is a
-        title in 《》: the index would know it. ``subject``: the document is about a name in the question. ``named``:
-        share of the names that the passage or its fields hold.
+        ``covered`` and ``missing`` are shares of the question's weight; what is in neither is a word in another script
+        than the passage, and cannot be compared. ``subject``: the document is about a name in the question. ``named``:
+        the share of the names that the passage or its fields hold.
         """
-        held, chinese = passage_terms(
-            f"{passage['title']}\n{passage['text']}\n{' / '.join(field_values(passage['fields']))}"
-        )
-        covered = missing = total = 0.0
+        values = field_values(passage["fields"])
+        held, chinese = passage_terms(" / ".join([passage["title"], passage["text"], *values]))
+        folded = {fold(value) for value in values}
+        names = [_holds(passage, name, folded) for name in self.named]
+        groups = [_holds(passage, group, folded) or _says(passage, group) for group in self.grouped]
+        covered = missing = foreign = 0.0
+        for unit, has in zip([*self.named, *self.grouped], [*names, *groups], strict=True):
+            covered += unit.weight * has
+            missing += unit.weight * (not has)
         for word, weight in self.weights.items():
-            total += weight
             if stem(word) in held:
                 covered += weight
             elif word in self.quoted or bool(CJK.match(word)) == chinese:
                 missing += weight
-        names_held = 0
-        for name in self.named:
-            total += name.weight
-            if _holds(passage, name):
-                covered += name.weight
-                names_held += 1
             else:
-                missing += name.weight
+                foreign += weight
+        total = covered + missing + foreign or 1.0
         return {
-            "covered": covered / total if total else 0.0,
-            "missing": missing / total if total else 0.0,
+            "covered": covered / total,
+            "missing": missing / total,
             "subject": float(passage["doc_id"] in self.subjects),
-            "named": names_held / len(self.named) if self.named else 0.0,
+            "named": sum(names) / len(names) if names else 0.0,
         }
 
-    def judge(self, tool: str, text: str, title: str = "", doc_id: str = "") -> float:
-        """The probability that a text is relevant, from its words alone."""
+    def judge(self, tool: str, text: str, title: str = "", doc_id: str = "", **known: float) -> float:
+        """The probability that a text is relevant, from its words and from signals that are known otherwise."""
         passage = Passage(chunk_id="", doc_id=doc_id, title=title, text=text, position=0, url="", licence="", fields={})
-        return probability(tool, self.signals(passage))
+        return probability(tool, self.signals(passage) | known)
 
 
-def _holds(passage: Passage, name: Named) -> bool:
+def _holds(passage: Passage, name: Named, values: Collection[str]) -> bool:
     """Whether a passage is about a name or says it; passages from elsewhere are read, ours are known by their ids."""
-    if passage["chunk_id"] in name.chunk_ids or (passage["doc_id"] and passage["doc_id"] == name.entity["doc_id"]):
+    if passage["chunk_id"] in name.chunk_ids or (passage["doc_id"] and passage["doc_id"] == name.doc_id):
         return True
-    if passage["chunk_id"]:
-        return any(fold(value) in name.names for value in field_values(passage["fields"]))
-    text = f" {fold(passage['title'])} {fold(passage['text'])} "
-    return any(re.search(rf"(?<![a-z0-9]){re.escape(n)}(?![a-z0-9])", text) for n in name.names)
+    return any(n in values for n in name.names) or (not passage["chunk_id"] and _says(passage, name))
+
+
+def _says(passage: Passage, name: Named) -> bool:
+    text = fold(f"{passage['title']} {passage['text']}")
+    return any(n in text and re.search(rf"(?<![a-z0-9]){re.escape(n)}(?![a-z0-9])", text) for n in name.names)
+
+
+def _entity(entity: Entity, passages: int, knowledge: KnowledgeBase) -> Named:
+    chunk_ids = frozenset(knowledge.mentions_of(entity["entity_id"]))
+    return Named(
+        name=entity["name"],
+        names=tuple(fold(n) for n in (entity["name"], *entity["aliases"]) if len(n) > 1),
+        weight=2 * math.log((passages + 1) / (min(passages, len(chunk_ids)) + 1)),
+        entity_id=entity["entity_id"],
+        doc_id=entity["doc_id"] or "",
+        chunk_ids=chunk_ids,
+    )
+
+
+def _group(kind: vocabulary.Kind, name: str, knowledge: KnowledgeBase) -> Named:
+    return Named(name, tuple(fold(n) for n in vocabulary.names(kind, name)), knowledge.term_weight(name.lower()))
+
+
+def _without(text: str, spans: Sequence[tuple[int, int]]) -> str:
+    """The text with a slash for each span, so that nothing runs together over the gap.
+
+    >>> _without("films by Ang Lee?", [(9, 16)])
+    'films by  / ?'
+    """
+    for start, end in sorted(spans, reverse=True):
+        text = f"{text[:start]} / {text[end:]}"
+    return text
 
 
 def content_terms(text: str) -> list[str]:
@@ -138,7 +182,7 @@ def content_terms(text: str) -> list[str]:
     (['directed', 'film', 'dream', 'thief'], ['武侠', '侠电', '电影'])
     """
     bare = _ASKING_ZH.sub(" ", text)
-    return [t for t in dict.fromkeys(terms(bare)) if t not in _ASKING_WORDS and not (len(t) == 1 and t.isalpha())]
+    return [t for t in dict.fromkeys(terms(bare)) if t not in _ASKING_WORDS and (len(t) > 1 or not t.isascii())]
 
 
 @lru_cache(maxsize=4096)
@@ -146,12 +190,6 @@ def passage_terms(text: str) -> tuple[frozenset[str], bool]:
     """The stems that a text holds, and whether it is written in Chinese."""
     characters = len(CJK.findall(text))
     return frozenset(stem(t) for t in terms(text)), characters * 8 > len(text)
-
-
-def _named(entity: Entity, passages: int, knowledge: KnowledgeBase) -> Named:
-    chunk_ids = frozenset(knowledge.mentions_of(entity["entity_id"]))
-    weight = math.log(1 + (max(0, passages - len(chunk_ids)) + 0.5) / (len(chunk_ids) + 0.5))
-    return Named(entity, weight, chunk_ids, tuple(fold(n) for n in (entity["name"], *entity["aliases"]) if len(n) > 1))
 
 
 def field_values(fields: Mapping[str, Any]) -> list[str]:
@@ -164,15 +202,30 @@ def field_values(fields: Mapping[str, Any]) -> list[str]:
     return [str(item) for group in values for item in group]
 
 
+def both(words: Mapping[str, float], meaning: Mapping[str, float]) -> dict[str, float]:
+    """The signals of ``Question.signals`` and ``cosine_signals``, and ``across``: the lead where words cannot tell.
+
+    >>> both({"covered": 0.0, "missing": 0.25}, {"lead": 1.0})["across"]
+    0.75
+    """
+    unread = max(0.0, 1 - words["covered"] - words["missing"])
+    return {**words, **meaning, "across": unread * meaning.get("lead", 0.0)}
+
+
 def cosine_signals(hits: Sequence[tuple[str, float]]) -> dict[str, dict[str, float]]:
-    """``cosine`` and ``lead`` (how far above the list's middle, in its spread, 0 to 1) of each hit, by chunk id.
+    """What is seen of each hit, by chunk id, each 0 to 1.
+
+    ``cosine``; ``lead``: how far above the list's middle, in its spread; ``dense``: 1 for the first, 1/2 for the next.
 
     >>> cosine_signals([("a", .8), ("b", .4), ("c", .4)])["a"]
-    {'cosine': 0.8, 'lead': 1.0}
+    {'cosine': 0.8, 'lead': 1.0, 'dense': 1.0}
     """
     if not hits:
         return {}
     values = sorted(cosine for _, cosine in hits)
     middle, low = values[len(values) // 2], values[0]
-    spread = max(0.05, middle - low)
-    return {i: {"cosine": c, "lead": round(max(0.0, min(1.0, (c - middle) / (4 * spread))), 6)} for i, c in hits}
+    spread = 4 * max(0.05, middle - low)
+    return {
+        chunk_id: {"cosine": c, "lead": max(0.0, min(1.0, (c - middle) / spread)), "dense": 1 / rank}
+        for rank, (chunk_id, c) in enumerate(hits, start=1)
+    }

@@ -27,7 +27,7 @@ class Search(BaseModel):
 
     query: str = Field(min_length=1, description="What to look for, in the words of the question")
     top_k: int = Field(50, ge=1, le=1000, description="How many results at most")
-    kb_prefix: str | None = Field(None, description="The knowledge base; empty: the one of the run")
+    kb_prefix: str | None = Field(default=None, description="The knowledge base; empty: the one of the run")
 
 
 class Found(BaseModel):
