@@ -84,12 +84,12 @@ def load(paths: Iterable[str | Path]) -> Loaded:
         CorpusError: a path does not exist, or a named file is of no known kind.
     """
     loaded, seen = Loaded(), dict[str, tuple[str, int]]()
-    for path in _files(paths):
+    for path, name in _files(paths):
         source = path.resolve().as_posix()
         if source in loaded.sources:
             continue
         loaded.sources.append(source)
-        for line, found in _read(path):
+        for line, found in _read(path, name):
             if isinstance(found, str):
                 loaded.problems.append({"file": str(path), "line": line, "reason": found})
             elif found.doc_id in seen:
@@ -130,20 +130,22 @@ def _short(sentence: str, limit: int) -> Iterator[str]:
         yield sentence
 
 
-def _files(paths: Iterable[str | Path]) -> Iterator[Path]:
+def _files(paths: Iterable[str | Path]) -> Iterator[tuple[Path, str]]:
+    """(file, its name within what was given)."""
     for path in map(Path, paths):
         if path.is_dir():
             visible = (p for p in path.rglob("*") if not any(n.startswith(".") for n in p.relative_to(path).parts))
-            yield from sorted(p for p in visible if p.is_file() and p.name.lower().endswith(SUFFIXES))
+            files = sorted(p for p in visible if p.is_file() and p.name.lower().endswith(SUFFIXES))
+            yield from ((p, p.relative_to(path).as_posix()) for p in files)
         elif not path.exists():
             raise CorpusError(f"There is no file or folder {str(path)!r}.")
         elif not path.name.lower().endswith(SUFFIXES):
             raise CorpusError(f"{str(path)!r} is of no known kind. Known: {', '.join(SUFFIXES)}.")
         else:
-            yield path
+            yield path, path.name
 
 
-def _read(path: Path) -> Iterator[tuple[int, Document | str]]:
+def _read(path: Path, doc_id: str) -> Iterator[tuple[int, Document | str]]:
     """(line, document) or (line, reason why there is none)."""
     name = path.name.lower()
     try:
@@ -152,7 +154,7 @@ def _read(path: Path) -> Iterator[tuple[int, Document | str]]:
         elif name.endswith(".csv"):
             yield from _csv(path)
         else:
-            yield 1, _prose(path, markdown=not name.endswith(".txt"))
+            yield 1, _prose(path, doc_id, markdown=not name.endswith(".txt"))
     except (OSError, EOFError, UnicodeDecodeError, csv.Error, _Unreadable) as error:
         yield 0, f"the file cannot be read to its end: {error}"
 
@@ -211,14 +213,14 @@ def _typed(cell: str) -> Any:
     return cell
 
 
-def _prose(path: Path, *, markdown: bool) -> Document:
+def _prose(path: Path, doc_id: str, *, markdown: bool) -> Document:
     text, record = _decoded(path.read_bytes()), dict[str, Any]()
     if markdown:
         text, record = _front_matter(text)
         heading = re.search(r"^#{1,6}\s+(.+?)\s*#*$", text, re.MULTILINE)
         record.setdefault("title", heading[1] if heading else path.stem)
         text = re.sub(r"^#{1,6}\s+", "", text, flags=re.MULTILINE)
-    return _document({"id": path.name, "title": path.stem, **record, "text": text}, path)
+    return _document({"id": doc_id, "title": path.stem, **record, "text": text}, path)
 
 
 def _front_matter(text: str) -> tuple[str, dict[str, Any]]:

@@ -1,0 +1,177 @@
+"""Loading: every kind of file, both languages, and bad lines that are listed while the good ones are kept."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from pathlib import Path
+
+import pytest
+
+from workbench.errors import CorpusError
+from workbench.knowledge.corpus import SUFFIXES, chunks, load
+
+
+def written(path: Path, text: str, encoding: str = "utf-8") -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(text.encode(encoding))
+    return path
+
+
+def test_jsonl_knows_what_is_text_and_what_is_a_field(tmp_path):
+    record = {
+        "id": 7,
+        "title": "喜宴",
+        "overview": "一部电影。",
+        "aliases": ["The Wedding Banquet"],
+        "names": {"李安": ["Ang Lee"]},
+        "type": "Film",
+        "url": "https://example.org/7",
+        "license": "CC0",
+        "year": 1993,
+        "rating": 7.5,
+        "genres": ["Drama"],
+        "seen": True,
+        "empty": [],
+    }
+    path = written(tmp_path / "a.jsonl", json.dumps(record, ensure_ascii=False) + "\n\n")
+    (document,) = load([path]).documents
+    assert (document.doc_id, document.title, document.text, document.type) == ("7", "喜宴", "一部电影。", "Film")
+    assert (document.url, document.licence) == ("https://example.org/7", "CC0")
+    assert document.aliases == ("The Wedding Banquet",)
+    assert document.names == {"李安": ["Ang Lee"]}
+    assert document.fields == {"year": 1993, "rating": 7.5, "genres": ["Drama"], "seen": True}
+    assert document.source == path.resolve().as_posix()
+
+
+@pytest.mark.parametrize("key", ["text", "overview", "content"])
+def test_the_text_has_three_names(tmp_path, key):
+    (document,) = load([written(tmp_path / "a.jsonl", json.dumps({key: "Hello there. More."}))]).documents
+    assert (document.text, document.title) == ("Hello there. More.", "Hello there.")
+
+
+def test_bad_lines_are_listed_with_their_place_and_the_good_ones_kept(tmp_path):
+    lines = [
+        b'{"id": "a", "text": "good"}',
+        b"{not json",
+        b'["a", "list"]',
+        b'{"id": "b"}',
+        b'{"id": [1], "text": "x"}',
+        b'{"id": "a", "text": "again"}',
+        b'{"id": "n", "text": "x", "rating": NaN}',
+        b'{"id": "u", "text": "\xff"}',
+        b'{"id": "m", "text": "x", "aliases": [1]}',
+        b'{"id": "z", "text": "also good"}',
+    ]
+    path = tmp_path / "a.jsonl"
+    path.write_bytes(b"\n".join(lines))
+    loaded = load([path])
+    assert [d.doc_id for d in loaded.documents] == ["a", "z"]
+    assert [p["line"] for p in loaded.problems] == [2, 3, 4, 5, 6, 7, 8, 9]
+    assert {p["file"] for p in loaded.problems} == {str(path)}
+    reasons = "\n".join(p["reason"] for p in loaded.problems)
+    for said in ("not JSON", "list", "no text", "whole number", "line 1", "NaN", "not UTF-8", "aliases"):
+        assert said in reasons
+
+
+def test_what_no_store_takes_is_cleaned(tmp_path):
+    (document,) = load(
+        [written(tmp_path / "a.jsonl", '{"id": "a", "text": "x\\u0000y \\ud800", "tag": "e\\u0301"}')]
+    ).documents
+    assert document.text == "x y ?"
+    assert document.fields == {"tag": "é"}
+
+
+def test_a_gzipped_file_and_one_cut_short(tmp_path):
+    whole = gzip.compress(b"".join(b'{"id": "%d", "text": "one"}\n' % i for i in range(3_000)))
+    (tmp_path / "a.jsonl.gz").write_bytes(whole)
+    (tmp_path / "b.jsonl.gz").write_bytes(whole[: len(whole) // 2])
+    assert len(load([tmp_path / "a.jsonl.gz"]).documents) == 3_000
+    cut = load([tmp_path / "b.jsonl.gz"])
+    assert 0 < len(cut.documents) < 3_000
+    assert cut.problems[-1]["line"] == 0
+    assert "cannot be read to its end" in cut.problems[-1]["reason"]
+
+
+def test_csv_cells_get_their_types(tmp_path):
+    path = written(
+        tmp_path / "a.csv",
+        'id,title,text,year,genres,note\n1,One,"Two\nlines",1993,Drama|War,\n2,Two,Words,x,y,z,more\n',
+    )
+    loaded = load([path])
+    (document,) = loaded.documents
+    assert document.fields == {"year": 1993, "genres": ["Drama", "War"]}
+    assert document.text == "Two\nlines"
+    assert loaded.problems[0]["line"] == 4
+    assert "more cells" in loaded.problems[0]["reason"]
+
+
+def test_a_broken_csv_is_a_problem_and_no_crash(tmp_path):
+    loaded = load([written(tmp_path / "a.csv", 'id,text\n1,good\n2,"open')])
+    assert [d.doc_id for d in loaded.documents] == ["1"]
+    assert loaded.problems[0]["line"] == 0
+
+
+def test_markdown_has_a_title_and_front_matter(tmp_path):
+    text = "---\ntitle: On Tea\nyear: 1993\ntags: green | black\nid: tea\n---\n# Tea\n\nLeaves in water.\n"
+    (document,) = load([written(tmp_path / "a.md", text)]).documents
+    assert (document.doc_id, document.title) == ("tea", "On Tea")
+    assert document.fields == {"year": 1993, "tags": ["green", "black"]}
+    assert document.text == "Tea\n\nLeaves in water."
+    (plain,) = load([written(tmp_path / "b.md", "## Heading\nText.")]).documents
+    assert (plain.doc_id, plain.title) == ("b.md", "Heading")
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "gb18030"])
+def test_chinese_text_in_the_encodings_that_occur(tmp_path, encoding):
+    (document,) = load([written(tmp_path / "a.txt", "推手是李安的电影。", encoding)]).documents
+    assert document.text == "推手是李安的电影。"
+
+
+def test_a_folder_gives_its_files_in_order_and_equal_names_stay_apart(tmp_path):
+    written(tmp_path / "b.txt", "b")
+    written(tmp_path / "sub" / "b.txt", "sub b")
+    written(tmp_path / "picture.png", "no text")
+    written(tmp_path / ".hidden" / "c.txt", "c")
+    loaded = load([tmp_path])
+    assert [d.doc_id for d in loaded.documents] == ["b.txt", "sub/b.txt"]
+    assert len(load([tmp_path, tmp_path / "b.txt"]).sources) == 2
+
+
+def test_what_is_not_there_or_of_no_known_kind(tmp_path):
+    with pytest.raises(CorpusError, match=r"no file or folder .*nowhere"):
+        load([tmp_path / "nowhere"])
+    with pytest.raises(CorpusError, match=r"Known: .*\.jsonl"):
+        load([written(tmp_path / "a.pdf", "x")])
+    assert ".jsonl.gz" in SUFFIXES
+
+
+def test_a_document_without_an_id_has_one_of_its_content(tmp_path):
+    a, b = (load([written(tmp_path / n / "a.jsonl", '{"text": "same"}')]).documents[0] for n in ("x", "y"))
+    assert a.doc_id == b.doc_id
+    assert a.doc_id.startswith("a-")
+
+
+def test_the_digest_is_of_the_content_alone(tmp_path):
+    first = load([written(tmp_path / "a.jsonl", '{"id": "a", "text": "x", "year": 1, "tag": "t"}')]).documents[0]
+    moved = load([written(tmp_path / "b.jsonl", '{"tag": "t", "year": 1, "text": "x", "id": "a"}')]).documents[0]
+    other = load([written(tmp_path / "c.jsonl", '{"id": "a", "text": "x", "year": 2, "tag": "t"}')]).documents[0]
+    assert first.digest() == moved.digest() != other.digest()
+
+
+@pytest.mark.parametrize("limit", [20, 50, 400])
+def test_chunks_lose_nothing_and_hold_the_limit(limit):
+    text = "The first sentence is here. 第二句是中文。第三句也是。" + "word " * 60 + "end. " + "字" * 130
+    pieces = chunks(text, limit)
+    assert all(0 < len(piece) <= limit for piece in pieces)
+    assert "".join("".join(pieces).split()) == "".join(text.split())
+
+
+def test_the_films_load_without_a_problem(project):
+    loaded = load([project / "data" / "films.jsonl"])
+    assert (len(loaded.documents), loaded.problems) == (1065, [])
+    assert all(d.type == "Film" and d.licence == "CC BY-SA 4.0" for d in loaded.documents)
+    assert all(d.url.startswith("https://en.wikipedia.org/wiki/") for d in loaded.documents)
+    banquet = next(d for d in loaded.documents if d.title == "The Wedding Banquet")
+    assert banquet.aliases == ("喜宴",)
+    assert banquet.names == {"Ang Lee": ["李安"]}

