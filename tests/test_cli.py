@@ -307,7 +307,7 @@ def test_utf8_whatever_the_locale(indexed):
         indexed, LC_ALL="C", LANG="C", PYTHONUTF8="0", PYTHONCOERCECLOCALE="0", PYTHONIOENCODING="ascii"
     )
     done = subprocess.run(
-        [*COMMAND, "ask", "喜宴哪一年上映？", "--kb", "film"], env=plain, capture_output=True, timeout=60
+        [*COMMAND, "ask", "喜宴哪一年上映？", "--kb", "film"], env=plain, capture_output=True, timeout=180
     )
     assert done.returncode == 0, done.stderr.decode()
     assert "《喜宴》" in done.stdout.decode("utf-8")
@@ -336,10 +336,10 @@ def test_ctrl_c_leaves_the_run_resumable(indexed):
         )
         assert asking.stdout.read(3) == b"The"  # the answer has begun
         asking.send_signal(signal.SIGINT)
-        _, said = asking.communicate(timeout=30)
+        _, said = asking.communicate(timeout=120)
         assert asking.returncode == 4, said.decode()
         run_id = re.search(r"workbench resume (\w+)", said.decode())[1]
-        on = subprocess.run([*COMMAND, "resume", run_id, "--json"], env=settings, capture_output=True, timeout=60)
+        on = subprocess.run([*COMMAND, "resume", run_id, "--json"], env=settings, capture_output=True, timeout=180)
         assert (on.returncode, json.loads(on.stdout)["answer"]) == (0, "In 1993 [1].")
 
 
@@ -348,7 +348,7 @@ def converse(words: list[str], answers: list[tuple[str, str]], env: dict[str, st
     master, slave = pty.openpty()
     process = subprocess.Popen([*COMMAND, *words], stdin=slave, stdout=slave, stderr=slave, env=env, close_fds=True)
     os.close(slave)
-    heard, mark, left, until = "", 0, list(answers), time.monotonic() + 60
+    heard, mark, left, until = "", 0, list(answers), time.monotonic() + 180
     while time.monotonic() < until:
         if left and left[0][0] in heard[mark:]:
             mark = len(heard)

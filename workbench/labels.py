@@ -58,7 +58,7 @@ _WORDS: Mapping[str, tuple[str, str]] = {
     "source": ("source", "来源"),
     "licence": ("licence", "许可"),
     "sentence": ("sentence", "句子"),
-    "evidence": ("Evidence in the prompt, {n}", "提示中的证据，{n} 条"),
+    "evidence": ("Evidence, {n} pieces, {used} of them in the prompt", "证据 {n} 条，其中 {used} 条在提示中"),
     "piece": ("piece", "片段"),
     "score": ("score", "分数"),
     "found_by": ("found by", "来自工具"),

@@ -280,7 +280,12 @@ def _evidence(document: Document, labels: Labels) -> Iterator[Block]:
     ]
     if rows:
         columns = tuple(Column(labels(name) if name else "", kind) for name, kind in names)
-        yield _table(labels("evidence", n=len(rows)), columns, rows, opened=False)
+        yield _table(
+            labels("evidence", n=len(rows), used=document["statistics"].get("used", len(rows))),
+            columns,
+            rows,
+            opened=False,
+        )
 
 
 _PARTS = {

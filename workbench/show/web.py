@@ -38,7 +38,8 @@ def _html_cell(column: Column, cell: str) -> str:
         inside = f'<a href="{_safe(cell)}" rel="noreferrer">{inside}</a>'
     if rest:
         inside += f"<br>{_safe(rest)}"
-    return f'<td style="text-align:{_align(column)};vertical-align:top">{inside}</td>'
+    whole = "" if column.kind in ("text", "url") else ";white-space:nowrap"
+    return f'<td style="text-align:{_align(column)};vertical-align:top{whole}">{inside}</td>'
 
 
 def _align(column: Column) -> str:
