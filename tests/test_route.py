@@ -45,7 +45,10 @@ INTENTS = {
         How long is Interstellar?
         Who plays Batman in Batman Begins?
         Describe the plot of The Prestige
-        Inception release date""",
+        Inception release date
+        盗梦空间好看吗
+        Name the director of Life of Pi
+        Has Ang Lee ever directed a western?""",
     "recommend": """
         推荐几部类似《喜宴》的电影
         有什么好看的科幻片？
@@ -60,7 +63,9 @@ INTENTS = {
         I loved Brokeback Mountain, what else would I like?
         Any good war movies after 2000?
         What are the best Christopher Nolan films?
-        Which films are similar to The Dark Knight?""",
+        Which films are similar to The Dark Knight?
+        来几部李安的片子
+        I'm looking for something in the vein of Memento""",
     "compare": """
         对比《喜宴》和《饮食男女》的风格
         《喜宴》和《推手》哪个更早上映？
@@ -74,7 +79,9 @@ INTENTS = {
         Which came first, Memento or Insomnia?
         What do Hulk and Gemini Man have in common?
         Did Memento come out before Inception?
-        Batman Begins or The Dark Knight, who stars in each of them?""",
+        Batman Begins or The Dark Knight, who stars in each of them?
+        喜宴跟饮食男女比怎么样
+        Who has directed more films, Ang Lee or Christopher Nolan?""",
     "list": """
         列出李安导演的所有电影
         李安2000年以后导演过哪些电影？
@@ -90,7 +97,10 @@ INTENTS = {
         Ang Lee's films since 2005
         Nolan movies
         What has Ang Lee directed?
-        Are there any Taiwanese films?""",
+        Are there any Taiwanese films?
+        诺兰拍过的电影都有什么
+        哪些电影是斯派克·李导演的
+        Tell me all the movies Ang Lee made""",
     "person": """
         李安是谁？
         谁是李安
@@ -103,6 +113,8 @@ INTENTS = {
         Tell me about Christopher Nolan
         What is Tim Burton known for?
         Who was Akira Kurosawa?
+        李安这个导演怎么样
+        Ang Lee: who is he?
         Ang Lee""",
     "unknown": """
         你好

@@ -21,8 +21,9 @@ _WORD = r"(?:(?:[A-Z]['’])?[A-Z]\w*(?:-\w+)*|[A-Z]\.)"
 _CAPITALISED = re.compile(rf"(?<![\w'’]){_WORD}(?: (?:(?:of|the|de|del|van|von|la|le|du|in|on) )*(?:{_WORD}|\d+))*")
 _CONJUNCTION = re.compile(r"(?:and|or|&)\W", re.I)
 _CHINESE = "[\u4e00-\u9fff]"
+_NAME_SIGN = r"(?:(?![的是和与由谁影片部哪些有导演])[\u4e00-\u9fff])"
 _DOTTED = re.compile(
-    rf"(?:介绍|推荐|列出|对比|比较|一下|[和与是由])*({_CHINESE}{{1,6}}(?:[·・]{_CHINESE}{{1,6}}?)+)(?=[的是和与主导执演拍在有]|\W|$)"
+    rf"(?:介绍|推荐|列出|对比|比较|一下)*({_NAME_SIGN}{{1,6}}(?:[·・]{_NAME_SIGN}{{1,6}}?)+)(?=[的是和与主导执演拍在有]|\W|$)"
 )
 _ASKED_ABOUT = re.compile(
     rf"^(?:请问|那么|那)?({_CHINESE}{{2,10}}?)(?:到底|究竟)?(?:是谁|是什么人|是何许人|由谁|是?哪一?年|是?什么时候"
