@@ -51,7 +51,7 @@ def test_a_question_is_answered_with_its_source(wb):
     assert [s.tool for s in run.plan.steps] == ["hybrid_search", "naive_search"]
     assert [r["node"] for r in run.log][-1] == "persist"
     assert list(run.to_frame()["step_id"]) == [r["step_id"] for r in run.records]
-    assert run.statistics["used"] == len(run.evidence)
+    assert 0 < run.statistics["used"] <= len(run.evidence) == run.statistics["after_dedup"]
 
 
 def test_pause_at_reflect_and_all_that_can_be_said(wb):
@@ -168,6 +168,12 @@ def test_a_follow_up_knows_what_was_said(wb):
     )
     other = wb.ask("他还导演过哪些电影？", kb="film", session="fresh")
     assert other.query == "他还导演过哪些电影？"
+
+
+def test_a_follow_up_finds_its_knowledge_base_without_being_told(wb):
+    wb.ask("推荐几部类似《喜宴》的电影", session="free")
+    run = wb.ask("再推荐几部", session="free")
+    assert run.kb_prefix == "film" and run.evidence and "喜宴" in run.query
 
 
 def test_events_reach_a_chat_client_in_order(wb):

@@ -79,7 +79,7 @@ class RetrieveAgent:
             method="override",
             reason=f"worker {self.worker_name}",
             worker_name=self.worker_name,
-            **read_question(query, self._context.bases([kb])),  # type: ignore[typeddict-item]
+            **read_question(query, self._context.bases([kb])),
         )
         return RetrievalState(
             run_id=run_id,

@@ -6,7 +6,7 @@ inspected. A knowledge base with an answerer of its own is answered by ``kb_hand
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 from langgraph.graph import END, START, StateGraph
@@ -20,7 +20,7 @@ from workbench.generate import generate
 from workbench.persist import persist
 from workbench.recall import recall
 from workbench.retrieval.graph import build_retrieval
-from workbench.route import build_router, is_smalltalk, parse_worker_name, read_question
+from workbench.route import Route, build_router, decide, is_smalltalk, parse_worker_name, read_question
 from workbench.state import ConversationState
 
 
@@ -76,24 +76,47 @@ def initial_state(
 
 
 async def prepare_retrieval(state: ConversationState, runtime: Runtime[Context]) -> dict[str, Any]:
-    """Fill the child's inputs: the question as it stands alone, read once more when a follow-up became one."""
-    names: Sequence[str] = state["kb_prefixes"]
-    message, decision = state["message"], state["route_decision"]
-    if not names or is_smalltalk(message):
-        return {"query": message, "use_retrieval": False, "answerer": "generate"}
-    bases = runtime.context.bases(names)
-    query = standalone(message, state.get("history", []), bases)
-    if query != message:
-        decision = {**decision, **read_question(query, bases)}  # type: ignore[typeddict-item]
+    """Fill the child's inputs: the question as it stands alone, and where it goes now that it does."""
+    context, message = runtime.context, state["message"]
+    query, route = _standing_alone(state, context)
+    change = {
+        "query": query,
+        "route_decision": route.decision,
+        "kb_prefix": route.decision["kb_prefix"],
+        "kb_prefixes": route.kb_prefixes,
+        "worker_name": route.decision["worker_name"],
+    }
+    if not route.kb_prefixes or is_smalltalk(message):
+        return {**change, "use_retrieval": False, "answerer": "generate"}
     runtime.stream_writer(progress("retrieval"))
     return {
-        "query": query,
-        "route_decision": decision,
+        **change,
         "use_retrieval": True,
-        "answerer": "kb_handler" if state["kb_prefix"] in runtime.context.handlers else "generate",
-        "resolved_agent_type": parse_worker_name(state["worker_name"]).agent_type,
+        "answerer": "kb_handler" if change["kb_prefix"] in context.handlers else "generate",
+        "resolved_agent_type": parse_worker_name(change["worker_name"]).agent_type,
         "iteration": 1,
     }
+
+
+def _standing_alone(state: ConversationState, context: Context) -> tuple[str, Route]:
+    """The question with what it refers to, and its route.
+
+    The router saw it without its history, so what became clear is read again; a follow-up that no knowledge base fitted
+    by itself is routed again, as the question that it is.
+    """
+    message, history = state["message"], state.get("history", [])
+    route = Route(state["route_decision"], state["kb_prefixes"])
+    unrouted = route.decision["method"] == "default" and context.settings.auto_route
+    names = context.knowledge.names() if unrouted else route.kb_prefixes
+    if not names or is_smalltalk(message):
+        return message, route
+    query = standalone(message, history, context.bases(names))
+    if query == message:
+        return message, route
+    if unrouted:
+        return query, decide(query, [], "", context.knowledge)
+    reading = read_question(query, context.bases(names))
+    return query, Route({**route.decision, **reading}, route.kb_prefixes)
 
 
 async def kb_handler(state: ConversationState, runtime: Runtime[Context]) -> dict[str, Any]:

@@ -19,27 +19,46 @@ from workbench.runs import RunStore
 if TYPE_CHECKING:
     from langgraph.types import StateSnapshot
 
-Listener = Callable[[dict[str, Any] | None], None]
+Listener = Callable[[dict[str, Any] | None], object]
 
 
 @dataclass
 class Live:
-    """A run that this process works on. Listeners get each event, and None when the work pauses or ends."""
+    """A run that this process works on.
+
+    Listeners get each event, and None when the work pauses or ends; one that comes late gets first what it missed.
+    """
 
     run_id: str
     reviewer: Reviewer | None = None
     expected_review: str | None = None
     listeners: list[Listener] = field(default_factory=list)
+    heard: list[dict[str, Any] | None] = field(default_factory=list)
     written: list[str] = field(default_factory=list)
     work: Future[None] | None = None
     settled: threading.Event = field(default_factory=threading.Event)
+    _turn: threading.RLock = field(default_factory=threading.RLock)
 
     def publish(self, event: dict[str, Any] | None) -> None:
         """Tell everybody who listens."""
         if event and event.get("status") == "token":
             self.written.append(event["content"])
-        for listener in list(self.listeners):
-            listener(event)
+        with self._turn:
+            self.heard.append(event)
+            for listener in self.listeners:
+                listener(event)
+
+    def listen(self, listener: Listener) -> None:
+        """Hear everything from the beginning of this stretch of work."""
+        with self._turn:
+            for event in self.heard:
+                listener(event)
+            self.listeners.append(listener)
+
+    def leave(self, listener: Listener) -> None:
+        """Hear no more."""
+        with self._turn:
+            self.listeners.remove(listener)
 
 
 class Driver:
@@ -53,7 +72,8 @@ class Driver:
 
     def __init__(self, runs: RunStore, conversations: SqlConversations, checkpoints: Path | None):
         self.runs, self.conversations = runs, conversations
-        self._path, self._graph, self._lock = checkpoints, None, asyncio.Lock()
+        self._path, self._lock = checkpoints, asyncio.Lock()
+        self._graph: Any = None
         self._connection: Any = None
 
     async def graph(self) -> Any:

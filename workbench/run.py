@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     import pandas
     from plotly.graph_objects import Figure
 
-    from workbench.session import Workbench
+    from workbench.work import Work
 
 
 class Run:
@@ -25,20 +25,20 @@ class Run:
     Everything is read from the workspace when it is asked for, so two handles of one run, in two processes too, agree.
     """
 
-    def __init__(self, workbench: Workbench, run_id: str):
-        self._workbench, self.run_id = workbench, run_id
+    def __init__(self, work: Work, run_id: str):
+        self._work, self.run_id = work, run_id
 
     # how it stands
 
     @property
     def status(self) -> str:
         """``running``, ``paused``, ``interrupted``, ``done``, ``failed`` or ``cancelled``."""
-        return self._workbench._status(self.run_id)
+        return self._work.status(self.run_id)
 
     @property
     def review(self) -> dict[str, Any] | None:
         """What the run asks a person, in the shape of LangChain's human-in-the-loop middleware, or None."""
-        return self._workbench._pending(self.run_id) if self.status == "paused" else None
+        return self._work.pending(self.run_id) if self.status == "paused" else None
 
     @property
     def error(self) -> str | None:
@@ -126,7 +126,7 @@ class Run:
     @property
     def evidence(self) -> list[RetrievalResult]:
         """The evidence, best first: what was merged, or all that was found so far."""
-        return self.merged["retrieval_results"] if self.merged else self._workbench._found_so_far(self)
+        return self.merged["retrieval_results"] if self.merged else self._work.found_so_far(self.run_id)
 
     @property
     def answer(self) -> str:
@@ -157,7 +157,7 @@ class Run:
     def events(self) -> Iterator[dict[str, Any]]:
         """The events of contracts 8 as they come, until the run pauses or ends."""
         stream: queue.Queue[dict[str, Any] | None] = queue.Queue()
-        with self._workbench._listening(self.run_id, stream.put):
+        with self._work.listening(self.run_id, stream.put):
             while (event := stream.get()) is not None:
                 yield event
 
@@ -190,7 +190,7 @@ class Run:
         Raises:
             TimeoutError: it still runs.
         """
-        self._workbench._wait(self.run_id, timeout)
+        self._work.wait(self.run_id, timeout)
         return self
 
     def approve(self, note: str = "") -> Run:
@@ -227,27 +227,27 @@ class Run:
             NotPaused: nothing waits for an answer.
             InvalidAnswer: the answer does not fit; the run waits as before.
         """
-        self._workbench._answer(self.run_id, given)
+        self._work.answer(self.run_id, given)
         return self.wait() if wait else self
 
     def resume(self, *, wait: bool = True) -> Run:
         """Continue a run whose process died, that failed, or that was interrupted; a finished one stays as it is."""
-        self._workbench._resume(self.run_id)
+        self._work.resume(self.run_id)
         return self.wait() if wait else self
 
     def interrupt(self) -> Run:
         """Stop the work now and leave the run resumable, as Ctrl-C does."""
-        self._workbench._interrupt(self.run_id)
+        self._work.interrupt(self.run_id)
         return self
 
     def cancel(self) -> Run:
         """Stop the work now, with its tools. What is finished is kept."""
-        self._workbench._cancel(self.run_id)
+        self._work.cancel(self.run_id)
         return self
 
     async def await_end(self) -> Run:
         """``wait`` for a loop that must not block."""
-        await self._workbench._await(self.run_id)
+        await self._work.await_end(self.run_id)
         return self
 
     async def aapprove(self, note: str = "") -> Run:
@@ -272,12 +272,12 @@ class Run:
 
     async def aanswer_review(self, given: dict[str, Any]) -> Run:
         """``answer_review`` for a loop that must not block."""
-        self._workbench._answer(self.run_id, given)
+        self._work.answer(self.run_id, given)
         return await self.await_end()
 
     async def aresume(self) -> Run:
         """``resume`` for a loop that must not block."""
-        self._workbench._resume(self.run_id)
+        self._work.resume(self.run_id)
         return await self.await_end()
 
     async def acancel(self) -> Run:
@@ -317,14 +317,14 @@ class Run:
 
     @property
     def _store(self) -> Any:
-        return self._workbench._driver(self.run_id).runs
+        return self._work.driver(self.run_id).runs
 
     @property
     def _row(self) -> Any:
         return self._store.get(self.run_id)
 
     def _values(self) -> dict[str, Any]:
-        return self._row["result"] or self._workbench._values(self.run_id)
+        return self._row["result"] or self._work.values(self.run_id)
 
 
 def _plain(value: Any) -> Any:

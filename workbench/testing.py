@@ -178,7 +178,7 @@ def memory_context(
     clock = ManualClock()
     return Context(
         settings=Settings.load(**settings),
-        knowledge=MemoryKnowledgeBases(bases),  # type: ignore[arg-type]
+        knowledge=MemoryKnowledgeBases(bases),
         tools=ToolRegistry() if tools is None else tools,
         conversations=SqliteConversations(":memory:", clock.now),
         runs=RunStore(":memory:"),

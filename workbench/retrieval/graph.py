@@ -20,10 +20,11 @@ from workbench.state import RetrievalState, StepTask
 def build_retrieval() -> StateGraph[Any, Context, Any, Any]:
     """The graph, not compiled: a parent compiles it with ``checkpointer=True``, an agent without one."""
     graph = StateGraph(RetrievalState, context_schema=Context)
+    task: Any = logged("executor", "execute", executor)  # its input is a task, not the state
     graph.add_node("planner", logged("planner", "plan", planner))
     graph.add_node("review_plan", logged("review_plan", "review", review_plan))
     graph.add_node("dispatcher", logged("dispatcher", "dispatch", dispatcher))
-    graph.add_node("executor", logged("executor", "execute", executor), input_schema=StepTask)
+    graph.add_node("executor", task, input_schema=StepTask)
     graph.add_node("reflector", logged("reflector", "reflect", reflector))
     graph.add_node("review_reflect", logged("review_reflect", "review", review_reflect))
     graph.add_node("merger", logged("merger", "merge", merger))

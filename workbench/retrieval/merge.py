@@ -96,17 +96,17 @@ def merge(
 def distinct(
     results_by_step: Mapping[str, Sequence[RetrievalResult]], matching: Collection[str] | None = None
 ) -> list[RetrievalResult]:
-    """One piece for each (source, granularity): the highest score wins, every tool that found it is kept."""
-    best: dict[tuple[str, str], RetrievalResult] = {}
-    tools: dict[tuple[str, str], set[str]] = {}
+    """One piece for each (source, granularity) of a base: the highest score wins, every tool that found it is kept."""
+    best: dict[tuple[str, str, str], RetrievalResult] = {}
+    tools: dict[tuple[str, str, str], set[str]] = {}
     for results in results_by_step.values():
         for result in results:
-            identity = (result["source_id"], result["granularity"])
+            identity = (result["source_id"], result["granularity"], result["metadata"].get("kb_prefix", ""))
             tools.setdefault(identity, set()).update(result["metadata"].get("tools", []))
             if identity not in best or result["score"] > best[identity]["score"]:
                 best[identity] = result
     pieces = [_kept(result, sorted(tools[identity]), matching) for identity, result in best.items()]
-    return sorted(pieces, key=lambda r: (-r["score"], r["source_id"], r["granularity"]))
+    return sorted(pieces, key=lambda r: (-r["score"], r["source_id"], r["granularity"], r["metadata"].get("kb_prefix", "")))
 
 
 def _kept(result: RetrievalResult, tools: list[str], matching: Collection[str] | None) -> RetrievalResult:

@@ -269,7 +269,9 @@ def _ask(
 def _answer_model(point: ReviewPoint, check_edits: Callable[[BaseModel], None]) -> type[ReviewAnswer[Any]]:
     """The answer's schema at this point, with a check that knows the plan and the tools."""
 
-    class Answer(ReviewAnswer[EDITS[point]]):  # type: ignore[misc]
+    shape: Any = ReviewAnswer[EDITS[point]]  # type: ignore[valid-type]
+
+    class Answer(shape):
         @model_validator(mode="after")
         def _checked(self) -> Answer:
             action = self.decisions[0].edited_action

@@ -1,0 +1,324 @@
+"""The runs that this process works on: begun, listened to, waited for, answered, resumed, cancelled.
+
+A run has one owner, whose lease says that it lives. Opening a workspace resumes nothing by itself.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import CancelledError as FutureCancelled
+from concurrent.futures import TimeoutError as FutureTimeout
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+from workbench.context import Context
+from workbench.driver import Driver, Listener, Live, pending
+from workbench.errors import InvalidAnswer, NotPaused, RunError, WorkspaceBusy
+from workbench.lease import Lease
+from workbench.loop import LoopThread
+from workbench.memory.store import SqlConversations, SqliteConversations
+from workbench.runs import RunRow, RunStore
+from workbench.state import RetrievalResult
+
+KEPT = 50
+"""How many runs stay at hand after their work, for who listens late."""
+_POLL_S = 0.1
+_HINTS = {
+    "interrupted": " Its process died; go on with `resume`, without an answer.",
+    "failed": " Go on with `resume`, without an answer.",
+}
+
+
+class Work:
+    """The work of one open workspace.
+
+    Args:
+        path: the workspace.
+        conversations: the durable conversation store.
+        context: makes the ports around a driver's stores.
+        max_concurrency: how many tasks of one run may be at work together.
+
+    Attributes:
+        durable: the driver whose runs outlive the process.
+        loop: where the work is done.
+    """
+
+    def __init__(
+        self, path: Path, conversations: SqlConversations, context: Callable[[Driver], Context], max_concurrency: int
+    ):
+        self._lease = Lease(path / "leases")
+        self.durable = Driver(RunStore(path / "workbench.db"), conversations, path / "checkpoints.db")
+        self.loop = LoopThread("workbench")
+        self._private: Driver | None = None
+        self._context, self._max_concurrency = context, max_concurrency
+        self._live: dict[str, Live] = {}
+
+    def close(self) -> None:
+        """Stop what runs (it stays resumable), close the stores and let go of the lease."""
+        for live in list(self._live.values()):
+            _stop(live)
+        for driver in filter(None, (self.durable, self._private)):
+            self.loop.call(driver.close())
+        self.loop.close()
+        self._lease.release()
+
+    # looking
+
+    def driver(self, run_id: str) -> Driver:
+        """The stores that keep this run."""
+        if self._private is not None and self._private.runs.has(run_id):
+            return self._private
+        return self.durable
+
+    def status(self, run_id: str) -> str:
+        """How the run stands; when its owner died without a word, the checkpoints know."""
+        row = self.driver(run_id).runs.get(run_id)
+        if row["status"] != "running" or self._lease.alive(row["owner"]):
+            return row["status"]
+        snapshot = self._snapshot(run_id)
+        if pending(snapshot) is not None:
+            return "paused"
+        return "done" if snapshot.values and not snapshot.next else "interrupted"
+
+    def pending(self, run_id: str) -> dict[str, Any] | None:
+        """What the run asks, if it does."""
+        return pending(self._snapshot(run_id))
+
+    def values(self, run_id: str) -> dict[str, Any]:
+        """The state where it stands, the child's over the parent's while the child is at work."""
+        snapshot = self._snapshot(run_id, subgraphs=True)
+        values = dict(snapshot.values)
+        for task in snapshot.tasks:
+            if task.name == "retrieval" and hasattr(task.state, "values"):
+                values |= task.state.values
+        return values
+
+    def found_so_far(self, run_id: str) -> list[RetrievalResult]:
+        """The evidence of every finished attempt, best first."""
+        from workbench.retrieval.merge import distinct, gather
+
+        runs = self.driver(run_id).runs
+        return distinct(gather(runs.records(run_id), runs, run_id))
+
+    @contextmanager
+    def listening(self, run_id: str, listener: Listener) -> Iterator[None]:
+        """Hear the events of this stretch of work from its beginning, and None at its end."""
+        live = self._live.get(run_id)
+        if live is None:
+            listener(None)
+            yield
+            return
+        live.listen(listener)
+        try:
+            yield
+        finally:
+            live.leave(listener)
+
+    def wait(self, run_id: str, timeout: float | None = None) -> None:
+        """Wait until the run pauses or ends, here or in another process.
+
+        Raises:
+            TimeoutError: it still runs.
+            InvalidAnswer: the answer that was given does not fit; the run waits as before.
+            NotPaused: somebody else had answered.
+        """
+        live, until = self._live.get(run_id), None if timeout is None else time.monotonic() + timeout
+        if live is not None and live.work is not None:
+            try:
+                with _failures_in_the_row():
+                    live.work.result(timeout)
+            except FutureTimeout:
+                raise TimeoutError(f"Run {run_id} still runs after {timeout:g} s.") from None
+            return
+        while self.status(run_id) == "running":
+            if until is not None and time.monotonic() >= until:
+                raise TimeoutError(f"Run {run_id} still runs after {timeout:g} s, in another process.")
+            time.sleep(_POLL_S)
+
+    async def await_end(self, run_id: str) -> None:
+        """``wait`` for a loop that must not block."""
+        live = self._live.get(run_id)
+        if live is None or live.work is None:
+            await asyncio.to_thread(self.wait, run_id)
+            return
+        try:
+            with _failures_in_the_row():
+                await asyncio.shield(asyncio.wrap_future(live.work))
+        except asyncio.CancelledError:  # of the run, or of the caller
+            if not live.work.cancelled():
+                raise
+
+    # working
+
+    def begin(self, run_id: str, message: str, options: Mapping[str, Any], live: Live) -> None:
+        """Note a new run, and start working on it."""
+        driver = self._incognito() if options["incognito"] else self.durable
+        user, session = options["user"], options["session"]
+        driver.runs.create(
+            run_id,
+            message,
+            options,
+            owner=self._lease.owner,
+            conversation_id=driver.conversations.get_or_create_conversation_id(user, session),
+            user_id=user,
+            session_id=session,
+        )
+        self._start(driver, live, self._first_input(driver, run_id))
+
+    def answer(self, run_id: str, given: dict[str, Any]) -> None:
+        """Take the run and give it the answer, if it waits for one.
+
+        Raises:
+            NotPaused: nothing waits; the recorded answer given again just continues an interrupted run.
+            WorkspaceBusy: another process is at it.
+        """
+        from langgraph.types import Command
+
+        driver, status = self.driver(run_id), self.status(run_id)
+        if status == "paused":
+            request = self.pending(run_id)
+            self._take(driver, run_id)
+            live = Live(run_id, expected_review=request["review_id"] if request else None)
+            self._start(driver, live, Command(resume=given))
+            return
+        last = driver.runs.decisions(run_id)
+        if status == "interrupted" and last and _same(last[-1], given):
+            self.resume(run_id)
+            return
+        raise NotPaused(f"Run {run_id} is {status}: it waits for no answer.{_HINTS.get(status, '')}")
+
+    def resume(self, run_id: str) -> None:
+        """Continue from the last checkpoint, or from the start when there is none.
+
+        Raises:
+            NotPaused: the run waits for an answer.
+            RunError: it was cancelled.
+            WorkspaceBusy: another process is at it.
+        """
+        driver, status = self.driver(run_id), self.status(run_id)
+        if status == "running" and run_id in self._live:
+            return
+        if status == "done":
+            if driver.runs.get(run_id)["status"] != "done":
+                driver.runs.let_go(run_id, "done")
+            return
+        if status == "paused":
+            raise NotPaused(f"Run {run_id} waits for an answer: approve, edit, reject or respond.")
+        if status == "cancelled":
+            raise RunError(f"Run {run_id} was cancelled. Ask again.")
+        self._take(driver, run_id)
+        begun = bool(self._snapshot(run_id).values)
+        self._start(driver, Live(run_id), None if begun else self._first_input(driver, run_id))
+
+    def cancel(self, run_id: str) -> None:
+        """Stop the run for good, with its tools.
+
+        Raises:
+            WorkspaceBusy: another process works on it.
+        """
+        driver, status = self.driver(run_id), self.status(run_id)
+        if status in ("done", "cancelled"):
+            return
+        live, owner = self._live.get(run_id), driver.runs.get(run_id)["owner"]
+        if status == "running" and (live is None or live.work is None):
+            raise WorkspaceBusy(f"Run {run_id} is worked on by {self._lease.holder(owner or '')}: cancel it there.")
+        driver.runs.mark_cancelled(run_id)
+        if live is not None:
+            _stop(live)
+        driver.runs.let_go(run_id, "cancelled")
+
+    def interrupt(self, run_id: str) -> None:
+        """Stop working on the run, and leave it resumable."""
+        if run_id in self._live:
+            _stop(self._live[run_id])
+
+    def remove(self, run_id: str) -> None:
+        """Forget a run with everything that it did.
+
+        Raises:
+            RunError: it still runs.
+        """
+        if self.status(run_id) == "running":
+            raise RunError(f"Run {run_id} is running. Cancel it first.")
+        self.loop.call(self.driver(run_id).forget(run_id))
+        self._live.pop(run_id, None)
+
+    def _start(self, driver: Driver, live: Live, graph_input: Any) -> None:
+        async def work() -> None:
+            try:
+                live.publish({"status": "start"})
+                await driver.drive(live, graph_input, self._context(driver), self._config(live.run_id))
+            finally:
+                live.settled.set()
+
+        self._live.pop(live.run_id, None)
+        self._live[live.run_id] = live
+        live.work = self.loop.submit(work())
+        for run_id in [i for i, old in self._live.items() if old.settled.is_set()][:-KEPT]:
+            del self._live[run_id]
+
+    def _take(self, driver: Driver, run_id: str) -> None:
+        row: RunRow = driver.runs.get(run_id)
+        if row["owner"] != self._lease.owner and self._lease.alive(row["owner"]):
+            raise WorkspaceBusy(f"Run {run_id} is worked on by {self._lease.holder(row['owner'] or '')}.")
+        if not driver.runs.claim(run_id, self._lease.owner, row["owner"]):
+            raise WorkspaceBusy(f"Run {run_id} was taken by another process just now. Look again in a moment.")
+
+    def _first_input(self, driver: Driver, run_id: str) -> Any:
+        """What the graph begins with; the user's message is stored before the run."""
+        from workbench.conversation import initial_state
+
+        row = driver.runs.get(run_id)
+        conversation, message = row["conversation_id"], row["message"]
+        message_id = driver.conversations.append_message(conversation, "user", message, message_key=f"{run_id}:user")
+        return initial_state(
+            run_id, message, conversation_id=conversation, user_message_id=message_id, options=row["options"]
+        )
+
+    def _incognito(self) -> Driver:
+        if self._private is None:
+            self._private = Driver(RunStore(":memory:"), SqliteConversations(":memory:"), None)
+        return self._private
+
+    def _snapshot(self, run_id: str, subgraphs: bool = False) -> Any:
+        async def look() -> Any:
+            graph = await self.driver(run_id).graph()
+            return await graph.aget_state(self._config(run_id), subgraphs=subgraphs)
+
+        return self.loop.call(look())
+
+    def _config(self, run_id: str) -> dict[str, Any]:
+        return {"configurable": {"thread_id": run_id}, "max_concurrency": self._max_concurrency}
+
+
+def _stop(live: Live) -> None:
+    """Cancel the work and wait until it has written how the run stands."""
+    if live.work is not None and not live.settled.is_set():
+        live.work.cancel()
+        live.settled.wait(timeout=30)
+
+
+@contextmanager
+def _failures_in_the_row() -> Iterator[None]:
+    """A failed or cancelled run is not the caller's exception: its status and error say so. A refused answer is."""
+    try:
+        with suppress(FutureCancelled):
+            yield
+    except (InvalidAnswer, NotPaused, FutureTimeout):
+        raise
+    except Exception as failed:  # the driver has put it into the run's row, where `Run.error` reads it
+        failed.add_note("recorded as the run's error")
+
+
+def _same(decision: Mapping[str, Any], given: Mapping[str, Any]) -> bool:
+    """Whether an answer is the one that was recorded."""
+    try:
+        one = given["decisions"][0]
+        edits = (one.get("edited_action") or {}).get("args", {})
+    except (KeyError, IndexError, TypeError, AttributeError):
+        return False
+    kinds = one.get("type") == decision["action"] and one.get("message", "") == decision["message"]
+    return kinds and edits == decision["edits"]
