@@ -9,7 +9,7 @@ from workbench.generate.evidence import Evidence
 from workbench.generate.facts import answers, brief, introduction, years_differ
 from workbench.generate.question import Facet, Question, Subject
 from workbench.generate.quotes import ENOUGH, best, plot, saying
-from workbench.generate.silence import not_said, nothing_named, silent
+from workbench.generate.silence import lacking, not_said, nothing_named, silent
 from workbench.generate.sources import Document, Sentence
 from workbench.generate.themes import Want, coverage, stems, wants
 from workbench.generate.verdict import verdict
@@ -17,6 +17,7 @@ from workbench.generate.voice import Voice
 from workbench.generate.works import extreme, portrait
 from workbench.text import language_of
 
+STORY = ("the story of {}", "{}的剧情")
 PARTLY = 0.3
 """The share that is enough where the document is certain and only the sentence is sought."""
 
@@ -26,8 +27,14 @@ def direct(question: Question, evidence: Evidence, voice: Voice) -> str:
     roles = role_names(question, evidence)
     subjects = [s for s in question.subjects if s not in roles]
     documents = list({d.doc_id: d for s in subjects if (d := evidence.about(s))}.values())
-    lost = [s for s in subjects if not evidence.knows(s)]
-    if documents and question.wants("yes_no") and (said := verdict(question, documents, evidence, voice)):
+    facets = question.facets(evidence.fields)
+    lost = [s for s in subjects if not evidence.knows(s) and not any(f.asked.search(s.surface.lower()) for f in facets)]
+    if (
+        documents
+        and question.wants("yes_no")
+        and not untyped(question, evidence)
+        and (said := verdict(question, documents, evidence, voice))
+    ):
         return said
     found = "\n".join(of_document(d, question, evidence, voice, roles) for d in documents)
     missing = nothing_named(voice, [s.surface for s in lost], len(evidence.results)) if lost else ""
@@ -74,11 +81,11 @@ def of_document(
         elif quotes and not facet.typed:
             parts.append(voice.quoted(quotes))
         else:
-            missing.append(voice.pick(*facet.names))
+            missing.append(lacking(voice, facet.names, voice.title(document)))
     if question.wants("plot") and not question.wants("count"):
-        parts.append(voice.quoted(plot(document.sentences)))
+        parts.append(voice.quoted(plot(document.sentences) or list(document.sentences[:1])))
     if missing:
-        parts.append(not_said(voice, missing, [voice.title(document)], len(document.sentences)))
+        parts.append(not_said(voice, missing, len(document.sentences)))
     return voice.joined(dict.fromkeys(parts))
 
 
@@ -97,8 +104,8 @@ def role(
         return [voice.quoted(telling)], []
     if not roles:
         return [typed], []
-    named = voice.listed([s.surface for s in roles])
-    return [typed], [voice.pick(f"who plays {named}, in the text", f"{named}由谁饰演")]
+    named, title = voice.listed([s.surface for s in roles]), voice.title(document)
+    return [typed], [voice.pick(f"who plays {named} in {title}", f"{title}中{named}由谁饰演")]
 
 
 def differing(facet: Facet, document: Document, voice: Voice) -> list[str]:
@@ -120,10 +127,14 @@ def told_of(document: Document, question: Question, wanted: Sequence[Want], voic
         return voice.quoted(chosen)
     foreign = any(language_of(s.text) != question.language for s in document.sentences[:1])
     if question.wants("count") or (wanted and not foreign and not question.wants("plot")):
-        asked = [voice.pick(f"“{w.word}”", f"“{w.word}”") for w in wanted] or [voice.pick("how many", "数量")]
-        lead = not_said(voice, asked, [voice.title(document)], len(document.sentences))
-        return voice.joined([lead, voice.quoted(plot(document.sentences))])
-    return voice.joined([introduction(document, voice), voice.quoted(plot(document.sentences))])
+        asked = [lacking(voice, w.word, voice.title(document)) for w in wanted]
+        return not_said(voice, asked or [voice.pick("how many", "数量")], len(document.sentences))
+    story = plot(document.sentences)
+    if question.wants("plot") and not story:
+        opening = sorted(document.sentences, key=lambda s: s.place)[:1]
+        lead = not_said(voice, [lacking(voice, STORY, voice.title(document))], len(document.sentences))
+        return voice.joined([lead, voice.quoted(opening)])
+    return voice.joined([introduction(document, voice), voice.quoted(story or list(document.sentences[:1]))])
 
 
 def of_person(question: Question, evidence: Evidence, voice: Voice) -> str:
@@ -146,8 +157,9 @@ def of_person(question: Question, evidence: Evidence, voice: Voice) -> str:
     if on_theme and question.wants("work"):
         return voice.joined(described(d, wanted, voice) for d in on_theme[:3])
     if facets or wanted:
-        what = [voice.pick(*facet.names) for facet in facets] or [f"“{w.word}”" for w in wanted]
-        return not_said(voice, what, [person.surface for person in people], len(named))
+        of = voice.listed([person.surface for person in people])
+        what: list[tuple[str, str] | str] = [*(f.names for f in facets)] or [w.word for w in wanted]
+        return not_said(voice, [lacking(voice, names, of) for names in what], len(named))
     portraits = [portrait(person, evidence, voice) for person in people]
     return "\n".join(p for p in portraits if p) or silent(voice, [p.surface for p in people], len(evidence.results))
 
@@ -167,10 +179,26 @@ def by_description(question: Question, evidence: Evidence, voice: Voice) -> str:
             return fact or described(document, wanted, voice)
         if facets:
             return silent(voice, looked_for, len(evidence.results))
-    chosen, share = best(evidence.sentences, wanted, 3)
-    if share < ENOUGH or not chosen:
-        return silent(voice, looked_for, len(evidence.results))
-    return voice.quoted(chosen, named=len({sentence.doc_id for sentence in chosen}) > 1)
+    chosen = together(evidence, wanted)
+    return voice.quoted(chosen) if chosen else silent(voice, looked_for, len(evidence.results))
+
+
+def together(evidence: Evidence, wanted: Sequence[Want]) -> list[Sentence]:
+    """The sentences of one document that say enough of what is wanted, one of them most of it.
+
+    Words that are scattered over documents, or over a long one, are no answer: a film set in France and a company
+    named Capital say nothing of the capital of France.
+    """
+    groups: dict[str, list[Sentence]] = {}
+    for sentence in evidence.sentences:
+        groups.setdefault(sentence.doc_id, []).append(sentence)
+    found = []
+    for sentences in groups.values():
+        _, alone = best(sentences, wanted, 1)
+        chosen, share = best(sentences, wanted, 2)
+        if alone >= ENOUGH and chosen:
+            found.append((share, alone, chosen))
+    return max(found, key=lambda f: (round(f[0], 6), round(f[1], 6), -f[2][0].n), default=(0, 0, []))[2]
 
 
 def described(document: Document, wanted: Sequence[Want], voice: Voice) -> str:

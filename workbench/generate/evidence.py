@@ -44,8 +44,8 @@ class Evidence:
             return None
         names = {fold(subject.name), fold(subject.surface.strip('《》「」『』"“” '))}
         titled = [d for d in self.documents if names & {fold(title) for title in (d.title, *d.aliases)}]
-        words = set(terms(subject.name))
-        titled += [d for d in self.documents if set(terms(d.title)) == words]  # "Tora!" for "Tora! Tora! Tora!"
+        word = set(terms(subject.name))
+        titled += [d for d in self.documents if set(terms(d.title)) == word and len(word) == 1]  # Tora! Tora! Tora!
         return titled[0] if titled else None
 
     def works(self, person: str) -> dict[str, list[Document]]:

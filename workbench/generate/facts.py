@@ -17,7 +17,7 @@ _OF_FILMS = {
     "genres": ("{title} is listed under {value}.", "{title}的类型是{value}。"),
     "countries": ("{title} is from {value}.", "{title}的制片国家/地区是{value}。"),
 }
-_OF_ANYTHING = ("The {field} of {title} is {value}.", "{title}的{field}是{value}。")
+_OF_ANYTHING = ("{label} is {value}.", "{label}是{value}。")
 
 
 def fact(document: Document, field: str, voice: Voice) -> str:
@@ -32,11 +32,10 @@ def fact(document: Document, field: str, voice: Voice) -> str:
         return ""
     wording = _OF_FILMS.get(field) if document.is_film else None
     english, chinese = wording or _OF_ANYTHING
-    label = next((f.names for f in facets() if field in f.fields), (f"the {field}", field))
+    label = next((f.names for f in facets() if field in f.fields), (f"the {field} of {{}}", f"{{}}的{field}"))
+    named = voice.pick(*label).format(voice.title(document)).replace("_", " ")
     said = voice.pick(english, chinese).format(
-        title=voice.title(document),
-        value=value,
-        field=voice.pick(label[0].removeprefix("the ").replace("_", " "), label[1]),
+        title=voice.title(document), value=value, label=named[:1].upper() + named[1:]
     )
     return voice.said(said, document.n)
 

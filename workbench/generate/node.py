@@ -49,7 +49,7 @@ def without_evidence(state: Mapping[str, Any], context: Context) -> str | None:
     """
     voice = Voice(language_of(state["message"]))
     if not state.get("use_retrieval", True):
-        return None if context.chat else greeting(voice, context.knowledge.names())
+        return None if context.chat else greeting(voice, context.knowledge.names(), state["message"])
     if found(state):
         return None
     if state.get("stop_reason") == "stopped_by_reviewer":

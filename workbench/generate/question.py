@@ -53,7 +53,12 @@ def field_facet(name: str) -> Facet:
     words = name.replace("_", " ")
     return _facet(
         name,
-        {"fields": [name], "asked": [re.escape(words)], "said": [re.escape(words)], "names": [f"the {words}", name]},
+        {
+            "fields": [name],
+            "asked": [re.escape(words)],
+            "said": [re.escape(words)],
+            "names": [f"the {words} of {{}}", f"{{}}的{name}"],
+        },
     )
 
 
@@ -189,6 +194,7 @@ def asked(
     masked = mask(text, names)
     said = [theme for theme in content(masked, themes) if theme.lower() not in _NUMBERS]
     now = _COMPILED["now"].search(masked)
+    today = [now.group()] if now and not any(now.group() in theme for theme in said) else []  # no corpus knows today
     return Question(
         text=text,
         language=language or language_of(text),
@@ -196,7 +202,7 @@ def asked(
         subjects=subjects,
         filters=filters,
         masked=masked,
-        themes=tuple(dict.fromkeys([*said, *([now.group()] if now else [])])),  # a corpus knows no today
+        themes=tuple(dict.fromkeys([*said, *today])),
     )
 
 

@@ -15,14 +15,14 @@ ENOUGH = 0.6
 """The share of a question's weighted content words that sentences must say to be its answer."""
 
 _TELLING = re.compile(
-    r"\b(?:follow(?:s|ing)?|story|tells?|cent(?:er|re)s|concerns|revolves|depicts|chronicles|explores|about an?\b|struggl\w+"
+    r"\b(?:follow(?:s|ing)?|the story|storyline|tells?|cent(?:er|re)s|concerns|revolves|depicts|chronicles|explores|about an?\b|struggl\w+"
     r"|must|tries|discovers?|finds|becomes?|plot|set in|stars [^.]{3,40} as an?)\b|讲述|故事|描写|围绕",
     re.IGNORECASE,
 )
 _ACTING = re.compile(r"\b(?:he|she|they|who|his|her|their)\b", re.IGNORECASE)
 _BACKGROUND = re.compile(
     r"\b(?:gross|box[- ]office|award|nominat|premiered|was released|released on|reviews?|critic|sequel|produced by|co-production"
-    r"|distribut|remake|soundtrack|budget|filming|theatrical|installment|ensemble cast|supporting)|\bis based on\b",
+    r"|distribut|remake|soundtrack|budget|filming|theatrical|installment|ensemble cast|supporting|to date|shot\b|debut|reprise|screenplay|written and)|\bis based on\b",
     re.IGNORECASE,
 )
 _CAST_ONLY = re.compile(
@@ -61,7 +61,7 @@ def saying(facet: Facet, sentences: Sequence[Sentence], wanted: Sequence[Want], 
 
 
 def plot(sentences: Sequence[Sentence], most: int = 2) -> list[Sentence]:
-    """The sentences that tell the story, in their order; the opening when none does."""
+    """The sentences that tell the story, in their order; none when none does."""
 
     def telling(sentence: Sentence) -> float:
         text = sentence.text
@@ -70,14 +70,12 @@ def plot(sentences: Sequence[Sentence], most: int = 2) -> list[Sentence]:
             + 1.0 * bool(_ACTING.search(text))
             - 2.0 * bool(_BACKGROUND.search(text))
             - 2.0 * bool(_CAST_ONLY.search(text))
-            - 1.0 * (sentence.place == (0, 0))
+            - 2.0 * (sentence.place == (0, 0))
             - 0.01 * sum(sentence.place)
         )
 
     ranked = sorted(sentences, key=lambda s: (-telling(s), s.n, s.place))
-    opening = sorted(sentences, key=lambda s: (s.place, s.n))[:1]
-    good = [s for s in ranked if telling(s) > 0] or opening
-    return sorted(good[:most], key=lambda s: (s.place, s.n))
+    return sorted([s for s in ranked if telling(s) > 0][:most], key=lambda s: (s.place, s.n))
 
 
 def rarity(texts: Sequence[str]) -> Weight:

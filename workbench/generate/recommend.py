@@ -14,7 +14,7 @@ from workbench.generate.themes import coverage, wants
 from workbench.generate.voice import Voice
 from workbench.generate.works import conditions, nothing, topics
 
-MOST = 5
+MOST, OWN = 5, 3
 LIKELY = 0.5
 """The score from which evidence fits a wish even where it does not say its words."""
 
@@ -35,7 +35,7 @@ def recommendation(question: Question, evidence: Evidence, voice: Voice, told: s
     ranked = candidates(question, evidence, seeds)
     if question.wants("others"):
         ranked = [d for d in ranked if voice.title(d) not in told and d.title not in told]
-    chosen = ranked[: question.wanted or MOST]
+    chosen = varied(ranked, seeds)[: question.wanted or MOST]
     if not chosen:
         return nothing(question, evidence, voice)
     lines = [opening(question, seeds, voice)]
@@ -63,6 +63,12 @@ def candidates(question: Question, evidence: Evidence, seeds: Sequence[Document]
         if near or wished or (not seeds and not persons and document.score >= LIKELY):
             scored.append((near + 2 * on_theme + document.score, document))
     return [d for _, d in sorted(scored, key=lambda pair: (-round(pair[0], 6), pair[1].doc_id))]
+
+
+def varied(ranked: Sequence[Document], seeds: Sequence[Document]) -> list[Document]:
+    """The same, with all but the first few of the named works' own directors put behind the others."""
+    own = [d for d in ranked if any(seed.shared(d, "directors") for seed in seeds)]
+    return [d for d in ranked if d not in own[OWN:]] + own[OWN:]
 
 
 def likeness(one: Document, other: Document) -> float:
@@ -109,7 +115,7 @@ def shared(seed: Document, document: Document, voice: Voice) -> str:
     wording = {
         "directors": ("also by {}", "同为{}的作品"),
         "cast": ("also with {}", "同样有{}出演"),
-        "genres": ("also {}", "同属{}"),
+        "genres": ("also listed under {}", "同属{}"),
     }
     parts = []
     for field, (english, chinese) in wording.items():

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 from workbench.generate.evidence import Evidence
-from workbench.generate.facts import brief
+from workbench.generate.facts import answers, brief
 from workbench.generate.question import Question, Subject
 from workbench.generate.quotes import best, plot
 from workbench.generate.silence import nothing_named
@@ -32,6 +32,9 @@ def comparison(question: Question, evidence: Evidence, voice: Voice) -> str:
 
 def of_documents(documents: Sequence[Document], question: Question, evidence: Evidence, voice: Voice) -> str:
     """Films, or any documents with typed fields; documents without any speak through their sentences alone."""
+    if facets := [f for f in question.facets(evidence.fields) if f.name in ("cast", "director", "genre", "country")]:
+        facts = [answers(document, facet, voice) for facet in facets for document in documents]
+        return voice.joined([*facts, *shared(documents, voice, [name for f in facets for name in f.fields])])
     if question.wants("order") and (ordered := order(documents, voice)):
         return voice.joined(ordered)
     lines = [voice.joined(side(document, voice) for document in documents)]
@@ -41,7 +44,7 @@ def of_documents(documents: Sequence[Document], question: Question, evidence: Ev
     for document in documents:
         chosen, _ = best(document.sentences, wanted, 1)
         if not chosen or coverage(wanted, stems(chosen[0].text)) < 0.5:
-            chosen = plot(document.sentences, 1)
+            chosen = plot(document.sentences, 1) or list(document.sentences[: 0 if side(document, voice) else 1])
         lines.append(voice.quoted(chosen, named=True))
     return "\n".join(line for line in lines if line)
 
@@ -55,8 +58,10 @@ def side(document: Document, voice: Voice) -> str:
     return voice.said(brief(document, voice) + listed, document.n)
 
 
-def shared(documents: Sequence[Document], voice: Voice) -> list[str]:
-    """What all sides have in common and, for genres, what only one has."""
+def shared(documents: Sequence[Document], voice: Voice, fields: Sequence[str] = ()) -> list[str]:
+    """What all sides have in common (in some fields, or all) and, for genres, what only one has."""
+    if len(documents) < 2:
+        return []
     said, marks = [], sorted(document.n for document in documents)
     everyone = voice.pick("Both", "两者") if len(documents) == 2 else voice.pick("All", "它们")
     wording = {
@@ -66,6 +71,8 @@ def shared(documents: Sequence[Document], voice: Voice) -> list[str]:
         "countries": ("{all} are from {value}.", "{all}的制片国家/地区都是{value}。"),
     }
     for field, (english, chinese) in wording.items():
+        if fields and field not in fields:
+            continue
         values = [v for v in documents[0].values(field) if all(d.has(field, v) for d in documents[1:])]
         if values:
             named = voice.listed([voice.value(field, value) for value in values])
@@ -73,7 +80,7 @@ def shared(documents: Sequence[Document], voice: Voice) -> list[str]:
         elif field in ("directors", "genres") and all(d.values(field) for d in documents):
             differ = ("They have different directors.", "导演不同。"), ("They share no genre.", "类型没有重合。")
             said.append(voice.said(voice.pick(*differ[field == "genres"]), *marks))
-    return [*said, *only(documents, voice)]
+    return said if fields else [*said, *only(documents, voice)]
 
 
 def only(documents: Sequence[Document], voice: Voice) -> list[str]:

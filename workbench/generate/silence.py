@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 from workbench.generate.voice import Voice
@@ -42,20 +43,32 @@ def nothing_named(voice: Voice, names: Sequence[str], read: int) -> str:
     return said
 
 
-def not_said(voice: Voice, what: Sequence[str], of: Sequence[str], read: int) -> str:
-    """The corpus knows the thing and not what was asked of it. ``read`` counts sentences on it.
+def not_said(voice: Voice, what: Sequence[str], read: int) -> str:
+    """The corpus knows the thing and not what was asked of it.
 
-    >>> not_said(Voice("en"), ["the box office"], ["Hulk"], 3)
+    Args:
+        voice: the language.
+        what: what was asked, in the words of ``lacking``.
+        read: how many sentences there are on it.
+
+    >>> not_said(Voice("en"), ["the box office of Hulk"], 3)
     'The corpus does not say anything about the box office of Hulk. Looked for it in 3 sentences.'
     """
-    asked, whose = voice.listed(list(what)), voice.listed(list(of))
-    note = voice.pick(
-        f"The corpus does not say anything about {asked}" + (f" of {whose}." if whose else "."),
-        f"资料库没有提到{whose}{'的' if whose else ''}{asked}。",
-    )
+    sought = voice.listed(list(dict.fromkeys(what)))
+    note = voice.pick(f"The corpus does not say anything about {sought}.", f"资料库没有提到{sought}。")
     sentences = "1 sentence" if read == 1 else f"{read} sentences"
-    them = "it" if len(what) == 1 else "them"
-    return voice.joined([note, voice.pick(f"Looked for {them} in {sentences}.", f"已查找相关的 {read} 句资料。")])
+    tail = f"Looked for {'it' if len(what) == 1 else 'them'} in {sentences}."
+    return voice.joined([note, voice.pick(tail, f"已查找相关的 {read} 句资料。")])
+
+
+def lacking(voice: Voice, names: tuple[str, str] | str, of: str) -> str:
+    """What was asked and is not said: by the names of a facet, or a word of the question.
+
+    >>> lacking(Voice("zh"), ("the cast of {}", "{}的主演"), "《喜宴》"), lacking(Voice("en"), "ending", "Inception")
+    ('《喜宴》的主演', '“ending” in Inception')
+    """
+    english, chinese = (f"“{names}” in {{}}", f"{{}}的“{names}”") if isinstance(names, str) else names
+    return voice.pick(english, chinese).format(of)
 
 
 def stopped(voice: Voice) -> str:
@@ -75,22 +88,37 @@ def failed(voice: Voice, records: Sequence[ExecutionRecord]) -> str:
     )
 
 
+_THANKS = re.compile(r"\b(?:thank|thanks|thx|ty|cheers|appreciated)\b|谢|辛苦", re.IGNORECASE)
+_PARTING = re.compile(
+    r"\b(?:bye|goodbye|see (?:you|ya)|farewell|good night|take care)\b|再见|拜拜|回头见|明天见|晚安", re.IGNORECASE
+)
+
+
 def greeting(voice: Voice, bases: Sequence[str], message: str = "") -> str:
     """A short reply to what is no question: what can be asked, with an example.
 
-    >>> greeting(Voice("en"), ["film"])
-    'Hello! I answer questions from the knowledge base film, with sources. For example: “Who directed The Wedding Banquet?”'
+    >>> print(greeting(Voice("en"), ["film"], "Thanks!"))
+    You are welcome. I answer questions from the knowledge base film, with sources: for example, “Who directed Hulk?”
     """
+    if _PARTING.search(message):
+        return voice.pick("Goodbye!", "再见！")
+    lead = voice.pick("Hello!", "你好！")
+    if _THANKS.search(message):
+        lead = voice.pick("You are welcome.", "不客气。")
     if not bases:
-        return voice.pick(
-            "Hello! There is no knowledge base to answer from yet. Add one with `workbench kb add NAME PATH...`.",
-            "你好！目前还没有知识库可以用来回答。请先添加：`workbench kb add NAME PATH...`。",
+        return voice.joined(
+            [
+                lead,
+                voice.pick(
+                    "There is no knowledge base to answer from yet: add one with `workbench kb add NAME PATH...`.",
+                    "目前还没有知识库可以用来回答，请先添加：`workbench kb add NAME PATH...`。",
+                ),
+            ]
         )
-    known = voice.listed(list(bases))
-    film = "film" in bases
-    return voice.pick(
-        f"Hello! I answer questions from the knowledge base{'s' if len(bases) > 1 else ''} {known}, with sources. For example: "
-        + ("“Who directed The Wedding Banquet?”" if film else "“What is said about …?”"),
-        f"你好！我根据知识库 {known} 回答问题，并注明出处。例如："
-        + ("“喜宴哪一年上映？”" if film else "“资料里关于……是怎么说的？”"),
-    )
+    bases_en = "knowledge base" if len(bases) == 1 else "knowledge bases"
+    example = voice.pick("“Who directed Hulk?”", "“喜宴哪一年上映？”")
+    if "film" not in bases:
+        example = voice.pick("“What is said about …?”", "“资料里关于……是怎么说的？”")
+    english = f"I answer questions from the {bases_en} {voice.listed(bases)}, with sources: for example, {example}"
+    chinese = voice.spaced(f"我根据知识库{voice.listed(bases)}回答问题，并注明出处。例如：{example}")
+    return voice.joined([lead, voice.pick(english, chinese)])

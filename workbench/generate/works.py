@@ -13,7 +13,7 @@ from workbench.generate.silence import nothing_named, silent
 from workbench.generate.sources import Document
 from workbench.generate.themes import coverage, wants
 from workbench.generate.voice import Voice
-from workbench.knowledge.vocabulary import KINDS, canonical
+from workbench.knowledge.vocabulary import KINDS, find
 from workbench.text import CJK
 
 MOST_LISTED = 50
@@ -61,8 +61,11 @@ def fitting(question: Question, evidence: Evidence) -> tuple[list[Document], lis
 
 def topics(question: Question) -> list[str]:
     """The themes of a question, without the words that only name a filter again."""
-    asked = {question.filters.get("genre"), question.filters.get("country")} - {None}
-    return [theme for theme in question.about() if not any(canonical(kind, theme) in asked for kind in KINDS)]
+    asked = {question.filters.get("genre"), question.filters.get("country")}
+    left = question.masked
+    for start, end in [(s, e) for kind in KINDS for s, e, name in find(kind, left) if name in asked]:
+        left = left[:start] + "_" * (end - start) + left[end:]
+    return [theme for theme in question.about() if theme.lower() in left]
 
 
 def heading(question: Question, example: Document, total: int, shown: int, voice: Voice, themes: Sequence[str]) -> str:
@@ -84,7 +87,7 @@ def conditions(question: Question, voice: Voice, themes: Sequence[str] = ()) -> 
     """What was asked for, in words: "directed by Christopher Nolan, from 2006 on"."""
     filters, parts = question.filters, []
     if genre := filters.get("genre"):
-        parts.append(voice.pick(f"of the genre {genre}", f"类型为{voice.value('genres', genre)}"))
+        parts.append(voice.pick(f"listed under {genre}", f"类型为{voice.value('genres', genre)}"))
     if country := filters.get("country"):
         parts.append(voice.pick(f"from {country}", f"产自{voice.value('countries', country)}"))
     if director := filters.get("director"):
@@ -95,7 +98,9 @@ def conditions(question: Question, voice: Voice, themes: Sequence[str] = ()) -> 
         parts.append(voice.pick(f"with {person}", f"与{voice.name(person)}有关"))
     parts += [span(filters.get("year_from"), filters.get("year_to"), voice)]
     if themes:
-        parts.append(voice.pick(f"about {', '.join(themes)}", f"与{'、'.join(themes)}有关"))
+        together = " ".join(themes)
+        words = together if together.lower() in question.text.lower() else ", ".join(themes)
+        parts.append(voice.pick(f"about {words}", f"与{'、'.join(themes)}有关"))
     return voice.spaced(voice.pick(", ", "、").join(part for part in parts if part))
 
 
@@ -103,14 +108,14 @@ def span(first: int | None, last: int | None, voice: Voice) -> str:
     """A range of years in words; "" for none.
 
     >>> span(1990, 1999, Voice("en")), span(2006, None, Voice("zh")), span(None, 1980, Voice("en"))
-    ('of 1990–1999', '2006年及以后', 'of 1980 or earlier')
+    ('from 1990–1999', '2006年及以后', 'from 1980 or earlier')
     """
     if first and last:
         years = str(first) if first == last else f"{first}–{last}"
-        return voice.pick(f"of {years}", f"{years}年")
+        return voice.pick(f"from {years}", f"{years}年")
     if first:
-        return voice.pick(f"of {first} or later", f"{first}年及以后")
-    return voice.pick(f"of {last} or earlier", f"{last}年及以前") if last else ""
+        return voice.pick(f"from {first} or later", f"{first}年及以后")
+    return voice.pick(f"from {last} or earlier", f"{last}年及以前") if last else ""
 
 
 def extreme(which: str, document: Document, voice: Voice) -> str:
