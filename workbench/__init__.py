@@ -12,6 +12,7 @@ The package in the order in which a message walks through it; an import only eve
     session.py        Workbench, an open workspace: ask, start, map, resume, clear
     experiments.py    what an experiment's notebook found, by name
     run.py            Run, one question carried through: how it stands, what it did, the four answers
+    work.py           the runs at work: who owns them, who listens, how they stop
     driver.py         carries a run from where it stands to the next pause or to its end
     conversation.py   the parent graph: the order of everything below
     route.py          message -> knowledge base, worker, reading (a small graph of its own)
@@ -23,8 +24,8 @@ The package in the order in which a message walks through it; an import only eve
         graph.py plan.py review.py dispatch.py execute.py reflect.py merge.py
         and what they stand on: llm_plan.py skip.py signals.py rewrite.py wording.py reasons.py
     generate/         evidence -> cited answer: by the offline writer, or streamed from a chat model
-        node.py compose.py question.py themes.py sources.py evidence.py direct.py works.py recommend.py sides.py verdict.py
-        facts.py quotes.py silence.py voice.py citations.py prompt.py
+        node.py compose.py question.py themes.py sources.py evidence.py direct.py works.py recommend.py sides.py
+        verdict.py facts.py quotes.py silence.py voice.py citations.py prompt.py
     persist.py        answer -> what is kept
     agents.py         the retrieval graph without a person, by worker name
     tools/            what a step may call: one file a tool, one registry, one port

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 class Passage(TypedDict):
-    """One retrievable piece of a document. ``fields`` are the document's typed fields (``year``, ``directors``, ...)."""
+    """One retrievable piece of a document. ``fields`` are the document's typed fields: ``year``, ``directors``, ..."""
 
     chunk_id: str
     doc_id: str
@@ -82,7 +82,7 @@ class Mention(TypedDict):
 
 
 class KnowledgeBase(Protocol):
-    """One indexed corpus and its three indexes. Every method may be called from any thread, and none changes anything."""
+    """One indexed corpus and its three indexes. Any thread may call every method, and none changes anything."""
 
     name: str
 
@@ -132,7 +132,7 @@ class KnowledgeBase(Protocol):
         """Every community, largest first, ties by id."""
 
     def graph(self) -> networkx.MultiDiGraph:
-        """The knowledge graph for people: entities as nodes, relations as edges. A fresh copy is not made: do not change it."""
+        """The knowledge graph for people: entities as nodes, relations as edges. It is not a copy: do not change it."""
 
 
 class KnowledgeBases(Protocol):
@@ -269,21 +269,29 @@ class Conversations(Protocol):
 class RunLog(Protocol):
     """What nodes keep of a run. Every write is insert-or-ignore under a key that the run determines."""
 
-    def save_plan(self, run_id: str, plan: Mapping[str, Any], author: str, reason: str) -> None: ...
+    def save_plan(self, run_id: str, plan: Mapping[str, Any], author: str, reason: str) -> None:
+        """Keep a version of the plan, with who made it and why."""
 
-    def record(self, run_id: str, step_id: str, attempt: int) -> ExecutionRecord | None: ...
+    def record(self, run_id: str, step_id: str, attempt: int) -> ExecutionRecord | None:
+        """The record of that attempt, when it has finished."""
 
-    def save_record(self, run_id: str, record: ExecutionRecord, body: Mapping[str, Any] | None) -> None: ...
+    def save_record(self, run_id: str, record: ExecutionRecord, body: Mapping[str, Any] | None) -> None:
+        """Keep a record and what was found; from then on the step is finished."""
 
-    def body(self, run_id: str, ref: str) -> dict[str, Any]: ...
+    def body(self, run_id: str, ref: str) -> dict[str, Any]:
+        """What ``raw_output_ref`` names: ``{"results": [...], "output": {...}}``."""
 
-    def save_decision(self, run_id: str, decision: Decision) -> Decision: ...
+    def save_decision(self, run_id: str, decision: Decision) -> Decision:
+        """Keep a decision; gives back the one that is kept, which is the first of its ``review_id``."""
 
-    def save_event(self, run_id: str, key: str, event: Mapping[str, Any]) -> None: ...
+    def save_event(self, run_id: str, key: str, event: Mapping[str, Any]) -> None:
+        """Keep a line of the run's log."""
 
-    def save_result(self, run_id: str, result: Mapping[str, Any]) -> None: ...
+    def save_result(self, run_id: str, result: Mapping[str, Any]) -> None:
+        """Keep what the run came to."""
 
-    def is_cancelled(self, run_id: str) -> bool: ...
+    def is_cancelled(self, run_id: str) -> bool:
+        """Whether somebody, in any process, has cancelled the run."""
 
 
 Handler = Callable[[Mapping[str, Any], "Context"], Awaitable[dict[str, Any]]]

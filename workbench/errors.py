@@ -1,21 +1,21 @@
 """Every error of the workbench: it names the thing, what is known, and the mend.
 
-    WorkbenchError
-    ├── SettingsError          a setting has a value that is not allowed
-    ├── WorkspaceError         the folder cannot be a workspace, or is of a newer version
-    │   └── WorkspaceBusy      another living process holds what is needed
-    ├── KnowledgeError         a knowledge base cannot be read or written
-    │   ├── UnknownKnowledge   no knowledge base of that name
-    │   └── CorpusError        a file cannot be loaded as a corpus
-    ├── ToolError              a tool cannot be registered, or gave or was given what it must not
-    │   └── UnknownTool        no tool of that name (also a KeyError: a registry is a Mapping)
-    ├── PlanError              a plan is not valid; carries every problem
-    ├── RunError               a run cannot do what was asked of it
-    │   ├── UnknownRun         no run of that id
-    │   ├── NotPaused          an answer was given where nothing waits
-    │   └── InvalidAnswer      the answer does not fit the question; the run stays paused
-    ├── ModelError             a model or its server failed
-    └── MissingExtra           an optional library is not installed (also an ImportError)
+WorkbenchError
+├── SettingsError          a setting has a value that is not allowed
+├── WorkspaceError         the folder cannot be a workspace, or is of a newer version
+│   └── WorkspaceBusy      another living process holds what is needed
+├── KnowledgeError         a knowledge base cannot be read or written
+│   ├── UnknownKnowledge   no knowledge base of that name
+│   └── CorpusError        a file cannot be loaded as a corpus
+├── ToolError              a tool cannot be registered, or gave or was given what it must not
+│   └── UnknownTool        no tool of that name (also a KeyError: a registry is a Mapping)
+├── PlanError              a plan is not valid; carries every problem
+├── RunError               a run cannot do what was asked of it
+│   ├── UnknownRun         no run of that id
+│   ├── NotPaused          an answer was given where nothing waits
+│   └── InvalidAnswer      the answer does not fit the question; the run stays paused
+├── ModelError             a model or its server failed
+└── MissingExtra           an optional library is not installed (also an ImportError)
 """
 
 from __future__ import annotations
@@ -96,9 +96,7 @@ class UnknownRun(RunError):
 
     def __init__(self, run_id: str, known: Iterable[str] = ()):
         recent = ", ".join(known)
-        super().__init__(
-            f"Unknown run {run_id!r}. " + (f"The newest: {recent}." if recent else "There is no run yet.")
-        )
+        super().__init__(f"Unknown run {run_id!r}. " + (f"The newest: {recent}." if recent else "There is no run yet."))
 
 
 class NotPaused(RunError):

@@ -1,4 +1,4 @@
-"""One frozen object with every number that can be changed: from the environment (``WORKBENCH_...``), a ``.env`` file, or code."""
+"""One frozen object with every number that can be changed: by the environment, a ``.env`` file, or code."""
 
 from __future__ import annotations
 

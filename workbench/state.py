@@ -91,8 +91,8 @@ class ExecutionRecord(TypedDict):
 class RetrievalResult(TypedDict):
     """One piece of evidence. ``score`` is a calibrated probability that it is relevant, 0 to 1.
 
-    ``metadata`` holds ``doc_id``, ``title``, ``url``, ``licence``, ``position``, ``kb_prefix``, ``fields`` (the document's
-    typed fields), ``tools`` (who found it) and ``rank`` (in its tool).
+    ``metadata`` holds ``doc_id``, ``title``, ``url``, ``licence``, ``position``, ``kb_prefix``, ``fields`` (the
+    document's typed fields), ``tools`` (who found it) and ``rank`` (in its tool).
     """
 
     result_id: str
