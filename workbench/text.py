@@ -56,6 +56,8 @@ def fold(text: str) -> str:
     >>> fold("Ｃａｆé  Society")
     'cafe society'
     """
+    if text.isascii():  # most names are, and this is ten times faster
+        return " ".join(text.casefold().split())
     wide = unicodedata.normalize("NFKD", unicodedata.normalize("NFKC", text).casefold())
     return re.sub(r"\s+", " ", "".join(c for c in wide if not unicodedata.combining(c))).strip()
 

@@ -24,7 +24,7 @@ _FILTERING = re.compile(
     r"released?|came out|after|before|since|until|between|from|during|years?|decades?|\d+s|newer|older|later|earlier|"
     r"than|newest|latest|new|old|recent|good|best|great|some)\b|"
     r"电影|影片|片子|片|作品|导演|执导|拍摄|拍|主演|出演|参演|演员|演|上映|发行|以后|之后|以前|之前|以来|年代|年间|年|期间|之间|从|到|至|"
-    r"后|前|新|老|好看|好|部|所有|全部|一些|过",
+    r"后|前|新|老|最近|近年|最新|好看|好|部|所有|全部|一些|过",
     re.IGNORECASE,
 )  # words that ask for years, people and films as such: the filters already hold what they say
 

@@ -115,7 +115,7 @@ def _documents(names: Sequence[str], knowledge: KnowledgeBase) -> list[str]:
 def _pool(order: Sequence[str], chosen: Sequence[Community], knowledge: KnowledgeBase) -> list[Passage]:
     """What is weighed when nobody gave candidates: what is near, then what the communities hold."""
     inside = [p["chunk_id"] for p in knowledge.passages_of([d for c in chosen for d in c["doc_ids"]])]
-    return knowledge.passages(list(dict.fromkeys([*order[:POOL], *inside]))[: 2 * POOL])
+    return knowledge.passages(list(dict.fromkeys([*order[: POOL // 2], *inside, *order]))[:POOL])
 
 
 def _standing(community: Community, found: Sequence[tuple[Passage, float, dict[str, float]]]) -> float:

@@ -10,7 +10,7 @@ from workbench.context import KnowledgeBase, Passage, ToolLog
 from workbench.tools import evidence
 from workbench.tools.calibration import probability
 from workbench.tools.neighbours import passages_around
-from workbench.tools.signals import Question, both, cosine_signals
+from workbench.tools.signals import Question, bm25_signals, both, cosine_signals
 from workbench.tools.tool import Found, FunctionTool, Search
 
 POOL = 60  # passages that each source may bring, at least
@@ -53,11 +53,11 @@ def search(tool_input: Input, knowledge: KnowledgeBase, log: ToolLog) -> Output:
         dense, far = cosine_signals(near), {"cosine": min((c for _, c in near), default=0.0)}
 
         found = []
-        bm25 = {chunk_id: 1 / rank for rank, (chunk_id, _) in enumerate(lexical, start=1)}
+        words = bm25_signals(lexical)
         for rank, p in enumerate(passages, start=1):
             chunk_id = p["chunk_id"]
             seen = both(question.signals(p), dense.get(chunk_id, far))
-            seen |= {"bm25": bm25.get(chunk_id, 0.0), "fused": 1 / rank, "reranked": reread.get(chunk_id, 0.0)}
+            seen |= {"fused": 1 / rank, "reranked": reread.get(chunk_id, 0.0), **words.get(chunk_id, {})}
             found.append(evidence.chunk(p, probability(TOOL.name, seen), TOOL.name, knowledge.name, seen))
     results = evidence.ranked(found, tool_input.top_k)
     return Output(

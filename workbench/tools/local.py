@@ -65,10 +65,13 @@ def _cards(question: Question, knowledge: KnowledgeBase) -> list[RetrievalResult
 
 
 def _sentences(question: Question, knowledge: KnowledgeBase, near: list) -> list[RetrievalResult]:
-    relations = {r["relation_id"]: r for _, between in near for r in between}
-    stated = {p["chunk_id"]: p for p in knowledge.passages([r["chunk_id"] for r in relations.values()])}
+    relations = [r for _, between in near for r in between]
+    said = {
+        (r["chunk_id"], r["sentence"]): r for r in reversed(relations)
+    }  # one sentence may state many: it counts once
+    stated = {p["chunk_id"]: p for p in knowledge.passages([r["chunk_id"] for r in said.values()])}
     made = []
-    for relation in relations.values():
+    for relation in reversed(said.values()):
         passage = stated.get(relation["chunk_id"])
         title, doc_id = (passage["title"], passage["doc_id"]) if passage else ("", "")
         score = question.judge(TOOL.name, relation["sentence"], title, doc_id)

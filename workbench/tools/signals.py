@@ -20,8 +20,8 @@ _ASKING = (
     "a an the of in on at to for from by with and or not is are was were be been being do does did done has have had "
     "can could will would shall should may might must i me my you your we us our it its he him his she her they them "
     "their this that these those there here what which who whom whose when where why how many much any some all also "
-    "about as than then so if but into please tell give show list find name recommend suggest compare like similar "
-    "between"
+    "about as than then so if but into out up over off come came comes please tell give show list find name recommend "
+    "suggest compare like similar between"
 )
 _ASKING_ZH = re.compile(
     "哪一年|哪一部|哪一个|什么时候|为什么|是什么|什么样|怎么样|有没有|有哪些|哪几部|哪几个|几部|几个|多少|什么|哪些|哪个|哪位|哪里|哪部|哪年|"
@@ -29,6 +29,8 @@ _ASKING_ZH = re.compile(
     "被|把|给我|我|你|他|她|它|这|那|都|也|又|最"
 )
 _QUOTED = re.compile("《([^》]+)》")
+_LATIN = re.compile(r"[^\W\d_]{2,}(?<![\u3400-\u9fff])")
+_STARTS = re.compile(r"(?:^|[.!?:;\n。！？：；/])\W*$")
 _ASKING_WORDS = frozenset(_ASKING.split())
 
 
@@ -55,7 +57,8 @@ class Question:
         text: the query, with the further names that are meant.
         rest: the query without the names that the knowledge base knows.
         weights: content word of ``rest`` -> inverse document frequency.
-        quoted: words in 《》 that are no known name: were it in the corpus, the index would know it.
+        claimed: words of what is written like a name, in 《》 or with a capital, but is none that the index knows, as
+            they are written: "Parasite" is not any text with a parasite in it.
         named: the entities, in the order of the question.
         grouped: genres and countries, which say what kind of thing is asked for.
     """
@@ -64,7 +67,7 @@ class Question:
     rest: str
     knowledge: KnowledgeBase
     weights: Mapping[str, float]
-    quoted: frozenset[str]
+    claimed: Mapping[str, str]
     named: tuple[Named, ...]
     grouped: tuple[Named, ...]
 
@@ -84,7 +87,7 @@ class Question:
             rest=rest,
             knowledge=knowledge,
             weights={word: knowledge.term_weight(word) for word in content_terms(rest)},
-            quoted=frozenset(content_terms(" / ".join(_QUOTED.findall(rest)))),
+            claimed=claimed_names(rest),
             named=tuple(_entity(e, passages, knowledge) for e in (said | meant).values()),
             grouped=tuple({name: _group(kind, name, knowledge) for kind, _, _, name in groups}.values()),
         )
@@ -107,8 +110,9 @@ class Question:
         the share of the names that the passage or its fields hold.
         """
         values = field_values(passage["fields"])
-        held, chinese = passage_terms(" / ".join([passage["title"], passage["text"], *values]))
-        folded = {fold(value) for value in values}
+        text = " / ".join([passage["title"], passage["text"], *values])
+        held, chinese = passage_terms(text)
+        folded = {_folded(value) for value in values}
         names = [_holds(passage, name, folded) for name in self.named]
         groups = [_holds(passage, group, folded) or _says(passage, group) for group in self.grouped]
         covered = missing = foreign = 0.0
@@ -116,9 +120,10 @@ class Question:
             covered += unit.weight * has
             missing += unit.weight * (not has)
         for word, weight in self.weights.items():
-            if stem(word) in held:
+            claimed = self.claimed.get(word)
+            if _as_written(claimed, text) if claimed else _has(word, held):
                 covered += weight
-            elif word in self.quoted or bool(CJK.match(word)) == chinese:
+            elif claimed or bool(CJK.match(word)) == chinese:
                 missing += weight
             else:
                 foreign += weight
@@ -185,11 +190,37 @@ def content_terms(text: str) -> list[str]:
     return [t for t in dict.fromkeys(terms(bare)) if t not in _ASKING_WORDS and (len(t) > 1 or not t.isascii())]
 
 
+def claimed_names(text: str) -> dict[str, str]:
+    """Term -> as written, for words in 《》 and words with a capital where a capital tells something.
+
+    >>> claimed_names("Who directed Parasite?"), claimed_names("《活着》讲什么"), claimed_names("Who Directed It")
+    ({'parasite': 'Parasite'}, {'活着': '活着'}, {})
+    """
+    inner = [m.group() for m in _LATIN.finditer(text) if not _STARTS.search(text[: m.start()])]
+    capitals = [word for word in inner if word[0].isupper()] if any(word[0].islower() for word in inner) else []
+    quoted = [term for title in _QUOTED.findall(text) for term in terms(title)]
+    return {term: word for word in (*capitals, *quoted) for term in content_terms(word)}
+
+
+def _as_written(word: str, text: str) -> bool:
+    return bool(re.search(rf"(?<![A-Za-z]){re.escape(word)}(?![a-z])", text)) if word.isascii() else word in text
+
+
+def _has(word: str, held: Mapping[str, Collection[str]]) -> bool:
+    """Whether a text holds a word in any form; only words that begin alike are stemmed, since stemming is slow."""
+    return any(word == term or stem(word) == stem(term) for term in held.get(word[:3], ()))
+
+
+_folded = lru_cache(maxsize=32_768)(fold)
+
+
 @lru_cache(maxsize=4096)
-def passage_terms(text: str) -> tuple[frozenset[str], bool]:
-    """The stems that a text holds, and whether it is written in Chinese."""
-    characters = len(CJK.findall(text))
-    return frozenset(stem(t) for t in terms(text)), characters * 8 > len(text)
+def passage_terms(text: str) -> tuple[Mapping[str, frozenset[str]], bool]:
+    """The terms that a text holds, by their first three letters, and whether it is written in Chinese."""
+    held: dict[str, set[str]] = {}
+    for term in terms(text):
+        held.setdefault(term[:3], set()).add(term)
+    return {key: frozenset(group) for key, group in held.items()}, len(CJK.findall(text)) * 8 > len(text)
 
 
 def field_values(fields: Mapping[str, Any]) -> list[str]:
@@ -212,10 +243,19 @@ def both(words: Mapping[str, float], meaning: Mapping[str, float]) -> dict[str, 
     return {**words, **meaning, "across": unread * meaning.get("lead", 0.0)}
 
 
+def bm25_signals(hits: Sequence[tuple[str, float]]) -> dict[str, dict[str, float]]:
+    """What is seen of each hit, by chunk id: ``bm25``, its share of the best score, and ``first``, 1/rank.
+
+    >>> bm25_signals([("a", 8.0), ("b", 6.0)])["b"]
+    {'bm25': 0.75, 'first': 0.5}
+    """
+    return {i: {"bm25": score / hits[0][1], "first": 1 / rank} for rank, (i, score) in enumerate(hits, start=1)}
+
+
 def cosine_signals(hits: Sequence[tuple[str, float]]) -> dict[str, dict[str, float]]:
     """What is seen of each hit, by chunk id, each 0 to 1.
 
-    ``cosine``; ``lead``: how far above the list's middle, in its spread; ``dense``: 1 for the first, 1/2 for the next.
+    ``cosine``; ``lead``: how far above the list's middle, in its spread; ``dense``: 1/rank.
 
     >>> cosine_signals([("a", .8), ("b", .4), ("c", .4)])["a"]
     {'cosine': 0.8, 'lead': 1.0, 'dense': 1.0}
