@@ -19,7 +19,8 @@ def film(doc_id, title, text, *, aliases=(), people=None, found=(), **fields):
 BANQUET = film(
     "f1",
     "The Wedding Banquet",
-    "The Wedding Banquet is a 1993 comedy film directed by Ang Lee. Winston Chao plays the groom. It won a Golden Bear.",
+    "The Wedding Banquet is a 1993 comedy film directed by Ang Lee. Winston Chao plays the groom. It won a "
+    "Golden Bear.",
     aliases=["喜宴"],
     people={"Ang Lee": ["李安"]},
     found=[

