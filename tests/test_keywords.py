@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
+
 import pytest
 
+from tests.films import FILMS
 from workbench.knowledge import keywords
 from workbench.knowledge.index import Index
 
@@ -71,3 +74,12 @@ def test_rare_terms_weigh_more(index):
     assert keywords.weight(index, "女儿", 4) == keywords.weight(index, "parents", 4) > keywords.weight(index, "李安", 4)
     assert keywords.weight(index, "nowhere", 4) > keywords.weight(index, "parents", 4)
     assert keywords.weight(index, "李安", 2) == 0
+
+
+def test_threads_stem_as_one_does():
+    words = sorted({word for word in FILMS.read_text(encoding="utf-8").lower().split() if word.isalpha()})[:3000]
+    keywords.stem.cache_clear()
+    with ThreadPoolExecutor(8) as pool:
+        together = list(pool.map(keywords.stem, words, chunksize=20))
+    keywords.stem.cache_clear()
+    assert together == [keywords.stem(word) for word in words]

@@ -156,7 +156,8 @@ def test_closing_the_workspace_leaves_a_run_that_resumes(workspace):
         register(wb, 0)
         run = wb.run(run_id)
         assert run.status == "interrupted"
-        assert run.resume().status == "done" and "1993" in run.answer
+        assert run.resume().error is None
+        assert run.status == "done" and "1993" in run.answer
 
 
 def test_a_follow_up_knows_what_was_said(wb):

@@ -93,7 +93,7 @@ async def prepare_retrieval(state: ConversationState, runtime: Runtime[Context])
         **change,
         "use_retrieval": True,
         "answerer": "kb_handler" if change["kb_prefix"] in context.handlers else "generate",
-        "resolved_agent_type": parse_worker_name(change["worker_name"]).agent_type,
+        "resolved_agent_type": parse_worker_name(route.decision["worker_name"]).agent_type,
         "iteration": 1,
     }
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import sqlite3
+import threading
 from collections.abc import Iterable
 from functools import lru_cache
 from typing import Any
@@ -22,6 +23,8 @@ _FUNCTION_WORDS = """
     with you your 的 了 是 在 和 与 吗 呢 哪 谁 有
 """
 _SKIPPED = frozenset(_FUNCTION_WORDS.split())
+_STEMMING = threading.Lock()
+"""Snowball's stemmer holds the word that it works on, so two threads in it at once give nonsense or an IndexError."""
 
 
 @lru_cache(maxsize=100_000)
@@ -33,7 +36,8 @@ def stem(term: str) -> str:
     """
     if CJK.match(term) or not term.isascii():
         return term
-    return _stemmer().stemWord(term.removesuffix("'s").replace("'", "")) or term.strip("'")
+    with _STEMMING:
+        return _stemmer().stemWord(term.removesuffix("'s").replace("'", "")) or term.strip("'")
 
 
 @lru_cache(maxsize=1)
