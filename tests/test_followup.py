@@ -32,6 +32,14 @@ CAST = said(
     "Inception stars Leonardo DiCaprio [1].",
 )
 
+PAIR = said(
+    "Who directed Inception?",
+    "Inception was directed by Christopher Nolan [1].",
+    "Is he also the director of Tenet?",
+    "Yes: Tenet was directed by Christopher Nolan [1].",
+)
+LISTED = said("List Ang Lee films", "Hulk (2003) [1], Brokeback Mountain [2], Life of Pi [3].")
+
 LEANING = [
     # pronouns and demonstratives
     (BANQUET, "When did it come out?", "When did The Wedding Banquet come out?"),
@@ -67,6 +75,10 @@ LEANING = [
     (SIDES, "那《推手》呢？", "对比《喜宴》和《推手》的风格"),
     (NOLAN, "2010年以前的呢？", "列出诺兰2010年以前的电影"),
     (NOLAN, "那李安呢", "列出李安2005年以后的电影"),
+    (XIYAN, "和《推手》比呢？", "对比《喜宴》和《推手》"),
+    (XIYAN, "跟饮食男女比怎么样", "对比《喜宴》和《饮食男女》"),
+    (PAIR, "compare the two", "Compare Inception and Tenet"),
+    (LISTED, "only the ones from the 1990s", "List Ang Lee films from the 1990s"),
     # questions without a subject, or without the other side
     (XIYAN, "导演是谁？", "《喜宴》导演是谁？"),
     (XIYAN, "导演呢？", "《喜宴》的导演呢？"),
@@ -133,3 +145,20 @@ def test_only_the_window_counts(shelf: Any) -> None:
 def test_the_language_of_the_question_writes_the_name(shelf: Any) -> None:
     assert standalone("Who directed it?", XIYAN, [shelf.get("film")]) == "Who directed The Wedding Banquet?"
     assert standalone("它是哪一年的？", BANQUET, [shelf.get("film")]) == "《The Wedding Banquet》是哪一年的？"
+
+
+@pytest.mark.parametrize(
+    ("question", "resolved"),
+    [
+        ("喜宴的导演还拍过什么？", "李安还拍过什么？"),
+        ("《喜宴》的导演是谁？", "《喜宴》的导演是谁？"),
+        ("《喜宴》的导演", "《喜宴》的导演"),
+        ("What else has the director of The Wedding Banquet made?", "What else has Ang Lee made?"),
+        ("List films by The Wedding Banquet's director after 2000", "List films by Ang Lee after 2000"),
+        ("Who is the director of The Wedding Banquet?", "Who is the director of The Wedding Banquet?"),
+        ("Who is the director of The Wedding Banquet and when did it come out?",) * 2,
+        ("What else has the director of Parasite made?",) * 2,
+    ],
+)
+def test_a_described_director_takes_their_name(shelf, question, resolved) -> None:
+    assert standalone(question, [], [shelf.get("film")]) == resolved

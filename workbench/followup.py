@@ -15,6 +15,7 @@ from functools import cached_property
 from typing import Any
 
 from workbench.context import KnowledgeBase
+from workbench.question.described import named_for_described
 from workbench.question.filters import Asked, asked_fields
 from workbench.question.intent import detect_intent, is_smalltalk
 from workbench.question.language import patterns
@@ -53,7 +54,8 @@ def standalone(message: str, history: Sequence[Mapping[str, Any]], bases: Sequen
         history: the window of messages before it, oldest first, each with ``role`` and ``content``.
         bases: the knowledge bases whose names are known.
     """
-    return resolve(message, history, lambda text: names_in(text, bases))
+    question = resolve(message, history, lambda text: names_in(text, bases))
+    return named_for_described(question, names_in(question, bases), bases)
 
 
 def resolve(message: str, history: Sequence[Mapping[str, Any]], link: Link) -> str:
@@ -81,9 +83,9 @@ def _against(message: str, turns: Sequence[Turn], link: Link) -> str:
     if _says("more", message) and (wished or not _says("alike", message)):
         return turns[-1].question
     names = link(message)
-    narrowed = _narrowed(message, names, turns[-1]) if wished else ""
-    if narrowed:
-        return narrowed
+    instead = (_narrowed(message, names, turns[-1]) if wished else "") or _beside(message, names, turns)
+    if instead:
+        return instead
     said = _with_antecedents(message, names, turns)
     if said != message:
         return said
@@ -150,10 +152,21 @@ def _antecedents(kind: str, match: re.Match[str], names: Sequence[Named], turns:
         at = _place(place.lastgroup or "") if place else 0
         return new[at:][:1] if at >= 0 else new[-1:]
     several = last.names if len(last.names) > 1 else films
+    if len({is_person(name) for name in several[:2]}) > 1:
+        several = _works_of(turns)[-2:]  # a person and a work are no pair
     if kind == "former":
         former = re.search(r"former|前", match.group(), re.I) is not None
         return several[:1] if former else several[1:2]
     return several[:_SEVERAL] if len(several) > 1 else []
+
+
+def _works_of(turns: Sequence[Turn]) -> list[Named]:
+    """The works that the questions named, each once, in the order in which they were spoken of last."""
+    works: dict[str, Named] = {}
+    for name in (name for turn in turns for name in turn.names if not is_person(name)):
+        works.pop(name["name"], None)
+        works[name["name"]] = name
+    return list(works.values())
 
 
 def _likeliest(turns: Sequence[Turn], person: bool, role: str = "") -> list[Named]:
@@ -237,6 +250,16 @@ def _narrowed(message: str, names: Sequence[Named], last: Turn) -> str:
     if names or not asked or not _says("more_of", message) or themes(_blank(message, names, asked)):
         return ""
     return _replaced(message, "", [], asked, last)
+
+
+def _beside(message: str, names: Sequence[Named], turns: Sequence[Turn]) -> str:
+    """ "和《推手》比呢？": what was spoken of last beside the new name; "" for any other message."""
+    last = _likeliest(turns, is_person(names[0])) if len(names) == 1 else []
+    if not last or not _says("beside", _blank(message, names)):
+        return ""
+    chinese = language_of(message) == "zh"
+    sides = [_written(name, chinese) for name in (*last, *names)]
+    return f"对比{_listed(sides, True)}" if chinese else f"Compare {_listed(sides, False)}"
 
 
 def _replaced(message: str, rest: str, names: Sequence[Named], asked: Sequence[Asked], last: Turn) -> str:

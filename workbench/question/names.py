@@ -13,7 +13,7 @@ from typing import TypedDict
 
 from workbench.context import KnowledgeBase, Mention
 from workbench.knowledge import vocabulary
-from workbench.question.language import OTHER, PERSON, language_file
+from workbench.question.language import FILM_EN, OTHER, PERSON, language_file
 from workbench.text import fold
 
 _QUOTED = re.compile(r"《([^》]+)》|〈([^〉]+)〉|「([^」]+)」|『([^』]+)』|\"([^\"]{2,80})\"|“([^”]{2,80})”")
@@ -31,6 +31,11 @@ _ASKED_ABOUT = re.compile(
     rf"|谁(?:是|导演了?|执导了?|主演了?|拍了?)({_CHINESE}{{2,10}}?)[？?。]?$"
 )
 _AROUND_CHINESE = re.compile(rf"(?<={_CHINESE})\s+(?=[{PERSON}{OTHER}])|(?<=[{PERSON}{OTHER}])\s+(?={_CHINESE})")
+_TOPIC = re.compile(
+    rf"(?:\b{FILM_EN}|\b(?:one|ones|anything|something)) (?:about|on) (?:the )?$"
+    r"|\b(?:set|takes? place|taking place|happening) (?:in|during|at|on) (?:the )?$",
+    re.IGNORECASE,
+)
 _NOT_A_SUBJECT = re.compile(r"导演|主演|演员|编剧|电影|影片|[片部个们者]$|^[两二前后]|[他她它这那该此谁哪什么的最第]")
 
 
@@ -135,8 +140,17 @@ def _unknown(text: str, quotes: Sequence[tuple[int, int]], known: Sequence[Named
             roles=[],
         )
         for s, e in spans
-        if not any(s < n["end"] and n["start"] < e for n in known)
+        if not any(s < n["end"] and n["start"] < e for n in known) and not _is_topic(text[:s])
     ]
+
+
+def _is_topic(before: str) -> bool:
+    """Whether what follows is what works are about, and no name of one: "films about World War II", "set in New York".
+
+    >>> _is_topic("List films about "), _is_topic("Tell me about "), _is_topic("a comedy set in ")
+    (True, False, True)
+    """
+    return _TOPIC.search(before) is not None
 
 
 def bare(surface: str) -> str:
