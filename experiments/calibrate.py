@@ -4,8 +4,8 @@
 
 DATA is a folder with ``cmrc``, ``xquad``, ``hotpot``, ``2wiki`` and ``metaqa``, each with ``questions.jsonl``; a set
 that is not there is skipped, and that is said. They are for measuring and are not shipped. Half of the questions (by a
-hash of their id) fit, the other half measure. One question in three is asked of a corpus that it does not belong to: all
-that is found for it is wrong. Likeness is judged by people's tags: two films are alike when they share a rare one.
+hash of their id) fit, the other half measure. One question in three is asked of a corpus it does not belong to: what
+is found for it is wrong. Likeness is judged by people's tags: two films are alike when they share a rare one.
 Without ``--fit`` the constants of ``workbench/tools/calibration.py`` are measured as they are.
 """
 
@@ -32,7 +32,7 @@ from workbench.tools.calibration import MODELS, Logistic
 from workbench.tools.registry import StepLog, ToolRegistry
 
 TOOLS = ("keyword_search", "naive_search", "local_search", "hybrid_search")
-RAW = {"keyword_search": "bm25", "naive_search": "cosine", "hybrid_search": "fused", "global_search": "cosine"}
+RAW = {"keyword_search": "bm25", "naive_search": "cosine", "hybrid_search": "reranked", "global_search": "cosine"}
 LEARNS_FROM = {"local_search": ("local_search", "keyword_search")}  # few questions name anything: the texts are alike
 DOWNWARDS = ("missing",)  # the signals that speak against a passage; all others speak for it
 FILMS = Path(__file__).parent.parent / "data" / "films.jsonl"

@@ -33,7 +33,7 @@ def test_more_of_a_signal_never_lowers_a_probability_but_for_what_is_missing(too
 
 @pytest.mark.parametrize("tool", ["keyword_search", "naive_search", "local_search", "hybrid_search"])
 def test_nothing_in_common_is_improbable_and_everything_is_probable(tool):
-    nothing = {"missing": 1.0, "bm25": 1.0, "dense": 1.0, "fused": 1.0}
+    nothing = {"missing": 1.0, "bm25": 1.0, "reranked": 1.0, "lead": 0.3}
     everything = {name: 1.0 for name in MODELS[tool].weights if name != "missing"}
     assert probability(tool, nothing) < 0.4 < 0.9 < probability(tool, everything)
 
@@ -92,5 +92,5 @@ def test_the_command_measures_a_small_set_from_end_to_end(calibrate, tmp_path, c
     monkeypatch.setattr("sys.argv", ["calibrate", str(tmp_path / "data"), "--embeddings", "hashing", "--fit"])
     calibrate.main()
     said = capsys.readouterr().out
-    assert "hybrid_search: Logistic(" in said and "min-max of 'fused' instead: ECE" in said
+    assert "hybrid_search: Logistic(" in said and "min-max of 'reranked' instead: ECE" in said
     assert "cmrc" in said and "films" in said and "global_search: nothing to measure" in said

@@ -24,36 +24,27 @@ class Logistic:
 
 
 MODELS: Mapping[str, Logistic] = {
-    "keyword_search": Logistic(-4.44, {"covered": 2.3, "missing": -0.88, "subject": 2.62, "named": 1.14, "bm25": 3.37}),
-    "naive_search": Logistic(
-        -4.77,
-        {
-            "covered": 3.29,
-            "missing": -0.81,
-            "subject": 2.75,
-            "named": 1.58,
-            "cosine": 0.68,
-            "lead": 1.19,
-            "dense": 1.41,
-            "across": 0.5,
-        },
+    "keyword_search": Logistic(
+        -7.15, {"covered": 4.07, "missing": -0.05, "subject": 3.96, "named": 0.75, "bm25": 4.22}
     ),
-    "local_search": Logistic(-2.91, {"covered": 2.99, "missing": -2.2, "subject": 3.65, "named": 0.99}),
-    "global_search": Logistic(-3, {"cosine": 4, "traits": 4, "covered": 0.5}),
+    "naive_search": Logistic(
+        -5.64,
+        {"covered": 5.85, "missing": -0.72, "subject": 4.16, "named": 0.63, "cosine": 0.78, "lead": 2.8, "across": 0.1},
+    ),
+    "local_search": Logistic(-3.96, {"covered": 4.91, "missing": -0.87, "subject": 4.58, "named": 0.92}),
+    "global_search": Logistic(-2.91, {"cosine": 2.77, "traits": 9.12}),
     "hybrid_search": Logistic(
-        -5.35,
+        -6.69,
         {
-            "covered": 1.9,
-            "missing": -0.4,
-            "subject": 2.41,
-            "named": 0.99,
-            "cosine": 0.69,
-            "lead": 0.7,
-            "bm25": 2.75,
-            "dense": 0.45,
-            "fused": 1.35,
-            "reranked": 0.5,
-            "across": 0.5,
+            "covered": 2.84,
+            "missing": -0.27,
+            "subject": 3.8,
+            "named": 0.25,
+            "cosine": 1.75,
+            "lead": 1.15,
+            "across": 0.1,
+            "bm25": 2.54,
+            "reranked": 2.05,
         },
     ),
 }

@@ -10,7 +10,7 @@ from workbench.context import KnowledgeBase, Passage, ToolLog
 from workbench.tools import evidence
 from workbench.tools.calibration import probability
 from workbench.tools.neighbours import passages_around
-from workbench.tools.signals import Question, bm25_signals, both, cosine_signals
+from workbench.tools.signals import Question, both, cosine_signals, shares
 from workbench.tools.tool import Found, FunctionTool, Search
 
 POOL = 60  # passages that each source may bring, at least
@@ -50,14 +50,13 @@ def search(tool_input: Input, knowledge: KnowledgeBase, log: ToolLog) -> Output:
         reread = rerank(question.text, passages, knowledge)
         detail["reranked"] = len(reread)
     with log("calibrate"):
-        dense, far = cosine_signals(near), {"cosine": min((c for _, c in near), default=0.0)}
+        bm25, dense, far = shares(lexical), cosine_signals(near), {"cosine": min((c for _, c in near), default=0.0)}
 
         found = []
-        words = bm25_signals(lexical)
-        for rank, p in enumerate(passages, start=1):
+        for p in passages:
             chunk_id = p["chunk_id"]
             seen = both(question.signals(p), dense.get(chunk_id, far))
-            seen |= {"fused": 1 / rank, "reranked": reread.get(chunk_id, 0.0), **words.get(chunk_id, {})}
+            seen |= {"bm25": bm25.get(chunk_id, 0.0), "reranked": reread.get(chunk_id, 0.0)}
             found.append(evidence.chunk(p, probability(TOOL.name, seen), TOOL.name, knowledge.name, seen))
     results = evidence.ranked(found, tool_input.top_k)
     return Output(

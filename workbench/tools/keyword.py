@@ -5,7 +5,7 @@ from __future__ import annotations
 from workbench.context import KnowledgeBase, ToolLog
 from workbench.tools import evidence
 from workbench.tools.calibration import probability
-from workbench.tools.signals import Question, bm25_signals
+from workbench.tools.signals import Question, shares
 from workbench.tools.tool import Found, FunctionTool, Search
 
 
@@ -25,9 +25,9 @@ def search(tool_input: Input, knowledge: KnowledgeBase, log: ToolLog) -> Output:
     with log("calibrate"):
         question = Question.of(tool_input.query, knowledge)
         found = []
-        words = bm25_signals(hits)
+        bm25 = shares(hits)
         for p in knowledge.passages([chunk_id for chunk_id, _ in hits]):
-            seen = question.signals(p) | words[p["chunk_id"]]
+            seen = question.signals(p) | {"bm25": bm25[p["chunk_id"]]}
             found.append(evidence.chunk(p, probability(TOOL.name, seen), TOOL.name, knowledge.name, seen))
     results = evidence.ranked(found, tool_input.top_k)
     return Output(

@@ -243,29 +243,26 @@ def both(words: Mapping[str, float], meaning: Mapping[str, float]) -> dict[str, 
     return {**words, **meaning, "across": unread * meaning.get("lead", 0.0)}
 
 
-def bm25_signals(hits: Sequence[tuple[str, float]]) -> dict[str, dict[str, float]]:
-    """What is seen of each hit, by chunk id: ``bm25``, its share of the best score, and ``first``, 1/rank.
+def shares(hits: Sequence[tuple[str, float]]) -> dict[str, float]:
+    """Each hit's share of the best score, by chunk id: where many answer, their place in the list says little.
 
-    >>> bm25_signals([("a", 8.0), ("b", 6.0)])["b"]
-    {'bm25': 0.75, 'first': 0.5}
+    >>> shares([("a", 8.0), ("b", 6.0)])
+    {'a': 1.0, 'b': 0.75}
     """
-    return {i: {"bm25": score / hits[0][1], "first": 1 / rank} for rank, (i, score) in enumerate(hits, start=1)}
+    return {chunk_id: score / hits[0][1] for chunk_id, score in hits}
 
 
 def cosine_signals(hits: Sequence[tuple[str, float]]) -> dict[str, dict[str, float]]:
     """What is seen of each hit, by chunk id, each 0 to 1.
 
-    ``cosine``; ``lead``: how far above the list's middle, in its spread; ``dense``: 1/rank.
+    ``cosine``; ``lead``: how far above the list's middle, in its spread.
 
     >>> cosine_signals([("a", .8), ("b", .4), ("c", .4)])["a"]
-    {'cosine': 0.8, 'lead': 1.0, 'dense': 1.0}
+    {'cosine': 0.8, 'lead': 1.0}
     """
     if not hits:
         return {}
     values = sorted(cosine for _, cosine in hits)
     middle, low = values[len(values) // 2], values[0]
     spread = 4 * max(0.05, middle - low)
-    return {
-        chunk_id: {"cosine": c, "lead": max(0.0, min(1.0, (c - middle) / spread)), "dense": 1 / rank}
-        for rank, (chunk_id, c) in enumerate(hits, start=1)
-    }
+    return {i: {"cosine": c, "lead": max(0.0, min(1.0, (c - middle) / spread))} for i, c in hits}
