@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Coroutine
-from concurrent.futures import Future
+from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any, TypeVar
 
 T = TypeVar("T")
@@ -19,6 +19,8 @@ class LoopThread:
 
     def __init__(self, name: str):
         self._loop = asyncio.new_event_loop()
+        self._pool = ThreadPoolExecutor(thread_name_prefix=name)
+        self._loop.set_default_executor(self._pool)
         self._thread = threading.Thread(target=self._loop.run_forever, name=name, daemon=True)
         self._thread.start()
 
@@ -34,10 +36,10 @@ class LoopThread:
         return self.submit(work).result()
 
     def close(self) -> None:
-        """Stop the loop and its thread."""
+        """Stop the loop and its thread. A synchronous tool that is late ends by itself; nobody waits for it."""
         if self._loop.is_closed():
             return
+        self._pool.shutdown(wait=False, cancel_futures=True)
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join()
-        self._loop.run_until_complete(self._loop.shutdown_default_executor())
         self._loop.close()

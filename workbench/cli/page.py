@@ -188,7 +188,9 @@ def _console(stream: Any) -> Console:
     from rich.console import Console
 
     wide = int(os.environ["COLUMNS"]) if os.environ.get("COLUMNS", "").isdigit() else None
-    console = Console(file=stream, highlight=False, emoji=False, width=wide if stream.isatty() else wide or 100)
+    console = Console(
+        force_jupyter=False, file=stream, highlight=False, emoji=False, width=wide if stream.isatty() else wide or 100
+    )
     if console.width > 120:
         console.width = 120
     return console

@@ -24,7 +24,7 @@ def plain(blocks: Iterable[Block], width: int, wrap: bool = True) -> str:
     from rich.console import Console
 
     page = StringIO()
-    console = Console(file=page, width=width, color_system=None, force_terminal=False, _environ={})
+    console = Console(force_jupyter=False, file=page, width=width, color_system=None, force_terminal=False, _environ={})
     for block in blocks:
         console.print(renderable(block), soft_wrap=not wrap and isinstance(block, Lines) and not block.mark)
         console.print()
