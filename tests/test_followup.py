@@ -158,6 +158,10 @@ def test_the_language_of_the_question_writes_the_name(shelf: Any) -> None:
         ("Who is the director of The Wedding Banquet?", "Who is the director of The Wedding Banquet?"),
         ("Who is the director of The Wedding Banquet and when did it come out?",) * 2,
         ("What else has the director of Parasite made?",) * 2,
+        ("《喜宴》和《推手》的导演一样吗？",) * 2,
+        ("Who directed The Wedding Banquet and what else has he directed?", "what else has Ang Lee directed?"),
+        ("《喜宴》是谁导演的？他还拍过什么？", "李安还拍过什么？"),
+        ("《喜宴》的导演是谁，他还拍过哪些电影", "李安还拍过哪些电影"),
     ],
 )
 def test_a_described_director_takes_their_name(shelf, question, resolved) -> None:

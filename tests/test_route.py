@@ -203,6 +203,13 @@ def test_years(text: str, first: int | None, last: int | None) -> None:
         ("Who directed Wonder Woman 1984?", {}),
         ("《霸王别姬》是谁导演的？", {}),
         ("films directed by Zhang Yimou", {"director": "Zhang Yimou"}),
+        (
+            "Films with Michael Caine directed by Christopher Nolan",
+            {"cast": "Michael Caine", "director": "Christopher Nolan"},
+        ),
+        ("something like Inception, but not by Christopher Nolan", {}),
+        ("列出1990年到1995年的李安电影", {"year_from": 1990, "year_to": 1995, "director": "Ang Lee"}),
+        ("李安 电影", {"director": "Ang Lee"}),
     ],
 )
 def test_filters(shelf: Any, question: str, filters: dict[str, Any]) -> None:

@@ -12,12 +12,19 @@ from workbench.context import KnowledgeBase
 from workbench.question.names import Named, is_person
 from workbench.text import CJK, language_of
 
-_DIRECTOR = re.compile(
-    r"(?P<en>\b(?:the )?(?:director|filmmaker)s? (?:of|behind) _+(?!_))(?=\W*\w)"
-    r"|(?P<en_of>_+['’]s (?:director|filmmaker))(?=\W*\w)"
-    r"|(?P<zh>_+的(?:那[位个名])?导演)(?=(?!是谁|是哪|是什么人|叫|姓|名|呢|有哪|有谁|都?有[谁哪]|\W*$).)"
+# Names are blotted out, so that a work is a run of low lines.
+_DESCRIBED = re.compile(
+    r"\b(?:the )?(?:director|filmmaker) (?:of|behind) _+(?!_)(?=\W*\w)"
+    r"|_+['’]s (?:director|filmmaker)(?=\W*\w)"
+    r"|(?<![和与跟及、_])_+的(?:那[位个名])?导演(?=(?!一样|相同|不同|是谁|是哪|是什么人|叫|姓|名|呢|有哪|有谁|都?有[谁哪]|\W*$).)"
 )
 _ASKS_FOR_IT = re.compile(r"\b(?:who|what)(?: is|'s|’s| was| are| were)\W+$|谁是$", re.IGNORECASE)
+_AND_MORE = re.compile(
+    r"^\W*who (?:directed|made) _+(?!_)(?:,? and|[?.]) (?P<en>(?:what|which)\b[^?]*?)\b(?:he|she|they)\b"
+    r"|^\W*_+的?(?:导演)?是?谁(?:导演|执导|拍)?的?[？?，,、。\s]*[他她]?(?P<zh>)(?=[还又也]|的其他)",
+    re.IGNORECASE,
+)
+"""Who directed it, and what else of theirs: the second half, said by name, asks both."""
 
 
 def named_for_described(question: str, names: Sequence[Named], bases: Sequence[KnowledgeBase]) -> str:
@@ -29,15 +36,20 @@ def named_for_described(question: str, names: Sequence[Named], bases: Sequence[K
         bases: where the film's typed fields are.
     """
     works = [name for name in names if name["bases"] and not is_person(name)]
+    if not works:
+        return question
     blotted = question
     for work in works:
         blotted = blotted[: work["start"]] + "_" * (work["end"] - work["start"]) + blotted[work["end"] :]
-    for match in reversed(list(_DIRECTOR.finditer(blotted))):
+    by_name = {base.name: base for base in bases}
+    if more := _AND_MORE.search(blotted):
+        director = _written(_director(works[0], by_name), question, bases)
+        return f"{more['en'] or ''}{director}{question[more.end() :]}" if director else question
+    for match in reversed(list(_DESCRIBED.finditer(blotted))):
         work = next(name for name in works if match.start() <= name["start"] < match.end())
-        director = _director(work, {base.name: base for base in bases})
+        director = _written(_director(work, by_name), question, bases)
         if director and not _ASKS_FOR_IT.search(blotted[: match.start()]):
-            said = _written(director, bases) if language_of(question) == "zh" else director
-            question = question[: match.start()] + said + question[match.end() :]
+            question = question[: match.start()] + director + question[match.end() :]
     return question
 
 
@@ -49,7 +61,9 @@ def _director(work: Named, bases: Mapping[str, KnowledgeBase]) -> str:
     return str(directors[0]) if len(directors) == 1 else ""
 
 
-def _written(name: str, bases: Sequence[KnowledgeBase]) -> str:
-    """The name in Chinese, where a knowledge base has it."""
+def _written(name: str, question: str, bases: Sequence[KnowledgeBase]) -> str:
+    """The name as the language of the question writes it, where a knowledge base knows."""
     entity = next((found for base in bases if (found := base.find_entity(name))), None)
-    return next((alias for alias in entity["aliases"] if CJK.search(alias)), name) if entity else name
+    if not entity or language_of(question) != "zh":
+        return name
+    return next((alias for alias in entity["aliases"] if CJK.search(alias)), name)

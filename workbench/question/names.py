@@ -95,6 +95,8 @@ def _known(text: str, mention: Mention, base: KnowledgeBase, quotes: Sequence[tu
         return None
     if entity["doc_id"] is None and text[start:end].islower() and text != text.lower():
         return None  # nobody who writes capitals writes a person without
+    if entity["doc_id"] is None and entity["type"].lower() != "person" and _is_topic(text[:start]):
+        return None
     around = next((q for q in quotes if q[0] <= start and end <= q[1]), None)
     if around:
         if not _same(text[around[0] + 1 : around[1] - 1], text[start:end]):
