@@ -6,7 +6,7 @@ import pytest
 
 from workbench.context import Entity
 from workbench.knowledge.linking import Linker
-from workbench.knowledge.surfaces import candidates, compiled, units
+from workbench.knowledge.surfaces import candidates, compiled, units, without_common
 
 FILMS = {
     "喜宴|The Wedding Banquet": 1993,
@@ -67,7 +67,7 @@ def linker() -> Linker:
             years[entity_id], degrees[entity_id] = year, 2050 - year
     for written, degree in PEOPLE.items():
         degrees[add(written, "Person")] = degree
-    return Linker(compiled(entities, degrees, years=years, common=["arrival", "true lies"]))
+    return Linker(without_common(compiled(entities, degrees, years=years), ["arrival", "true lies"]))
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 from workbench.context import Entity, Relation
 from workbench.knowledge import vocabulary
 from workbench.knowledge.linking import Linker, common_keys
-from workbench.knowledge.surfaces import Surface, compiled, key_of, surnames, variants
+from workbench.knowledge.surfaces import Surface, compiled, key_of, surnames, variants, without_common
 from workbench.text import sentences
 
 LONGEST_NAME = 80
@@ -252,14 +252,14 @@ class _Build:
             self._entities[entity_id]["type"] = min(kinds, key=lambda kind: (-kinds[kind], kind))
         common = self._link(sources)
         years = {document_entity(s.doc_id): year for s in sources if (year := year_of(s.fields))}
+        degrees = degrees_of(self._relations.values())
+        surfaces = compiled(self._entities.values(), degrees, self._categories, years)
         return Extracted(
             entities=[self._entities[i] for i in sorted(self._entities)],
             relations=[self._relations[i] for i in sorted(self._relations)],
             mentions=sorted(self._mentions),
             categories=frozenset(self._categories),
-            surfaces=compiled(
-                self._entities.values(), degrees_of(self._relations.values()), self._categories, years, common
-            ),
+            surfaces=without_common(surfaces, common),
         )
 
     def _link(self, sources: Sequence[Source]) -> list[str]:
@@ -267,8 +267,9 @@ class _Build:
         degrees = degrees_of(self._relations.values())
         named = [self._entities[i] for i in sorted(self._entities.keys() - self._categories)]
         texts = [text for source in sources for _, text, _ in source.passages]
-        common = common_keys(Linker(compiled(named, degrees)), texts, len(texts))
-        linker = Linker(compiled(named, degrees, common=common))
+        surfaces = compiled(named, degrees)
+        common = common_keys(Linker(surfaces), texts, len(texts))
+        linker = Linker(without_common(surfaces, common))
         for source in sources:
             doc = document_entity(source.doc_id)
             for chunk_id, text, _ in source.passages:

@@ -92,12 +92,32 @@ def _weights(relations: Sequence[Relation], categories: Collection[str]) -> dict
 
 
 def _louvain(ids: Sequence[str], weights: Mapping[tuple[str, str], float]) -> list[list[str]]:
-    """Numbers stand for the ids inside, so that no hash seed can change the order in which Louvain meets the nodes."""
+    """Groups of ids. Whoever has one neighbour goes where that one goes; the others are left to Louvain.
+
+    Numbers stand for the ids inside, so that no hash seed can change the order in which Louvain meets the nodes.
+    """
     import networkx
 
-    number = {entity_id: i for i, entity_id in enumerate(ids)}
+    near: dict[str, list[str]] = defaultdict(list)
+    for a, b in weights:
+        near[a].append(b)
+        near[b].append(a)
+    inner = [i for i in ids if len(near[i]) > 1]
+    number = {entity_id: i for i, entity_id in enumerate(inner)}
     graph: networkx.Graph = networkx.Graph()
-    graph.add_nodes_from(range(len(ids)))
-    graph.add_weighted_edges_from((number[a], number[b], weight) for (a, b), weight in weights.items())
-    groups = networkx.community.louvain_communities(graph, weight="weight", seed=_SEED)
-    return [[ids[i] for i in sorted(group)] for group in groups]
+    graph.add_nodes_from(range(len(inner)))
+    pairs = ((number[a], number[b], weight) for (a, b), weight in weights.items() if a in number and b in number)
+    graph.add_weighted_edges_from(pairs)
+    found = networkx.community.louvain_communities(graph, weight="weight", seed=_SEED) if inner else []
+    groups = [[inner[i] for i in sorted(group)] for group in found]
+    home = {entity_id: group for group in groups for entity_id in group}
+    for entity_id in ids:
+        if entity_id not in number:
+            with_whom = near[entity_id][0] if near[entity_id] else entity_id
+            group = home.get(with_whom)
+            if group is None:  # a pair on its own, or somebody alone
+                group = home[with_whom] = []
+                groups.append(group)
+            home[entity_id] = group
+            group.append(entity_id)
+    return groups

@@ -114,7 +114,6 @@ def compiled(
     degrees: Mapping[str, int],
     categories: Collection[str] = (),
     years: Mapping[str, int] | None = None,
-    common: Collection[str] = (),
 ) -> dict[str, Surface]:
     """Every surface of these entities by its key.
 
@@ -123,7 +122,6 @@ def compiled(
         degrees: relations of each entity, by which one of several bearers of a name is chosen.
         categories: ids of those that only group others (genres, countries, years).
         years: entity id -> year, so that "Halloween (2018)" is the right one.
-        common: keys that the corpus itself writes in lower case; they are ordinary whatever their words.
     """
     full: dict[str, set[Bearer]] = defaultdict(set)
     bearing: dict[str, set[Bearer]] = defaultdict(set)
@@ -138,17 +136,22 @@ def compiled(
             if entity["type"] == "Person":
                 for short in surnames(name, key):
                     bearing[short].add(bearer._replace(rank=0))
-
-    def kind(key: str) -> Kind:
-        return "common" if key in common else "words" if is_ordinary(key) else "name"
-
-    found = {key: Surface(tuple(_best_first(bearers)), kind(key)) for key, bearers in full.items()}
+    found = {
+        key: Surface(tuple(_best_first(bearers)), "words" if is_ordinary(key) else "name")
+        for key, bearers in full.items()
+    }
     for key, bearers in bearing.items():
         ranked = _best_first(bearers)
         clear = len(ranked) == 1 or ranked[0].lead <= _LEAD * ranked[1].lead
-        if clear and key not in found and kind(key) == "name":
+        if clear and key not in found and not is_ordinary(key):
             found[key] = Surface((ranked[0],), "surname")
     return found
+
+
+def without_common(surfaces: Mapping[str, Surface], common: Collection[str]) -> dict[str, Surface]:
+    """The surfaces, where those that the corpus itself writes in lower case are ordinary, and no surnames."""
+    kept = {key: s for key, s in surfaces.items() if not (key in common and s.kind == "surname")}
+    return {key: Surface(s.bearers, "common") if key in common else s for key, s in kept.items()}
 
 
 def _best_first(bearers: Iterable[Bearer]) -> list[Bearer]:
