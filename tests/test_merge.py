@@ -108,9 +108,11 @@ def test_statistics_count_steps_once_and_parallel_time_once() -> None:
 
 
 def test_evidence_against_the_filters_ranks_down_and_says_so() -> None:
-    found = distinct({"a": [piece("old#0", 0.8), piece("new#0", 0.6)]}, matching={"new"})
-    assert [(r["source_id"], r["score"]) for r in found] == [("new#0", 0.6), ("old#0", 0.4)]
-    assert found[1]["metadata"]["contradicts_filters"] is True
+    old, new, note = piece("old#0", 0.8), piece("new#0", 0.6), piece("note#0", 0.5)
+    old["metadata"]["fields"], new["metadata"]["fields"] = {"year": 1990}, {"year": 2010}
+    found = distinct({"a": [old, new, note]}, matching={"new"})
+    assert [(r["source_id"], r["score"]) for r in found] == [("new#0", 0.6), ("note#0", 0.5), ("old#0", 0.4)]
+    assert found[2]["metadata"]["contradicts_filters"] is True
 
 
 def test_filters_count_for_lists_and_recommendations_only() -> None:

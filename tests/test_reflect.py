@@ -7,9 +7,11 @@ from typing import Any
 import pytest
 
 from workbench.plans import Plan, PlanStep
+from workbench.retrieval.graph import build_retrieval
 from workbench.retrieval.reflect import call_of, calls, propose, worth_rewriting
 from workbench.retrieval.rewrite import essence, feedback, rewrite, rewritten
 from workbench.retrieval.signals import Asked, Need, quality, signals, thresholds
+from workbench.testing import FixedPlanner, MemoryKnowledge, memory_context
 from workbench.tools.registry import ToolRegistry, check
 
 from .handmade import record
@@ -137,8 +139,15 @@ def test_when_every_filtered_document_is_there_no_score_can_be_higher() -> None:
 
 def test_no_document_that_holds_the_filters_is_not_enough() -> None:
     wanted = Need("list", passages=100, relevant=0, matching={})
-    found = signals(wanted, [piece("x#0", 0.9)], [], thresholds("list", {}, wanted))
+    film = piece("x#0", 0.9)
+    film["metadata"]["fields"] = {"year": 1990}
+    found = signals(wanted, [film], [], thresholds("list", {}, wanted))
     assert not found["complete"] and not quality(found)
+
+
+def test_texts_without_typed_fields_are_asked_for_none() -> None:
+    wanted = Need("list", passages=100, relevant=0, matching={})
+    assert quality(signals(wanted, [piece("note#0", 0.9)], [], thresholds("list", {}, wanted)))
 
 
 def test_timeouts_and_failures_are_those_of_the_last_attempt() -> None:
@@ -325,3 +334,73 @@ class _Chat:
 async def test_a_model_rewrites_and_the_rules_stand_behind_it(reply, query, note) -> None:
     line, said = await rewrite("喜宴 上映", [], [], lambda term: 0.5, _Chat(reply))
     assert line == query and note in said
+
+
+# --- the node in the graph ---
+
+NOTES = {
+    "Hulk": "Hulk is a 2003 superhero film directed by Ang Lee.",
+    "Tenet": "Tenet is a 2020 science fiction film directed by Christopher Nolan.",
+    "Rice": "Boil the rice for twelve minutes.",
+}
+
+
+async def retrieved(query: str, names: list[str], *steps: PlanStep, agent: str = "fusion_agent", **more: Any) -> Any:
+    decision = {
+        "query_intent": more.pop("intent", "qa"),
+        "filters": {},
+        "extracted_entities": {"low_level": names, "high_level": []},
+        "worker_name": f"notes:{agent}:retrieve_only",
+        "kb_prefix": "notes",
+    }
+    state = {
+        "run_id": "r",
+        "query": query,
+        "kb_prefix": "notes",
+        "kb_prefixes": ["notes"],
+        "review": [],
+        "iteration": 1,
+    }
+    context = memory_context([MemoryKnowledge("notes", NOTES)], planner=FixedPlanner(plan(*steps)), **more)
+    graph = build_retrieval().compile()
+    return await graph.ainvoke(
+        {**state, "route_decision": decision, "resolved_agent_type": agent, "thresholds": {}}, context=context
+    )
+
+
+def search(tool: str, query: str) -> PlanStep:
+    return PlanStep(step_id="step_0", objective=query, tool=tool, tool_input={"query": query})
+
+
+async def test_what_is_found_is_enough() -> None:
+    state = await retrieved("Who directed Hulk?", ["Hulk"], search("keyword_search", "Who directed Hulk?"))
+    assert state["stop_reason"] == "quality_satisfied" and state["iteration"] == 1
+    assert state["merged"]["retrieval_results"][0]["source_id"] == "Hulk#0"
+
+
+async def test_what_is_not_in_the_corpus_costs_one_rewriting() -> None:
+    question = "Who directed the film Parasite?"
+    state = await retrieved(question, ["Parasite"], search("keyword_search", question))
+    assert state["stop_reason"] == "no_further_action" and state["iteration"] == 2
+    assert state["reflections"][0]["rewrite_query"] and not state["reflections"][1]["rewrite_query"]
+    assert state["reflections"][1]["signals"]["unknown"] == ["Parasite"]
+
+
+async def test_a_question_that_shares_no_word_with_the_corpus_ends_with_nothing() -> None:
+    state = await retrieved("quantum chromodynamics", [], search("keyword_search", "quantum chromodynamics"))
+    assert state["stop_reason"] == "no_further_action" and state["iteration"] <= 2
+    assert state["merged"]["context"] == "" and state["merged"]["statistics"]["total_evidence_count"] == 0
+
+
+async def test_a_one_step_agent_takes_one_step() -> None:
+    step = search("keyword_search", "quantum chromodynamics")
+    state = await retrieved("quantum chromodynamics", [], step, agent="naive_rag_agent")
+    assert state["iteration"] == 1 and len(state["records"]) == 1
+
+
+async def test_a_missing_side_is_fetched() -> None:
+    question = "Compare Hulk and Tenet"
+    state = await retrieved(question, ["Hulk", "Tenet"], search("keyword_search", "Hulk"), intent="compare")
+    first = state["reflections"][0]
+    assert first["signals"]["missing"] == ["Tenet"]
+    assert "local_search" in [step["tool"] for step in first["next_steps"]]

@@ -65,7 +65,7 @@ def merge(
         max_results: how many pieces are kept.
         max_characters: how long the context may be. It is cut between two pieces, and touches ``context`` only;
             the first piece always stays, so that evidence never gives an empty context.
-        matching: documents that hold the question's filters; others keep half of their score.
+        matching: documents that hold the question's filters; others with typed fields keep half of their score.
 
     >>> piece = {"source_id": "d1#0", "source_type": "chunk", "granularity": "low_level", "score": 0.5,
     ...          "evidence": "It is a 1993 film.", "metadata": {"title": "Hulk", "tools": ["naive_search"]}}
@@ -106,12 +106,14 @@ def distinct(
             if identity not in best or result["score"] > best[identity]["score"]:
                 best[identity] = result
     pieces = [_kept(result, sorted(tools[identity]), matching) for identity, result in best.items()]
-    return sorted(pieces, key=lambda r: (-r["score"], r["source_id"], r["granularity"], r["metadata"].get("kb_prefix", "")))
+    return sorted(
+        pieces, key=lambda r: (-r["score"], r["source_id"], r["granularity"], r["metadata"].get("kb_prefix", ""))
+    )
 
 
 def _kept(result: RetrievalResult, tools: list[str], matching: Collection[str] | None) -> RetrievalResult:
     metadata, score = {**result["metadata"], "tools": tools}, result["score"]
-    if matching is not None and metadata.get("doc_id") and metadata["doc_id"] not in matching:
+    if matching is not None and metadata.get("fields") and metadata.get("doc_id") not in matching:
         metadata["contradicts_filters"] = True
         score *= CONTRADICTION
     return {**result, "score": round(score, 6), "metadata": metadata}

@@ -193,7 +193,10 @@ def signals(
         "coverage": coverage,
         "unknown": list(wanted.unknown),
     }
-    if wanted.matching is not None:
+    typed = any(result["metadata"].get("fields") for result in evidence)
+    if wanted.matching or (
+        wanted.matching is not None and typed
+    ):  # texts without typed fields hold no filter: ask none
         holding = [doc_id for doc_id in documents if doc_id in wanted.matching]
         seen |= {"holding": len(holding), "complete": 0 < len(holding) == len(wanted.matching)}
         if len(holding) < min(len(wanted.matching), enough["min_evidence"]):
