@@ -95,10 +95,10 @@ def test_the_table_stands_beside_a_baseline() -> None:
     table = score_questions(bench, rows)
     lines = {line["category"]: line for line in table["categories"]}
     assert lines["compare"]["right"] == [2, 2] and lines["all"]["right"] == [3, 3]
-    assert lines["all"]["baseline"]["right"] == [0, 3] and lines["all"]["baseline"]["answer"] == [3, 3]
+    assert lines["all"]["baseline"]["right"] == [3, 3] and lines["all"]["baseline"]["steps"] == [0, 0]
     assert bench.asked[0][1] == bench.asked[1][1] != bench.asked[2][1]
     assert {worker for *_, worker in bench.asked[3:]} == {"film:naive_rag_agent:retrieve_only"}
-    assert "compare      2/2 (0)" in table_text(table)
+    assert "compare      2/2 (2)" in table_text(table)
 
 
 def test_rows_that_are_none_are_named(tmp_path) -> None:

@@ -107,7 +107,8 @@ def score_questions(
     """
     ask = partial(bench.ask, kb=kb, user=USER, incognito=not keep)
     scores = _asked(partial(ask, worker=""), rows, each)
-    plain = _asked(partial(ask, worker=BASELINE.format(kb=kb)), rows, None) if baseline else []
+    unplanned = [{name: value for name, value in row.items() if name != "steps"} for row in rows]  # it has one step
+    plain = _asked(partial(ask, worker=BASELINE.format(kb=kb)), unplanned, None) if baseline else []
     names = list(dict.fromkeys(score["category"] for score in scores))
     return {
         "categories": [_line(name, scores, plain) for name in [*names, "all"]],
@@ -252,5 +253,5 @@ def table_text(table: Mapping[str, Any]) -> str:
 
 
 def _cell(line: Mapping[str, Any], name: str) -> str:
-    cell = "{}/{}".format(*line[name])
-    return f"{cell} ({line['baseline'][name][0]})" if "baseline" in line else cell
+    cell, plain = "{}/{}".format(*line[name]), line.get("baseline", {}).get(name, [0, 0])
+    return f"{cell} ({plain[0]})" if plain[1] else cell
