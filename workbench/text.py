@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from functools import cache
+from pathlib import Path
 
 CJK = re.compile(r"[\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff]")
 _SEGMENT = re.compile(r"[a-z0-9]+(?:'[a-z]+)?|[\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff]+")
@@ -50,16 +52,22 @@ def visible(text: object) -> str:
     return _HIDDEN.sub(spell, str(text))
 
 
-def fold(text: str) -> str:
-    """Full width, case and accents folded away: what two writings of one name share.
+@cache
+def _simplified() -> dict[int, str]:
+    """Traditional characters to simplified ones (``traditional.txt``)."""
+    _, old, new = (Path(__file__).parent / "traditional.txt").read_text(encoding="utf-8").splitlines()
+    return str.maketrans(dict(zip(old, new, strict=True)))
 
-    >>> fold("Ｃａｆé  Society")
-    'cafe society'
+
+def fold(text: str) -> str:
+    """Full width, case, accents and traditional characters folded away: what two writings of one name share.
+
+    >>> fold("Ｃａｆé  Society"), fold("臥虎藏龍")
+    ('cafe society', '卧虎藏龙')
     """
-    if text.isascii():  # most names are, and this is ten times faster
-        return " ".join(text.casefold().split())
     wide = unicodedata.normalize("NFKD", unicodedata.normalize("NFKC", text).casefold())
-    return re.sub(r"\s+", " ", "".join(c for c in wide if not unicodedata.combining(c))).strip()
+    bare = "".join(c for c in wide if not unicodedata.combining(c))
+    return re.sub(r"\s+", " ", bare.translate(_simplified())).strip()
 
 
 def terms(text: str) -> list[str]:
