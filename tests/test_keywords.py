@@ -40,6 +40,7 @@ def found(index, query, top_k=10):
         ("喜宴哪一年上映？", ["a#0"]),
         ("饮食男女", ["b#0"]),
         ("大厨的女儿", ["b#0"]),
+        ("大廚的女兒", ["b#0"]),
         ("wedding banquets", ["a#0"]),
         ("ang lee's films", ["a#0"]),
         ("hallstrom CAFE", ["c#0"]),

@@ -90,6 +90,7 @@ def linker() -> Linker:
         ("It was a storm. Ice fell.", []),
         # people, by their names and surnames
         ("李安和克里斯托弗诺兰", ["Ang Lee", "Christopher Nolan"]),
+        ("李安、諾蘭和《飲食男女》", ["Ang Lee", "Christopher Nolan", "饮食男女"]),
         ("诺兰的电影", ["Christopher Nolan"]),
         ("Nolan's films", ["Christopher Nolan"]),
         ("nolan films", ["Christopher Nolan"]),
