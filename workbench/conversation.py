@@ -20,6 +20,7 @@ from workbench.generate import generate
 from workbench.persist import persist
 from workbench.recall import recall
 from workbench.retrieval.graph import build_retrieval
+from workbench.retrieval.plan import anew
 from workbench.route import Route, build_router, decide, is_smalltalk, parse_worker_name, read_question
 from workbench.state import ConversationState
 
@@ -91,6 +92,7 @@ async def prepare_retrieval(state: ConversationState, runtime: Runtime[Context])
     runtime.stream_writer(progress("retrieval"))
     return {
         **change,
+        **anew(),
         "use_retrieval": True,
         "answerer": "kb_handler" if change["kb_prefix"] in context.handlers else "generate",
         "resolved_agent_type": parse_worker_name(route.decision["worker_name"]).agent_type,

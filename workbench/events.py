@@ -93,4 +93,4 @@ def brief(value: Any) -> Any:
         return sorted(value)
     if isinstance(value, list):
         return f"{len(value)} items"
-    return value
+    return value if value is None or isinstance(value, (bool, int, float)) else type(value).__name__

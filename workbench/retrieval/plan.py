@@ -311,13 +311,22 @@ async def planner(state: RetrievalState, runtime: Runtime[Context]) -> dict[str,
     context = runtime.context
     prefixes = state.get("kb_prefixes") or [state["kb_prefix"]]
     made = await context.planner(state["query"], state["route_decision"], context.bases(prefixes), context.tools)
-    before = Plan.load(state["plan"]) if state.get("plan") else None
+    before = Plan.load(state["plan"]) if state.get("replan") else None
     if before:
         made = continued(made, before, state.get("records", []))
     require(made, context.tools)
     reason = "planned anew for the changed question" if before else "planned for the question"
     context.runs.save_plan(state.get("run_id", ""), made.dump(), author="planner", reason=reason)
-    return {"plan": made.dump(), "kb_prefixes": prefixes, "iteration": state.get("iteration") or 1, "replan": False}
+    change = {"plan": made.dump(), "kb_prefixes": prefixes, "iteration": state.get("iteration") or 1, "replan": False}
+    return change if before else {**anew(), **change}
+
+
+def anew() -> dict[str, Any]:
+    """What a first plan begins with: nothing of an earlier question, when a server's thread carries several."""
+    from langgraph.types import Overwrite
+
+    lists = {name: Overwrite([]) for name in ("records", "reflections", "decisions")}
+    return {**lists, "activated": [], "stop_reason": None}
 
 
 def continued(made: Plan, before: Plan, records: Iterable[ExecutionRecord]) -> Plan:
