@@ -79,8 +79,10 @@ def find(kind: Kind, text: str) -> list[tuple[int, int, str]]:
     [('American', 'United States'), ('comedies', 'Comedy')]
     >>> find("genre", "推荐几部喜剧片")
     [(4, 6, 'Comedy')]
+    >>> find("genre", "推薦幾部喜劇片")
+    [(4, 6, 'Comedy')]
     """
-    lowered = "".join(c.lower() if len(c.lower()) == 1 else c for c in text)
+    lowered = "".join(f if len(f := fold(c)) == 1 else c for c in text)  # place for place
     spans = [(m.start(), m.end(), _by_word(kind)[m.group()]) for m in _pattern(kind).finditer(lowered)]
     cased = {word.lower(): word for word in _CASED}
     return [s for s in spans if text[s[0] : s[1]] == cased.get(lowered[s[0] : s[1]], text[s[0] : s[1]])]
