@@ -31,7 +31,8 @@ def _stop_words() -> tuple[frozenset[str], re.Pattern[str]]:
     return frozenset(word for word in words if word.isascii()), re.compile("|".join(chinese))
 
 
-_WORD = re.compile(r"[A-Za-z][A-Za-z'’-]+|[\u3400-\u4dbf\u4e00-\u9fff]+")
+_WORD = re.compile(r"(?<=[\w,;] )[A-Z][\w'’-]+(?: [A-Z][\w'’-]*)+|[A-Za-z][A-Za-z'’-]+|[\u3400-\u4dbf\u4e00-\u9fff]+")
+"""A phrase in capitals past the first word ("World War II"), an English word, a run of Chinese."""
 
 
 def read_question(question: str, bases: Sequence[KnowledgeBase]) -> Reading:
@@ -57,8 +58,8 @@ def themes(question: str, names: Iterable[Named] = ()) -> list[str]:
 
     >>> themes("Recommend some films about family and cooking from the 1990s")
     ['family', 'cooking']
-    >>> themes("推荐几部关于家庭和美食的电影")
-    ['家庭', '美食']
+    >>> themes("推荐几部关于家庭和美食的电影"), themes("Any films set in New York?")
+    (['家庭', '美食'], ['New York'])
     """
     names = list(names)
     plain = blank(question, names)
