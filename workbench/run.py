@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import queue
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from workbench.errors import RunError
 from workbench.plans import Plan
@@ -163,9 +163,9 @@ class Run:
 
     def to_dict(self) -> dict[str, Any]:
         """The whole run as one JSON document (``run.schema.json``)."""
-        from workbench.document import run_document
+        from workbench.document import RunLike, run_document
 
-        return run_document(self)
+        return dict(run_document(cast(RunLike, self)))  # a Protocol's attributes can be set, a run's cannot
 
     def to_frame(self) -> pandas.DataFrame:
         """One row an attempt, in the order in which they ended."""
