@@ -9,7 +9,7 @@ is a function of the documents alone: their order and history change nothing.
 from __future__ import annotations
 
 import re
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
@@ -180,7 +180,8 @@ class _Build:
         self._relations: dict[str, Relation] = {}
         self._mentions: set[tuple[str, str]] = set()
         self._categories: set[str] = set()
-        self._types: dict[str, dict[str, int]] = defaultdict(lambda: defaultdict(int))
+        self._types: dict[str, Counter[str]] = defaultdict(Counter)
+        self._spellings: dict[str, Counter[str]] = defaultdict(Counter)
         self._related: set[tuple[str, str]] = set()
         self._titles: set[str] = set()
         self._first_names: set[str] = set()
@@ -217,8 +218,8 @@ class _Build:
         entity = self._entities.setdefault(
             entity_id, {"entity_id": entity_id, "name": name, "type": says.type, "aliases": [], "doc_id": None}
         )
-        entity["name"] = min(entity["name"], name)
-        entity["aliases"] = sorted({*entity["aliases"], *aliases} - {entity["name"]})
+        self._spellings[entity_id][name] += 1
+        entity["aliases"] = sorted({*entity["aliases"], *aliases})
         if says.category:
             self._categories.add(entity_id)
         if says.type == "Person" and " " in name:
@@ -240,16 +241,20 @@ class _Build:
         if entity_id.startswith("name:"):
             if kind == "Name" and surface.split(" ")[0] in self._first_names and 2 <= surface.count(" ") + 1 <= 3:
                 kind = "Person"
-            entity = self._entities.setdefault(
+            self._entities.setdefault(
                 entity_id, {"entity_id": entity_id, "name": surface, "type": kind, "aliases": [], "doc_id": None}
             )
-            entity["name"] = min(entity["name"], surface)
+            self._spellings[entity_id][surface] += 1
             self._types[entity_id][kind] += 1
         return entity_id
 
     def finish(self, sources: Sequence[Source]) -> Extracted:
         for entity_id, kinds in self._types.items():
-            self._entities[entity_id]["type"] = min(kinds, key=lambda kind: (-kinds[kind], kind))
+            self._entities[entity_id]["type"] = _most_frequent(kinds)
+        for entity_id, spellings in self._spellings.items():
+            entity = self._entities[entity_id]
+            entity["name"] = _most_frequent(spellings)
+            entity["aliases"] = [alias for alias in entity["aliases"] if alias != entity["name"]]
         common = self._link(sources)
         years = {document_entity(s.doc_id): year for s in sources if (year := year_of(s.fields))}
         degrees = degrees_of(self._relations.values())
@@ -296,6 +301,10 @@ class _Build:
                 "chunk_id": chunk_id,
             },
         )
+
+
+def _most_frequent(counts: Counter[str]) -> str:
+    return min(counts, key=lambda name: (-counts[name], name))
 
 
 class _Sentences:

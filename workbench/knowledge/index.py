@@ -73,7 +73,7 @@ class Index:
             raise KnowledgeError(f"There is no index at {path}. Add documents with `workbench kb add`.")
         self.path = path
         self._local, self._lock = threading.local(), threading.Lock()
-        self._open: list[sqlite3.Connection] = []
+        self._open: dict[threading.Thread, sqlite3.Connection] = {}
         self._closed = False
         try:
             self._migrate(create)
@@ -93,7 +93,9 @@ class Index:
             found.execute("PRAGMA synchronous = NORMAL")
             self._local.connection = found
             with self._lock:
-                self._open.append(found)
+                for thread in [t for t in self._open if not t.is_alive()]:
+                    self._open.pop(thread).close()
+                self._open[threading.current_thread()] = found
         return found
 
     def rows(self, sql: str, parameters: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
@@ -141,7 +143,7 @@ class Index:
         """Close every thread's connection."""
         with self._lock:
             self._closed = True
-            for connection in self._open:
+            for connection in self._open.values():
                 connection.close()
             self._open.clear()
         self._local = threading.local()

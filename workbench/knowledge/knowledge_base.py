@@ -6,7 +6,6 @@ that generation, and each call looks whether the generation still holds: another
 
 from __future__ import annotations
 
-import hashlib
 import json
 import threading
 from collections.abc import Sequence
@@ -70,8 +69,7 @@ class CorpusKnowledge:
 
     def fingerprint(self) -> str:
         """Hex digest of the documents: equal for equal documents, whatever the order in which they came."""
-        digests = sorted(row[0] for row in self._index.rows("SELECT digest FROM documents"))
-        return hashlib.sha256("\n".join(digests).encode()).hexdigest()
+        return self._view.fingerprint
 
     def counts(self) -> dict[str, int]:
         """``documents``, ``passages``, ``entities``, ``relations``, ``communities``."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import threading
 from collections.abc import Callable, Sequence
@@ -44,6 +45,15 @@ class View:
             chroma = self._parts.pop("chroma", None)
             if chroma:
                 chroma.close()
+
+    @property
+    def fingerprint(self) -> str:
+        """Hex digest of the documents' digests, in an order of their own."""
+        return self._part("fingerprint", self._digest)
+
+    def _digest(self) -> str:
+        digests = sorted(row[0] for row in self._index.rows("SELECT digest FROM documents"))
+        return hashlib.sha256("\n".join(digests).encode()).hexdigest()
 
     @property
     def matrix(self) -> vectors.Matrix:

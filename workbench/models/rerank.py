@@ -7,10 +7,13 @@ Khattab and Zaharia 2020). Scores order the texts of one call; they mean nothing
 
 from __future__ import annotations
 
+import os
 import re
+import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from importlib.util import find_spec
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from workbench.errors import MissingExtra
@@ -64,8 +67,15 @@ def _jieba() -> Any:
     import jieba
 
     jieba.setLogLevel(60)
-    jieba.initialize()
-    return jieba
+    cutter = jieba.Tokenizer()
+    private = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "workbench"
+    try:  # its own choice is the shared temporary folder, where anybody may have put a dictionary for it
+        private.mkdir(mode=0o700, parents=True, exist_ok=True)
+    except OSError:
+        private = Path(tempfile.mkdtemp(prefix="workbench-"))
+    cutter.tmp_dir = str(private)
+    cutter.initialize()
+    return cutter
 
 
 def scores(
