@@ -1,4 +1,4 @@
-"""The ``[n]`` of an answer: which sentence carries it and what stands behind it. ``n`` is the place in the merged evidence."""
+"""The ``[n]`` of an answer: the sentence that carries it, and the n-th piece of the merged evidence behind it."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def cite(text: str, evidence: Sequence[RetrievalResult]) -> tuple[str, list[Cita
         The text with every mark written ``[n]``; a citation for each mark of each sentence, in their order; the numbers
         that were taken out because no evidence has them.
 
-    >>> piece = {"result_id": "low_level:mv1#0", "metadata": {"title": "Hulk", "url": "", "licence": "", "doc_id": "mv1"}}
+    >>> piece = {"result_id": "low_level:mv1#0", "metadata": {"title": "Hulk", "doc_id": "mv1"}}
     >>> text, citations, unknown = cite("It is a 2003 film 【1, 7】. It is green.", [piece])
     >>> text, [(c["n"], c["sentence"]) for c in citations], unknown
     ('It is a 2003 film [1]. It is green.', [(1, 'It is a 2003 film [1].')], [7])

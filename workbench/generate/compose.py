@@ -40,9 +40,9 @@ def compose(
         called: the Chinese name of a title or a person, or the name itself.
         told: what the conversation said before, for "more" and "others".
 
-    >>> film = {"result_id": "low_level:mv1#0", "source_id": "mv1#0", "source_type": "chunk", "granularity": "low_level",
-    ...         "score": 0.9, "evidence": "Hulk is a 2003 superhero film directed by Ang Lee.", "metadata":
-    ...         {"doc_id": "mv1", "title": "Hulk", "position": 0, "fields": {"year": 2003, "directors": ["Ang Lee"]}}}
+    >>> metadata = {"doc_id": "mv1", "title": "Hulk", "fields": {"year": 2003, "directors": ["Ang Lee"]}}
+    >>> film = {"result_id": "low_level:mv1#0", "source_type": "chunk", "score": 0.9, "metadata": metadata,
+    ...         "evidence": "Hulk is a 2003 superhero film directed by Ang Lee."}
     >>> from workbench.generate.question import Subject
     >>> hulk = Subject("Hulk", "Hulk", "film", True, "mv1")
     >>> compose(Question("", "en", "qa", (hulk,), masked="when was \\ue002 released?"), [film]).text

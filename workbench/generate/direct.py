@@ -11,10 +11,10 @@ from workbench.generate.question import Facet, Question, Subject
 from workbench.generate.quotes import ENOUGH, best, plot, saying
 from workbench.generate.silence import lacking, not_said, nothing_named, silent
 from workbench.generate.sources import Document, Sentence
-from workbench.generate.themes import Want, coverage, stems, wants
+from workbench.generate.themes import Want, coverage, says, segments, stems
 from workbench.generate.verdict import verdict
 from workbench.generate.voice import Voice
-from workbench.generate.works import extreme, portrait
+from workbench.generate.works import conditions, extreme, portrait
 from workbench.text import language_of
 
 STORY = ("the story of {}", "{}的剧情")
@@ -65,8 +65,8 @@ def of_document(
     document: Document, question: Question, evidence: Evidence, voice: Voice, roles: Sequence[Subject] = ()
 ) -> str:
     """What the evidence says of one document: the facts asked for, then sentences."""
-    facets = question.facets(evidence.fields)
-    wanted = wants([*question.about(facets), *(s.name for s in roles)], evidence.weight)
+    facets = question.facets(evidence.fields) if document.fields else []
+    wanted = evidence.wants([*question.about(facets), *(s.name for s in roles)])
     if question.wants("count") or not facets:
         return told_of(document, question, wanted, voice)
     parts, missing = list[str](), list[str]()
@@ -82,7 +82,7 @@ def of_document(
             parts.append(voice.quoted(quotes))
         else:
             missing.append(lacking(voice, facet.names, voice.title(document)))
-    if question.wants("plot") and not question.wants("count"):
+    if question.wants("plot") and all(facet.typed for facet in facets):
         parts.append(voice.quoted(plot(document.sentences) or list(document.sentences[:1])))
     if missing:
         parts.append(not_said(voice, missing, len(document.sentences)))
@@ -102,9 +102,7 @@ def role(
     telling = [s for s in quotes if coverage(wanted, stems(s.text)) >= ENOUGH]
     if telling:
         return [voice.quoted(telling)], []
-    if not roles:
-        return [typed], []
-    named, title = voice.listed([s.surface for s in roles]), voice.title(document)
+    named, title = voice.listed([s.surface for s in roles] or [w.word for w in wanted]), voice.title(document)
     return [typed], [voice.pick(f"who plays {named} in {title}", f"{title}中{named}由谁饰演")]
 
 
@@ -125,6 +123,9 @@ def told_of(document: Document, question: Question, wanted: Sequence[Want], voic
     chosen, share = best(sentences, wanted)
     if wanted and share >= (ENOUGH if question.wants("count") else PARTLY):
         return voice.quoted(chosen)
+    aside = segments(re.sub(r"[\ue001\ue002\W]", "", question.masked), [s.text for s in sentences])
+    if wanted and (said := [s for s in sentences if any(w in s.text for w in aside if len(w) > 1)]):
+        return voice.quoted(said[:1])
     foreign = any(language_of(s.text) != question.language for s in document.sentences[:1])
     if question.wants("count") or (wanted and not foreign and not question.wants("plot")):
         asked = [lacking(voice, w.word, voice.title(document)) for w in wanted]
@@ -144,18 +145,18 @@ def of_person(question: Question, evidence: Evidence, voice: Voice) -> str:
     dated = sorted({d.doc_id: d for d in works if d.year}.values(), key=lambda d: (d.year, d.doc_id))
     for which in ("first", "last"):
         if dated and question.wants(which):
-            return extreme(which, dated[0] if which == "first" else dated[-1], voice)
+            return extreme(which, dated[0] if which == "first" else dated[-1], conditions(question, voice), voice)
     facets = untyped(question, evidence)
     named = [s for person in people for s in evidence.naming(person.name)]
-    wanted = wants(question.about(facets), evidence.weight)
+    wanted = evidence.wants(question.about(facets))
+    on_theme = [d for d in dated if wanted and says(wanted, d.stems, ENOUGH)]
+    if on_theme and question.wants("work"):
+        return voice.joined(described(d, wanted, voice) for d in on_theme[:3])
     told = [q for facet in facets for q in saying(facet, named, wanted, 2)]
     if not facets:
         told, _ = best(named, wanted)
-    if told and coverage(wanted, frozenset().union(*(stems(s.text) for s in told))) >= ENOUGH:
+    if told and says(wanted, frozenset().union(*(stems(s.text) for s in told)), ENOUGH):
         return voice.quoted(told, named=True)
-    on_theme = [d for d in dated if wanted and coverage(wanted, d.stems) >= ENOUGH]
-    if on_theme and question.wants("work"):
-        return voice.joined(described(d, wanted, voice) for d in on_theme[:3])
     if facets or wanted:
         of = voice.listed([person.surface for person in people])
         what: list[tuple[str, str] | str] = [*(f.names for f in facets)] or [w.word for w in wanted]
@@ -166,21 +167,34 @@ def of_person(question: Question, evidence: Evidence, voice: Voice) -> str:
 
 def by_description(question: Question, evidence: Evidence, voice: Voice) -> str:
     """A question that names nothing known: answered only where the evidence says its words."""
-    facets = [f for f in question.facets(evidence.fields) if not question.wants("which") or f.typed]
-    wanted = wants([*question.about(facets), *(s.name for s in question.subjects)], evidence.weight)
+    facets = [f for f in question.facets(evidence.fields) if f.typed or not question.wants("which")]
+    if not evidence.fields:
+        facets = []
+        if documents := named_in_part(question, evidence):
+            return "\n".join(of_document(d, question, evidence, voice) for d in documents)
+    themes = [t for t in question.about(facets) if not any(question.says(which, t) for which in ("first", "last"))]
+    wanted = evidence.wants([*themes, *(s.name for s in question.subjects)])
     looked_for = [*(s.surface for s in question.subjects), *question.themes]
     if not wanted:
         return silent(voice, looked_for, len(evidence.results))
     if question.wants("work") or facets:
         telling = [(coverage(wanted, d.stems), d) for d in evidence.documents]
-        share, document = max(telling, key=lambda t: (round(t[0], 6), t[1].score), default=(0.0, None))
-        if document and share >= ENOUGH and (question.wants("work") or len(wanted) > 1):
+        _, document = max(telling, key=lambda t: (round(t[0], 6), t[1].score), default=(0.0, None))
+        if document and says(wanted, document.stems, ENOUGH) and (question.wants("work") or len(wanted) > 1):
             fact = of_document(document, question, evidence, voice) if facets else ""
             return fact or described(document, wanted, voice)
         if facets:
             return silent(voice, looked_for, len(evidence.results))
     chosen = together(evidence, wanted)
-    return voice.quoted(chosen) if chosen else silent(voice, looked_for, len(evidence.results))
+    if not chosen:
+        return silent(voice, looked_for, len(evidence.results))
+    return voice.quoted(chosen, named=any(d.is_film for d in evidence.documents))
+
+
+def named_in_part(question: Question, evidence: Evidence) -> list[Document]:
+    """Documents without typed fields are often named by half of their title: 龙井 for 龙井茶."""
+    words = [word for theme in question.themes for word in segments(theme, evidence.texts)]
+    return [d for d in evidence.documents if any(w in d.title and 2 * len(w) >= len(d.title) for w in words)]
 
 
 def together(evidence: Evidence, wanted: Sequence[Want]) -> list[Sentence]:
@@ -194,11 +208,11 @@ def together(evidence: Evidence, wanted: Sequence[Want]) -> list[Sentence]:
         groups.setdefault(sentence.doc_id, []).append(sentence)
     found = []
     for sentences in groups.values():
-        _, alone = best(sentences, wanted, 1)
-        chosen, share = best(sentences, wanted, 2)
-        if alone >= ENOUGH and chosen:
-            found.append((share, alone, chosen))
-    return max(found, key=lambda f: (round(f[0], 6), round(f[1], 6), -f[2][0].n), default=(0, 0, []))[2]
+        alone, _ = best(sentences, wanted, 1)
+        if alone and says(wanted, stems(f"{alone[0].text} {alone[0].title}"), ENOUGH):
+            chosen, share = best(sentences, wanted, 2)
+            found.append((round(share, 6), -chosen[0].n, chosen))
+    return max(found, key=lambda f: f[:2], default=(0, 0, []))[2]
 
 
 def described(document: Document, wanted: Sequence[Want], voice: Voice) -> str:

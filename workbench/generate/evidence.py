@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from workbench.generate.question import Subject
 from workbench.generate.quotes import rarity
 from workbench.generate.sources import Document, Sentence, documents_of, quotable
-from workbench.generate.themes import Weight
+from workbench.generate.themes import Want, Weight, segments, wants
 from workbench.state import Filters, RetrievalResult
 from workbench.text import CJK, fold, terms
 
@@ -29,6 +30,15 @@ class Evidence:
     sentences: tuple[Sentence, ...]
     weight: Weight
     totals: Mapping[str, int] = field(default_factory=dict)
+
+    def wants(self, themes: Iterable[str]) -> list[Want]:
+        """The content words of the question as this evidence would say them."""
+        return wants([word for theme in themes for word in segments(theme, self.texts)], self.weight)
+
+    @cached_property
+    def texts(self) -> list[str]:
+        """The sentences and titles, as bare text."""
+        return [*(d.title for d in self.documents), *(s.text for s in self.sentences)]
 
     @property
     def fields(self) -> list[str]:
@@ -74,11 +84,12 @@ def evidence_of(
     """The evidence of some merged results."""
     documents = documents_of(results)
     loose = quotable((n, r) for n, r in enumerate(results, 1) if not r["metadata"].get("doc_id"))
+    here = rarity([result["evidence"] for result in results])
     return Evidence(
         results=results,
         documents=tuple(documents),
         sentences=tuple(s for d in documents for s in d.sentences) + tuple(loose),
-        weight=weight or rarity([r["evidence"] for r in results]),
+        weight=(lambda term: weight(term) or here(term)) if weight else here,
         totals=totals or {},
     )
 

@@ -119,11 +119,14 @@ def weight_in(bases: Sequence[KnowledgeBase]) -> Callable[[str], float]:
 
 
 def totals(question: Question, decision: RouteDecision, bases: Sequence[KnowledgeBase]) -> dict[str, int]:
-    """How many documents there are for the filters, and for each person by role, whatever the evidence holds of them."""
+    """How many documents the filters fit, and how many there are of each person by role, found or not."""
     filters, found = decision["filters"], dict[str, int]()
+    people = [s.name for s in question.subjects if s.is_person]
     if filters:
         found[""] = sum(len(base.select(filters)) for base in bases)
-    for person in [s.name for s in question.subjects if s.is_person]:
+    elif not people:
+        found[""] = sum(base.counts()["documents"] for base in bases)
+    for person in people:
         found[f"{person}/directors"] = sum(len(base.select({"director": person})) for base in bases)
         found[f"{person}/cast"] = sum(len(base.select({"cast": person})) for base in bases)
     return found

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import re
-import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
-from importlib.resources import files
 from typing import Any
 
 from workbench.generate.themes import content
-from workbench.question.language import OTHER, spelled
+from workbench.generate.wording import any_of, language_file, wording
+from workbench.question.language import spelled
 from workbench.question.names import Named, mask
 from workbench.state import Filters, QueryIntent
 from workbench.text import CJK, language_of, terms
@@ -37,12 +36,11 @@ class Facet:
 @cache
 def facets() -> tuple[Facet, ...]:
     """Everything that the writer knows to be askable, in the order in which an answer says it."""
-    text = files("workbench.generate").joinpath("facets.toml").read_text(encoding="utf-8")
-    return tuple(_facet(name, entry) for name, entry in tomllib.loads(text).items())
+    return tuple(_facet(name, entry) for name, entry in language_file("facets.toml").items())
 
 
 def _facet(name: str, entry: Mapping[str, Any]) -> Facet:
-    asked, said = (re.compile("|".join(map(spelled, entry[key])), re.IGNORECASE) for key in ("asked", "said"))
+    asked, said = any_of(entry["asked"]), any_of(entry["said"])
     english, chinese = entry["names"]
     drops = frozenset(entry.get("drops", ()))
     return Facet(name, tuple(entry.get("fields", ())), asked, said, (english, chinese), drops)
@@ -97,28 +95,11 @@ _WANTED_EN = re.compile(
     )
 )
 _WANTED_ZH = re.compile(rf"(?<![每哪第几这那])([{''.join(_NUMERALS)}]|\d{{1,2}})\s?[部个条本](?!年|月)")
-_PATTERNS = {
-    "plot": r"\babout\b\W*$|\b(?:plot|story|storyline|synopsis|premise|summar\w+|describe|happens?|tell me (?:more )?about)\b"
-    r"|讲了?(?:的是|的|述)?(?:了)?(?:一个)?(?:什么|啥|谁)|说的?是?什么|剧情|故事|情节|内容|简介|介绍|概括|梗概|关于什么",
-    "work": r"\b(?:which|what)(?:'s| is| was)?(?: the)?(?: \w+)? (?:film|movie|one|title)s?\b"
-    r"|\b(?:film|movie|one) (?:about|where|in which|that|with|set|featuring)\b"
-    r"|哪一?[部个](?:电影|影片|片子|片|作品)?|什么(?:电影|片子?)|的(?:那部|那个)?(?:电影|影片|片子)",
-    "which": r"^\W*(?:(?:in )?which|what(?:'s| is| was)?(?: the)?(?: name of the)?) (?:\w+ )?(?:film|movie)s?\b|哪一?[部个](?:电影|影片|片子|片|作品)?|什么电影",
-    "count": r"\bhow many\b|\bnumber of\b|多少[部个]|有?几部",
-    "first": r"\b(?:first|debut|earliest|oldest)\b|最早|第一部|首部|处女作",
-    "last": r"\b(?:latest|newest|most recent|last)\b|最新|最近|最后一部|最晚",
-    "order": r"\b(?:first|earlier|later|older|newer|before|after)\b|[更最]?(?:早|晚|新|旧)|先(?:上映|拍|出)|[之以]?[前后]上映",
-    "yes_no": r"^\W*(?:is|are|was|were|did|does|do|has|have|had)\b(?! you\b)|吗\W*$|是不是|是否|对不对|对吗",
-    "others": r"\b(?:more|others?|another|else)\b|再|还有|其他|别的|另外",
-    "now": r"\b(?:today|tonight|tomorrow|yesterday|right now|currently|this (?:week|month|year))\b|今天|明天|昨天|现在|目前|今年|本周",
-    "role": rf"{OTHER}\s+in\s+[\"“]?{OTHER}",
-}
-_COMPILED = {name: re.compile(pattern) for name, pattern in _PATTERNS.items()}
 
 
 @dataclass(frozen=True)
 class Question:
-    """A question as the writer sees it. ``masked`` has one sign for each name, ``themes`` what is left of its content."""
+    """A question as the writer sees it: ``masked`` has a sign for each name, ``themes`` what is left of its content."""
 
     text: str
     language: str
@@ -129,17 +110,21 @@ class Question:
     themes: tuple[str, ...] = ()
 
     def wants(self, what: str) -> bool:
-        """Whether its wording shows one of the patterns above.
+        """Whether its wording is that of an entry of ``wording.toml``.
 
         >>> Question("", "en", "qa", masked="did \\ue001 direct \\ue002?").wants("yes_no")
         True
         >>> Question("", "zh", "qa", masked="\\ue002讲了什么故事？").wants("plot")
         True
         """
-        return bool(_COMPILED[what].search(self.masked))
+        return bool(wording("question", what).search(self.masked))
+
+    def says(self, what: str, theme: str) -> bool:
+        """Whether a theme is nothing but such wording ("oldest")."""
+        return bool(wording("question", what).fullmatch(theme.lower()))
 
     def facets(self, fields: Sequence[str] = ()) -> list[Facet]:
-        """What is asked of its subjects; ``fields`` are the typed fields that the evidence has, each askable by its name.
+        """What is asked of its subjects; ``fields`` are the evidence's typed fields, each askable by its name.
 
         >>> [f.name for f in Question("", "en", "qa", masked="who directed \\ue002 and when?").facets()]
         ['year', 'director']
@@ -156,14 +141,16 @@ class Question:
     def about(self, facets: Sequence[Facet] | None = None) -> list[str]:
         """The themes that are not just the words by which something was asked for.
 
-        >>> q = Question("", "en", "qa", masked="who wrote the screenplay about dreams?", themes=("wrote", "screenplay", "dreams"))
-        >>> q.about()
+        >>> themes = ("wrote", "screenplay", "dreams")
+        >>> Question("", "en", "qa", masked="who wrote the screenplay about dreams?", themes=themes).about()
         ['dreams']
         """
-        left = self.masked
-        for pattern in [*(f.asked for f in (self.facets() if facets is None else facets)), _COMPILED["plot"]]:
+        left, parts = self.masked, {theme: theme for theme in self.themes}
+        for pattern in [*(f.asked for f in (self.facets() if facets is None else facets)), wording("question", "plot")]:
             left = pattern.sub(" ", left)
-        return [theme for theme in self.themes if theme.lower() in left]
+            parts = {theme: pattern.sub(" ", part).strip() for theme, part in parts.items()}
+        rest = [theme if theme.lower() in left else parts[theme] for theme in self.themes]
+        return [theme for theme in dict.fromkeys(rest) if len(theme) > 1 and theme.lower() in left]
 
     @property
     def wanted(self) -> int | None:
@@ -190,10 +177,12 @@ def asked(
     language: str = "",
 ) -> Question:
     """A question from what was read of it; ``documents`` gives the document about an entity id."""
+    # "IMDb" and "Oscar" look like names and are what is asked for.
+    names = [n for n in names if n["entity_id"] or not any(f.asked.search(n["surface"].lower()) for f in facets())]
     subjects = tuple(dict.fromkeys(_subject(text, name, documents) for name in names))
     masked = mask(text, names)
     said = [theme for theme in content(masked, themes) if theme.lower() not in _NUMBERS]
-    now = _COMPILED["now"].search(masked)
+    now = wording("question", "now").search(masked) if intent in ("qa", "unknown") else None
     today = [now.group()] if now and not any(now.group() in theme for theme in said) else []  # no corpus knows today
     return Question(
         text=text,

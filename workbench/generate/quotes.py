@@ -3,31 +3,16 @@
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Sequence
 
 from workbench.generate.question import Facet
 from workbench.generate.sources import Sentence
 from workbench.generate.themes import Want, Weight, coverage, stems
+from workbench.generate.wording import wording
 from workbench.text import terms
 
 ENOUGH = 0.6
 """The share of a question's weighted content words that sentences must say to be its answer."""
-
-_TELLING = re.compile(
-    r"\b(?:follow(?:s|ing)?|the story|storyline|tells?|cent(?:er|re)s|concerns|revolves|depicts|chronicles|explores|about an?\b|struggl\w+"
-    r"|must|tries|discovers?|finds|becomes?|plot|set in|stars [^.]{3,40} as an?)\b|讲述|故事|描写|围绕",
-    re.IGNORECASE,
-)
-_ACTING = re.compile(r"\b(?:he|she|they|who|his|her|their)\b", re.IGNORECASE)
-_BACKGROUND = re.compile(
-    r"\b(?:gross|box[- ]office|award|nominat|premiered|was released|released on|reviews?|critic|sequel|produced by|co-production"
-    r"|distribut|remake|soundtrack|budget|filming|theatrical|installment|ensemble cast|supporting|to date|shot\b|debut|reprise|screenplay|written and)|\bis based on\b",
-    re.IGNORECASE,
-)
-_CAST_ONLY = re.compile(
-    r"\b(?:stars|starring|features|cast)\b(?!.* (?:as an?|who|about|follow|in the (?:lead )?role) )", re.IGNORECASE
-)
 
 
 def best(sentences: Sequence[Sentence], wanted: Sequence[Want], most: int = 2) -> tuple[list[Sentence], float]:
@@ -36,17 +21,16 @@ def best(sentences: Sequence[Sentence], wanted: Sequence[Want], most: int = 2) -
     Returns:
         The sentences (none when none says anything of it) and the share that they say together.
     """
-    said = {s: frozenset(w.word for w in wanted if w.met(stems(f"{s.text} {s.title}"))) for s in sentences}
-    weight = {w.word: w.weight for w in wanted}
-    total, chosen, covered = sum(weight.values()), list[Sentence](), frozenset[str]()
-    while len(chosen) < most:
-        gains = [(sum(weight[w] for w in said[s] - covered) / total if total else 0.0, s) for s in sentences]
+    said = {s: [w for w in wanted if w.met(stems(f"{s.text} {s.title}"))] for s in sentences}
+    total, chosen, covered = sum(w.weight for w in wanted), list[Sentence](), list[Want]()
+    while total and len(chosen) < most:
+        gains = [(sum(w.weight for w in said[s] if w not in covered) / total, s) for s in sentences]
         gain, sentence = max(gains, key=lambda g: (round(g[0], 6), -g[1].n, _back(g[1])), default=(0.0, None))
         if sentence is None or gain < (0.01 if not chosen else 0.15):
             break
         chosen.append(sentence)
-        covered |= said[sentence]
-    share = sum(weight[w] for w in covered) / total if total else 0.0
+        covered += [w for w in said[sentence] if w not in covered]
+    share = sum(w.weight for w in wanted if w in covered) / total if total else 0.0
     return sorted(chosen, key=lambda s: (s.n, s.place)), share
 
 
@@ -66,10 +50,10 @@ def plot(sentences: Sequence[Sentence], most: int = 2) -> list[Sentence]:
     def telling(sentence: Sentence) -> float:
         text = sentence.text
         return (
-            2.0 * bool(_TELLING.search(text))
-            + 1.0 * bool(_ACTING.search(text))
-            - 2.0 * bool(_BACKGROUND.search(text))
-            - 2.0 * bool(_CAST_ONLY.search(text))
+            2.0 * bool(wording("sentence", "telling").search(text))
+            + 1.0 * bool(wording("sentence", "acting").search(text))
+            - 2.0 * bool(wording("sentence", "background").search(text))
+            - 2.0 * bool(wording("sentence", "cast_only").search(text))
             - 2.0 * (sentence.place == (0, 0))
             - 0.01 * sum(sentence.place)
         )

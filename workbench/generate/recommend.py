@@ -10,7 +10,7 @@ from workbench.generate.question import Question
 from workbench.generate.quotes import ENOUGH, best
 from workbench.generate.silence import nothing_named
 from workbench.generate.sources import Document
-from workbench.generate.themes import coverage, wants
+from workbench.generate.themes import coverage
 from workbench.generate.voice import Voice
 from workbench.generate.works import conditions, nothing, topics
 
@@ -32,25 +32,36 @@ def recommendation(question: Question, evidence: Evidence, voice: Voice, told: s
     lost = [s.surface for s in question.subjects if not evidence.knows(s)]
     if lost and not seeds:
         return nothing_named(voice, lost, len(evidence.results))
-    ranked = candidates(question, evidence, seeds)
+    themes = told_themes(question, evidence)
+    ranked = candidates(question, evidence, seeds, themes)
     if question.wants("others"):
         ranked = [d for d in ranked if voice.title(d) not in told and d.title not in told]
     chosen = varied(ranked, seeds)[: question.wanted or MOST]
     if not chosen:
         return nothing(question, evidence, voice)
-    lines = [opening(question, seeds, voice)]
+    lines = [opening(question, seeds, themes, voice)]
     for number, document in enumerate(chosen, 1):
-        because = why(question, document, seeds, evidence, voice)
+        because = why(document, seeds, themes, evidence, voice)
         lines.append(
             f"{number}. {brief(document, voice)}{voice.pick(': ', '：') if because else ''}{because} [{document.n}]"
         )
     return "\n".join(lines)
 
 
-def candidates(question: Question, evidence: Evidence, seeds: Sequence[Document]) -> list[Document]:
+def told_themes(question: Question, evidence: Evidence) -> list[str]:
+    """The themes of a wish; none where filters say it too and no document tells of the themes ("for the family")."""
+    themes = topics(question)
+    wanted = evidence.wants(themes)
+    fit = any(holds(d, question.filters) and coverage(wanted, d.stems) >= ENOUGH for d in evidence.documents)
+    return themes if fit or not question.filters else []
+
+
+def candidates(
+    question: Question, evidence: Evidence, seeds: Sequence[Document], themes: Sequence[str]
+) -> list[Document]:
     """What can be recommended, best first."""
     persons = [s.name for s in question.subjects if s.is_person]
-    wanted = wants(topics(question), evidence.weight)
+    wanted = evidence.wants(themes)
     shut = {d.doc_id for d in seeds}
     scored = []
     for document in evidence.documents:
@@ -59,8 +70,8 @@ def candidates(question: Question, evidence: Evidence, seeds: Sequence[Document]
         near = sum(likeness(seed, document) for seed in seeds)
         near += sum(2 for person in persons if any(document.has(field, person) for field in document.fields))
         on_theme = coverage(wanted, document.stems) if wanted else 0.0
-        wished = on_theme >= ENOUGH if wanted else bool(question.filters)
-        if near or wished or (not seeds and not persons and document.score >= LIKELY):
+        wished = on_theme >= ENOUGH if wanted else not seeds and not persons  # "recommend a film": any that fits
+        if near or wished or (not seeds and not persons and not question.filters and document.score >= LIKELY):
             scored.append((near + 2 * on_theme + document.score, document))
     return [d for _, d in sorted(scored, key=lambda pair: (-round(pair[0], 6), pair[1].doc_id))]
 
@@ -87,23 +98,23 @@ def likeness(one: Document, other: Document) -> float:
     )
 
 
-def opening(question: Question, seeds: Sequence[Document], voice: Voice) -> str:
+def opening(question: Question, seeds: Sequence[Document], themes: Sequence[str], voice: Voice) -> str:
     """What the recommendations go by."""
     if seeds:
         likes = voice.listed([f"{brief(d, voice)} [{d.n}]" for d in seeds])
         kind = "影片" if seeds[0].is_film else "资料"
         return voice.spaced(voice.pick(f"Similar to {likes}:", f"与{likes}相近的{kind}："))
-    what = conditions(question, voice, topics(question))
+    what = conditions(question, voice, themes)
     english = f"Recommended from the corpus{f', {what}' if what else ''}:"
     return voice.pick(english, f"资料库中可以推荐{f'（{what}）' if what else ''}：")
 
 
-def why(question: Question, document: Document, seeds: Sequence[Document], evidence: Evidence, voice: Voice) -> str:
+def why(document: Document, seeds: Sequence[Document], themes: Sequence[str], evidence: Evidence, voice: Voice) -> str:
     """What speaks for a recommendation, in a phrase."""
     parts = [shared(seed, document, voice) for seed in seeds[:1]]
     if not seeds:
         parts.append(voice.values(document, "genres"))
-    wanted = wants(topics(question), evidence.weight)
+    wanted = evidence.wants(themes)
     if wanted and not seeds:
         chosen, _ = best(document.sentences, wanted, 1)
         parts += [f"“{shortened(chosen[0].text)}”"] if chosen else []

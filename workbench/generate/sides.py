@@ -11,7 +11,7 @@ from workbench.generate.question import Question, Subject
 from workbench.generate.quotes import best, plot
 from workbench.generate.silence import nothing_named
 from workbench.generate.sources import Document
-from workbench.generate.themes import coverage, stems, wants
+from workbench.generate.themes import coverage, stems
 from workbench.generate.voice import Voice
 from workbench.generate.works import credited
 
@@ -26,7 +26,7 @@ def comparison(question: Question, evidence: Evidence, voice: Voice) -> str:
     if len(documents) >= 2 or (documents and lost):
         return "\n".join(part for part in [of_documents(documents, question, evidence, voice), missing] if part)
     if len(people) >= 2 or (people and lost):
-        return "\n".join(part for part in [of_people(people, evidence, voice), missing] if part)
+        return "\n".join(part for part in [of_people(people, question, evidence, voice), missing] if part)
     return missing
 
 
@@ -40,7 +40,7 @@ def of_documents(documents: Sequence[Document], question: Question, evidence: Ev
     lines = [voice.joined(side(document, voice) for document in documents)]
     if len(documents) > 1:
         lines.append(voice.joined([*shared(documents, voice), *order(documents, voice)]))
-    wanted = wants(question.about(), evidence.weight)
+    wanted = evidence.wants(question.about())
     for document in documents:
         chosen, _ = best(document.sentences, wanted, 1)
         if not chosen or coverage(wanted, stems(chosen[0].text)) < 0.5:
@@ -77,7 +77,7 @@ def shared(documents: Sequence[Document], voice: Voice, fields: Sequence[str] = 
         if values:
             named = voice.listed([voice.value(field, value) for value in values])
             said.append(voice.said(voice.pick(english, chinese).format(all=everyone, value=named), *marks))
-        elif field in ("directors", "genres") and all(d.values(field) for d in documents):
+        elif field in ("directors", "genres") and len(documents) == 2 and all(d.values(field) for d in documents):
             differ = ("They have different directors.", "导演不同。"), ("They share no genre.", "类型没有重合。")
             said.append(voice.said(voice.pick(*differ[field == "genres"]), *marks))
     return said if fields else [*said, *only(documents, voice)]
@@ -111,9 +111,9 @@ def order(documents: Sequence[Document], voice: Voice) -> list[str]:
     return [voice.said(voice.pick(english, chinese), *marks)]
 
 
-def of_people(people: Sequence[Subject], evidence: Evidence, voice: Voice) -> str:
-    """Each one's works in their main role, and the genre that comes up most."""
-    lines = []
+def of_people(people: Sequence[Subject], question: Question, evidence: Evidence, voice: Voice) -> str:
+    """Each one's works in their main role, and the genre that comes up most; first who has more, when that is asked."""
+    lines = [more_works(people, evidence, voice)] if question.wants("more_works") and len(people) == 2 else []
     for person in people:
         field, documents = next(iter(evidence.works(person.name).items()))
         total = evidence.totals.get(f"{person.name}/{field}", 0)
@@ -126,3 +126,19 @@ def of_people(people: Sequence[Subject], evidence: Evidence, voice: Voice) -> st
             marks = [d.n for d in documents if d.has("genres", genre)]
             lines.append(voice.said(voice.pick(english, chinese), *marks))
     return "\n".join(lines)
+
+
+def more_works(people: Sequence[Subject], evidence: Evidence, voice: Voice) -> str:
+    """Which of two people has more works in the corpus."""
+    counted = []
+    for person in people:
+        field, documents = next(iter(evidence.works(person.name).items()))
+        total = max(len(documents), evidence.totals.get(f"{person.name}/{field}", 0))
+        counted.append((total, voice.name(person.name), documents[0].n))
+    (most, first, n), (least, second, m) = sorted(counted, reverse=True)
+    if most == least:
+        english, chinese = f"Both have {most} in the corpus.", f"两人在资料库中各有{most}部。"
+    else:
+        english = f"{first} has more in the corpus: {most}, against {least} of {second}."
+        chinese = f"资料库中{first}更多：{most}部，{second}有{least}部。"
+    return voice.said(voice.pick(english, chinese), n, m)

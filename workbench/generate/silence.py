@@ -65,9 +65,9 @@ def lacking(voice: Voice, names: tuple[str, str] | str, of: str) -> str:
     """What was asked and is not said: by the names of a facet, or a word of the question.
 
     >>> lacking(Voice("zh"), ("the cast of {}", "{}的主演"), "《喜宴》"), lacking(Voice("en"), "ending", "Inception")
-    ('《喜宴》的主演', '“ending” in Inception')
+    ('《喜宴》的主演', '“ending” (Inception)')
     """
-    english, chinese = (f"“{names}” in {{}}", f"{{}}的“{names}”") if isinstance(names, str) else names
+    english, chinese = (f"“{names}” ({{}})", f"{{}}的“{names}”") if isinstance(names, str) else names
     return voice.pick(english, chinese).format(of)
 
 

@@ -111,8 +111,22 @@ def quotable(pieces: Iterable[tuple[int, RetrievalResult]]) -> list[Sentence]:
         metadata = result["metadata"]
         position = int(metadata.get("position") or 0) + (0 if result["source_type"] == "chunk" else 10_000)
         for index, text in enumerate(sentences(re.sub(r"\s?\[\d+\]", "", result["evidence"]))):
-            text = re.sub(r"^(?:#+|[-*>]|\d+\.)\s+|\*\*", "", text).strip()
+            text = without_heading(
+                re.sub(r"^(?:#+|[-*>]|\d+\.)\s+|\*\*", "", text).strip(), metadata.get("title") or ""
+            )
             if len(terms(text)) > 2 and not any(text in other for other in found):
                 title, doc_id = str(metadata.get("title") or ""), str(metadata.get("doc_id") or "")
                 found[text] = Sentence(text, n, (position, index), title, doc_id)
     return list(found.values())
+
+
+def without_heading(text: str, title: str) -> str:
+    """A sentence without the heading that a passage begins with, when the two ran together.
+
+    >>> without_heading("Cache design We decided on 512 MB.", "Cache design")
+    'We decided on 512 MB.'
+    >>> without_heading("Memento is a 2000 film.", "Memento")
+    'Memento is a 2000 film.'
+    """
+    ran_on = re.match(rf"{re.escape(title)}\s+(?=[A-Z\u4e00-\u9fff])", text) if title else None
+    return text[ran_on.end() :] if ran_on and len(terms(text[ran_on.end() :])) > 2 else text

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import re
-import tomllib
 from collections.abc import Callable, Iterable, Sequence
 from functools import cache, lru_cache
-from importlib.resources import files
 from typing import NamedTuple
 
+from workbench.generate.wording import language_file
 from workbench.text import CJK, terms
 
 Weight = Callable[[str], float]
@@ -50,7 +49,7 @@ def stems(text: str) -> frozenset[str]:
 @cache
 def glossary() -> dict[str, tuple[str, ...]]:
     """Chinese word -> English ways to say it, the longest words first."""
-    found = tomllib.loads(files("workbench.generate").joinpath("themes.toml").read_text(encoding="utf-8"))
+    found = language_file("themes.toml")
     return {word: tuple(found[word]) for word in sorted(found, key=lambda word: (-len(word), word))}
 
 
@@ -63,6 +62,27 @@ def _chinese_for() -> dict[frozenset[str], tuple[str, ...]]:
     return {way: tuple(words) for way, words in ways.items()}
 
 
+_NOISE = frozenset(
+    {
+        "both",
+        "together",
+        "corpus",
+        "contain",
+        "contains",
+        "called",
+        "named",
+        "titled",
+        "film",
+        "films",
+        "movie",
+        "movies",
+    }
+    | {"document", "documents", "notes", "entries"}
+    | {"资料库", "知识库", "资料", "文档", "笔记", "合作", "一起", "共同", "主角", "男主角", "女主角", "个笑话"}
+)
+"""Words that are left of a question and say nothing of what it is about."""
+
+
 def content(masked: str, themes: Sequence[str]) -> list[str]:
     """The content words of a question: those that the glossary knows, then what is left of the others.
 
@@ -70,7 +90,7 @@ def content(masked: str, themes: Sequence[str]) -> list[str]:
     ['太极拳', '师傅']
     """
     known: list[str] = []
-    left, rest = masked, list(themes)
+    left, rest = masked, [re.sub("^[一二两三四五几][种个部本条位件]", "", theme) for theme in themes]
     for word in glossary():
         if word in left:
             known.append(word)
@@ -78,7 +98,30 @@ def content(masked: str, themes: Sequence[str]) -> list[str]:
             rest = [part for theme in rest for part in theme.split(word)]
     known.sort(key=masked.find)
     inside = [part for part in rest if len(part) > 1 and not any(part in word for word in known)]
-    return list(dict.fromkeys([*known, *inside]))
+    return [word for word in dict.fromkeys([*known, *inside]) if word.lower() not in _NOISE]
+
+
+def segments(theme: str, texts: Sequence[str]) -> list[str]:
+    """A run of Chinese, cut into the longest words that the evidence has; what it does not have stays a word.
+
+    Chinese writes no spaces, and the evidence knows its own words best.
+
+    >>> segments("冲泡龙井用", ["龙井宜用八十五度的水冲泡。"])
+    ['冲泡', '龙井']
+    >>> segments("票房", ["冲泡。"]), segments("cache", [])
+    (['票房'], ['cache'])
+    """
+    if not CJK.match(theme) or theme in glossary():
+        return [theme]
+    found, lost, at = list[str](), "", 0
+    while at < len(theme):
+        end = next((e for e in range(len(theme), at + 1, -1) if any(theme[at:e] in text for text in texts)), at)
+        if end > at:
+            found.append(theme[at:end])
+        else:
+            lost += theme[at]
+        at = max(end, at + 1)
+    return found + ([lost] if len(lost) > 1 or not found else [])
 
 
 def wants(themes: Iterable[str], weight: Weight) -> list[Want]:
@@ -96,6 +139,17 @@ def wants(themes: Iterable[str], weight: Weight) -> list[Want]:
             says = max(map(weight, terms(theme)))
         found.append(Want(theme, max(says, 0.1), tuple(dict.fromkeys(ways))))
     return found
+
+
+def says(wanted: Sequence[Want], text_stems: frozenset[str], share: float) -> bool:
+    """Whether a text says so large a weighted share, and of three words at least two, of two both.
+
+    >>> wanted = wants(["capital", "France"], {"capital": 7.0, "france": 3.0}.get)
+    >>> says(wanted, stems("Media Capital presents"), 0.6)
+    False
+    """
+    missing = sum(not want.met(text_stems) for want in wanted)
+    return missing <= len(wanted) // 3 and coverage(wanted, text_stems) >= share
 
 
 def coverage(wanted: Sequence[Want], text_stems: frozenset[str]) -> float:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 
 from workbench.generate.evidence import Evidence
-from workbench.generate.facts import fact
+from workbench.generate.facts import fact, introduction
 from workbench.generate.question import Question, Subject
 from workbench.generate.sources import Document
 from workbench.generate.voice import Voice
@@ -32,6 +32,8 @@ def verdict(question: Question, documents: Sequence[Document], evidence: Evidenc
     document = documents[0]
     others = [s for s in question.subjects if evidence.about(s) is not document]
     people = [s for s in others if s.is_person or not s.known]
+    if question.wants("exists") and not people and not question.facets(evidence.fields) and not question.themes:
+        return decided(True, introduction(document, voice) or fact(document, "year", voice), voice)
     if people:
         return of_people(question, people, document, voice)
     return of_value(question, document, voice)
@@ -47,7 +49,7 @@ def of_people(question: Question, people: Sequence[Subject], document: Document,
         field = next((f for f in ("directors", "cast") if document.has(f, people[0].name)), "")
     if not field or not document.values(field):
         return ""
-    named = all(document.has(field, person.name) for person in people)
+    named = (any if question.wants("either") else all)(document.has(field, person.name) for person in people)
     if field == "cast" and not named:
         who = voice.listed([voice.name(person.name) if person.known else person.surface for person in people])
         title = voice.title(document)
@@ -55,7 +57,8 @@ def of_people(question: Question, people: Sequence[Subject], document: Document,
             f"The corpus does not name {who} in the cast of {title}.", f"资料库没有提到{who}出演{title}。"
         )
         return voice.joined([voice.said(lead), fact(document, field, voice)])
-    return decided(named, fact(document, field, voice), voice)
+    said = fact(document, field, voice)
+    return said if question.wants("either") else decided(named, said, voice)
 
 
 def of_value(question: Question, document: Document, voice: Voice) -> str:

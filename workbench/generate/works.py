@@ -11,8 +11,9 @@ from workbench.generate.question import Question, Subject
 from workbench.generate.quotes import ENOUGH
 from workbench.generate.silence import nothing_named, silent
 from workbench.generate.sources import Document
-from workbench.generate.themes import coverage, wants
+from workbench.generate.themes import coverage
 from workbench.generate.voice import Voice
+from workbench.generate.wording import wording
 from workbench.knowledge.vocabulary import KINDS, find
 from workbench.text import CJK
 
@@ -25,10 +26,10 @@ def listing(question: Question, evidence: Evidence, voice: Voice) -> str:
     if not items:
         return nothing(question, evidence, voice)
     items.sort(key=lambda d: (d.year, d.title, d.doc_id))
-    for which in ("first", "last"):
-        if question.wants(which) and items[-1].year:
-            return extreme(which, items[0] if which == "first" else items[-1], voice)
     total = max(len(items), evidence.totals.get("", 0) if not themes else 0)
+    for which in ("first", "last"):
+        if question.wants(which) and items[-1].year and total == len(items):
+            return extreme(which, items[0] if which == "first" else items[-1], conditions(question, voice), voice)
     shown = items[: question.wanted or MOST_LISTED]
     without = ["directors"] if "director" in question.filters else []
     lines = [heading(question, items[0], total, len(shown), voice, themes)]
@@ -51,8 +52,8 @@ def fitting(question: Question, evidence: Evidence) -> tuple[list[Document], lis
     if lost or not documents:
         return [], themes, ""
     if not themes:
-        return (documents if persons or question.filters else []), [], ""
-    wanted = wants(themes, evidence.weight)
+        return (documents if persons or question.filters or not question.wants("ranking") else []), [], ""
+    wanted = evidence.wants(themes)
     telling = [d for d in documents if coverage(wanted, d.stems) >= ENOUGH]
     if telling or not (persons or question.filters):
         return telling, themes, ""
@@ -118,10 +119,13 @@ def span(first: int | None, last: int | None, voice: Voice) -> str:
     return voice.pick(f"from {last} or earlier", f"{last}年及以前") if last else ""
 
 
-def extreme(which: str, document: Document, voice: Voice) -> str:
-    """The earliest or latest of several."""
-    english = f"The {'earliest' if which == 'first' else 'latest'} in the corpus is {brief(document, voice)}."
-    chinese = f"资料库中最{'早' if which == 'first' else '新'}的一部是{brief(document, voice)}。"
+def extreme(which: str, document: Document, what: str, voice: Voice) -> str:
+    """The earliest or latest of those that are ``what``."""
+    kind = f"{'film' if document.is_film else 'document'} {what}".rstrip()
+    english = f"The {'earliest' if which == 'first' else 'latest'} {kind} in the corpus is {brief(document, voice)}."
+    chinese = (
+        f"资料库中{f'{what}的' if what else ''}最{'早' if which == 'first' else '新'}一部是{brief(document, voice)}。"
+    )
     return voice.said(voice.pick(english, chinese), document.n)
 
 
@@ -153,16 +157,11 @@ def portrait(subject: Subject, evidence: Evidence, voice: Voice) -> str:
     return voice.joined(parts)
 
 
-_CALLINGS = (
-    r"\b((?:[A-Z][\w-]+ ){0,2}(?:filmmaker|film director|director|actor|actress|comedian|screenwriter|writer|author|novelist"
-    r"|musician|singer|producer|playwright|physicist|mathematician|politician|journalist)) {name}\b"
-)
-
-
 def calling(name: str, evidence: Evidence, voice: Voice) -> str:
     """What the texts call a person ("Taiwanese filmmaker"); "" when they do not."""
+    trades = wording("sentence", "calling").pattern
     for sentence in evidence.naming(name):
-        match = re.search(_CALLINGS.replace("{name}", re.escape(name)), sentence.text)
+        match = re.search(rf"\b((?:[A-Z][\w-]+ ){{0,2}}(?:{trades})) {re.escape(name)}\b", sentence.text)
         if match and match.group(1)[0].isupper() and " " in match.group(1):
             article = "an" if match.group(1)[0] in "AEIOU" else "a"
             whole = name if voice.name(name) == name else f"{voice.name(name)}（{name}）"
