@@ -33,8 +33,6 @@ from workbench.tools.registry import StepLog, ToolRegistry
 
 TOOLS = ("keyword_search", "naive_search", "local_search", "hybrid_search")
 RAW = {"keyword_search": "bm25", "naive_search": "cosine", "hybrid_search": "reranked", "global_search": "cosine"}
-LEARNS_FROM = {"local_search": ("local_search", "keyword_search")}  # few questions name anything: the texts are alike
-DOWNWARDS = ("missing",)  # the signals that speak against a passage; all others speak for it
 FILMS = Path(__file__).parent.parent / "data" / "films.jsonl"
 TOP = 20
 RARE_TAG = 150  # films that may share a tag: "comedy" and "own" say little
@@ -86,9 +84,9 @@ def judge(tool: str, rows: Sequence[dict[str, Any]], fitting: bool) -> str:
     measured = [row for row in rows if row["tool"] == tool and not row["fits"]]
     if not measured:
         return f"\n{tool}: nothing to measure\n"
-    model, sources = MODELS[tool], LEARNS_FROM.get(tool, (tool,))
+    model = MODELS[tool]
     if fitting:
-        model = fit([row for row in rows if row["tool"] in sources and row["fits"]], list(model.weights))
+        model = fit([row for row in rows if row["tool"] == tool and row["fits"]], list(model.weights))
     return report(tool, model, measured)
 
 
@@ -194,17 +192,15 @@ def observe(corpora: Sequence[Corpus], embedding_model: str, folder: Path) -> It
     library.close()
 
 
-def fit(rows: Sequence[dict[str, Any]], signals: Sequence[str], ridge: float = 1e-4) -> Logistic:
-    """Logistic regression by projected gradient: a weight never gets the sign that its signal must not have."""
+def fit(rows: Sequence[dict[str, Any]], signals: Sequence[str], ridge: float = 1e-5) -> Logistic:
+    """Logistic regression by projected gradient: every signal speaks for a result, so no weight falls below 0."""
     x = np.array([[row["signals"].get(name, 0.0) for name in signals] for row in rows])
     y = np.array([row["right"] for row in rows], float)
-    down = np.array([name in DOWNWARDS for name in signals])
     weights, bias = np.zeros(len(signals)), 0.0
     step = 4.0 / (1 + (x**2).sum(1).mean())
     for _ in range(20_000):
         error = 1 / (1 + np.exp(-(x @ weights + bias))) - y
-        weights -= step * (x.T @ error / len(y) + ridge * weights)
-        weights = np.where(down, np.minimum(weights, 0), np.maximum(weights, 0))
+        weights = np.maximum(0, weights - step * (x.T @ error / len(y) + ridge * weights))
         bias -= step * error.mean()
     return Logistic(round(bias, 2), {n: round(float(w), 2) for n, w in zip(signals, weights, strict=True)})
 

@@ -24,17 +24,17 @@ def calibrate() -> ModuleType:
 
 
 @pytest.mark.parametrize("tool", list(MODELS))
-def test_more_of_a_signal_never_lowers_a_probability_but_for_what_is_missing(tool):
+def test_more_of_a_signal_never_lowers_a_probability(tool):
     for name in MODELS[tool].weights:
         scores = [probability(tool, {name: value / 4}) for value in range(5)]
-        assert scores == sorted(scores, reverse=name == "missing"), name
+        assert scores == sorted(scores), name
         assert all(0 < score < 1 for score in scores)
 
 
 @pytest.mark.parametrize("tool", ["keyword_search", "naive_search", "local_search", "hybrid_search"])
 def test_nothing_in_common_is_improbable_and_everything_is_probable(tool):
-    nothing = {"missing": 1.0, "bm25": 1.0, "reranked": 1.0, "lead": 0.3}
-    everything = {name: 1.0 for name in MODELS[tool].weights if name != "missing"}
+    nothing = {"bm25": 1.0, "reranked": 1.0, "lead": 0.3}
+    everything = dict.fromkeys(MODELS[tool].weights, 1.0)
     assert probability(tool, nothing) < 0.4 < 0.9 < probability(tool, everything)
 
 
@@ -52,14 +52,14 @@ def test_an_order_without_scores_stays_an_order():
 
 def test_the_fit_finds_what_made_the_labels_and_keeps_the_signs(calibrate):
     rows = [
-        {"signals": {"covered": c / 20, "missing": 1 - c / 20, "subject": s, "noise": -s}, "right": s == 1 and c > 10}
+        {"signals": {"covered": c / 20, "subject": s, "noise": -s}, "right": s == 1 and c > 10}
         for c in range(21)
         for s in (0, 1)
     ]
-    model = calibrate.fit(rows, ["covered", "missing", "subject", "noise"])
+    model = calibrate.fit(rows, ["covered", "subject", "noise"])
     assert model.weights["covered"] > 1 and model.weights["subject"] > 1
-    assert model.weights["missing"] < 0 and model.weights["noise"] == 0
-    assert model({"covered": 1, "subject": 1}) > 0.8 > 0.2 > model({"missing": 1})
+    assert model.weights["noise"] == 0
+    assert model({"covered": 1, "subject": 1}) > 0.8 > 0.2 > model({})
 
 
 def test_calibration_error_is_zero_for_honest_scores_and_large_for_boasting(calibrate):

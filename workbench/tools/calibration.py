@@ -1,4 +1,22 @@
-"""How a tool's raw signals become the probability that a result is relevant: one logistic model a tool."""
+"""How a tool's raw signals become the probability that a result is relevant: one logistic model a tool.
+
+The constants are fitted by ``python experiments/calibrate.py DATA --fit`` on public questions in English and Chinese
+(CMRC 2018, XQuAD in both directions, HotpotQA, 2WikiMultiHopQA, MetaQA's and plain ones on the films), one in three asked
+of a corpus that cannot answer it; likeness on people's tags of films. Half of the questions fit and half measure; the
+embeddings are ``use`` in one half of the runs, ``hashing`` in the other.
+
+| tool | expected calibration error | scaling each list from worst to best instead |
+| --- | --- | --- |
+| keyword_search | 0.004 | 0.137 |
+| naive_search | 0.003 | 0.284 |
+| local_search | 0.018 | 0.065 |
+| hybrid_search | 0.004 | 0.190 |
+| global_search (likeness) | 0.065 | 0.323 |
+
+The best result of ``hybrid_search`` is over 0.5 for 96 of 100 questions on films in the corpus and for 1 of 100 that
+no document answers. Known to say too little: questions in one language about texts in the other that name nothing (0.35
+said, 0.77 right).
+"""
 
 from __future__ import annotations
 
@@ -12,7 +30,7 @@ FIELDS_ARE_RIGHT = 0.93
 
 @dataclass(frozen=True)
 class Logistic:
-    """``1 / (1 + exp(-(bias + sum(weight * signal))))``; every weight has the sign that makes it monotone by design."""
+    """``1 / (1 + exp(-(bias + sum(weight * signal))))``."""
 
     bias: float
     weights: Mapping[str, float]
@@ -24,30 +42,24 @@ class Logistic:
 
 
 MODELS: Mapping[str, Logistic] = {
-    "keyword_search": Logistic(
-        -7.15, {"covered": 4.07, "missing": -0.05, "subject": 3.96, "named": 0.75, "bm25": 4.22}
-    ),
-    "naive_search": Logistic(
-        -5.64,
-        {"covered": 5.85, "missing": -0.72, "subject": 4.16, "named": 0.63, "cosine": 0.78, "lead": 2.8, "across": 0.1},
-    ),
-    "local_search": Logistic(-3.96, {"covered": 4.91, "missing": -0.87, "subject": 4.58, "named": 0.92}),
-    "global_search": Logistic(-2.91, {"cosine": 2.77, "traits": 9.12}),
+    "keyword_search": Logistic(-7.57, {"covered": 4.82, "subject": 4.53, "bm25": 4.54}),
+    "naive_search": Logistic(-6.89, {"covered": 7.11, "subject": 5.07, "cosine": 1.35, "lead": 2.84, "across": 2.99}),
+    "local_search": Logistic(-2.98, {"covered": 4.54, "subject": 4.15}),
     "hybrid_search": Logistic(
-        -6.69,
+        -7.9,
         {
-            "covered": 2.84,
-            "missing": -0.27,
-            "subject": 3.8,
-            "named": 0.25,
-            "cosine": 1.75,
-            "lead": 1.15,
-            "across": 0.1,
-            "bm25": 2.54,
-            "reranked": 2.05,
+            "covered": 3.6,
+            "subject": 4.32,
+            "cosine": 2.99,
+            "lead": 0.76,
+            "across": 3.79,
+            "bm25": 2.98,
+            "reranked": 1.79,
         },
     ),
+    "global_search": Logistic(-2.2, {"cosine": 0.63, "traits": 10.0}),
 }
+"""What is seen is told in ``signals.py``; every signal speaks for a result, so no weight is below 0."""
 
 
 def probability(tool: str, signals: Mapping[str, float]) -> float:

@@ -29,6 +29,7 @@ _ASKING_ZH = re.compile(
     "被|把|给我|我|你|他|她|它|这|那|都|也|又|最"
 )
 _QUOTED = re.compile("《([^》]+)》")
+MEANT = 5  # further names that join the words searched for; more would drown the question
 _LATIN = re.compile(r"[^\W\d_]{2,}(?<![\u3400-\u9fff])")
 _STARTS = re.compile(r"(?:^|[.!?:;\n。！？：；/])\W*$")
 _ASKING_WORDS = frozenset(_ASKING.split())
@@ -82,8 +83,9 @@ class Question:
         rest = _without(text, [(m["start"], m["end"]) for m in mentions])
         groups = [(kind, *found) for kind in vocabulary.KINDS for found in vocabulary.find(kind, rest)]
         rest = _without(rest, [(start, end) for _, start, end, _ in groups])
+        further = [e["name"] for i, e in meant.items() if i not in said]
         return cls(
-            text=" ".join([text, *(e["name"] for i, e in meant.items() if i not in said)]),
+            text=" ".join([text, *further[:MEANT]]),
             rest=rest,
             knowledge=knowledge,
             weights={word: knowledge.term_weight(word) for word in content_terms(rest)},
@@ -105,34 +107,28 @@ class Question:
     def signals(self, passage: Passage) -> dict[str, float]:
         """What is seen of one passage, each 0 to 1.
 
-        ``covered`` and ``missing`` are shares of the question's weight; what is in neither is a word in another script
-        than the passage, and cannot be compared. ``subject``: the document is about a name in the question. ``named``:
-        the share of the names that the passage or its fields hold.
+        ``covered``: the share of the question's weight that the passage or its fields hold; ``unread``: the share that
+        is in another script than the passage, so that words cannot tell; ``subject``: the document is about a name in
+        the question.
         """
         values = field_values(passage["fields"])
         text = " / ".join([passage["title"], passage["text"], *values])
         held, chinese = passage_terms(text)
         folded = {_folded(value) for value in values}
-        names = [_holds(passage, name, folded) for name in self.named]
-        groups = [_holds(passage, group, folded) or _says(passage, group) for group in self.grouped]
-        covered = missing = foreign = 0.0
-        for unit, has in zip([*self.named, *self.grouped], [*names, *groups], strict=True):
-            covered += unit.weight * has
-            missing += unit.weight * (not has)
+        covered = sum(name.weight for name in self.named if _holds(passage, name, folded))
+        covered += sum(g.weight for g in self.grouped if _holds(passage, g, folded) or _says(passage, g))
+        unread = 0.0
         for word, weight in self.weights.items():
             claimed = self.claimed.get(word)
             if _as_written(claimed, text) if claimed else _has(word, held):
                 covered += weight
-            elif claimed or bool(CJK.match(word)) == chinese:
-                missing += weight
-            else:
-                foreign += weight
-        total = covered + missing + foreign or 1.0
+            elif not claimed and bool(CJK.match(word)) != chinese:
+                unread += weight
+        total = sum(unit.weight for unit in (*self.named, *self.grouped)) + sum(self.weights.values()) or 1.0
         return {
             "covered": covered / total,
-            "missing": missing / total,
+            "unread": unread / total,
             "subject": float(passage["doc_id"] in self.subjects),
-            "named": sum(names) / len(names) if names else 0.0,
         }
 
     def judge(self, tool: str, text: str, title: str = "", doc_id: str = "", **known: float) -> float:
@@ -236,11 +232,10 @@ def field_values(fields: Mapping[str, Any]) -> list[str]:
 def both(words: Mapping[str, float], meaning: Mapping[str, float]) -> dict[str, float]:
     """The signals of ``Question.signals`` and ``cosine_signals``, and ``across``: the lead where words cannot tell.
 
-    >>> both({"covered": 0.0, "missing": 0.25}, {"lead": 1.0})["across"]
+    >>> both({"covered": 0.0, "unread": 0.75}, {"lead": 1.0})["across"]
     0.75
     """
-    unread = max(0.0, 1 - words["covered"] - words["missing"])
-    return {**words, **meaning, "across": unread * meaning.get("lead", 0.0)}
+    return {**words, **meaning, "across": words["unread"] * meaning.get("lead", 0.0)}
 
 
 def shares(hits: Sequence[tuple[str, float]]) -> dict[str, float]:
