@@ -1,0 +1,57 @@
+"""The parameterised notebook under plain papermill, and what it found, by name."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import nbformat
+import pytest
+
+from workbench.errors import WorkbenchError
+from workbench.experiments import result, results
+
+
+def papermill(project, workspace, out, *parameters: str) -> subprocess.CompletedProcess:
+    command = [sys.executable, "-m", "papermill", str(project / "experiments" / "ask.ipynb"), str(out), "--log-output"]
+    given = ["-p", "workspace", str(workspace), "-p", "corpus", str(project / "data" / "films.jsonl"), *parameters]
+    return subprocess.run([*command, *given], capture_output=True, text=True)
+
+
+@pytest.mark.slow
+def test_the_notebook_runs_with_other_parameters_and_recorded_decisions(project, workspace, tmp_path):
+    out = tmp_path / "out.ipynb"
+    done = papermill(
+        project,
+        workspace,
+        out,
+        *("-p", "question", "喜宴哪一年上映？"),
+        *("-y", "decisions: [{point: plan, action: approve}, {point: reflect, action: reject}]"),
+        *("-y", "thresholds: {min_evidence: 2}"),
+    )
+    assert done.returncode == 0, done.stderr[-2000:]
+    found = results(out)
+    assert found["status"] == "done" and "1993" in found["answer"]
+    assert found["decisions"] == ["approve", "reject"] and found["stop_reason"] == "stopped_by_reviewer"
+    assert found["titles"][0] == "The Wedding Banquet" and found["iterations"] == 1
+
+
+def test_results_of_a_file_that_is_no_notebook(tmp_path):
+    path = tmp_path / "x.ipynb"
+    with pytest.raises(WorkbenchError, match="cannot be read"):
+        results(path)
+    path.write_text("not json")
+    with pytest.raises(WorkbenchError, match="cannot be read"):
+        results(path)
+
+
+def test_a_result_must_be_plain_and_the_last_of_a_name_counts(tmp_path):
+    with pytest.raises(WorkbenchError, match="'x' cannot be kept as JSON"):
+        result("x", float("nan"))
+    outputs = [
+        nbformat.v4.new_output("display_data", {"application/json": n}, metadata={"workbench": {"name": "n"}})
+        for n in (1, 2)
+    ]
+    book = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell("", outputs=outputs)])
+    nbformat.write(book, tmp_path / "n.ipynb")
+    assert results(tmp_path / "n.ipynb") == {"n": 2}
