@@ -68,4 +68,7 @@ def written(question: Question, evidence: Evidence, voice: Voice, told: str) -> 
         portraits = [portrait(person, evidence, voice) for person in people]
         if any(portraits):
             return "\n".join(p for p in portraits if p)
+    several = len({d.doc_id for s in question.subjects if (d := evidence.about(s))}) > 1
+    if several and not question.facets(evidence.fields) and not question.wants("yes_no"):
+        return comparison(question, evidence, voice)
     return direct(question, evidence, voice)

@@ -9,6 +9,7 @@ from workbench.generate.evidence import Evidence
 from workbench.generate.facts import answers, brief, introduction, years_differ
 from workbench.generate.question import Facet, Question, Subject
 from workbench.generate.quotes import ENOUGH, best, plot, saying
+from workbench.generate.sides import shared
 from workbench.generate.silence import lacking, not_said, nothing_named, silent
 from workbench.generate.sources import Document, Sentence
 from workbench.generate.themes import Want, coverage, says, segments, stems
@@ -36,6 +37,8 @@ def direct(question: Question, evidence: Evidence, voice: Voice) -> str:
         and (said := verdict(question, documents, evidence, voice))
     ):
         return said
+    if len(documents) > 1 and question.wants("both") and (said := in_common(question, documents, evidence, voice)):
+        return said
     found = "\n".join(of_document(d, question, evidence, voice, roles) for d in documents)
     missing = nothing_named(voice, [s.surface for s in lost], len(evidence.results)) if lost else ""
     if found or missing:
@@ -43,6 +46,12 @@ def direct(question: Question, evidence: Evidence, voice: Voice) -> str:
     if any(s.is_person for s in subjects):
         return of_person(question, evidence, voice)
     return by_description(question, evidence, voice)
+
+
+def in_common(question: Question, documents: Sequence[Document], evidence: Evidence, voice: Voice) -> str:
+    """What several documents share of the typed fields asked for; "" when none is asked for or shared."""
+    fields = [name for facet in question.facets(evidence.fields) for name in facet.fields]
+    return voice.joined(shared(documents, voice, fields)) if fields else ""
 
 
 def untyped(question: Question, evidence: Evidence) -> list[Facet]:
@@ -102,6 +111,8 @@ def role(
     telling = [s for s in quotes if coverage(wanted, stems(s.text)) >= ENOUGH]
     if telling:
         return [voice.quoted(telling)], []
+    if not roles and not question.wants("plays"):
+        return [typed], []
     named, title = voice.listed([s.surface for s in roles] or [w.word for w in wanted]), voice.title(document)
     return [typed], [voice.pick(f"who plays {named} in {title}", f"{title}中{named}由谁饰演")]
 
@@ -167,7 +178,9 @@ def of_person(question: Question, evidence: Evidence, voice: Voice) -> str:
 
 def by_description(question: Question, evidence: Evidence, voice: Voice) -> str:
     """A question that names nothing known: answered only where the evidence says its words."""
-    facets = [f for f in question.facets(evidence.fields) if f.typed or not question.wants("which")]
+    every = question.facets(evidence.fields)
+    facets = [f for f in every if f.typed or not question.wants("which")]
+    described_by = [f for f in every if f not in facets]
     if not evidence.fields:
         facets = []
         if documents := named_in_part(question, evidence):
@@ -182,7 +195,10 @@ def by_description(question: Question, evidence: Evidence, voice: Voice) -> str:
         _, document = max(telling, key=lambda t: (round(t[0], 6), t[1].score), default=(0.0, None))
         if document and says(wanted, document.stems, ENOUGH) and (question.wants("work") or len(wanted) > 1):
             fact = of_document(document, question, evidence, voice) if facets else ""
-            return fact or described(document, wanted, voice)
+            chosen, _ = best(document.sentences, wanted, 1)
+            if all(f.said.search(s.text) for f in described_by for s in chosen):
+                return fact or described(document, wanted, voice)
+            return silent(voice, looked_for, len(evidence.results))
         if facets:
             return silent(voice, looked_for, len(evidence.results))
     chosen = together(evidence, wanted)

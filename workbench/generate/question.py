@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
 
-from workbench.generate.themes import content
+from workbench.generate.themes import content, segments
 from workbench.generate.wording import any_of, language_file, wording
 from workbench.question.language import spelled
 from workbench.question.names import Named, mask
@@ -88,7 +88,7 @@ _NUMBERS = {
     "nine": 9,
     "ten": 10,
 }
-_NUMERALS = {"一": 1, "两": 2, "三": 3, "四": 4, "五": 5, "六": 6, "七": 7, "八": 8, "九": 9, "十": 10}
+_NUMERALS = {"两": 2, "三": 3, "四": 4, "五": 5, "六": 6, "七": 7, "八": 8, "九": 9, "十": 10}
 _WANTED_EN = re.compile(
     rf"\b(\d{{1,2}}|{'|'.join(_NUMBERS)})\s+(?:[\w-]+\s+){{0,2}}(?:<film>|others?|more|ones?)\b".replace(
         "<film>", spelled("<film>")
@@ -145,11 +145,12 @@ class Question:
         >>> Question("", "en", "qa", masked="who wrote the screenplay about dreams?", themes=themes).about()
         ['dreams']
         """
-        left, parts = self.masked, {theme: theme for theme in self.themes}
+        left = self.masked
         for pattern in [*(f.asked for f in (self.facets() if facets is None else facets)), wording("question", "plot")]:
             left = pattern.sub(" ", left)
-            parts = {theme: pattern.sub(" ", part).strip() for theme, part in parts.items()}
-        rest = [theme if theme.lower() in left else parts[theme] for theme in self.themes]
+        rest = [
+            part for theme in self.themes for part in ([theme] if theme.lower() in left else segments(theme, [left]))
+        ]
         return [theme for theme in dict.fromkeys(rest) if len(theme) > 1 and theme.lower() in left]
 
     @property
@@ -164,7 +165,7 @@ class Question:
             return None
         found = match.group(1)
         number = int(found) if found.isdigit() else {**_NUMBERS, **_NUMERALS}[found]
-        return number if 0 < number <= 50 else None
+        return number if 1 < number <= 50 else None  # "recommend a film" is not for one alone
 
 
 def asked(

@@ -54,7 +54,7 @@ def plot(sentences: Sequence[Sentence], most: int = 2) -> list[Sentence]:
             + 1.0 * bool(wording("sentence", "acting").search(text))
             - 2.0 * bool(wording("sentence", "background").search(text))
             - 2.0 * bool(wording("sentence", "cast_only").search(text))
-            - 2.0 * (sentence.place == (0, 0))
+            - 1.5 * (sentence.place == (0, 0))
             - 0.01 * sum(sentence.place)
         )
 

@@ -57,6 +57,11 @@ def fitting(question: Question, evidence: Evidence) -> tuple[list[Document], lis
     telling = [d for d in documents if coverage(wanted, d.stems) >= ENOUGH]
     if telling or not (persons or question.filters):
         return telling, themes, ""
+    named = any(
+        CJK.search(theme) and len(theme) > 2 for theme in themes
+    )  # 斯皮尔伯格, whom the corpus knows by another name
+    if named and not (persons or {"director", "cast"} & set(question.filters)):
+        return [], themes, ""
     return documents, [], ("、" if CJK.search(themes[0]) else ", ").join(themes)
 
 
