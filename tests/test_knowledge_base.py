@@ -364,7 +364,8 @@ def test_an_open_reader_sees_what_another_process_wrote(library, film, tmp_path)
     assert film.counts()["documents"] == 4
 
 
-@pytest.mark.parametrize("stage", ["vectors", "names", "graph", "write", "chroma"])
+@pytest.mark.slow
+@pytest.mark.parametrize("stage", ["vectors", "graph", "write", "chroma"])
 def test_a_killed_add_leaves_a_base_that_opens_and_the_next_one_completes_it(tmp_path, stage):
     path = write(tmp_path / "films.jsonl")
     library = Library(tmp_path / "kb", Settings.load(**CORE))
@@ -397,6 +398,7 @@ sys.stdout.write(answers(library.get("film")))
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("model", ["hashing", "use"])
 def test_the_same_bytes_from_two_processes_with_two_hash_seeds(tmp_path, project, model):
     if model == "use":

@@ -44,8 +44,8 @@ def communities(
     """Groups of at least two documents' entities, largest first.
 
     A relation counts less the better connected its ends are, so that "American" holds nothing together; what a text
-    mentions counts half of what a field says, and a category a tenth. ``leads`` are the first sentences of documents, by
-    document id: the summary is made of those of the members that are best connected within the group.
+    mentions counts half of what a field says, and a category a tenth. ``leads`` are the first sentences of documents,
+    by document id: the summary is made of those of the members that are best connected within the group.
     """
     by_id = {entity["entity_id"]: entity for entity in entities}
     weights = _weights(relations, categories)
@@ -62,11 +62,12 @@ def communities(
         doc_ids = [d for i in ranked if (d := by_id[i]["doc_id"])]
         if len(doc_ids) < 2:
             continue
-        names = [by_id[i]["name"] for i in ranked if i not in categories]
+        named = [by_id[i] for i in ranked if i not in categories]
+        title = [e["name"] for e in named if not e["doc_id"]][:1] + [e["name"] for e in named if e["doc_id"]][:2]
         found.append(
             {
                 "community_id": "",
-                "title": " · ".join(dict.fromkeys(names[:3])),
+                "title": " · ".join(dict.fromkeys(title)),
                 "members": ranked,
                 "summary": " ".join(leads[d] for d in doc_ids[:_SUMMARY_SENTENCES] if leads.get(d)),
                 "doc_ids": doc_ids,
