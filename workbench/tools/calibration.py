@@ -1,9 +1,9 @@
 """How a tool's raw signals become the probability that a result is relevant: one logistic model a tool.
 
 The constants are fitted by ``python experiments/calibrate.py DATA --fit`` on public questions in English and Chinese
-(CMRC 2018, XQuAD in both directions, HotpotQA, 2WikiMultiHopQA, MetaQA's and plain ones on the films), one in three asked
-of a corpus that cannot answer it; likeness on people's tags of films. Half of the questions fit and half measure; the
-embeddings are ``use`` in one half of the runs, ``hashing`` in the other.
+(CMRC 2018, XQuAD in both directions, HotpotQA, 2WikiMultiHopQA, MetaQA's and plain ones on the films), one in three
+asked of a corpus that cannot answer it; likeness on people's tags of films. Half of the questions fit and half measure;
+the embeddings are ``use`` in one half of the runs, ``hashing`` in the other.
 
 | tool | expected calibration error | scaling each list from worst to best instead |
 | --- | --- | --- |

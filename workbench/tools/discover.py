@@ -96,11 +96,13 @@ def _newest(doc_ids: list[str], top_k: int, knowledge: KnowledgeBase) -> list[tu
 
 def _by_query(doc_ids: list[str], question: Question, knowledge: KnowledgeBase) -> list[tuple[Passage, float]]:
     """The best passage of each document for the question, with its probability before the filters are counted in."""
-    dense = cosine_signals(knowledge.vector_search(question.text, NEAR))
-    passages = knowledge.passages_of(doc_ids)
-    passages.sort(key=lambda p: -dense.get(p["chunk_id"], {"cosine": 0.0})["cosine"])
+    near = knowledge.vector_search(question.text, NEAR)
+    dense, asked = cosine_signals(near), set(doc_ids)
+    inside = [chunk_id for chunk_id, _ in near if chunk_id.rpartition("#")[0] in asked][:READ]
+    seen_docs = {chunk_id.rpartition("#")[0] for chunk_id in inside}
+    rest = [doc_id for doc_id in doc_ids if doc_id not in seen_docs][: READ - len(inside)]
     best: dict[str, tuple[Passage, float]] = {}
-    for passage in passages[:READ]:
+    for passage in [*knowledge.passages(inside), *knowledge.passages_of(rest)]:
         seen = both(question.signals(passage), dense.get(passage["chunk_id"], {}))
         score = probability("naive_search", seen)
         if passage["doc_id"] not in best or score > best[passage["doc_id"]][1]:

@@ -16,7 +16,6 @@ from workbench.tools.tool import Found, FunctionTool, Search
 
 COMMUNITIES = 5
 POOL = 100  # passages that are weighed, at most
-LEAD = 60  # the list over which a lead is measured, as in naive_search
 
 
 class Input(Search):
@@ -78,13 +77,11 @@ def _weighed(
     question: Question, seeds: Sequence[Passage], pool: Sequence[Passage], near: Sequence[tuple[str, float]]
 ) -> Iterator[tuple[Passage, float, dict[str, float]]]:
     """Each passage, its probability and why: its likeness to what the question names, else the question's own words."""
-    dense = cosine_signals(near[:LEAD])
-    far = {"cosine": min((c for _, c in near), default=0.0)}
-    cosines = {chunk_id: {"cosine": cosine} for chunk_id, cosine in near}
+    dense, far = cosine_signals(near), {"cosine": min((c for _, c in near), default=0.0)}
     overlap = shared([_traits(p) for p in seeds], [_traits(p) for p in pool])
     for passage, share in zip(pool, overlap, strict=True):
-        meaning = cosines.get(passage["chunk_id"], far) | dense.get(passage["chunk_id"], {})
-        seen = both(question.signals(passage), meaning) | ({"traits": share} if seeds else {})
+        seen = both(question.signals(passage), dense.get(passage["chunk_id"], far))
+        seen |= {"traits": share} if seeds else {}
         yield passage, probability("global_search" if seeds else "naive_search", seen), seen
 
 

@@ -10,10 +10,9 @@ from workbench.context import KnowledgeBase, Passage, ToolLog
 from workbench.tools import evidence
 from workbench.tools.calibration import probability
 from workbench.tools.neighbours import passages_around
-from workbench.tools.signals import Question, both, cosine_signals, shares
+from workbench.tools.signals import LEAD, Question, both, cosine_signals, shares
 from workbench.tools.tool import Found, FunctionTool, Search
 
-POOL = 60  # passages that each source may bring, at least
 RERANKED = 20  # reading more costs more than it finds
 
 
@@ -29,7 +28,7 @@ class Output(Found):
 
 def search(tool_input: Input, knowledge: KnowledgeBase, log: ToolLog) -> Output:
     """Passages on which words, meaning and graph agree."""
-    pool = max(POOL, tool_input.top_k)
+    pool = max(LEAD, tool_input.top_k)
     with log("link") as detail:
         question = Question.of(tool_input.query, knowledge, tool_input.entities)
         detail["entities"] = question.entities

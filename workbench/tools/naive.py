@@ -5,10 +5,8 @@ from __future__ import annotations
 from workbench.context import KnowledgeBase, ToolLog
 from workbench.tools import evidence
 from workbench.tools.calibration import probability
-from workbench.tools.signals import Question, both, cosine_signals
+from workbench.tools.signals import LEAD, Question, both, cosine_signals
 from workbench.tools.tool import Found, FunctionTool, Search
-
-POOL = 60  # a lead is measured over a list of this length, whatever part of it is asked for
 
 
 class Input(Search):
@@ -21,7 +19,7 @@ class Output(Found):
 
 def search(tool_input: Input, knowledge: KnowledgeBase, log: ToolLog) -> Output:
     """Passages by cosine, calibrated and ranked by the result."""
-    pool = max(POOL, tool_input.top_k)
+    pool = max(LEAD, tool_input.top_k)
     with log("dense", k=pool) as detail:
         near = knowledge.vector_search(tool_input.query, pool)
         detail["hits"] = len(near)

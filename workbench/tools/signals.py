@@ -29,6 +29,7 @@ _ASKING_ZH = re.compile(
     "被|把|给我|我|你|他|她|它|这|那|都|也|又|最"
 )
 _QUOTED = re.compile("《([^》]+)》")
+LEAD = 60  # the hits over which a lead is measured, whatever part of them is asked for
 MEANT = 5  # further names that join the words searched for; more would drown the question
 _LATIN = re.compile(r"[^\W\d_]{2,}(?<![\u3400-\u9fff])")
 _STARTS = re.compile(r"(?:^|[.!?:;\n。！？：；/])\W*$")
@@ -250,14 +251,14 @@ def shares(hits: Sequence[tuple[str, float]]) -> dict[str, float]:
 def cosine_signals(hits: Sequence[tuple[str, float]]) -> dict[str, dict[str, float]]:
     """What is seen of each hit, by chunk id, each 0 to 1.
 
-    ``cosine``; ``lead``: how far above the list's middle, in its spread.
+    ``cosine``; ``lead``: how far above the middle of the best ``LEAD`` hits, in their spread.
 
     >>> cosine_signals([("a", .8), ("b", .4), ("c", .4)])["a"]
     {'cosine': 0.8, 'lead': 1.0}
     """
     if not hits:
         return {}
-    values = sorted(cosine for _, cosine in hits)
+    values = sorted(cosine for _, cosine in hits[:LEAD])
     middle, low = values[len(values) // 2], values[0]
     spread = 4 * max(0.05, middle - low)
     return {i: {"cosine": c, "lead": max(0.0, min(1.0, (c - middle) / spread))} for i, c in hits}
