@@ -65,7 +65,7 @@ def fold(text: str) -> str:
     >>> fold("Ｃａｆé  Society"), fold("臥虎藏龍")
     ('cafe society', '卧虎藏龙')
     """
-    if text.isascii():  # nearly all English text: the same, ten times as fast
+    if text.isascii():  # most English text: the same, three times as fast
         return re.sub(r"\s+", " ", text.lower()).strip()
     wide = unicodedata.normalize("NFKD", unicodedata.normalize("NFKC", text).casefold())
     bare = "".join(c for c in wide if not unicodedata.combining(c))
