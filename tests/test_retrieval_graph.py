@@ -78,8 +78,8 @@ class Desk:
             calls.append(query)
             return [f"about {query}"]
 
-    async def run(self, given=None, *, review=(), thresholds=ENOUGH):
-        start = {
+    def start(self, review=(), thresholds=ENOUGH):
+        return {
             "run_id": "r",
             "query": "q",
             "kb_prefix": "notes",
@@ -91,7 +91,9 @@ class Desk:
             "thresholds": thresholds,
             "iteration": 1,
         }
-        return await self.graph.ainvoke(given or start, self.config, context=self.context)
+
+    async def run(self, given=None, *, review=(), thresholds=ENOUGH):
+        return await self.graph.ainvoke(given or self.start(review, thresholds), self.config, context=self.context)
 
     async def say(self, kind: str, args=None, **more):
         decision = {"type": kind, **more}
@@ -182,13 +184,7 @@ async def test_too_little_evidence_activates_the_fallback():
 async def test_execution_modes_start_what_they_should(mode):
     desk = Desk(step("a"), step("b", tool="alone"), step("c"), mode=mode)
     waves = []
-    async for chunk in desk.graph.astream(
-        {
-            "run_id": "r", "query": "q", "kb_prefix": "notes", "kb_prefixes": ["notes"], "route_decision": DECISION,
-            "resolved_agent_type": "fusion_agent", "session_id": "s", "review": [], "thresholds": ENOUGH, "iteration": 1,
-        },
-        desk.config, context=desk.context, stream_mode="updates",
-    ):  # fmt: skip
+    async for chunk in desk.graph.astream(desk.start(), desk.config, context=desk.context, stream_mode="updates"):
         if "dispatcher" in chunk:
             waves.append([entry["step_id"] for entry in chunk["dispatcher"]["wave"]])
     assert (
