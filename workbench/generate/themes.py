@@ -144,12 +144,16 @@ def wants(themes: Iterable[str], weight: Weight) -> list[Want]:
 def says(wanted: Sequence[Want], text_stems: frozenset[str], share: float) -> bool:
     """Whether a text says so large a weighted share, and of three words at least two, of two both.
 
+    A Chinese word that the glossary does not know is no witness against an English text, beside others that are.
+
     >>> wanted = wants(["capital", "France"], {"capital": 7.0, "france": 3.0}.get)
     >>> says(wanted, stems("Media Capital presents"), 0.6)
     False
     """
+    if not any(CJK.match(term) for term in text_stems):
+        wanted = [want for want in wanted if len(want.ways) > 1 or not CJK.search(want.word)]
     missing = sum(not want.met(text_stems) for want in wanted)
-    return missing <= len(wanted) // 3 and coverage(wanted, text_stems) >= share
+    return bool(wanted) and missing <= len(wanted) // 3 and coverage(wanted, text_stems) >= share
 
 
 def coverage(wanted: Sequence[Want], text_stems: frozenset[str]) -> float:

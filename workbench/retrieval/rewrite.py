@@ -1,4 +1,4 @@
-"""Say a question again so that a search finds more: less filler, other names, words of the best evidence."""
+"""Say a question again so that a search finds more: less filler, other names and languages, words of the evidence."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING
 
+from workbench.generate.themes import glossary
 from workbench.state import RetrievalResult
 from workbench.text import CJK, fold, terms
 
@@ -67,7 +68,7 @@ async def rewrite(
 def rewritten(
     query: str, aliases: Sequence[str], evidence: Sequence[RetrievalResult], rarity: Callable[[str], float]
 ) -> str:
-    """By rules: the words that carry the question, the other names of what it names, words of the best evidence.
+    """By rules: the words that carry the question, other names and languages for them, words of the best evidence.
 
     Args:
         query: the question.
@@ -82,7 +83,7 @@ def rewritten(
     """
     core = essence(query, aliases)
     said = fold(core)
-    extra = [alias for alias in dict.fromkeys(aliases) if fold(alias) not in said]
+    extra = [alias for alias in dict.fromkeys([*aliases, *in_english(core)]) if fold(alias) not in said]
     return " ".join([core, *extra, *feedback(" ".join([core, *extra]), evidence, rarity)]).strip()
 
 
@@ -108,6 +109,20 @@ def _content(text: str) -> list[str]:
         text = _FILLER_ZH.sub(" ", text)
     found = re.findall(r"[^\W_]+(?:['’-][^\W_]+)*", text)
     return [word for word in found if word.lower() not in FILLER]
+
+
+def in_english(text: str) -> list[str]:
+    """What the glossary of themes has for the Chinese words of a text, the longest words first.
+
+    >>> in_english("宇航员 火星"), in_english("Mars")
+    (['astronaut', 'Mars'], [])
+    """
+    found: list[str] = []
+    for word, ways in glossary().items():
+        if word in text:
+            text = text.replace(word, " ")
+            found += ways
+    return found
 
 
 def feedback(query: str, evidence: Sequence[RetrievalResult], rarity: Callable[[str], float]) -> list[str]:
