@@ -17,6 +17,7 @@ from workbench.tools.tool import Found, FunctionTool, Search
 
 NEAR = 1000  # how deep into the vectors the filtered documents are looked for
 READ = 100  # documents whose words are read
+ANYTHING = 0.5  # what a document is worth to somebody who asks for nothing in particular
 
 _FILTERING = re.compile(
     r"\b(?:films?|movies?|pictures?|works?|direct(?:ed|or|ors|ing|s)?|ma[dk]es?|shot|stars?|starring|starred|cast|"
@@ -63,7 +64,8 @@ def search(tool_input: Input, knowledge: KnowledgeBase, log: ToolLog) -> Output:
     wanted = beyond(question, filters)
     with log("rank", by="query" if wanted else "newest", words=wanted):
         chosen = _by_query(doc_ids, question, knowledge) if wanted else _newest(doc_ids, tool_input.top_k, knowledge)
-        found = [evidence.chunk(p, fit(score, bool(filters)), TOOL.name, knowledge.name) for p, score in chosen]
+        asked = 1.0 if filters or wanted else ANYTHING
+        found = [evidence.chunk(p, fit(s * asked, bool(filters)), TOOL.name, knowledge.name) for p, s in chosen]
     results = evidence.ranked(found, tool_input.top_k)
     return Output(results=results, entities=question.entities, candidates=evidence.titles(results))
 

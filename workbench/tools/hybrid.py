@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from pydantic import Field
 
 from workbench.context import KnowledgeBase, Passage, ToolLog
+from workbench.state import RetrievalResult
 from workbench.tools import evidence
 from workbench.tools.calibration import probability
 from workbench.tools.neighbours import passages_around
@@ -27,10 +28,11 @@ class Output(Found):
 
 
 def search(tool_input: Input, knowledge: KnowledgeBase, log: ToolLog) -> Output:
-    """Passages on which words, meaning and graph agree."""
+    """Passages on which words, meaning and graph agree; those about a name in the query are always among them."""
     pool = max(LEAD, tool_input.top_k)
     with log("link") as detail:
         question = Question.of(tool_input.query, knowledge, tool_input.entities)
+        own = [p["chunk_id"] for p in knowledge.passages_of(question.subjects)][: RERANKED // 2]
         detail["entities"] = question.entities
     with log("bm25", k=pool) as detail:
         lexical = knowledge.keyword_search(question.text, pool)
@@ -43,24 +45,31 @@ def search(tool_input: Input, knowledge: KnowledgeBase, log: ToolLog) -> Output:
         detail["hits"] = len(related)
     with log("fuse") as detail:
         order = fuse([[i for i, _ in lexical], [i for i, _ in near], related])
-        passages = knowledge.passages([i for i, _ in order[:pool]])
+        passages = knowledge.passages(list(dict.fromkeys([*own, *(i for i, _ in order)]))[:pool])
         detail["distinct"] = len(order)
     with log("rerank") as detail:
         reread = rerank(question.text, passages, knowledge)
         detail["reranked"] = len(reread)
     with log("calibrate"):
-        bm25, dense, far = shares(lexical), cosine_signals(near), {"cosine": min((c for _, c in near), default=0.0)}
-
-        found = []
-        for p in passages:
-            chunk_id = p["chunk_id"]
-            seen = both(question.signals(p), dense.get(chunk_id, far))
-            seen |= {"bm25": bm25.get(chunk_id, 0.0), "reranked": reread.get(chunk_id, 0.0)}
-            found.append(evidence.chunk(p, probability(TOOL.name, seen), TOOL.name, knowledge.name, seen))
-    results = evidence.ranked(found, tool_input.top_k)
+        results = evidence.ranked(_judged(question, passages, lexical, near, reread), tool_input.top_k)
     return Output(
         results=results, entities=question.entities, candidates=evidence.titles(results, without=question.subjects)
     )
+
+
+def _judged(
+    question: Question,
+    passages: Sequence[Passage],
+    lexical: Sequence[tuple[str, float]],
+    near: Sequence[tuple[str, float]],
+    reread: Mapping[str, float],
+) -> Iterator[RetrievalResult]:
+    bm25, dense, far = shares(lexical), cosine_signals(near), {"cosine": min((c for _, c in near), default=0.0)}
+    for passage in passages:
+        chunk_id = passage["chunk_id"]
+        seen = both(question.signals(passage), dense.get(chunk_id, far))
+        seen |= {"bm25": bm25.get(chunk_id, 0.0), "reranked": reread.get(chunk_id, 0.0)}
+        yield evidence.chunk(passage, probability(TOOL.name, seen), TOOL.name, question.knowledge.name, seen)
 
 
 def fuse(rankings: Sequence[Sequence[str]], *, k: int = 60) -> list[tuple[str, float]]:
@@ -95,5 +104,5 @@ TOOL = FunctionTool(
     input_schema=Input,
     output_schema=Output,
     function=search,
-    calibration="Logistic in cosine, reranker, the question's weight covered and missed, and whose passage it is.",
+    calibration="Logistic in the words covered, whose passage it is, BM25, cosine, its lead, and the reranker.",
 )

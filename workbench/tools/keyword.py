@@ -41,5 +41,5 @@ TOOL = FunctionTool(
     input_schema=Input,
     output_schema=Output,
     function=search,
-    calibration="Logistic in the question's weight covered and missed, and whose passage it is.",
+    calibration="Logistic in the words covered and whose passage it is, and BM25.",
 )

@@ -42,5 +42,5 @@ TOOL = FunctionTool(
     input_schema=Input,
     output_schema=Output,
     function=search,
-    calibration="Logistic in the cosine, its lead, the question's weight covered and missed, and whose passage it is.",
+    calibration="Logistic in the cosine, its lead, the words covered, and whose passage it is.",
 )
