@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from functools import cache
 
 from workbench.generate.question import Facet
 from workbench.generate.sources import Sentence
@@ -64,9 +65,12 @@ def plot(sentences: Sequence[Sentence], most: int = 2) -> list[Sentence]:
 
 def rarity(texts: Sequence[str]) -> Weight:
     """Inverse document frequency within some texts, for when no index gives one."""
-    held = [set(terms(text)) for text in texts]
+
+    @cache
+    def held() -> list[set[str]]:
+        return [set(terms(text)) for text in texts]  # only when it is asked: it costs more than a whole answer
 
     def weight(term: str) -> float:
-        return math.log((1 + len(held)) / (1 + sum(term in words for words in held))) + 0.1
+        return math.log((1 + len(held())) / (1 + sum(term in words for words in held()))) + 0.1
 
     return weight

@@ -10,7 +10,7 @@ from typing import Any
 
 from workbench.generate.themes import stems
 from workbench.state import RetrievalResult
-from workbench.text import fold, sentences, terms
+from workbench.text import CJK, fold, sentences, terms
 
 
 @dataclass(frozen=True)
@@ -114,7 +114,7 @@ def quotable(pieces: Iterable[tuple[int, RetrievalResult]]) -> list[Sentence]:
             text = without_heading(
                 re.sub(r"^(?:#+|[-*>]|\d+\.)\s+|\*\*", "", text).strip(), metadata.get("title") or ""
             )
-            if len(terms(text)) > 2 and not any(text in other for other in found):
+            if (len(text.split()) > 2 or len(CJK.findall(text)) > 3) and not any(text in other for other in found):
                 title, doc_id = str(metadata.get("title") or ""), str(metadata.get("doc_id") or "")
                 found[text] = Sentence(text, n, (position, index), title, doc_id)
     return list(found.values())
