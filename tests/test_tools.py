@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Iterator
 from pathlib import Path
@@ -205,3 +206,29 @@ def test_fusion_rewards_agreement_and_breaks_ties_by_id():
 def test_content_terms_drop_the_asking():
     assert content_terms("请问什么是梦？") == ["梦"]
     assert content_terms("Could you tell me what it is?") == []
+
+
+def test_a_tool_of_ones_own_may_return_the_bases_own_passages(film):
+    registry = ToolRegistry()
+
+    @registry.tool(description="First passages")
+    def first(query: str, knowledge: Any, top_k: int = 5) -> list[dict]:
+        return knowledge.passages_of(knowledge.select({"director": "李安"}))[:top_k]
+
+    tool = registry["first"]
+    output = asyncio.run(tool(read_input(tool, {"query": "喜宴哪一年上映？", "top_k": 20}), film, StepLog()))
+    assert output.results[0]["metadata"]["title"] == "The Wedding Banquet" == output.candidates[0]
+    assert output.results[0]["source_id"] == f"{output.results[0]['metadata']['doc_id']}#0"
+    assert output.results[0]["score"] > 0.5 > output.results[-1]["score"]
+
+
+def test_a_tool_of_ones_own_may_have_a_chinese_name(film):
+    registry = ToolRegistry()
+
+    @registry.tool(description="影评", intents={"qa", "recommend"})
+    async def 影评(query: str) -> list[str]:
+        return ["《喜宴》很好看。", "今天天气不错。"]
+
+    output = asyncio.run(registry["影评"](read_input(registry["影评"], {"query": "《喜宴》好看吗？"}), film, StepLog()))
+    assert [r["evidence"] for r in output.results] == ["《喜宴》很好看。", "今天天气不错。"]
+    assert output.results[0]["score"] > 0.5 > 0.1 > output.results[1]["score"]

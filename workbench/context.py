@@ -165,7 +165,7 @@ class Tool(Protocol):
 
     @property
     def name(self) -> str:
-        """Lower case, digits and underscores: as plans write it."""
+        """Letters without capitals, digits and underscores: as plans write it."""
 
     @property
     def description(self) -> str:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-import re
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -17,7 +16,7 @@ from workbench.context import Clock, KnowledgeBase, ToolLog
 from workbench.errors import ToolError
 from workbench.state import SubStep
 
-_NAME = re.compile(r"[a-z][a-z0-9_]{0,63}")
+LONGEST_NAME = 64
 
 
 class Search(BaseModel):
@@ -43,7 +42,7 @@ class FunctionTool:
     """A tool made of a function ``(tool_input, knowledge, log) -> output``, plain or ``async``.
 
     Attributes:
-        name: lower case, digits and underscores, as plans write it.
+        name: letters without capitals, digits and underscores, as plans write it.
         description: one sentence for people and for planning models.
         parallel: whether it may run beside other steps.
         calibration: how its score becomes a probability, for people.
@@ -63,10 +62,10 @@ class FunctionTool:
     intents: frozenset[str] = frozenset()
 
     def __post_init__(self) -> None:
-        if not _NAME.fullmatch(self.name):
+        if not self.name.isidentifier() or self.name != self.name.lower() or len(self.name) > LONGEST_NAME:
             raise ToolError(
-                f"{self.name!r} is not a name for a tool. Use lower-case letters, digits and underscores, "
-                "a letter first, 64 at most."
+                f"{self.name!r} is not a name for a tool. Use letters without capitals (Chinese ones too), digits and "
+                f"underscores, a letter first, {LONGEST_NAME} at most."
             )
 
     async def __call__(self, tool_input: BaseModel, knowledge: KnowledgeBase, log: ToolLog) -> BaseModel:
