@@ -78,6 +78,8 @@ LEANING = [
     (XIYAN, "和《推手》比呢？", "对比《喜宴》和《推手》"),
     (XIYAN, "跟饮食男女比怎么样", "对比《喜宴》和《饮食男女》"),
     (PAIR, "compare the two", "Compare Inception and Tenet"),
+    (LISTED, "Which one is the oldest?", "List Ang Lee films, Which one is the oldest"),
+    (LISTED, "Which of those star Hugh Jackman?", "List Ang Lee films starring Hugh Jackman"),
     (LISTED, "only the ones from the 1990s", "List Ang Lee films from the 1990s"),
     # questions without a subject, or without the other side
     (XIYAN, "导演是谁？", "《喜宴》导演是谁？"),
@@ -159,6 +161,9 @@ def test_the_language_of_the_question_writes_the_name(shelf: Any) -> None:
         ("Who is the director of The Wedding Banquet and when did it come out?",) * 2,
         ("What else has the director of Parasite made?",) * 2,
         ("《喜宴》和《推手》的导演一样吗？",) * 2,
+        ("Which Ang Lee films came out after The Wedding Banquet?", "Which Ang Lee films came out after 1993?"),
+        ("比《喜宴》更早的李安电影有哪些", "1993年以前的李安电影有哪些"),
+        ("Was The Wedding Banquet released before Hulk?",) * 2,
         ("Who directed The Wedding Banquet and what else has he directed?", "what else has Ang Lee directed?"),
         ("《喜宴》是谁导演的？他还拍过什么？", "李安还拍过什么？"),
         ("《喜宴》的导演是谁，他还拍过哪些电影", "李安还拍过哪些电影"),

@@ -246,10 +246,26 @@ def _into_question(message: str, names: Sequence[Named], last: Turn) -> str:
 
 def _narrowed(message: str, names: Sequence[Named], last: Turn) -> str:
     """The wish before under one more condition: "再推荐几部90年代的", "which of them are comedies?"."""
-    asked = [ask for ask in asked_fields(message, names) if ask.field not in ("director", "cast")]
-    if names or not asked or not _says("more_of", message) or themes(_blank(message, names, asked)):
+    asked = asked_fields(message, names)
+    if not names and _says("superlative", message):
+        return _appended(last.question, _fragment(message)[0])
+    if not asked or not _says("more_of", message) or themes(_blank(message, names, asked)):
         return ""
+    if names:
+        return _with_people(names, asked, last)
     return _replaced(message, "", [], asked, last)
+
+
+def _with_people(names: Sequence[Named], asked: Sequence[Asked], last: Turn) -> str:
+    """The wish before for works that these people are in, or made; "" when the message names anything else."""
+    roles = {str(ask.value): ask.field for ask in asked if ask.field in ("director", "cast")}
+    if not all(name["name"] in roles for name in names):
+        return ""
+    chinese, question = language_of(last.question) == "zh", last.question
+    for name in names:
+        english, zh = ("starring {}", "由{}主演") if roles[name["name"]] == "cast" else ("directed by {}", "由{}导演")
+        question = _appended(question, (zh if chinese else english).format(_written(name, chinese)))
+    return question
 
 
 def _beside(message: str, names: Sequence[Named], turns: Sequence[Turn]) -> str:

@@ -62,6 +62,8 @@ def written(question: Question, evidence: Evidence, voice: Voice, told: str) -> 
         return recommendation(question, evidence, voice, told)
     if question.intent == "compare" and (said := comparison(question, evidence, voice)):
         return said
+    if (question.intent == "list" or question.wants("count")) and question.wants("series"):
+        return listing(question.of_series(), evidence, voice)
     if (question.intent == "list" or question.wants("count")) and not of_a_document:
         return listing(question, evidence, voice)
     if question.intent == "person" and people and not untyped(question, evidence):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import cache
 from typing import Any
 
@@ -20,6 +21,7 @@ from workbench.generate.silence import failed, greeting, stopped
 from workbench.generate.voice import Voice, is_chinese
 from workbench.models.chat import server_of, stream_text
 from workbench.plans import ENDED_WELL
+from workbench.question.language import patterns
 from workbench.question.names import Named, names_in
 from workbench.question.reading import themes
 from workbench.state import ConversationState, RetrievalResult, RouteDecision
@@ -97,6 +99,8 @@ def offline(state: Mapping[str, Any], context: Context) -> Answer:
         themes(query, names),
         language_of(state["message"]),
     )
+    if patterns("followups.txt")["more"].search(state["message"]):
+        question = replace(question, again=True)
     told = "\n".join(message["content"] for message in state.get("history") or [])
     evidence = evidence_of(found(state), weight_in(bases), totals(question, decision, bases))
     return compose(question, evidence.results, evidence=evidence, called=chinese_names(bases), told=told)

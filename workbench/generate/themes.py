@@ -83,6 +83,9 @@ _NOISE = frozenset(
 """Words that are left of a question and say nothing of what it is about."""
 
 
+_ASIDE = re.compile("时间(?:先后)?顺序")
+
+
 def content(masked: str, themes: Sequence[str]) -> list[str]:
     """The content words of a question: those that the glossary knows, then what is left of the others.
 
@@ -90,7 +93,7 @@ def content(masked: str, themes: Sequence[str]) -> list[str]:
     ['太极拳', '师傅']
     """
     known: list[str] = []
-    left, rest = masked, [re.sub("^[一二两三四五几][种个部本条位件]", "", theme) for theme in themes]
+    left, rest = _ASIDE.sub(" ", masked), [re.sub("^[一二两三四五几][种个部本条位件]", "", theme) for theme in themes]
     for word in glossary():
         if word in left:
             known.append(word)

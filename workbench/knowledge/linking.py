@@ -118,9 +118,10 @@ class _Style:
         words = [m for m in re.finditer(r"[^\W\d_]{2,}", text) if not CJK.match(m.group())]
         inner = [m.group() for m in words if not self.starts(m.start())]
         lower = [w for w in inner if w[0].islower() and w.lower() not in STOP]
-        upper = [w for w in inner if w[0].isupper()]
+        upper = [w for w in inner if w[0].isupper() and w.lower() not in STOP]
+        asks = bool(words) and words[0].group().lower() in _QUESTION_WORDS
         self.chinese = bool(CJK.search(text))
-        self.tells = bool(lower) or self.chinese or len(upper) < 3
+        self.tells = bool(lower) or self.chinese or len(upper) < 3 or (asks and text != text.upper())
         """Whether a capital means something: not in A TEXT OF CAPITALS, Not in a Headline."""
         self.careless = not upper
         """Whether small letters mean nothing, since there are only small letters."""
@@ -144,7 +145,8 @@ def _inside_longer_name(text: str, found: Sequence[Unit], at: int, length: int, 
     first, last = found[at], found[at + length - 1]
     if at:
         left = found[at - 1]
-        known = left.key in ordinary_words() or (style.starts(left.start) and left.key in _QUESTION_WORDS)
+        asking = style.starts(left.start) and left.key in _QUESTION_WORDS
+        known = asking or left.key in STOP or left.key in ordinary_words()
         between = text[left.end : first.start]
         if between in ("·", "・", "•") or (between in (" ", ". ", "-") and text[left.start].isupper() and not known):
             return True

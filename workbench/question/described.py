@@ -1,4 +1,4 @@
-"""A person who is only described takes their name: 喜宴的导演还拍过什么？ asks of 李安.
+"""What is only described is said outright: 喜宴的导演还拍过什么？ asks of 李安, "after Inception" is after 2010.
 
 A question for the name itself (《喜宴》的导演是谁？) stays as it is.
 """
@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 from workbench.context import KnowledgeBase
 from workbench.question.names import Named, is_person
@@ -18,6 +19,12 @@ _DESCRIBED = re.compile(
     r"|_+['’]s (?:director|filmmaker)(?=\W*\w)"
     r"|(?<![和与跟及、_])_+的(?:那[位个名])?导演(?=(?!一样|相同|不同|是谁|是哪|是什么人|叫|姓|名|呢|有哪|有谁|都?有[谁哪]|\W*$).)"
 )
+_BESIDE = re.compile(
+    r"^\W*(?:which|what|list|show|name|any|give)\b.*\b(?P<en>after|before|since) _+(?!_)\W*$"
+    r"|比_+(?!_)还?更?(?P<zh>早|晚|新|老)的|_+(?!_)(?P<ago>之后|以后|之前|以前)的",
+    re.IGNORECASE,
+)
+"""Films after another film are films after its year."""
 _ASKS_FOR_IT = re.compile(r"\b(?:who|what)(?: is|'s|’s| was| are| were)\W+$|谁是$", re.IGNORECASE)
 _AND_MORE = re.compile(
     r"^\W*who (?:directed|made) _+(?!_)(?:,? and|[?.]) (?P<en>(?:what|which)\b[^?]*?)\b(?:he|she|they)\b"
@@ -28,7 +35,7 @@ _AND_MORE = re.compile(
 
 
 def named_for_described(question: str, names: Sequence[Named], bases: Sequence[KnowledgeBase]) -> str:
-    """The question with "the director of <film>" said by name, where exactly one person is that.
+    """The question with "the director of <film>" said by name, and "films after <film>" by its year.
 
     Args:
         question: as it stands alone.
@@ -42,6 +49,8 @@ def named_for_described(question: str, names: Sequence[Named], bases: Sequence[K
     for work in works:
         blotted = blotted[: work["start"]] + "_" * (work["end"] - work["start"]) + blotted[work["end"] :]
     by_name = {base.name: base for base in bases}
+    if beside := _BESIDE.search(blotted):
+        return _dated(question, works, beside, by_name)
     if more := _AND_MORE.search(blotted):
         director = _written(_director(works[0], by_name), question, bases)
         return f"{more['en'] or ''}{director}{question[more.end() :]}" if director else question
@@ -53,12 +62,28 @@ def named_for_described(question: str, names: Sequence[Named], bases: Sequence[K
     return question
 
 
+def _dated(question: str, works: Sequence[Named], beside: re.Match[str], bases: Mapping[str, KnowledgeBase]) -> str:
+    work = next((name for name in works if beside.start() <= name["start"] < beside.end()), works[-1])
+    year = _fields(work, bases).get("year")
+    if not year:
+        return question
+    if beside["en"]:
+        return f"{question[: work['start']]}{year}{question[work['end'] :]}"
+    when = "以后" if beside["zh"] in ("晚", "新") or beside["ago"] in ("之后", "以后") else "以前"
+    return f"{question[: beside.start()]}{year}年{when}的{question[beside.end() :]}"
+
+
 def _director(work: Named, bases: Mapping[str, KnowledgeBase]) -> str:
+    directors = _fields(work, bases).get("directors") or []
+    return str(directors[0]) if len(directors) == 1 else ""
+
+
+def _fields(work: Named, bases: Mapping[str, KnowledgeBase]) -> Mapping[str, Any]:
+    """The typed fields of the document about a work."""
     base = bases[work["bases"][0]]
     entity = base.entity(work["entity_id"])
     found = base.passages_of([entity["doc_id"]]) if entity and entity["doc_id"] else []
-    directors = found[0]["fields"].get("directors") or [] if found else []
-    return str(directors[0]) if len(directors) == 1 else ""
+    return found[0]["fields"] if found else {}
 
 
 def _written(name: str, question: str, bases: Sequence[KnowledgeBase]) -> str:

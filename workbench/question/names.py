@@ -97,6 +97,8 @@ def _known(text: str, mention: Mention, base: KnowledgeBase, quotes: Sequence[tu
         return None  # nobody who writes capitals writes a person without
     if entity["doc_id"] is None and entity["type"].lower() != "person" and _is_topic(text[:start]):
         return None
+    if text[start:end].lower() in _not_names() and re.search(r"\b(?:the|an?|any|wins?|won)\s$", text[:start], re.I):
+        return None  # "win an Oscar" is not about the film
     around = next((q for q in quotes if q[0] <= start and end <= q[1]), None)
     if around:
         if not _same(text[around[0] + 1 : around[1] - 1], text[start:end]):
@@ -214,7 +216,8 @@ def _chinese_names(text: str) -> list[tuple[int, int]]:
     """
     spans = [match.span(1) for match in _DOTTED.finditer(text)]
     if len(re.findall(r"[A-Za-z]{2,}", text)) > 1:
-        spans += [match.span() for match in re.finditer(rf"(?<=[\sa-z]){_CHINESE}{{2,12}}(?=[\s?!.,a-z]|$)", text)]
+        between = re.finditer(rf"(?<=[\sa-z]){_CHINESE}{{2,12}}(?=[\s?!.,a-z]|$)", text)
+        spans += [match.span() for match in between if not _NOT_A_SUBJECT.search(match.group())]
     spans += [match.span(1) for match in _somebodys_films().finditer(text)]
     match = _ASKED_ABOUT.search(text)
     for group in (1, 2):
