@@ -12,7 +12,7 @@ from workbench.generate.question import Question
 from workbench.generate.recommend import recommendation
 from workbench.generate.sides import comparison
 from workbench.generate.voice import Voice, as_they_are
-from workbench.generate.works import listing, portrait
+from workbench.generate.works import listing, portrait, series
 from workbench.state import Citation, RetrievalResult
 
 
@@ -62,8 +62,8 @@ def written(question: Question, evidence: Evidence, voice: Voice, told: str) -> 
         return recommendation(question, evidence, voice, told)
     if question.intent == "compare" and (said := comparison(question, evidence, voice)):
         return said
-    if (question.intent == "list" or question.wants("count")) and question.wants("series"):
-        return listing(question.of_series(), evidence, voice)
+    if (question.intent == "list" or question.wants("count")) and (said := series(question, evidence, voice)):
+        return said
     if (question.intent == "list" or question.wants("count")) and not of_a_document:
         return listing(question, evidence, voice)
     if question.intent == "person" and people and not untyped(question, evidence):

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
 
 from workbench.generate.themes import content, segments
 from workbench.generate.wording import any_of, language_file, wording
-from workbench.question.language import OTHER, spelled
+from workbench.question.language import spelled
 from workbench.question.names import Named, mask
 from workbench.state import Filters, QueryIntent
 from workbench.text import CJK, language_of, terms
@@ -119,15 +119,6 @@ class Question:
         True
         """
         return (self.again and what == "others") or bool(wording("question", what).search(self.masked))
-
-    def of_series(self) -> Question:
-        """The same with the titles among its names as themes: "the Batman films" are not the film Batman alone."""
-        titles = tuple(s.name for s in self.subjects if not s.is_person)
-        masked = self.masked
-        for title in titles:
-            masked = masked.replace(OTHER, title.lower(), 1)
-        people = tuple(s for s in self.subjects if s.is_person)
-        return replace(self, subjects=people, masked=masked, themes=(*titles, *self.themes))
 
     def says(self, what: str, theme: str) -> bool:
         """Whether a theme is nothing but such wording ("oldest")."""

@@ -41,6 +41,28 @@ def listing(question: Question, evidence: Evidence, voice: Voice) -> str:
     return "\n".join(lines)
 
 
+def series(question: Question, evidence: Evidence, voice: Voice) -> str:
+    """The works that go by a title: "the Batman films" are more than the film Batman; "" when none is asked for."""
+    titles = [s.name for s in question.subjects if not s.is_person]
+    if not (titles and question.wants("series")):
+        return ""
+    named = "|".join(re.escape(title) for title in titles)
+    own = re.compile(rf"(?<!\w)(?:{named})(?!\w)", re.IGNORECASE)
+    told = re.compile(
+        rf"\b(?:character|superhero),? (?:{named})\b|\b(?:{named}) (?:film )?(?:series|franchise|trilogy|saga)\b"
+    )
+    items = [
+        d
+        for d in evidence.documents
+        if holds(d, question.filters) and (own.search(d.title) or any(told.search(s.text) for s in d.sentences))
+    ]
+    if len(items) < 2:
+        return ""
+    items.sort(key=lambda d: (d.year, d.title, d.doc_id))
+    lines = [heading(question, items[0], len(items), len(items), voice, titles)]
+    return "\n".join(lines + [f"- {brief(document, voice)} [{document.n}]" for document in items])
+
+
 def fitting(question: Question, evidence: Evidence) -> tuple[list[Document], list[str], str]:
     """The documents that a list is made of; the themes that narrowed them; the themes that no document tells."""
     persons = [s.name for s in question.subjects if s.is_person]
