@@ -8,9 +8,9 @@ from collections.abc import Sequence
 from workbench.generate.evidence import Evidence
 from workbench.generate.facts import answers, brief
 from workbench.generate.question import Question, Subject
-from workbench.generate.quotes import best, plot
-from workbench.generate.silence import nothing_named
-from workbench.generate.sources import Document
+from workbench.generate.quotes import best, plot, saying
+from workbench.generate.silence import lacking, not_said, nothing_named
+from workbench.generate.sources import Document, Sentence
 from workbench.generate.themes import coverage, stems
 from workbench.generate.voice import Voice
 from workbench.generate.works import credited
@@ -35,6 +35,9 @@ def of_documents(documents: Sequence[Document], question: Question, evidence: Ev
     if facets := [f for f in question.facets(evidence.fields) if f.name in ("cast", "director", "genre", "country")]:
         facts = [answers(document, facet, voice) for facet in facets for document in documents]
         return voice.joined([*facts, *shared(documents, voice, [name for f in facets for name in f.fields])])
+    whose = [voice.title(document) for document in documents]
+    if said := untold(question, evidence, whose, [s for d in documents for s in d.sentences], documents, voice):
+        return said
     if question.wants("order") and (ordered := order(documents, voice)):
         return voice.joined(ordered)
     lines = [voice.joined(side(document, voice) for document in documents)]
@@ -47,6 +50,23 @@ def of_documents(documents: Sequence[Document], question: Question, evidence: Ev
             chosen = plot(document.sentences, 1) or list(document.sentences[: 0 if side(document, voice) else 1])
         lines.append(voice.quoted(chosen, named=True))
     return "\n".join(line for line in lines if line)
+
+
+def untold(
+    question: Question,
+    evidence: Evidence,
+    whose: Sequence[str],
+    sentences: Sequence[Sentence],
+    documents: Sequence[Document],
+    voice: Voice,
+) -> str:
+    """That nothing is said of what the sides are compared by (running times, ages, prizes); "" when something is."""
+    asked = [f for f in question.facets(evidence.fields) if not f.typed and f.name not in ("cast", "country", "reason")]
+    if not asked or any(answers(d, f, voice) for d in documents for f in asked):
+        return ""
+    if any(saying(facet, sentences, []) for facet in asked):
+        return ""
+    return not_said(voice, [lacking(voice, f.names, voice.listed(list(whose))) for f in asked], len(sentences))
 
 
 def side(document: Document, voice: Voice) -> str:
@@ -113,6 +133,9 @@ def order(documents: Sequence[Document], voice: Voice) -> list[str]:
 
 def of_people(people: Sequence[Subject], question: Question, evidence: Evidence, voice: Voice) -> str:
     """Each one's works in their main role, and the genre that comes up most; first who has more, when that is asked."""
+    named = [s for person in people for s in evidence.naming(person.name)]
+    if said := untold(question, evidence, [voice.name(p.name) for p in people], named, [], voice):
+        return said
     lines = [more_works(people, evidence, voice)] if question.wants("more_works") and len(people) == 2 else []
     for person in people:
         field, documents = next(iter(evidence.works(person.name).items()))
