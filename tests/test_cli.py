@@ -64,8 +64,8 @@ def indexed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     corpus = folder / "films.jsonl"
     lines = [json.dumps(film, ensure_ascii=False) for film in FILMS]
     corpus.write_text("\n".join([*lines, "{broken"]), encoding="utf-8")
-    os.environ["WORKBENCH_EMBEDDING_MODEL"] = "hashing"
-    done = CliRunner().invoke(main, ["kb", "add", "film", str(corpus), "--workspace", str(folder / "ws"), "--json"])
+    runner = CliRunner(env={"WORKBENCH_EMBEDDING_MODEL": "hashing"})
+    done = runner.invoke(main, ["kb", "add", "film", str(corpus), "--workspace", str(folder / "ws"), "--json"])
     assert done.exit_code == 0, done.output
     report = json.loads(done.stdout)
     assert (report["added"], report["counts"]["documents"]) == (2, 2)

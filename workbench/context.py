@@ -86,6 +86,9 @@ class KnowledgeBase(Protocol):
 
     name: str
 
+    def warm(self) -> None:
+        """Load what a first search needs; called before the clock of any step runs, and cheap when called again."""
+
     def fingerprint(self) -> str:
         """Hex digest of the content: equal for equal documents, whatever the order in which they came."""
 

@@ -6,6 +6,7 @@ inspected. A knowledge base with an answerer of its own is answered by ``kb_hand
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping
 from typing import Any
 
@@ -90,6 +91,7 @@ async def prepare_retrieval(state: ConversationState, runtime: Runtime[Context])
     if not route.kb_prefixes or is_smalltalk(message):
         return {**change, "use_retrieval": False, "answerer": "generate"}
     runtime.stream_writer(progress("retrieval"))
+    await asyncio.gather(*(asyncio.to_thread(base.warm) for base in context.bases(route.kb_prefixes)))
     return {
         **change,
         **anew(),

@@ -58,6 +58,9 @@ class MemoryKnowledge:
     def __init__(self, name: str, texts: Mapping[str, str]):
         self.name, self._texts = name, dict(texts)
 
+    def warm(self) -> None:
+        """Nothing to load."""
+
     def fingerprint(self) -> str:
         """SHA-256 of the texts."""
         return hashlib.sha256(canonical_json(self._texts).encode()).hexdigest()

@@ -67,6 +67,15 @@ class CorpusKnowledge:
                 self._seen = View(self._index, self._folder, generation)
             return self._seen
 
+    def warm(self) -> None:
+        """Load the models and vectors that a first search needs, so that its time is its own. Asks no server."""
+        if self._model.name.startswith("openai:"):
+            return
+        self._model.array(["warm"])
+        if self._reranks:
+            rerank.words("预热")
+        self._view.matrix  # noqa: B018 - read when first asked for
+
     def fingerprint(self) -> str:
         """Hex digest of the documents: equal for equal documents, whatever the order in which they came."""
         return self._view.fingerprint
