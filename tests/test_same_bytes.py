@@ -8,7 +8,10 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
 
+
+@pytest.mark.slow
 def test_the_whole_table_twice(project: Path, tmp_path: Path) -> None:
     def begin(seed: str) -> subprocess.Popen[str]:
         command = [sys.executable, str(project / "tests" / "ask_the_table.py"), str(tmp_path / seed)]
