@@ -174,4 +174,4 @@ def test_reranking_orders_by_meaning_of_words():
     low, high = rerank.scores(weights, [rerank.words(t) for t in texts], model.words, cosines)
     assert high > low
     assert rerank.scores({}, [[], []], model.words, [0.1, 0.2])[1] > 0
-    assert rerank.words("李安的《喜宴》 is good") == ["李安", "喜宴", "good"]
+    assert rerank.words("李安的《喜宴》 is good") == ("李安", "喜宴", "good")

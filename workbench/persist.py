@@ -1,4 +1,7 @@
-"""The last node: what is kept of a finished run. Both messages and the result, each under a key of the run."""
+"""The last node: what is kept of a finished run. The answer and the result, each under a key of the run.
+
+The user's message was stored before the run began.
+"""
 
 from __future__ import annotations
 
@@ -32,13 +35,11 @@ RESULT_KEYS = (
 
 
 async def persist(state: ConversationState, runtime: Runtime[Context]) -> dict[str, Any]:
-    """Keep the question, the answer and the result; running again keeps them once."""
+    """Keep the answer and the result; running again keeps them once."""
     conversations, runs, run_id = runtime.context.conversations, runtime.context.runs, state["run_id"]
     change = {"retrieval_ms": round(work_seconds(state.get("records", [])) * 1000, 3)}
-    conversation = state["conversation_id"]
-    conversations.append_message(conversation, "user", state["message"], message_key=f"{run_id}:user")
     conversations.append_message(
-        conversation,
+        state["conversation_id"],
         "assistant",
         state["answer"],
         message_key=f"{run_id}:assistant",

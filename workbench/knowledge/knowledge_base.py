@@ -44,6 +44,7 @@ class CorpusKnowledge:
         self._reranks = rerank.available(settings, self._model.name)
         self._lock = threading.RLock()
         self._seen: View | None = None
+        self._warm = False
         self._words: dict[str, np.ndarray] = {}
 
     def close(self) -> None:
@@ -69,11 +70,11 @@ class CorpusKnowledge:
 
     def warm(self) -> None:
         """Load the models and vectors that a first search needs, so that its time is its own. Asks no server."""
-        if self._model.name.startswith("openai:"):
-            return
-        self._model.array(["warm"])
-        if self._reranks:
-            rerank.words("预热")
+        if not self._warm and not self._model.name.startswith("openai:"):
+            self._model.array(["warm"])
+            if self._reranks:
+                rerank.words("预热")
+            self._warm = True
         self._view.matrix  # noqa: B018 - read when first asked for
 
     def fingerprint(self) -> str:
@@ -82,8 +83,7 @@ class CorpusKnowledge:
 
     def counts(self) -> dict[str, int]:
         """``documents``, ``passages``, ``entities``, ``relations``, ``communities``."""
-        tables = ("documents", "passages", "entities", "relations", "communities")
-        return {table: self._index.rows(f"SELECT count(*) FROM {table}")[0][0] for table in tables}
+        return dict(self._view.counts)
 
     def keyword_search(self, query: str, top_k: int) -> list[tuple[str, float]]:
         """``(chunk_id, BM25 score > 0)``, best first, ties by id."""

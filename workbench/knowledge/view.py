@@ -56,6 +56,14 @@ class View:
         return hashlib.sha256("\n".join(digests).encode()).hexdigest()
 
     @property
+    def counts(self) -> dict[str, int]:
+        """How many rows each table has."""
+        tables = ("documents", "passages", "entities", "relations", "communities")
+        return self._part(
+            "counts", lambda: {table: self._index.rows(f"SELECT count(*) FROM {table}")[0][0] for table in tables}
+        )
+
+    @property
     def matrix(self) -> vectors.Matrix:
         """Every passage's vector."""
         return self._part("matrix", lambda: vectors.Matrix.load(self._index))

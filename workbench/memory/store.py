@@ -266,6 +266,7 @@ class SqliteConversations(SqlConversations):
             self._connection.row_factory = sqlite3.Row
             self._connection.execute("PRAGMA foreign_keys = ON")
             Database(self._connection, recursive_triggers=False, execute_plugins=False).enable_wal()
+            self._connection.execute("PRAGMA synchronous = NORMAL")  # a kill loses nothing; see runs.py
         with self._transaction() as execute:
             migrate(execute, serial="INTEGER PRIMARY KEY AUTOINCREMENT", now=self._time())
 

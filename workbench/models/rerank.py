@@ -11,7 +11,7 @@ import os
 import re
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
-from functools import cache
+from functools import cache, lru_cache
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -24,7 +24,7 @@ from workbench.text import CJK, fold
 if TYPE_CHECKING:
     import numpy as np
 
-_WORD = re.compile(r"[a-z0-9']+")
+_RUN = re.compile(rf"[a-z0-9']+|{CJK.pattern}+")
 _FUNCTION_WORDS = """
     a an the of in on at to and or is are was were be been with who which that it its his her their he she they from by
     as for not into than what how when where while after about this these did does do
@@ -50,16 +50,17 @@ def available(settings: Settings, embedding_model: str) -> bool:
     return ready
 
 
-def words(text: str) -> list[str]:
-    """The words that carry meaning, in their order.
+@lru_cache(maxsize=8192)
+def words(text: str) -> tuple[str, ...]:
+    """The words that carry meaning, in their order: Latin ones as written, Chinese runs as jieba segments them.
 
     >>> words("Who directed the Wedding Banquet?")
-    ['directed', 'wedding', 'banquet']
+    ('directed', 'wedding', 'banquet')
     """
-    folded = fold(text)
-    if not CJK.search(folded):
-        return [w for w in _WORD.findall(folded) if w not in _SKIPPED]
-    return [w for w in _jieba().cut_for_search(folded) if re.search(r"\w", w) and w not in _SKIPPED]
+    found: list[str] = []
+    for run in _RUN.findall(fold(text)):
+        found += _jieba().cut_for_search(run) if CJK.match(run) else [run]
+    return tuple(word for word in found if word not in _SKIPPED)
 
 
 @cache
