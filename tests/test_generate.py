@@ -611,3 +611,14 @@ async def test_a_real_small_model_answers_over_http():
     tokens = [e["content"] for e in run.written if e["status"] == "token"]
     assert given["answer"].strip() and len(tokens) > 1
     assert all(1 <= c["n"] <= len(NOTES) for c in given["citations"])
+
+
+def test_what_a_tool_of_ones_own_found_on_a_known_thing_answers(wb):
+    @wb.tools.tool(intents={"qa"})
+    def awards(query: str) -> list[str]:
+        """Prizes, from a list of one's own."""
+        return ["《喜宴》获得第 43 届柏林国际电影节最佳影片金熊奖。", "《推手》获得金马奖。"]
+
+    run = wb.ask("《喜宴》得过什么奖？", kb="film")
+    assert "金熊奖" in run.answer and "金马奖" not in run.answer
+    assert "awards" in run.evidence[run.citations[0]["n"] - 1]["metadata"]["tools"]

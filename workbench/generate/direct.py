@@ -80,7 +80,9 @@ def of_document(
         return told_of(document, question, wanted, voice)
     parts, missing = list[str](), list[str]()
     for facet in facets:
-        typed, quotes = answers(document, facet, voice), saying(facet, document.sentences, wanted)
+        typed = answers(document, facet, voice)
+        remarks = evidence.remarks_on(document, voice.title(document))
+        quotes = saying(facet, document.sentences, wanted) or saying(facet, remarks, wanted)
         if facet.name == "cast" and wanted:
             said, lacks = role(document, question, roles, quotes, wanted, typed, voice)
             parts += said

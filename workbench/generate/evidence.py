@@ -73,6 +73,16 @@ class Evidence:
         pattern = re.compile(f"{edge}{re.escape(name)}{edge and r'(?![a-z])'}")
         return [sentence for sentence in self.sentences if pattern.search(sentence.text)]
 
+    def remarks_on(self, document: Document, *names: str) -> list[Sentence]:
+        """The sentences that name a document in texts without typed fields: notes, or what a tool of one's own found.
+
+        ``names`` are further ones than its title and aliases.
+        """
+        typed = {d.doc_id for d in self.documents if d.fields}
+        written = [name.strip("《》") for name in (document.title, *document.aliases, *names)]
+        named = (s for name in written for s in self.naming(name))
+        return list(dict.fromkeys(s for s in named if s.doc_id not in typed))
+
     def knows(self, subject: Subject) -> bool:
         """Whether anything of the evidence is about the subject or names it."""
         return bool(self.about(subject) or self.works(subject.name) or self.naming(subject.name))
