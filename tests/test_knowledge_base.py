@@ -429,3 +429,32 @@ def test_reranking_knows_the_passages_and_is_the_same_alone_or_beside_others(tmp
     assert base.rerank("a marriage party", texts) == scores
     assert time.perf_counter() - again < 2
     library.close()
+
+
+@pytest.mark.slow
+def test_closing_while_threads_read_is_an_error_for_them_and_never_a_crash(tmp_path):
+    code = """
+import sys, threading, time
+from pathlib import Path
+from workbench.errors import KnowledgeError
+from workbench.knowledge.index import Index
+LONG = "WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c WHERE x < 100000) SELECT max(x) FROM c"
+for n in range(10):
+    index = Index(Path(sys.argv[1]) / f"{n}.db", create=True)
+    begun, ends = threading.Barrier(5), []
+    def read():
+        begun.wait()
+        try:
+            while True:
+                index.rows(LONG)
+        except KnowledgeError as closed:
+            ends.append(str(closed))
+    threads = [threading.Thread(target=read) for _ in range(4)]
+    for thread in threads: thread.start()
+    begun.wait(); time.sleep(0.01); index.close()
+    for thread in threads: thread.join()
+    assert len(ends) == 4 and all("is closed" in said for said in ends), ends
+print("alive")
+"""
+    done = subprocess.run([sys.executable, "-c", code, str(tmp_path)], capture_output=True, text=True)
+    assert (done.returncode, done.stdout.strip()) == (0, "alive"), done.stderr[-2000:]

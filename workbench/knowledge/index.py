@@ -140,11 +140,15 @@ class Index:
             connection.executemany(f"INSERT OR IGNORE INTO {table} VALUES (?, ?)", rows)
 
     def close(self) -> None:
-        """Close every thread's connection."""
+        """Close, for every thread; a thread in the middle of a query keeps its connection until the query ends.
+
+        Closing it under its feet would crash the process: a tool that is late may still read when a workspace closes.
+        """
         with self._lock:
             self._closed = True
-            for connection in self._open.values():
-                connection.close()
+            for thread, connection in self._open.items():
+                if thread is threading.current_thread() or not thread.is_alive():
+                    connection.close()
             self._open.clear()
         self._local = threading.local()
 
