@@ -39,7 +39,7 @@ lab: $(ENV_READY) ## open JupyterLab on the notebooks
 
 .PHONY: test
 test: lint types $(LOCAL_READY) ## lint, types, architecture, tests and notebooks: what must be green
-	$(BIN)/python -m pytest -n $(WORKERS) --dist loadscope --cov --cov-report=
+	$(BIN)/python -m pytest -n $(WORKERS) --dist loadscope --max-worker-restart 0 --cov --cov-report=
 	$(BIN)/python -m coverage report --fail-under=90 --include='$(NODES)'
 	$(BIN)/python -m pytest --nbval --nbval-current-env --nbval-sanitize-with notebooks/sanitize.cfg notebooks
 	@mkdir -p build
