@@ -456,5 +456,5 @@ for n in range(10):
     assert len(ends) == 4 and all("is closed" in said for said in ends), ends
 print("alive")
 """
-    done = subprocess.run([sys.executable, "-c", code, str(tmp_path)], capture_output=True, text=True)
+    done = subprocess.run([sys.executable, "-c", code, str(tmp_path)], capture_output=True, text=True, timeout=60)
     assert (done.returncode, done.stdout.strip()) == (0, "alive"), done.stderr[-2000:]

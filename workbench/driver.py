@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from concurrent.futures import Future
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,6 +20,8 @@ from workbench.runs import RunStore
 if TYPE_CHECKING:
     from langgraph.types import StateSnapshot
 
+AT_ONCE = 2
+PATIENCE_S = 2.0
 Listener = Callable[[dict[str, Any] | None], object]
 
 
@@ -73,6 +76,7 @@ class Driver:
     def __init__(self, runs: RunStore, conversations: SqlConversations, checkpoints: Path | None):
         self.runs, self.conversations = runs, conversations
         self._path, self._lock = checkpoints, asyncio.Lock()
+        self._places = asyncio.Semaphore(AT_ONCE)
         self._graph: Any = None
         self._connection: Any = None
 
@@ -96,7 +100,7 @@ class Driver:
         import aiosqlite
         from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 
-        self._connection = await aiosqlite.connect(self._path)
+        self._connection = await aiosqlite.connect(self._path, timeout=30)
         saver = AsyncSqliteSaver(self._connection, serde=serde)
         await saver.setup()
         await self._connection.execute("PRAGMA synchronous = NORMAL")
@@ -123,7 +127,8 @@ class Driver:
             WorkbenchError: the run failed; the row keeps the message, and the run can be resumed.
         """
         try:
-            request = await self._advance(live, graph_input, context, config)
+            async with self._turn():
+                request = await self._advance(live, graph_input, context, config)
             while request is not None and live.reviewer is not None:
                 answer = live.reviewer(request)
                 if answer is None:
@@ -146,6 +151,23 @@ class Driver:
             raise
         finally:
             live.publish(None)
+
+    @asynccontextmanager
+    async def _turn(self) -> AsyncIterator[None]:
+        """A place among the few that work at once; after ``PATIENCE_S`` a run begins without one.
+
+        Quick runs share one interpreter: one after the other, half of them are done in half the time, and all together
+        none is. A slow one, which waits for a model or a tool, must not hold up the others.
+        """
+        try:
+            await asyncio.wait_for(self._places.acquire(), PATIENCE_S)
+        except TimeoutError:
+            yield
+            return
+        try:
+            yield
+        finally:
+            self._places.release()
 
     async def _advance(self, live: Live, graph_input: Any, context: Context, config: Mapping[str, Any]) -> Any:
         """One stretch of work: the request at which the graph pauses, or None at the end."""

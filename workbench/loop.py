@@ -35,6 +35,16 @@ class LoopThread:
             raise RuntimeError("This would wait for itself: use the twin whose name begins with `a`.")
         return self.submit(work).result()
 
+    def settle(self, timeout: float) -> None:
+        """Wait, at most so many seconds, for what was begun in the background: checkpoints of cancelled work too."""
+
+        async def rest() -> None:
+            tasks = asyncio.all_tasks() - {asyncio.current_task()}
+            if tasks:
+                await asyncio.wait(tasks, timeout=timeout)
+
+        self.call(rest())
+
     def close(self) -> None:
         """Stop the loop and its thread. A synchronous tool that is late ends by itself; nobody waits for it."""
         if self._loop.is_closed():

@@ -26,6 +26,7 @@ from workbench.state import RetrievalResult
 KEPT = 50
 """How many runs stay at hand after their work, for who listens late."""
 _POLL_S = 0.1
+_PATIENCE_S = 10.0
 _HINTS = {
     "interrupted": " Its process died; go on with `resume`, without an answer.",
     "failed": " Go on with `resume`, without an answer.",
@@ -60,6 +61,7 @@ class Work:
         """Stop what runs (it stays resumable), close the stores and let go of the lease."""
         for live in list(self._live.values()):
             _stop(live)
+        self.loop.settle(_PATIENCE_S)
         for driver in filter(None, (self.durable, self._private)):
             self.loop.call(driver.close())
         self.loop.close()

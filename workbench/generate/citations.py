@@ -46,9 +46,13 @@ def cite(text: str, evidence: Sequence[RetrievalResult]) -> tuple[str, list[Cita
 
 
 def citation(n: int, sentence: str, result: RetrievalResult) -> Citation:
-    """One mark: ``source`` has ``title``, ``url``, ``licence``, ``doc_id`` and ``kb_prefix``."""
+    """One mark: ``source`` has ``title``, ``url``, ``licence``, ``doc_id`` and ``kb_prefix``.
+
+    What has no title goes by the tool that found it.
+    """
     metadata = result["metadata"]
     source = {name: metadata.get(name, "") for name in ("title", "url", "licence", "doc_id", "kb_prefix")}
+    source["title"] = source["title"] or ", ".join(metadata.get("tools", []))
     return Citation(n=n, result_id=result["result_id"], sentence=sentence, source=source)
 
 

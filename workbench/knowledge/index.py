@@ -85,10 +85,10 @@ class Index:
 
     def connection(self) -> sqlite3.Connection:
         """This thread's connection."""
+        if self._closed:
+            raise KnowledgeError(f"The index {self.path} is closed. Open the workspace again.")
         found = getattr(self._local, "connection", None)
         if found is None:
-            if self._closed:
-                raise KnowledgeError(f"The index {self.path} is closed. Open the workspace again.")
             found = sqlite3.connect(self.path, timeout=30, check_same_thread=False, isolation_level=None)
             found.execute("PRAGMA synchronous = NORMAL")
             self._local.connection = found

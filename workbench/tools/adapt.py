@@ -152,7 +152,7 @@ def _result(name: str, place: int, item: Any, question: Question) -> RetrievalRe
     source_type = _one_of(name, place, "source_type", found.pop("source_type", "chunk"), SourceType)
     granularity = _one_of(name, place, "granularity", found.pop("granularity", "low_level"), Granularity)
     metadata = {"doc_id": source_id.partition("#")[0], "title": "", "url": "", "licence": "", **told, **found}
-    metadata["title"] = str(metadata["title"] or metadata.get("source") or name)
+    metadata["title"] = str(metadata["title"] or metadata.get("source", ""))
     if score is None:
         score = question.judge("keyword_search", text, metadata["title"], str(metadata["doc_id"]), bm25=1 / place)
     return RetrievalResult(
