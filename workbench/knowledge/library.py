@@ -161,7 +161,7 @@ def check_name(name: str) -> str:
 
 
 def _silent(stage: str, done: int, total: int) -> None:
-    pass
+    """Nobody asked to be told of progress."""
 
 
 def _holder(path: Path) -> str:
