@@ -41,16 +41,19 @@ def test_writing_again_changes_nothing(store):
 
 
 def test_a_run_has_one_owner(store):
-    assert store.claim("r1", "you", "me")
-    assert not store.claim("r1", "third", "me")
+    seen = store.get("r1")
+    assert store.claim(seen, "you")
+    assert not store.claim(seen, "third")
     store.let_go("r1", "paused")
-    wins = []
-    threads = [threading.Thread(target=lambda n=n: wins.append(store.claim("r1", f"owner{n}", None))) for n in range(8)]
+    wins, seen = [], store.get("r1")
+    threads = [threading.Thread(target=lambda n=n: wins.append(store.claim(seen, f"owner{n}"))) for n in range(8)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
     assert sum(wins) == 1
+    store.let_go("r1", "done")
+    assert not store.claim(seen, "late"), "what was seen paused has ended since"
 
 
 def test_unknown_run_lists_the_newest(store):

@@ -133,7 +133,7 @@ class Driver:
                 answer = live.reviewer(request)
                 if answer is None:
                     break
-                request = await self._advance(live, _resume(answer), context, config)
+                request = await self._advance(live, resuming(answer), context, config)
             self._settle(live, request)
         except asyncio.CancelledError:
             cancelled = self.runs.is_cancelled(live.run_id)
@@ -223,7 +223,8 @@ def pending(snapshot: StateSnapshot) -> dict[str, Any] | None:
     return snapshot.interrupts[0].value if snapshot.interrupts else None
 
 
-def _resume(answer: dict[str, Any]) -> Any:
+def resuming(answer: Mapping[str, Any]) -> Any:
+    """What makes the graph go on with this answer."""
     from langgraph.types import Command
 
     return Command(resume=answer)

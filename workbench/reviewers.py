@@ -52,14 +52,19 @@ class ReplayReviewer:
                 "Answer this one by hand, or run with the review points of the recording."
             )
         del self._left[0]
-        return answer(
-            decision["action"],
-            point=decision["point"],
-            edits=decision.get("edits", {}),
-            message=decision.get("message", ""),
-            note=decision.get("note", ""),
-            who=decision.get("who", "recording"),
-        )
+        return again(decision)
+
+
+def again(decision: Mapping[str, Any] | Decision) -> Answer:
+    """The answer that gives a recorded decision once more."""
+    return answer(
+        decision["action"],
+        point=decision["point"],
+        edits=decision.get("edits", {}),
+        message=decision.get("message", ""),
+        note=decision.get("note", ""),
+        who=decision.get("who", "recording"),
+    )
 
 
 def answer(

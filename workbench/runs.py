@@ -111,12 +111,13 @@ class RunStore:
             (run_id, conversation_id, user_id, session_id, message, _json(options), owner, _now()),
         )
 
-    def claim(self, run_id: str, owner: str, previous: str | None) -> bool:
-        """Take a run from its previous holder, in one statement; False when somebody else was first."""
+    def claim(self, row: RunRow, owner: str) -> bool:
+        """Take a run as it was seen, in one statement; False when somebody was at it since."""
         return (
             self._write(
-                "UPDATE runs SET owner = ?, status = 'running', error = NULL WHERE run_id = ? AND owner IS ?",
-                (owner, run_id, previous),
+                "UPDATE runs SET owner = ?, status = 'running', error = NULL"
+                " WHERE run_id = ? AND owner IS ? AND status = ?",
+                (owner, row["run_id"], row["owner"], row["status"]),
             )
             == 1
         )

@@ -15,13 +15,14 @@ from pathlib import Path
 from typing import Any
 
 from workbench.context import Context
-from workbench.driver import Driver, Listener, Live, pending
+from workbench.driver import Driver, Listener, Live, pending, resuming
 from workbench.errors import InvalidAnswer, NotPaused, RunError, WorkspaceBusy
 from workbench.lease import Lease
 from workbench.loop import LoopThread
 from workbench.memory.store import SqlConversations, SqliteConversations
+from workbench.reviewers import again
 from workbench.runs import RunRow, RunStore
-from workbench.state import RetrievalResult
+from workbench.state import Decision, RetrievalResult
 
 KEPT = 50
 """How many runs stay at hand after their work, for who listens late."""
@@ -76,14 +77,24 @@ class Work:
         return self.durable
 
     def status(self, run_id: str) -> str:
-        """How the run stands; when its owner died without a word, the checkpoints know."""
+        """How the run stands; when its owner died without a word, the checkpoints and the decisions know."""
+        return self._standing(run_id)[0]
+
+    def _standing(self, run_id: str) -> tuple[str, RunRow]:
+        """How the run stands, and the row from which that was read."""
         row = self.driver(run_id).runs.get(run_id)
         if row["status"] != "running" or self._lease.alive(row["owner"]):
-            return row["status"]
+            return row["status"], row
         snapshot = self._snapshot(run_id)
         if pending(snapshot) is not None:
-            return "paused"
-        return "done" if snapshot.values and not snapshot.next else "interrupted"
+            return "paused" if self._recorded(run_id, snapshot) is None else "interrupted", row
+        return "done" if snapshot.values and not snapshot.next else "interrupted", row
+
+    def _recorded(self, run_id: str, snapshot: Any) -> Decision | None:
+        """The answer to what the run asks, when its process died after keeping it and before going on."""
+        request = pending(snapshot)
+        decisions = self.driver(run_id).runs.decisions(run_id) if request else []
+        return next((d for d in decisions if request and d["review_id"] == request["review_id"]), None)
 
     def pending(self, run_id: str) -> dict[str, Any] | None:
         """What the run asks, if it does."""
@@ -177,14 +188,12 @@ class Work:
             NotPaused: nothing waits; the recorded answer given again just continues an interrupted run.
             WorkspaceBusy: another process is at it.
         """
-        from langgraph.types import Command
-
-        driver, status = self.driver(run_id), self.status(run_id)
+        driver, (status, row) = self.driver(run_id), self._standing(run_id)
         if status == "paused":
             request = self.pending(run_id)
-            self._take(driver, run_id)
+            self._take(driver, row)
             live = Live(run_id, expected_review=request["review_id"] if request else None)
-            self._start(driver, live, Command(resume=given))
+            self._start(driver, live, resuming(given))
             return
         last = driver.runs.decisions(run_id)
         if status == "interrupted" and last and _same(last[-1], given):
@@ -200,20 +209,19 @@ class Work:
             RunError: it was cancelled.
             WorkspaceBusy: another process is at it.
         """
-        driver, status = self.driver(run_id), self.status(run_id)
+        driver, (status, row) = self.driver(run_id), self._standing(run_id)
         if status == "running" and run_id in self._live:
             return
         if status == "done":
-            if driver.runs.get(run_id)["status"] != "done":
+            if row["status"] != "done":
                 driver.runs.let_go(run_id, "done")
             return
         if status == "paused":
             raise NotPaused(f"Run {run_id} waits for an answer: approve, edit, reject or respond.")
         if status == "cancelled":
             raise RunError(f"Run {run_id} was cancelled. Ask again.")
-        self._take(driver, run_id)
-        begun = bool(self._snapshot(run_id).values)
-        self._start(driver, Live(run_id), None if begun else self._first_input(driver, run_id))
+        self._take(driver, row)
+        self._start(driver, Live(run_id), self._next_input(driver, run_id))
 
     def cancel(self, run_id: str) -> None:
         """Stop the run for good, with its tools.
@@ -262,12 +270,20 @@ class Work:
         for run_id in [i for i, old in self._live.items() if old.settled.is_set()][:-KEPT]:
             del self._live[run_id]
 
-    def _take(self, driver: Driver, run_id: str) -> None:
-        row: RunRow = driver.runs.get(run_id)
+    def _take(self, driver: Driver, row: RunRow) -> None:
+        run_id = row["run_id"]
         if row["owner"] != self._lease.owner and self._lease.alive(row["owner"]):
             raise WorkspaceBusy(f"Run {run_id} is worked on by {self._lease.holder(row['owner'] or '')}.")
-        if not driver.runs.claim(run_id, self._lease.owner, row["owner"]):
+        if not driver.runs.claim(row, self._lease.owner):
             raise WorkspaceBusy(f"Run {run_id} was taken by another process just now. Look again in a moment.")
+
+    def _next_input(self, driver: Driver, run_id: str) -> Any:
+        """With what the graph goes on: nothing, the answer that was already kept, or the beginning."""
+        snapshot = self._snapshot(run_id)
+        if not snapshot.values:
+            return self._first_input(driver, run_id)
+        recorded = self._recorded(run_id, snapshot)
+        return None if recorded is None else resuming(again(recorded))
 
     def _first_input(self, driver: Driver, run_id: str) -> Any:
         """What the graph begins with; the user's message is stored before the run."""
