@@ -69,6 +69,10 @@ score: $(ENV_READY) ## ask the table of film questions and print how many are ri
 bench: $(ENV_READY) ## measure: indexing, questions, parallel steps, own overhead
 	$(BIN)/python -m tests.bench
 
+.PHONY: soak
+soak: $(ENV_READY) ## 2,000 runs in one process: memory, threads, handles and sockets must stay flat
+	$(BIN)/python -m tests.soak
+
 .PHONY: setup
 setup: $(ENV_READY) ## only set up
 
