@@ -262,7 +262,7 @@ def test_an_index_that_is_none_or_newer(tmp_path, film):
     (tmp_path / "kb" / "bad").mkdir()
     (tmp_path / "kb" / "bad" / "index.db").write_bytes(b"no database at all" * 100)
     library = Library(tmp_path / "kb", Settings.load(**CORE))
-    with pytest.raises(KnowledgeError, match="cannot be read as an index"):
+    with pytest.raises(KnowledgeError, match=r"is damaged: file is not a database. Run `workbench kb rebuild bad`"):
         library.get("bad")
     connection = sqlite3.connect(tmp_path / "kb" / "film" / "index.db")
     connection.execute("PRAGMA user_version = 99")

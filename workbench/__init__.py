@@ -59,6 +59,7 @@ The package in the order in which a message walks through it; an import only eve
     plans.py          the one plan type
     state.py          every type that a graph carries, once
     settings.py       every number that can be changed
+    sqlite.py         what SQLite and the file system refuse, in words
     text.py           written language: terms, sentences, which one it is
     errors.py         everything that is raised on purpose
 """

@@ -3,7 +3,8 @@
 WorkbenchError
 ├── SettingsError          a setting has a value that is not allowed
 ├── WorkspaceError         the folder cannot be a workspace, or is of a newer version
-│   └── WorkspaceBusy      another living process holds what is needed
+│   ├── WorkspaceBusy      another living process holds what is needed
+│   └── WorkspaceFull      there is no room to write
 ├── KnowledgeError         a knowledge base cannot be read or written
 │   ├── UnknownKnowledge   no knowledge base of that name
 │   └── CorpusError        a file cannot be loaded as a corpus
@@ -38,6 +39,10 @@ class WorkspaceError(WorkbenchError):
 
 class WorkspaceBusy(WorkspaceError):
     """Another living process holds what is needed."""
+
+
+class WorkspaceFull(WorkspaceError):
+    """There is no room to write; what was stored before is kept."""
 
 
 class KnowledgeError(WorkbenchError):

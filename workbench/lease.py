@@ -15,25 +15,38 @@ from pathlib import Path
 
 from filelock import FileLock, Timeout
 
+from workbench.sqlite import named
+
 
 class Lease:
     """The lease of one open workspace.
 
     Attributes:
         owner: the name under which runs are held.
+
+    Raises:
+        WorkspaceError: the folder cannot be written.
     """
 
     def __init__(self, folder: Path):
-        folder.mkdir(parents=True, exist_ok=True)
         self.folder, self.owner = folder, uuid.uuid4().hex[:12]
         self._lock = FileLock(folder / f"{self.owner}.lock")
+        with named(folder):
+            self._take()
+
+    def _take(self) -> None:
+        self.folder.mkdir(parents=True, exist_ok=True)
         self._lock.acquire(timeout=0)
         holder = {
             "pid": os.getpid(),
             "host": socket.gethostname(),
             "since": datetime.now(UTC).isoformat("T", "seconds"),
         }
-        (folder / f"{self.owner}.json").write_text(json.dumps(holder), encoding="utf-8")
+        try:
+            (self.folder / f"{self.owner}.json").write_text(json.dumps(holder), encoding="utf-8")
+        except OSError:  # a full disk; leave no lock that nobody explains
+            self.release()
+            raise
         self._sweep()
 
     def alive(self, owner: str | None) -> bool:

@@ -17,6 +17,7 @@ from typing import Any, TypedDict
 import sqlite_utils
 
 from workbench.errors import UnknownRun, WorkspaceError
+from workbench.sqlite import PATIENCE_S, begin_with_log, named, upgrade
 from workbench.state import Decision, ExecutionRecord
 
 MIGRATIONS = (
@@ -40,6 +41,7 @@ MIGRATIONS = (
     );
     """,
 )
+_VERSION = "SELECT COALESCE(MAX(version), 0) FROM run_migrations"
 TABLES = ("plans", "records", "bodies", "decisions", "events", "runs")
 
 
@@ -64,27 +66,28 @@ class RunStore:
     """Runs in SQLite. One connection behind a lock serves every thread; each write is its own transaction."""
 
     def __init__(self, path: Path | str):
-        self._lock = threading.RLock()
-        connection = sqlite3.connect(path, check_same_thread=False, timeout=30)
-        self._db = sqlite_utils.Database(connection)
-        self._db.enable_wal()
-        connection.execute("PRAGMA synchronous = NORMAL")
-        self._migrate(str(path))
+        self._path, self._lock = path, threading.RLock()
+        with named(path):
+            connection = sqlite3.connect(path, check_same_thread=False, timeout=PATIENCE_S)
+            self._db = sqlite_utils.Database(connection)
+            try:
+                begin_with_log(connection)
+                self._migrate()
+            except BaseException:
+                connection.close()
+                raise
 
-    def _migrate(self, path: str) -> None:
-        with self._lock, self._db.conn as connection:
-            connection.execute("CREATE TABLE IF NOT EXISTS run_migrations (version INTEGER PRIMARY KEY)")
-            version = connection.execute("SELECT COALESCE(MAX(version), 0) FROM run_migrations").fetchone()[0]
-            if version > len(MIGRATIONS):
-                raise WorkspaceError(
-                    f"{path} was written by a newer workbench (run schema {version}; known here: {len(MIGRATIONS)}). "
-                    "Upgrade workbench, or open another workspace."
-                )
-        for number, script in enumerate(MIGRATIONS[version:], start=version + 1):
-            with self._lock:
-                self._db.conn.executescript(
-                    f"BEGIN IMMEDIATE; {script} INSERT INTO run_migrations VALUES ({number}); COMMIT;"
-                )
+    def _migrate(self) -> None:
+        connection, newest = self._db.conn, len(MIGRATIONS)
+        connection.execute("CREATE TABLE IF NOT EXISTS run_migrations (version INTEGER PRIMARY KEY)")
+        (version,) = connection.execute(_VERSION).fetchone()
+        if version > newest:
+            raise WorkspaceError(
+                f"{self._path} was written by a newer workbench (run schema {version}; known here: {newest}). "
+                "Upgrade workbench, or open another workspace."
+            )
+        if version < newest:
+            upgrade(connection, MIGRATIONS, _VERSION, "INSERT INTO run_migrations VALUES ({})")
 
     def close(self) -> None:
         """Close the connection."""
@@ -153,7 +156,7 @@ class RunStore:
         if not rows:
             newest = self._rows("SELECT run_id FROM runs ORDER BY created_at DESC LIMIT 5")
             raise UnknownRun(run_id, [row["run_id"] for row in newest])
-        return _row(rows[0])
+        return self._row(rows[0])
 
     def has(self, run_id: str) -> bool:
         """Whether there is such a run."""
@@ -165,11 +168,11 @@ class RunStore:
         rows = self._rows(
             f"SELECT * FROM runs WHERE {where} ORDER BY created_at DESC, run_id LIMIT ?", (*equals.values(), limit)
         )
-        return [_row(row) for row in rows]
+        return [self._row(row) for row in rows]
 
     def remove(self, run_id: str) -> None:
         """Forget the run and all that it did."""
-        with self._lock, self._db.conn as connection:
+        with self._lock, named(self._path), self._db.conn as connection:
             for table in TABLES:
                 connection.execute(f"DELETE FROM {table} WHERE run_id = ?", (run_id,))
 
@@ -186,7 +189,7 @@ class RunStore:
         """Every version, oldest first: ``{"version", "plan", "author", "reason"}``."""
         rows = self._rows("SELECT * FROM plans WHERE run_id = ? ORDER BY version", (run_id,))
         return [
-            {**{k: row[k] for k in ("version", "author", "reason")}, "plan": json.loads(row["plan"])} for row in rows
+            {**{k: row[k] for k in ("version", "author", "reason")}, "plan": self._loaded(row["plan"])} for row in rows
         ]
 
     def record(self, run_id: str, step_id: str, attempt: int) -> ExecutionRecord | None:
@@ -194,16 +197,16 @@ class RunStore:
         rows = self._rows(
             "SELECT record FROM records WHERE run_id = ? AND step_id = ? AND attempt = ?", (run_id, step_id, attempt)
         )
-        return json.loads(rows[0]["record"]) if rows else None
+        return self._loaded(rows[0]["record"]) if rows else None
 
     def records(self, run_id: str) -> list[ExecutionRecord]:
         """Every attempt, in the order in which they were kept."""
         rows = self._rows("SELECT record FROM records WHERE run_id = ? ORDER BY rowid", (run_id,))
-        return [json.loads(row["record"]) for row in rows]
+        return [self._loaded(row["record"]) for row in rows]
 
     def save_record(self, run_id: str, record: ExecutionRecord, body: Mapping[str, Any] | None) -> None:
         """Keep an attempt and, under ``raw_output_ref``, its body: both or neither."""
-        with self._lock, self._db.conn as connection:
+        with self._lock, named(self._path), self._db.conn as connection:
             if body is not None:
                 connection.execute(
                     "INSERT OR IGNORE INTO bodies VALUES (?, ?, ?)", (run_id, record["raw_output_ref"], _json(body))
@@ -218,7 +221,7 @@ class RunStore:
         rows = self._rows("SELECT body FROM bodies WHERE run_id = ? AND ref = ?", (run_id, ref))
         if not rows:
             raise KeyError(ref)
-        return json.loads(rows[0]["body"])
+        return self._loaded(rows[0]["body"])
 
     def save_decision(self, run_id: str, decision: Decision) -> Decision:
         """Keep an answer, once; gives back the one that counts."""
@@ -228,12 +231,12 @@ class RunStore:
         rows = self._rows(
             "SELECT decision FROM decisions WHERE run_id = ? AND review_id = ?", (run_id, decision["review_id"])
         )
-        return json.loads(rows[0]["decision"])
+        return self._loaded(rows[0]["decision"])
 
     def decisions(self, run_id: str) -> list[Decision]:
         """Every answer, oldest first."""
         rows = self._rows("SELECT decision FROM decisions WHERE run_id = ? ORDER BY rowid", (run_id,))
-        return [json.loads(row["decision"]) for row in rows]
+        return [self._loaded(row["decision"]) for row in rows]
 
     def save_event(self, run_id: str, key: str, event: Mapping[str, Any]) -> None:
         """Keep a debug event under its key, once."""
@@ -242,28 +245,31 @@ class RunStore:
     def events(self, run_id: str) -> list[dict[str, Any]]:
         """The debug events, in order."""
         rows = self._rows("SELECT event FROM events WHERE run_id = ? ORDER BY position", (run_id,))
-        return [json.loads(row["event"]) for row in rows]
+        return [self._loaded(row["event"]) for row in rows]
 
     # SQLite
 
     def _write(self, sql: str, values: Iterable[Any]) -> int:
-        with self._lock, self._db.conn as connection:
+        with self._lock, named(self._path), self._db.conn as connection:
             return connection.execute(sql, tuple(values)).rowcount
 
     def _rows(self, sql: str, values: Iterable[Any] = ()) -> list[dict[str, Any]]:
-        with self._lock:
+        with self._lock, named(self._path):
             return list(self._db.query(sql, tuple(values)))
+
+    def _loaded(self, text: str) -> Any:
+        with named(self._path):
+            return json.loads(text)
+
+    def _row(self, row: dict[str, Any]) -> RunRow:
+        result = self._loaded(row["result"]) if row["result"] else None
+        return RunRow(**{**row, "options": self._loaded(row["options"]), "result": result})  # type: ignore[typeddict-item]
 
 
 def _column(name: str) -> str:
     if name not in ("user_id", "session_id", "status", "conversation_id"):
         raise ValueError(f"Runs cannot be listed by {name!r}.")
     return name
-
-
-def _row(row: dict[str, Any]) -> RunRow:
-    result = json.loads(row["result"]) if row["result"] else None
-    return RunRow(**{**row, "options": json.loads(row["options"]), "result": result})  # type: ignore[typeddict-item]
 
 
 def _json(value: Any) -> str:

@@ -11,11 +11,12 @@ from __future__ import annotations
 import sqlite3
 import threading
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Any
 
 from workbench.errors import KnowledgeError
+from workbench.sqlite import PATIENCE_S, begin_with_log, named, upgrade
 
 MIGRATIONS = (
     """
@@ -76,12 +77,15 @@ class Index:
         self._open: dict[threading.Thread, sqlite3.Connection] = {}
         self._closed = False
         try:
-            self._migrate(create)
-        except sqlite3.DatabaseError as error:
+            with self.named():
+                self._migrate(create)
+        except BaseException:
             self.close()
-            raise KnowledgeError(
-                f"{path} cannot be read as an index: {error}. Remove it and add the files anew."
-            ) from None
+            raise
+
+    def named(self) -> AbstractContextManager[None]:
+        """Around SQL on a connection of one's own: what SQLite refuses is an error of ours."""
+        return named(self.path, KnowledgeError, f"Run `workbench kb rebuild {self.path.parent.name}`.")
 
     def connection(self) -> sqlite3.Connection:
         """This thread's connection."""
@@ -89,7 +93,7 @@ class Index:
             raise KnowledgeError(f"The index {self.path} is closed. Open the workspace again.")
         found = getattr(self._local, "connection", None)
         if found is None:
-            found = sqlite3.connect(self.path, timeout=30, check_same_thread=False, isolation_level=None)
+            found = sqlite3.connect(self.path, timeout=PATIENCE_S, check_same_thread=False, isolation_level=None)
             found.execute("PRAGMA synchronous = NORMAL")
             self._local.connection = found
             with self._lock:
@@ -100,22 +104,24 @@ class Index:
 
     def rows(self, sql: str, parameters: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
         """Every row of a query."""
-        return self.connection().execute(sql, parameters).fetchall()
+        with self.named():
+            return self.connection().execute(sql, parameters).fetchall()
 
     def rows_in(self, sql: str, values: Sequence[Any]) -> Iterator[tuple[Any, ...]]:
         """Rows of ``... IN ({})`` for any number of values, in no order."""
         for start in range(0, len(values), 500):
             part = values[start : start + 500]
-            yield from self.connection().execute(sql.format(", ".join("?" * len(part))), part)
+            yield from self.rows(sql.format(", ".join("?" * len(part))), part)
 
     def meta(self, key: str, default: str = "") -> str:
         """One remembered value."""
-        row = self.connection().execute("SELECT value FROM meta WHERE key = ?", (key,)).fetchone()
-        return row[0] if row else default
+        rows = self.rows("SELECT value FROM meta WHERE key = ?", (key,))
+        return rows[0][0] if rows else default
 
     def set_meta(self, key: str, value: str) -> None:
         """Remember a value."""
-        self.connection().execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (key, value))
+        with self.named():
+            self.connection().execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (key, value))
 
     @property
     def generation(self) -> int:
@@ -126,13 +132,14 @@ class Index:
     def transaction(self) -> Iterator[sqlite3.Connection]:
         """All of the block or nothing of it."""
         connection = self.connection()
-        connection.execute("BEGIN IMMEDIATE")
-        try:
-            yield connection
-        except BaseException:
-            connection.execute("ROLLBACK")
-            raise
-        connection.execute("COMMIT")
+        with self.named():
+            connection.execute("BEGIN IMMEDIATE")
+            try:
+                yield connection
+                connection.execute("COMMIT")
+            except BaseException:
+                connection.rollback()  # where a full disk has not undone it already
+                raise
 
     def keep(self, table: str, rows: Iterable[tuple[str, Any]]) -> None:
         """Keep computed values by content in ``vectors``, ``words`` or ``found_names``, at once."""
@@ -161,8 +168,10 @@ class Index:
                 "Upgrade workbench."
             )
         if version == 0 and not create:
-            raise KnowledgeError(f"{self.path} is no finished index. Run the `workbench kb add` again.")
+            raise KnowledgeError(
+                f"{self.path} is no finished index. Run the `workbench kb add` again, or "
+                f"`workbench kb rebuild {self.path.parent.name}`."
+            )
         if version < len(MIGRATIONS):
-            connection.execute("PRAGMA journal_mode = WAL")
-            for number, script in enumerate(MIGRATIONS[version:], version + 1):
-                connection.executescript(f"BEGIN IMMEDIATE; {script} PRAGMA user_version = {number}; COMMIT;")
+            begin_with_log(connection)
+            upgrade(connection, MIGRATIONS, "PRAGMA user_version", "PRAGMA user_version = {}")

@@ -19,9 +19,10 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from workbench.errors import WorkbenchError, WorkspaceError
+from workbench.errors import WorkbenchError
 from workbench.memory.migrations import migrate
 from workbench.settings import Settings
+from workbench.sqlite import PATIENCE_S, begin_with_log, named
 from workbench.state import Citation
 from workbench.text import clean
 
@@ -256,23 +257,22 @@ class SqliteConversations(SqlConversations):
     """
 
     def __init__(self, path: str | Path, now: Callable[[], datetime] | None = None):
-        from sqlite_utils import Database
-
         super().__init__(now)
         self._path = str(path)
         self._lock = threading.RLock()
-        with self._named():
-            self._connection = sqlite3.connect(self._path, timeout=30, check_same_thread=False, isolation_level=None)
+        with named(self._path):
+            self._connection = sqlite3.connect(
+                self._path, timeout=PATIENCE_S, check_same_thread=False, isolation_level=None
+            )
             self._connection.row_factory = sqlite3.Row
             self._connection.execute("PRAGMA foreign_keys = ON")
-            Database(self._connection, recursive_triggers=False, execute_plugins=False).enable_wal()
-            self._connection.execute("PRAGMA synchronous = NORMAL")  # a kill loses nothing; see runs.py
+            begin_with_log(self._connection)
         with self._transaction() as execute:
             migrate(execute, serial="INTEGER PRIMARY KEY AUTOINCREMENT", now=self._time())
 
     @contextmanager
     def _transaction(self) -> Iterator[Execute]:
-        with self._lock, self._named():
+        with self._lock, named(self._path):
             self._connection.execute("BEGIN IMMEDIATE")
             try:
                 yield self._execute
@@ -280,15 +280,6 @@ class SqliteConversations(SqlConversations):
                 self._connection.rollback()
                 raise
             self._connection.commit()
-
-    @contextmanager
-    def _named(self) -> Iterator[None]:
-        try:
-            yield
-        except sqlite3.Error as error:
-            raise WorkspaceError(
-                f"{self._path}: {error}. Another process may hold it, the disk may be full, or it is no SQLite file."
-            ) from error
 
     def _execute(self, sql: str, parameters: Sequence[Any] = ()) -> list[dict[str, Any]]:
         return [dict(row) for row in self._connection.execute(sql, parameters).fetchall()]

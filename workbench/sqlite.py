@@ -1,0 +1,144 @@
+"""What SQLite and the file system refuse, in words: what happened, to which file, and the mend.
+
+A full disk, a read-only folder, a damaged file, a lock that another process holds: each is one error of ours. What a
+transaction had not finished is undone by SQLite, so after the mend one goes on from what was stored.
+"""
+
+from __future__ import annotations
+
+import errno
+import json
+import sqlite3
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+from workbench.errors import WorkbenchError, WorkspaceBusy, WorkspaceError, WorkspaceFull
+
+FULL = {sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR}
+READ_ONLY = {sqlite3.SQLITE_READONLY, sqlite3.SQLITE_PERM, sqlite3.SQLITE_AUTH}
+DAMAGED = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_FORMAT}
+BUSY = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_PROTOCOL}
+
+REPAIR = "Run `workbench doctor --repair`: it saves what can be read, and keeps the file."
+_FREE = "Free some space and try again; what was stored before is kept."
+_ELSEWHERE = "Make the folder writable, or name another place for the workspace."
+PATIENCE_S = 30.0
+"""How long a writer waits for another."""
+_NO_ROOM = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
+_NO_WRITING = {errno.EROFS, errno.EACCES, errno.EPERM}
+
+
+@contextmanager
+def named(path: Path | str, kind: type[WorkbenchError] = WorkspaceError, mend: str = REPAIR) -> Iterator[None]:
+    """Raise what SQLite or the system refuses in the block as an error of ours.
+
+    Args:
+        path: the file that the block works on.
+        kind: of the error for a file that is damaged or cannot be opened.
+        mend: what to do about a damaged file.
+
+    Raises:
+        WorkspaceFull: there is no room to write.
+        WorkspaceBusy: another process holds the file.
+        WorkspaceError: the file or its folder is read-only.
+    """
+    try:
+        yield
+    except sqlite3.Error as error:
+        raise explained(error, path, kind, mend) from error
+    except OSError as error:
+        raise refused(error, path) from error
+    except (json.JSONDecodeError, UnicodeDecodeError) as error:
+        raise kind(f"{path} is damaged: it does not hold what was written ({error}). {mend}") from error
+
+
+def explained(
+    error: sqlite3.Error, path: Path | str, kind: type[WorkbenchError] = WorkspaceError, mend: str = REPAIR
+) -> WorkbenchError:
+    """An error of SQLite as one of ours.
+
+    >>> explained(sqlite3.DatabaseError("file is not a database"), "a.db").args[0][:31]
+    'a.db: file is not a database. R'
+    """
+    code = getattr(error, "sqlite_errorcode", None)
+    primary = code & 0xFF if code is not None else None
+    if primary in FULL:
+        return WorkspaceFull(f"{path} cannot be written or read: {error}. The disk may be full. {_FREE}")
+    if primary in READ_ONLY:
+        return WorkspaceError(f"{path} is read-only ({error}). {_ELSEWHERE}")
+    if primary in BUSY:
+        return WorkspaceBusy(f"{path} is held by another process ({error}). Wait for it to end, or end it.")
+    if primary == sqlite3.SQLITE_CANTOPEN:
+        return kind(f"{path} cannot be opened: {error}. Look whether its folder is there and can be written.")
+    if primary in DAMAGED:
+        return kind(f"{path} is damaged: {error}. {mend}")
+    if isinstance(error, sqlite3.ProgrammingError) and "closed" in str(error):
+        return kind(f"{path} is closed. Open the workspace again.")
+    return kind(f"{path}: {error}. {mend}")
+
+
+def refused(error: OSError, path: Path | str) -> WorkbenchError:
+    """An error of the file system as one of ours.
+
+    >>> str(refused(OSError(errno.EROFS, "Read-only file system"), "ws")).split(".")[0]
+    'ws cannot be written: Read-only file system'
+    """
+    said = f"{error.filename or path} cannot be written: {error.strerror or error}."
+    if error.errno in _NO_ROOM:
+        return WorkspaceFull(f"{said} {_FREE}")
+    return WorkspaceError(f"{said} {_ELSEWHERE}")
+
+
+def begin_with_log(connection: sqlite3.Connection) -> None:
+    """Give the file a write-ahead log, in which readers do not stop the writer, and syncs that a kill needs.
+
+    SQLite does not wait for its lock here by itself: two processes may make a workspace at the same moment.
+    """
+    deadline = time.monotonic() + PATIENCE_S
+    while True:
+        try:
+            connection.execute("PRAGMA journal_mode = WAL")
+            break
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode & 0xFF not in BUSY or time.monotonic() > deadline:
+                raise
+            time.sleep(0.01)
+    connection.execute("PRAGMA synchronous = NORMAL")
+
+
+def upgrade(connection: sqlite3.Connection, migrations: Sequence[str], read: str, write: str) -> None:
+    """Bring the tables up to date in one transaction, of which one process at a time does the work.
+
+    Args:
+        connection: in autocommit, or with nothing begun.
+        migrations: scripts, the first makes version 1.
+        read: a query that gives the version that the file has.
+        write: a statement that notes a version, which stands as ``{}``.
+    """
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        (version,) = connection.execute(read).fetchone()
+        for number, script in enumerate(migrations[version:], version + 1):
+            for statement in statements(script):
+                connection.execute(statement)
+            connection.execute(write.format(number))
+    except BaseException:
+        connection.rollback()
+        raise
+    connection.commit()
+
+
+def statements(script: str) -> Iterator[str]:
+    """The statements of a script, one by one, so that they can stand in a transaction.
+
+    >>> list(statements("CREATE TABLE a (b); INSERT INTO a VALUES (';');"))
+    ['CREATE TABLE a (b);', "INSERT INTO a VALUES (';');"]
+    """
+    begun = ""
+    for part in script.split(";")[:-1]:
+        begun += f"{part};"
+        if sqlite3.complete_statement(begun):
+            yield begun.strip()
+            begun = ""
