@@ -37,6 +37,7 @@ The package in the order in which a message walks through it; an import only eve
         library.py adding.py knowledge_base.py view.py corpus.py names.py entities.py vocabulary.py surfaces.py
         linking.py graph.py vectors.py keywords.py index.py
     runs.py           what is kept of a run: plans by version, records, decisions, log
+    checkpoints.py    where each run stands, as LangGraph keeps it
     reviewers.py      who answers at a review point when it is not a person at a screen
     show/             a run as static HTML and text
         outline.py web.py terminal.py
@@ -49,6 +50,7 @@ The package in the order in which a message walks through it; an import only eve
     events.py         the stream's vocabulary, and the log of nodes
     models/           names -> chat models, embeddings, rerankers; offline ones included
         chat.py embeddings.py rerank.py
+        and what a server can do to them: wire.py patience.py failures.py
     labels.py         the words with which runs are shown, in both languages
     timeline.py       what happened when, on an axis of work time
     canonical.py      the bytes in which two equal runs agree

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from workbench.context import Context
-from workbench.errors import InvalidAnswer, NotPaused, WorkbenchError
+from workbench.errors import InvalidAnswer, KnowledgeError, NotPaused, WorkbenchError, WorkspaceError
 from workbench.memory.store import SqlConversations
 from workbench.reviewers import Reviewer
 from workbench.runs import RunStore
@@ -30,6 +30,7 @@ class Live:
     """A run that this process works on.
 
     Listeners get each event, and None when the work pauses or ends; one that comes late gets first what it missed.
+    ``unwritten`` is the error after which the store could not even be told that the run failed: a full disk.
     """
 
     run_id: str
@@ -38,6 +39,7 @@ class Live:
     listeners: list[Listener] = field(default_factory=list)
     heard: list[dict[str, Any] | None] = field(default_factory=list)
     written: list[str] = field(default_factory=list)
+    unwritten: WorkspaceError | None = None
     work: Future[None] | None = None
     settled: threading.Event = field(default_factory=threading.Event)
     _turn: threading.RLock = field(default_factory=threading.RLock)
@@ -90,20 +92,14 @@ class Driver:
             return self._graph
 
     async def _saver(self) -> Any:
-        from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
+        from workbench.checkpoints import Checkpoints, serializer
 
-        serde = JsonPlusSerializer(pickle_fallback=False, allowed_msgpack_modules=None)
         if self._path is None:
             from langgraph.checkpoint.memory import InMemorySaver
 
-            return InMemorySaver(serde=serde)
-        import aiosqlite
-        from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
-
-        self._connection = await aiosqlite.connect(self._path, timeout=30)
-        saver = AsyncSqliteSaver(self._connection, serde=serde)
-        await saver.setup()
-        await self._connection.execute("PRAGMA synchronous = NORMAL")
+            return InMemorySaver(serde=serializer())
+        saver = await Checkpoints.open(self._path)
+        self._connection = saver.conn
         return saver
 
     async def close(self) -> None:
@@ -144,13 +140,24 @@ class Driver:
             self.runs.let_go(live.run_id, "paused")
             raise
         except Exception as error:
-            message = str(error) if isinstance(error, WorkbenchError) else f"{type(error).__name__}: {error}"
-            self._keep_partial(live)
-            self.runs.let_go(live.run_id, "failed", message)
+            message = self._failure(live, error)
             live.publish({"status": "error", "message": message})
             raise
         finally:
             live.publish(None)
+
+    def _failure(self, live: Live, error: Exception) -> str:
+        """Why the run failed, which its row keeps; where even that cannot be written, the caller must be told."""
+        message = str(error) if isinstance(error, WorkbenchError) else f"{type(error).__name__}: {error}"
+        if isinstance(error, (WorkspaceError, KnowledgeError)):
+            message += f" Then go on with `workbench resume {live.run_id}`."
+        try:
+            self._keep_partial(live)
+            self.runs.let_go(live.run_id, "failed", message)
+        except WorkspaceError:
+            live.unwritten = WorkspaceError(message)
+            raise live.unwritten from error
+        return message
 
     @asynccontextmanager
     async def _turn(self) -> AsyncIterator[None]:

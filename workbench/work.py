@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Coroutine, Iterator, Mapping
 from concurrent.futures import CancelledError as FutureCancelled
 from concurrent.futures import TimeoutError as FutureTimeout
 from contextlib import contextmanager, suppress
@@ -58,13 +58,15 @@ class Work:
         self._context, self._max_concurrency = context, max_concurrency
         self._live: dict[str, Live] = {}
 
-    def close(self) -> None:
-        """Stop what runs (it stays resumable), close the stores and let go of the lease."""
+    def close(self, *also: Coroutine[Any, Any, None]) -> None:
+        """Stop what runs (it stays resumable), close the stores and ``also``, and let go of the lease."""
         for live in list(self._live.values()):
             _stop(live)
         self.loop.settle(_PATIENCE_S)
         for driver in filter(None, (self.durable, self._private)):
             self.loop.call(driver.close())
+        for closing in also:
+            self.loop.call(closing)
         self.loop.close()
         self._lease.release()
 
@@ -83,7 +85,9 @@ class Work:
     def _standing(self, run_id: str) -> tuple[str, RunRow]:
         """How the run stands, and the row from which that was read."""
         row = self.driver(run_id).runs.get(run_id)
-        if row["status"] != "running" or self._lease.alive(row["owner"]):
+        live = self._live.get(run_id)
+        at_work = self._lease.alive(row["owner"]) and not (live and live.unwritten)
+        if row["status"] != "running" or at_work:
             return row["status"], row
         snapshot = self._snapshot(run_id)
         if pending(snapshot) is not None:
@@ -141,7 +145,7 @@ class Work:
         live, until = self._live.get(run_id), None if timeout is None else time.monotonic() + timeout
         if live is not None and live.work is not None:
             try:
-                with _failures_in_the_row():
+                with _failures_in_the_row(live):
                     live.work.result(timeout)
             except FutureTimeout:
                 raise TimeoutError(f"Run {run_id} still runs after {timeout:g} s.") from None
@@ -158,7 +162,7 @@ class Work:
             await asyncio.to_thread(self.wait, run_id)
             return
         try:
-            with _failures_in_the_row():
+            with _failures_in_the_row(live):
                 await asyncio.shield(asyncio.wrap_future(live.work))
         except asyncio.CancelledError:  # of the run, or of the caller
             if not live.work.cancelled():
@@ -320,8 +324,11 @@ def _stop(live: Live) -> None:
 
 
 @contextmanager
-def _failures_in_the_row() -> Iterator[None]:
-    """A failed or cancelled run is not the caller's exception: its status and error say so. A refused answer is."""
+def _failures_in_the_row(live: Live) -> Iterator[None]:
+    """A failed or cancelled run is not the caller's exception: its status and error say so.
+
+    A refused answer is, and a failure that the full disk kept out of the row.
+    """
     try:
         with suppress(FutureCancelled):
             yield
@@ -329,6 +336,8 @@ def _failures_in_the_row() -> Iterator[None]:
         raise
     except Exception as failed:  # the driver has put it into the run's row, where `Run.error` reads it
         failed.add_note("recorded as the run's error")
+        if live.unwritten:
+            raise
 
 
 def _same(decision: Mapping[str, Any], given: Mapping[str, Any]) -> bool:
