@@ -12,13 +12,14 @@ from typing import Any, TypeVar, cast
 from langgraph.runtime import Runtime
 
 from workbench.context import Context
+from workbench.models.patience import hearing
 
 Event = dict[str, Any]
 Node = TypeVar("Node", bound=Callable[..., Awaitable[dict[str, Any]]])
 
 
 def progress(stage: str, *, completed: int = 0, total: int = 0, **more: Any) -> Event:
-    """How far a stage is; ``more`` may hold ``error``, ``agent_type`` and ``retrieval_count``."""
+    """How far a stage is; ``more`` may hold ``error``, ``agent_type``, ``retrieval_count`` and a ``note``."""
     content = {"stage": stage, "completed": completed, "total": total, "error": None}
     return {"status": "progress", "content": {**content, "agent_type": "", "retrieval_count": None, **more}}
 
@@ -62,7 +63,8 @@ def logged(name: str, node_type: str, node: Node) -> Node:
     async def timed(state: Any, runtime: Runtime[Context]) -> dict[str, Any]:
         context, began = runtime.context, runtime.context.clock.monotonic()
         timestamp = context.clock.now().isoformat()
-        change = await node(state, runtime)
+        with hearing(lambda note: runtime.stream_writer(progress("waiting", note=note))):
+            change = await node(state, runtime)
         entry = {
             "node": name,
             "node_type": node_type,

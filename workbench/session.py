@@ -87,7 +87,7 @@ class Workbench:
         if not self._open:
             return
         self._open = False
-        self._work.close()
+        self._work.close(self._close_chat())
         self.knowledge.close()
 
     def __enter__(self) -> Workbench:
@@ -285,6 +285,12 @@ class Workbench:
             handlers=dict(self._handlers),
         )
 
+    async def _close_chat(self) -> None:
+        if self._chat is not None:
+            from workbench.models.chat import close_chat_model
+
+            await close_chat_model(self._chat)
+
     def _check(self, message: str, options: Mapping[str, Any]) -> None:
         if not message.strip():
             raise RunError("The message is empty. Ask something.")
@@ -323,4 +329,4 @@ def _default_planner(settings: Settings, chat: Any) -> Planner:
         return rules
     from workbench.retrieval.llm_plan import LLMPlanner
 
-    return LLMPlanner(chat, rules)
+    return LLMPlanner(chat, rules, settings)

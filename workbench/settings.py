@@ -27,10 +27,17 @@ class Settings(BaseSettings):
     chat_model: str = Field("", description="'openai:NAME' streams answers from that model; empty: the offline writer")
     chat_base_url: str = Field("", description="base URL of an OpenAI-compatible server")
     chat_api_key: SecretStr = Field(SecretStr(""), validation_alias=_named("chat_api_key", "OPENAI_API_KEY"))
-    chat_timeout_s: float = Field(60, gt=0)
+    chat_timeout_s: float = Field(60, gt=0, description="until a server answers, and between two parts of an answer")
+    chat_answer_s: float = Field(300, gt=0, description="for one whole answer")
+    chat_max_characters: int = Field(20_000, ge=1, description="a longer answer is broken off")
+    chat_max_tokens: int = Field(0, ge=0, description="what is asked of the server; 0 leaves it to the server")
     embedding_model: str = Field("auto", description="'auto', 'hashing', 'use', or 'openai:NAME'")
     embedding_base_url: str = ""
     embedding_api_key: SecretStr = Field(SecretStr(""), validation_alias=_named("embedding_api_key", "OPENAI_API_KEY"))
+    embedding_timeout_s: float = Field(60, gt=0, description="for one whole answer of an embedding server")
+    model_retries: int = Field(2, ge=0, le=10, description="how often a busy or unreachable server is asked again")
+    model_backoff_s: float = Field(0.5, ge=0, description="before the first retry; each next waits twice as long")
+    model_longest_wait_s: float = Field(60, ge=0, description="a longer Retry-After is not waited for")
     rerank_model: Literal["auto", "none", "maxsim"] = "auto"
     names: Literal["auto", "rules", "models"] = Field("auto", description="who finds names in texts while indexing")
 

@@ -77,6 +77,8 @@ def watch(page: Page, run: Run, stream: bool) -> str:
                 spinner.step(event["retrieval_step_done"], labels)
             elif "retrieval_step_start" in event:
                 spinner.say(f"{event['retrieval_step_start']['step_id']} · {event['retrieval_step_start']['tool']}")
+            elif event.get("status") == "progress" and event["content"].get("note"):
+                page.say(event["content"]["note"], "yellow")
             elif event.get("status") == "progress":
                 spinner.say(labels(event["content"]["stage"]))
     if written:

@@ -19,7 +19,7 @@ from workbench.generate.prompt import messages
 from workbench.generate.question import Question, asked
 from workbench.generate.silence import failed, greeting, stopped
 from workbench.generate.voice import Voice, is_chinese
-from workbench.models.chat import server_of, stream_text
+from workbench.models.chat import Limits, server_of, stream_text
 from workbench.plans import ENDED_WELL
 from workbench.question.language import patterns
 from workbench.question.names import Named, names_in
@@ -71,7 +71,9 @@ async def streamed(state: ConversationState, runtime: Runtime[Context]) -> Answe
     """Let the chat model answer, chunk by chunk as it sends them."""
     context, chunks = runtime.context, list[str]()
     assert context.chat is not None
-    async for chunk in stream_text(context.chat, messages(state, context.settings.history_window)):
+    async for chunk in stream_text(
+        context.chat, messages(state, context.settings.history_window), Limits.of(context.settings)
+    ):
         chunks.append(chunk)
         runtime.stream_writer(token(chunk))
     text, citations, unknown = cite("".join(chunks), found(state))

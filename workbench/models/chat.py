@@ -1,17 +1,24 @@
 """Chat models by name: ``openai:NAME`` is any OpenAI-compatible server; an empty name means the offline writer.
 
 Whatever goes wrong with a model comes out as a ``ModelError`` that names the server, what happened and the mend, and
-never shows the key.
+never shows the key. A server that is busy or away is asked again, until the first word of an answer; an answer that
+was begun and not ended is never taken for the whole.
 """
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterator, Sequence
-from typing import TYPE_CHECKING
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import aclosing
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from pydantic import SecretStr
+from pydantic import SecretStr, ValidationError
 
 from workbench.errors import ModelError, SettingsError
+from workbench.models.failures import KEYLESS, LimitReached, address, explain
+from workbench.models.patience import Patience, patiently
+from workbench.models.wire import async_client, read_key
 
 if TYPE_CHECKING:
     from langchain_core.language_models import BaseChatModel
@@ -19,9 +26,22 @@ if TYPE_CHECKING:
 
     from workbench.settings import Settings
 
+T = TypeVar("T")
 PROVIDERS = ("openai",)
-KEYLESS = "none"
-"""What is sent as a key to a server that asks for none; the client library insists on one."""
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What one answer may take: characters, seconds in all, and how patient to be before it begins."""
+
+    characters: int = 20_000
+    seconds: float = 300.0
+    patience: Patience = field(default_factory=Patience)
+
+    @classmethod
+    def of(cls, settings: Settings) -> Limits:
+        """As the settings say."""
+        return cls(settings.chat_max_characters, settings.chat_answer_s, Patience.of(settings))
 
 
 def open_chat_model(settings: Settings) -> BaseChatModel | None:
@@ -39,7 +59,7 @@ def open_chat_model(settings: Settings) -> BaseChatModel | None:
             + ", ".join(f"'{known}:NAME'" for known in PROVIDERS)
             + "."
         )
-    key = settings.chat_api_key.get_secret_value()
+    key = read_key(settings.chat_api_key, "WORKBENCH_CHAT_API_KEY")
     if not key and not settings.chat_base_url:
         raise SettingsError(
             f"WORKBENCH_CHAT_MODEL is {settings.chat_model!r}, and OpenAI's server wants a key. "
@@ -47,6 +67,7 @@ def open_chat_model(settings: Settings) -> BaseChatModel | None:
         )
     from langchain_openai import ChatOpenAI
 
+    client = async_client(settings.chat_timeout_s, settings.chat_answer_s, "WORKBENCH_CHAT_ANSWER_S")
     return ChatOpenAI(
         model=name,
         base_url=settings.chat_base_url or None,
@@ -54,28 +75,106 @@ def open_chat_model(settings: Settings) -> BaseChatModel | None:
         timeout=settings.chat_timeout_s,
         temperature=0,
         stream_usage=True,
-        max_retries=2,
+        max_completion_tokens=settings.chat_max_tokens or None,
+        max_retries=0,  # patience.py does it, and says so
+        stream_chunk_timeout=None,  # chat_timeout_s is the time between two parts already
+        http_async_client=client,
     )
 
 
-async def stream_text(model: BaseChatModel, messages: Sequence[BaseMessage]) -> AsyncIterator[str]:
+async def close_chat_model(model: BaseChatModel) -> None:
+    """Give back the connections of a model that ``open_chat_model`` made."""
+    client = getattr(model, "http_async_client", None)
+    if client is not None:
+        await client.aclose()
+
+
+async def stream_text(
+    model: BaseChatModel, messages: Sequence[BaseMessage], limits: Limits | None = None
+) -> AsyncIterator[str]:
     """The model's answer in its own chunks; empty ones are left out.
 
     Raises:
-        ModelError: the server failed or cannot be reached, before or in the middle of the answer.
+        ModelError: the server failed or cannot be reached, before or in the middle of the answer; the answer is longer
+            than a limit; or the stream ended without saying that the answer is whole.
     """
+    limits = limits or Limits()
+    until = asyncio.get_running_loop().time() + limits.seconds
+    written, finish, halves = 0, "", Surrogates()
+    stream: Any = None
+
+    async def first() -> Any:
+        nonlocal stream
+        stream = model.astream(list(messages))
+        return await anext(stream, None)
+
     try:
-        async for chunk in model.astream(list(messages)):
-            if text := str(chunk.text):
-                yield text
+        async with asyncio.timeout_at(until):
+            chunk = await patiently(first, limits.patience, lambda e: explained(e, model))
+        async with aclosing(stream):
+            while chunk is not None:
+                finish = chunk.response_metadata.get("finish_reason") or finish
+                text = halves.joined(str(chunk.text))[: limits.characters - written + 1]
+                written += len(text)
+                if written > limits.characters:
+                    text = text[:-1]
+                if text:
+                    yield text
+                if written > limits.characters:
+                    raise LimitReached(_too_long(limits))
+                async with asyncio.timeout_at(until):
+                    chunk = await anext(stream, None)
+        _whole(model, finish, written)
     except Exception as error:
         # `from None`: what the library raised may quote the request with its key.
-        raise ModelError(explain(error, server_of(model), secret_of(model))) from None
+        raise ModelError(explained(_late(error, until, limits), model)) from None
+
+
+async def asked(model: BaseChatModel, call: Callable[[], Awaitable[T]], limits: Limits | None = None) -> T:
+    """What one call of the model gives that is not streamed: asked again where that helps, and bounded.
+
+    Raises:
+        ModelError: the server failed, cannot be reached, or does not answer as such a server does.
+        ValidationError: it answered, in another form than was asked for.
+    """
+    limits = limits or Limits()
+    until = asyncio.get_running_loop().time() + limits.seconds
+    try:
+        async with asyncio.timeout_at(until):
+            return await patiently(call, limits.patience, lambda e: explained(e, model))
+    except ValidationError:
+        raise
+    except Exception as error:
+        raise ModelError(explained(_late(error, until, limits), model)) from None
+
+
+class Surrogates:
+    """Puts together a character whose two halves a server sent in two chunks, and drops what is no character.
+
+    >>> halves = Surrogates()
+    >>> halves.joined("a\\ud83d"), halves.joined("\\ude00b\\x00"), halves.joined("\\ude00")
+    ('a', '😀b', '�')
+    """
+
+    def __init__(self) -> None:
+        self._kept = ""
+
+    def joined(self, text: str) -> str:
+        """The text, without a half at its end; that comes with the next."""
+        text, self._kept = self._kept + text, ""
+        if text and "\ud800" <= text[-1] <= "\udbff":
+            text, self._kept = text[:-1], text[-1]
+        return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace").replace("\x00", "")
+
+
+def explained(error: BaseException, model: BaseChatModel) -> str:
+    """``failures.explain`` for this model."""
+    return explain(error, str(getattr(model, "openai_api_base", None) or _OPENAI), secret_of(model))
 
 
 def server_of(model: BaseChatModel) -> str:
     """Where the model is, for people."""
-    return str(getattr(model, "openai_api_base", None) or "api.openai.com")
+    return address(str(getattr(model, "openai_api_base", None) or _OPENAI))
 
 
 def secret_of(model: BaseChatModel) -> str:
@@ -84,37 +183,34 @@ def secret_of(model: BaseChatModel) -> str:
     return str(key.get_secret_value()) if isinstance(key, SecretStr) else ""
 
 
-_BROKE_OFF = "The server broke off its answer; resume the run to ask it again."
-_MENDS = {
-    "RemoteProtocolError": _BROKE_OFF,
-    "ReadError": _BROKE_OFF,
-    "AuthenticationError": "Is WORKBENCH_CHAT_API_KEY right?",
-    "PermissionDeniedError": "May this key use this model?",
-    "NotFoundError": "Does the server have the model that WORKBENCH_CHAT_MODEL names?",
-    "RateLimitError": "Wait a little, or use a smaller model.",
-    "BadRequestError": "If the prompt is too long, lower WORKBENCH_MERGE_MAX_CHARACTERS.",
-    "APITimeoutError": "Raise WORKBENCH_CHAT_TIMEOUT_S, or use a faster model.",
-    "APIConnectionError": "Is the server running, and is WORKBENCH_CHAT_BASE_URL right?",
-}
-"""What to do about each kind of error, by the names of the classes of openai and httpx; the first that fits."""
+_OPENAI = "api.openai.com"
 
 
-def explain(error: Exception, server: str, secret: str = "") -> str:
-    """What happened, where, and the mend, in one line without the key.
-
-    >>> explain(TimeoutError("sk-123 was slow"), "example.org", "sk-123")
-    'The chat model at example.org failed: TimeoutError: (key) was slow. Try again, or see the log of the server.'
-    """
-    chain = list(_causes(error))
-    what = " <- ".join(dict.fromkeys(f"{type(e).__name__}: {' '.join(str(e).split())}" for e in chain))[:500]
-    if secret and secret != KEYLESS:
-        what = what.replace(secret, "(key)")
-    kinds = {kind.__name__ for e in chain for kind in type(e).__mro__}
-    mend = next((mend for kind, mend in _MENDS.items() if kind in kinds), "Try again, or see the log of the server.")
-    return f"The chat model at {server} failed: {what.rstrip('.')}. {mend}"
+def _late(error: Exception, until: float, limits: Limits) -> Exception:
+    """The error, or the setting that was at its end."""
+    if isinstance(error, TimeoutError) and asyncio.get_running_loop().time() >= until:
+        return LimitReached(f"the answer was not complete after {limits.seconds:g} s. Raise WORKBENCH_CHAT_ANSWER_S")
+    return error
 
 
-def _causes(error: BaseException | None) -> Iterator[BaseException]:
-    while error is not None:
-        yield error
-        error = error.__cause__
+def _too_long(limits: Limits) -> str:
+    return f"the answer is longer than {limits.characters:,} characters. Raise WORKBENCH_CHAT_MAX_CHARACTERS"
+
+
+def _whole(model: BaseChatModel, finish: str, written: int) -> None:
+    """Refuse an answer that is not whole. A model that is no OpenAI server need not say how it ended."""
+    if finish == "length":
+        raise LimitReached(
+            "the model stopped in the middle, at its greatest length. "
+            "Raise WORKBENCH_CHAT_MAX_TOKENS, or use a model with a longer context."
+        )
+    if finish == "content_filter":
+        raise LimitReached("the server's content filter cut the answer off. Ask otherwise, or use another model.")
+    if finish or not hasattr(model, "openai_api_base"):
+        return
+    if written:
+        raise LimitReached("the stream ended before the answer did. Resume the run to ask it again.")
+    raise LimitReached(
+        "the stream ended without an answer. Is WORKBENCH_CHAT_BASE_URL an OpenAI-compatible server? "
+        "It often ends in /v1."
+    )

@@ -19,7 +19,12 @@ from functools import cache
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, Protocol
 
+from pydantic import SecretStr
+
 from workbench.errors import MissingExtra, ModelError, SettingsError
+from workbench.models.failures import KEYLESS, address, explain
+from workbench.models.patience import Patience, patiently_sync
+from workbench.models.wire import read_key, sync_client
 from workbench.settings import Settings
 from workbench.text import CJK, clean, terms
 
@@ -256,34 +261,78 @@ class OpenAIVectors(_Embeddings):
 
         if not texts:
             return np.zeros((0, 0), np.float32)
+        sent = [clean(text) for text in texts]
+        model = self._open()
         try:
-            rows = np.array(self._open().embed_documents([clean(text) for text in texts]), np.float32)
-        except Exception as error:  # whatever the client raises, the reader needs the model, the address and the mend
-            raise ModelError(f"Embedding model {self.name!r} at {self._address} failed: {error} {_MEND}") from error
-        if rows.ndim != 2 or len(rows) != len(texts) or not np.isfinite(rows).all():
-            raise ModelError(
-                f"Embedding model {self.name!r} at {self._address} gave {rows.shape} for {len(texts)} texts. {_MEND}"
-            )
-        lengths = np.linalg.norm(rows, axis=1, keepdims=True)
-        return rows / np.where(lengths == 0, 1, lengths)
+            given = patiently_sync(lambda: model.embed_documents(sent), Patience.of(self._settings), self._why)
+        except Exception as error:
+            # `from None`: what the library raised may quote the request with its key.
+            raise ModelError(self._why(error)) from None
+        try:
+            return unit_rows(given, len(sent))
+        except ValueError as problem:
+            where = address(self._settings.embedding_base_url or _OPENAI)
+            raise ModelError(f"The embedding model {self.name!r} at {where} gave {problem}. {_MEND}") from None
 
-    @property
-    def _address(self) -> str:
-        return self._settings.embedding_base_url or "https://api.openai.com/v1"
+    def _why(self, error: BaseException) -> str:
+        settings = self._settings
+        key = settings.embedding_api_key.get_secret_value().strip()
+        return explain(error, settings.embedding_base_url or _OPENAI, key, what="embedding")
 
     def _open(self) -> Any:
         with self._lock:
             if self._client is None:
                 from langchain_openai import OpenAIEmbeddings
 
+                settings = self._settings
+                limit = settings.embedding_timeout_s
+                key = read_key(settings.embedding_api_key, "WORKBENCH_EMBEDDING_API_KEY")
+                if not key and not settings.embedding_base_url:
+                    raise SettingsError(
+                        f"WORKBENCH_EMBEDDING_MODEL is {self.name!r}, and OpenAI's server wants a key. "
+                        "Set WORKBENCH_EMBEDDING_API_KEY, or WORKBENCH_EMBEDDING_BASE_URL to a server of your own."
+                    )
                 self._client = OpenAIEmbeddings(
                     model=self.name.removeprefix("openai:"),
-                    base_url=self._settings.embedding_base_url or None,
-                    api_key=self._settings.embedding_api_key,
-                    timeout=self._settings.chat_timeout_s,
+                    base_url=settings.embedding_base_url or None,
+                    api_key=SecretStr(key or KEYLESS),
+                    timeout=limit,
+                    max_retries=0,  # patience.py does it, and says so
                     check_embedding_ctx_length=False,  # otherwise it downloads a tokenizer
+                    http_client=sync_client(limit, limit, "WORKBENCH_EMBEDDING_TIMEOUT_S"),
                 )
             return self._client
 
 
+def unit_rows(given: Any, asked: int) -> np.ndarray:
+    """``(asked, dimensions)`` float32, rows of length 1.
+
+    Raises:
+        ValueError: it is not one finite vector a text, all equally long; says what it is.
+
+    >>> unit_rows([[3, 4]], 1).tolist()
+    [[0.6000000238418579, 0.800000011920929]]
+    >>> unit_rows([[3, 4]], 2)
+    Traceback (most recent call last):
+    ValueError: 1 vectors for 2 texts
+    """
+    import numpy as np
+
+    if not isinstance(given, list) or len(given) != asked:
+        raise ValueError(f"{len(given) if isinstance(given, list) else 'no'} vectors for {asked} texts")
+    try:
+        rows = np.array(given, np.float64)
+    except (TypeError, ValueError, OverflowError):
+        raise ValueError("vectors of different lengths, or of what is no number") from None
+    if rows.ndim != 2 or not rows.shape[1]:
+        raise ValueError("empty vectors")
+    lengths = np.linalg.norm(rows, axis=1, keepdims=True)
+    if not np.isfinite(lengths).all():
+        raise ValueError("numbers that are not finite")
+    if not lengths.all():
+        raise ValueError("a vector of nothing but zeros")
+    return (rows / lengths).astype(np.float32)
+
+
+_OPENAI = "https://api.openai.com/v1"
 _MEND = "Check WORKBENCH_EMBEDDING_MODEL, WORKBENCH_EMBEDDING_BASE_URL and WORKBENCH_EMBEDDING_API_KEY."

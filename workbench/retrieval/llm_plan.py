@@ -13,6 +13,9 @@ from typing import TYPE_CHECKING, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
 
 from workbench.context import KnowledgeBase, Planner, Tool
+from workbench.errors import ModelError
+from workbench.models.chat import Limits, asked
+from workbench.models.patience import tell
 from workbench.plans import Plan, PlanStep
 from workbench.retrieval.plan import slug, summary
 from workbench.settings import Settings, default_settings
@@ -88,13 +91,17 @@ class LLMPlanner:
         route = summary(decision, knowledge)
         listed = "\n".join(f"- {name}: {tools[name].description}" for name in tools)
         known = json.dumps(route, ensure_ascii=False)
-        asked = _ASK.format(
+        request = _ASK.format(
             most=self.settings.max_tasks, tools=listed, route=known, query=json.dumps(query, ensure_ascii=False)
         )
-        messages: list[tuple[str, str]] = [("human", asked)]
+        messages: list[tuple[str, str]] = [("human", request)]
         refused: list[str] = []
         for attempt in ("first", "repaired"):
-            drafted, problems = await self._answer(form, messages)
+            try:
+                drafted, problems = await self._answer(form, messages)
+            except ModelError as error:  # kept in the plan's metadata and shown: planning goes on without the model
+                refused.append(str(error))
+                break
             if drafted is not None:
                 plan = self._plan(drafted, query, route, tools)
                 problems = [f"{p['message']} {p['mend']}" for p in check(plan, tools)]
@@ -104,18 +111,18 @@ class LLMPlanner:
                 messages += [("ai", drafted.model_dump_json())]
             refused += problems
             messages += [("human", _MEND.format(problems="\n".join(problems)))]
+        tell(f"The model gave no plan that can be run, so the rules plan. {refused[-1]}")
         made = await self.fallback(query, decision, knowledge, tools)
         return made.model_copy(update={"metadata": {**made.metadata, "instead_of": self.name, "refused": refused}})
 
     async def _answer(self, form: type[BaseModel], messages: Sequence[tuple[str, str]]) -> tuple[Any, list[str]]:
-        """The filled-in form, or None and what was wrong: a form that does not hold, or a model that failed."""
+        """The filled-in form, or None and what does not hold in it."""
         try:
-            answer = await self.chat.with_structured_output(form, method="json_schema").ainvoke(list(messages))
+            chat = self.chat.with_structured_output(form, method="json_schema")
+            answer = await asked(self.chat, lambda: chat.ainvoke(list(messages)), Limits.of(self.settings))
             return form.model_validate(answer.model_dump() if isinstance(answer, BaseModel) else answer), []
         except ValidationError as error:
             return None, [f"{'.'.join(map(str, e['loc']))}: {e['msg']}." for e in error.errors()[:5]]
-        except Exception as error:  # kept in the plan's metadata and shown: planning goes on without the model
-            return None, [f"The model failed: {type(error).__name__}: {str(error)[:200]}"]
 
     def _plan(self, drafted: Any, query: str, route: Mapping[str, Any], tools: Mapping[str, Tool]) -> Plan:
         ids = {

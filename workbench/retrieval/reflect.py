@@ -10,6 +10,7 @@ from typing import Any
 from langgraph.runtime import Runtime
 
 from workbench.context import Context, KnowledgeBase
+from workbench.models.chat import Limits
 from workbench.plans import ENDED_WELL, Plan, PlanBudget, PlanStep, canonical_json, last_records, work_seconds
 from workbench.retrieval.merge import distinct, gather
 from workbench.retrieval.reasons import Reasons
@@ -79,7 +80,9 @@ async def reflector(state: RetrievalState, runtime: Runtime[Context]) -> dict[st
     again = ""
     if not quality(seen) and worth_rewriting(seen, earlier):
         aliases = _aliases(wanted, bases)
-        again, note = await rewrite(query, aliases, evidence, lambda t: _rarity(bases, t), context.chat)
+        again, note = await rewrite(
+            query, aliases, evidence, lambda t: _rarity(bases, t), context.chat, Limits.of(context.settings)
+        )
         seen |= {"rewrite_note": note} if note else {}
     reflection = propose(
         query,

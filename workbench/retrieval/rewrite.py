@@ -7,9 +7,14 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING
 
+from pydantic import ValidationError
+
+from workbench.errors import ModelError
 from workbench.generate.themes import glossary
+from workbench.models.chat import Limits, asked
+from workbench.models.patience import tell
 from workbench.state import RetrievalResult
-from workbench.text import CJK, fold, terms
+from workbench.text import CJK, clean, fold, terms
 
 if TYPE_CHECKING:
     from langchain_core.language_models import BaseChatModel
@@ -50,16 +55,19 @@ async def rewrite(
     evidence: Sequence[RetrievalResult],
     rarity: Callable[[str], float],
     chat: BaseChatModel | None = None,
+    limits: Limits | None = None,
 ) -> tuple[str, str]:
     """The rewritten query, and a note when a model was asked and gave nothing usable (else ``""``)."""
     plain = rewritten(query, aliases, evidence, rarity)
     if chat is None:
         return plain, ""
     try:
-        reply = await chat.ainvoke(_PROMPT.format(query=query, names=", ".join(aliases) or "none"))
-    except Exception as error:  # a provider may raise anything: the rules rewrite instead, and the note says so
-        return plain, f"the model did not rewrite ({type(error).__name__}: {error})"
-    line = reply.content.strip().split("\n")[0].strip("\"'“” ") if isinstance(reply.content, str) else ""
+        prompt = _PROMPT.format(query=query, names=", ".join(aliases) or "none")
+        reply = await asked(chat, lambda: chat.ainvoke(prompt), limits)
+    except (ModelError, ValidationError) as error:  # the rules rewrite instead, and the note says so
+        tell(f"The rules say the question again, not the model. {error}")
+        return plain, f"the model did not rewrite ({error})"
+    line = clean(reply.content).strip().split("\n")[0].strip("\"'“” ") if isinstance(reply.content, str) else ""
     if not line or len(line) > _LONGEST:
         return plain, "the model gave no usable query"
     return line, ""

@@ -1,0 +1,16 @@
+"""Real servers on loopback for tests: an OpenAI-compatible one by a script, PostgreSQL, a small language model."""
+
+from tests.servers.llama import llama_server, small_model
+from tests.servers.postgres import postgres_server
+from tests.servers.scripted import DEADLINE_S, Reply, ScriptedServer, closed_port, scripted_server
+
+__all__ = [
+    "DEADLINE_S",
+    "Reply",
+    "ScriptedServer",
+    "closed_port",
+    "llama_server",
+    "postgres_server",
+    "scripted_server",
+    "small_model",
+]
