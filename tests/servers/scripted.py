@@ -1,0 +1,237 @@
+"""An OpenAI-compatible server that answers by a script, well or badly, and tells when its client has gone."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import select
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+DEADLINE_S = 20.0
+_LOOK_S = 0.02
+_USAGE = {"prompt_tokens": 7, "completion_tokens": 5, "total_tokens": 12}
+
+
+@dataclass
+class Reply:
+    """What the scripted server answers.
+
+    Args:
+        chunks: streamed one event each, or joined when no stream is asked for.
+        status: other than 200 answers with an error.
+        message: of that error.
+        headers: sent besides.
+        delay_s: waited before each chunk.
+        hang: nothing is ever sent, not even a header.
+        break_after: the connection is torn after that many chunks.
+        end_after: the stream ends politely after that many chunks, without a word why.
+        finish: the reason that the last event gives.
+        endless: the last chunk is sent for ever.
+        body: these bytes instead of an answer, streamed or not.
+        content_type: of the body.
+    """
+
+    chunks: list[str] = field(default_factory=list)
+    status: int = 200
+    message: str = ""
+    headers: dict[str, str] = field(default_factory=dict)
+    delay_s: float = 0
+    hang: bool = False
+    break_after: int | None = None
+    end_after: int | None = None
+    finish: str | None = "stop"
+    endless: bool = False
+    body: bytes | None = None
+    content_type: str = "application/json"
+
+
+@dataclass
+class ScriptedServer:
+    """A running server: where it is, what it will answer (the last reply repeats), what it was asked."""
+
+    url: str
+    replies: list[Reply]
+    requests: list[dict[str, Any]] = field(default_factory=list)
+    headers: list[dict[str, str]] = field(default_factory=list)
+    times: list[float] = field(default_factory=list)
+    embed: Callable[[str], Any] = lambda text: [float(len(text)), 1.0]
+    left: int = 0
+    changed: threading.Condition = field(default_factory=threading.Condition)
+    closing: threading.Event = field(default_factory=threading.Event)
+
+    def take(self, request: dict[str, Any], headers: dict[str, str]) -> Reply:
+        """The next reply of the script."""
+        with self.changed:
+            self.requests.append(request)
+            self.headers.append(headers)
+            self.times.append(time.monotonic())
+            self.changed.notify_all()
+            return self.replies.pop(0) if len(self.replies) > 1 else self.replies[0]
+
+    def answer(self, *replies: Reply) -> None:
+        """Another script from now on."""
+        with self.changed:
+            self.replies[:] = replies
+
+    def saw_leave(self) -> None:
+        """A client closed its connection in the middle of an answer."""
+        with self.changed:
+            self.left += 1
+            self.changed.notify_all()
+
+    def wait_asked(self, times: int = 1) -> None:
+        """Wait until so many requests have come."""
+        self._wait(lambda: len(self.requests) >= times, f"{times} requests")
+
+    def wait_left(self, times: int = 1) -> None:
+        """Wait until so many clients have left in the middle of an answer."""
+        self._wait(lambda: self.left >= times, f"{times} disconnects")
+
+    def _wait(self, ready: Callable[[], bool], what: str) -> None:
+        with self.changed:
+            if not self.changed.wait_for(ready, DEADLINE_S):
+                raise AssertionError(f"the server did not see {what} within {DEADLINE_S:g} s")
+
+
+class _Left(Exception):
+    """The client went away."""
+
+
+class _Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    script: ScriptedServer
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+    def do_POST(self) -> None:
+        request = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        reply = self.script.take(request, {name.lower(): value for name, value in self.headers.items()})
+        try:
+            self._answer(request, reply)
+        except (_Left, BrokenPipeError, ConnectionResetError):
+            self.close_connection = True
+            self.script.saw_leave()
+
+    def _answer(self, request: dict[str, Any], reply: Reply) -> None:
+        if reply.hang:
+            while not self.script.closing.is_set():
+                self._stay(60)
+            self.close_connection = True
+        elif reply.status != 200:
+            self._json({"error": {"message": reply.message, "type": "scripted"}}, reply)
+        elif reply.body is not None:
+            self._body(reply.body, reply)
+        elif self.path.endswith("/embeddings"):
+            texts = [request["input"]] if isinstance(request["input"], str) else request["input"]
+            vectors = [self.script.embed(text) for text in texts]
+            data = [{"object": "embedding", "index": i, "embedding": v} for i, v in enumerate(vectors) if v is not None]
+            self._json({"object": "list", "data": data, "model": request["model"], "usage": _USAGE}, reply)
+        elif request.get("stream"):
+            self._stream(request, reply)
+        else:
+            self._stay(reply.delay_s)
+            message = {"role": "assistant", "content": "".join(reply.chunks)}
+            choice = {"index": 0, "message": message, "finish_reason": reply.finish}
+            self._json({**_head(request, "chat.completion"), "choices": [choice], "usage": _USAGE}, reply)
+
+    def _json(self, value: dict[str, Any], reply: Reply) -> None:
+        self._body(json.dumps(value).encode(), reply)
+
+    def _body(self, body: bytes, reply: Reply) -> None:
+        self.send_response(reply.status)
+        self.send_header("Content-Type", reply.content_type)
+        self.send_header("Content-Length", str(len(body)))
+        self._more(reply)
+        self.wfile.write(body)
+
+    def _more(self, reply: Reply) -> None:
+        for name, value in reply.headers.items():
+            self.send_header(name, value)
+        self.end_headers()
+
+    def _stream(self, request: dict[str, Any], reply: Reply) -> None:
+        self.close_connection = True
+        self.send_response(200)
+        self.send_header("Content-Type", "text/event-stream")
+        self.send_header("Transfer-Encoding", "chunked")
+        self._more(reply)
+        for i, text in enumerate(reply.chunks):
+            self._stay(reply.delay_s)
+            if i == reply.break_after:
+                self.connection.shutdown(socket.SHUT_RDWR)
+                return
+            if i == reply.end_after:
+                self.wfile.write(b"0\r\n\r\n")
+                return
+            self._event({**_head(request, "chat.completion.chunk"), "choices": [_delta(text)]})
+        while reply.endless and not self.script.closing.is_set():
+            self._stay(reply.delay_s)
+            self._event({**_head(request, "chat.completion.chunk"), "choices": [_delta(reply.chunks[-1])]})
+        self._event({**_head(request, "chat.completion.chunk"), "choices": [_delta("", reply.finish)]})
+        self._event({**_head(request, "chat.completion.chunk"), "choices": [], "usage": _USAGE})
+        self._write(b"data: [DONE]\n\n")
+        self.wfile.write(b"0\r\n\r\n")
+
+    def _stay(self, seconds: float) -> None:
+        """Wait, and look whether the client is still there."""
+        until = time.monotonic() + seconds
+        while not self.script.closing.is_set():
+            readable, _, _ = select.select([self.connection], [], [], min(_LOOK_S, max(0.0, until - time.monotonic())))
+            if readable and not self.connection.recv(1, socket.MSG_PEEK):
+                raise _Left
+            if time.monotonic() >= until:
+                return
+
+    def _event(self, value: dict[str, Any]) -> None:
+        self._write(b"data: " + json.dumps(value).encode() + b"\n\n")
+
+    def _write(self, data: bytes) -> None:
+        self.wfile.write(f"{len(data):x}\r\n".encode() + data + b"\r\n")
+        self.wfile.flush()
+
+
+def _head(request: dict[str, Any], kind: str) -> dict[str, Any]:
+    return {"id": "scripted-1", "object": kind, "created": 0, "model": request["model"]}
+
+
+def _delta(text: str, finish: str | None = None) -> dict[str, Any]:
+    return {"index": 0, "delta": {"role": "assistant", "content": text}, "finish_reason": finish}
+
+
+class _Server(ThreadingHTTPServer):
+    request_queue_size = 64
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """A client that goes away between two requests is nobody's error."""
+
+
+@contextlib.contextmanager
+def scripted_server(*replies: Reply) -> Iterator[ScriptedServer]:
+    """An OpenAI-compatible server (chat completions, embeddings) on a free loopback port that answers by a script."""
+    handler = type("Handler", (_Handler,), {})
+    server = _Server(("127.0.0.1", 0), handler)
+    script = ScriptedServer(f"http://127.0.0.1:{server.server_port}/v1", list(replies) or [Reply(["Hello."])])
+    handler.script = script  # type: ignore[attr-defined]
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True)
+    thread.start()
+    try:
+        yield script
+    finally:
+        script.closing.set()
+        server.shutdown()
+        server.server_close()
+        thread.join()
+
+
+def closed_port() -> str:
+    """The URL of a server that is dead: nothing listens there."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        return f"http://127.0.0.1:{free.getsockname()[1]}/v1"
