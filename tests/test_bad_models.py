@@ -1,0 +1,345 @@
+"""Models that misbehave, under whole runs: what is asked again, what each failure says, what is kept, what resumes."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.servers import Reply, ScriptedServer, closed_port, scripted_server
+from workbench.models.wire import MOST_BYTES
+from workbench.session import Workbench
+
+KEY = "sk-planted-0123456789abcdef"
+QUESTION = "Who directed The Wedding Banquet?"
+GOOD = Reply(["Ang Lee directed ", "it [1]."])
+TEXTS = {
+    "banquet": "The Wedding Banquet is a 1993 film directed by Ang Lee.",
+    "hands": "Pushing Hands is a 1991 film directed by Ang Lee.",
+    "memento": "Memento is a 2000 film directed by Christopher Nolan.",
+}
+
+
+def event(delta: dict | None, finish: str | None = None) -> bytes:
+    """One event of a stream, as bytes."""
+    choices = [] if delta is None else [{"index": 0, "delta": delta, "finish_reason": finish}]
+    head = {"id": "x", "object": "chat.completion.chunk", "created": 0, "model": "m"}
+    return b"data: " + json.dumps({**head, "choices": choices}).encode() + b"\n\n"
+
+
+def stream(*events: bytes) -> Reply:
+    """A stream of one's own making."""
+    return Reply(body=b"".join(events), content_type="text/event-stream")
+
+
+def fill(wb: Workbench) -> None:
+    """A knowledge base of three notes."""
+    folder = wb.path / "notes"
+    folder.mkdir(exist_ok=True)
+    for name, text in TEXTS.items():
+        (folder / f"{name}.md").write_text(f"# {name}\n\n{text}\n", encoding="utf-8")
+    wb.add_knowledge("notes", [folder])
+
+
+@pytest.fixture(scope="module")
+def indexed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("indexed")
+    with Workbench.open(folder, embedding_model="hashing", names="rules", rerank_model="none") as wb:
+        fill(wb)
+    return folder
+
+
+@pytest.fixture
+def place(tmp_path: Path, indexed: Path) -> Path:
+    """A workspace of one's own over the three notes."""
+    folder = tmp_path / "workspace"
+    folder.mkdir()
+    (folder / "knowledge").symlink_to(indexed / "knowledge", target_is_directory=True)
+    return folder
+
+
+@pytest.fixture
+def server() -> Iterator[ScriptedServer]:
+    with scripted_server(GOOD) as running:
+        yield running
+
+
+def bench(place: Path, url: str, **settings) -> Workbench:
+    """The workspace, open, with a chat model at that address."""
+    fast = {"model_backoff_s": 0.01, "chat_timeout_s": 5, "max_iterations": 1}
+    names = {"embedding_model": "hashing", "names": "rules", "rerank_model": "none"}
+    return Workbench.open(
+        place, chat_model="openai:scripted", chat_base_url=url, chat_api_key=KEY, **{**names, **fast, **settings}
+    )
+
+
+def said(wb: Workbench, run) -> list[dict]:
+    """What the conversation keeps."""
+    return wb.ports().conversations.list_messages(run._row["conversation_id"])
+
+
+def notes_of(run) -> list[str]:
+    """What was told of the model while the run went on."""
+    return [e["content"]["note"] for e in run.events() if e.get("status") == "progress" and e["content"].get("note")]
+
+
+def no_key_in(folder: Path) -> None:
+    """The planted key is in no file of the workspace."""
+    for path in folder.rglob("*"):
+        if path.is_file():
+            assert KEY.encode() not in path.read_bytes(), path
+
+
+BAD = {
+    "torn": (Reply(["Ang ", "Lee ", "directed"], break_after=2), {}, "broke off", "Ang Lee "),
+    "ends without a word": (Reply(["Ang ", "Lee ", "x"], end_after=2), {}, "ended before the answer did", "Ang Lee "),
+    "cut at its length": (Reply(["Ang ", "Lee"], finish="length"), {}, "WORKBENCH_CHAT_MAX_TOKENS", "Ang Lee"),
+    "filtered": (Reply(["Ang "], finish="content_filter"), {}, "content filter", "Ang "),
+    "endless": (Reply(["word "], endless=True), {"chat_max_characters": 300}, "CHAT_MAX_CHARACTERS", "word " * 60),
+    "drip": (
+        Reply(["w"], endless=True, delay_s=0.05),
+        {"chat_answer_s": 0.6},
+        "after 0.6 s. Raise WORKBENCH_CHAT",
+        "w",
+    ),
+    "huge chunk": (Reply(["x" * 1_000_000]), {}, "longer than 20,000 characters", "x" * 20_000),
+    "hangs": (Reply(hang=True), {"chat_timeout_s": 0.3}, "WORKBENCH_CHAT_TIMEOUT_S", ""),
+    "stalls": (Reply(["Ang ", "Lee"], delay_s=1.0), {"chat_timeout_s": 0.3}, "WORKBENCH_CHAT_TIMEOUT_S", ""),
+    "wrong key": (Reply(status=401, message=f"no: {KEY}"), {}, "Is WORKBENCH_CHAT_API_KEY right", ""),
+    "forbidden": (Reply(status=403, message=f"no: {KEY}"), {}, "May this key use this model", ""),
+    "no such model": (Reply(status=404, message="no model"), {}, "WORKBENCH_CHAT_MODEL names", ""),
+    "500 for ever": (Reply(status=500, message=KEY), {}, "500", ""),
+    "429 for ever": (Reply(status=429, message="slow down"), {}, "429", ""),
+    "429 for an hour": (Reply(status=429, message="later", headers={"Retry-After": "3600"}), {}, "429", ""),
+    "empty": (Reply([""]), {}, "answered with nothing", ""),
+    "blanks": (Reply([" ", "\n"]), {}, "answered with nothing", ""),
+    "no events": (stream(), {}, "often ends in /v1", ""),
+    "no choices": (stream(event(None), b"data: [DONE]\n\n"), {}, "ended without an answer", ""),
+    "an error in the stream": (stream(b'data: {"error": {"message": "overloaded"}}\n\n'), {}, "overloaded", ""),
+    "a page": (Reply(body=b"<html>Bad gateway</html>", content_type="text/html"), {}, "often ends in /v1", ""),
+    "other JSON": (stream(b'data: {"hello": [1, 2]}\n\n'), {}, "often ends in /v1", ""),
+    "a JSON list": (stream(b"data: [1, 2]\n\n"), {}, "often ends in /v1", ""),
+    "no JSON": (stream(b"data: {hello\n\n"), {}, "often ends in /v1", ""),
+    "no UTF-8": (stream(event({"content": "Ang "}), b"data: \xff\xfe\n\n"), {}, "not UTF-8", "Ang "),
+    "endless line": (Reply(body=b"data: " + b"x" * (MOST_BYTES + 10)), {}, "more than 32 MB", ""),
+}
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_a_bad_answer_fails_clearly_and_the_run_resumes(name, place, server, capfd):
+    reply, settings, words, partial = BAD[name]
+    server.answer(reply)
+    with bench(place, server.url, **settings) as wb:
+        run = wb.ask(QUESTION, kb="notes")
+        assert run.status == "failed" and run.answer == ""
+        assert words in run.error and server.url in run.error and "\n" not in run.error and len(run.error) < 700
+        assert KEY not in run.error + json.dumps(run.to_dict())
+        kept = said(wb, run)
+        assert [m["role"] for m in kept] == ["user", "assistant"][: 1 + bool(partial)]
+        if partial:
+            assert kept[1]["partial"]
+            assert kept[1]["content"].startswith(partial) and set(kept[1]["content"]) <= set(partial)
+        ran = [(r["step_id"], r["attempt"]) for r in run.records]
+        run_id = run.run_id
+    no_key_in(place)
+
+    server.answer(GOOD)
+    with bench(place, server.url) as wb:
+        run = wb.run(run_id).resume()
+        assert run.status == "done" and run.answer == "Ang Lee directed it [1]." and run.error is None
+        assert [(r["step_id"], r["attempt"]) for r in run.records] == ran, "finished steps are not run again"
+        assert [(m["content"], bool(m["partial"])) for m in said(wb, run)] == [(QUESTION, False), (run.answer, False)]
+    out, err = capfd.readouterr()
+    assert KEY not in out + err
+
+
+@pytest.mark.parametrize(
+    "trouble",
+    [
+        Reply(status=429, message="busy", headers={"Retry-After": "0"}),
+        Reply(status=429, message="busy", headers={"Retry-After": "Fri, 02 Jan 2026 00:00:00 GMT"}),
+        Reply(status=500, message="oops"),
+        Reply(status=502, message="oops"),
+        Reply(status=503, message="oops"),
+        Reply(["x"], break_after=0),
+    ],
+    ids=["429", "429 until a date", "500", "502", "503", "torn before the first word"],
+)
+def test_a_passing_trouble_is_asked_again_and_told(trouble, place, server):
+    server.answer(trouble, trouble, GOOD)
+    with bench(place, server.url) as wb:
+        run = wb.start(QUESTION, kb="notes")
+        told = notes_of(run.wait())
+        assert run.status == "done" and run.answer == "Ang Lee directed it [1]."
+        assert len(server.requests) == 3 and len(told) == 2
+        assert "asked again" in told[0] and "(1 of 2)" in told[0] and server.url in told[0] and "(2 of 2)" in told[1]
+
+
+def test_a_server_that_is_dead_fails_clearly_and_comes_back(place):
+    url = closed_port()
+    with bench(place, url) as wb:
+        run = wb.ask(QUESTION, kb="notes")
+        assert run.status == "failed" and url in run.error and "WORKBENCH_CHAT_BASE_URL" in run.error
+        assert len(notes_of(run)) == 2
+    with scripted_server(GOOD) as alive, bench(place, alive.url) as wb:
+        assert wb.run(run.run_id).resume().answer == "Ang Lee directed it [1]."
+
+
+def test_retry_after_is_waited_for_and_an_hour_is_not(place, server):
+    server.answer(Reply(status=429, headers={"Retry-After": "0.4"}), GOOD)
+    with bench(place, server.url) as wb:
+        assert wb.ask(QUESTION, kb="notes").status == "done"
+        assert server.times[1] - server.times[0] >= 0.4
+    server.answer(Reply(status=429, message="later", headers={"Retry-After": "61"}))
+    with bench(place, server.url) as wb:
+        asked = len(server.requests)
+        assert wb.ask(QUESTION, kb="notes", session="b").status == "failed"
+        assert len(server.requests) == asked + 1, "longer than model_longest_wait_s: not asked again"
+
+
+def test_the_numbers_are_read(place, server):
+    server.answer(Reply(status=503))
+    with bench(place, server.url, model_retries=4, chat_max_tokens=77) as wb:
+        assert wb.ask(QUESTION, kb="notes").status == "failed"
+        assert len(server.requests) == 5
+        assert {r["max_completion_tokens"] for r in server.requests} == {77}
+    with bench(place, server.url, model_retries=0) as wb:
+        wb.ask(QUESTION, kb="notes", session="b")
+        assert len(server.requests) == 6 and "max_completion_tokens" not in server.requests[-1]
+
+
+def test_halves_of_a_character_are_joined_and_what_no_store_takes_is_dropped(place, server):
+    halves = [json.dumps({"content": text}) for text in ("Ang \ud83d", "\ude00 Lee\x00 [1].\udc00")]
+    server.answer(stream(*(event(json.loads(half)) for half in halves), event({"content": ""}, "stop")))
+    with bench(place, server.url) as wb:
+        assert wb.ask(QUESTION, kb="notes").answer == "Ang 😀 Lee [1].\ufffd"
+
+
+SLOW = {
+    "before the header": Reply(hang=True),
+    "in the stream": Reply(["word "], endless=True, delay_s=0.05),
+    "in a pause of the stream": Reply(["Ang ", "Lee"], delay_s=30),
+}
+
+
+@pytest.mark.parametrize("way", ["cancel", "interrupt", "close"])
+@pytest.mark.parametrize("where", SLOW)
+def test_stopping_a_run_stops_the_request_at_the_server(where, way, place, server):
+    server.answer(SLOW[where])
+    wb = bench(place, server.url, chat_timeout_s=60)
+    run = wb.start(QUESTION, kb="notes")
+    server.wait_asked()
+    if where == "in the stream":
+        next(e for e in run.events() if e.get("status") == "token")
+    {"cancel": run.cancel, "interrupt": run.interrupt, "close": wb.close}[way]()
+    server.wait_left()
+    wb.close()
+    server.answer(GOOD)
+    with bench(place, server.url) as wb:
+        run = wb.run(run.run_id)
+        assert run.status == ("cancelled" if way == "cancel" else "interrupted")
+        if way != "cancel":
+            assert run.resume().answer == "Ang Lee directed it [1]."
+
+
+def test_cancelling_while_it_waits_to_ask_again(place, server):
+    server.answer(Reply(status=429, headers={"Retry-After": "50"}))
+    with bench(place, server.url) as wb:
+        run, waiting = wb.start(QUESTION, kb="notes"), threading.Event()
+        threading.Thread(target=lambda: [waiting.set() for note in notes_of(run) if note], daemon=True).start()
+        server.wait_asked()
+        run.cancel()
+        assert run.status == "cancelled" and len(server.requests) == 1
+
+
+def test_the_planner_and_rewriting_are_cancelled_at_the_server_too(place, server):
+    server.answer(Reply(hang=True))
+    with bench(place, server.url, planner="llm", chat_timeout_s=60) as wb:
+        run = wb.start(QUESTION, kb="notes")
+        server.wait_asked()
+        assert "response_format" in server.requests[0]
+        run.cancel()
+        server.wait_left()
+        assert run.status == "cancelled"
+
+
+def plan_reply(value: object) -> Reply:
+    return Reply([value if isinstance(value, str) else json.dumps(value)])
+
+
+STEP = {"name": "a", "objective": "look", "query": "Ang Lee", "tool": "naive_search"}
+PLANS = {
+    "good": ([plan_reply({"steps": [STEP]})], "llm", 1),
+    "repaired": ([plan_reply({"steps": []}), plan_reply({"steps": [STEP]})], "llm", 2),
+    "no JSON": ([plan_reply("Let me think...")], "rules", 2),
+    "other JSON": ([plan_reply({"hello": 1})], "rules", 2),
+    "a list": ([plan_reply([1, 2])], "rules", 2),
+    "an unknown tool": ([plan_reply({"steps": [{**STEP, "tool": "rm_rf"}]})], "rules", 2),
+    "too many steps": ([plan_reply({"steps": [{**STEP, "name": f"s{n}"} for n in range(60)]})], "rules", 2),
+    "a cycle": ([plan_reply({"steps": [{**STEP, "depends_on": ["a"]}]})], "rules", 2),
+    "empty": ([Reply([""])], "rules", 1),
+    "cut": ([Reply(['{"steps": ['], finish="length")], "rules", 1),
+    "a page": ([Reply(body=b"<html>", content_type="text/html")], "rules", 1),
+    "no choices": ([Reply(body=b'{"id": "x", "choices": []}')], "rules", 1),
+    "null choices": ([Reply(body=b'{"id": "x", "choices": null}')], "rules", 1),
+    "wrong key": ([Reply(status=401, message=f"no: {KEY}")], "rules", 1),
+    "500": ([Reply(status=500, message=f"no: {KEY}")], "rules", 3),
+    "hangs": ([Reply(hang=True)], "rules", 1),
+    "endless": ([Reply(body=b" " * (MOST_BYTES + 1))], "rules", 1),
+}
+
+
+@pytest.mark.parametrize("name", PLANS)
+def test_a_planner_that_misbehaves_is_repaired_or_replaced_and_says_so(name, place, server):
+    replies, planner, requests = PLANS[name]
+    server.answer(*replies)
+    with bench(place, server.url, planner="llm", chat_timeout_s=1) as wb:
+        run = wb.start(QUESTION, kb="notes", review="plan").wait()
+        told = notes_of(run)
+        assert run.status == "paused" and len(server.requests) == requests
+        metadata = run.plan.metadata
+        assert metadata["planner"] == planner
+        if planner == "rules":
+            assert metadata["instead_of"] == "llm" and metadata["refused"]
+            assert any("so the rules plan" in note for note in told)
+        assert KEY not in json.dumps(metadata) + "".join(told) + json.dumps(run.to_dict())
+        server.answer(GOOD)
+        assert run.approve().answer == "Ang Lee directed it [1]."
+    no_key_in(place)
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        Reply(status=401, message=f"no: {KEY}"),
+        Reply(status=500, message="oops"),
+        Reply(hang=True),
+        Reply(body=b"<html>", content_type="text/html"),
+        Reply(body=b"[]"),
+        Reply([""]),
+        Reply(["x" * 5_000]),
+    ],
+    ids=["401", "500", "hang", "page", "list", "empty", "huge"],
+)
+def test_a_model_that_cannot_rewrite_leaves_it_to_the_rules(reply, place, server):
+    server.answer(reply)
+    with bench(place, server.url, max_iterations=2, chat_timeout_s=0.5) as wb:
+        run = wb.ask("Who painted the Mona Lisa?", kb="notes", review="reflect")
+        assert run.status == "paused" and run.reflections[0]["signals"]["rewrite_note"]
+        assert KEY not in json.dumps(run.to_dict())
+    no_key_in(place)
+
+
+def test_the_key_is_not_told_however_it_is_written(place, server):
+    with Workbench.open(place, chat_model="openai:m", chat_base_url=server.url, chat_api_key=f" {KEY}\n") as wb:
+        assert wb.ask(QUESTION, kb="notes").status == "done", "blanks around a key are no part of it"
+        assert server.headers[-1]["authorization"] == f"Bearer {KEY}"
+    url = server.url.replace("http://", f"http://me:{KEY}@")
+    server.answer(Reply(status=401, message="x" * 380 + f" the key {KEY} is wrong"))
+    with bench(place, url) as wb:
+        run = wb.ask(QUESTION, kb="notes", session="b")
+        assert run.status == "failed" and server.url in run.error and KEY[:12] not in run.error
+    no_key_in(place)
