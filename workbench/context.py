@@ -7,6 +7,7 @@ A node gets one ``Context`` through LangGraph's ``runtime.context``. It is made 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Protocol, TypedDict
@@ -88,6 +89,9 @@ class KnowledgeBase(Protocol):
 
     def warm(self) -> None:
         """Load what a first search needs; called before the clock of any step runs, and cheap when called again."""
+
+    def reading(self) -> AbstractContextManager[None]:
+        """One state of the base for every call of this thread inside the block, whatever is written meanwhile."""
 
     def fingerprint(self) -> str:
         """Hex digest of the content: equal for equal documents, whatever the order in which they came."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
@@ -60,6 +61,10 @@ class MemoryKnowledge:
 
     def warm(self) -> None:
         """Nothing to load."""
+
+    def reading(self) -> AbstractContextManager[None]:
+        """It never changes."""
+        return nullcontext()
 
     def fingerprint(self) -> str:
         """SHA-256 of the texts."""

@@ -1,16 +1,19 @@
 """One corpus and its three indexes, as everybody else sees them: ``context.KnowledgeBase``.
 
-Every answer is of one generation of the index. What is kept in memory (vectors, graph, names) belongs to a ``View`` of
-that generation, and each call looks whether the generation still holds: another process may have written.
+Every answer is of one generation of the index: a call reads from one snapshot of the file, and so do all calls of a
+thread inside ``reading``. What is kept in memory (vectors, graph, names) belongs to a ``View`` of that generation, and
+each call looks whether the generation still holds: another process may have written.
 """
 
 from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
 
 from workbench.context import Community, Entity, Mention, Passage, Relation
 from workbench.errors import KnowledgeError
@@ -30,8 +33,24 @@ if TYPE_CHECKING:
     import networkx
     import numpy as np
 
+Given = ParamSpec("Given")
+Got = TypeVar("Got")
 _WORDS_HELD = 50_000
+_CLOSED = (-1, -1)  # no file has this place, and one that was closed may leave its own to another
 _FILTERED = {"director": "directed_by", "cast": "acted_in", "genre": "has_genre", "country": "from_country"}
+
+
+def _in_one_generation(
+    method: Callable[Concatenate[CorpusKnowledge, Given], Got],
+) -> Callable[Concatenate[CorpusKnowledge, Given], Got]:
+    """A method that reads from one snapshot of the index, however many queries it makes."""
+
+    @wraps(method)
+    def reading(self: CorpusKnowledge, *args: Given.args, **named: Given.kwargs) -> Got:
+        with self.reading():
+            return method(self, *args, **named)
+
+    return reading
 
 
 class CorpusKnowledge:
@@ -39,6 +58,7 @@ class CorpusKnowledge:
 
     def __init__(self, name: str, folder: Path, settings: Settings):
         self.name, self._folder, self._settings = name, folder, settings
+        self._file = _identity(folder / "index.db")
         self._index = Index(folder / "index.db")
         self._model = open_model(self._index, name, settings)
         self._reranks = rerank.available(settings, self._model.name)
@@ -49,11 +69,49 @@ class CorpusKnowledge:
 
     def close(self) -> None:
         """Close the index; the base cannot be used after that."""
+        self._file = _CLOSED
         with self._lock:
             if self._seen:
                 self._seen.close()
             self._seen = None
         self._index.close()
+
+    @contextmanager
+    def reading(self) -> Iterator[None]:
+        """One generation for every call of this thread inside the block, whatever another process writes meanwhile.
+
+        Raises:
+            KnowledgeError: the base was removed or made anew since it was opened, or closed.
+        """
+        self._must_be_there()
+        connection = self._index.connection()
+        if connection.in_transaction:
+            yield
+            return
+        connection.execute("BEGIN")
+        try:
+            self._index.generation  # noqa: B018 - the first query opens the files of the snapshot
+            self._must_be_there()  # so both are of the base that was opened
+            yield
+        finally:
+            connection.rollback()
+
+    def _must_be_there(self) -> None:
+        if self.replaced:
+            raise KnowledgeError(
+                f"Knowledge base {self.name!r} is no longer open: it was removed or made anew, or was closed. "
+                "Get it again by its name."
+            )
+
+    @property
+    def generation(self) -> int:
+        """How many times its content has changed; 0 until the first ``add`` has ended."""
+        return self._index.generation
+
+    @property
+    def replaced(self) -> bool:
+        """Whether the base was removed or made anew since it was opened, or closed."""
+        return self._file is _CLOSED or _identity(self._index.path) != self._file
 
     @property
     def _view(self) -> View:
@@ -68,6 +126,7 @@ class CorpusKnowledge:
                 self._seen = View(self._index, self._folder, generation)
             return self._seen
 
+    @_in_one_generation
     def warm(self) -> None:
         """Load the models and vectors that a first search needs, so that its time is its own. Asks no server."""
         if not self._warm and not self._model.name.startswith("openai:"):
@@ -77,18 +136,22 @@ class CorpusKnowledge:
             self._warm = True
         self._view.matrix  # noqa: B018 - read when first asked for
 
+    @_in_one_generation
     def fingerprint(self) -> str:
         """Hex digest of the documents: equal for equal documents, whatever the order in which they came."""
         return self._view.fingerprint
 
+    @_in_one_generation
     def counts(self) -> dict[str, int]:
         """``documents``, ``passages``, ``entities``, ``relations``, ``communities``."""
         return dict(self._view.counts)
 
+    @_in_one_generation
     def keyword_search(self, query: str, top_k: int) -> list[tuple[str, float]]:
         """``(chunk_id, BM25 score > 0)``, best first, ties by id."""
         return keywords.search(self._index, query, top_k)
 
+    @_in_one_generation
     def vector_search(self, query: str, top_k: int) -> list[tuple[str, float]]:
         """``(chunk_id, cosine)``, best first, ties by id; exact up to ``settings.exact_search_limit`` passages."""
         view = self._view
@@ -97,6 +160,7 @@ class CorpusKnowledge:
         found = view.nearest(vector, top_k) if large else None
         return view.matrix.search(vector, top_k) if found is None else found
 
+    @_in_one_generation
     def rerank(self, query: str, texts: Sequence[str]) -> list[float] | None:
         """A score for each text, higher is better, or None when no reranker is configured.
 
@@ -112,16 +176,19 @@ class CorpusKnowledge:
         cosines = products(rows, asked).tolist()
         return rerank.scores(weights, [rerank.words(text) for text in titled], self._word_vectors, cosines)
 
+    @_in_one_generation
     def term_weight(self, term: str) -> float:
         """Inverse document frequency of a term of ``text.terms``; 0 for a term that every passage has."""
         return self._view.weight(term)
 
+    @_in_one_generation
     def passages(self, chunk_ids: Sequence[str]) -> list[Passage]:
         """The passages of these ids, in this order; unknown ids are left out."""
         rows = self._index.rows_in(_PASSAGES + "WHERE chunk_id IN ({})", list(dict.fromkeys(chunk_ids)))
         found = {row[0]: row for row in rows}
         return [_passage(found[chunk_id]) for chunk_id in chunk_ids if chunk_id in found]
 
+    @_in_one_generation
     def passages_of(self, doc_ids: Sequence[str]) -> list[Passage]:
         """Every passage of these documents, in the order of the documents, then by position."""
         wanted = list(dict.fromkeys(doc_ids))
@@ -129,6 +196,7 @@ class CorpusKnowledge:
         rows = self._index.rows_in(_PASSAGES + "WHERE passages.doc_id IN ({})", wanted)
         return [_passage(row) for row in sorted(rows, key=lambda row: (place[row[1]], row[4]))]
 
+    @_in_one_generation
     def select(self, filters: Filters) -> list[str]:
         """Ids of the documents whose typed fields hold for every filter, newest first, then by id.
 
@@ -159,6 +227,7 @@ class CorpusKnowledge:
             names += [entity["name"], *entity["aliases"]]
         return sorted({key for key in map(key_of, names) if key})
 
+    @_in_one_generation
     def link(self, text: str) -> list[Mention]:
         """The known names in a text, longest match first wins, in the order of the text.
 
@@ -179,33 +248,40 @@ class CorpusKnowledge:
             bearers.setdefault(key, []).append(Bearer(rank, lead, entity_id, year, bool(category)))
         return {key: Surface(tuple(found), kinds[key]) for key, found in bearers.items()}
 
+    @_in_one_generation
     def entity(self, entity_id: str) -> Entity | None:
         """The entity of that id."""
         return next(iter(entities(self._index, "WHERE entity_id = ?", (entity_id,))), None)
 
+    @_in_one_generation
     def find_entity(self, name: str) -> Entity | None:
         """The entity that has this name or alias, compared folded; the best connected one if several do."""
         key = key_of(name)
         surface = self._surfaces([key]).get(key)
         return self.entity(surface.bearers[0].entity_id) if surface else None
 
+    @_in_one_generation
     def relations_of(self, entity_id: str) -> list[Relation]:
         """Relations in which the entity stands on either side, by id."""
         return relations(self._index, "WHERE source = ? OR target = ?", (entity_id, entity_id))
 
+    @_in_one_generation
     def mentions_of(self, entity_id: str) -> list[str]:
         """Ids of the passages that name the entity, by id."""
         rows = self._index.rows("SELECT chunk_id FROM mentions WHERE entity_id = ? ORDER BY chunk_id", (entity_id,))
         return [row[0] for row in rows]
 
+    @_in_one_generation
     def communities(self) -> list[Community]:
         """Every community, largest first, ties by id."""
         return self._view.communities
 
+    @_in_one_generation
     def graph(self) -> networkx.MultiDiGraph:
         """The knowledge graph for people: entities as nodes, relations as edges. Shared: do not change it."""
         return self._view.graph
 
+    @_in_one_generation
     def search_recall(self, queries: Sequence[str], top_k: int = 10) -> float:
         """The share of the exact best ``top_k`` that Chroma's HNSW finds for these queries, 0 to 1.
 
@@ -220,6 +296,7 @@ class CorpusKnowledge:
         exact = [view.matrix.search(vector, top_k) for vector in asked]
         return vectors.recall(exact, [pairs or [] for pairs in found])
 
+    @_in_one_generation
     def describe(self) -> dict[str, Any]:
         """Counts, models, files and fields; ``chroma`` says whether its vectors are up to the index."""
         fields: dict[str, int] = {}
@@ -284,6 +361,15 @@ def open_model(index: Index, name: str, settings: Settings) -> TextModel:
             f"{model.name!r}. Set WORKBENCH_EMBEDDING_MODEL={remembered}, or remove the base and add its files anew."
         )
     return model
+
+
+def _identity(path: Path) -> tuple[int, int] | None:
+    """Which file is at this place: another one after a base was removed and made anew; None for no file."""
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
 
 
 _HOLDING = "SELECT doc_id FROM field_values WHERE relation = ? AND key IN ({})"

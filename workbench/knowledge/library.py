@@ -13,6 +13,7 @@ import shutil
 import socket
 import threading
 import time
+import uuid
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
@@ -25,6 +26,7 @@ from workbench.knowledge.adding import Addition, AddReport, Progress
 from workbench.knowledge.index import Index
 from workbench.knowledge.knowledge_base import CorpusKnowledge
 from workbench.settings import Settings
+from workbench.sqlite import named
 
 __all__ = ["AddReport", "Library", "Progress", "check_name"]
 
@@ -57,11 +59,38 @@ class Library:
             KnowledgeError: it was made with another embedding model, or cannot be read.
         """
         with self._lock:
+            if name in self._open and self._open[name].replaced:
+                self._open.pop(name).close()
             if name not in self._open:
-                if name not in self.names():
-                    raise UnknownKnowledge(name, self.names())
-                self._open[name] = CorpusKnowledge(name, self.root / name, self._settings)
+                self._open[name] = self._opened(name)
             return self._open[name]
+
+    def _opened(self, name: str) -> CorpusKnowledge:
+        base: CorpusKnowledge | None = None
+        try:
+            if name in self.names():
+                base = CorpusKnowledge(name, self.root / name, self._settings)
+                if base.generation:
+                    return base
+                base.close()
+        except KnowledgeError:
+            if name in self.names() and not self._being_made(name):
+                raise
+        if name not in self.names():  # never there, or removed while it was opened
+            raise UnknownKnowledge(name, self.names())
+        if self._being_made(name):
+            raise WorkspaceBusy(
+                f"Knowledge base {name!r} is being made by {_holder(self._holder_file(name))}. Ask when that is done."
+            )
+        raise KnowledgeError(
+            f"Knowledge base {name!r} was never finished: its first `workbench kb add` was stopped. Run it again."
+        )
+
+    def _being_made(self, name: str) -> bool:
+        return _alive(self._holder_file(name))
+
+    def _holder_file(self, name: str) -> Path:
+        return self.root / f".{name}.holder.json"
 
     def add(self, name: str, paths: Iterable[str | Path], *, progress: Progress | None = None) -> AddReport:
         """Bring the documents of these files and folders into a base, which is made when it is not there.
@@ -99,7 +128,12 @@ class Library:
             raise UnknownKnowledge(name, self.names())
         with self._writing(name) as folder:
             self._forget(name)
-            shutil.rmtree(folder)
+            if folder.is_symlink():  # what it points at is somebody else's
+                folder.unlink()
+                return
+            aside = folder.with_name(f".{name}.removed-{uuid.uuid4().hex[:8]}")
+            folder.rename(aside)  # at once, so that nobody opens what is half removed
+            shutil.rmtree(aside)
 
     def inspect(self, name: str) -> dict[str, Any]:
         """What is known of a base: its counts, its model, its files, its fields, and whether Chroma is up to it."""
@@ -124,19 +158,21 @@ class Library:
         """Hold the base for writing. The lock lies beside its folder, so that the folder can be removed under it."""
         from filelock import FileLock, Timeout
 
-        self.root.mkdir(parents=True, exist_ok=True)
-        lock, holder = FileLock(self.root / f".{name}.lock"), self.root / f".{name}.holder.json"
-        try:
-            lock.acquire(timeout=0)
-        except Timeout:
-            raise WorkspaceBusy(
-                f"Knowledge base {name!r} is being written by {_holder(holder)}. Wait for it to end, or end it."
-            ) from None
+        lock, holder = FileLock(self.root / f".{name}.lock"), self._holder_file(name)
+        with named(self.root):
+            self.root.mkdir(parents=True, exist_ok=True)
+            try:
+                lock.acquire(timeout=0)
+            except Timeout:
+                raise WorkspaceBusy(
+                    f"Knowledge base {name!r} is being written by {_holder(holder)}. Wait for it to end, or end it."
+                ) from None
         try:
             since = datetime.now(UTC).isoformat("T", "seconds")
-            holder.write_text(json.dumps({"pid": os.getpid(), "host": socket.gethostname(), "since": since}))
             folder = self.root / name
-            folder.mkdir(exist_ok=True)
+            with named(self.root):
+                holder.write_text(json.dumps({"pid": os.getpid(), "host": socket.gethostname(), "since": since}))
+                folder.mkdir(exist_ok=True)
             yield folder
         finally:
             holder.unlink(missing_ok=True)
@@ -165,8 +201,30 @@ def _silent(stage: str, done: int, total: int) -> None:
 
 
 def _holder(path: Path) -> str:
+    """Who writes, in words. The file is written right after the lock is taken, so it may be missing, or be older."""
+    known = _noted(path)
+    if known is None or not _alive(path):
+        return "another process"
+    return f"process {known['pid']} on {known['host']} (since {known['since']})"
+
+
+def _alive(path: Path) -> bool:
+    """Whether the process that is noted as the holder lives; on another machine it is taken to."""
+    known = _noted(path)
+    if known is None or known["host"] != socket.gethostname():
+        return known is not None
+    try:
+        os.kill(int(known["pid"]), 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:  # it lives, and is somebody else's
+        return True
+    return True
+
+
+def _noted(path: Path) -> dict[str, Any] | None:
     try:
         known = json.loads(path.read_text())
-        return f"process {known['pid']} on {known['host']} (since {known['since']})"
-    except (OSError, ValueError, KeyError):  # written right after the lock is taken, so it may be missing for a moment
-        return "another process"
+        return {name: known[name] for name in ("pid", "host", "since")}
+    except (OSError, ValueError, KeyError, TypeError):
+        return None

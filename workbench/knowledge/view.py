@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import json
+import sqlite3
 import threading
 from collections.abc import Callable, Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -74,13 +76,21 @@ class View:
         return self._index.meta("chroma_generation") == str(self.generation)
 
     def nearest(self, query: np.ndarray, top_k: int) -> list[tuple[str, float]] | None:
-        """What HNSW finds, or None when Chroma is not up to this generation."""
+        """What HNSW finds, or None when Chroma is not up to this generation, or was changed while it searched.
+
+        A writer raises the generation before it touches Chroma, so the same generation afterwards means: untouched.
+        """
         with self._lock:
             if self._closed or not self.in_chroma:
                 return None
-            return self._part("chroma", lambda: vectors.Chroma(self._folder / "chroma")).search(
-                self._index, query, top_k
-            )
+            chroma = self._part("chroma", lambda: vectors.Chroma(self._folder / "chroma"))
+            found = chroma.search(self._index, query, top_k)
+            return found if self._newest() == self.generation else None
+
+    def _newest(self) -> int:
+        """The generation in the file now, outside of the snapshot that this thread reads from."""
+        with closing(sqlite3.connect(f"{self._index.path.resolve().as_uri()}?mode=ro", uri=True, timeout=30)) as now:
+            return int(now.execute("SELECT value FROM meta WHERE key = 'generation'").fetchone()[0])
 
     @property
     def communities(self) -> list[Community]:

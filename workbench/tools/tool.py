@@ -73,7 +73,7 @@ class FunctionTool:
         if inspect.iscoroutinefunction(self.function):
             output = await self.function(tool_input, knowledge, log)
         else:
-            output = await asyncio.to_thread(self.function, tool_input, knowledge, log)
+            output = await asyncio.to_thread(self._in_one_generation, tool_input, knowledge, log)
         try:
             return self.output_schema.model_validate(output)
         except ValidationError as error:
@@ -83,6 +83,10 @@ class FunctionTool:
                 f"{self.name} gave an output without a valid {where}: {first['msg']}. "
                 f"Its output schema has: {', '.join(self.output_schema.model_fields)}."
             ) from None
+
+    def _in_one_generation(self, tool_input: BaseModel, knowledge: KnowledgeBase, log: ToolLog) -> Any:
+        with knowledge.reading():
+            return self.function(tool_input, knowledge, log)
 
 
 class StepLog:
