@@ -8,9 +8,10 @@
 The package in the order in which a message walks through it; an import only ever goes down this page:
 
     cli/              the command line: a thin skin over the session
-        demo.py ask.py person.py watch.py knowledge.py runs.py evaluate.py doctor.py page.py
+        demo.py ask.py person.py watch.py knowledge.py runs.py evaluate.py doctor.py gc.py page.py
     session.py        Workbench, an open workspace: ask, start, map, resume, clear
     experiments.py    what an experiment's notebook found, by name
+    prune.py          what a workspace no longer needs
     run.py            Run, one question carried through: how it stands, what it did, the four answers
     work.py           the runs at work: who owns them, who listens, how they stop
     driver.py         carries a run from where it stands to the next pause or to its end
@@ -34,8 +35,8 @@ The package in the order in which a message walks through it; an import only eve
     memory/           conversations, in SQLite or PostgreSQL
         store.py postgres.py migrations.py
     knowledge/        a corpus and its three indexes behind one KnowledgeBase
-        library.py adding.py knowledge_base.py view.py corpus.py names.py entities.py vocabulary.py surfaces.py
-        linking.py graph.py vectors.py keywords.py index.py
+        rebuilding.py leftovers.py library.py adding.py knowledge_base.py view.py corpus.py names.py entities.py
+        vocabulary.py surfaces.py linking.py graph.py vectors.py keywords.py index.py
     runs.py           what is kept of a run: plans by version, records, decisions, log
     checkpoints.py    where each run stands, as LangGraph keeps it
     reviewers.py      who answers at a review point when it is not a person at a screen

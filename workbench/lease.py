@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import os
 import socket
+import time
 import uuid
 from contextlib import suppress
 from datetime import UTC, datetime
@@ -16,6 +17,8 @@ from pathlib import Path
 from filelock import FileLock, Timeout
 
 from workbench.sqlite import named
+
+_YOUNG_S = 60.0
 
 
 class Lease:
@@ -56,13 +59,7 @@ class Lease:
         if owner == self.owner:
             return True
         path = self.folder / f"{owner}.lock"
-        if not path.exists():
-            return False
-        try:
-            with FileLock(path).acquire(timeout=0):
-                return False
-        except Timeout:
-            return True
+        return path.exists() and _locked(path)
 
     def holder(self, owner: str) -> str:
         """The holder in words, for a message.
@@ -87,3 +84,26 @@ class Lease:
     def _remove(self, owner: str) -> None:
         for suffix in (".json", ".lock"):
             (self.folder / f"{owner}{suffix}").unlink(missing_ok=True)
+
+
+def dead(folder: Path) -> list[Path]:
+    """The files that processes have left which no longer live, sorted.
+
+    A lock is taken before it is explained, so one without its explanation may be just about to be taken: it counts as
+    dead after ``_YOUNG_S``.
+    """
+    found = []
+    for lock in sorted(folder.glob("*.lock")):
+        explained = lock.with_suffix(".json")
+        young = not explained.exists() and time.time() - lock.stat().st_mtime < _YOUNG_S
+        if not young and not _locked(lock):
+            found += [path for path in (explained, lock) if path.exists()]
+    return found + sorted(path for path in folder.glob("*.json") if not path.with_suffix(".lock").exists())
+
+
+def _locked(path: Path) -> bool:
+    try:
+        with FileLock(path).acquire(timeout=0):
+            return False
+    except Timeout:
+        return True

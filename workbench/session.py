@@ -262,6 +262,24 @@ class Workbench:
         """
         self._work.remove(run_id)
 
+    def gc(
+        self, *, older_than: float | None = None, keep: int | None = None, yes: bool = False
+    ) -> list[dict[str, Any]]:
+        """What is no longer needed, by kind: ``{"kind", "count", "bytes", "detail"}``; with ``yes`` it is let go.
+
+        Checkpoints of runs that are done (their result stays), rows and leases that nobody owns, what indexes have left
+        over, free pages. Runs that run, wait or were interrupted are never touched.
+
+        Args:
+            older_than: runs that ended before so many days go too.
+            keep: only the newest so many ended runs stay.
+            yes: do it; without it nothing changes.
+        """
+        from workbench.prune import prune
+
+        self._must_be_open()
+        return [dict(freed) for freed in prune(self.path, self.knowledge, older_than=older_than, keep=keep, yes=yes)]
+
     def clear(self, session: str | None = None, user: str | None = None) -> int:
         """Delete the messages of a session, of a user, or of a user's session; how many there were."""
         return self._work.durable.conversations.clear(session_id=session, user_id=user)

@@ -12,6 +12,7 @@ from workbench.cli.ask import ask, resume
 from workbench.cli.demo import demo
 from workbench.cli.doctor import doctor
 from workbench.cli.evaluate import evaluate
+from workbench.cli.gc import gc
 from workbench.cli.knowledge import kb
 from workbench.cli.page import Main
 from workbench.cli.runs import clear, runs, show
@@ -27,5 +28,5 @@ def main() -> None:
     """Ask a corpus a question, see the plan before it runs, decide, and keep the whole run."""
 
 
-for _command in (demo, kb, ask, resume, show, runs, clear, doctor, evaluate):
+for _command in (demo, kb, ask, resume, show, runs, clear, gc, doctor, evaluate):
     main.add_command(_command)

@@ -105,7 +105,7 @@ class Library:
         """
         begun, tell = time.monotonic(), progress or _silent
         given = [Path(path) for path in paths]
-        with self._writing(check_name(name)) as folder:
+        with self.writing(check_name(name)) as folder:
             tell("read", 0, 1)
             loaded = corpus.load(given)
             tell("read", 1, 1)
@@ -126,7 +126,7 @@ class Library:
         """
         if name not in self.names():
             raise UnknownKnowledge(name, self.names())
-        with self._writing(name) as folder:
+        with self.writing(name) as folder:
             self._forget(name)
             if folder.is_symlink():  # what it points at is somebody else's
                 folder.unlink()
@@ -154,8 +154,13 @@ class Library:
             base.close()
 
     @contextmanager
-    def _writing(self, name: str) -> Iterator[Path]:
-        """Hold the base for writing. The lock lies beside its folder, so that the folder can be removed under it."""
+    def writing(self, name: str) -> Iterator[Path]:
+        """Hold the base for writing; its folder. The lock lies beside it, so that the folder can be removed under it.
+
+        Raises:
+            WorkspaceBusy: another process is writing to it.
+            WorkspaceError: the folder cannot be written.
+        """
         from filelock import FileLock, Timeout
 
         lock, holder = FileLock(self.root / f".{name}.lock"), self._holder_file(name)
