@@ -336,6 +336,7 @@ def test_ctrl_c_leaves_the_run_resumable(indexed):
         )
         assert asking.stdout.read(3) == b"The"  # the answer has begun
         asking.send_signal(signal.SIGINT)
+        server.wait_left()
         _, said = asking.communicate(timeout=120)
         assert asking.returncode == 4, said.decode()
         run_id = re.search(r"workbench resume (\w+)", said.decode())[1]

@@ -214,7 +214,7 @@ class Driver:
     def _keep_partial(self, live: Live) -> None:
         """An answer that was cut off is kept as far as it came; the whole one replaces it when the run is resumed."""
         row = self.runs.get(live.run_id)
-        if live.written and row["result"] is None:
+        if "".join(live.written).strip() and row["result"] is None:
             self.conversations.append_message(
                 row["conversation_id"],
                 "assistant",

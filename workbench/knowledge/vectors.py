@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from workbench.errors import ModelError
 from workbench.knowledge.index import Index
 from workbench.models.embeddings import products
 
@@ -45,11 +46,18 @@ def titled(title: str, aliases: Sequence[str], text: str) -> str:
 def ensure(index: Index, model: TextModel, texts: Sequence[str], on_done: Callable[[int, int], None]) -> None:
     """Embed and keep the texts that have no vector yet; ``on_done(done, total)`` after each handful."""
     wanted = {key_of(model.name, text): text for text in texts}
-    known = {row[0] for row in index.rows_in("SELECT key FROM vectors WHERE key IN ({})", list(wanted))}
+    known = dict(index.rows_in("SELECT key, length(vector) / 4 FROM vectors WHERE key IN ({})", list(wanted)))
     missing = [(key, text) for key, text in wanted.items() if key not in known]
+    lengths = set(known.values())
     for start in range(0, len(missing), 32):
         part = missing[start : start + 32]
         rows = model.array([text for _, text in part])
+        lengths.add(rows.shape[1])
+        if len(lengths) > 1:
+            raise ModelError(
+                f"The embedding model {model.name!r} gave vectors of {' and '.join(map(str, sorted(lengths)))} "
+                "numbers. Nothing of this was added: give the server one model, and add it again."
+            )
         index.keep("vectors", ((key, row.tobytes()) for (key, _), row in zip(part, rows, strict=True)))
         on_done(min(start + 32, len(missing)), len(missing))
 

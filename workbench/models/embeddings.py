@@ -60,9 +60,17 @@ def products(rows: np.ndarray, vector: np.ndarray) -> np.ndarray:
     >>> import numpy as np
     >>> products(np.array([[1.0, 2.0], [0.5, 0.0]]), np.array([2.0, 1.0])).tolist()
     [4.0, 1.0]
+
+    Raises:
+        ModelError: the vector has another length than the rows: it is of another model.
     """
     import numpy as np
 
+    if len(rows) and rows.shape[1] != len(vector):
+        raise ModelError(
+            f"The embedding model gave a vector of {len(vector)} numbers, and the index has {rows.shape[1]}: "
+            "the server has another model now. Give it the old one, or `workbench kb rebuild` the knowledge base."
+        )
     return np.einsum("ij,j->i", rows, vector)
 
 
