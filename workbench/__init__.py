@@ -35,7 +35,7 @@ The package in the order in which a message walks through it; an import only eve
     memory/           conversations, in SQLite or PostgreSQL
         store.py postgres.py migrations.py
     knowledge/        a corpus and its three indexes behind one KnowledgeBase
-        rebuilding.py leftovers.py library.py adding.py knowledge_base.py view.py corpus.py names.py entities.py
+        leftovers.py library.py rebuilding.py adding.py knowledge_base.py view.py corpus.py names.py entities.py
         vocabulary.py surfaces.py linking.py graph.py vectors.py keywords.py index.py
     runs.py           what is kept of a run: plans by version, records, decisions, log
     checkpoints.py    where each run stands, as LangGraph keeps it
@@ -62,6 +62,7 @@ The package in the order in which a message walks through it; an import only eve
     plans.py          the one plan type
     state.py          every type that a graph carries, once
     settings.py       every number that can be changed
+    salvage.py        what can still be read of a damaged SQLite file
     sqlite.py         what SQLite and the file system refuse, in words
     text.py           written language: terms, sentences, which one it is
     errors.py         everything that is raised on purpose

@@ -116,6 +116,15 @@ class Workbench:
         """
         return self.knowledge.add(name, list(paths), progress=progress)
 
+    def rebuild_knowledge(self, name: str, progress: Callable[[str, int, int], None] | None = None) -> Any:
+        """Index a base anew, from its files and, where those are gone, from the documents that its index kept.
+
+        Returns:
+            A ``RebuildReport``: an ``AddReport`` that also says what came from the old index, what is missing, where
+            the damaged one is kept.
+        """
+        return self.knowledge.rebuild(name, progress=progress)
+
     def remove_knowledge(self, name: str) -> None:
         """Forget a knowledge base; the runs that used it stay."""
         self.knowledge.remove(name)
@@ -188,7 +197,7 @@ class Workbench:
             thresholds: ``min_evidence`` and ``min_top_score`` in place of the intent's.
             reviewer: answers at the review points in place of a person.
             decisions: recorded answers, given in their order; after the last one the run waits for a person.
-            incognito: write nothing down; the run cannot be resumed elsewhere.
+            incognito: write nothing down; the run cannot be resumed elsewhere, and is forgotten 50 runs after its end.
             debug: send the debug events to listeners too.
 
         Raises:

@@ -1,4 +1,4 @@
-"""``workbench kb``: add, list, remove."""
+"""``workbench kb``: add, list, rebuild, remove."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from workbench.cli.page import Page, Text, paged
+from workbench.cli.page import DONE, FAILED, Page, Text, paged
+from workbench.errors import WorkbenchError
 
 if TYPE_CHECKING:
     from workbench.knowledge.library import AddReport, Progress
@@ -19,7 +20,7 @@ PROBLEMS_SHOWN = 10
 
 @click.group()
 def kb() -> None:
-    """Knowledge bases: add files, list, remove."""
+    """Knowledge bases: add files, list, rebuild, remove."""
 
 
 @kb.command()
@@ -69,18 +70,51 @@ def progress(page: Page) -> Iterator[Progress | None]:
         yield tell
 
 
+@kb.command()
+@click.argument("name", type=Text())
+@paged
+def rebuild(page: Page, name: str) -> None:
+    """Index NAME anew, from its files and, where they are gone, from the documents that its index kept."""
+    with page.open() as wb, progress(page) as tell:
+        report = wb.rebuild_knowledge(name, progress=tell)
+        counts = wb.knowledge.get(name).counts()
+    if page.as_json:
+        page.result({**asdict(report), "counts": counts})
+        return
+    show_report(page, report, counts)
+    for path in report.missing:
+        page.say(f"! {path} is not there any more", "yellow")
+    if report.stored:
+        page.say(f"! {report.stored:,} documents came from the old index: their files are gone", "yellow")
+    if report.lost:
+        page.say(f"! {report.lost:,} documents could not be read", "yellow")
+    if report.kept:
+        page.say(f"The damaged index is kept in {report.kept}", "dim")
+
+
 @kb.command("list")
 @paged
-def list_(page: Page) -> None:
+def list_(page: Page) -> int:
     """List the knowledge bases with what is in them."""
+    found, faults = [], {}
     with page.open() as wb:
-        found = [wb.knowledge.inspect(name) for name in wb.knowledge.names()]
+        for name in wb.knowledge.names():
+            try:
+                found.append(wb.knowledge.inspect(name))
+            except WorkbenchError as fault:
+                faults[name] = str(fault)
     if page.as_json:
-        page.result({"knowledge": found})
-    elif not found:
+        page.result({"knowledge": found, "faults": faults})
+        return FAILED if faults else DONE
+    for name, said in faults.items():
+        page.say(f"✗ {name}: {said}", "red")
+    if faults and not found:
+        return FAILED
+    if not found:
         page.say(f"No knowledge base here yet. {page.command('kb', 'add', 'NAME', 'PATH...')}")
     else:
         page.out.print(_table(found))
+    return FAILED if faults else DONE
 
 
 def _table(found: list[dict[str, Any]]) -> Any:

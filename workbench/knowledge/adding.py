@@ -211,8 +211,9 @@ class Addition:
         generation = str(self._index.generation)
         if self._index.meta("chroma_generation") != generation:
             self._tell("chroma", 0, 1)
-            with vectors.Chroma(self._folder / "chroma") as chroma:
-                chroma.follow(self._index)
+            if vectors.follow(self._folder / "chroma", self._index):
+                reason = "was damaged, and has been made anew from the index"
+                self._report.problems.append({"file": str(self._folder / "chroma"), "line": 0, "reason": reason})
             self._index.set_meta("chroma_generation", generation)
             self._tell("chroma", 1, 1)
 

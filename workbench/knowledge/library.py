@@ -25,6 +25,7 @@ from workbench.knowledge import corpus
 from workbench.knowledge.adding import Addition, AddReport, Progress
 from workbench.knowledge.index import Index
 from workbench.knowledge.knowledge_base import CorpusKnowledge
+from workbench.knowledge.rebuilding import RebuildReport, rebuild, remember
 from workbench.settings import Settings
 from workbench.sqlite import named
 
@@ -109,11 +110,29 @@ class Library:
             tell("read", 0, 1)
             loaded = corpus.load(given)
             tell("read", 1, 1)
+            remember(folder, given)
             index = Index(folder / "index.db", create=True)
             try:
                 report = Addition(index, folder, name, self._settings, tell).run(loaded, given)
             finally:
                 index.close()
+        report.seconds = round(time.monotonic() - begun, 3)
+        return report
+
+    def rebuild(self, name: str, *, progress: Progress | None = None) -> RebuildReport:
+        """Make a base anew, from its files and, where those are gone, from the documents that its index kept.
+
+        Raises:
+            UnknownKnowledge: with the known names.
+            KnowledgeError: neither its files nor its documents can be read; the base stays as it is.
+            WorkspaceBusy: another process is writing to it.
+        """
+        begun = time.monotonic()
+        if not (self.root / check_name(name)).is_dir():
+            raise UnknownKnowledge(name, self.names())
+        with self.writing(name) as folder:
+            self._forget(name)
+            report = rebuild(name, folder, self._settings, progress or _silent)
         report.seconds = round(time.monotonic() - begun, 3)
         return report
 

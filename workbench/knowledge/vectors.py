@@ -9,12 +9,13 @@ exact again.
 from __future__ import annotations
 
 import hashlib
+import shutil
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from workbench.errors import ModelError
+from workbench.errors import KnowledgeError, ModelError
 from workbench.knowledge.index import Index
 from workbench.models.embeddings import products
 
@@ -117,12 +118,17 @@ class Chroma:
     def __init__(self, folder: Path):
         import chromadb
         import chromadb.config
+        import chromadb.errors
 
         settings = chromadb.config.Settings(anonymized_telemetry=False)
         self._client: Any = chromadb.PersistentClient(path=str(folder), settings=settings)
-        self._collection: Any = self._client.get_or_create_collection(
-            "passages", embedding_function=None, configuration={"hnsw": _HNSW}
-        )
+        try:
+            self._collection: Any = self._client.get_or_create_collection(
+                "passages", embedding_function=None, configuration={"hnsw": _HNSW}
+            )
+        except chromadb.errors.ChromaError:
+            self.close()
+            raise
 
     def __enter__(self) -> Chroma:
         """Itself; closed at the end of the block."""
@@ -171,6 +177,34 @@ class Chroma:
         keys = dict(index.rows_in("SELECT chunk_id, vector FROM passages WHERE chunk_id IN ({})", ids))
         ids = [chunk_id for chunk_id in ids if chunk_id in keys]
         return best(ids, products(_stored(index, [keys[chunk_id] for chunk_id in ids]), query), top_k) if ids else []
+
+
+def follow(folder: Path, index: Index) -> bool:
+    """Bring the Chroma in this folder up to the index, and make it anew when it is damaged.
+
+    Returns:
+        Whether it was damaged.
+
+    Raises:
+        KnowledgeError: it cannot be written; the index itself is whole.
+    """
+    from chromadb.errors import ChromaError
+
+    try:
+        with Chroma(folder) as chroma:
+            chroma.follow(index)
+        return False
+    except ChromaError:  # made of the index, so nothing is lost with it; the caller says that it was made anew
+        shutil.rmtree(folder)
+    try:
+        with Chroma(folder) as chroma:
+            chroma.follow(index)
+        return True
+    except ChromaError as error:
+        raise KnowledgeError(
+            f"The vectors in {folder} cannot be written: {error}. The disk may be full. The index itself is whole: "
+            "free some space and run the `workbench kb add` again."
+        ) from error
 
 
 def _stored(index: Index, keys: Sequence[str]) -> np.ndarray:
