@@ -184,6 +184,7 @@ def run(**changes: Any) -> SimpleNamespace:
     values: dict[str, Any] = {
         "run_id": "7f3a",
         "status": "done",
+        "holder": None,
         "message": "对比《喜宴》和《饮食男女》的风格",
         "session_id": "default",
         "user_id": "default",

@@ -75,6 +75,7 @@ class RunDocument(TypedDict):
     document: Literal["workbench.run/1"]
     run_id: str
     status: RunStatus
+    holder: str | None
     message: str
     session_id: str
     user_id: str
@@ -99,6 +100,7 @@ class RunLike(Protocol):
 
     run_id: str
     status: RunStatus
+    holder: str | None
     message: str
     session_id: str
     user_id: str
@@ -125,6 +127,7 @@ def run_document(run: RunLike) -> RunDocument:
         "document": "workbench.run/1",
         "run_id": run.run_id,
         "status": run.status,
+        "holder": run.holder,
         "message": run.message,
         "session_id": run.session_id,
         "user_id": run.user_id,

@@ -36,6 +36,11 @@ class Run:
         return self._work.status(self.run_id)
 
     @property
+    def holder(self) -> str | None:
+        """Who works on it now, in words: process, host and since when; None when nobody does."""
+        return self._work.holder(self.run_id)
+
+    @property
     def review(self) -> dict[str, Any] | None:
         """What the run asks a person, in the shape of LangChain's human-in-the-loop middleware, or None."""
         return self._work.pending(self.run_id) if self.status == "paused" else None
@@ -241,7 +246,11 @@ class Run:
         return self
 
     def cancel(self) -> Run:
-        """Stop the work now, with its tools. What is finished is kept."""
+        """Stop the work now, with its tools, in whatever process it is done. What is finished is kept.
+
+        Raises:
+            WorkspaceBusy: the other process has not stopped in good time; it will when it wakes.
+        """
         self._work.cancel(self.run_id)
         return self
 
@@ -282,7 +291,9 @@ class Run:
 
     async def acancel(self) -> Run:
         """``cancel`` for a loop that must not block."""
-        return self.cancel()
+        import asyncio
+
+        return await asyncio.to_thread(self.cancel)
 
     # how it shows itself
 

@@ -126,16 +126,24 @@ class RunStore:
         )
 
     def let_go(self, run_id: str, status: str, error: str | None = None) -> None:
-        """The holder stops working on the run and says how it stands."""
+        """The holder stops working on the run and says how it stands; one that was cancelled is no more than done."""
         ended = _now() if status in ("done", "failed", "cancelled") else None
+        kept = status != "done"
         self._write(
-            "UPDATE runs SET owner = NULL, status = ?, error = ?, ended_at = ? WHERE run_id = ?",
-            (status, error, ended, run_id),
+            "UPDATE runs SET owner = NULL, status = iif(? AND status = 'cancelled', status, ?),"
+            " error = iif(? AND status = 'cancelled', NULL, ?),"
+            " ended_at = iif(? AND status = 'cancelled', ended_at, ?) WHERE run_id = ?",
+            (kept, status, kept, error, kept, ended, run_id),
         )
 
-    def mark_cancelled(self, run_id: str) -> None:
-        """Say that a person cancelled the run, before its work is stopped."""
-        self._write("UPDATE runs SET status = 'cancelled' WHERE run_id = ?", (run_id,))
+    def mark_cancelled(self, run_id: str) -> bool:
+        """Say that a person cancelled the run, before its work is stopped; False when it had ended."""
+        changed = self._write(
+            "UPDATE runs SET status = 'cancelled', error = NULL, ended_at = ?"
+            " WHERE run_id = ? AND status NOT IN ('done', 'cancelled')",
+            (_now(), run_id),
+        )
+        return changed == 1
 
     def is_cancelled(self, run_id: str) -> bool:
         """Whether a person cancelled the run."""

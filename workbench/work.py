@@ -25,9 +25,10 @@ from workbench.runs import RunRow, RunStore
 from workbench.state import Decision, RetrievalResult
 
 KEPT = 50
-"""How many runs stay at hand after their work, for who listens late."""
+"""How many runs stay at hand after their work, for who listens late; of those that leave nothing, how many at all."""
 _POLL_S = 0.1
 _PATIENCE_S = 10.0
+_ENDED = ("done", "failed", "cancelled")
 _HINTS = {
     "interrupted": " Its process died; go on with `resume`, without an answer.",
     "failed": " Go on with `resume`, without an answer.",
@@ -100,6 +101,11 @@ class Work:
         decisions = self.driver(run_id).runs.decisions(run_id) if request else []
         return next((d for d in decisions if request and d["review_id"] == request["review_id"]), None)
 
+    def holder(self, run_id: str) -> str | None:
+        """Who works on the run, in words: process, host, since when its workspace is open; None when nobody does."""
+        owner = self.driver(run_id).runs.get(run_id)["owner"]
+        return self._lease.holder(owner) if owner and self._lease.alive(owner) else None
+
     def pending(self, run_id: str) -> dict[str, Any] | None:
         """What the run asks, if it does."""
         return pending(self._snapshot(run_id))
@@ -149,7 +155,6 @@ class Work:
                     live.work.result(timeout)
             except FutureTimeout:
                 raise TimeoutError(f"Run {run_id} still runs after {timeout:g} s.") from None
-            return
         while self.status(run_id) == "running":
             if until is not None and time.monotonic() >= until:
                 raise TimeoutError(f"Run {run_id} still runs after {timeout:g} s, in another process.")
@@ -167,6 +172,8 @@ class Work:
         except asyncio.CancelledError:  # of the run, or of the caller
             if not live.work.cancelled():
                 raise
+        if self.driver(run_id).runs.get(run_id)["status"] == "running":  # somebody else went on with it
+            await asyncio.to_thread(self.wait, run_id)
 
     # working
 
@@ -203,7 +210,8 @@ class Work:
         if status == "interrupted" and last and _same(last[-1], given):
             self.resume(run_id)
             return
-        raise NotPaused(f"Run {run_id} is {status}: it waits for no answer.{_HINTS.get(status, '')}")
+        hint = f" {self._held(row)}" if status == "running" else _HINTS.get(status, "")
+        raise NotPaused(f"Run {run_id} is {status}: it waits for no answer.{hint}")
 
     def resume(self, run_id: str) -> None:
         """Continue from the last checkpoint, or from the start when there is none.
@@ -214,7 +222,7 @@ class Work:
             WorkspaceBusy: another process is at it.
         """
         driver, (status, row) = self.driver(run_id), self._standing(run_id)
-        if status == "running" and run_id in self._live:
+        if status == "running" and row["owner"] == self._lease.owner and run_id in self._live:
             return
         if status == "done":
             if row["status"] != "done":
@@ -228,21 +236,25 @@ class Work:
         self._start(driver, Live(run_id), self._next_input(driver, run_id))
 
     def cancel(self, run_id: str) -> None:
-        """Stop the run for good, with its tools.
+        """Stop the run for good, with its tools; a process that works on it hears of it at once, and stops.
 
         Raises:
-            WorkspaceBusy: another process works on it.
+            WorkspaceBusy: the other process has not stopped in good time; it will when it wakes.
         """
-        driver, status = self.driver(run_id), self.status(run_id)
-        if status in ("done", "cancelled"):
+        driver = self.driver(run_id)
+        if self.status(run_id) in ("done", "cancelled") or not driver.runs.mark_cancelled(run_id):
             return
-        live, owner = self._live.get(run_id), driver.runs.get(run_id)["owner"]
-        if status == "running" and (live is None or live.work is None):
-            raise WorkspaceBusy(f"Run {run_id} is worked on by {self._lease.holder(owner or '')}: cancel it there.")
-        driver.runs.mark_cancelled(run_id)
-        if live is not None:
-            _stop(live)
-        driver.runs.let_go(run_id, "cancelled")
+        if run_id in self._live:
+            _stop(self._live[run_id])
+        until = time.monotonic() + _PATIENCE_S
+        while self.holder(run_id) and not self._at_rest(run_id):
+            if time.monotonic() > until:
+                raise WorkspaceBusy(
+                    f"Run {run_id} is cancelled, but not at rest yet. {self._held(driver.runs.get(run_id))}"
+                )
+            time.sleep(_POLL_S)
+        if driver.runs.is_cancelled(run_id):
+            driver.runs.let_go(run_id, "cancelled")
 
     def interrupt(self, run_id: str) -> None:
         """Stop working on the run, and leave it resumable."""
@@ -255,17 +267,19 @@ class Work:
         Raises:
             RunError: it still runs.
         """
-        if self.status(run_id) == "running":
+        if self.holder(run_id):
             raise RunError(f"Run {run_id} is running. Cancel it first.")
         self.loop.call(self.driver(run_id).forget(run_id))
         self._live.pop(run_id, None)
 
     def _start(self, driver: Driver, live: Live, graph_input: Any) -> None:
         async def work() -> None:
+            heeding = asyncio.ensure_future(self._heed(driver, live))
             try:
                 live.publish({"status": "start"})
                 await driver.drive(live, graph_input, self._context(driver), self._config(live.run_id))
             finally:
+                heeding.cancel()
                 live.settled.set()
 
         self._live.pop(live.run_id, None)
@@ -273,13 +287,34 @@ class Work:
         live.work = self.loop.submit(work())
         for run_id in [i for i, old in self._live.items() if old.settled.is_set()][:-KEPT]:
             del self._live[run_id]
+            if self._private and self._private.runs.has(run_id) and self._private.runs.get(run_id)["status"] in _ENDED:
+                self.loop.submit(self._private.forget(run_id))  # it is kept nowhere but in memory
+
+    async def _heed(self, driver: Driver, live: Live) -> None:
+        """Stop the work when somebody, in any process, has cancelled the run."""
+        while not driver.runs.is_cancelled(live.run_id):
+            await asyncio.sleep(_POLL_S)
+        if live.work is not None:
+            live.work.cancel()
+
+    def _at_rest(self, run_id: str) -> bool:
+        """Whether the run is this process's own, and nothing is done on it."""
+        live = self._live.get(run_id)
+        own = self.driver(run_id).runs.get(run_id)["owner"] == self._lease.owner
+        return own and (live is None or live.settled.is_set())
+
+    def _held(self, row: RunRow) -> str:
+        return f"It is worked on by {self._lease.holder(row['owner'] or '')}."
 
     def _take(self, driver: Driver, row: RunRow) -> None:
-        run_id = row["run_id"]
         if row["owner"] != self._lease.owner and self._lease.alive(row["owner"]):
-            raise WorkspaceBusy(f"Run {run_id} is worked on by {self._lease.holder(row['owner'] or '')}.")
-        if not driver.runs.claim(row, self._lease.owner):
-            raise WorkspaceBusy(f"Run {run_id} was taken by another process just now. Look again in a moment.")
+            raise WorkspaceBusy(f"Run {row['run_id']} is taken. {self._held(row)}")
+        if driver.runs.claim(row, self._lease.owner):
+            return
+        status, now = self._standing(row["run_id"])
+        if status == "running":
+            raise WorkspaceBusy(f"Run {row['run_id']} was taken just now. {self._held(now)}")
+        raise NotPaused(f"Run {row['run_id']} was taken by somebody else just now, and is {status}. Look at it again.")
 
     def _next_input(self, driver: Driver, run_id: str) -> Any:
         """With what the graph goes on: nothing, the answer that was already kept, or the beginning."""

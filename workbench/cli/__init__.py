@@ -15,7 +15,7 @@ from workbench.cli.evaluate import evaluate
 from workbench.cli.gc import gc
 from workbench.cli.knowledge import kb
 from workbench.cli.page import Main
-from workbench.cli.runs import clear, runs, show
+from workbench.cli.runs import cancel, clear, runs, show
 
 EPILOG = "Exit codes: 0 done, 1 failed, 2 wrong usage, 3 paused, 4 interrupted."
 
@@ -28,5 +28,5 @@ def main() -> None:
     """Ask a corpus a question, see the plan before it runs, decide, and keep the whole run."""
 
 
-for _command in (demo, kb, ask, resume, show, runs, clear, gc, doctor, evaluate):
+for _command in (demo, kb, ask, resume, cancel, show, runs, clear, gc, doctor, evaluate):
     main.add_command(_command)

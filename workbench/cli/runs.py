@@ -1,4 +1,4 @@
-"""``workbench show``, ``workbench runs`` and ``workbench clear``."""
+"""``workbench show``, ``workbench runs``, ``workbench cancel`` and ``workbench clear``."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from workbench.cli.page import Page, Text, paged
 if TYPE_CHECKING:
     from workbench.run import Run
 
-SUMMARY = ("run_id", "status", "message", "session_id", "user_id", "created_at", "ended_at")
+SUMMARY = ("run_id", "status", "holder", "message", "session_id", "user_id", "created_at", "ended_at")
 
 
 @click.command()
@@ -70,7 +70,6 @@ def _table(found: list[dict[str, Any]]) -> Any:
 
     from workbench.labels import Labels
     from workbench.show import status_look
-    from workbench.text import visible
 
     labels, table = Labels("en"), Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, header_style="dim")
     for name in ("run", "status", "begun", "question"):
@@ -81,9 +80,33 @@ def _table(found: list[dict[str, Any]]) -> Any:
             RichText(row["run_id"], "cyan"),
             RichText(status, status_look(status)),
             RichText(f"{begun:%Y-%m-%d %H:%M}", "dim"),
-            RichText(visible(" ".join(row["message"].split()))[:200]),
+            _question(row),
         )
     return table
+
+
+def _question(row: dict[str, Any]) -> Any:
+    """What was asked, and under it who works on it."""
+    from rich.text import Text as RichText
+
+    from workbench.text import visible
+
+    asked = RichText(visible(" ".join(row["message"].split()))[:200])
+    return asked.append(f"\n{visible(row['holder'])}", "dim") if row["holder"] else asked
+
+
+@click.command()
+@click.argument("run_ids", type=Text(), nargs=-1, required=True, metavar="RUN_ID...")
+@paged
+def cancel(page: Page, run_ids: tuple[str, ...]) -> None:
+    """Stop runs for good, in whatever process they are at work; what is finished is kept."""
+    with page.open() as wb:
+        found = [wb.run(run_id) for run_id in run_ids]
+        stood = [summary(run.cancel()) for run in found]
+    if page.as_json:
+        page.result({"runs": stood})
+    else:
+        page.say("\n".join(f"{row['run_id']}: {row['status']}" for row in stood))
 
 
 @runs.command("rm")

@@ -71,7 +71,8 @@ def _head(document: Document, labels: Labels) -> Iterator[Block]:
         facts += [(" · ", "dim"), (document["kb_prefix"], "")]
     if plan and plan["version"] > 1:
         facts += [(" · ", "dim"), (f"{labels('plan')} {labels('version', n=plan['version'])}", "")]
-    yield Lines((((document["message"], "strong"),), tuple(facts)))
+    held: tuple[Span, ...] = ((document["holder"], "dim"),) if document["holder"] else ()
+    yield Lines((((document["message"], "strong"),), tuple(facts), *([held] if held else [])))
     if document["error"]:
         yield Lines((((f"{labels('error')}{labels('colon')}{document['error']}", "strong"),),), mark="failed")
 
