@@ -13,6 +13,8 @@ from workbench.text import CJK, terms
 Weight = Callable[[str], float]
 """How much a term says: an inverse document frequency."""
 
+LONGEST = 40
+"""A word that the evidence has is looked for up to this many characters."""
 UNTRANSLATED = 0.3
 """What a Chinese word counts that has no entry in ``themes.toml``: English evidence cannot show it."""
 
@@ -118,7 +120,8 @@ def segments(theme: str, texts: Sequence[str]) -> list[str]:
         return [theme]
     found, lost, at = list[str](), "", 0
     while at < len(theme):
-        end = next((e for e in range(len(theme), at + 1, -1) if any(theme[at:e] in text for text in texts)), at)
+        ends = range(min(len(theme), at + LONGEST), at + 1, -1)
+        end = next((e for e in ends if any(theme[at:e] in text for text in texts)), at)
         if end > at:
             found.append(theme[at:end])
         else:

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from typing import Literal, NamedTuple
 
 from workbench.knowledge import vocabulary
-from workbench.question.language import FILM_EN, FILM_ZH, patterns
+from workbench.question.language import FILM_EN, FILM_ZH, NEAR, patterns
 from workbench.question.names import Named, is_person
 from workbench.question.times import times, years
 from workbench.state import Filters
@@ -98,11 +98,11 @@ def _role(message: str, named: Named) -> Role | None:
 
 
 def _says(kind: str, text: str) -> bool:
-    return patterns("roles.txt")[kind].search(text) is not None
+    return patterns("roles.txt")[kind].search(text[-NEAR:]) is not None
 
 
 def _follows(kind: str, text: str) -> bool:
-    return patterns("roles.txt")[kind].match(text) is not None
+    return patterns("roles.txt")[kind].match(text[:NEAR]) is not None
 
 
 def _spoken(plain: str, field: vocabulary.Kind) -> list[Asked]:

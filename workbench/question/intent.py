@@ -39,6 +39,7 @@ def cues() -> list[Cue]:
 
 _ORDER: tuple[QueryIntent, ...] = ("compare", "recommend", "person", "list", "qa")
 _LEAST = 0.3
+_END = 200
 
 
 def detect_intent(message: str, names: Sequence[Named]) -> tuple[QueryIntent, float, str]:
@@ -49,7 +50,7 @@ def detect_intent(message: str, names: Sequence[Named]) -> tuple[QueryIntent, fl
     """
     if is_smalltalk(message):
         return "unknown", 1.0, "small talk"
-    masked = mask(message, names)
+    masked = _ends(mask(message, names))
     strengths, reasons = _strengths(masked, names)
     best = max(_ORDER, key=lambda intent: (strengths[intent], -_ORDER.index(intent)))
     rival = max(strengths[intent] for intent in _ORDER if intent != best)
@@ -80,6 +81,11 @@ def _strengths(masked: str, names: Sequence[Named]) -> tuple[dict[QueryIntent, f
     if max(strengths["compare"], strengths["recommend"], strengths["person"]) >= 0.75:
         strengths["list"] *= 0.7  # "which films are similar to ..." is not answered by a list of all films
     return strengths, reasons
+
+
+def _ends(masked: str) -> str:
+    """A long text without its middle: what is wanted is said at the beginning or at the end, and cues are not linear."""
+    return masked if len(masked) <= 2 * _END else f"{masked[:_END]} … {masked[-_END:]}"
 
 
 @cache

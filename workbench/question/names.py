@@ -13,7 +13,7 @@ from typing import TypedDict
 
 from workbench.context import KnowledgeBase, Mention
 from workbench.knowledge import vocabulary
-from workbench.question.language import FILM_EN, OTHER, PERSON, language_file
+from workbench.question.language import FILM_EN, NEAR, OTHER, PERSON, language_file
 from workbench.text import fold
 
 _QUOTED = re.compile(r"《([^》]+)》|〈([^〉]+)〉|「([^」]+)」|『([^』]+)』|\"([^\"]{2,80})\"|“([^”]{2,80})”")
@@ -97,7 +97,9 @@ def _known(text: str, mention: Mention, base: KnowledgeBase, quotes: Sequence[tu
         return None  # nobody who writes capitals writes a person without
     if entity["doc_id"] is None and entity["type"].lower() != "person" and _is_topic(text[:start]):
         return None
-    if text[start:end].lower() in _not_names() and re.search(r"\b(?:the|an?|any|wins?|won)\s$", text[:start], re.I):
+    if text[start:end].lower() in _not_names() and re.search(
+        r"\b(?:the|an?|any|wins?|won)\s$", text[max(0, start - NEAR) : start], re.I
+    ):
         return None  # "win an Oscar" is not about the film
     around = next((q for q in quotes if q[0] <= start and end <= q[1]), None)
     if around:
@@ -154,7 +156,7 @@ def _is_topic(before: str) -> bool:
     >>> _is_topic("List films about "), _is_topic("Tell me about "), _is_topic("a comedy set in ")
     (True, False, True)
     """
-    return _TOPIC.search(before) is not None
+    return _TOPIC.search(before[-NEAR:]) is not None
 
 
 def bare(surface: str) -> str:
@@ -188,7 +190,7 @@ def _capitalised(text: str) -> list[tuple[int, int]]:
         if not words:
             continue
         start, end = start + words[0].start(), start + words[-1].end()
-        begins = not re.search(r"[\w,;:]\W*$", text[:start])
+        begins = not re.search(r"[\w,;:]\W*$", text[max(0, start - NEAR) : start])
         if not (begins and len(words) == 1) and end - start > 1 and not _is_field(text[start:end]):
             spans.append((start, end))
     return spans

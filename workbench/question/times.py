@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from workbench.question.language import NEAR
 from workbench.state import Filters
 
 
@@ -150,13 +151,13 @@ def _joined(text: str, first: _Atom, second: _Atom) -> bool:
     if not _PLAIN_JOIN.fullmatch(between):
         return True
     return bool(
-        re.search(r"\bbetween\s+(?:the\s+)?$|介于$|在$", text[: first.start], re.I)
+        re.search(r"\bbetween\s+(?:the\s+)?$|介于$|在$", text[: first.start][-NEAR:], re.I)
         or re.match(r"年?(?:之间|间)", text[second.end :])
     )
 
 
 def _bounded(text: str, atom: _Atom) -> Time:
-    before, after = text[: atom.start], text[atom.end :]
+    before, after = text[: atom.start][-NEAR:], text[atom.end : atom.end + NEAR]
     for does, pattern in _AFTER.items():
         match = re.match(pattern, after, re.I)
         if match:
@@ -168,6 +169,7 @@ def _bounded(text: str, atom: _Atom) -> Time:
     matches = [(match.start(), does) for match, does in said if match]
     if matches:  # the longest: "no later than" also ends in "later than"
         start, does = min(matches)
+        start += atom.start - len(before)
         return _apply(does, start, atom.end, atom)
     return Time(_reach_back(text, atom.start), atom.end, atom.first, atom.last, True)
 
@@ -186,7 +188,7 @@ def _reach_back(text: str, start: int) -> int:
     """Where the phrase begins: "in the", "from", "between" belong to the time."""
     match = re.search(
         r"(?:\b(?:in|from|of|during|between|made in|released in)\s+(?:the\s+)?(?:year\s+)?|从|在|自)$",
-        text[:start],
+        text[max(0, start - NEAR) : start],
         re.I,
     )
-    return match.start() if match else start
+    return match.start() + max(0, start - NEAR) if match else start
