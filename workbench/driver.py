@@ -4,25 +4,36 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from concurrent.futures import Future
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from workbench.clock import going_on
 from workbench.context import Context
 from workbench.errors import InvalidAnswer, KnowledgeError, NotPaused, WorkbenchError, WorkspaceError
 from workbench.memory.store import SqlConversations
-from workbench.reviewers import Reviewer
+from workbench.reviewers import Reviewer, written
 from workbench.runs import RunStore
 
 if TYPE_CHECKING:
     from langgraph.types import StateSnapshot
 
 AT_ONCE = 2
+MOST_FAULTS = 10
 PATIENCE_S = 2.0
 Listener = Callable[[dict[str, Any] | None], object]
+
+
+@dataclass(frozen=True)
+class Given:
+    """An answer, and what it answers: never taken for the answer to another question of the run."""
+
+    answer: Mapping[str, Any]
+    review_id: str
 
 
 @dataclass
@@ -35,7 +46,6 @@ class Live:
 
     run_id: str
     reviewer: Reviewer | None = None
-    expected_review: str | None = None
     listeners: list[Listener] = field(default_factory=list)
     heard: list[dict[str, Any] | None] = field(default_factory=list)
     written: list[str] = field(default_factory=list)
@@ -123,13 +133,14 @@ class Driver:
             WorkbenchError: the run failed; the row keeps the message, and the run can be resumed.
         """
         try:
+            context = replace(context, clock=going_on(context.clock, _moments(self.runs, live.run_id)))
             async with self._turn():
                 request = await self._advance(live, graph_input, context, config)
             while request is not None and live.reviewer is not None:
                 answer = live.reviewer(request)
                 if answer is None:
                     break
-                request = await self._advance(live, resuming(answer), context, config)
+                request = await self._advance(live, Given(answer, request["review_id"]), context, config)
             self._settle(live, request)
         except asyncio.CancelledError:
             cancelled = self.runs.is_cancelled(live.run_id)
@@ -181,9 +192,8 @@ class Driver:
         from langgraph.errors import is_invalid_resume
 
         graph = await self.graph()
-        if live.expected_review is not None:
-            self._still_asked(await graph.aget_state(config), live.expected_review)
-            live.expected_review = None
+        if isinstance(graph_input, Given):
+            graph_input = _resuming(graph_input, await graph.aget_state(config))
         events = graph.astream(
             graph_input, config, context=context, stream_mode="custom", subgraphs=True, durability="sync"
         )
@@ -195,11 +205,6 @@ class Driver:
                 raise InvalidAnswer(_reasons(error)) from None
             raise
         return pending(await graph.aget_state(config))
-
-    def _still_asked(self, snapshot: StateSnapshot, review_id: str) -> None:
-        request = pending(snapshot)
-        if request is None or request["review_id"] != review_id:
-            raise NotPaused("This review point was answered elsewhere. Look at the run again with `workbench show`.")
 
     def _settle(self, live: Live, request: dict[str, Any] | None) -> None:
         if request is not None:
@@ -230,17 +235,33 @@ def pending(snapshot: StateSnapshot) -> dict[str, Any] | None:
     return snapshot.interrupts[0].value if snapshot.interrupts else None
 
 
-def resuming(answer: Mapping[str, Any]) -> Any:
-    """What makes the graph go on with this answer."""
+def _resuming(given: Given, snapshot: StateSnapshot) -> Any:
+    """What makes the graph go on with this answer, by the id of the very interrupt.
+
+    A bare ``resume=`` stays with the parent's checkpoint: after a kill the child's next review point would take it.
+    """
     from langgraph.types import Command
 
-    return Command(resume=answer)
+    request = pending(snapshot)
+    if request is None or request["review_id"] != given.review_id:
+        raise NotPaused("This review point was answered elsewhere. Look at the run again with `workbench show`.")
+    return Command(resume={snapshot.interrupts[0].id: written(given.answer)})
 
 
 def _reasons(error: Any) -> str:
     """Pydantic's errors as lines: where in the answer, and what is allowed there."""
-    lines = []
-    for fault in error.errors():
+    lines, faults = [], error.errors()
+    for fault in faults[:MOST_FAULTS]:
         path = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in fault["loc"])
         lines.append(f"${path}: {fault['msg'].removeprefix('Value error, ')}")
-    return "The answer was refused, and the run waits as before. " + "; ".join(lines)
+    more = f"; and {len(faults) - MOST_FAULTS} more" if len(faults) > MOST_FAULTS else ""
+    return "The answer was refused, and the run waits as before. " + "; ".join(lines) + more
+
+
+def _moments(runs: RunStore, run_id: str) -> Iterator[datetime]:
+    """When the run did what it did, in whichever process: the end of each attempt and node, each decision."""
+    for done in [*runs.records(run_id), *(e["execution_log"] for e in runs.events(run_id) if "execution_log" in e)]:
+        began = datetime.fromisoformat(done.get("started_at") or done["timestamp"])
+        yield began + timedelta(milliseconds=done["duration_ms"])
+    for decision in runs.decisions(run_id):
+        yield datetime.fromisoformat(decision["decided_at"])

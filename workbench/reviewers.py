@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping
 from typing import Any, Protocol
 
 from workbench.errors import InvalidAnswer
 from workbench.state import Decision
+from workbench.text import clean
 
 Answer = dict[str, Any]
 """``{"decisions": [{"type", "edited_action"?, "message"?}], "note", "who"}``, as LangChain's middleware writes it."""
@@ -65,6 +67,41 @@ def again(decision: Mapping[str, Any] | Decision) -> Answer:
         note=decision.get("note", ""),
         who=decision.get("who", "recording"),
     )
+
+
+def written(given: Any) -> Answer:
+    """An answer as it can be written down: JSON, without what no store takes, and not endless.
+
+    Raises:
+        InvalidAnswer: says what it is instead; the run waits as before.
+
+    >>> written({"decisions": ({"type": "respond", "message": "a\\x00b"},)})
+    {'decisions': [{'type': 'respond', 'message': 'a b'}]}
+    """
+    if not isinstance(given, Mapping) or not given:
+        kind = "nothing" if not given else f"a {type(given).__name__}"
+        raise InvalidAnswer(f"{_REFUSED} $: an answer is {_SHAPE}, and this is {kind}.")
+    try:
+        text = json.dumps(dict(given), ensure_ascii=False)
+    except (TypeError, ValueError, RecursionError) as error:
+        reason = "it is nested too deeply" if isinstance(error, RecursionError) else str(error)
+        raise InvalidAnswer(f"{_REFUSED} $: an answer is JSON, as {_SHAPE}, and this is not: {reason}.") from None
+    if len(text) > MOST_CHARACTERS:
+        raise InvalidAnswer(f"{_REFUSED} $: it has {len(text):,} characters; {MOST_CHARACTERS:,} are the most.")
+    return dict(_clean(json.loads(text)))
+
+
+def _clean(value: Any) -> Any:
+    if isinstance(value, str):
+        return clean(value)
+    if isinstance(value, dict):
+        return {clean(name): _clean(inner) for name, inner in value.items()}
+    return [_clean(inner) for inner in value] if isinstance(value, list) else value
+
+
+MOST_CHARACTERS = 1_000_000
+_REFUSED = "The answer was refused, and the run waits as before."
+_SHAPE = '{"decisions": [{"type": "approve"}]}'
 
 
 def answer(

@@ -6,50 +6,63 @@ LangGraph validates the answer inside ``interrupt``: an answer that does not fit
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Generic, Literal, TypeVar
 
 from langgraph.runtime import Runtime
 from langgraph.types import interrupt
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic_core import InitErrorDetails, PydanticCustomError
 
 from workbench.context import Context
-from workbench.plans import Plan, PlanStep
+from workbench.plans import Plan, PlanStep, problem
 from workbench.retrieval.skip import closing, skip_records
 from workbench.route import read_question
 from workbench.state import Decision, ExecutionRecord, Reflection, RetrievalState, ReviewPoint
 from workbench.tools.registry import check
 
 ACTIONS = ("approve", "edit", "reject", "respond")
+LONGEST = 10_000
+"""Characters of a message, a query or a note."""
+MOST_FAULTS = 10
+_ARGS = ("decisions", 0, "edited_action", "args")
 
 
-class Thresholds(BaseModel):
-    """When evidence is enough: ``min_evidence`` pieces, ``min_top_score`` between 0 and 1."""
+class Strict(BaseModel):
+    """A part of an answer. What it does not know is refused, with what it knows, since a typo must not be ignored."""
 
     model_config = ConfigDict(extra="forbid")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _known(cls, data: Any) -> Any:
+        unknown = [name for name in data if name not in cls.model_fields] if isinstance(data, Mapping) else []
+        known = ", ".join(cls.model_fields)
+        refuse(((str(name),), f"there is no such thing here. Known: {known}.") for name in unknown)
+        return data
+
+
+class Thresholds(Strict):
+    """When evidence is enough: ``min_evidence`` pieces, ``min_top_score`` between 0 and 1."""
 
     min_evidence: int | None = Field(None, ge=0)
     min_top_score: float | None = Field(None, ge=0, le=1)
 
 
-class PlanEdits(BaseModel):
+class PlanEdits(Strict):
     """What can be changed before steps run: the plan, or the query (then it is planned anew), and the thresholds."""
 
-    model_config = ConfigDict(extra="forbid")
-
     plan: Plan | None = None
-    query: str | None = Field(None, min_length=1)
+    query: str | None = Field(None, pattern=r"\S", max_length=LONGEST)
     thresholds: Thresholds | None = None
 
 
-class ReflectEdits(BaseModel):
+class ReflectEdits(Strict):
     """What can be changed of a reflection's proposal. Thresholds alone: the evidence is judged again by them."""
-
-    model_config = ConfigDict(extra="forbid")
 
     next_steps: list[PlanStep] | None = None
     activate: list[str] | None = None
-    rewrite_query: str | None = None
+    rewrite_query: str | None = Field(None, max_length=LONGEST)
     should_continue: bool | None = None
     thresholds: Thresholds | None = None
 
@@ -57,35 +70,37 @@ class ReflectEdits(BaseModel):
 Edits = TypeVar("Edits", bound=BaseModel)
 
 
-class EditedAction(BaseModel, Generic[Edits]):
+class EditedAction(Strict, Generic[Edits]):
     """The middleware's edited action; ``args`` hold only what changed."""
 
     name: str
     args: Edits
 
 
-class ReviewDecision(BaseModel, Generic[Edits]):
-    """One decision; ``edit`` needs ``edited_action``, ``respond`` needs ``message``."""
+class ReviewDecision(Strict, Generic[Edits]):
+    """One decision; ``edit`` needs ``edited_action``, which no other has, and ``respond`` needs ``message``."""
 
     type: Literal["approve", "edit", "reject", "respond"]
     edited_action: EditedAction[Edits] | None = None
-    message: str = ""
+    message: str = Field("", max_length=LONGEST)
 
     @model_validator(mode="after")
     def _complete(self) -> ReviewDecision[Edits]:
         if self.type == "edit" and self.edited_action is None:
-            raise ValueError("an edit needs edited_action: {'name': ..., 'args': {...}}")
+            refuse([(("edited_action",), "an edit needs edited_action: {'name': ..., 'args': {...}}")])
+        if self.type != "edit" and self.edited_action is not None:
+            refuse([(("edited_action",), f"only an edit has an edited_action, and this is {self.type!r}")])
         if self.type == "respond" and not self.message.strip():
-            raise ValueError("a response needs a message")
+            refuse([(("message",), "a response needs a message")])
         return self
 
 
-class ReviewAnswer(BaseModel, Generic[Edits]):
+class ReviewAnswer(Strict, Generic[Edits]):
     """The answer to one request: exactly one decision, with an optional note that is kept."""
 
     decisions: list[ReviewDecision[Edits]] = Field(min_length=1, max_length=1)
-    note: str = ""
-    who: str = "person"
+    note: str = Field("", max_length=LONGEST)
+    who: str = Field("person", max_length=200)
 
 
 EDITS: dict[ReviewPoint, type[BaseModel]] = {"plan": PlanEdits, "step": PlanEdits, "reflect": ReflectEdits}
@@ -108,7 +123,8 @@ def ask_about_plan(
     def edited(edits: BaseModel) -> None:
         new = getattr(edits, "plan", None)
         if new is not None:
-            _refuse([*check(new, runtime.context.tools), *_rewritten_history(plan, new, records)])
+            problems = [*check(new, runtime.context.tools), *_rewritten_history(plan, new, records)]
+            _refuse_steps(("plan", "steps"), [step.step_id for step in new.steps], problems)
 
     decision = _ask(point, state, runtime, {"plan": state["plan"], **proposal}, description, edited)
     action, edits = decision["action"], decision["edits"]
@@ -141,10 +157,14 @@ def _decided(state: RetrievalState, runtime: Runtime[Context]) -> dict[str, Any]
     def edited(edits: BaseModel) -> None:
         plan = Plan.load(state["plan"])
         steps = getattr(edits, "next_steps", None) or []
-        _refuse(check(plan.adding(*steps), runtime.context.tools))
-        unknown = sorted(set(getattr(edits, "activate", None) or []) - set(plan.by_id()))
-        if unknown:
-            raise ValueError(f"activate names {unknown[0]!r}, which is not in the plan: {', '.join(plan.by_id())}")
+        problems = check(plan.adding(*steps), runtime.context.tools)
+        _refuse_steps(("next_steps",), [step.step_id for step in steps], problems)
+        known = plan.by_id()
+        refuse(
+            ((*_ARGS, "activate", place), f"{name!r} is not in the plan. Known: {', '.join(known)}.")
+            for place, name in enumerate(getattr(edits, "activate", None) or [])
+            if name not in known
+        )
 
     decision = _ask("reflect", state, runtime, dict(reflection), reflection["reasoning"], edited)
     action, edits = decision["action"], decision["edits"]
@@ -277,17 +297,32 @@ def _answer_model(point: ReviewPoint, check_edits: Callable[[BaseModel], None]) 
             action = self.decisions[0].edited_action
             if action is not None:
                 if action.name != point:
-                    raise ValueError(f"edited_action.name is {action.name!r}; this review point is {point!r}")
+                    refuse([((*_ARGS[:-1], "name"), f"{action.name!r} is not what is asked; it is {point!r}")])
                 check_edits(action.args)
             return self
 
     return Answer
 
 
-def _refuse(problems: Iterable[Mapping[str, str]]) -> None:
-    found = [f"{p['message']} {p['mend']}" for p in problems]
+def refuse(faults: Iterable[tuple[tuple[str | int, ...], str]]) -> None:
+    """Raise a pydantic error with these faults, each at its place within what is validated; none is no error."""
+    found = [
+        InitErrorDetails(type=PydanticCustomError("refused", "{text}", {"text": text}), loc=place, input=None)
+        for place, text in faults
+    ]
     if found:
-        raise ValueError(" ".join(found))
+        raise ValidationError.from_exception_data("answer", found[:MOST_FAULTS])
+
+
+def _refuse_steps(where: tuple[str, ...], step_ids: Sequence[str], problems: Iterable[Mapping[str, str]]) -> None:
+    """Refuse an edit for what is wrong with its steps, at the step and the field."""
+
+    def place(problem: Mapping[str, str]) -> tuple[str | int, ...]:
+        if problem["step_id"] not in step_ids:
+            return (*_ARGS, *where)
+        return (*_ARGS, *where, step_ids.index(problem["step_id"]), *problem["field"].split("."))
+
+    refuse((place(p), f"{p['message']} {p['mend']}") for p in problems)
 
 
 def _rewritten_history(old: Plan, new: Plan, records: Iterable[ExecutionRecord]) -> list[dict[str, str]]:
@@ -295,7 +330,7 @@ def _rewritten_history(old: Plan, new: Plan, records: Iterable[ExecutionRecord])
     before, after = old.by_id(), new.by_id()
     ran = dict.fromkeys(record["step_id"] for record in records)
     return [
-        {"message": f"{step_id} has already run.", "mend": "Leave it as it is, and add a step with another id."}
+        problem(step_id, "step_id", f"{step_id} has already run.", "Leave it as it is, and add a step with another id.")
         for step_id in ran
         if step_id in before and after.get(step_id) != before[step_id]
     ]
