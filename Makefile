@@ -73,6 +73,12 @@ bench: $(ENV_READY) ## measure: indexing, questions, parallel steps, own overhea
 soak: $(ENV_READY) ## 2,000 runs in one process: memory, threads, handles and sockets must stay flat
 	$(BIN)/python -m tests.soak
 
+KILLS ?= 300
+SEED ?= 1
+.PHONY: storm
+storm: $(ENV_READY) ## kill -9 at 300 drawn moments: is anything lost, doubled, repeated, answered otherwise? (KILLS=, SEED=)
+	@$(BIN)/python -m tests.storm --kills $(KILLS) --seed $(SEED)
+
 .PHONY: setup
 setup: $(ENV_READY) ## only set up
 

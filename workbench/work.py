@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Any
 
 from workbench.context import Context
-from workbench.driver import Driver, Listener, Live, pending, resuming
-from workbench.errors import InvalidAnswer, NotPaused, RunError, WorkspaceBusy
+from workbench.driver import Driver, Given, Listener, Live, pending
+from workbench.errors import InvalidAnswer, NotPaused, RunError, WorkspaceBusy, WorkspaceError
 from workbench.lease import Lease
 from workbench.loop import LoopThread
 from workbench.memory.store import SqlConversations, SqliteConversations
@@ -90,7 +90,10 @@ class Work:
         at_work = self._lease.alive(row["owner"]) and not (live and live.unwritten)
         if row["status"] != "running" or at_work:
             return row["status"], row
-        snapshot = self._snapshot(run_id)
+        try:
+            snapshot = self._snapshot(run_id)
+        except WorkspaceError:  # the list of runs does not need the checkpoints; `resume` names what is wrong with them
+            return "interrupted", row
         if pending(snapshot) is not None:
             return "paused" if self._recorded(run_id, snapshot) is None else "interrupted", row
         return "done" if snapshot.values and not snapshot.next else "interrupted", row
@@ -202,9 +205,10 @@ class Work:
         driver, (status, row) = self.driver(run_id), self._standing(run_id)
         if status == "paused":
             request = self.pending(run_id)
+            if request is None:
+                raise NotPaused(f"Run {run_id} waits, but its checkpoint is lost. Run `workbench doctor --repair`.")
             self._take(driver, row)
-            live = Live(run_id, expected_review=request["review_id"] if request else None)
-            self._start(driver, live, resuming(given))
+            self._start(driver, Live(run_id), Given(given, request["review_id"]))
             return
         last = driver.runs.decisions(run_id)
         if status == "interrupted" and last and _same(last[-1], given):
@@ -322,7 +326,7 @@ class Work:
         if not snapshot.values:
             return self._first_input(driver, run_id)
         recorded = self._recorded(run_id, snapshot)
-        return None if recorded is None else resuming(again(recorded))
+        return None if recorded is None else Given(again(recorded), recorded["review_id"])
 
     def _first_input(self, driver: Driver, run_id: str) -> Any:
         """What the graph begins with; the user's message is stored before the run."""

@@ -1,0 +1,63 @@
+"""Many trials, as many at once as there are processors, and the table.
+
+python -m tests.storm [--kills 300] [--seed 1] [--workers 2] [--only "a fact"]
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import tempfile
+import time
+from collections import Counter
+from pathlib import Path
+
+from tests.storm.storm import Storm
+from tests.storm.trial import Outcome
+
+
+def main() -> int:
+    """Print the table; 1 when anything was lost, doubled, repeated or answered otherwise."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--kills", type=int, default=300, help="at least so many")
+    parser.add_argument("--seed", type=int, default=1, help="draws scenarios and moments")
+    parser.add_argument("--workers", type=int, default=os.cpu_count() or 1, help="trials at once")
+    parser.add_argument("--only", default="", help="scenarios whose name begins so")
+    given = parser.parse_args()
+    began = time.monotonic()
+    with tempfile.TemporaryDirectory(prefix="storm-") as folder, Storm(Path(folder), given.seed, given.only) as storm:
+        print(f"seed {given.seed}: {storm.prepared()}", flush=True)
+        outcomes = []
+        for outcome in storm.trials(given.kills, given.workers):
+            outcomes.append(outcome)
+            for fault in outcome.faults:
+                print(f"! {outcome.scenario}, {outcome.moments}: {fault}", flush=True)
+        show(outcomes, storm, time.monotonic() - began)
+    return 1 if any(outcome.faults for outcome in outcomes) else 0
+
+
+def show(outcomes: list[Outcome], storm: Storm, seconds: float) -> None:
+    """Kills by the place where they fell and by how they were drawn, then the four counts."""
+    kills = [kill for outcome in outcomes for kill in outcome.kills]
+    kinds, places = Counter(kind for kind, _, _ in kills), Counter(place for _, _, place in kills)
+    table = Counter((place, kind) for kind, _, place in kills)
+    print(f"\n{'killed at':<40}" + "".join(f"{kind:>14}" for kind in ("write", "event", "time", "all")))
+    for place, count in sorted(places.items()):
+        print(
+            f"{place:<40}"
+            + "".join(f"{table[place, kind]:>14}" for kind in ("write", "event", "time"))
+            + f"{count:>14}"
+        )
+    hit, known = {where for kind, where, _ in kills if kind == "write"}, storm.gaps()
+    print(f"\ntrials {len(outcomes)}, kills {len(kills)} ({', '.join(f'{n} {k}' for k, n in kinds.most_common())})")
+    print(
+        f"kinds of places {len(places)}; pairs of writes between which a kill fell: {len(hit & known)} of {len(known)}"
+    )
+    for name in ("lost", "doubled", "repeated", "wrong"):
+        print(f"{name:<10}{sum(len(getattr(outcome, name)) for outcome in outcomes):>6}")
+    print(f"{seconds:.0f} s")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,157 @@
+"""What the processes of a storm do: begin or go on, answer what is asked, finish; and tell it line by line.
+
+Each function here runs in a process of its own. What it tells reaches the watching process even when it is killed in
+the next instant, since a line is one write into a pipe.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import threading
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from multiprocessing.connection import Connection
+from pathlib import Path
+from typing import Any
+
+from tests.storm.moments import Failpoints, Moment, line
+from tests.storm.scenarios import Adding, Question
+
+Tell = Callable[[dict[str, Any]], None]
+
+
+def ask(pipe: Connection, folder: str, scenario: Question, moment: Moment | None, options: Mapping[str, Any]) -> None:
+    """Carry the scenario's run on, from wherever it stands, to its end.
+
+    Tells ``begun``, ``where`` (how it was found), ``run``, ``step``, ``call`` and ``done`` with the canonical bytes.
+    """
+    tell, points = _prepared(pipe, moment)
+    from workbench.canonical import canonical
+    from workbench.session import Workbench
+
+    _count_calls(tell)
+    with Workbench.open(folder, **options) as wb:
+        tell({"begun": True})
+        found = [run for run in wb.runs() if run.message == scenario.message]
+        if found:
+            run = found[0]
+            tell({"where": where(wb, run), "status": run.status})
+        else:
+            run = wb.start(scenario.message, kb="film", review=scenario.review, session="storm")
+        tell({"run": run.run_id})
+        while (status := run.status) != "done":
+            if status in ("failed", "cancelled"):
+                tell({"failed": f"{status}: {run.error}"})
+                return
+            if status == "interrupted":
+                run.resume(wait=False)
+            elif status == "paused":
+                points.heard("paused")
+                asked = run.review
+                run.answer_review(scenario.answer(asked["review_id"]), wait=False)
+                points.heard("answered")
+            _listen(run, points, tell)
+            run.wait()
+        document = {**run.to_dict(), "evidence": run.evidence, "merged": run.merged}
+        tell({"done": canonical(document).decode(), "answer": run.answer})
+
+
+def _listen(run: Any, points: Failpoints, tell: Tell) -> None:
+    for event in run.events():
+        if "retrieval_step_done" in event:
+            done = event["retrieval_step_done"]
+            tell({"step": [done["step_id"], done["attempt"]]})
+        name = event.get("status") or next(iter(event))
+        points.heard(name)
+
+
+def where(wb: Any, run: Any) -> str:
+    """The node at which the run stands, the child's in place of the parent's."""
+    snapshot = wb._work._snapshot(run.run_id, subgraphs=True)
+    if not snapshot.values:
+        return "before the first node"
+    if not snapshot.next:
+        return "after the last node"
+    for task in snapshot.tasks:
+        if hasattr(task.state, "next") and task.state.next:
+            return f"{task.name}: {task.state.next[0]}"
+    return snapshot.next[0]
+
+
+def _count_calls(tell: Tell) -> None:
+    """Tell of every attempt that really runs a tool."""
+    from workbench.retrieval import execute
+
+    attempt = execute.attempt
+
+    async def told(task: Any, step: Any, context: Any) -> Any:
+        tell({"call": [step.step_id, task["attempt"]]})
+        return await attempt(task, step, context)
+
+    execute.attempt = told
+
+
+def add(pipe: Connection, folder: str, scenario: Adding, moment: Moment | None, options: Mapping[str, Any]) -> None:
+    """Add the scenario's documents, and tell ``done``."""
+    tell, points = _prepared(pipe, moment)
+    from workbench.session import Workbench
+
+    with Workbench.open(folder, **options) as wb:
+        tell({"begun": True})
+        wb.add_knowledge("film", [Path(folder) / "films.jsonl"], lambda stage, *_: points.heard(stage))
+        tell({"done": "added"})
+
+
+def look(pipe: Connection, folder: str, scenario: Adding, moment: Moment | None, options: Mapping[str, Any]) -> None:
+    """Tell what a reader finds: the documents, none when there is no index yet, and a digest of each table."""
+    tell, _ = _prepared(pipe, None)
+    from workbench.errors import KnowledgeError
+    from workbench.session import Workbench
+
+    with Workbench.open(folder, **options) as wb, suppress(KnowledgeError):
+        hits = wb.knowledge.get("film").vector_search("film", 10_000)
+        tell({"found": sorted({chunk_id.split("#")[0] for chunk_id, _ in hits})})
+        tell({"content": {name: _digest(rows) for name, rows in _content(Path(folder)).items()}})
+
+
+def _content(folder: Path) -> dict[str, list[Any]]:
+    """What an index holds, by content: its tables without numbering, and what Chroma has of it."""
+    import sqlite3
+
+    from workbench.knowledge.vectors import Chroma
+
+    tables = ["documents", "vectors", "words", "found_names", "field_values", "entities", "surfaces", "relations"]
+    home, content = folder / "knowledge" / "film", {}
+    with sqlite3.connect(home / "index.db") as index:
+        for table in [*tables, "mentions", "communities"]:
+            rows = index.execute(f"SELECT * FROM {table}")
+            content[table] = [tuple(str(value).replace(str(folder), "") for value in row) for row in rows]
+        content["passages"] = index.execute("SELECT chunk_id, doc_id, position, text, vector FROM passages").fetchall()
+        content["terms"] = index.execute(
+            "SELECT chunk_id, title, names, body FROM terms JOIN passages ON number = terms.rowid"
+        ).fetchall()
+    index.close()
+    with Chroma(home / "chroma") as chroma:
+        got = chroma._collection.get(include=["metadatas", "embeddings"])
+        content["chroma"] = [
+            (i, m["key"], v.tobytes()) for i, m, v in zip(got["ids"], got["metadatas"], got["embeddings"], strict=True)
+        ]
+    return content
+
+
+def _digest(rows: list[Any]) -> str:
+    text = "\n".join(sorted(map(repr, rows)))
+    return f"{len(rows)} rows, {hashlib.sha256(text.encode()).hexdigest()[:16]}"
+
+
+def _prepared(pipe: Connection, moment: Moment | None) -> tuple[Tell, Failpoints]:
+    lock = threading.Lock()
+
+    def tell(message: dict[str, Any]) -> None:
+        with lock:
+            os.write(pipe.fileno(), line(message))
+
+    points = Failpoints(tell, moment)
+    points.install()
+    return tell, points

@@ -1,0 +1,202 @@
+"""One scenario through its kills to its end, each stretch in a new process, and the verdict."""
+
+from __future__ import annotations
+
+import json
+import multiprocessing
+import shutil
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from tests.storm import ledger, process
+from tests.storm.moments import Moment
+from tests.storm.scenarios import Adding, Question
+
+LIMIT_S = 180.0
+"""How long one stretch of work may take, on a busy machine, before it counts as hung."""
+
+
+@dataclass
+class Stretch:
+    """What one process told: its lines, and whether it was killed."""
+
+    lines: list[dict[str, Any]]
+    killed: bool
+    hung: bool = False
+    seconds: float = 0.0
+
+    def told(self, name: str) -> list[Any]:
+        """Every value told under that name."""
+        return [line[name] for line in self.lines if name in line]
+
+
+@dataclass
+class Outcome:
+    """What came of one trial. ``kills`` say how each was drawn and where it fell; a fault is a line."""
+
+    scenario: str
+    moments: list[Moment]
+    kills: list[tuple[str, str, str]] = field(default_factory=list)
+    lost: list[str] = field(default_factory=list)
+    doubled: list[str] = field(default_factory=list)
+    repeated: list[str] = field(default_factory=list)
+    wrong: list[str] = field(default_factory=list)
+
+    @property
+    def faults(self) -> list[str]:
+        """All of them, by kind."""
+        kinds = ("lost", "doubled", "repeated", "wrong")
+        return [f"{kind}: {fault}" for kind in kinds for fault in getattr(self, kind)]
+
+
+@dataclass
+class Calm:
+    """How a scenario goes undisturbed: what it tells, what is stored after it, and where it could be killed."""
+
+    told: str = ""
+    counts: Counter[str] = field(default_factory=Counter)
+    gaps: list[str] = field(default_factory=list)
+    events: Counter[str] = field(default_factory=Counter)
+    seconds: float = 1.0
+    before: list[str] = field(default_factory=list)
+    after: list[str] = field(default_factory=list)
+    content: dict[str, str] = field(default_factory=dict)
+
+
+def stretch(
+    work: Callable[..., None], folder: Path, scenario: Any, moment: Moment | None = None, **options: Any
+) -> Stretch:
+    """Run one process to its end or its kill, forked from one that has everything loaded."""
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload(["tests.storm.warm"])
+    listening, speaking = context.Pipe(duplex=False)
+    child = context.Process(target=work, args=(speaking, str(folder), scenario, moment, options))
+    child.start()
+    speaking.close()
+    told, late = Stretch([], False), threading.Event()
+    watch = threading.Timer(LIMIT_S, lambda: (late.set(), child.kill()))
+    watch.start()
+    kill: threading.Timer | None = None
+    began = time.monotonic()
+    with open(listening.fileno(), "rb", closefd=False) as lines:
+        for raw in lines:
+            if not raw.endswith(b"\n"):
+                break  # the line in which it was killed
+            told.lines.append(json.loads(raw))
+            if "begun" in told.lines[-1]:
+                began = time.monotonic()
+            if "begun" in told.lines[-1] and moment and moment.kind == "time":
+                kill = threading.Timer(moment.at, child.kill)
+                kill.start()
+    told.seconds = time.monotonic() - began
+    child.join()
+    listening.close()
+    watch.cancel()
+    if kill:
+        kill.cancel()
+    told.hung, told.killed = late.is_set(), child.exitcode == -9
+    if child.exitcode not in (0, -9):
+        told.lines.append({"failed": f"the process ended with {child.exitcode}"})
+    return told
+
+
+def survive_question(
+    folder: Path, scenario: Question, moments: Sequence[Moment], calm: Calm, options: dict[str, Any]
+) -> Outcome:
+    """Ask under kills, then finish undisturbed and compare with ``calm``."""
+    outcome, done = Outcome(scenario.name, list(moments)), None
+    before, finished = ledger.read(folder), set()
+    for moment in [*moments, None]:
+        told = stretch(process.ask, folder, scenario, moment, **options)
+        _place(outcome, told)
+        _repeated(outcome, told, finished)
+        after = ledger.read(folder)
+        outcome.lost += ledger.lost(before, after)
+        outcome.lost += [
+            f"step {step} was told as done" for step in told.told("step") if tuple(step) not in _steps(after)
+        ]
+        if told.told("run") and ("runs", told.told("run")[0]) not in after:
+            outcome.lost.append(f"run {told.told('run')[0]} was begun")
+        before, finished = after, finished | _steps(after)
+        _failures(outcome, told)
+        if told.killed and not told.hung:
+            outcome.kills.append((*_drawn(told, moment), ""))
+        done = next(iter(told.told("done")), None)
+        if done is not None:
+            break
+    if done != calm.told:
+        outcome.wrong.append("no answer" if done is None else f"not the same bytes: {_difference(calm.told, done)}")
+    more = ledger.counts(before) - calm.counts
+    outcome.doubled += [f"{count} more of {name!r}" for name, count in sorted(more.items())]
+    outcome.lost += [
+        f"{count} less of {name!r}" for name, count in sorted((calm.counts - ledger.counts(before)).items())
+    ]
+    return outcome
+
+
+def survive_adding(
+    folder: Path, scenario: Adding, moments: Sequence[Moment], calm: Calm, options: dict[str, Any]
+) -> Outcome:
+    """Add documents under kills; a reader finds the old or the new ones at any time, and the end is as undisturbed."""
+    outcome = Outcome(scenario.name, list(moments))
+    for moment in [*moments, None]:
+        told = stretch(process.add, folder, scenario, moment, **options)
+        _failures(outcome, told)
+        if told.killed and not told.hung:
+            stage = (told.told("heard") or ["opening"])[-1]
+            outcome.kills.append((*_drawn(told, moment), f"kb add: {stage}"))
+        seen = stretch(process.look, folder, scenario, None, **options)
+        found = next(iter(seen.told("found")), [])
+        if found not in (calm.before, calm.after):
+            outcome.lost.append(f"a reader found {len(found)} documents, neither the old nor the new ones")
+        if told.told("done"):
+            break
+    content = next(iter(seen.told("content")), {})
+    different = [
+        f"{name}: {content.get(name)}, not {rows}" for name, rows in calm.content.items() if content.get(name) != rows
+    ]
+    outcome.wrong += different
+    return outcome
+
+
+def _steps(kept: dict[Any, Any]) -> set[tuple[str, int]]:
+    return ledger.finished_steps(kept)
+
+
+def _repeated(outcome: Outcome, told: Stretch, finished: set[tuple[str, int]]) -> None:
+    outcome.repeated += [f"{call} had finished" for call in told.told("call") if tuple(call) in finished]
+
+
+def _failures(outcome: Outcome, told: Stretch) -> None:
+    outcome.wrong += told.told("failed")
+    if told.hung:
+        outcome.wrong.append(f"hung for {LIMIT_S:g} s after {told.lines[-1:]}")
+
+
+def _place(outcome: Outcome, told: Stretch) -> None:
+    """Where the last kill fell, as the process after it found the run."""
+    if not outcome.kills or outcome.kills[-1][2]:
+        return
+    unknown = "before the run was noted" if told.told("begun") else "killed again while opening"
+    outcome.kills[-1] = (*outcome.kills[-1][:2], next(iter(told.told("where")), unknown))
+
+
+def _drawn(told: Stretch, moment: Moment | None) -> tuple[str, str]:
+    kind = moment.kind if moment else "time"
+    return kind, next(iter(told.told("killed")), "at a random time")
+
+
+def _difference(one: str, other: str) -> str:
+    place = next((i for i, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), min(len(one), len(other)))
+    return f"...{one[max(place - 40, 0) : place + 60]!r} became ...{other[max(place - 40, 0) : place + 60]!r}"
+
+
+def fresh(template: Path, folder: Path) -> Path:
+    """A copy of a prepared workspace; links stay links."""
+    shutil.copytree(template, folder, symlinks=True)
+    return folder
