@@ -11,10 +11,12 @@ The package in the order in which a message walks through it; an import only eve
         demo.py ask.py person.py watch.py knowledge.py runs.py evaluate.py doctor.py gc.py page.py
     session.py        Workbench, an open workspace: ask, start, map, resume, clear
     experiments.py    what an experiment's notebook found, by name
+    repair.py         what is wrong with its files, and the mend
     prune.py          what a workspace no longer needs
     run.py            Run, one question carried through: how it stands, what it did, the four answers
     work.py           the runs at work: who owns them, who listens, how they stop
     driver.py         carries a run from where it stands to the next pause or to its end
+    asking.py         what may be asked: a message and its options, checked
     conversation.py   the parent graph: the order of everything below
     route.py          message -> knowledge base, worker, reading (a small graph of its own)
     question/         what a question says by its words alone

@@ -62,6 +62,16 @@ class RunRow(TypedDict):
     ended_at: str | None
 
 
+def runs_are_gone(folder: Path) -> bool:
+    """Whether the file of the runs is empty or not there, though their checkpoints are: to open would begin anew."""
+    runs, checkpoints = folder / "workbench.db", folder / "checkpoints.db"
+    return not _size(runs) and _size(checkpoints) > 0
+
+
+def _size(path: Path) -> int:
+    return path.stat().st_size if path.exists() else 0
+
+
 class RunStore:
     """Runs in SQLite. One connection behind a lock serves every thread; each write is its own transaction."""
 
@@ -276,7 +286,7 @@ class RunStore:
 
 def _column(name: str) -> str:
     if name not in ("user_id", "session_id", "status", "conversation_id"):
-        raise ValueError(f"Runs cannot be listed by {name!r}.")
+        raise RunError(f"Runs cannot be listed by {name!r}. Known: user_id, session_id, status, conversation_id.")
     return name
 
 

@@ -14,6 +14,7 @@ from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from workbench.asking import count_of, message_of, options_of, recorded, reviewer_of
 from workbench.clock import SystemClock
 from workbench.context import Context, Handler, Planner
 from workbench.driver import Driver, Live
@@ -22,6 +23,7 @@ from workbench.knowledge.library import Library
 from workbench.memory.store import open_conversations
 from workbench.reviewers import ReplayReviewer, Reviewer
 from workbench.run import Run
+from workbench.runs import runs_are_gone
 from workbench.settings import Settings
 from workbench.state import REVIEW_POINTS
 from workbench.text import clean
@@ -52,6 +54,11 @@ class Workbench:
         self._planner: Planner | None = None
         self._chat: Any = None
         self._agents: AgentPool | None = None
+        if runs_are_gone(path):
+            raise WorkspaceError(
+                f"{path / 'workbench.db'} is empty or gone, though there are checkpoints of its runs. Put the file back, "
+                "or run `workbench doctor --repair`, which begins a new one."
+            )
         conversations = open_conversations(path / "workbench.db", settings, self._clock.now)
         self._work = Work(path, conversations, self._context, settings.max_concurrency)
         self._open = True
@@ -114,7 +121,7 @@ class Workbench:
         Returns:
             An ``AddReport``: what was added, changed, deleted, left alone; every bad line with file, line and reason.
         """
-        return self.knowledge.add(name, list(paths), progress=progress)
+        return self.knowledge.add(name, paths, progress=progress)
 
     def rebuild_knowledge(self, name: str, progress: Callable[[str, int, int], None] | None = None) -> Any:
         """Index a base anew, from its files and, where those are gone, from the documents that its index kept.
@@ -202,24 +209,23 @@ class Workbench:
 
         Raises:
             UnknownKnowledge: lists the known ones.
-            RunError: the message is empty, or a review point is not one.
+            RunError: the message is empty or too long, or an option is not one: it says which, and what is allowed.
         """
         self._must_be_open()
-        options = {
-            "kb": [kb] if isinstance(kb, str) else list(kb or []),
-            "review": _points(review),
-            "session": session,
-            "user": user,
-            "worker": worker,
-            "thresholds": dict(thresholds or {}),
-            "incognito": incognito,
-            "debug": debug,
-        }
-        self._check(message, options)
-        if decisions is not None:
-            reviewer = ReplayReviewer(decisions)
-        live = Live(uuid.uuid4().hex[:12], reviewer)
-        self._work.begin(live.run_id, clean(message), options, live)
+        asked, who = message_of(message, self.settings.max_message_characters), reviewer_of(reviewer)
+        options = options_of(
+            kb=kb,
+            review=review,
+            session=session,
+            user=user,
+            worker=worker,
+            thresholds=thresholds,
+            known=self.knowledge.names(),
+            incognito=incognito,
+            debug=debug,
+        )
+        live = Live(uuid.uuid4().hex[:12], who if decisions is None else ReplayReviewer(recorded(decisions)))
+        self._work.begin(live.run_id, asked, options, live)
         return Run(self._work, live.run_id)
 
     def map(self, messages: Iterable[str], **options: Any) -> list[Run]:
@@ -256,12 +262,13 @@ class Workbench:
         Raises:
             UnknownRun: lists the newest ones.
         """
-        self._work.driver(run_id).runs.get(run_id)
-        return Run(self._work, run_id)
+        known = self._work.driver(clean(str(run_id))).runs.get(clean(str(run_id)))
+        return Run(self._work, known["run_id"])
 
     def runs(self, limit: int = 100, **equals: str) -> list[Run]:
         """The runs, newest first; ``equals`` narrows by ``session_id``, ``user_id`` or ``status``."""
-        return [Run(self._work, row["run_id"]) for row in self._work.durable.runs.newest(limit, **equals)]
+        wanted = {name: clean(str(value)) for name, value in equals.items()}
+        return [Run(self._work, row["run_id"]) for row in self._work.durable.runs.newest(count_of(limit), **wanted)]
 
     def remove_run(self, run_id: str) -> None:
         """Forget a run with everything that it did; what was said in its conversation stays.
@@ -269,7 +276,7 @@ class Workbench:
         Raises:
             RunError: it still runs.
         """
-        self._work.remove(run_id)
+        self._work.remove(self.run(run_id).run_id)
 
     def gc(
         self, *, older_than: float | None = None, keep: int | None = None, yes: bool = False
@@ -291,7 +298,8 @@ class Workbench:
 
     def clear(self, session: str | None = None, user: str | None = None) -> int:
         """Delete the messages of a session, of a user, or of a user's session; how many there were."""
-        return self._work.durable.conversations.clear(session_id=session, user_id=user)
+        named = [None if name is None else clean(str(name)) for name in (session, user)]
+        return self._work.durable.conversations.clear(session_id=named[0], user_id=named[1])
 
     # inside
 
@@ -318,34 +326,9 @@ class Workbench:
 
             await close_chat_model(self._chat)
 
-    def _check(self, message: str, options: Mapping[str, Any]) -> None:
-        if not message.strip():
-            raise RunError("The message is empty. Ask something.")
-        known = self.knowledge.names()
-        for name in options["kb"]:
-            if name not in ("", "general") and name not in known:
-                raise UnknownKnowledge(name, known)
-
     def _must_be_open(self) -> None:
         if not self._open:
             raise WorkspaceError(f"The workspace {self.path} is closed. Open it again with Workbench.open.")
-
-
-def _points(review: bool | str | Iterable[str] | None) -> list[str]:
-    """Review points, in the order in which a run meets them."""
-    if not review:
-        return []
-    asked = (
-        set(REVIEW_POINTS)
-        if review is True or review == "all"
-        else {review}
-        if isinstance(review, str)
-        else set(review)
-    )
-    unknown = sorted(asked - set(REVIEW_POINTS))
-    if unknown:
-        raise RunError(f"Unknown review point {unknown[0]!r}. Known: {', '.join(REVIEW_POINTS)}.")
-    return [point for point in REVIEW_POINTS if point in asked]
 
 
 def _default_planner(settings: Settings, chat: Any) -> Planner:

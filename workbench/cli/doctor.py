@@ -51,10 +51,17 @@ def problem(name: str, detail: str, mend: str) -> Check:
 
 
 @click.command()
+@click.option(
+    "--repair", "mending", is_flag=True, help="Mend the files of the workspace; what is damaged is kept beside."
+)
 @paged
-def doctor(page: Page) -> int:
-    """Say what is configured, what can be reached and what is missing, each with its mend."""
-    checks = list(examine(page.workspace))
+def doctor(page: Page, mending: bool) -> int:
+    """Say what is configured, what can be reached and what is missing, each with its mend.
+
+    With --repair the workspace is mended: what can be read of a damaged database is saved into a new one, damaged
+    indexes are made anew. The damaged files are kept.
+    """
+    checks = [*(_repaired(page.workspace) if mending else ()), *examine(page.workspace)]
     healthy = all(check["state"] != "problem" for check in checks)
     if page.as_json:
         page.result({"ok": healthy, "checks": checks})
@@ -81,6 +88,7 @@ def examine(workspace: Path) -> Iterator[Check]:
     yield from _guarded("chat model", lambda: _chat(settings))
     yield from _guarded("workspace", lambda: _workspace(workspace))
     if workspace.is_dir():
+        yield from _guarded("files", lambda: _files(workspace, settings))
         yield from _guarded("knowledge", lambda: _knowledge(workspace, settings))
 
 
@@ -204,6 +212,26 @@ def _workspace(workspace: Path) -> Iterator[Check]:
         yield ok("workspace", f"{workspace}, {size / 1e6:,.1f} MB")
     else:
         yield note("workspace", f"{workspace} is not there yet", "workbench demo, or workbench kb add NAME PATH...")
+
+
+def _files(workspace: Path, settings: Settings) -> Iterator[Check]:
+    from workbench.repair import examine as look
+
+    found = list(look(workspace, settings))
+    yield from (problem(fault["what"], fault["detail"], fault["mend"]) for fault in found)
+    if not found:
+        yield ok("files", "databases and indexes are whole")
+
+
+def _repaired(workspace: Path) -> Iterator[Check]:
+    from workbench.repair import repair
+    from workbench.settings import Settings
+
+    if not workspace.is_dir():
+        return
+    for done in repair(workspace, Settings.load()):
+        yield (note if done["mend"] else ok)(f"repair {done['what']}", done["detail"], *filter(None, [done["mend"]]))
+    yield ok("repair", "done")
 
 
 def _knowledge(workspace: Path, settings: Settings) -> Iterator[Check]:

@@ -9,7 +9,7 @@ from langgraph.runtime import Runtime
 from pydantic import BaseModel
 
 from workbench.context import Context
-from workbench.errors import WorkbenchError
+from workbench.errors import KnowledgeError, WorkbenchError, WorkspaceError
 from workbench.events import progress
 from workbench.plans import PlanStep
 from workbench.state import ExecutionRecord, RetrievalResult, StepStatus, StepTask, SubStep
@@ -71,6 +71,8 @@ async def attempt(task: StepTask, step: PlanStep, context: Context) -> tuple[Exe
             record = _record(task, step, raw_input, started_at, clock.monotonic() - began, "cancelled", None, log, None)
             context.runs.save_record(task["run_id"], record, None)
         raise
+    except (WorkspaceError, KnowledgeError):  # a full disk or a damaged index is no tool's failure: the run stops,
+        raise  # and goes on as if nothing had been once that is mended
     except WorkbenchError as known:
         status, error = "failed", str(known)
     except Exception as unknown:  # a tool may raise anything; the record shows it, and the reflector reacts to it

@@ -1,0 +1,256 @@
+"""What is wrong with the files of a workspace, and its mend. Nothing is deleted: what was damaged is kept beside.
+
+A damaged database is read row by row into a new one, a damaged index is made anew from its sources; a run whose
+checkpoint is lost begins again from what it had stored.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import shutil
+import sqlite3
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, TypedDict
+
+from workbench.errors import KnowledgeError, WorkbenchError, WorkspaceBusy
+from workbench.knowledge.library import Library
+from workbench.lease import Lease, dead
+from workbench.memory.store import open_conversations
+from workbench.runs import RunStore, runs_are_gone
+from workbench.salvage import Rows, faults, readable, tables
+from workbench.settings import Settings
+from workbench.sqlite import REPAIR, named
+
+_JSON = {"options", "result", "plan", "record", "body", "decision", "event", "citations", "debug", "metadata"}
+_LEDGERS = {"run_migrations", "conversation_migrations", "sqlite_sequence"}
+
+
+class Fault(TypedDict):
+    """One thing that is wrong, and what to do; after a repair, what was done."""
+
+    what: str
+    detail: str
+    mend: str
+
+
+def examine(path: Path, settings: Settings) -> Iterator[Fault]:
+    """Every fault of the workspace's files."""
+    for name in ("workbench.db", "checkpoints.db"):
+        if said := _damage(path, name):
+            yield Fault(what=name, detail=f"{path / name} is damaged: {said}", mend=REPAIR)
+    library = Library(path / "knowledge", settings)
+    try:
+        for name in _bases(library):
+            if said := _index_damage(library, name):
+                mend = f"workbench kb rebuild {name}, or workbench doctor --repair"
+                yield Fault(what=f"knowledge {name}", detail=said, mend=mend)
+    finally:
+        library.close()
+
+
+def repair(path: Path, settings: Settings) -> Iterator[Fault]:
+    """Mend what is wrong, and say what was done: ``mend`` is empty where nothing is left to do.
+
+    Raises:
+        WorkspaceBusy: another process has the workspace open.
+        WorkspaceFull: there is no room for the new files; everything is as it was.
+    """
+    lease = Lease(path / "leases")
+    try:
+        others = [file.stem for file in sorted(lease.folder.glob("*.lock")) if file.stem != lease.owner]
+        for other in others:
+            if lease.alive(other):
+                raise WorkspaceBusy(f"{path} is open in {lease.holder(other)}. Close it there first.")
+        for file in dead(lease.folder):
+            file.unlink(missing_ok=True)
+            yield Fault(what="leases", detail=f"removed {file.name}, of a process that died", mend="")
+        makers: dict[str, Callable[[Path], None]] = {
+            "workbench.db": lambda fresh: _fresh_runs(fresh, settings),
+            "checkpoints.db": _fresh_checkpoints,
+        }
+        for name, make in makers.items():
+            if _damage(path, name):
+                yield from _salvaged(path / name, make)
+        if (path / "workbench.db").exists():
+            yield from _begun_again(path)
+        yield from _rebuilt(path, settings)
+    finally:
+        lease.release()
+
+
+def _damage(path: Path, name: str) -> str:
+    if name == "workbench.db" and runs_are_gone(path):
+        return "it is empty or not there, though there are checkpoints of runs"
+    file = path / name
+    return "; ".join(faults(file)) if file.exists() and file.stat().st_size else ""
+
+
+def _bases(library: Library) -> list[str]:
+    return sorted({*library.names(), *(p.parent.name for p in library.root.glob("[a-z0-9]*/sources.json"))})
+
+
+def _index_damage(library: Library, name: str) -> str:
+    file = library.root / name / "index.db"
+    if not file.exists():
+        return f"{file} is not there"
+    if said := faults(file):
+        return f"{file} is damaged: {'; '.join(said)}"
+    try:
+        base = library.inspect(name)
+    except KnowledgeError as error:
+        return str(error)
+    chroma = faults(sqlite) if (sqlite := file.parent / "chroma" / "chroma.sqlite3").exists() else []
+    if chroma:
+        return f"{sqlite} is damaged: {'; '.join(chroma)}"
+    return "" if base["chroma"] and sqlite.exists() else f"the vectors of {name} in Chroma are behind its index"
+
+
+def _salvaged(path: Path, make: Callable[[Path], None]) -> Iterator[Fault]:
+    """A new file with every row that can be read; the damaged one is kept under another name."""
+    stamp = datetime.now(UTC).strftime("%Y%m%dT%H%M%S%f")
+    aside, source = path.with_name(f"{path.name}.broken-{stamp}"), _source(path)
+    with named(path), tempfile.TemporaryDirectory(prefix=".repair-", dir=path.parent) as folder:
+        new = Path(folder) / path.name
+        make(new)
+        fresh = Path(folder) / "fresh.db"
+        shutil.copyfile(new, fresh)
+        saved, lost = _copied(source, fresh, new) if source else ({}, {})
+        for suffix in ("", "-wal", "-shm"):
+            if Path(f"{path}{suffix}").exists():
+                os.replace(f"{path}{suffix}", f"{aside}{suffix}")
+        os.replace(new, path)
+    counts = ", ".join(f"{count:,} {table}" for table, count in saved.items() if count) or "nothing"
+    missing = ", ".join(f"{count:,} {table}" for table, count in lost.items() if count)
+    detail = f"made anew with {counts}" + (f"; could not be read: at least {missing}" if missing else "")
+    kept = f"; the damaged file is kept as {aside.name}" if aside.exists() else ""
+    yield Fault(what=path.name, detail=detail + kept, mend="")
+
+
+def _source(path: Path) -> Path | None:
+    """The file to read from: the damaged one, or, where a repair was killed between two names, the one it kept."""
+    if path.exists() and path.stat().st_size:
+        return path
+    kept = [p for p in sorted(path.parent.glob(f"{path.name}.broken-*")) if not p.name.endswith(("-wal", "-shm"))]
+    return kept[-1] if kept else None
+
+
+def _copied(source: Path, fresh: Path, new: Path) -> tuple[dict[str, int], dict[str, int]]:
+    saved, lost = dict[str, int](), dict[str, int]()
+    with readable(source, fresh) as old, closing(sqlite3.connect(new, isolation_level=None)) as target:
+        target.execute("PRAGMA foreign_keys = OFF")
+        target.execute("BEGIN")
+        for table in sorted(tables(fresh) - _LEDGERS):
+            info = target.execute(f"PRAGMA table_info({table})").fetchall()
+            columns = [row[1] for row in info]
+            own = any(row[2].upper() == "INTEGER" and row[5] == 1 for row in info)  # that column is the rowid
+            rows = Rows(old, table, columns)
+            saved[table], refused = _insert(target, table, columns, rows, with_rowid=not own)
+            lost[table] = rows.lost + refused
+        if "conversations" in saved:
+            _conversations(target)
+        target.execute("COMMIT")
+        target.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    return saved, lost
+
+
+def _insert(
+    target: sqlite3.Connection, table: str, columns: list[str], rows: Rows, *, with_rowid: bool
+) -> tuple[int, int]:
+    """Rows kept and refused: what is not what was written, which SQLite itself does not see."""
+    names = (["rowid"] if with_rowid else []) + columns
+    sql = f"INSERT OR IGNORE INTO {table} ({', '.join(names)}) VALUES ({', '.join('?' * len(names))})"
+    kept = refused = 0
+    for row in rows:
+        values = row if with_rowid else row[1:]
+        good = all(_is_json(value) for name, value in zip(columns, row[1:], strict=True) if name in _JSON)
+        done = target.execute(sql, values).rowcount if good else 0
+        kept, refused = kept + done, refused + 1 - done
+    return kept, refused
+
+
+def _is_json(value: Any) -> bool:
+    try:
+        return value is None or json.loads(value) is not value
+    except (ValueError, TypeError):
+        return False
+
+
+def _conversations(target: sqlite3.Connection) -> None:
+    """Conversations that were lost are known from their runs."""
+    target.execute(
+        "INSERT OR IGNORE INTO conversations (id, user_id, session_id, created_at, updated_at) "
+        "SELECT conversation_id, user_id, session_id, min(created_at), max(created_at) FROM runs "
+        "WHERE conversation_id <> '' GROUP BY conversation_id"
+    )
+
+
+def _begun_again(path: Path) -> Iterator[Fault]:
+    """Runs that wait, but whose checkpoint is lost, are interrupted: they go on from what they have stored."""
+    checkpoints = path / "checkpoints.db"
+    with named(path / "workbench.db"), closing(sqlite3.connect(path / "workbench.db", isolation_level=None)) as runs:
+        waiting = [row[0] for row in runs.execute("SELECT run_id FROM runs WHERE status = 'paused' ORDER BY run_id")]
+        waits = asyncio.run(_waiting(checkpoints, waiting)) if waiting and checkpoints.exists() else set()
+        for run_id in waiting:
+            if run_id not in waits:
+                runs.execute("UPDATE runs SET status = 'interrupted' WHERE run_id = ?", (run_id,))
+                yield Fault(
+                    what=f"run {run_id}",
+                    detail="its question to a person is lost",
+                    mend=f"workbench resume {run_id} goes on from what it has stored, and asks again",
+                )
+
+
+async def _waiting(path: Path, run_ids: list[str]) -> set[str]:
+    """The runs whose checkpoint holds what they ask."""
+    from workbench.checkpoints import Checkpoints
+
+    saver, found = await Checkpoints.open(path), set()
+    try:
+        for run_id in run_ids:
+            last = await saver.aget_tuple({"configurable": {"thread_id": run_id, "checkpoint_ns": ""}})
+            if last and any(channel == "__interrupt__" for _, channel, _ in last.pending_writes or ()):
+                found.add(run_id)
+    finally:
+        await saver.conn.close()
+    return found
+
+
+def _rebuilt(path: Path, settings: Settings) -> Iterator[Fault]:
+    library = Library(path / "knowledge", settings)
+    try:
+        for name in _bases(library):
+            said = _index_damage(library, name)
+            if not said:
+                continue
+            try:
+                report = library.rebuild(name)
+            except WorkbenchError as error:  # this base cannot be mended here, and the others can
+                yield Fault(what=f"knowledge {name}", detail=said, mend=str(error))
+                continue
+            kept = f"; the damaged one is kept in {report.kept}" if report.kept else ""
+            lost = f"; {report.lost:,} documents could not be read" if report.lost else ""
+            yield Fault(what=f"knowledge {name}", detail=f"made anew: {report.added:,} documents{lost}{kept}", mend="")
+    finally:
+        library.close()
+
+
+def _fresh_runs(path: Path, settings: Settings) -> None:
+    if not settings.postgres_dsn.get_secret_value():
+        open_conversations(path, settings).close()
+    RunStore(path).close()
+
+
+def _fresh_checkpoints(path: Path) -> None:
+    from workbench.checkpoints import Checkpoints
+
+    async def make() -> None:
+        saver = await Checkpoints.open(path)
+        await saver.conn.close()
+
+    asyncio.run(make())
