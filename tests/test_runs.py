@@ -98,3 +98,22 @@ def test_a_lease_dies_with_its_process(tmp_path):
     mine.release()
     process.stdin.close()
     process.stdout.close()
+
+
+def test_many_who_ask_at_once_do_not_take_each_other_for_the_owner(tmp_path):
+    dead = Lease(tmp_path)
+    dead._lock.release()  # as the kernel does when the process dies: its files stay
+    (tmp_path / f"{dead.owner}.lock").touch()
+    asking, said = [Lease(tmp_path / "of-others") for _ in range(6)], list[bool]()
+    for lease in asking:
+        lease.folder = tmp_path
+
+    def ask(lease):
+        said.extend(lease.alive(dead.owner) for _ in range(300))
+
+    threads = [threading.Thread(target=ask, args=(lease,)) for lease in asking]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(said) == 1800 and not any(said)

@@ -14,7 +14,7 @@ from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 
-from filelock import FileLock, Timeout
+from filelock import FileLock
 
 from workbench.sqlite import named
 
@@ -102,8 +102,14 @@ def dead(folder: Path) -> list[Path]:
 
 
 def _locked(path: Path) -> bool:
+    """Whether somebody holds the lock; asked by a shared one, so that two who ask at once do not see each other."""
+    import fcntl
+
     try:
-        with FileLock(path).acquire(timeout=0):
-            return False
-    except Timeout:
+        with path.open("rb") as file:
+            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except FileNotFoundError:  # let go of just now
+        return False
+    except BlockingIOError:
         return True
+    return False
