@@ -37,8 +37,8 @@ The package in the order in which a message walks through it; an import only eve
     memory/           conversations, in SQLite or PostgreSQL
         store.py postgres.py migrations.py
     knowledge/        a corpus and its three indexes behind one KnowledgeBase
-        leftovers.py library.py rebuilding.py adding.py knowledge_base.py view.py corpus.py names.py entities.py
-        vocabulary.py surfaces.py linking.py graph.py vectors.py keywords.py index.py
+        leftovers.py library.py rebuilding.py adding.py knowledge_base.py view.py corpus.py files.py names.py
+        entities.py vocabulary.py surfaces.py linking.py graph.py vectors.py keywords.py index.py
     runs.py           what is kept of a run: plans by version, records, decisions, log
     checkpoints.py    where each run stands, as LangGraph keeps it
     reviewers.py      who answers at a review point when it is not a person at a screen

@@ -23,6 +23,23 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from difflib import get_close_matches
+from reprlib import Repr
+from typing import Any
+
+_SHORT = Repr()
+_SHORT.maxstring = _SHORT.maxother = _SHORT.maxlong = 100
+
+
+def shown(value: Any) -> str:
+    """What was given, as it is written in Python; what is long is cut in its middle.
+
+    >>> shown("喜宴"), len(shown("a" * 1000))
+    ("'喜宴'", 100)
+    """
+    try:
+        return _SHORT.repr(value)
+    except ValueError:  # Python writes no whole number of more than 4,300 digits
+        return f"{type(value).__name__} that is too long to write"
 
 
 class WorkbenchError(Exception):
@@ -55,8 +72,8 @@ class UnknownKnowledge(KnowledgeError):
     def __init__(self, name: str, known: Iterable[str]):
         self.name, self.known = name, sorted(known)
         super().__init__(
-            f"Unknown knowledge base {name!r}. Known: {', '.join(self.known) or 'none yet'}. "
-            f"Add one with `workbench kb add {name} PATH...`."
+            f"Unknown knowledge base {shown(name)}. Known: {', '.join(self.known) or 'none yet'}. "
+            "Add one with `workbench kb add NAME PATH...`."
         )
 
 
@@ -75,9 +92,9 @@ class UnknownTool(ToolError, KeyError):
 
     def __init__(self, name: str, known: Iterable[str]):
         self.name, self.known = name, sorted(known)
-        near = get_close_matches(name, self.known, n=1)
+        near = get_close_matches(name, self.known, n=1) if isinstance(name, str) and len(name) < 100 else []
         hint = f" Did you mean {near[0]!r}?" if near else ""
-        super().__init__(f"Unknown tool {name!r}.{hint} Known: {', '.join(self.known)}.")
+        super().__init__(f"Unknown tool {shown(name)}.{hint} Known: {', '.join(self.known)}.")
 
 
 class PlanError(WorkbenchError):
@@ -101,7 +118,7 @@ class UnknownRun(RunError):
 
     def __init__(self, run_id: str, known: Iterable[str] = ()):
         recent = ", ".join(known)
-        super().__init__(f"Unknown run {run_id!r}. " + (f"The newest: {recent}." if recent else "There is no run yet."))
+        super().__init__(f"Unknown run {shown(run_id)}. " + (f"The newest: {recent}." if recent else "There is no run yet."))
 
 
 class NotPaused(RunError):

@@ -16,7 +16,7 @@ from typing import Any, TypedDict
 
 import sqlite_utils
 
-from workbench.errors import UnknownRun, WorkspaceError
+from workbench.errors import RunError, UnknownRun, WorkspaceError
 from workbench.sqlite import PATIENCE_S, begin_with_log, named, upgrade
 from workbench.state import Decision, ExecutionRecord
 

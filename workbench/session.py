@@ -56,8 +56,8 @@ class Workbench:
         self._agents: AgentPool | None = None
         if runs_are_gone(path):
             raise WorkspaceError(
-                f"{path / 'workbench.db'} is empty or gone, though there are checkpoints of its runs. Put the file back, "
-                "or run `workbench doctor --repair`, which begins a new one."
+                f"{path / 'workbench.db'} is empty or gone, though there are checkpoints of its runs. Put the file "
+                "back, or run `workbench doctor --repair`, which begins a new one."
             )
         conversations = open_conversations(path / "workbench.db", settings, self._clock.now)
         self._work = Work(path, conversations, self._context, settings.max_concurrency)

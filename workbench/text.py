@@ -19,16 +19,23 @@ def language_of(text: str) -> str:
     >>> language_of("《喜宴》")
     'zh'
     """
-    bare = re.sub(r"《[^》]*》", "", text)
+    bare = re.sub(r"《[^《》]*》", "", text)
     if CJK.search(bare):
         return "zh"
     return "zh" if CJK.search(text) and not re.search(r"[A-Za-z]{2}", bare) else "en"
 
 
+_MARK = "[\u0300-\u036f\u0591-\u05c7\u0610-\u061a\u064b-\u065f\u1ab0-\u1aff\u1dc0-\u1dff\u20d0-\u20ff\ufe20-\ufe2f]"
+_STORM = re.compile(f"({_MARK}{{30}}){_MARK}+")
+"""More marks on one letter than any language writes: composing a million of them would take hours."""
+
+
 def clean(text: str) -> str:
     """The text without NUL and lone surrogates, in Unicode's composed form, so that every store and model takes it."""
+    if text.isascii():
+        return text.replace("\x00", " ")
     text = text.encode("utf-8", "replace").decode("utf-8").replace("\x00", " ")
-    return unicodedata.normalize("NFC", text)
+    return unicodedata.normalize("NFC", _STORM.sub(r"\1", text))
 
 
 _HIDDEN = re.compile(
@@ -50,6 +57,15 @@ def visible(text: object) -> str:
         return chr(0x2400 + code) if code < 0x20 else f"⟨U+{code:04X}⟩"
 
     return _HIDDEN.sub(spell, str(text))
+
+
+def visible_json(text: str) -> str:
+    """JSON text in which the same characters stand as escapes: a terminal shows it, a program reads the same value.
+
+    >>> visible_json('{"a": "\\x9b\\u202e喜"}')
+    '{"a": "\\\\u009b\\\\u202e喜"}'
+    """
+    return _HIDDEN.sub(lambda match: f"\\u{ord(match.group()):04x}", text)
 
 
 @cache
@@ -94,6 +110,10 @@ _ABBREVIATION = re.compile(
 )
 
 
+_LONG = 2_000
+"""A sentence that goes on after an abbreviation ends here, so that a file of nothing else is read in linear time."""
+
+
 def sentences(text: str) -> list[str]:
     """The sentences of a text, Chinese and English, initials ("K. Raghavendra Rao") kept whole.
 
@@ -103,7 +123,7 @@ def sentences(text: str) -> list[str]:
     found, begun = [], ""
     for piece in re.split(r"(?<=[.!?]['\"”’)])\s+|(?<=[.!?])\s+|(?<=[。！？；])|\n+", text):
         begun = f"{begun} {piece}".strip() if begun else piece.strip()
-        if begun and not _ABBREVIATION.search(begun):
+        if begun and (len(begun) > _LONG or not _ABBREVIATION.search(begun[-20:])):
             found.append(begun)
             begun = ""
     return found + ([begun] if begun else [])

@@ -9,21 +9,39 @@ with file, line and reason, and the rest is kept.
 from __future__ import annotations
 
 import csv
-import gzip
 import hashlib
 import json
+import math
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypedDict
 
-from workbench.errors import CorpusError
+from workbench.errors import shown
+from workbench.knowledge.files import (
+    BROKEN,
+    LONGEST,
+    SUFFIXES,
+    Unreadable,
+    decoded,
+    files,
+    given_paths,
+    lines,
+    must_be_file,
+    text_lines,
+    whole,
+)
 from workbench.plans import canonical_json
 from workbench.text import CJK, clean, sentences
 
+__all__ = ["SUFFIXES", "Document", "Loaded", "Problem", "chunks", "given_paths", "load"]
+
 TEXT_KEYS = ("text", "overview", "content")
-SUFFIXES = (".jsonl", ".jsonl.gz", ".md", ".markdown", ".txt", ".csv")
+_LENGTHS = {"title": 500, "url": 2_000, "licence": 2_000, "license": 2_000, "type": 200}
+_LONGEST_ID = 500
+_DEEPEST = 20
+_UNCLOSED = 20
 _RESERVED = {*TEXT_KEYS, "id", "title", "url", "licence", "license", "type", "aliases", "names"}
 
 
@@ -83,18 +101,19 @@ def load(paths: Iterable[str | Path]) -> Loaded:
     Raises:
         CorpusError: a path does not exist, or a named file is of no known kind.
     """
-    loaded, seen = Loaded(), dict[str, tuple[str, int]]()
-    for path, name in _files(paths):
+    loaded, seen, sources = Loaded(), dict[str, tuple[str, int]](), set[str]()
+    for path, name in files(given_paths(paths)):
         source = path.resolve().as_posix()
-        if source in loaded.sources:
+        if source in sources:
             continue
+        sources.add(source)
         loaded.sources.append(source)
         for line, found in _read(path, name):
             if isinstance(found, str):
                 loaded.problems.append({"file": str(path), "line": line, "reason": found})
             elif found.doc_id in seen:
                 file, first = seen[found.doc_id]
-                reason = f"id {found.doc_id!r} was used before ({Path(file).name}, line {first}); the first is kept"
+                reason = f"id {shown(found.doc_id)} was used before ({Path(file).name}, line {first}); the first is kept"
                 loaded.problems.append({"file": str(path), "line": line, "reason": reason})
             else:
                 seen[found.doc_id] = (str(path), line)
@@ -121,80 +140,106 @@ def chunks(text: str, limit: int) -> list[str]:
 
 
 def _short(sentence: str, limit: int) -> Iterator[str]:
-    while len(sentence) > limit:
-        cut = sentence.rfind(" ", limit // 2, limit)
-        cut = cut if cut > 0 else limit
-        yield sentence[:cut].strip()
-        sentence = sentence[cut:].strip()
-    if sentence:
-        yield sentence
-
-
-def _files(paths: Iterable[str | Path]) -> Iterator[tuple[Path, str]]:
-    """(file, its name within what was given)."""
-    for path in map(Path, paths):
-        if path.is_dir():
-            visible = (p for p in path.rglob("*") if not any(n.startswith(".") for n in p.relative_to(path).parts))
-            files = sorted(p for p in visible if p.is_file() and p.name.lower().endswith(SUFFIXES))
-            yield from ((p, p.relative_to(path).as_posix()) for p in files)
-        elif not path.exists():
-            raise CorpusError(f"There is no file or folder {str(path)!r}.")
-        elif not path.name.lower().endswith(SUFFIXES):
-            raise CorpusError(f"{str(path)!r} is of no known kind. Known: {', '.join(SUFFIXES)}.")
-        else:
-            yield path, path.name
+    begin = 0
+    while len(sentence) - begin > limit:
+        cut = sentence.rfind(" ", begin + limit // 2, begin + limit)
+        cut = cut if cut > begin else begin + limit
+        if part := sentence[begin:cut].strip():
+            yield part
+        begin = cut
+    if rest := sentence[begin:].strip():
+        yield rest
 
 
 def _read(path: Path, doc_id: str) -> Iterator[tuple[int, Document | str]]:
     """(line, document) or (line, reason why there is none)."""
     name = path.name.lower()
     try:
+        must_be_file(path)
         if name.endswith((".jsonl", ".jsonl.gz")):
             yield from _jsonl(path)
         elif name.endswith(".csv"):
             yield from _csv(path)
         else:
             yield 1, _prose(path, doc_id, markdown=not name.endswith(".txt"))
-    except (OSError, EOFError, UnicodeDecodeError, csv.Error, _Unreadable) as error:
+    except Unreadable as error:
+        yield 0, str(error)
+    except (*BROKEN, UnicodeDecodeError) as error:
         yield 0, f"the file cannot be read to its end: {error}"
 
 
-class _Unreadable(ValueError):
-    """A record or file that gives no document; the message says why."""
-
-
 def _jsonl(path: Path) -> Iterator[tuple[int, Document | str]]:
-    opener = gzip.open if path.name.lower().endswith(".gz") else open
-    with opener(path, "rb") as file:
-        for line, raw in enumerate(file, 1):
-            if not raw.strip():
-                continue
-            try:
-                record = json.loads(raw.decode("utf-8-sig"), parse_constant=_no_constant)
-                yield line, _document(record, path)
-            except UnicodeDecodeError as error:
-                yield line, f"not UTF-8: {error.reason} at byte {error.start}"
-            except json.JSONDecodeError as error:
-                yield line, f"not JSON: {error.msg} at column {error.colno}"
-            except RecursionError:
-                yield line, "not usable: nested too deeply"
-            except _Unreadable as error:
-                yield line, str(error)
+    for number, line in lines(path):
+        try:
+            if isinstance(line, Unreadable):
+                raise line
+            if line.strip():
+                yield number, _document(_json(decoded(line)), path)
+        except Unreadable as error:
+            yield number, str(error)
+
+
+def _json(text: str) -> Any:
+    try:
+        return json.loads(text, parse_constant=_no_constant)
+    except json.JSONDecodeError as error:
+        raise Unreadable(f"not JSON: {error.msg} at column {error.colno}") from None
+    except RecursionError:
+        raise Unreadable(f"nested deeper than {_DEEPEST} levels: make it flatter") from None
+    except ValueError as error:
+        raise error if isinstance(error, Unreadable) else Unreadable(f"not usable: {error}") from None
 
 
 def _no_constant(name: str) -> None:
-    raise _Unreadable(f"{name} is no JSON number")
+    raise Unreadable(f"{name} is no JSON number: leave it out, or write null")
 
 
 def _csv(path: Path) -> Iterator[tuple[int, Document | str]]:
-    rows = csv.DictReader(_decoded(path.read_bytes()).splitlines(keepends=True), strict=True)
-    for row in rows:
+    """The rows; behind a quote that is never closed, reading begins anew with the next line."""
+    csv.field_size_limit(LONGEST)
+    header: list[str] = []
+    begin, left = 0, _UNCLOSED
+    while left:
+        unclosed = 0
+        rows = csv.reader((line for number, line in enumerate(text_lines(path), 1) if number > begin), strict=True)
+        for row_begin, number, row in _rows(rows):
+            if isinstance(row, list):
+                if not header:
+                    header = [name.strip() for name in row]
+                elif any(cell.strip() for cell in row):
+                    yield begin + number, _row(header, row, path)
+            elif "unexpected end of data" in row and header:
+                unclosed = begin + row_begin
+                yield 0, f"line {unclosed}: a quote is opened and never closed"
+            else:
+                yield begin + number, f"not CSV: {row}"
+        if not unclosed:
+            return
+        begin, left = unclosed, left - 1
+    yield 0, f"more than {_UNCLOSED} quotes are never closed: the rest of the file is left out"
+
+
+def _rows(rows: Any) -> Iterator[tuple[int, int, list[str] | str]]:
+    """(first line, last line, the row or what is wrong with it)."""
+    while True:
+        first = rows.line_num + 1
         try:
-            if None in row:
-                raise _Unreadable(f"more cells than the {len(rows.fieldnames or [])} columns of the header")
-            yield rows.line_num, _document({k.strip(): _typed(v) for k, v in row.items() if v and v.strip()}, path)
-        except _Unreadable as error:
-            yield rows.line_num, str(error)
+            row = next(rows, None)
+        except csv.Error as error:
+            yield first, rows.line_num, str(error)
+            continue
+        if row is None:
+            return
+        yield first, rows.line_num, row
+
+
+def _row(header: list[str], row: list[str], path: Path) -> Document | str:
+    if len(row) > len(header):
+        return f"more cells than the {len(header)} columns of the header"
+    try:
+        return _document({k: _typed(v) for k, v in zip(header, row, strict=False) if k and v.strip()}, path)
+    except Unreadable as error:
+        return str(error)
 
 
 def _typed(cell: str) -> Any:
@@ -214,11 +259,11 @@ def _typed(cell: str) -> Any:
 
 
 def _prose(path: Path, doc_id: str, *, markdown: bool) -> Document:
-    text, record = _decoded(path.read_bytes()), dict[str, Any]()
+    text, record = whole(path), dict[str, Any]()
     if markdown:
         text, record = _front_matter(text)
         heading = re.search(r"^#{1,6}\s+(.+?)\s*#*$", text, re.MULTILINE)
-        record.setdefault("title", heading[1] if heading else path.stem)
+        record.setdefault("title", heading[1][:200] if heading else path.stem)
         text = re.sub(r"^#{1,6}\s+", "", text, flags=re.MULTILINE)
     return _document({"id": doc_id, "title": path.stem, **record, "text": text}, path)
 
@@ -235,31 +280,26 @@ def _front_matter(text: str) -> tuple[str, dict[str, Any]]:
 def _json_or_cell(value: str) -> Any:
     try:
         return json.loads(value, parse_constant=_no_constant)
-    except ValueError:
+    except (ValueError, RecursionError):
         return _typed(value.strip("'\""))
-
-
-def _decoded(raw: bytes) -> str:
-    """Text of any of the encodings in which Chinese and English files are found."""
-    if raw.startswith((b"\xff\xfe", b"\xfe\xff")):
-        return raw.decode("utf-16")
-    try:
-        return raw.decode("utf-8-sig")
-    except UnicodeDecodeError:
-        return raw.decode("gb18030")
 
 
 def _document(record: Any, path: Path) -> Document:
     if not isinstance(record, dict):
-        raise _Unreadable(f"a JSON object is needed, not {type(record).__name__}")
+        raise Unreadable(f"a JSON object is needed, not {type(record).__name__}")
     record = _cleaned(record)
+    for name, longest in _LENGTHS.items():
+        if len(str(record.get(name) or "")) > longest:
+            raise Unreadable(f"{name} has more than {longest:,} characters: shorten it")
     text = next((record[key] for key in TEXT_KEYS if isinstance(record.get(key), str) and record[key].strip()), "")
     if not text:
-        raise _Unreadable(f"no text: give one of {', '.join(TEXT_KEYS)}")
+        raise Unreadable(f"no text: give one of {', '.join(TEXT_KEYS)}")
     title = str(record.get("title") or "").strip() or sentences(text)[0][:80]
     doc_id = record.get("id", f"{path.name.split('.')[0]}-{hashlib.sha256((title + text).encode()).hexdigest()[:10]}")
     if isinstance(doc_id, bool) or not isinstance(doc_id, str | int) or not str(doc_id).strip():
-        raise _Unreadable(f"id is {doc_id!r}: a string or a whole number is needed")
+        raise Unreadable(f"id is {shown(doc_id)}: a string or a whole number is needed")
+    if len(str(doc_id)) > _LONGEST_ID:
+        raise Unreadable(f"id has more than {_LONGEST_ID} characters: shorten it")
     return Document(
         doc_id=str(doc_id).strip(),
         title=title,
@@ -278,22 +318,29 @@ def _names(value: Any) -> dict[str, list[str]]:
     if value in (None, ""):
         return {}
     if not isinstance(value, dict):
-        raise _Unreadable('names must be an object such as {"Ang Lee": ["李安"]}')
+        raise Unreadable('names must be an object such as {"Ang Lee": ["李安"]}')
     return {name: _strings(others, f"names of {name!r}") for name, others in value.items()}
 
 
 def _strings(value: Any, what: str) -> list[str]:
     values = [] if value is None else value if isinstance(value, list) else [value]
     if not all(isinstance(v, str) for v in values):
-        raise _Unreadable(f"{what} must be a list of strings")
+        raise Unreadable(f"{what} must be a list of strings")
     return [v.strip() for v in values if v.strip()]
 
 
-def _cleaned(value: Any) -> Any:
+def _cleaned(value: Any, depth: int = 0) -> Any:
+    """The value with every text clean, and nothing that a store, a checkpoint or JSON would not give back."""
+    if depth > _DEEPEST:
+        raise Unreadable(f"nested deeper than {_DEEPEST} levels: make it flatter")
     if isinstance(value, str):
         return clean(value)
     if isinstance(value, list):
-        return [_cleaned(v) for v in value]
+        return [_cleaned(v, depth + 1) for v in value]
     if isinstance(value, dict):
-        return {clean(str(k)): _cleaned(v) for k, v in value.items()}
+        return {clean(str(k)): _cleaned(v, depth + 1) for k, v in value.items()}
+    if isinstance(value, float) and not math.isfinite(value):
+        raise Unreadable("a number is too large: leave it out, or write it as text")
+    if isinstance(value, int) and abs(value) >= 2**63:
+        raise Unreadable(f"{shown(value)} is a whole number of more than 64 bits: write it as text")
     return value

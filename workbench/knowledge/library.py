@@ -20,7 +20,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from workbench.errors import KnowledgeError, UnknownKnowledge, WorkspaceBusy
+from workbench.errors import KnowledgeError, UnknownKnowledge, WorkspaceBusy, shown
 from workbench.knowledge import corpus
 from workbench.knowledge.adding import Addition, AddReport, Progress
 from workbench.knowledge.index import Index
@@ -105,7 +105,7 @@ class Library:
             WorkspaceBusy: another process is writing to this base.
         """
         begun, tell = time.monotonic(), progress or _silent
-        given = [Path(path) for path in paths]
+        given = corpus.given_paths(paths)
         with self.writing(check_name(name)) as folder:
             tell("read", 0, 1)
             loaded = corpus.load(given)
@@ -212,9 +212,9 @@ def check_name(name: str) -> str:
     Raises:
         KnowledgeError: with what is allowed.
     """
-    if name in _RESERVED or not _NAME.fullmatch(name):
+    if not isinstance(name, str) or name in _RESERVED or not _NAME.fullmatch(name):
         raise KnowledgeError(
-            f"A knowledge base cannot be named {name!r}. Use up to 64 of a-z, 0-9, - and _, beginning with a letter or "
+            f"A knowledge base cannot be named {shown(name)}. Use up to 64 of a-z, 0-9, - and _, beginning with a letter or "
             "digit; 'general' means: no retrieval."
         )
     return name

@@ -47,7 +47,7 @@ class ToolRegistry(Mapping[str, Tool]):
         self._tools: dict[str, Tool | str] = dict(BUILT_IN) if built_in else {}
 
     def __getitem__(self, name: str) -> Tool:
-        if name not in self._tools:
+        if not isinstance(name, str) or name not in self._tools:
             raise UnknownTool(name, self._tools)
         tool = self._tools[name]
         if isinstance(tool, str):

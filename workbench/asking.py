@@ -1,0 +1,176 @@
+"""What may be asked: the message and the options of a run, checked before anything is written down.
+
+Whatever is given here comes from a person, a script or a server: a wrong type is as likely as a wrong name, and each
+is one line that says what was given, what is allowed and what to do instead.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from pydantic import ValidationError
+
+from workbench.errors import RunError, UnknownKnowledge, shown
+from workbench.state import REVIEW_POINTS
+from workbench.text import clean
+
+LONGEST_NAME = 200
+"""How long the name of a session or a user may be, in characters."""
+
+
+def message_of(message: Any, longest: int) -> str:
+    """The message as every store takes it.
+
+    Raises:
+        RunError: it is no text, says nothing, or is longer than ``longest`` characters.
+    """
+    if not isinstance(message, str):
+        raise RunError(f"The message is {shown(message)}, not text. Ask with a string.")
+    if len(message) > longest:
+        raise RunError(
+            f"The message has {len(message):,} characters; a question may have {longest:,}. Ask something shorter, and "
+            "bring long texts in with `workbench kb add` (or raise WORKBENCH_MAX_MESSAGE_CHARACTERS)."
+        )
+    cleaned = clean(message)
+    if not cleaned.strip():
+        raise RunError("The message is empty. Ask something.")
+    return cleaned
+
+
+def options_of(
+    *, kb: Any, review: Any, session: Any, user: Any, worker: Any, thresholds: Any, known: Iterable[str], **flags: Any
+) -> dict[str, Any]:
+    """The options of a run as the graph begins with them.
+
+    Raises:
+        UnknownKnowledge: lists the known ones.
+        RunError: an option has another type or value than it may have.
+    """
+    names = sorted(known)
+    return {
+        "kb": _bases(kb, names),
+        "review": points_of(review),
+        "session": _name("session", session),
+        "user": _name("user", user),
+        "worker": _worker(worker, names),
+        "thresholds": _thresholds(thresholds),
+        **{name: bool(value) for name, value in flags.items()},
+    }
+
+
+def points_of(review: Any) -> list[str]:
+    """Review points, in the order in which a run meets them.
+
+    >>> points_of({"reflect", "plan"}), points_of(True), points_of(None)
+    (['plan', 'reflect'], ['plan', 'step', 'reflect'], [])
+
+    Raises:
+        RunError: one is not a review point.
+    """
+    if not review:
+        return []
+    asked = REVIEW_POINTS if review is True or review == "all" else _several("review", review, "a review point")
+    for point in asked:
+        if point not in REVIEW_POINTS:
+            raise RunError(f"Unknown review point {shown(point)}. Known: {', '.join(REVIEW_POINTS)}.")
+    return [point for point in REVIEW_POINTS if point in asked]
+
+
+def recorded(decisions: Any) -> list[Mapping[str, Any]]:
+    """Recorded answers: each names its review point and what was done there.
+
+    Raises:
+        RunError: one is no such answer.
+    """
+    rows = list(decisions) if isinstance(decisions, Iterable) and not isinstance(decisions, str | Mapping) else None
+    if rows is None:
+        raise RunError(f"decisions is {shown(decisions)}. Give a list of decisions, as `run.decisions` has them.")
+    for number, row in enumerate(rows, 1):
+        missing = [name for name in ("point", "action") if not isinstance(row, Mapping) or name not in row]
+        if missing:
+            raise RunError(
+                f'Decision {number} is {shown(row)}, without {missing[0]!r}. One looks like {{"point": "plan", '
+                '"action": "approve"}.'
+            )
+    return rows
+
+
+def count_of(limit: Any) -> int:
+    """How many are wanted.
+
+    Raises:
+        RunError: it is no whole number of 1 or more.
+    """
+    if isinstance(limit, bool) or not isinstance(limit, int) or limit < 1:
+        raise RunError(f"limit is {shown(limit)}. Give a whole number of 1 or more.")
+    return min(limit, 2**31)
+
+
+def reviewer_of(reviewer: Any) -> Callable[..., Any] | None:
+    """Who answers in place of a person, if anybody.
+
+    Raises:
+        RunError: it cannot be called.
+    """
+    if reviewer is not None and not callable(reviewer):
+        raise RunError(f"reviewer is {shown(reviewer)}. Give an object that is called with a request, or None.")
+    return reviewer
+
+
+def _bases(kb: Any, known: list[str]) -> list[str]:
+    names = [] if kb is None else _several("kb", kb, "the name of a knowledge base")
+    for name in names:
+        if name not in ("", "general") and name not in known:
+            raise UnknownKnowledge(name, known)
+    return list(dict.fromkeys(names))
+
+
+def _several(option: str, value: Any, what: str) -> list[str]:
+    """One string or several, as a list."""
+    if isinstance(value, str):
+        return [value]
+    if isinstance(value, bytes | Mapping) or not isinstance(value, Iterable):
+        raise RunError(f"{option} is {shown(value)}. Give {what}, or a list of several.")
+    found = list(value)
+    for item in found:
+        if not isinstance(item, str):
+            raise RunError(f"{option} holds {shown(item)}. Give {what}, or a list of several.")
+    return found
+
+
+def _name(option: str, value: Any) -> str:
+    if not isinstance(value, str):
+        raise RunError(f"{option} is {shown(value)}. Give a name, as 'default'.")
+    if len(value) > LONGEST_NAME:
+        raise RunError(f"{option} has {len(value):,} characters. Give a name of at most {LONGEST_NAME}.")
+    return clean(value)
+
+
+def _worker(value: Any, known: list[str]) -> str:
+    if not isinstance(value, str):
+        raise RunError(f"worker is {shown(value)}. Give a name, as 'film:graph_agent:retrieve_only'.")
+    if value:
+        from workbench.route import parse_worker_name
+
+        try:
+            base = parse_worker_name(value).kb_prefix
+        except ValueError as error:
+            raise RunError(str(error)) from None
+        if base and base not in known:
+            raise UnknownKnowledge(base, known)
+    return clean(value)
+
+
+def _thresholds(value: Any) -> dict[str, float]:
+    if value is None or value == {}:
+        return {}
+    from workbench.retrieval.review import Thresholds
+
+    try:
+        return Thresholds.model_validate(value).model_dump(exclude_none=True)
+    except ValidationError as error:
+        fault = error.errors()[0]
+        where = ".".join(["thresholds", *map(str, fault["loc"])])
+        known = ", ".join(Thresholds.model_fields)
+        raise RunError(f"{where} is {shown(fault['input'])}: {fault['msg']}. Known: {known}.") from None
