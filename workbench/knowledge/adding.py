@@ -8,6 +8,7 @@ then everything is written together. Chroma follows.
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -77,7 +78,7 @@ class Addition:
     def _gone(self, known: dict[str, tuple[str, str]], loaded: corpus.Loaded, paths: Sequence[Path]) -> list[str]:
         """Documents whose file was read to its end without them, or is no longer in a folder that was given."""
         here = {document.doc_id for document in loaded.documents}
-        broken = {Path(p["file"]).resolve().as_posix() for p in loaded.problems if p["line"] == 0}
+        broken = {Path(os.path.realpath(p["file"])).as_posix() for p in loaded.problems if p["line"] == 0}
         read = set(loaded.sources) - broken
         folders = tuple(f"{path.resolve().as_posix()}/" for path in paths if path.is_dir())
         return sorted(

@@ -12,6 +12,7 @@ import csv
 import hashlib
 import json
 import math
+import os
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -41,7 +42,8 @@ TEXT_KEYS = ("text", "overview", "content")
 _LENGTHS = {"title": 500, "url": 2_000, "licence": 2_000, "license": 2_000, "type": 200}
 _LONGEST_ID = 500
 _DEEPEST = 20
-_UNCLOSED = 20
+_ANEW = 20
+"""How often a table is read anew behind a quote that swallowed lines; later ones are reported with their lines."""
 _RESERVED = {*TEXT_KEYS, "id", "title", "url", "licence", "license", "type", "aliases", "names"}
 
 
@@ -103,7 +105,7 @@ def load(paths: Iterable[str | Path]) -> Loaded:
     """
     loaded, seen, sources = Loaded(), dict[str, tuple[str, int]](), set[str]()
     for path, name in files(given_paths(paths)):
-        source = path.resolve().as_posix()
+        source = Path(os.path.realpath(path)).as_posix()  # which takes a loop of links too
         if source in sources:
             continue
         sources.add(source)
@@ -195,42 +197,40 @@ def _no_constant(name: str) -> None:
 
 
 def _csv(path: Path) -> Iterator[tuple[int, Document | str]]:
-    """The rows; behind a quote that is never closed, reading begins anew with the next line."""
+    """The rows. Where a quote has swallowed the lines behind it, reading begins anew with the next line."""
     csv.field_size_limit(LONGEST)
-    header: list[str] = []
-    begin, left = 0, _UNCLOSED
-    while left:
-        unclosed = 0
-        rows = csv.reader((line for number, line in enumerate(text_lines(path), 1) if number > begin), strict=True)
-        for row_begin, number, row in _rows(rows):
+    header, begin, faults = list[str](), 0, dict[int, str]()
+    for left in reversed(range(_ANEW + 1)):
+        for first, last, row in _rows(path, begin, faults):
             if isinstance(row, list):
                 if not header:
                     header = [name.strip() for name in row]
                 elif any(cell.strip() for cell in row):
-                    yield begin + number, _row(header, row, path)
-            elif "unexpected end of data" in row and header:
-                unclosed = begin + row_begin
-                yield 0, f"line {unclosed}: a quote is opened and never closed"
-            else:
-                yield begin + number, f"not CSV: {row}"
-        if not unclosed:
-            return
-        begin, left = unclosed, left - 1
-    yield 0, f"more than {_UNCLOSED} quotes are never closed: the rest of the file is left out"
+                    yield last, _row(header, row, path)
+                continue
+            yield (0, f"line {first}: {row}") if "never closed" in row else (first, f"not CSV: {row}")
+            if last > first and header and left:
+                begin = first
+                break
+        else:
+            break
+    yield from faults.items()
 
 
-def _rows(rows: Any) -> Iterator[tuple[int, int, list[str] | str]]:
-    """(first line, last line, the row or what is wrong with it)."""
+def _rows(path: Path, begin: int, faults: dict[int, str]) -> Iterator[tuple[int, int, list[str] | str]]:
+    """(first line, last line, the row or what is wrong with it), after line ``begin``."""
+    rows = csv.reader((line for number, line in text_lines(path, faults) if number > begin), strict=True)
     while True:
-        first = rows.line_num + 1
+        first = begin + rows.line_num + 1
         try:
-            row = next(rows, None)
+            row: list[str] | str | None = next(rows, None)
         except csv.Error as error:
-            yield first, rows.line_num, str(error)
-            continue
+            said = str(error)
+            row = "a quote is opened and never closed" if "unexpected end" in said else said
+            row += f" (to line {begin + rows.line_num})" if begin + rows.line_num > first else ""
         if row is None:
             return
-        yield first, rows.line_num, row
+        yield first, begin + rows.line_num, row
 
 
 def _row(header: list[str], row: list[str], path: Path) -> Document | str:

@@ -119,10 +119,11 @@ def lines(path: Path) -> Iterator[tuple[int, bytes | Unreadable]]:
     opener = gzip.open if path.name.lower().endswith(".gz") else open
     with opener(path, "rb") as file:
         begin = file.read(512)
-        _must_be_text(begin)
-        file.seek(0)
+        _must_be_text(begin.partition(b"\n")[0])
         if begin.startswith(_UTF16):
-            file = codecs.EncodedFile(file, "utf-8", "utf-16")  # type: ignore[assignment]
+            yield from enumerate((line.encode() + b"\n" for line in whole(path).split("\n")), 1)
+            return
+        file.seek(0)
         number = 0
         while line := file.readline(LONGEST + 1):
             number += 1
@@ -157,16 +158,19 @@ def whole(path: Path) -> str:
     return decoded(raw)
 
 
-def text_lines(path: Path) -> Iterator[str]:
-    """The lines of a text file, decoded one by one, their ends kept.
+def text_lines(path: Path, faults: dict[int, str]) -> Iterator[tuple[int, str]]:
+    """The lines of a text file, numbered and decoded one by one, their ends kept; ``faults`` gets what is none.
 
     Raises:
-        Unreadable: one is too long or in no known encoding, or the file is no text.
+        Unreadable: the file is no text.
     """
-    for _, line in lines(path):
-        if isinstance(line, Unreadable):
-            raise line
-        yield decoded(line)
+    for number, line in lines(path):
+        try:
+            if isinstance(line, Unreadable):
+                raise line
+            yield number, decoded(line)
+        except Unreadable as error:
+            faults[number] = str(error)
 
 
 def decoded(raw: bytes) -> str:
@@ -178,11 +182,12 @@ def decoded(raw: bytes) -> str:
     Raises:
         Unreadable: with the mend.
     """
+    utf16 = raw.startswith(_UTF16)
     try:
-        if raw.startswith(_UTF16):
-            return raw.decode("utf-16")
-        return raw.decode("utf-8-sig")
+        return raw.decode("utf-16" if utf16 else "utf-8-sig")
     except UnicodeDecodeError as error:
+        if utf16:
+            raise Unreadable(f"not UTF-16, as its mark says: {error.reason} at byte {error.start}; {_SAVE}") from None
         where = f"not UTF-8: {error.reason} at byte {error.start}"
     if not _looks_chinese(raw):
         raise Unreadable(f"{where}; {_SAVE}")
