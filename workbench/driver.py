@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from workbench.clock import going_on
 from workbench.context import Context
-from workbench.errors import InvalidAnswer, KnowledgeError, NotPaused, WorkbenchError, WorkspaceError
+from workbench.errors import InvalidAnswer, NotPaused, WorkbenchError, WorkspaceError
 from workbench.memory.store import SqlConversations
 from workbench.reviewers import Reviewer, written
 from workbench.runs import RunStore
@@ -160,13 +160,11 @@ class Driver:
     def _failure(self, live: Live, error: Exception) -> str:
         """Why the run failed, which its row keeps; where even that cannot be written, the caller must be told."""
         message = str(error) if isinstance(error, WorkbenchError) else f"{type(error).__name__}: {error}"
-        if isinstance(error, (WorkspaceError, KnowledgeError)):
-            message += f" Then go on with `workbench resume {live.run_id}`."
         try:
             self._keep_partial(live)
             self.runs.let_go(live.run_id, "failed", message)
         except WorkspaceError:
-            live.unwritten = WorkspaceError(message)
+            live.unwritten = WorkspaceError(f"{message} Then go on with `workbench resume {live.run_id}`.")
             raise live.unwritten from error
         return message
 

@@ -129,7 +129,8 @@ def _salvaged(path: Path, make: Callable[[Path], None]) -> Iterator[Fault]:
     missing = ", ".join(f"{count:,} {table}" for table, count in lost.items() if count)
     detail = f"made anew with {counts}" + (f"; could not be read: at least {missing}" if missing else "")
     kept = f"; the damaged file is kept as {aside.name}" if aside.exists() else ""
-    yield Fault(what=path.name, detail=detail + kept, mend="")
+    older = f"; read from {source.name}, which an earlier repair kept" if source not in (None, path) else ""
+    yield Fault(what=path.name, detail=detail + older + kept, mend="")
 
 
 def _source(path: Path) -> Path | None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import errno
 import json
+import os
 import sqlite3
 import time
 from collections.abc import Iterator, Sequence
@@ -66,7 +67,7 @@ def explained(
     primary = code & 0xFF if code is not None else None
     if primary in FULL:
         return WorkspaceFull(f"{path} cannot be written or read: {error}. The disk may be full. {_FREE}")
-    if primary in READ_ONLY:
+    if primary in READ_ONLY or (primary == sqlite3.SQLITE_CANTOPEN and not os.access(Path(path).parent, os.W_OK)):
         return WorkspaceError(f"{path} is read-only ({error}). {_ELSEWHERE}")
     if primary in BUSY:
         return WorkspaceBusy(f"{path} is held by another process ({error}). Wait for it to end, or end it.")

@@ -1,0 +1,52 @@
+"""A small workspace that is made in a moment, for tests that break, fill, prune or carry away one of their own."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+from workbench.session import Workbench
+from workbench.settings import Settings
+
+PROJECT = Path(__file__).resolve().parent.parent
+CORE = {"embedding_model": "hashing", "names": "rules", "rerank_model": "none"}
+QUESTION = "Who directed Film 7?"
+ANSWER = "Film 7 was directed by Ang Lee [1]."
+
+
+def corpus(path: Path, count: int = 30) -> Path:
+    """A file of films, of which each says its number, its year and Ang Lee."""
+    films = (
+        {
+            "id": f"f{n}",
+            "title": f"Film {n}",
+            "type": "Film",
+            "year": 1980 + n,
+            "directors": ["Ang Lee"],
+            "overview": f"Film {n} is a film of {1980 + n} about number {n}.",
+        }
+        for n in range(count)
+    )
+    path.write_text("".join(json.dumps(film) + "\n" for film in films), encoding="utf-8")
+    return path
+
+
+def opened(folder: Path) -> Workbench:
+    return Workbench.open(folder, Settings.load(**CORE))
+
+
+def environment() -> dict[str, str]:
+    """For a process of its own: the same models, this project's package."""
+    settings = {f"WORKBENCH_{name.upper()}": value for name, value in CORE.items()}
+    return {**os.environ, **settings, "PYTHONPATH": str(PROJECT), "COLUMNS": "400"}
+
+
+def workbench(folder: Path, *words: str, **how: object) -> subprocess.CompletedProcess[str]:
+    """The command line in a process of its own."""
+    command = [sys.executable, "-c", "from workbench.cli import main; main()", *words, "--workspace", str(folder)]
+    return subprocess.run(
+        command, capture_output=True, text=True, env=environment(), cwd=folder.parent, timeout=120, **how
+    )
