@@ -263,5 +263,5 @@ def _show(page: Page, checks: list[Check]) -> None:
         said = RichText(visible(check["detail"]))
         if check["mend"]:
             said.append(f"\n→ {visible(check['mend'])}", look)
-        table.add_row(RichText(sign, look), RichText(check["name"], "bold"), said)
+        table.add_row(RichText(sign, look), RichText(visible(check["name"]), "bold"), said)
     page.out.print(table)

@@ -120,6 +120,9 @@ def list_(page: Page) -> int:
 def _table(found: list[dict[str, Any]]) -> Any:
     from rich import box
     from rich.table import Table
+    from rich.text import Text as RichText
+
+    from workbench.text import visible
 
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, header_style="dim")
     table.add_column("name", style="cyan", no_wrap=True)
@@ -128,7 +131,8 @@ def _table(found: list[dict[str, Any]]) -> Any:
         table.add_column(what, justify="right")
     table.add_column("embeddings")
     for base in found:
-        table.add_row(base["name"], *(f"{base['counts'][what]:,}" for what in counted), base["embedding_model"])
+        counts = (f"{base['counts'][what]:,}" for what in counted)
+        table.add_row(base["name"], *counts, RichText(visible(base["embedding_model"])))
     return table
 
 

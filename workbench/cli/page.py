@@ -9,6 +9,7 @@ import sys
 import traceback
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property, wraps
+from io import StringIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -80,7 +81,9 @@ class Page:
 
     def result(self, document: Any) -> None:
         """The one document of ``--json``."""
-        click.echo(json.dumps(document, ensure_ascii=False, indent=2))
+        from workbench.text import visible_json
+
+        click.echo(visible_json(json.dumps(document, ensure_ascii=False, indent=2)))
 
     def show(self, blocks: Iterable[Block], console: Console | None = None) -> None:
         """Blocks of a run, with an empty line between them; bare text when another program reads it."""
@@ -148,11 +151,15 @@ class Main(click.Group):
 
 
 def _run(main: Callable[..., Any], words: list[str], name: str, extra: dict[str, Any], as_json: bool) -> int:
+    from workbench.text import visible
+
     try:
         return main(words, name, **{**extra, "standalone_mode": False}) or DONE
     except click.UsageError as error:
         if not as_json:
-            error.show()
+            said = StringIO()
+            error.show(said)
+            click.echo(visible(said.getvalue()), nl=False, err=True)
         return _fail(error, error.format_message(), as_json, USAGE, said=True)
     except click.ClickException as error:
         return _fail(error, error.format_message(), as_json, FAILED)
@@ -174,11 +181,12 @@ def _run(main: Callable[..., Any], words: list[str], name: str, extra: dict[str,
 
 
 def _fail(error: BaseException, message: str, as_json: bool, code: int, said: bool = False) -> int:
-    from workbench.text import visible
+    from workbench.text import visible, visible_json
 
     if as_json:
         problems = {"problems": error.problems} if isinstance(error, PlanError) else {}
-        click.echo(json.dumps({"error": message, "type": type(error).__name__, **problems}, ensure_ascii=False))
+        told = {"error": message, "type": type(error).__name__, **problems}
+        click.echo(visible_json(json.dumps(told, ensure_ascii=False)))
     elif not said:
         click.echo(f"error: {visible(message)}", err=True)
     return code

@@ -69,9 +69,11 @@ def _choose(page: Page, labels: Labels) -> str:
 
 def edited(page: Page, request: Mapping[str, Any], labels: Labels) -> dict[str, Any]:
     """What the person changed in the proposal, with their editor; broken JSON is explained and opened again."""
+    from workbench.text import visible_json
+
     proposal = request["action_requests"][0]["args"]
     before = {name: proposal.get(name, EMPTY.get(name)) for name in EDITABLE[request["point"]]}
-    text: str | None = json.dumps(before, ensure_ascii=False, indent=2) + "\n"
+    text: str | None = visible_json(json.dumps(before, ensure_ascii=False, indent=2)) + "\n"
     while True:
         text = click.edit(text, extension=".json", require_save=True)
         if text is None:

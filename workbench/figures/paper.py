@@ -45,8 +45,12 @@ def paper(title: str, width: int, height: int) -> dict[str, Any]:
 
 
 def safe(text: str) -> str:
-    """Text for plotly, which reads some HTML: escaped, hidden characters spelled out."""
-    return escape(visible(text), quote=False).replace("\n", " ")
+    """Text for plotly, which reads some HTML and hands dollar signs to MathJax: escaped, hidden characters spelled out.
+
+    >>> safe('<a href="x">$1$</a>')
+    '&lt;a href="x"&gt;&#36;1&#36;&lt;/a&gt;'
+    """
+    return escape(visible(text), quote=False).replace("$", "&#36;").replace("\n", " ")
 
 
 def short(text: str, columns: int) -> str:
@@ -68,4 +72,4 @@ def wrapped(text: str, columns: int = 60) -> str:
     from textwrap import wrap
 
     lines = wrap(visible(text), columns) or [""]
-    return "<br>".join(escape(line, quote=False) for line in [*lines[:6], *(["…"] if len(lines) > 6 else [])])
+    return "<br>".join(safe(line) for line in [*lines[:6], *(["…"] if len(lines) > 6 else [])])

@@ -25,7 +25,7 @@ from workbench.question.language import patterns
 from workbench.question.names import Named, names_in
 from workbench.question.reading import themes
 from workbench.state import ConversationState, RetrievalResult, RouteDecision
-from workbench.text import language_of
+from workbench.text import language_of, visible
 
 
 async def generate(state: ConversationState, runtime: Runtime[Context]) -> dict[str, Any]:
@@ -41,7 +41,8 @@ async def generate(state: ConversationState, runtime: Runtime[Context]) -> dict[
         answer = offline(state, context)
     runtime.stream_writer(progress("generation", completed=1, total=1))
     spent = round((context.clock.monotonic() - began) * 1000, 3)
-    return {"answer": answer.text, "citations": answer.citations, "generation_ms": spent, "partial": False}
+    # Documents and models may write what steers a terminal; people print answers.
+    return {"answer": visible(answer.text), "citations": answer.citations, "generation_ms": spent, "partial": False}
 
 
 def without_evidence(state: Mapping[str, Any], context: Context) -> str | None:
@@ -74,8 +75,8 @@ async def streamed(state: ConversationState, runtime: Runtime[Context]) -> Answe
     async for chunk in stream_text(
         context.chat, messages(state, context.settings.history_window), Limits.of(context.settings)
     ):
-        chunks.append(chunk)
-        runtime.stream_writer(token(chunk))
+        chunks.append(visible(chunk))
+        runtime.stream_writer(token(chunks[-1]))
     text, citations, unknown = cite("".join(chunks), found(state))
     if not text.strip():
         raise ModelError(

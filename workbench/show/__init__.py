@@ -31,10 +31,14 @@ __all__ = [
 ]
 
 
+CLASSES = "wb-static mathjax_ignore tex2jax_ignore"
+"""The last two keep MathJax from reading dollar signs as formulas: in JupyterLab, and in pages made by nbconvert."""
+
+
 def run_html(document: Document) -> str:
     """A run as static HTML: no script, no colour, readable in both themes and without a front-end."""
     body = "\n".join(block_html(block) for block in outline(document))
-    return f'<div class="wb-static" lang="{labels_for(document["message"]).html_lang}">\n{body}\n</div>'
+    return f'<div class="{CLASSES}" lang="{labels_for(document["message"]).html_lang}">\n{body}\n</div>'
 
 
 def run_text(document: Document, width: int = 100, parts: Sequence[str] = IN_TERMINAL) -> str:

@@ -110,9 +110,9 @@ def _sources(document: Document, labels: Labels) -> Iterator[Block]:
     rows = [
         (
             f"[{n}]",
-            source.get("title") or source.get("doc_id") or "",
-            source.get("licence") or "",
-            source.get("url") or "",
+            _line(source.get("title") or source.get("doc_id")),
+            _line(source.get("licence")),
+            _line(source.get("url")),
         )
         for n, source in sorted(first.items())
     ]
@@ -144,7 +144,7 @@ def plan_table(plan: Document, records: Iterable[ExecutionRecord], labels: Label
             (
                 number[step.step_id],
                 status,
-                f"{step.step_id}\n{_clip(step.objective, 200)}",
+                f"{_line(step.step_id)}\n{_clip(step.objective, 200)}",
                 step.tool,
                 ", ".join(number.get(d, d) for d in step.dependencies()),
                 str(summary.get("evidence_count", "")),
@@ -276,7 +276,7 @@ def timeline_table(found: Sequence[Bar], labels: Labels) -> Table:
 def _evidence(document: Document, labels: Labels) -> Iterator[Block]:
     names = (("", "number"), ("piece", "text"), ("score", "number"), ("found_by", "text"))
     rows = [
-        (f"[{piece['n']}]", piece["title"], f"{piece['score']:.2f}", ", ".join(piece["tools"]))
+        (f"[{piece['n']}]", _line(piece["title"]), f"{piece['score']:.2f}", ", ".join(piece["tools"]))
         for piece in document["evidence"]
     ]
     if rows:
@@ -320,6 +320,11 @@ def _table(
         opened,
         tuple(_clip(note, 1000) for note in notes),
     )
+
+
+def _line(value: Any) -> str:
+    """A value on one line: the line below a cell's first is ours to write."""
+    return " ".join(str(value or "").split())
 
 
 def _number(value: Any) -> str:
