@@ -96,7 +96,7 @@ class Work:
             return "interrupted", row
         if pending(snapshot) is not None:
             return "paused" if self._recorded(run_id, snapshot) is None else "interrupted", row
-        return "done" if row["result"] is not None else "interrupted", row
+        return "done" if row["result"] is not None and not snapshot.next else "interrupted", row
 
     def _recorded(self, run_id: str, snapshot: Any) -> Decision | None:
         """The answer to what the run asks, when its process died after keeping it and before going on."""
