@@ -61,8 +61,8 @@ def go_on(folder: str, run_id: str, wall: str) -> None:
 
 
 def answered(run: Any) -> None:
-    """The next answer of this test, whichever it is."""
-    if run.review["point"] == "reflect":
+    """One more step at each reflection, as long as there is time for it."""
+    if run.review["point"] == "reflect" and run.reflections[-1]["remaining_budget"] > 0:
         run.answer_review(more(len(run.reflections)))
     else:
         run.approve()
