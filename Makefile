@@ -79,6 +79,17 @@ SEED ?= 1
 storm: $(ENV_READY) ## kill -9 at 300 drawn moments: is anything lost, doubled, repeated, answered otherwise? (KILLS=, SEED=)
 	@$(BIN)/python -m tests.storm --kills $(KILLS) --seed $(SEED)
 
+COUNT ?= 100000
+.PHONY: inputs
+inputs: $(ENV_READY) ## give 100,000 generated bad inputs to everything; COUNT, SEED
+	@$(BIN)/python -m tests.inputs --count $(COUNT) --seed $(SEED)
+
+FUZZ ?= loaders plans answers
+SECONDS ?= 60
+.PHONY: fuzz
+fuzz: $(ENV_READY) ## fuzz loaders, plans and answers, SECONDS each; needs pip install 'workbench[fuzz]'
+	@for target in $(FUZZ); do $(BIN)/python -m tests.inputs.fuzz $$target -max_total_time=$(SECONDS) || exit 1; done
+
 .PHONY: setup
 setup: $(ENV_READY) ## only set up
 

@@ -175,5 +175,6 @@ def _thresholds(value: Any) -> dict[str, float]:
     except ValidationError as error:
         fault = error.errors()[0]
         where = ".".join(["thresholds", *map(str, fault["loc"])])
-        known = ", ".join(Thresholds.model_fields)
-        raise RunError(f"{where} is {shown(fault['input'])}: {fault['msg']}. Known: {known}.") from None
+        if fault["type"] == "refused":
+            raise RunError(f"{where}: {fault['msg']}") from None
+        raise RunError(f"{where} cannot be {shown(fault['input'])}: {fault['msg'].rstrip('.')}.") from None

@@ -118,7 +118,8 @@ class UnknownRun(RunError):
 
     def __init__(self, run_id: str, known: Iterable[str] = ()):
         recent = ", ".join(known)
-        super().__init__(f"Unknown run {shown(run_id)}. " + (f"The newest: {recent}." if recent else "There is no run yet."))
+        newest = f"The newest: {recent}." if recent else "There is no run yet."
+        super().__init__(f"Unknown run {shown(run_id)}. {newest}")
 
 
 class NotPaused(RunError):

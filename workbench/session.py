@@ -18,14 +18,13 @@ from workbench.asking import count_of, message_of, options_of, recorded, reviewe
 from workbench.clock import SystemClock
 from workbench.context import Context, Handler, Planner
 from workbench.driver import Driver, Live
-from workbench.errors import RunError, UnknownKnowledge, WorkspaceError
+from workbench.errors import WorkspaceError
 from workbench.knowledge.library import Library
 from workbench.memory.store import open_conversations
 from workbench.reviewers import ReplayReviewer, Reviewer
 from workbench.run import Run
 from workbench.runs import runs_are_gone
 from workbench.settings import Settings
-from workbench.state import REVIEW_POINTS
 from workbench.text import clean
 from workbench.tools.registry import ToolRegistry
 from workbench.work import Work

@@ -115,7 +115,8 @@ def load(paths: Iterable[str | Path]) -> Loaded:
                 loaded.problems.append({"file": str(path), "line": line, "reason": found})
             elif found.doc_id in seen:
                 file, first = seen[found.doc_id]
-                reason = f"id {shown(found.doc_id)} was used before ({Path(file).name}, line {first}); the first is kept"
+                place = f"{Path(file).name}, line {first}"
+                reason = f"id {shown(found.doc_id)} was used before ({place}); the first is kept"
                 loaded.problems.append({"file": str(path), "line": line, "reason": reason})
             else:
                 seen[found.doc_id] = (str(path), line)
@@ -132,7 +133,7 @@ def chunks(text: str, limit: int) -> list[str]:
     ['他来了。', '她走了。']
     """
     pieces: list[str] = []
-    for sentence in (part for whole in sentences(text) for part in _short(whole, limit)):
+    for sentence in (part for long in sentences(text) for part in _short(long, limit)):
         glue = "" if pieces and CJK.match(sentence) and pieces[-1][-1:] in "。！？；，、》”" else " "
         if pieces and len(pieces[-1]) + len(glue) + len(sentence) <= limit:
             pieces[-1] += glue + sentence

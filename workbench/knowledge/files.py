@@ -122,7 +122,7 @@ def lines(path: Path) -> Iterator[tuple[int, bytes | Unreadable]]:
     with opener(path, "rb") as file:
         begin = file.read(512)
         _must_be_text(begin.partition(b"\n")[0])
-        if begin.startswith(_UTF16):
+        if begin.startswith(_UTF16) and begin.count(0) * 20 > len(begin):  # a mark alone may be a broken byte
             yield from enumerate((line.encode() + b"\n" for line in whole(path).split("\n")), 1)
             return
         file.seek(0)

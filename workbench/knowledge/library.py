@@ -60,6 +60,8 @@ class Library:
             UnknownKnowledge: with the known names.
             KnowledgeError: it was made with another embedding model, or cannot be read.
         """
+        if not isinstance(name, str):
+            raise UnknownKnowledge(name, self.names())
         with self._lock:
             if name in self._open and self._open[name].replaced:
                 self._open.pop(name).close()

@@ -84,7 +84,7 @@ def _strengths(masked: str, names: Sequence[Named]) -> tuple[dict[QueryIntent, f
 
 
 def _ends(masked: str) -> str:
-    """A long text without its middle: what is wanted is said at the beginning or at the end, and cues are not linear."""
+    """A long text without its middle: what is wanted is said at one of its ends, and cues are not linear."""
     return masked if len(masked) <= 2 * _END else f"{masked[:_END]} … {masked[-_END:]}"
 
 

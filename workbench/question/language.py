@@ -10,7 +10,7 @@ PERSON, OTHER = "\ue001", "\ue002"
 """What stands for a person and for any other name in a masked question (private-use characters)."""
 
 NEAR = 300
-"""How many characters around a name or a time are looked at for what they say of it: a long text is read in linear time."""
+"""How many characters around a name or a time say something of it: so a long text is read in linear time."""
 
 FILM_EN = (
     r"(?:films?|movies?|pictures?|titles|works?|shows?|series|documentar(?:y|ies)|comed(?:y|ies)|dramas?|thrillers?"

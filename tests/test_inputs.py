@@ -1,0 +1,144 @@
+"""A slice of the generated inputs, the worst files by hand, and the table of the docs."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.inputs import fuzz, table
+from tests.inputs.__main__ import COLUMNS, feed_one
+from tests.inputs.feeds import KINDS, Place
+from tests.inputs.wild import Random
+from workbench.errors import RunError
+from workbench.knowledge import corpus
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
+    made = Place(tmp_path_factory.mktemp("inputs"))
+    yield made
+    made.wb.close()
+
+
+SLICE = {
+    "options": 6,
+    "questions": 8,
+    "answers": 6,
+    "knowledge bases": 2,
+    "command line": 6,
+    "command line, own process": 0,
+}
+
+
+@pytest.mark.parametrize("name", [name for name in KINDS if SLICE.get(name, 1)])
+def test_a_slice_of_each_class_breaks_nothing(place: Place, name: str) -> None:
+    became = [feed_one(place, KINDS[name], Random(f"test/{name}/{n}")) for n in range(SLICE.get(name, 40))]
+    broken = [(how, why) for how, why in became if how not in ("answered", "refused")]
+    assert not broken and {how for how, _ in became} <= set(COLUMNS)
+    assert place.lost() == 0
+
+
+GOOD = b'{"id": "good", "text": "kept"}\n'
+
+
+def test_a_line_of_a_gigabyte_is_passed_over_in_little_memory(tmp_path: Path) -> None:
+    path = tmp_path / "a.jsonl"
+    with path.open("wb") as file:
+        file.write(b'{"id": "first", "text": "kept"}\n')
+        file.seek(2**30)
+        file.write(b"\n" + GOOD)
+    code = (
+        "import resource, sys; from workbench.knowledge.corpus import load; found = load([sys.argv[1]]); "
+        "print([d.doc_id for d in found.documents], found.problems[0]['line'], found.problems[0]['reason'], "
+        "resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024, sep='|')"
+    )
+    done = subprocess.run([sys.executable, "-c", code, str(path)], capture_output=True, text=True, check=True)
+    ids, line, reason, megabytes = done.stdout.strip().split("|")
+    assert (ids, line) == ("['first', 'good']", "2")
+    assert "1,024 MB" in reason and "cut it" in reason
+    assert int(megabytes) < 400
+
+
+@pytest.mark.parametrize(
+    ("field", "said"),
+    [
+        (b"[" * 100_000 + b"]" * 100_000, "nested deeper"),
+        (b'{"a":' * 500 + b"1" + b"}" * 500, "nested deeper"),
+        (b"9" * 5_000, "4300 digits"),
+        (b"9" * 30, "more than 64 bits"),
+        (b"1e999", "too large"),
+        (b"-Infinity", "no JSON number"),
+    ],
+)
+def test_metadata_that_no_store_takes_costs_its_line_alone(tmp_path: Path, field: bytes, said: str) -> None:
+    (tmp_path / "a.jsonl").write_bytes(b'{"id": "bad", "text": "x", "m": ' + field + b"}\n" + GOOD)
+    loaded = corpus.load([tmp_path / "a.jsonl"])
+    assert [d.doc_id for d in loaded.documents] == ["good"]
+    assert loaded.problems[0]["line"] == 1 and said in loaded.problems[0]["reason"]
+
+
+def test_a_quote_that_is_never_closed_swallows_no_good_row(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_bytes(b'id,text\n1,one\n2,"open\n3,three\n4,"x" y\n5,five\n')
+    loaded = corpus.load([tmp_path / "a.csv"])
+    assert [d.doc_id for d in loaded.documents] == ["1", "3", "5"]
+    assert {p["line"] for p in loaded.problems} == {3, 5}
+
+
+def test_a_folder_with_pipes_loops_and_links_to_nothing_is_read(tmp_path: Path) -> None:
+    folder = tmp_path / "corpus"
+    folder.mkdir()
+    (folder / "good.txt").write_text("kept")
+    os.mkfifo(folder / "pipe.txt")
+    (folder / "zero.txt").symlink_to("/dev/zero")
+    (folder / "nothing.txt").symlink_to("nowhere")
+    (folder / "loop.txt").symlink_to("loop.txt")
+    (folder / "up").symlink_to(folder)
+    loaded = corpus.load([folder])
+    assert [d.doc_id for d in loaded.documents] == ["good.txt"]
+    assert {Path(p["file"]).name for p in loaded.problems} == {"pipe.txt", "zero.txt", "nothing.txt", "loop.txt"}
+
+
+@pytest.mark.parametrize(
+    "one", ["喜宴和", "Ang Lee and ", "a", "喜", "《", "e\u0301", '"', "films directed by Ang Lee after 1990 or "]
+)
+def test_the_longest_question_is_answered_in_seconds_and_a_longer_one_refused(place: Place, one: str) -> None:
+    longest = place.wb.settings.max_message_characters
+    begun = time.monotonic()
+    run = place.wb.ask((one * longest)[:longest], kb="film", session=f"long {one}")
+    assert run.status == "done" and time.monotonic() - begun < 60  # 1 to 7 s; the machine may be busy
+    begun = time.monotonic()
+    with pytest.raises(RunError, match="100,000 characters"):
+        place.wb.ask((one * 100_000)[:100_000], kb="film")
+    assert time.monotonic() - begun < 1
+
+
+def test_a_path_is_one_path_and_not_its_letters(place: Place, tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("one")
+    assert place.wb.add_knowledge("single", str(tmp_path / "a.txt")).added == 1
+
+
+def test_without_the_library_fuzzing_says_how_to_install_it(monkeypatch, capsys) -> None:
+    monkeypatch.setitem(sys.modules, "atheris", None)
+    assert fuzz.main(["fuzz", "loaders"]) == 1
+    assert capsys.readouterr().err.strip().endswith("pip install 'workbench[fuzz]'")
+    assert fuzz.main(["fuzz", "everything"]) == 2
+
+
+@pytest.mark.parametrize("target", fuzz.TARGETS)
+def test_what_fuzzing_begins_with_is_good_input(target: str, tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.setattr(fuzz, "_FOLDER", tmp_path)
+    for raw in fuzz.SEEDS[target]:
+        fuzz.TARGETS[target](raw)
+        json.dumps(raw.decode("utf-8", "replace"))
+
+
+def test_the_table_says_what_is_printed(project: Path) -> None:
+    for language, file in table.FILES.items():
+        assert (project / file).read_text("utf-8") == table.page(language), "python -m tests.inputs.table"

@@ -1,0 +1,292 @@
+"""What holds for every input: plans, reducers, running to the end, merging, names, loaders.
+
+``HYPOTHESIS_PROFILE=long pytest tests/test_properties.py`` draws many more.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from tests.inputs.feeds import FILMS, LIGHT
+from workbench.errors import PlanError
+from workbench.knowledge import corpus
+from workbench.plans import Plan, PlanBudget, PlanStep, last_records, unkeepable
+from workbench.question.names import names_in
+from workbench.question.reading import reading
+from workbench.retrieval.dispatch import next_wave
+from workbench.retrieval.merge import distinct, merge
+from workbench.retrieval.skip import blocked, closing, skip_record
+from workbench.session import Workbench
+from workbench.state import keyed
+from workbench.text import clean, fold, language_of, sentences, terms, visible
+from workbench.tools.registry import ToolRegistry, check
+
+_SLOW = [HealthCheck.too_slow, HealthCheck.function_scoped_fixture]
+settings.register_profile("few", max_examples=40, deadline=None, suppress_health_check=_SLOW)
+settings.register_profile("long", max_examples=5_000, deadline=None, suppress_health_check=_SLOW)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "few"))
+
+TEXT = st.text(st.characters(), max_size=60)
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | TEXT,
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(TEXT, inner, max_size=4),
+    max_leaves=12,
+)
+TOOLS = ToolRegistry()
+
+
+@st.composite
+def dags(draw: st.DrawFn) -> Plan:
+    """A plan without a fault, its steps in any order."""
+    steps = []
+    for n in range(draw(st.integers(0, 9))):
+        before = sorted(draw(st.sets(st.integers(0, n - 1), max_size=3))) if n else []
+        steps.append(
+            PlanStep(
+                step_id=f"s{n}",
+                objective="o",
+                tool=draw(st.sampled_from(["naive_search", "local_search"])),
+                tool_input={"query": "q"},
+                depends_on=[f"s{b}" for b in before],
+                priority=draw(st.integers(1, 3)),
+                condition=draw(st.sampled_from(["always", "always", "if_insufficient"])),
+                budget=PlanBudget(max_retries=draw(st.integers(0, 2))),
+            )
+        )
+    mode = draw(st.sampled_from(["sequential", "parallel", "adaptive"]))
+    return Plan(steps=draw(st.permutations(steps)), execution_mode=mode)
+
+
+# plans
+
+
+@given(dags())
+def test_a_plan_comes_back_from_its_json_and_differs_in_nothing(plan: Plan) -> None:
+    again = Plan.load(json.loads(json.dumps(plan.dump())))
+    assert again == plan and again.plan_id == plan.plan_id
+    assert plan.diff(again) == {"added": [], "removed": [], "changed": {}, "plan": {}}
+    assert plan.problems() == []
+
+
+@given(dags())
+def test_the_critical_path_is_a_chain_of_the_plan(plan: Plan) -> None:
+    path, steps = plan.critical_path(), plan.by_id()
+    assert bool(path) == bool(steps)
+    assert all(one in steps[two].dependencies() for one, two in pairwise(path))
+    order = plan.topological_order()
+    assert [order.index(i) for i in path] == sorted(order.index(i) for i in path)
+
+
+@given(dags(), dags())
+def test_a_difference_names_every_step_that_is_not_the_same(old: Plan, new: Plan) -> None:
+    changes, before, after = old.diff(new), old.by_id(), new.by_id()
+    said = {*changes["added"], *changes["removed"], *changes["changed"]}
+    assert said == {i for i in {**before, **after} if before.get(i) != after.get(i)}
+
+
+@given(dags(), st.data())
+def test_a_cycle_is_named_and_never_ordered(plan: Plan, data: st.DataObject) -> None:
+    pairs = [(s.step_id, d) for s in plan.steps for d in s.depends_on]
+    if not pairs:
+        return
+    late, early = data.draw(st.sampled_from(pairs))
+    bad = plan.replace(early, depends_on=[*plan.step(early).depends_on, late])
+    assert any("Cycle" in p["message"] for p in bad.problems())
+    with pytest.raises(PlanError, match="Cycle"):
+        bad.topological_order()
+
+
+def test_ten_thousand_steps_are_refused_at_once() -> None:
+    steps = [
+        PlanStep(step_id=f"s{n}", objective="", tool="naive_search", depends_on=[f"s{n - 1}"] * (n > 0))
+        for n in range(10_000)
+    ]
+    (found,) = Plan(steps=steps).problems()
+    assert "10,000 steps" in found["message"] and found["mend"]
+
+
+@given(JSON)
+def test_any_json_as_a_tools_input_is_a_plan_or_a_problem(value: object) -> None:
+    plan = Plan(steps=[PlanStep(step_id="a", objective="o", tool="naive_search", tool_input={"query": value})])
+    problems = check(plan, TOOLS)
+    assert all(p["message"] and p["mend"] for p in problems)
+    if not problems:
+        assert isinstance(value, str) or set(value) == {"$from"}
+        json.dumps(plan.dump()).encode()
+
+
+def test_what_holds_itself_is_refused() -> None:
+    inside: dict = {}
+    inside["again"] = inside
+    assert "nested deeper" in unkeepable(inside)
+
+
+# reducers
+
+ROWS = st.lists(st.fixed_dictionaries({"id": st.integers(0, 4), "v": st.integers()}), max_size=8)
+
+
+@given(ROWS, ROWS)
+def test_a_reducer_doubles_nothing_keeps_the_order_and_lets_the_newest_win(old: list, new: list) -> None:
+    reduce = keyed("id")
+    once = reduce(reduce(None, old), new)
+    assert reduce(once, new) == once
+    assert [r["id"] for r in once] == list(dict.fromkeys(r["id"] for r in [*old, *new]))
+    assert {r["id"]: r["v"] for r in once} == {r["id"]: r["v"] for r in [*old, *new]}
+
+
+@given(ROWS)
+def test_the_last_attempt_counts_in_whatever_order_records_come(rows: list) -> None:
+    step = PlanStep(step_id="a", objective="", tool="t")
+    records = [skip_record(step, "", attempt, 1, "") for attempt in dict.fromkeys(r["v"] for r in rows)]
+    assert last_records(records) == last_records(reversed(records))
+
+
+# running
+
+
+@given(dags(), st.data())
+def test_every_step_ends_once_and_nothing_waits_for_ever(plan: Plan, data: st.DataObject) -> None:
+    records, activated = [], data.draw(st.sets(st.sampled_from([s.step_id for s in plan.steps] or ["x"])))
+    state = {"plan": plan.dump(), "iteration": 1, "activated": sorted(activated)}
+    for _ in range(100):
+        reasons = blocked({**state, "records": records})
+        records += [skip_record(plan.step(i), why, 1, 1, "") for i, why in reasons.items()]
+        wave = next_wave(plan, records, activated, TOOLS)
+        if not wave:
+            break
+        assert len(wave) == 1 or plan.execution_mode != "sequential"
+        for step in wave:
+            attempt = last_records(records).get(step.step_id, {"attempt": 0})["attempt"] + 1
+            status = data.draw(st.sampled_from(["success", "partial", "failed", "timeout", "cancelled"]))
+            records.append({**skip_record(step, "", attempt, 1, ""), "status": status})
+    ends = plan.ends(records)
+    left = closing({**state, "records": records}, "over")
+    assert set(ends) | set(left) == set(plan.by_id()) and not set(ends) & set(left)
+    assert len({(r["step_id"], r["attempt"]) for r in records}) == len(records)
+    unasked = {s.step_id for s in plan.steps if s.condition == "if_insufficient" and s.step_id not in activated}
+    for waiting in left:
+        assert waiting in unasked or any(d in left for d in plan.step(waiting).dependencies())
+
+
+# merging
+
+PIECES = st.lists(
+    st.builds(
+        lambda source, score, tool: {
+            "result_id": f"{tool}:{source}",
+            "source_id": source,
+            "source_type": "chunk",
+            "granularity": "low_level",
+            "score": score,
+            "evidence": f"text of {source}",
+            "metadata": {"tools": [tool], "title": source},
+        },
+        st.sampled_from("abcd"),
+        st.integers(0, 100).map(lambda n: n / 100),
+        st.sampled_from(["t1", "t2"]),
+    ),
+    max_size=8,
+)
+
+
+@given(st.dictionaries(st.sampled_from("xyz"), PIECES), st.integers(1, 60))
+def test_merging_doubles_nothing_orders_by_score_and_counts_what_it_leaves_out(found: dict, most: int) -> None:
+    merged = merge(found, max_characters=most)
+    kept, counted = merged["retrieval_results"], merged["statistics"]
+    assert (
+        len({r["source_id"] for r in kept}) == len(kept) == len({r["source_id"] for rs in found.values() for r in rs})
+    )
+    assert [(-r["score"], r["source_id"]) for r in kept] == sorted((-r["score"], r["source_id"]) for r in kept)
+    assert bool(merged["context"]) == bool(kept)
+    assert counted["used"] + counted["left_out"] == counted["after_dedup"] == len(kept)
+    for result in kept:
+        same = [r for rs in found.values() for r in rs if r["source_id"] == result["source_id"]]
+        assert result["score"] == max(r["score"] for r in same)
+        assert result["metadata"]["tools"] == sorted({t for r in same for t in r["metadata"]["tools"]})
+
+
+@given(PIECES, st.randoms())
+def test_merging_does_not_depend_on_the_order_of_what_was_found(pieces: list, random) -> None:
+    def told(results: list) -> list:
+        return [(r["source_id"], r["score"], r["metadata"]["tools"]) for r in distinct({"a": results})]
+
+    shuffled = list(pieces)
+    random.shuffle(shuffled)
+    assert told(pieces) == told(shuffled)
+
+
+# names and texts
+
+
+@pytest.fixture(scope="module")
+def films(tmp_path_factory: pytest.TempPathFactory):
+    folder = tmp_path_factory.mktemp("films")
+    (folder / "f.jsonl").write_text("\n".join(map(json.dumps, FILMS)), "utf-8")
+    with Workbench.open(folder / "ws", **LIGHT) as wb:
+        wb.add_knowledge("film", [folder / "f.jsonl"])
+        yield wb.knowledge.get("film")
+
+
+PHRASES = st.lists(
+    st.sampled_from(["喜宴", "《", "》", "Ang Lee", "李安", " and ", "和", "“", "”", "1993", "的导演"]) | TEXT
+).map("".join)
+
+
+@given(PHRASES)
+def test_a_name_stands_where_it_is_said_to_stand(films, text: str) -> None:
+    text = clean(text)
+    found = names_in(text, [films])
+    assert all(text[n["start"] : n["end"]] == n["surface"] for n in found)
+    assert all(one["end"] <= two["start"] for one, two in pairwise(found))
+    for mention in films.link(text):
+        assert 0 <= mention["start"] < mention["end"] <= len(text)
+    reading(text, found)
+
+
+@given(st.text(st.characters(), max_size=200))
+def test_texts_of_any_kind_are_read_and_shown(text: str) -> None:
+    safe = clean(text)
+    assert (clean(safe) == safe and safe.encode() and "\x00" not in safe) or not safe
+    assert "\x1b" not in visible(text) and "\u202e" not in visible(text)
+    assert "".join("".join(sentences(safe)).split()) == "".join(safe.split())
+    assert fold(safe) is not None and terms(safe) is not None and language_of(safe) in ("zh", "en")
+
+
+# loaders
+
+
+@given(st.sampled_from(["a.jsonl", "a.csv", "a.md", "a.txt", "a.jsonl.gz"]), st.binary(max_size=300))
+def test_any_bytes_give_documents_or_problems(name: str, raw: bytes) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, name)
+        path.write_bytes(raw)
+        loaded = corpus.load([path])
+    assert all(p["reason"] and p["file"] == str(path) for p in loaded.problems)
+    assert all(d.digest() and d.text.encode() for d in loaded.documents)
+
+
+@given(st.lists(st.binary(max_size=80).map(lambda raw: raw.replace(b"\n", b"")) | st.none() | JSON, max_size=8))
+def test_a_good_line_is_never_lost_among_bad_ones(rows: list) -> None:
+    lines, good = [], []
+    for number, row in enumerate(rows):
+        if row is None:
+            good.append(f"good-{number}")
+            lines.append(json.dumps({"id": good[-1], "text": f"text {number}"}).encode())
+        else:
+            lines.append(row if isinstance(row, bytes) else json.dumps({"text": "x", "m": row}).encode())
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "a.jsonl")
+        path.write_bytes(b"\n" + b"\n".join(lines))
+        loaded = corpus.load([path])
+    assert [d.doc_id for d in loaded.documents if d.doc_id.startswith("good-")] == good
+    accounted = len(loaded.documents) + len(loaded.problems)
+    assert accounted == sum(bool(line.strip()) for line in lines)
