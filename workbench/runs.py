@@ -40,9 +40,10 @@ MIGRATIONS = (
         position INTEGER PRIMARY KEY, run_id TEXT, key TEXT, event TEXT NOT NULL, UNIQUE (run_id, key)
     );
     """,
+    "CREATE TABLE tapes (run_id TEXT, page TEXT, effects BLOB NOT NULL, PRIMARY KEY (run_id, page));",
 )
 _VERSION = "SELECT COALESCE(MAX(version), 0) FROM run_migrations"
-TABLES = ("plans", "records", "bodies", "decisions", "events", "runs")
+TABLES = ("plans", "records", "bodies", "decisions", "events", "tapes", "runs")
 
 
 class RunRow(TypedDict):
@@ -264,6 +265,14 @@ class RunStore:
         """The debug events, in order."""
         rows = self._rows("SELECT event FROM events WHERE run_id = ? ORDER BY position", (run_id,))
         return [self._loaded(row["event"]) for row in rows]
+
+    def save_page(self, run_id: str, page: str, effects: bytes) -> None:
+        """Keep a page of the run's tape, once."""
+        self._write("INSERT OR IGNORE INTO tapes VALUES (?, ?, ?)", (run_id, page, effects))
+
+    def pages(self, run_id: str) -> list[bytes]:
+        """Every page of the run's tape, in the order in which they were kept."""
+        return [row["effects"] for row in self._rows("SELECT effects FROM tapes WHERE run_id = ? ORDER BY rowid", (run_id,))]
 
     # SQLite
 
