@@ -164,7 +164,8 @@ class Driver:
             self._keep_partial(live)
             self.runs.let_go(live.run_id, "failed", message)
         except WorkspaceError:
-            live.unwritten = WorkspaceError(f"{message} Then go on with `workbench resume {live.run_id}`.")
+            kind = type(error) if isinstance(error, WorkspaceError) else WorkspaceError
+            live.unwritten = kind(f"{message} Then go on with `workbench resume {live.run_id}`.")
             raise live.unwritten from error
         return message
 

@@ -96,7 +96,7 @@ class Work:
             return "interrupted", row
         if pending(snapshot) is not None:
             return "paused" if self._recorded(run_id, snapshot) is None else "interrupted", row
-        return "done" if row["result"] is not None else "interrupted", row
+        return "done" if row["result"] is not None and not snapshot.next else "interrupted", row
 
     def _recorded(self, run_id: str, snapshot: Any) -> Decision | None:
         """The answer to what the run asks, when its process died after keeping it and before going on."""
@@ -193,7 +193,14 @@ class Work:
             user_id=user,
             session_id=session,
         )
-        self._start(driver, live, self._first_input(driver, run_id))
+        try:
+            first = self._first_input(driver, run_id)
+        except WorkspaceError as error:  # the run is noted, and what comes after it could not be
+            self._live[run_id] = live
+            live.settled.set()
+            live.unwritten = type(error)(f"{error} Then go on with `workbench resume {run_id}`.")
+            raise live.unwritten from error
+        self._start(driver, live, first)
 
     def answer(self, run_id: str, given: dict[str, Any]) -> None:
         """Take the run and give it the answer, if it waits for one.
