@@ -16,6 +16,7 @@ WorkbenchError
 │   ├── NotPaused          an answer was given where nothing waits
 │   ├── InvalidAnswer      the answer does not fit the question; the run stays paused
 │   └── Divergence         a replay asked for something that the tape does not have
+│       └── DecisionDiffers  a recorded decision was made on another proposal; the run stays paused
 ├── ModelError             a model or its server failed
 └── MissingExtra           an optional library is not installed (also an ImportError)
 """
@@ -120,7 +121,9 @@ class UnknownRun(RunError):
 
     def __init__(self, run_id: str, known: Iterable[str] = ()):
         recent = ", ".join(known)
-        super().__init__(f"Unknown run {shown(run_id)}. " + (f"The newest: {recent}." if recent else "There is no run yet."))
+        super().__init__(
+            f"Unknown run {shown(run_id)}. " + (f"The newest: {recent}." if recent else "There is no run yet.")
+        )
 
 
 class NotPaused(RunError):
@@ -141,12 +144,17 @@ class Divergence(RunError):
     def __init__(self, kind: str, name: str, expected: Any, got: Any, differs: list[str]):
         self.kind, self.name, self.expected, self.got, self.differs = kind, name, expected, got, differs
         super().__init__(
-            f"The replay diverges at {kind} {name!r}: {', '.join(differs)}. Expected {_brief(expected)}, got {_brief(got)}."
+            f"The replay diverges at {kind} {name!r}: {', '.join(differs)}. "
+            f"Expected {_brief(expected)}, got {_brief(got)}."
         )
 
     def to_dict(self) -> dict[str, Any]:
         """As JSON."""
         return {name: getattr(self, name) for name in ("kind", "name", "expected", "got", "differs")}
+
+
+class DecisionDiffers(Divergence):
+    """A recorded decision was made on another proposal than the one that is made now; the run stays paused."""
 
 
 def _brief(value: Any) -> str:

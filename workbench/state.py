@@ -8,10 +8,10 @@ resuming or replaying never doubles an entry.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, NotRequired
 
 # Not typing's: pydantic makes the published schema from these types, and before Python 3.12 it needs this one.
-from typing_extensions import NotRequired, TypedDict
+from typing_extensions import TypedDict
 
 QueryIntent = Literal["qa", "recommend", "compare", "list", "person", "unknown"]
 ReviewPoint = Literal["plan", "step", "reflect"]

@@ -242,20 +242,20 @@ def divergence(kind: str, name: str, version: str, given: Any, known: Iterable[E
 def differing(effect: Effect, version: str, given: Any) -> list[str]:
     """The parts of an effect's key that are not the same: ``version``, or paths into the input."""
     parts = ["version"] if effect.version != version else []
-    return parts + [f"input{path}" for path in _paths(effect.given, given)]
+    return parts + [f"input{path}" for path in differences(effect.given, given)]
 
 
-def _paths(one: Any, other: Any, path: str = "") -> list[str]:
+def differences(one: Any, other: Any, path: str = "") -> list[str]:
     """Where two JSON values differ.
 
-    >>> _paths({"query": "a", "k": [1, 2]}, {"query": "b", "k": [1, 3]})
+    >>> differences({"query": "a", "k": [1, 2]}, {"query": "b", "k": [1, 3]})
     ['.k[1]', '.query']
     """
     if isinstance(one, Mapping) and isinstance(other, Mapping):
         names = sorted({*one, *other})
-        return [p for n in names for p in _paths(one.get(n), other.get(n), f"{path}.{n}")]
+        return [p for n in names for p in differences(one.get(n), other.get(n), f"{path}.{n}")]
     if isinstance(one, list) and isinstance(other, list) and len(one) == len(other):
-        return [p for i, (a, b) in enumerate(zip(one, other, strict=True)) for p in _paths(a, b, f"{path}[{i}]")]
+        return [p for i, (a, b) in enumerate(zip(one, other, strict=True)) for p in differences(a, b, f"{path}[{i}]")]
     return [] if one == other else [path]
 
 

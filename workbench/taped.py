@@ -14,7 +14,7 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any, cast
 
-from workbench.context import Clock, Context, Conversations, KnowledgeBase, KnowledgeBases
+from workbench.context import Context, Conversations, KnowledgeBase, KnowledgeBases
 from workbench.errors import KnowledgeError, UnknownKnowledge
 from workbench.tape import Effect, Tape
 
@@ -187,5 +187,3 @@ def _loaded(method: str, value: Any) -> Any:
 def _short(given: Sequence[Any]) -> str:
     text = json.dumps(list(given), ensure_ascii=False)
     return text if len(text) <= 80 else text[:77] + "..."
-
-

@@ -115,7 +115,9 @@ def load(paths: Iterable[str | Path]) -> Loaded:
                 loaded.problems.append({"file": str(path), "line": line, "reason": found})
             elif found.doc_id in seen:
                 file, first = seen[found.doc_id]
-                reason = f"id {shown(found.doc_id)} was used before ({Path(file).name}, line {first}); the first is kept"
+                reason = (
+                    f"id {shown(found.doc_id)} was used before ({Path(file).name}, line {first}); the first is kept"
+                )
                 loaded.problems.append({"file": str(path), "line": line, "reason": reason})
             else:
                 seen[found.doc_id] = (str(path), line)

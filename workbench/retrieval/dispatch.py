@@ -12,8 +12,8 @@ from workbench.context import Context, Tool
 from workbench.plans import Plan, PlanStep, last_records, work_seconds
 from workbench.retrieval.review import ask_about_plan
 from workbench.retrieval.skip import blocked, over_budget, skip_records, unspent
-from workbench.tape import key_of_record
 from workbench.state import ExecutionRecord, RetrievalState, StepTask
+from workbench.tape import key_of_record
 
 
 async def dispatcher(state: RetrievalState, runtime: Runtime[Context]) -> dict[str, Any]:

@@ -333,8 +333,12 @@ async def _made(state: RetrievalState, context: Context, prefixes: list[str]) ->
 
     asked = {"query": query, "decision": decision, "bases": prefixes, "tools": sorted(context.tools)}
     kind = "model" if name == "llm" else "plan"
-    version = " ".join([*(base.fingerprint() for base in bases), context.settings.chat_model if kind == "model" else ""])
-    return Plan.load((await context.tape.aeffect(kind, name, asked, plan, clock=context.clock.monotonic, version=version)).value)
+    version = " ".join(
+        [*(base.fingerprint() for base in bases), context.settings.chat_model if kind == "model" else ""]
+    )
+    return Plan.load(
+        (await context.tape.aeffect(kind, name, asked, plan, clock=context.clock.monotonic, version=version)).value
+    )
 
 
 def anew() -> dict[str, Any]:

@@ -18,7 +18,7 @@ from workbench.retrieval.review import fresh_id
 from workbench.retrieval.rewrite import rewrite
 from workbench.retrieval.signals import Need, low_score, need, quality, signals, thresholds
 from workbench.route import AGENT_TYPES
-from workbench.state import ExecutionRecord, Reflection, RetrievalState, StopReason
+from workbench.state import ExecutionRecord, Reflection, RetrievalResult, RetrievalState, StopReason
 from workbench.text import fold
 from workbench.tools.registry import check
 
