@@ -12,6 +12,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from workbench.errors import RunError, UnknownKnowledge, shown
+from workbench.plans import unkeepable
 from workbench.state import REVIEW_POINTS
 from workbench.text import clean
 
@@ -87,6 +88,8 @@ def recorded(decisions: Any) -> list[Mapping[str, Any]]:
     if rows is None:
         raise RunError(f"decisions is {shown(decisions)}. Give a list of decisions, as `run.decisions` has them.")
     for number, row in enumerate(rows, 1):
+        if fault := unkeepable(row):
+            raise RunError(f"Decision {number} cannot be kept: {fault}.")
         missing = [name for name in ("point", "action") if not isinstance(row, Mapping) or name not in row]
         if missing:
             raise RunError(

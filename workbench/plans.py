@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
+import unicodedata
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
 from graphlib import CycleError, TopologicalSorter
@@ -17,7 +19,13 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from workbench.errors import PlanError
 from workbench.state import ExecutionRecord
+from workbench.text import clean
 
+MOST_STEPS = 200
+LONGEST_TEXT = 10_000
+_LONGEST_ID = 100
+_DEEPEST = 30
+_MOST_VALUES = 100_000
 ENDED_WELL = ("success", "partial")
 _WORDS = {"failed": "failed", "timeout": "timed out", "cancelled": "was cancelled", "skipped": "was skipped"}
 
@@ -233,12 +241,21 @@ class Plan(BaseModel):
 
     def problems(self) -> list[dict[str, str]]:
         """Everything that is wrong with the shape: ``{"step_id", "field", "message", "mend"}`` each."""
+        if len(self.steps) > MOST_STEPS:
+            message = f"The plan has {len(self.steps):,} steps; {MOST_STEPS} are the most."
+            return [problem("", "steps", message, "Ask for less, or in several runs.")]
         return [*self._step_problems(), *self._cycle()]
 
     def _step_problems(self) -> Iterator[dict[str, str]]:
         known = [step.step_id for step in self.steps]
         for index, step in enumerate(self.steps):
             name = step.step_id
+            if fault := unkeepable(step.model_dump()):
+                yield problem(name, "tool_input", f"Step {index + 1}: {fault}.", "Give plain, short JSON values.")
+            if len(name) > _LONGEST_ID:
+                yield problem(
+                    name, "step_id", f"Step {index + 1} has an id of {len(name):,} characters.", "Shorten it."
+                )
             if not name.strip():
                 yield problem(name, "step_id", f"Step {index + 1} has no id.", "Give it one.")
             if name in known[:index]:
@@ -263,15 +280,56 @@ class Plan(BaseModel):
             TopologicalSorter({i: [d for d in s.dependencies() if d in known] for i, s in known.items()}).prepare()
         except CycleError as error:
             path = list(reversed(error.args[1]))
-            return [
-                problem(path[0], "depends_on", f"Cycle: {' -> '.join(path)}.", "Take out one of these dependencies.")
-            ]
+            return [problem(path[0], "depends_on", f"Cycle: {_chain(path)}.", "Take out one of these dependencies.")]
         return []
 
 
 def problem(step_id: str, field: str, message: str, mend: str) -> dict[str, str]:
     """One entry of ``PlanError.problems``."""
     return {"step_id": step_id, "field": field, "message": message, "mend": mend}
+
+
+def unkeepable(value: Any, longest: int = LONGEST_TEXT) -> str:
+    """Why a value that somebody gave cannot be kept as JSON, in a few words; empty when it can.
+
+    >>> unkeepable({"a": [1, "喜宴", None]}), unkeepable({"a": [float("nan")]}), unkeepable({"a": {1: "x"}})
+    ('', '$.a[0] is nan', '$.a has a name that is no text')
+    """
+    waiting: list[tuple[str, int, Any]] = [("$", 0, value)]
+    for _ in range(_MOST_VALUES):
+        if not waiting:
+            return ""
+        where, depth, one = waiting.pop()
+        if depth > _DEEPEST:
+            return f"{where[:60]}… is nested deeper than {_DEEPEST} levels"
+        if isinstance(one, Mapping):
+            if not all(isinstance(name, str) for name in one):
+                return f"{where} has a name that is no text"
+            waiting += [(f"{where}.{name[:40]}", depth + 1, inner) for name, inner in one.items()]
+            waiting += [(f"{where}, a name,", depth, name) for name in one]
+        elif isinstance(one, list | tuple):
+            waiting += [(f"{where}[{place}]", depth + 1, inner) for place, inner in enumerate(one[:_MOST_VALUES])]
+        elif fault := _unkeepable_value(one, longest):
+            return f"{where} {fault}"
+    return f"it holds more than {_MOST_VALUES:,} values"
+
+
+def _unkeepable_value(value: Any, longest: int) -> str:
+    if isinstance(value, str):
+        if len(value) > longest:
+            return f"has {len(value):,} characters; {longest:,} are the most"
+        return "" if value.isascii() or clean(value) == unicodedata.normalize("NFC", value) else "holds broken text"
+    if isinstance(value, bool) or value is None:
+        return ""
+    if isinstance(value, int):
+        return "is a whole number of more than 64 bits" if abs(value) >= 2**63 else ""
+    if isinstance(value, float):
+        return "" if math.isfinite(value) else f"is {value}"
+    return f"is a {type(value).__name__}, which is no JSON"
+
+
+def _chain(path: list[str]) -> str:
+    return " -> ".join(path if len(path) <= 10 else [*path[:8], f"({len(path) - 9} more)", path[-1]])
 
 
 def last_records(records: Iterable[ExecutionRecord]) -> dict[str, ExecutionRecord]:

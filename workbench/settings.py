@@ -42,7 +42,7 @@ class Settings(BaseSettings):
     names: Literal["auto", "rules", "models"] = Field("auto", description="who finds names in texts while indexing")
 
     # asking
-    max_message_characters: int = Field(4_000, ge=10, le=50_000, description="how long a question may be")
+    max_message_characters: int = Field(4_000, ge=10, le=8_000, description="how long a question may be")
 
     # routing and planning
     auto_route: bool = Field(True, validation_alias=_named("auto_route", "KB_AUTO_ROUTE"))

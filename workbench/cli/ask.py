@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from workbench.run import Run
     from workbench.session import Workbench
 
+LONGEST_EDIT = 2**22
+"""Characters of an edit that are read: a larger one breaks in its middle, and is refused as no JSON."""
 POINTS = ("plan", "step", "reflect")
 
 
@@ -111,11 +113,15 @@ def resume(
 def _edits(file: Any) -> dict[str, Any]:
     """The JSON object in the file."""
     try:
-        edits = json.load(file)
+        edits = json.loads(file.read(LONGEST_EDIT + 1))
     except json.JSONDecodeError as error:
         raise click.UsageError(f"{file.name}, line {error.lineno}: this is not JSON: {error.msg}.") from None
     except UnicodeDecodeError:
         raise click.UsageError(f"{file.name} is not UTF-8.") from None
+    except (ValueError, RecursionError) as error:
+        raise click.UsageError(f"{file.name} cannot be used: {error}. Give plain JSON values.") from None
+    except OSError as error:
+        raise click.UsageError(f"{file.name} cannot be read: {error.strerror}.") from None
     if not isinstance(edits, dict):
         raise click.UsageError(f'{file.name} holds no JSON object. An edit looks like {{"query": "..."}}.')
     return edits

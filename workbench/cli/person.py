@@ -99,6 +99,8 @@ def changes(before: Mapping[str, Any], text: str) -> dict[str, Any]:
         after = json.loads(text)
     except json.JSONDecodeError as error:
         raise ValueError(f"This is not JSON: line {error.lineno}, column {error.colno}: {error.msg}.") from None
+    except (ValueError, RecursionError) as error:
+        raise ValueError(f"This cannot be used: {error}.") from None
     if not isinstance(after, dict):
         raise ValueError('An edit is a JSON object: {"query": "..."}.')
     unknown = sorted(set(after) - set(before))

@@ -146,7 +146,7 @@ def _gap_note(bar: Bar, labels: Labels) -> dict[str, Any]:
     return {
         "x": (bar.start_ms + bar.end_ms) / 2,
         "y": -0.45,
-        "text": f"{labels(bar.kind)} · {milliseconds(bar.duration_ms)}",
+        "text": safe(f"{labels(bar.kind)} · {milliseconds(bar.duration_ms)}"),
         "font": {"size": 11, "color": COLOURS[FAMILY.get(bar.kind, "idle")][0]},
         "showarrow": False,
         "yanchor": "bottom",
@@ -173,7 +173,7 @@ def _bar_text(bar: Bar, span: float, labels: Labels) -> str:
 
 def _bar_hover(bar: Bar, labels: Labels) -> str:
     name = labels(bar.kind) if bar.kind in _GAPS else bar.step_id or bar.name
-    lines = [f"<b>{safe(name)}</b>", *([safe(bar.name)] if bar.step_id else []), milliseconds(bar.duration_ms)]
+    lines = [f"<b>{safe(name)}</b>", *([safe(bar.name)] if bar.step_id else []), safe(milliseconds(bar.duration_ms))]
     return "<br>".join([*lines, *([safe(labels.status(bar.status))] if bar.status else [])])
 
 

@@ -104,7 +104,9 @@ def _below(folder: Path) -> Iterator[tuple[Path, str]]:
 
 
 def must_be_file(path: Path) -> None:
-    """Raises ``Unreadable`` for what would never end, or is not there."""
+    """Raises ``Unreadable`` for what would never end, is not there, or has a name that no store takes."""
+    if not str(path).isprintable() and any("\ud800" <= sign <= "\udfff" for sign in str(path)):
+        raise Unreadable("its name is not UTF-8: rename it")
     if not path.is_file():
         what = "a link to nothing" if path.is_symlink() and not path.exists() else "a pipe, a device or a folder"
         raise Unreadable(f"{what}, not a file: take it out of the folder")

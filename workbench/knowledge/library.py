@@ -32,7 +32,8 @@ from workbench.sqlite import named
 __all__ = ["AddReport", "Library", "Progress", "check_name"]
 
 _NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}")
-_RESERVED = ("general",)
+_DEVICES = ("con", "nul", "prn", "aux", *(f"{port}{n}" for port in ("com", "lpt") for n in range(1, 10)))
+_RESERVED = ("general", *_DEVICES)  # folders that Windows cannot have: a workspace may be copied there
 
 
 class Library:
@@ -214,8 +215,8 @@ def check_name(name: str) -> str:
     """
     if not isinstance(name, str) or name in _RESERVED or not _NAME.fullmatch(name):
         raise KnowledgeError(
-            f"A knowledge base cannot be named {shown(name)}. Use up to 64 of a-z, 0-9, - and _, beginning with a letter or "
-            "digit; 'general' means: no retrieval."
+            f"A knowledge base cannot be named {shown(name)}. Use up to 64 of a-z, 0-9, - and _, beginning with a "
+            "letter or digit; 'general' means: no retrieval, and Windows keeps names like 'con' and 'nul' for itself."
         )
     return name
 

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from workbench.models.embeddings import TextModel
 
 _WRITE = 1_000
+_LARGEST = 1e6
+"""More than any model gives in a place of a vector."""
 _HNSW: Any = {"space": "cosine", "ef_construction": 200, "ef_search": 200, "max_neighbors": 32}
 
 
@@ -80,6 +82,11 @@ class Matrix:
         found = index.rows(sql)
         dimensions = len(found[0][1]) // 4 if found else 0
         rows = np.frombuffer(b"".join(blob for _, blob in found), np.float32).reshape(len(found), dimensions)
+        if len(rows) and not (np.isfinite(rows).all() and np.abs(rows).max() < _LARGEST):  # SQLite cannot know
+            raise KnowledgeError(
+                f"{index.path} is damaged: a vector is not what was written. "
+                f"Run `workbench kb rebuild {index.path.parent.name}`."
+            )
         ids = [chunk_id for chunk_id, _ in found]
         return cls(ids, rows, {chunk_id: place for place, chunk_id in enumerate(ids)})
 

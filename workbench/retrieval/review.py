@@ -45,7 +45,7 @@ class Strict(BaseModel):
 class Thresholds(Strict):
     """When evidence is enough: ``min_evidence`` pieces, ``min_top_score`` between 0 and 1."""
 
-    min_evidence: int | None = Field(None, ge=0)
+    min_evidence: int | None = Field(None, ge=0, le=1_000_000)
     min_top_score: float | None = Field(None, ge=0, le=1)
 
 

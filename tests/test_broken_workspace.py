@@ -1,0 +1,334 @@
+"""A workspace that is no folder, read-only, full or damaged: what, where and the mend; and the mend mends."""
+
+from __future__ import annotations
+
+import os
+import random
+import resource
+import shutil
+import sqlite3
+import subprocess
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from tests.shelves import ANSWER, QUESTION, corpus, opened, workbench
+from workbench.canonical import canonical
+from workbench.errors import KnowledgeError, NotPaused, WorkspaceBusy, WorkspaceError, WorkspaceFull
+from workbench.repair import examine, repair
+from workbench.settings import Settings
+
+PAGE = 4096
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory) -> Path:
+    """A workspace with a base, two runs that are done and one that waits."""
+    folder = tmp_path_factory.mktemp("made") / "workspace"
+    with opened(folder) as wb:
+        wb.add_knowledge("film", [corpus(folder.parent / "films.jsonl")])
+        wb.add_knowledge("other", [corpus(folder.parent / "others.jsonl", 3)])
+        for number in (8, 9):
+            wb.ask(f"Who directed Film {number}?", kb="film")
+        wb.ask(QUESTION, kb="film", review={"reflect"}, session="waits")
+    return folder
+
+
+@pytest.fixture
+def folder(made, tmp_path) -> Path:
+    return Path(shutil.copytree(made, tmp_path / "workspace"))
+
+
+@pytest.fixture(scope="module")
+def undisturbed(made, tmp_path_factory) -> bytes:
+    copy = Path(shutil.copytree(made, tmp_path_factory.mktemp("undisturbed") / "workspace"))
+    with opened(copy) as wb:
+        return canonical(wb.ask(QUESTION, kb="film", session="new").to_dict())
+
+
+def told(done: subprocess.CompletedProcess[str], *words: str) -> None:
+    """A short error with these words, and no traceback."""
+    assert done.returncode == 1, done
+    assert "Traceback" not in done.stderr and "fault of workbench" not in done.stderr, done.stderr
+    assert 1 <= len(done.stderr.strip().splitlines()) <= 3, done.stderr
+    for word in words:
+        assert word in done.stderr, done.stderr
+
+
+# what is no workspace
+
+
+def test_a_file_and_a_path_under_a_file(tmp_path):
+    (tmp_path / "file").write_text("")
+    for place, word in ((tmp_path / "file", "is a file"), (tmp_path / "file" / "under", "Not a directory")):
+        with pytest.raises(WorkspaceError, match=word):
+            opened(place)
+    told(workbench(tmp_path / "file", "ask", "x"), "is a file")
+    told(workbench(tmp_path / "file", "runs"), "is a file")
+
+
+@contextmanager
+def read_only(folder: Path):
+    """The folder on a file system that takes no writes, from root neither."""
+    place = folder.parent / "mounted"
+    place.mkdir()
+    mounted = subprocess.run(["mount", "--bind", str(folder), str(place)], capture_output=True)
+    if mounted.returncode:
+        pytest.skip("this machine lets nobody mount")
+    try:
+        subprocess.run(["mount", "-o", "remount,ro,bind", str(place)], check=True)
+        yield place
+    finally:
+        subprocess.run(["umount", "-l", str(place)], check=True)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root may mount")
+def test_read_only(folder):
+    with read_only(folder) as place:
+        with pytest.raises(WorkspaceError, match=r"is read-only|Read-only file system"):
+            opened(place)
+        for words in (["runs"], ["ask", "x"], ["kb", "list"], ["gc"], ["doctor", "--repair"]):
+            told(workbench(place, *words), str(place), "Make the folder writable")
+    with opened(folder) as wb:
+        assert wb.ask(QUESTION, kb="film").answer == ANSWER
+
+
+def test_a_folder_that_takes_no_new_file(folder, monkeypatch):
+    """As above where nobody may mount: the system says it, at the call that makes the lease."""
+    real = os.open
+
+    def refuses(path, flags, *rest, **named):
+        if "leases" in str(path) and flags & os.O_CREAT:
+            raise OSError(30, "Read-only file system", str(path))
+        return real(path, flags, *rest, **named)
+
+    monkeypatch.setattr(os, "open", refuses)
+    with pytest.raises(WorkspaceError, match=r"lock cannot be written: Read-only file system\. Make the folder"):
+        opened(folder)
+
+
+# full
+
+
+def limited(kib: int):
+    return lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (kib * 1024, kib * 1024))
+
+
+def test_a_new_workspace_on_a_full_disk(tmp_path):
+    corpus(tmp_path / "films.jsonl")
+    told(workbench(tmp_path / "new", "ask", "x", preexec_fn=limited(0)), "Free some space")
+    told(workbench(tmp_path / "new", "kb", "add", "film", "films.jsonl", preexec_fn=limited(60)), "pace")
+    assert workbench(tmp_path / "new", "kb", "add", "film", "films.jsonl").returncode == 0
+    with opened(tmp_path / "new") as wb:
+        assert wb.ask(QUESTION, kb="film").answer == ANSWER
+
+
+@pytest.mark.parametrize("kib", [32, 48, 64, 96, 160, 256])
+def test_a_run_on_a_disk_that_fills_goes_on_when_there_is_space(tmp_path, folder, undisturbed, kib):
+    """At each limit another write is the first that fails: a store's, a checkpoint's, the row itself."""
+    for database in ("workbench.db", "checkpoints.db"):
+        (folder / database).unlink()
+    done = workbench(folder, "ask", QUESTION, "--kb", "film", "--session", "new", preexec_fn=limited(kib))
+    assert done.returncode == 1 and "Traceback" not in done.stderr
+    assert "may be full" in done.stderr and "Free some space" in done.stderr
+    with opened(folder) as wb:
+        for run in wb.runs():
+            assert run.status in ("failed", "interrupted"), "nothing runs any more, and nobody waits for it"
+            assert run.run_id in done.stderr, "the message names the run"
+            run.resume()
+            assert canonical(run.to_dict()) == undisturbed
+        if not wb.runs():  # it could not even be noted
+            assert kib <= 96
+
+
+def full(wb) -> None:
+    """No page more in this file, on the connections that are open."""
+    runs = wb._work.durable.runs._db.conn
+    pages = runs.execute("PRAGMA page_count").fetchone()[0]
+    runs.execute(f"PRAGMA max_page_count = {pages}")
+
+
+def test_when_even_the_row_cannot_be_written_the_caller_is_told_and_the_run_is_interrupted(folder):
+    with opened(folder) as wb:
+        run = wb.ask(QUESTION, kb="film", session="new", review={"plan"})
+        runs = wb._work.durable.runs._db.conn
+        runs.execute("PRAGMA query_only = ON")  # as a disk that takes nothing any more, the row neither
+        with pytest.raises(WorkspaceError):
+            run.approve()
+        runs.execute("PRAGMA query_only = OFF")
+        assert run.status in ("paused", "interrupted")
+        (run.approve if run.status == "paused" else run.resume)()
+        assert run.status == "done" and run.answer == ANSWER
+
+
+def test_max_page_count(folder):
+    with opened(folder) as wb:
+        full(wb)
+        failed = None
+        for _ in range(40):  # the free pages are used up first
+            try:
+                run = wb.ask(QUESTION, kb="film")
+            except WorkspaceFull as error:
+                failed = str(error)
+                break
+            if run.status == "failed":
+                failed = run.error
+                break
+        assert failed and "workbench.db cannot be written" in failed and "Free some space" in failed
+        wb._work.durable.runs._db.conn.execute("PRAGMA max_page_count = 1000000")
+        for run in wb.runs():
+            if run.status in ("failed", "interrupted"):
+                run.resume()
+                assert run.answer == ANSWER
+        assert wb.ask(QUESTION, kb="film").answer == ANSWER
+
+
+# damaged
+
+
+def damage(path: Path, where: str) -> None:
+    content, noise = bytearray(path.read_bytes()), random.Random(where)
+    for suffix in ("-wal", "-shm"):
+        Path(f"{path}{suffix}").unlink(missing_ok=True)
+    pages = len(content) // PAGE
+    if where == "empty":
+        content.clear()
+    elif where == "cut":
+        del content[len(content) // 2 :]
+    else:
+        first, count = {"head": (0, 1), "middle": (pages // 2, 2), "everything": (0, pages)}[where]
+        content[first * PAGE : (first + count) * PAGE] = noise.randbytes(count * PAGE)
+    path.write_bytes(content)
+
+
+WHERE = ["head", "middle", "cut", "empty", "everything"]
+
+
+@pytest.mark.parametrize("where", WHERE)
+@pytest.mark.parametrize("name", ["workbench.db", "checkpoints.db"])
+def test_a_damaged_database_is_named_and_mended_and_nothing_is_thrown_away(folder, name, where):
+    damage(folder / name, where)
+    broken = (folder / name).read_bytes()
+    faults = list(examine(folder, Settings.load()))
+    if where != "empty" or name == "workbench.db":
+        assert [fault["what"] for fault in faults if fault["what"].endswith(".db")] == [name]
+        assert str(folder / name) in faults[0]["detail"] or "there are checkpoints" in faults[0]["detail"]
+    listed = workbench(folder, "runs")
+    assert "Traceback" not in listed.stderr and "fault of workbench" not in listed.stderr
+    if listed.returncode:
+        told(listed, name, "workbench doctor --repair")
+    mended = workbench(folder, "doctor", "--repair")
+    assert mended.returncode == 0, mended.stdout + mended.stderr
+    assert not list(examine(folder, Settings.load()))
+    if broken:
+        assert broken in [path.read_bytes() for path in folder.glob(f"{name}.broken-*")]
+    with opened(folder) as wb:
+        if (name, where) not in {("workbench.db", "empty"), ("workbench.db", "everything"), ("workbench.db", "cut")}:
+            assert len(wb.runs()) == 3
+        if name == "workbench.db" and where == "head":
+            assert {run.answer for run in wb.runs(status="done")} == {
+                f"Film {n} was directed by Ang Lee [1]." for n in (8, 9)
+            }
+        for run in wb.runs():
+            if run.status == "interrupted":
+                run.resume()
+            if run.status == "paused":
+                run.approve()
+            if name == "checkpoints.db":
+                assert run.answer.endswith("was directed by Ang Lee [1].")
+        assert wb.ask(QUESTION, kb="film").answer == ANSWER
+
+
+def test_the_checkpoints_do_not_keep_one_from_what_is_done(folder):
+    damage(folder / "checkpoints.db", "everything")
+    with opened(folder) as wb:
+        assert len(wb.runs()) == 3
+        for run in wb.runs(status="done"):
+            assert run.to_dict()["answer"] and workbench(folder, "show", run.run_id).returncode == 0
+        [waiting] = wb.runs(status="paused")
+        with pytest.raises(WorkspaceError, match=r"checkpoints.db is damaged.*doctor --repair"):
+            waiting.approve()
+        told(workbench(folder, "ask", QUESTION, "--kb", "film"), "checkpoints.db is damaged", "doctor --repair")
+
+
+def test_a_run_whose_question_is_lost_is_not_answered_blindly(folder):
+    for file in folder.glob("checkpoints.db*"):
+        file.unlink()
+    with opened(folder) as wb:
+        [waiting] = wb.runs(status="paused")
+        with pytest.raises(NotPaused, match="doctor --repair"):
+            waiting.approve()
+
+
+def test_a_repair_waits_for_nobody_and_breaks_into_nothing(folder):
+    with opened(folder), pytest.raises(WorkspaceBusy, match=r"is open in process \d+ on"):
+        list(repair(folder, Settings.load()))
+
+
+@pytest.mark.parametrize("where", WHERE)
+def test_a_damaged_index_is_named_and_rebuilt_and_stops_no_other(folder, where):
+    with opened(folder) as wb:
+        before = wb.knowledge.get("film").fingerprint()
+    damage(folder / "knowledge" / "film" / "index.db", where)
+    with opened(folder) as wb:
+        assert wb.ask("Who directed Film 2?", kb="other").answer == "Film 2 was directed by Ang Lee [1]."
+        assert all(run.to_dict() for run in wb.runs())
+        run = wb.ask("Who directed Film 5?", kb="film")
+        if where != "middle":  # what these pages hold may not be needed
+            assert run.status == "failed" and "workbench kb rebuild film" in run.error
+            listed = workbench(folder, "kb", "list")
+            assert listed.returncode == 1 and "other" in listed.stdout and "workbench kb rebuild film" in listed.stderr
+    assert [f["what"] for f in examine(folder, Settings.load())] == ["knowledge film"]
+    assert workbench(folder, "kb", "rebuild", "film").returncode == 0
+    with opened(folder) as wb:
+        assert wb.knowledge.get("film").fingerprint() == before
+        assert wb.knowledge.inspect("film")["chroma"]
+        if run.status == "done":  # the damage was not seen, or seen by nobody who needed it
+            run = wb.ask("Who directed Film 5?", kb="film", session="again")
+        assert wb.run(run.run_id).resume().answer == "Film 5 was directed by Ang Lee [1]."
+
+
+def test_a_rebuild_takes_from_the_index_what_has_no_file_any_more(tmp_path):
+    films = corpus(tmp_path / "films.jsonl")
+    with opened(tmp_path / "workspace") as wb:
+        wb.add_knowledge("film", [films])
+        before = wb.knowledge.get("film").fingerprint()
+        films.unlink()
+        report = wb.rebuild_knowledge("film")
+        assert (report.added, report.stored, report.missing) == (30, 30, [str(films)])
+        assert wb.knowledge.get("film").fingerprint() == before
+        damage(tmp_path / "workspace" / "knowledge" / "film" / "index.db", "everything")
+        with pytest.raises(KnowledgeError, match=r"its files are gone: .*films.jsonl. Put them back"):
+            wb.rebuild_knowledge("film")
+        corpus(films)
+        assert wb.rebuild_knowledge("film").kept
+        assert wb.knowledge.get("film").fingerprint() == before
+
+
+@pytest.mark.parametrize("where", ["head", "middle", "cut", "everything"])
+def test_a_damaged_chroma_is_made_anew_from_the_index(folder, where):
+    damage(folder / "knowledge" / "film" / "chroma" / "chroma.sqlite3", where)
+    assert [f["what"] for f in examine(folder, Settings.load())] == ["knowledge film"]
+    assert workbench(folder, "doctor", "--repair").returncode == 0
+    assert not list(examine(folder, Settings.load()))
+
+
+def test_a_log_that_was_deleted_costs_only_what_was_in_it(folder):
+    with opened(folder) as wb:
+        wb.ask("Who directed Film 4?", kb="film")
+        copy = Path(shutil.copytree(folder, folder.parent / "copy"))
+    for log in copy.rglob("*.db-wal"):
+        log.unlink()
+    with opened(copy) as wb:
+        assert len(wb.runs()) >= 3
+        assert wb.ask(QUESTION, kb="film").answer == ANSWER
+
+
+def test_rows_that_sqlite_cannot_know_to_be_wrong(folder):
+    with sqlite3.connect(folder / "workbench.db") as connection:
+        connection.execute("UPDATE records SET record = substr(record, 9)")
+    with opened(folder) as wb:
+        run = wb.runs(status="done")[0]
+        with pytest.raises(WorkspaceError, match=r"workbench.db is damaged: it does not hold what was written"):
+            run.records  # noqa: B018 - the access is the test
