@@ -157,6 +157,7 @@ def invalid(run: Run) -> list[tuple[Any, str]]:
         (edit(point, foo=1), f"{start}.args.foo: there is no such thing here. Known:"),
         (edit(point, thresholds={"min_evidence": "many"}), f"{start}.args.thresholds.min_evidence"),
         (edit(point, thresholds={"min_evidence": -1}), f"{start}.args.thresholds.min_evidence"),
+        (edit(point, thresholds={"min_evidence": 10**400}), f"{start}.args.thresholds.min_evidence: the number is too"),
         (edit(point, thresholds={"min_top_score": math.nan}), f"{start}.args.thresholds.min_top_score"),
         (edit(point, thresholds={"min_top": 1}), "Known: min_evidence, min_top_score."),
         (edit(point, **{field: 5}), f"{start}.args.{field}"),

@@ -121,15 +121,17 @@ def written(given: Any) -> Answer:
         raise InvalidAnswer(f"{_REFUSED} $: an answer is JSON, as {_SHAPE}, and this is not: {reason}.") from None
     if len(text) > MOST_CHARACTERS:
         raise InvalidAnswer(f"{_REFUSED} $: it has {len(text):,} characters; {MOST_CHARACTERS:,} are the most.")
-    return dict(_clean(json.loads(text)))
+    return dict(_clean(json.loads(text), "$"))
 
 
-def _clean(value: Any) -> Any:
+def _clean(value: Any, place: str) -> Any:
     if isinstance(value, str):
         return clean(value)
     if isinstance(value, dict):
-        return {clean(name): _clean(inner) for name, inner in value.items()}
-    return [_clean(inner) for inner in value] if isinstance(value, list) else value
+        return {clean(name): _clean(inner, f"{place}.{name}") for name, inner in value.items()}
+    if isinstance(value, int) and abs(value) >= 2**63:
+        raise InvalidAnswer(f"{_REFUSED} {place}: the number is too large. Give one of at most 64 bits.")
+    return [_clean(inner, f"{place}[{n}]") for n, inner in enumerate(value)] if isinstance(value, list) else value
 
 
 MOST_CHARACTERS = 1_000_000

@@ -36,7 +36,7 @@ def ask(pipe: Connection, folder: str, scenario: Question, moment: Moment | None
         found = [run for run in wb.runs() if run.message == scenario.message]
         if found:
             run = found[0]
-            tell({"where": where(wb, run), "status": run.status})
+            tell({"where": where(wb, run) + (", waiting for a person" if run.status == "paused" else "")})
         else:
             run = wb.start(scenario.message, kb="film", review=scenario.review, session="storm")
         tell({"run": run.run_id})

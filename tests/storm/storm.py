@@ -77,17 +77,18 @@ class Storm:
                     yield outcome
 
     def _deck(self) -> Iterator[tuple[Scenario, list[Moment]]]:
-        """Half of the first kills fall between two writes, every pair once before any twice; the rest anywhere."""
+        """Most first kills fall between two writes, every pair once before any twice; the others anywhere."""
         every = [(s, n, gap) for s in self.scenarios for n, gap in enumerate(self._calm[s.name].gaps, 1)]
         self._draw.shuffle(every)
         first, again, seen = [], [], set[str]()
         for scenario, number, gap in every:
             (again if gap in seen else first).append((scenario, number))
             seen.add(gap)
-        for scenario, number in [*first, *again]:
+        for turn, (scenario, number) in enumerate([*first, *again]):
             yield scenario, [Moment("write", number), *self._more(scenario)]
-            other = self._draw.choice(self.scenarios)
-            yield other, [self._anywhere(other), *self._more(other)]
+            if turn % 3 == 0 or turn >= len(first):
+                other = self._draw.choice(self.scenarios)
+                yield other, [self._anywhere(other), *self._more(other)]
         while True:
             other = self._draw.choice(self.scenarios)
             yield other, [self._anywhere(other), *self._more(other)]

@@ -125,7 +125,7 @@ def survive_question(
         before, finished = after, finished | _steps(after)
         _failures(outcome, told)
         if told.killed and not told.hung:
-            outcome.kills.append((*_drawn(told, moment), ""))
+            outcome.kills.append((*_drawn(told, moment), "generate, streaming" if _streaming(told) else ""))
         done = next(iter(told.told("done")), None)
         if done is not None:
             break
@@ -176,6 +176,11 @@ def _failures(outcome: Outcome, told: Stretch) -> None:
     outcome.wrong += told.told("failed")
     if told.hung:
         outcome.wrong.append(f"hung for {LIMIT_S:g} s after {told.lines[-1:]}")
+
+
+def _streaming(told: Stretch) -> bool:
+    """Whether it was killed between the first and the last token of an answer."""
+    return told.told("heard")[-1:] == ["token"]
 
 
 def _place(outcome: Outcome, told: Stretch) -> None:

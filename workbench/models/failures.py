@@ -52,9 +52,8 @@ def explain(error: BaseException, server: str, secret: str = "", *, what: str = 
     """
     chain = list(_causes(error))
     # Hidden before it is cut: half a key at the edge would not be found any more.
-    told = [hidden(f"{type(e).__name__}: {' '.join(str(e).split())}", [secret, _password(server)]) for e in chain]
-    if isinstance(chain[-1], LimitReached):
-        told = [str(chain[-1])]
+    told = [str(chain[-1])] if isinstance(chain[-1], LimitReached) else _told(chain)
+    told = [hidden(line, [secret, _password(server)]) for line in told]
     kinds = {kind.__name__ for e in chain for kind in type(e).__mro__}
     mend = next((mend for kind, mend in _MENDS.items() if kind in kinds), "Try again, or see the log of the server.")
     settings = {name: f"WORKBENCH_{what}_{name}".upper() for name in ("api_key", "model", "base_url", "timeout_s")}
@@ -84,6 +83,16 @@ def address(url: str) -> str:
     """
     parts = urlsplit(url)
     return parts._replace(netloc=parts.netloc.rpartition("@")[2], query="", fragment="").geturl()
+
+
+def _told(chain: list[BaseException]) -> list[str]:
+    """Each error in a line, without those that only wrap another in the same words."""
+    said = [" ".join(str(error).split()) for error in chain]
+    return [
+        f"{type(error).__name__}: {text}".removesuffix(": ")
+        for error, text, below in zip(chain, said, [*said[1:], None], strict=True)
+        if text != below
+    ]
 
 
 def _password(url: str) -> str:
