@@ -127,7 +127,8 @@ def _standing_alone(state: ConversationState, context: Context) -> tuple[str, Ro
 async def kb_handler(state: ConversationState, runtime: Runtime[Context]) -> dict[str, Any]:
     """Let the knowledge base's own answerer answer."""
     context, began = runtime.context, runtime.context.clock.monotonic()
-    kb, evidence = state["kb_prefix"], (state.get("merged") or {}).get("retrieval_results", [])
+    kb, merged = state["kb_prefix"], state.get("merged")
+    evidence = merged["retrieval_results"] if merged else []
     asked = {"message": state["message"], "query": state["query"], "evidence": evidence}
 
     async def answer() -> dict[str, Any]:

@@ -288,7 +288,7 @@ class Workbench:
             Divergence: the first point at which the tape does not fit: expected, got, and which input differs.
             RunError: the run is not done.
         """
-        from workbench.replay import replayed
+        from workbench.futures.replay import replayed
 
         self._must_be_open()
         return replayed(self.run(run_id), self.knowledge, mode, corpus)

@@ -71,11 +71,12 @@ def found(state: Mapping[str, Any]) -> list[RetrievalResult]:
 async def streamed(state: ConversationState, runtime: Runtime[Context]) -> Answer:
     """Let the chat model answer, chunk by chunk as it sends them."""
     context, prompt = runtime.context, messages(state, runtime.context.settings.history_window)
+    chat = context.chat
+    assert chat is not None
 
     async def write() -> list[str]:
         chunks: list[str] = []
-        assert context.chat is not None
-        async for chunk in stream_text(context.chat, prompt, Limits.of(context.settings)):
+        async for chunk in stream_text(chat, prompt, Limits.of(context.settings)):
             chunks.append(visible(chunk))
             runtime.stream_writer(token(chunks[-1]))
         return chunks
@@ -87,7 +88,7 @@ async def streamed(state: ConversationState, runtime: Runtime[Context]) -> Answe
     text, citations, unknown = cite("".join(written.value), found(state))
     if not text.strip():
         raise ModelError(
-            f"The chat model at {server_of(context.chat)} answered with nothing. Ask again, or use another."
+            f"The chat model at {server_of(chat)} answered with nothing. Ask again, or use another."
         )
     if unknown:
         numbers = ", ".join(f"[{n}]" for n in unknown)

@@ -82,8 +82,12 @@ async def _said_again(
     if context.chat is None:
         again, note = await say()
         return again, note
-    asked = {"model": context.settings.chat_model, "query": query, "aliases": list(aliases)}
-    asked["evidence"] = [[r["result_id"], r["score"]] for r in evidence]
+    asked = {
+        "model": context.settings.chat_model,
+        "query": query,
+        "aliases": list(aliases),
+        "evidence": [[r["result_id"], r["score"]] for r in evidence],
+    }
     again, note = (await context.tape.aeffect("model", "rewrite", asked, say, clock=context.clock.monotonic)).value
     return again, note
 
