@@ -284,7 +284,7 @@ def test_a_damaged_index_is_named_and_rebuilt_and_stops_no_other(folder, where):
     with opened(folder) as wb:
         assert wb.knowledge.get("film").fingerprint() == before
         assert wb.knowledge.inspect("film")["chroma"]
-        if run.status == "done":  # the damage was not seen, or seen by nobody who needed it
+        if wb.run(run.run_id).status == "done":  # the damage was not seen, or seen by nobody who needed it
             run = wb.ask("Who directed Film 5?", kb="film", session="again")
         assert wb.run(run.run_id).resume().answer == "Film 5 was directed by Ang Lee [1]."
 

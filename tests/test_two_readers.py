@@ -293,3 +293,61 @@ def test_removing_a_link_leaves_what_it_points_at(tmp_path, corpus):
         assert wb.knowledge.names() == []
     with Workbench.open(tmp_path / "far", **HASHING) as far:
         assert far.knowledge.get("film").counts()["documents"] == 13
+
+
+class Kernel:
+    """A real Jupyter kernel: runs cells, gives what they print."""
+
+    def __init__(self):
+        from jupyter_client.manager import start_new_kernel
+
+        self.manager, self.client = start_new_kernel(kernel_name="python3", cwd=str(ROOT))
+
+    def run(self, code: str) -> str:
+        said: list[str] = []
+
+        def hear(message) -> None:
+            content = message["content"]
+            if message["msg_type"] == "stream" and content["name"] == "stdout":
+                said.append(content["text"])
+            if message["msg_type"] == "error":
+                said.append("\n".join(content["traceback"]))
+
+        reply = self.client.execute_interactive(code, output_hook=hear, timeout=120)
+        assert reply["content"]["status"] == "ok", "".join(said)
+        return "".join(said).strip()
+
+    def stop(self) -> None:
+        self.client.stop_channels()
+        self.manager.shutdown_kernel(now=True)
+
+
+def test_two_kernels_and_a_command_line_on_one_workspace(tmp_path, corpus):
+    opening = f"from workbench import Workbench; wb = Workbench.open({str(tmp_path / 'ws')!r}, **{HASHING!r})"
+    counting = "base = wb.knowledge.get('film'); print(base.counts()['documents'], base.link('Film 3 Gen{}') != [])"
+    environment = {**os.environ, "WORKBENCH_EMBEDDING_MODEL": "hashing", "WORKBENCH_NAMES": "rules"}
+
+    def cli(*words: str) -> str:
+        done = subprocess.run(
+            [*COMMAND, *words, "--workspace", str(tmp_path / "ws")],
+            capture_output=True, text=True, cwd=ROOT, env=environment,
+        )  # fmt: skip
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    one, two = Kernel(), Kernel()
+    try:
+        one.run(opening), two.run(opening)
+        one.run(f"wb.add_knowledge('film', [{str(write_corpus(corpus, 1))!r}])")
+        assert one.run(counting.format(1)) == two.run(counting.format(1)) == "13 True"
+        run_id = two.run("run = wb.ask('List comedies', kb='film', review='reflect'); print(run.run_id)")
+        write_corpus(corpus, 2)
+        cli("kb", "add", "film", str(corpus))
+        assert one.run(counting.format(2)) == two.run(counting.format(2)) == "12 True"
+        assert one.run(f"print(wb.run({run_id!r}).approve().status)") == "done"
+        assert two.run("print(run.status, run.answer == '')") == "done False"
+        assert json.loads(cli("show", run_id, "--json"))["status"] == "done"
+        two.manager.shutdown_kernel(now=True, restart=False)
+        assert one.run("print(len(wb.runs()))") == "1"
+    finally:
+        one.stop(), two.stop()

@@ -1,0 +1,339 @@
+"""Whatever documents, people, models and tools write is shown as text: in HTML, terminals, figures and notebooks."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from workbench.cli import main
+from workbench.session import Workbench
+from workbench.text import visible
+
+ROOT = Path(__file__).resolve().parent.parent
+COMMAND = [sys.executable, "-c", "from workbench.cli import main; main()"]
+HASHING = {"embedding_model": "hashing", "names": "rules"}
+HOSTILE = (
+    "<script>alert(1)</script>",
+    "<img src=x onerror=alert(1)>",
+    "\"><svg/onload=alert(1)> ' onmouseover='alert(1)",
+    "</textarea></script></style></title><iframe srcdoc='<script>parent.alert(1)</script>'>",
+    "[click](javascript:alert(1)) ![x](http://evil.example/x.png) <a href='javascript:alert(1)'>x</a>",
+    "\x1b[2J\x1b[31mred\x1b]0;title\x07\x1b]8;;http://evil.example\x1b\\link\x1b]8;;\x1b\\",
+    "\x9b31mred\x9d0;title\x9c \x90q\x9c",
+    "right\rWRONG\b\b\b\x7f \x0b\x0c",
+    "\u202egnp.exe \u2066x\u2069 \u200eabc\u200f \ufeff",
+    "$\\href{javascript:alert(1)}{x}$ \\[x\\] \\(y\\) $$z$$ \\begin{equation}q\\end{equation}",
+    "{{ 7*7 }} {% for x in y %} ${7*7} {0.__class__} %(x)s %s",
+    "[red]red[/red] [link=http://evil.example]x[/link] [/] [bold",
+    "<b>bold</b><br><a href='http://evil.example'>y</a><sup>2</sup> %{x} <extra></extra> &lt;b&gt; &#60;i&#62;",
+)
+ALL = " ".join(HOSTILE)
+NAME = " ".join(text[:18] for text in (HOSTILE[0], *HOSTILE[4:12]))
+STEERING = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b\u200e\u200f\u2028-\u202e\u2060-\u2069\ufeff\ud800-\udfff]")
+TAGS = {"div", "p", "strong", "code", "a", "br", "details", "summary", "table", "thead", "tbody", "tr", "th", "td"}
+ATTRIBUTES = {"class", "lang", "style", "open", "href", "rel"}
+
+
+@pytest.fixture(scope="module")
+def hostile(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A workspace whose documents, questions, notes, tools and sessions all say the worst."""
+    folder = tmp_path_factory.mktemp("hostile")
+    corpus = folder / "corpus"
+    corpus.mkdir()
+    lines = [
+        {
+            "id": f"d{number} {text}",
+            "type": "Film",
+            "title": f"Banquet {number} {text}",
+            "year": 1990 + number,
+            "directors": [f"Ang Lee {text}"],
+            "genres": ["Comedy"],
+            "aliases": [f"喜宴 {text}"],
+            "overview": f"The banquet of film {number} was released in {1990 + number}. {text} It is a comedy {text}.",
+            "url": "javascript:alert(1)" if number % 2 else f"https://example.org/{number}?q={text}",
+            "licence": text,
+        }
+        for number, text in enumerate(HOSTILE)
+    ]
+    (corpus / "films.jsonl").write_text("\n".join(json.dumps(line) for line in lines), encoding="utf-8")
+    (corpus / "<img src=x onerror=alert(1)> \x1b[31m $x$.md").write_text(f"# {ALL}\n\n{ALL}", encoding="utf-8")
+    with Workbench.open(folder / "ws", **HASHING) as wb:
+        wb.add_knowledge("film", [corpus])
+        prepare(wb)
+        ask(wb)
+    return folder / "ws"
+
+
+def prepare(wb: Workbench) -> None:
+    @wb.tools.tool(name="failing", description=ALL, intents=["qa", "list", "recommend"])
+    async def failing(query: str) -> list[str]:
+        raise ValueError(ALL)
+
+
+def ask(wb: Workbench) -> None:
+    for session, question in (("a" + NAME, f"List comedies about a banquet {ALL}"), (NAME, "喜宴是什么？" + ALL)):
+        run = wb.ask(question, kb="film", session=session, user=NAME, review={"plan", "reflect"})
+        while run.status == "paused":
+            run.respond("more " + ALL, note=ALL) if len(run.decisions) < 1 else run.approve(ALL)
+        assert run.status == "done", run.error
+        assert run.evidence and any("failing" in r["tool"] for r in run.records)
+    assert wb.ask("banquet " + ALL, kb="film", review={"plan"}, session="paused").status == "paused"
+
+
+@pytest.fixture
+def wb(hostile: Path):
+    with Workbench.open(hostile, **HASHING) as opened:
+        prepare(opened)
+        yield opened
+
+
+class Page(HTMLParser):
+    def __init__(self) -> None:
+        super().__init__()
+        self.open, self.tags, self.attributes, self.links, self.text = [], set(), set(), [], ""
+
+    def handle_starttag(self, tag, attrs):
+        self.tags.add(tag)
+        self.attributes |= {name for name, _ in attrs}
+        self.links += [value for name, value in attrs if name == "href"]
+        if tag != "br":
+            self.open.append(tag)
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+    def handle_data(self, data):
+        self.text += data
+
+
+def read(page: str) -> Page:
+    found = Page()
+    found.feed(page)
+    assert not found.open
+    return found
+
+
+def test_html_holds_no_more_than_its_template(wb):
+    for run in wb.runs():
+        bundle = run._repr_mimebundle_()
+        assert set(bundle) == {"text/plain", "text/html"}
+        page = read(bundle["text/html"])
+        assert page.tags <= TAGS and page.attributes <= ATTRIBUTES
+        assert all(re.match(r"https?://example\.org/", link) for link in page.links)
+        assert not STEERING.search(bundle["text/html"])
+        assert "<script>alert(1)</script>" in page.text and "{{ 7*7 }}" in page.text
+        first = re.match(r'<div class="([^"]*)"', bundle["text/html"])
+        assert first and {"mathjax_ignore", "tex2jax_ignore"} <= set(first[1].split())
+
+
+def test_text_steers_no_terminal(wb):
+    for run in wb.runs():
+        for shown in (str(run), repr(run), run._repr_mimebundle_()["text/plain"], run.answer):
+            assert not STEERING.search(shown)
+        assert "[red]red[/red]" in str(run)
+        assert str(run.answer) == run.answer
+
+
+def test_figures_show_text(wb):
+    for run in (run for run in wb.runs() if run.status == "done"):
+        for figure in (run.dag(), run.timeline()):
+            drawn = figure.to_plotly_json()
+            said = [text for text in strings(drawn) if text]
+            for text in said:
+                assert "$" not in text and not STEERING.search(text)
+                assert set(re.findall(r"<(/?\w+)", text)) <= {"b", "/b", "br", "span", "/span"}
+                assert not re.search(r"<span(?! style='color:#[0-9A-F]{6}'>)", text)
+                assert "hovertemplate" not in drawn and "href=" not in re.sub(r"&lt;.*", "", text)
+            whole = figure.to_html(include_plotlyjs=False)
+            assert "</script><" not in whole.replace("</script></div>", "") and "<img src=x" not in whole
+
+
+def strings(value):
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, dict):
+        for inner in value.values():
+            yield from strings(inner)
+    elif isinstance(value, (list, tuple)):
+        for inner in value:
+            yield from strings(inner)
+
+
+@pytest.mark.parametrize("as_json", [False, True], ids=["words", "json"])
+def test_the_command_line_steers_no_terminal(hostile, as_json, tmp_path):
+    with Workbench.open(hostile, **HASHING) as opened:
+        runs = {run.status: run.run_id for run in opened.runs()}
+    broken = tmp_path / "bad \x1b[31m <b>.jsonl"
+    broken.write_text(f"{{broken {ALL}\n", encoding="utf-8")
+    commands = [
+        ["show", runs["done"]],
+        ["show", runs["paused"]],
+        ["show", f"nothing {ALL}"],
+        ["runs"],
+        ["kb", "list"],
+        ["kb", "add", f"<b>{ALL}", str(broken)],
+        ["kb", "add", "other", str(broken)],
+        ["kb", "add", "other", f"missing {ALL}"[:100]],
+        ["kb", "remove", f"no such {ALL}"],
+        ["doctor"],
+        ["ask", f"喜宴 {ALL}", "--kb", "film", "--session", NAME, "--stream"],
+        ["ask", "x", "--kb", ALL],
+        ["ask", "x", "--review", ALL],
+        ["ask", f"--{ALL}"],
+        ["resume", runs["paused"], "--respond", "x", "--approve"],
+        ["resume", runs["paused"], "--edit", str(broken)],
+        ["cancel", ALL],
+        ["clear", "--session", NAME],
+    ]
+    runner = CliRunner(env={"WORKBENCH_EMBEDDING_MODEL": "hashing", "WORKBENCH_NAMES": "rules"})
+    for words in commands:
+        done = runner.invoke(main, [*words, "--workspace", str(hostile), *(["--json"] if as_json else [])])
+        for stream in (done.stdout, done.stderr):
+            assert not STEERING.search(stream), words
+        assert "Traceback" not in done.stderr and "fault of workbench" not in done.output, done.output
+        if as_json and done.stdout:
+            json.loads(done.stdout)
+
+
+def test_json_says_exactly_what_was_written(hostile):
+    shown = CliRunner().invoke(main, ["runs", "--json", "--workspace", str(hostile)])
+    messages = [run["message"] for run in json.loads(shown.stdout)["runs"]]
+    assert any(ALL in message for message in messages)
+
+
+def test_progress_on_a_terminal_is_text(hostile):
+    """What a person at a terminal sees while a run goes on: only rich's own escapes, none of a document's."""
+    import pty
+    import select
+
+    main, side = pty.openpty()
+    process = subprocess.Popen(
+        [*COMMAND, "ask", f"喜宴 {ALL}".replace("\x00", ""), "--kb", "film", "--workspace", str(hostile)],
+        stdout=side,
+        stderr=side,
+        stdin=subprocess.DEVNULL,
+        cwd=ROOT,
+        env={**os.environ, "TERM": "xterm", "WORKBENCH_EMBEDDING_MODEL": "hashing", "WORKBENCH_NAMES": "rules"},
+    )
+    os.close(side)
+    seen = b""
+    while select.select([main], [], [], 120)[0]:
+        try:
+            piece = os.read(main, 65536)
+        except OSError:
+            break
+        if not piece:
+            break
+        seen += piece
+    os.close(main)
+    assert process.wait(60) == 0, seen[-2000:]
+    text = seen.decode("utf-8", "replace")
+    bare = re.sub(
+        r"\x1b\[[0-9;?]*[A-Za-z]|\x1b\]8;[^\x1b]*\x1b\\", lambda m: "" if "8;" not in m.group() else "LINK", text
+    )
+    assert "LINK" not in bare and "\x1b]" not in bare
+    assert not re.search("[\x00-\x07\x0b\x0c\x0e-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]", bare.replace("\x1b", ""))
+    assert "\x1b" not in bare
+
+
+def test_nothing_is_fetched_or_run_in_a_real_browser(wb, tmp_path):
+    sync_api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
+    chromium = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+    run = next(run for run in wb.runs() if run.status == "done")
+    page_file = tmp_path / "page.html"
+    figures = "".join(f.to_html(include_plotlyjs="inline", full_html=False) for f in (run.dag(), run.timeline()))
+    page_file.write_text(
+        f"<!doctype html><meta charset=utf-8><body>{run._repr_mimebundle_()['text/html']}{figures}", encoding="utf-8"
+    )
+    asked, ran = list[str](), list[str]()
+    with sync_api.sync_playwright() as playwright:
+        try:
+            browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
+        except sync_api.Error as error:
+            pytest.skip(f"no browser here: {str(error).splitlines()[0]}")
+        page = browser.new_page()
+        page.on("request", lambda request: asked.append(request.url))
+        page.on("dialog", lambda dialog: (ran.append(dialog.message), dialog.dismiss()))
+        page.goto(page_file.as_uri())
+        page.wait_for_selector("svg.main-svg")
+        for element in page.query_selector_all("summary"):
+            element.click()
+        inside = page.evaluate("() => [...document.querySelectorAll('.wb-static *')].map(e => e.tagName.toLowerCase())")
+        links = page.evaluate("() => [...document.querySelectorAll('a')].map(a => a.getAttribute('href') || '')")
+        svg_links = page.evaluate("() => document.querySelectorAll('svg a').length")
+        text = page.inner_text(".wb-static")
+        browser.close()
+    assert set(inside) <= TAGS
+    assert not ran and asked == [page_file.as_uri()]
+    assert not svg_links and not [link for link in links if "javascript" in link.split("?")[0]]
+    assert visible("<script>alert(1)</script>") in text
+
+
+def test_in_a_notebook_and_what_papermill_keeps(hostile, tmp_path):
+    import nbformat
+    import papermill
+    from nbconvert import HTMLExporter
+
+    book = nbformat.v4.new_notebook(
+        metadata={"kernelspec": {"name": "python3", "display_name": "Python 3", "language": "python"}},
+        cells=[
+            nbformat.v4.new_code_cell(
+                "from workbench import Workbench\n"
+                f"wb = Workbench.open({str(hostile)!r}, embedding_model='hashing', names='rules')\n"
+                "run = next(run for run in wb.runs() if run.status == 'done')"
+            ),
+            nbformat.v4.new_code_cell("run"),
+            nbformat.v4.new_code_cell("print(run.answer)"),
+            nbformat.v4.new_code_cell("run.dag()"),
+            nbformat.v4.new_code_cell("wb.close()"),
+        ],
+    )
+    nbformat.write(book, tmp_path / "in.ipynb")
+    papermill.execute_notebook(tmp_path / "in.ipynb", tmp_path / "out.ipynb", progress_bar=False, cwd=str(ROOT))
+    done = nbformat.read(tmp_path / "out.ipynb", as_version=4)
+    kinds = {kind for cell in done.cells for output in cell.outputs for kind in output.get("data", {})}
+    assert not kinds & {"text/markdown", "text/latex", "application/javascript"}
+    for cell in done.cells[:3]:
+        for output in cell.outputs:
+            for text in [*output.get("data", {}).values(), output.get("text", "")]:
+                assert not STEERING.search(text)
+    html, _ = HTMLExporter().from_notebook_node(nbformat.v4.new_notebook(cells=done.cells[:3]))
+    assert "<script>alert(1)</script>" not in html and "<img src=x onerror" not in html
+    assert "mathjax_ignore" in html
+
+
+@pytest.mark.parametrize(
+    "name", ["..", "../x", "/etc", "a/b", "a\\b", ".hidden", "con", "nul", "com1", "x\x00", "ｘ", ""]
+)
+def test_names_of_bases_stay_in_the_workspace(wb, tmp_path, name):
+    from workbench.errors import WorkbenchError
+
+    (tmp_path / "a.md").write_text("# A\n\nText.")
+    for refused in (lambda: wb.add_knowledge(name, [tmp_path]), lambda: wb.remove_knowledge(name)):
+        with pytest.raises(WorkbenchError):
+            refused()
+
+
+def test_ids_and_sessions_are_never_paths(hostile, wb):
+    from workbench.errors import WorkbenchError
+
+    before = sorted(p for p in hostile.parent.rglob("*") if "leases" not in p.parts)
+    outside = {p.name for p in hostile.parent.parent.iterdir()}
+    for word in ("../../escaped", "/tmp/escaped", "a/../../b", "CON", "..\\..\\x"):
+        wb.ask("hello", session=word, user=word)
+        with pytest.raises(WorkbenchError):
+            wb.run(word)
+        wb.clear(session=word)
+    wb.ask("hello", session="../x").run_id.isalnum()
+    after = sorted(p for p in hostile.parent.rglob("*") if "leases" not in p.parts)
+    assert [p for p in after if p not in before and not p.name.endswith(("-wal", "-shm"))] == []
+    assert {p.name for p in hostile.parent.parent.iterdir()} == outside

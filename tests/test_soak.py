@@ -1,0 +1,39 @@
+"""A short slice of the soak: after warming up, a process holds no more threads, handles and sockets than before."""
+
+from __future__ import annotations
+
+import random
+
+from tests import soak
+
+
+def test_threads_handles_and_sockets_stay(wb):
+    soak.prepare(wb)
+    soak.soak(wb, 24, 24, 1, lambda line: None)
+    before = dict(soak.held(wb.path))
+    curves, ended = soak.soak(wb, 60, 20, 2, lambda line: None)
+    after = dict(soak.held(wb.path))
+    for name in ("threads", "handles", "sockets"):
+        assert after[name] <= before[name], (name, before, after)
+    assert {kind for kind, _ in ended} == set(soak.KINDS) and ended["plain", "done"] > 20
+    assert len(wb._work._live) <= 60 and {curve.name for curve in curves} >= set(soak.BOUNDS)
+
+
+def test_what_leaves_nothing_is_forgotten_in_time(wb):
+    from workbench.work import KEPT
+
+    first = wb.ask("Hello!", incognito=True)
+    dice = random.Random(1)
+    for number in range(KEPT + 3):
+        soak.one(wb, "incognito", number, dice) if number < 3 else wb.ask("Hello!", incognito=True)
+    private = wb._work._private
+    wb._work.loop.settle(10)
+    assert len(private.runs.newest(1000)) <= KEPT + 2 and not private.runs.has(first.run_id)
+    assert len(private._graph.checkpointer.storage) <= KEPT + 2
+
+
+def test_a_curve_that_grows_is_told():
+    flat = soak.Curve("memory MB", list(range(100)), [500.0] * 100)
+    grows = soak.Curve("threads", list(range(100)), [float(n) for n in range(100)])
+    assert soak.verdict([flat])[1] and not soak.verdict([flat, grows])[1]
+    assert "GROWS" in soak.verdict([grows])[0] and "<html" in soak.page([flat])
