@@ -228,8 +228,8 @@ async def test_plan_review_edit_makes_a_version_and_says_who():
             {"type": "edit", "edited_action": {"name": "plan", "args": {"plan": {"steps": [{"step_id": "a"}]}}}},
             "objective",
         ),
-        ({"type": "edit", "edited_action": {"name": "reflect", "args": {}}}, "review point is 'plan'"),
-        ({"type": "edit", "edited_action": {"name": "plan", "args": {"steps": []}}}, "Extra inputs"),
+        ({"type": "edit", "edited_action": {"name": "reflect", "args": {}}}, "is not what is asked; it is 'plan'"),
+        ({"type": "edit", "edited_action": {"name": "plan", "args": {"steps": []}}}, "there is no such thing here"),
     ],
 )
 async def test_an_answer_that_does_not_fit_is_refused_and_the_pause_stands(decision, reason):

@@ -355,8 +355,15 @@ def continued(made: Plan, before: Plan, records: Iterable[ExecutionRecord]) -> P
     A new step that would only repeat one that ended well is left out, and whatever needs it takes the old one.
     """
     last = last_records(records)
-    begun = [step for step in before.steps if step.step_id in last]
-    ran = {_call(step): step.step_id for step in begun if last[step.step_id]["status"] in ENDED_WELL}
+    steps, needed = before.by_id(), [step_id for step_id in before.by_id() if step_id in last]
+    for step_id in needed:  # grows: what a begun step depends on stays too, begun or not
+        needed += [source for source in steps[step_id].dependencies() if source not in needed]
+    begun = [step for step in before.steps if step.step_id in needed]
+    ran = {
+        _call(step): step.step_id
+        for step in begun
+        if step.step_id in last and last[step.step_id]["status"] in ENDED_WELL
+    }
     taken = [int(n) for step in begun for n in re.findall(r"^step_(\d+)", step.step_id)]
     number = max([len(begun), *(n + 1 for n in taken)]) if begun else 0
     ids: dict[str, str] = {}
