@@ -14,8 +14,12 @@ The package in the order in which a message walks through it; an import only eve
     repair.py         what is wrong with its files, and the mend
     prune.py          what a workspace no longer needs
     run.py            Run, one question carried through: how it stands, what it did, the four answers
+    futures/          what is made of a run that is there
+        replay.py
     work.py           the runs at work: who owns them, who listens, how they stop
     driver.py         carries a run from where it stands to the next pause or to its end
+    playback.py       what a run works with, by its row: settings, tape, recorded decisions
+    fork.py           a run made from another: what is edited, what that costs
     asking.py         what may be asked: a message and its options, checked
     conversation.py   the parent graph: the order of everything below
     route.py          message -> knowledge base, worker, reading (a small graph of its own)
@@ -40,6 +44,7 @@ The package in the order in which a message walks through it; an import only eve
         leftovers.py library.py rebuilding.py adding.py knowledge_base.py view.py corpus.py files.py names.py
         entities.py vocabulary.py surfaces.py linking.py graph.py vectors.py keywords.py index.py
     runs.py           what is kept of a run: plans by version, records, decisions, log
+    taped.py          the ports of a run over its tape
     checkpoints.py    where each run stands, as LangGraph keeps it
     reviewers.py      who answers at a review point when it is not a person at a screen
     show/             a run as static HTML and text
@@ -61,6 +66,7 @@ The package in the order in which a message walks through it; an import only eve
     loop.py           one event loop in one thread
     clock.py          time that never goes back
     context.py        the ports that nodes see
+    tape.py           every effect of a run, by what determines it
     plans.py          the one plan type
     state.py          every type that a graph carries, once
     settings.py       every number that can be changed

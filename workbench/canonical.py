@@ -29,14 +29,15 @@ def canonical(document: Mapping[str, Any]) -> bytes:
     >>> canonical(one).decode()
     '{"answer":"1993 [1]","evidence":[{"result_id":"b","score":0.5}],"plan":{"steps":[]}}'
     """
-    return canonical_json({name: _same(document[name]) for name in PARTS if name in document}).encode()
+    return canonical_json({name: comparable(document[name]) for name in PARTS if name in document}).encode()
 
 
-def _same(value: Any) -> Any:
+def comparable(value: Any) -> Any:
+    """A value as two runs may share it: no ids of a run, no times, scores to six digits, evidence by score and id."""
     if isinstance(value, Mapping):
-        return {name: _same(inner) for name, inner in value.items() if not _OF_ONE_RUN.fullmatch(name)}
+        return {name: comparable(inner) for name, inner in value.items() if not _OF_ONE_RUN.fullmatch(name)}
     if isinstance(value, (list, tuple)):
-        items = [_same(inner) for inner in value]
+        items = [comparable(inner) for inner in value]
         scored = items and all(isinstance(i, dict) and "score" in i and "result_id" in i for i in items)
         return sorted(items, key=lambda i: (-i["score"], i["result_id"])) if scored else items
     if isinstance(value, float):

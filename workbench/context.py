@@ -22,6 +22,7 @@ from workbench.state import (
     RouteDecision,
     SubStep,
 )
+from workbench.tape import NoTape, Tape
 
 if TYPE_CHECKING:
     import networkx
@@ -318,6 +319,13 @@ class Context:
     planner: Planner
     chat: BaseChatModel | None = None
     handlers: Mapping[str, Handler] = field(default_factory=dict)
+    tape: Tape | NoTape = field(default_factory=NoTape)
+    corpora: KnowledgeBases | None = None
+
+    @property
+    def searched(self) -> KnowledgeBases:
+        """The knowledge bases as tools see them: a whole call of a tool is one effect, whatever it reads."""
+        return self.corpora or self.knowledge
 
     def bases(self, names: Iterable[str]) -> list[KnowledgeBase]:
         """The knowledge bases of these names, in this order."""

@@ -63,6 +63,7 @@ def initial_state(
         requested_kb_prefixes=list(options["kb"]),
         worker_name=options["worker"],
         review=list(options["review"]),
+        given_plan=options.get("plan"),
         thresholds=dict(options["thresholds"]),
         incognito=options["incognito"],
         debug=options["debug"],
@@ -126,7 +127,14 @@ def _standing_alone(state: ConversationState, context: Context) -> tuple[str, Ro
 async def kb_handler(state: ConversationState, runtime: Runtime[Context]) -> dict[str, Any]:
     """Let the knowledge base's own answerer answer."""
     context, began = runtime.context, runtime.context.clock.monotonic()
-    given = await context.handlers[state["kb_prefix"]](state, context)
+    kb, merged = state["kb_prefix"], state.get("merged")
+    evidence = merged["retrieval_results"] if merged else []
+    asked = {"message": state["message"], "query": state["query"], "evidence": evidence}
+
+    async def answer() -> dict[str, Any]:
+        return dict(await context.handlers[kb](state, context))
+
+    given = (await context.tape.aeffect("handler", kb, asked, answer, clock=context.clock.monotonic)).value
     return {
         "answer": given["answer"],
         "citations": given.get("citations", []),

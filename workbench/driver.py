@@ -14,10 +14,11 @@ from typing import TYPE_CHECKING, Any
 
 from workbench.clock import going_on
 from workbench.context import Context
-from workbench.errors import InvalidAnswer, NotPaused, WorkbenchError, WorkspaceError
+from workbench.errors import DecisionDiffers, Divergence, InvalidAnswer, NotPaused, WorkbenchError, WorkspaceError
 from workbench.memory.store import SqlConversations
 from workbench.reviewers import Reviewer, written
 from workbench.runs import RunStore
+from workbench.tape import Effect, packed
 
 if TYPE_CHECKING:
     from langgraph.types import StateSnapshot
@@ -147,7 +148,7 @@ class Driver:
             self._keep_partial(live)
             self.runs.let_go(live.run_id, "cancelled" if cancelled else "interrupted")
             raise
-        except (InvalidAnswer, NotPaused):
+        except (InvalidAnswer, NotPaused, DecisionDiffers):
             self.runs.let_go(live.run_id, "paused")
             raise
         except Exception as error:
@@ -162,6 +163,9 @@ class Driver:
         message = str(error) if isinstance(error, WorkbenchError) else f"{type(error).__name__}: {error}"
         try:
             self._keep_partial(live)
+            if isinstance(error, Divergence):
+                effect = Effect("divergence", error.name, "", {}, error.to_dict())
+                self.runs.save_page(live.run_id, f"divergence {error}", packed([effect]))
             self.runs.let_go(live.run_id, "failed", message)
         except WorkspaceError:
             kind = type(error) if isinstance(error, WorkspaceError) else WorkspaceError

@@ -14,13 +14,16 @@ WorkbenchError
 ├── RunError               a run cannot do what was asked of it
 │   ├── UnknownRun         no run of that id
 │   ├── NotPaused          an answer was given where nothing waits
-│   └── InvalidAnswer      the answer does not fit the question; the run stays paused
+│   ├── InvalidAnswer      the answer does not fit the question; the run stays paused
+│   └── Divergence         a replay asked for something that the tape does not have
+│       └── DecisionDiffers  a recorded decision was made on another proposal; the run stays paused
 ├── ModelError             a model or its server failed
 └── MissingExtra           an optional library is not installed (also an ImportError)
 """
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable
 from difflib import get_close_matches
 from reprlib import Repr
@@ -124,6 +127,38 @@ class UnknownRun(RunError):
 
 class NotPaused(RunError):
     """An answer was given to a run that does not wait for one."""
+
+
+class Divergence(RunError):
+    """A replay asked for something that the tape does not have.
+
+    Attributes:
+        kind: of the effect: ``tool``, ``model``, ``plan``, ``knowledge``, ``memory``, ``decision``, ``result``...
+        name: of the tool, model, method or review point.
+        expected: the nearest that the tape has, ``{"version", "input"}``; None when it has none of that name.
+        got: what was asked, in the same shape.
+        differs: which parts of the input are not the same.
+    """
+
+    def __init__(self, kind: str, name: str, expected: Any, got: Any, differs: list[str]):
+        self.kind, self.name, self.expected, self.got, self.differs = kind, name, expected, got, differs
+        super().__init__(
+            f"The replay diverges at {kind} {name!r}: {', '.join(differs)}. "
+            f"Expected {_brief(expected)}, got {_brief(got)}."
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """As JSON."""
+        return {name: getattr(self, name) for name in ("kind", "name", "expected", "got", "differs")}
+
+
+class DecisionDiffers(Divergence):
+    """A recorded decision was made on another proposal than the one that is made now; the run stays paused."""
+
+
+def _brief(value: Any) -> str:
+    text = json.dumps(value, ensure_ascii=False, sort_keys=True, default=str)
+    return text if len(text) <= 300 else text[:297] + "..."
 
 
 class InvalidAnswer(RunError):

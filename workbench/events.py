@@ -75,6 +75,8 @@ def logged(name: str, node_type: str, node: Node) -> Node:
             "sub_steps": [],
         }
         event = {"execution_log": entry}
+        if runtime.execution_info:
+            context.tape.flush(runtime.execution_info.task_id)
         if state.get("run_id") and runtime.execution_info:
             context.runs.save_event(state["run_id"], runtime.execution_info.task_id, event)
         runtime.stream_writer(event)

@@ -28,6 +28,7 @@ _SIZES = {
     "bodies": "length(body)",
     "decisions": "length(decision)",
     "events": "length(event)",
+    "tapes": "length(effects)",
     "runs": "length(message) + length(options) + ifnull(length(result), 0)",
 }
 

@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
-from workbench.errors import InvalidAnswer
+from workbench.canonical import comparable
+from workbench.errors import DecisionDiffers, InvalidAnswer
 from workbench.state import Decision
+from workbench.tape import differences
 from workbench.text import clean
 
 Answer = dict[str, Any]
 """``{"decisions": [{"type", "edited_action"?, "message"?}], "note", "who"}``, as LangChain's middleware writes it."""
+
+
+Mismatch = Literal["stop", "ask", "rules"]
 
 
 class Reviewer(Protocol):
@@ -30,31 +35,59 @@ class RuleReviewer:
 
 
 class ReplayReviewer:
-    """Answers as recorded, in the order of the recording; then waits for a person.
+    """Answers as recorded, in the order of the recording.
 
     Args:
         decisions: ``Decision`` rows, or short forms of them: ``{"point", "action", "edits"?, "message"?, "note"?}``.
+        mismatch: what to do when the run proposes something else than what the decision was made on: ``stop`` (the
+            run stays paused, and the error says what differs), ``ask`` a person, or follow the ``rules``.
+        rest: who answers after the last recorded decision: ``ask`` or ``rules``.
+
+    Attributes:
+        differed: review points at which the proposal was another one, with the paths that differ.
     """
 
-    def __init__(self, decisions: Iterable[Mapping[str, Any] | Decision]):
-        self._left = list(decisions)
+    def __init__(
+        self, decisions: Iterable[Mapping[str, Any] | Decision], mismatch: Mismatch = "stop", rest: Mismatch = "ask"
+    ):
+        self._left, self._mismatch, self._rest = list(decisions), mismatch, rest
+        self.differed: list[dict[str, Any]] = []
 
     def __call__(self, request: Mapping[str, Any]) -> Answer | None:
         """The next recorded answer.
 
         Raises:
-            InvalidAnswer: the run asks at another point than the recording.
+            InvalidAnswer: the run asks at another point than the recording, and it is to stop there.
+            DecisionDiffers: what it proposes is not what was decided on, and it is to stop there.
         """
         if not self._left:
-            return None
+            return answer("approve", who="rules") if self._rest == "rules" else None
         decision = self._left[0]
+        fault = self._fault(decision, request)
+        if fault is not None:
+            self.differed.append({"review_id": request.get("review_id", ""), "error": str(fault)})
+            self._left.clear()
+            if self._mismatch == "stop":
+                raise fault
+            return answer("approve", who="rules") if self._mismatch == "rules" else None
+        del self._left[0]
+        return again(decision)
+
+    def _fault(self, decision: Mapping[str, Any] | Decision, request: Mapping[str, Any]) -> Exception | None:
         if decision["point"] != request["point"]:
-            raise InvalidAnswer(
+            return InvalidAnswer(
                 f"The next recorded decision is for {decision['point']!r}, but the run asks at {request['point']!r}. "
                 "Answer this one by hand, or run with the review points of the recording."
             )
-        del self._left[0]
-        return again(decision)
+        if "proposal" not in decision or "action_requests" not in request:
+            return None
+        old, new = (comparable(p) for p in (decision["proposal"], request["action_requests"][0]["args"]))
+        paths = differences(old, new)
+        return (
+            DecisionDiffers("decision", request["review_id"], old, new, [f"proposal{p}" for p in paths])
+            if paths
+            else None
+        )
 
 
 def again(decision: Mapping[str, Any] | Decision) -> Answer:

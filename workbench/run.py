@@ -16,6 +16,9 @@ if TYPE_CHECKING:
     import pandas
     from plotly.graph_objects import Figure
 
+    from workbench.errors import Divergence
+    from workbench.fork import Cost, Forecast
+    from workbench.tape import Effect
     from workbench.work import Work
 
 
@@ -294,6 +297,58 @@ class Run:
         import asyncio
 
         return await asyncio.to_thread(self.cancel)
+
+    # the tape, and what is made of it
+
+    def tape(self) -> list[Effect]:
+        """Everything that the run asked of the world, and what came of it."""
+        from workbench.tape import read
+
+        return read(self._store, self.run_id)
+
+    @property
+    def origin(self) -> str | None:
+        """The run from which this one was made; None for a run of its own."""
+        spec = self._row["options"].get("tape")
+        return spec["sources"][0] if spec else None
+
+    @property
+    def divergence(self) -> Divergence | None:
+        """Where a replay did not fit its tape, if that is why it failed."""
+        from workbench.errors import Divergence
+
+        found = [effect for effect in self.tape() if effect.kind == "divergence"]
+        return Divergence(**found[-1].value) if found else None
+
+    @property
+    def saved(self) -> Cost:
+        """What the tape of another run spared this one: steps, tokens (estimated), seconds of work."""
+        from workbench.fork import saved
+
+        return saved(self.tape())
+
+    def forecast(self, plan: Plan) -> Forecast:
+        """What forking this run with that plan will take: the steps that run again, and their seconds (P50, P90)."""
+        from workbench.fork import forecast
+
+        return forecast(plan, self.tape(), self.records, self._store.tool_seconds(), self.kb_prefix)
+
+    def fork(self, **edits: Any) -> Run:
+        """A new run from START with something edited; the tape of this one answers all that the edit does not touch.
+
+        Takes ``plan``, ``decision`` (with ``at``, a ``review_id``), ``query``, ``settings``, ``review``; what to do
+        with recorded decisions whose proposal has changed (``mismatch``: ``ask``, ``stop``, ``rules``), and who answers
+        after the last one (``rest``: ``ask`` or ``rules``). See ``fork.forked``.
+
+        Raises:
+            RunError: there is no such review point, or this run leaves nothing behind.
+            PlanError: the plan is not valid.
+        """
+        return self.start_fork(**edits).wait()
+
+    def start_fork(self, **edits: Any) -> Run:
+        """``fork`` that returns at once."""
+        return Run(self._work, self._work.fork(self.run_id, edits))
 
     # how it shows itself
 

@@ -40,9 +40,10 @@ MIGRATIONS = (
         position INTEGER PRIMARY KEY, run_id TEXT, key TEXT, event TEXT NOT NULL, UNIQUE (run_id, key)
     );
     """,
+    "CREATE TABLE tapes (run_id TEXT, page TEXT, effects BLOB NOT NULL, PRIMARY KEY (run_id, page));",
 )
 _VERSION = "SELECT COALESCE(MAX(version), 0) FROM run_migrations"
-TABLES = ("plans", "records", "bodies", "decisions", "events", "runs")
+TABLES = ("plans", "records", "bodies", "decisions", "events", "tapes", "runs")
 
 
 class RunRow(TypedDict):
@@ -264,6 +265,27 @@ class RunStore:
         """The debug events, in order."""
         rows = self._rows("SELECT event FROM events WHERE run_id = ? ORDER BY position", (run_id,))
         return [self._loaded(row["event"]) for row in rows]
+
+    def tool_seconds(self) -> dict[str, list[float]]:
+        """How long each tool took, call by call, in all runs: attempts that were made, not replayed ones."""
+        found: dict[str, list[float]] = {}
+        for row in self._rows(
+            "SELECT json_extract(record, '$.tool') AS tool, json_extract(record, '$.duration_ms') AS ms FROM records"
+            " WHERE json_extract(record, '$.replayed') IS NULL AND json_extract(record, '$.effect') IS NOT NULL"
+            " ORDER BY rowid DESC LIMIT 5000"
+        ):
+            found.setdefault(row["tool"], []).append(row["ms"] / 1000)
+        return found
+
+    def save_page(self, run_id: str, page: str, effects: bytes) -> None:
+        """Keep a page of the run's tape, once."""
+        self._write("INSERT OR IGNORE INTO tapes VALUES (?, ?, ?)", (run_id, page, effects))
+
+    def pages(self, run_id: str) -> list[bytes]:
+        """Every page of the run's tape, in the order in which they were kept."""
+        return [
+            row["effects"] for row in self._rows("SELECT effects FROM tapes WHERE run_id = ? ORDER BY rowid", (run_id,))
+        ]
 
     # SQLite
 

@@ -12,7 +12,7 @@ import sys
 import uuid
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from workbench.asking import count_of, message_of, options_of, recorded, reviewer_of
 from workbench.clock import SystemClock
@@ -21,10 +21,12 @@ from workbench.driver import Driver, Live
 from workbench.errors import WorkspaceError
 from workbench.knowledge.library import Library
 from workbench.memory.store import open_conversations
+from workbench.playback import context_of
 from workbench.reviewers import ReplayReviewer, Reviewer
 from workbench.run import Run
 from workbench.runs import runs_are_gone
 from workbench.settings import Settings
+from workbench.tape import Mode
 from workbench.text import clean
 from workbench.tools.registry import ToolRegistry
 from workbench.work import Work
@@ -146,7 +148,7 @@ class Workbench:
 
     def ports(self) -> Context:
         """The ports that nodes see, for graphs of one's own."""
-        return self._context(self._work.durable)
+        return self._ports(self._work.durable)
 
     @property
     def agents(self) -> AgentPool:
@@ -269,6 +271,28 @@ class Workbench:
         wanted = {name: clean(str(value)) for name, value in equals.items()}
         return [Run(self._work, row["run_id"]) for row in self._work.durable.runs.newest(count_of(limit), **wanted)]
 
+    def replay(self, run_id: str, mode: Mode = "replay", corpus: Literal["check", "tape"] = "check") -> Run:
+        """Run it once more from its tape: its plan, evidence, decisions and answer, to the same bytes.
+
+        Args:
+            run_id: a run that is done.
+            mode: ``replay`` takes everything from the tape: no network, no model, no clock; ``regression`` asks models
+                again, and takes tools and knowledge from the tape.
+            corpus: ``check`` compares the knowledge bases of this workspace with those of the recording, where they are
+                here; ``tape`` does not look at them.
+
+        Returns:
+            The new run, which is done.
+
+        Raises:
+            Divergence: the first point at which the tape does not fit: expected, got, and which input differs.
+            RunError: the run is not done.
+        """
+        from workbench.futures.replay import replayed
+
+        self._must_be_open()
+        return replayed(self.run(run_id), self.knowledge, mode, corpus)
+
     def remove_run(self, run_id: str) -> None:
         """Forget a run with everything that it did; what was said in its conversation stays.
 
@@ -302,7 +326,14 @@ class Workbench:
 
     # inside
 
-    def _context(self, driver: Driver) -> Context:
+    def _context(self, driver: Driver, run_id: str) -> Context:
+        """The ports of one run, over its tape."""
+        return context_of(driver.runs.get(run_id), self._ports(driver), driver.runs, self._planner_for)
+
+    def _planner_for(self, settings: Settings) -> Planner:
+        return self._planner or _default_planner(settings, self._chat)
+
+    def _ports(self, driver: Driver) -> Context:
         if self._chat is None and self.settings.chat_model:
             from workbench.models.chat import open_chat_model
 
@@ -314,7 +345,7 @@ class Workbench:
             conversations=driver.conversations,
             runs=driver.runs,
             clock=self._clock,
-            planner=self._planner or _default_planner(self.settings, self._chat),
+            planner=self._planner_for(self.settings),
             chat=self._chat,
             handlers=dict(self._handlers),
         )

@@ -8,7 +8,7 @@ resuming or replaying never doubles an entry.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, NotRequired
 
 # Not typing's: pydantic makes the published schema from these types, and before Python 3.12 it needs this one.
 from typing_extensions import TypedDict
@@ -71,7 +71,10 @@ class SubStep(TypedDict):
 
 
 class ExecutionRecord(TypedDict):
-    """What one attempt at one step did. ``raw_output_ref`` names the body in the run store."""
+    """What one attempt at one step did. ``raw_output_ref`` names the body in the run store.
+
+    ``effect`` is what determined it, ``{"version", "given"}``; ``replayed`` says that it comes from another run's tape.
+    """
 
     step_id: str
     attempt: int
@@ -86,6 +89,8 @@ class ExecutionRecord(TypedDict):
     raw_input: dict[str, Any]
     raw_output_ref: str | None
     sub_steps: list[SubStep]
+    effect: NotRequired[dict[str, Any]]
+    replayed: NotRequired[bool]
 
 
 class RetrievalResult(TypedDict):
@@ -174,7 +179,10 @@ def keyed(*names: str) -> Callable[[list[Any] | None, list[Any] | None], list[An
 
 
 class StepTask(TypedDict):
-    """What the dispatcher sends to one executor task: one attempt at one step, and where its references point."""
+    """What the dispatcher sends to one executor task: one attempt at one step, and where its references point.
+
+    ``upstream`` has, for each step before it, the key of its effect: a changed step changes what depends on it.
+    """
 
     run_id: str
     query: str
@@ -184,6 +192,7 @@ class StepTask(TypedDict):
     iteration: int
     remaining_s: float
     sources: dict[str, str]
+    upstream: dict[str, str]
 
 
 class RetrievalState(TypedDict, total=False):
@@ -205,6 +214,7 @@ class RetrievalState(TypedDict, total=False):
 
     review: list[str]
     thresholds: dict[str, float]
+    given_plan: dict[str, Any] | None
     plan: dict[str, Any]
     activated: list[str]
     wave: list[dict[str, Any]]

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+import uuid
 from collections.abc import Callable, Coroutine, Iterator, Mapping
 from concurrent.futures import CancelledError as FutureCancelled
 from concurrent.futures import TimeoutError as FutureTimeout
@@ -17,9 +18,11 @@ from typing import Any
 from workbench.context import Context
 from workbench.driver import Driver, Given, Listener, Live, pending
 from workbench.errors import InvalidAnswer, NotPaused, RunError, WorkspaceBusy, WorkspaceError
+from workbench.fork import forked
 from workbench.lease import Lease
 from workbench.loop import LoopThread
 from workbench.memory.store import SqlConversations, SqliteConversations
+from workbench.playback import reviewer_of_run
 from workbench.reviewers import again
 from workbench.runs import RunRow, RunStore
 from workbench.state import Decision, RetrievalResult
@@ -41,7 +44,7 @@ class Work:
     Args:
         path: the workspace.
         conversations: the durable conversation store.
-        context: makes the ports around a driver's stores.
+        context: makes the ports of a run around a driver's stores.
         max_concurrency: how many tasks of one run may be at work together.
 
     Attributes:
@@ -50,7 +53,11 @@ class Work:
     """
 
     def __init__(
-        self, path: Path, conversations: SqlConversations, context: Callable[[Driver], Context], max_concurrency: int
+        self,
+        path: Path,
+        conversations: SqlConversations,
+        context: Callable[[Driver, str], Context],
+        max_concurrency: int,
     ):
         self._lease = Lease(path / "leases")
         self.durable = Driver(RunStore(path / "workbench.db"), conversations, path / "checkpoints.db")
@@ -202,6 +209,20 @@ class Work:
             raise live.unwritten from error
         self._start(driver, live, first)
 
+    def fork(self, run_id: str, edits: Mapping[str, Any]) -> str:
+        """Begin a run that is made from another, and give its id.
+
+        Raises:
+            RunError: the other one leaves nothing behind, or the edit does not fit it.
+        """
+        driver = self.driver(run_id)
+        if driver is not self.durable:
+            raise RunError(f"Run {run_id} is incognito: nothing of it is kept that another run could be made from.")
+        new_id = uuid.uuid4().hex[:12]
+        message, options = forked(driver.runs.get(run_id), driver.runs.decisions(run_id), new_id, **edits)
+        self.begin(new_id, message, options, Live(new_id))
+        return new_id
+
     def answer(self, run_id: str, given: dict[str, Any]) -> None:
         """Take the run and give it the answer, if it waits for one.
 
@@ -288,7 +309,10 @@ class Work:
             heeding = asyncio.ensure_future(self._heed(driver, live))
             try:
                 live.publish({"status": "start"})
-                await driver.drive(live, graph_input, self._context(driver), self._config(live.run_id))
+                if live.reviewer is None:
+                    live.reviewer = reviewer_of_run(driver.runs, live.run_id)
+                context = await asyncio.to_thread(self._context, driver, live.run_id)
+                await driver.drive(live, graph_input, context, self._config(live.run_id))
             finally:
                 heeding.cancel()
                 live.settled.set()

@@ -70,17 +70,25 @@ def found(state: Mapping[str, Any]) -> list[RetrievalResult]:
 
 async def streamed(state: ConversationState, runtime: Runtime[Context]) -> Answer:
     """Let the chat model answer, chunk by chunk as it sends them."""
-    context, chunks = runtime.context, list[str]()
-    assert context.chat is not None
-    async for chunk in stream_text(
-        context.chat, messages(state, context.settings.history_window), Limits.of(context.settings)
-    ):
-        chunks.append(visible(chunk))
-        runtime.stream_writer(token(chunks[-1]))
-    text, citations, unknown = cite("".join(chunks), found(state))
+    context, prompt = runtime.context, messages(state, runtime.context.settings.history_window)
+    chat = context.chat
+    assert chat is not None
+
+    async def write() -> list[str]:
+        chunks: list[str] = []
+        async for chunk in stream_text(chat, prompt, Limits.of(context.settings)):
+            chunks.append(visible(chunk))
+            runtime.stream_writer(token(chunks[-1]))
+        return chunks
+
+    asked = {"model": context.settings.chat_model, "messages": [[m.type, m.content] for m in prompt]}
+    written = await context.tape.aeffect("model", "answer", asked, write, clock=context.clock.monotonic)
+    for chunk in written.value if written.replayed else ():
+        runtime.stream_writer(token(chunk))
+    text, citations, unknown = cite("".join(written.value), found(state))
     if not text.strip():
         raise ModelError(
-            f"The chat model at {server_of(context.chat)} answered with nothing. Ask again, or use another."
+            f"The chat model at {server_of(chat)} answered with nothing. Ask again, or use another."
         )
     if unknown:
         numbers = ", ".join(f"[{n}]" for n in unknown)

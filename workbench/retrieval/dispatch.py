@@ -13,6 +13,7 @@ from workbench.plans import Plan, PlanStep, last_records, work_seconds
 from workbench.retrieval.review import ask_about_plan
 from workbench.retrieval.skip import blocked, over_budget, skip_records, unspent
 from workbench.state import ExecutionRecord, RetrievalState, StepTask
+from workbench.tape import key_of_record
 
 
 async def dispatcher(state: RetrievalState, runtime: Runtime[Context]) -> dict[str, Any]:
@@ -41,7 +42,8 @@ def fan_out(state: RetrievalState) -> list[Send] | str:
     if state.get("replan"):
         return "planner"
     plan = Plan.load(state["plan"])
-    refs = {i: r["raw_output_ref"] for i, r in last_records(state.get("records", [])).items()}
+    last = last_records(state.get("records", []))
+    refs = {i: r["raw_output_ref"] for i, r in last.items()}
     tasks = []
     for entry in state["wave"]:
         step = plan.step(entry["step_id"])
@@ -54,6 +56,7 @@ def fan_out(state: RetrievalState) -> list[Send] | str:
             iteration=state["iteration"],
             remaining_s=state["remaining_s"],
             sources={source: refs[source] or "" for source, _ in step.references().values() if source in refs},
+            upstream={i: key_of_record(last[i]) if i in last else "" for i in step.dependencies()},
         )
         tasks.append(Send("executor", task))
     return tasks or "reflector"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Any
+from typing import Any, cast
 
 from langgraph.runtime import Runtime
 from pydantic import BaseModel
@@ -13,6 +13,7 @@ from workbench.errors import KnowledgeError, WorkbenchError, WorkspaceError
 from workbench.events import progress
 from workbench.plans import PlanStep
 from workbench.state import ExecutionRecord, RetrievalResult, StepStatus, StepTask, SubStep
+from workbench.tape import NoTape, Tape
 from workbench.tools.registry import resolve_input
 from workbench.tools.tool import StepLog, read_input
 
@@ -27,7 +28,10 @@ async def executor(task: StepTask, runtime: Runtime[Context]) -> dict[str, Any]:
     if kept is not None:
         return {"records": [kept]}
     runtime.stream_writer({"retrieval_step_start": {"step_id": step.step_id, "tool": step.tool, **_which(task)}})
-    record, body = await attempt(task, step, context)
+    effect = effect_of(task, step, context)
+    found = recorded(task, step, effect, context.tape)
+    record, body = found or await attempt(task, step, context)
+    record["effect"] = effect
     context.runs.save_record(task["run_id"], record, body)
     summary = record["output_summary"]
     runtime.stream_writer(
@@ -45,6 +49,41 @@ async def executor(task: StepTask, runtime: Runtime[Context]) -> dict[str, Any]:
         progress("retrieval", error=record["error"], agent_type=step.tool, retrieval_count=summary["evidence_count"])
     )
     return {"records": [record]}
+
+
+def effect_of(task: StepTask, step: PlanStep, context: Context) -> dict[str, Any]:
+    """What determines this attempt: the documents, the tool's input and budget, and the calls before it."""
+    base = step.tool_input.get("kb_prefix") or task["kb_prefix"]
+    given = {
+        "input": step.tool_input,
+        "kb": base,
+        "budget": step.budget.model_dump(mode="json", exclude={"max_retries"}),
+        "attempt": task["attempt"],
+        "upstream": task.get("upstream", {}),
+    }
+    return {"version": context.knowledge.get(base).fingerprint(), "given": given}
+
+
+def recorded(
+    task: StepTask, step: PlanStep, effect: dict[str, Any], tape: Tape | NoTape
+) -> tuple[ExecutionRecord, dict[str, Any] | None] | None:
+    """The record and body of the same call on another run's tape, when this run may take them from there.
+
+    Raises:
+        Divergence: this run must take them from there, and the tape does not have them.
+    """
+    found = tape.find("tool", step.tool, effect["version"], effect["given"])
+    if found is None:
+        return None
+    record, body = found.value["record"], found.value["body"]
+    own: dict[str, Any] = {
+        "step_id": step.step_id,
+        "attempt": task["attempt"],
+        "iteration": task["iteration"],
+        "raw_output_ref": f"{step.step_id}/{task['attempt']}" if body else None,
+        "input_summary": {**record["input_summary"], "objective": step.objective},
+    }
+    return cast(ExecutionRecord, {**record, **own, "replayed": True}), body
 
 
 async def attempt(task: StepTask, step: PlanStep, context: Context) -> tuple[ExecutionRecord, dict[str, Any] | None]:
@@ -92,7 +131,7 @@ def _inputs(task: StepTask, step: PlanStep, context: Context) -> dict[str, Any]:
 
 async def _call(step: PlanStep, inputs: dict[str, Any], kb_prefix: str, context: Context, log: StepLog) -> BaseModel:
     tool = context.tools[step.tool]
-    knowledge = context.knowledge.get(inputs.get("kb_prefix") or kb_prefix)
+    knowledge = context.searched.get(inputs.get("kb_prefix") or kb_prefix)
     return await tool(read_input(tool, inputs), knowledge, log)
 
 

@@ -310,15 +310,35 @@ async def planner(state: RetrievalState, runtime: Runtime[Context]) -> dict[str,
     """Make the plan; after an answer that changed the question, plan anew behind the steps that have run."""
     context = runtime.context
     prefixes = state.get("kb_prefixes") or [state["kb_prefix"]]
-    made = await context.planner(state["query"], state["route_decision"], context.bases(prefixes), context.tools)
     before = Plan.load(state["plan"]) if state.get("replan") else None
+    given = None if before else state.get("given_plan")
+    made = Plan.load(given) if given else await _made(state, context, prefixes)
     if before:
         made = continued(made, before, state.get("records", []))
     require(made, context.tools)
     reason = "planned anew for the changed question" if before else "planned for the question"
-    context.runs.save_plan(state.get("run_id", ""), made.dump(), author="planner", reason=reason)
+    author, why = ("fork", "given") if given else ("planner", reason)
+    context.runs.save_plan(state.get("run_id", ""), made.dump(), author=author, reason=why)
     change = {"plan": made.dump(), "kb_prefixes": prefixes, "iteration": state.get("iteration") or 1, "replan": False}
     return change if before else {**anew(), **change}
+
+
+async def _made(state: RetrievalState, context: Context, prefixes: list[str]) -> Plan:
+    """The planner's plan: what it is asked is all that it may depend on."""
+    query, decision, name = state["query"], state["route_decision"], getattr(context.planner, "name", "registered")
+    bases = context.bases(prefixes)
+
+    async def plan() -> dict[str, Any]:
+        return (await context.planner(query, decision, bases, context.tools)).dump()
+
+    asked = {"query": query, "decision": decision, "bases": prefixes, "tools": sorted(context.tools)}
+    kind = "model" if name == "llm" else "plan"
+    version = " ".join(
+        [*(base.fingerprint() for base in bases), context.settings.chat_model if kind == "model" else ""]
+    )
+    return Plan.load(
+        (await context.tape.aeffect(kind, name, asked, plan, clock=context.clock.monotonic, version=version)).value
+    )
 
 
 def anew() -> dict[str, Any]:

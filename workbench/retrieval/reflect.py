@@ -18,7 +18,7 @@ from workbench.retrieval.review import fresh_id
 from workbench.retrieval.rewrite import rewrite
 from workbench.retrieval.signals import Need, low_score, need, quality, signals, thresholds
 from workbench.route import AGENT_TYPES
-from workbench.state import ExecutionRecord, Reflection, RetrievalState, StopReason
+from workbench.state import ExecutionRecord, Reflection, RetrievalResult, RetrievalState, StopReason
 from workbench.text import fold
 from workbench.tools.registry import check
 
@@ -66,6 +66,32 @@ class Proposal:
         return bool(self.steps or self.activate)
 
 
+async def _said_again(
+    query: str,
+    aliases: Sequence[str],
+    evidence: Sequence[RetrievalResult],
+    bases: Sequence[KnowledgeBase],
+    context: Context,
+) -> tuple[str, str]:
+    """The query rewritten, by the model where there is one, and a note."""
+
+    async def say() -> list[str]:
+        limits = Limits.of(context.settings)
+        return list(await rewrite(query, aliases, evidence, lambda t: _rarity(bases, t), context.chat, limits))
+
+    if context.chat is None:
+        again, note = await say()
+        return again, note
+    asked = {
+        "model": context.settings.chat_model,
+        "query": query,
+        "aliases": list(aliases),
+        "evidence": [[r["result_id"], r["score"]] for r in evidence],
+    }
+    again, note = (await context.tape.aeffect("model", "rewrite", asked, say, clock=context.clock.monotonic)).value
+    return again, note
+
+
 async def reflector(state: RetrievalState, runtime: Runtime[Context]) -> dict[str, Any]:
     """Judge the evidence of all passes so far, and propose what to do next."""
     context, decision, query = runtime.context, state["route_decision"], state["query"]
@@ -79,10 +105,7 @@ async def reflector(state: RetrievalState, runtime: Runtime[Context]) -> dict[st
     earlier = [r for r in state.get("reflections", []) if r["current_iteration"] < state["iteration"]]
     again = ""
     if not quality(seen) and worth_rewriting(seen, earlier):
-        aliases = _aliases(wanted, bases)
-        again, note = await rewrite(
-            query, aliases, evidence, lambda t: _rarity(bases, t), context.chat, Limits.of(context.settings)
-        )
+        again, note = await _said_again(query, _aliases(wanted, bases), evidence, bases, context)
         seen |= {"rewrite_note": note} if note else {}
     reflection = propose(
         query,

@@ -1,0 +1,212 @@
+"""A new run made from another: what is edited, what of the recording still holds, and what it will cost.
+
+A fork begins at START with the same message, settings and history. Its tape answers whatever the edit does not touch,
+so only what depends on the edit is done again; the run that it came from never changes.
+"""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, TypedDict
+
+from workbench.errors import RunError
+from workbench.plans import Plan, PlanStep
+from workbench.reviewers import again
+from workbench.runs import RunRow
+from workbench.settings import Settings
+from workbench.state import Decision, ExecutionRecord
+from workbench.tape import Effect, key_of, key_of_record
+
+_SECRET = ("chat_api_key", "embedding_api_key", "postgres_dsn")
+
+
+def forked(
+    row: RunRow,
+    decisions: Sequence[Decision],
+    new_id: str,
+    *,
+    plan: Plan | Mapping[str, Any] | None = None,
+    decision: Mapping[str, Any] | None = None,
+    query: str | None = None,
+    settings: Mapping[str, Any] | None = None,
+    at: str | None = None,
+    mode: str = "fork",
+    sources: Sequence[str] = (),
+    review: Iterable[str] | None = None,
+    mismatch: str = "ask",
+    rest: str = "ask",
+) -> tuple[str, dict[str, Any]]:
+    """The message and the options of a run that is made from another.
+
+    Args:
+        row: the run it is made from.
+        decisions: that run's.
+        new_id: of the new run.
+        plan: takes the place of the first plan; with ``at`` of a plan or step review, of the plan decided on there.
+        decision: ``{"action", "edits"?, "message"?, "note"?}``, in place of the recorded one at ``at``.
+        query: takes the place of the message.
+        settings: single settings that differ.
+        at: a ``review_id``, as ``1-reflect``; the last one when only ``decision`` is given. What was decided before it
+            is decided again, what came after it is asked anew.
+        mode: of the tape.
+        sources: other runs whose tapes answer too, after this run's.
+        review: review points, when not the same.
+        mismatch: for a recorded decision whose proposal has changed: ``ask``, ``stop`` or ``rules``.
+        rest: who answers after the last recorded decision: ``ask`` or ``rules``.
+
+    Raises:
+        RunError: there is no such review point, or a setting is not one, or is a secret.
+    """
+    options = {**row["options"], "debug": False}
+    options |= {"session": f"{row['options']['session']} ({mode} {new_id})"[:200], "incognito": False}
+    options["tape"] = {"mode": mode, "sources": [row["run_id"], *sources]}
+    options["settings"] = {**row["options"].get("settings", {}), **_checked(settings or {})}
+    if review is not None:
+        options["review"] = list(review)
+    kept = [dict(d) for d in decisions]
+    if plan is not None:
+        plan = plan if isinstance(plan, Plan) else Plan.load(plan)
+        if at is None:
+            options["plan"] = plan.dump()
+        else:
+            decision = {"action": "edit", "edits": {"plan": plan.dump()}}
+    if decision is not None:
+        kept = _decided(kept, decision, at)
+    options |= {"decisions": kept, "mismatch": mismatch, "rest": rest}
+    return (query if query is not None else row["message"]), options
+
+
+def _decided(kept: list[dict[str, Any]], decision: Mapping[str, Any], at: str | None) -> list[dict[str, Any]]:
+    """The decisions before ``at``, and the new one there."""
+    ids = [d["review_id"] for d in kept]
+    place = at if at is not None else (ids[-1] if ids else None)
+    if place is None:
+        raise RunError("This run decided nothing that could be decided otherwise. Name the review point with `at`.")
+    number, _, point = place.partition("-")
+    if not number.isdigit() or not point or int(number) > len(kept) or (place not in ids and int(number) < len(kept)):
+        raise RunError(f"No review point {place!r} in this run. It has: {', '.join(ids) or 'none'}.")
+    again({"point": point, **decision})  # refuses what is no decision
+    return [*kept[: int(number)], {"point": point, "who": "fork", **decision}]
+
+
+def _checked(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """The edits of settings, as JSON.
+
+    Raises:
+        SettingsError: unknown, or a value that is not allowed.
+        RunError: a secret, which is never written down with a run.
+    """
+    secret = [name for name in settings if name in _SECRET]
+    if secret:
+        raise RunError(f"{secret[0]} is a secret and is not kept with a run. Set it where the workspace is opened.")
+    loaded = Settings.load(**settings).model_dump(mode="json") if settings else {}
+    return {name: loaded[name] for name in settings}
+
+
+class Cost(TypedDict):
+    """What a run takes or took, by steps, tokens (estimated) and seconds of work."""
+
+    steps: int
+    tokens: int
+    seconds: float
+
+
+def saved(effects: Iterable[Effect]) -> Cost:
+    """What a run did not do, since the tape had it."""
+    return _cost(e for e in effects if e.replayed)
+
+
+def spent(effects: Iterable[Effect]) -> Cost:
+    """What a run did itself."""
+    return _cost(e for e in effects if not e.replayed)
+
+
+def _cost(effects: Iterable[Effect]) -> Cost:
+    work = [e for e in effects if e.kind in ("tool", "model", "plan", "handler")]
+    steps, tokens = sum(e.kind == "tool" for e in work), sum(e.tokens for e in work)
+    return Cost(steps=steps, tokens=tokens, seconds=round(sum(e.seconds for e in work), 3))
+
+
+class Forecast(TypedDict):
+    """What a fork will do.
+
+    ``steps`` has for each step of the plan ``{"step_id", "tool", "replayed", "p50_s", "p90_s"}``; ``seconds`` is for
+    what is done anew, along its critical path, at both quantiles; ``basis`` is how many past calls that rests on.
+    """
+
+    steps: list[dict[str, Any]]
+    seconds: dict[str, float]
+    basis: int
+
+
+def forecast(
+    plan: Plan,
+    known: Iterable[Effect],
+    records: Sequence[ExecutionRecord],
+    history: Mapping[str, Sequence[float]],
+    kb: str,
+) -> Forecast:
+    """What running this plan will take beside a tape: which steps it answers, and how long the others took in the past.
+
+    Args:
+        plan: the edited plan.
+        known: the effects of the run from which is forked.
+        records: its records, whose versions of the knowledge base are taken.
+        history: seconds of past calls, by tool.
+        kb: the knowledge base of steps that name none.
+    """
+    keys = {effect.key for effect in known}
+    versions = {r["effect"]["given"]["kb"]: r["effect"]["version"] for r in records if "effect" in r}
+    last = {r["step_id"]: r for r in records}
+    upstream, rows = dict[str, str](), list[dict[str, Any]]()
+    for step_id in plan.topological_order():
+        step = plan.step(step_id)
+        upstream[step_id], replayed = _key(step, upstream, versions, keys, last, kb)
+        p50, p90 = (0.0, 0.0) if replayed else _quantiles(history.get(step.tool, ()))
+        rows.append({"step_id": step_id, "tool": step.tool, "replayed": replayed, "p50_s": p50, "p90_s": p90})
+    seconds = {}
+    for name in ("p50", "p90"):
+        taken = {row["step_id"]: row[f"{name}_s"] for row in rows}
+        seconds[name] = round(sum(taken[step_id] for step_id in plan.critical_path(taken)), 3)
+    basis = sum(len(history.get(row["tool"], ())) for row in rows if not row["replayed"])
+    return Forecast(steps=rows, seconds=seconds, basis=basis)
+
+
+def _key(
+    step: PlanStep,
+    upstream: Mapping[str, str],
+    versions: Mapping[str, str],
+    keys: set[str],
+    last: Mapping[str, ExecutionRecord],
+    kb: str,
+) -> tuple[str, bool]:
+    """The key of a step's last attempt, and whether the tape has it."""
+    base = step.tool_input.get("kb_prefix") or kb
+    given = {
+        "input": step.tool_input,
+        "kb": base,
+        "budget": step.budget.model_dump(mode="json", exclude={"max_retries"}),
+        "upstream": {name: upstream[name] for name in step.dependencies()},
+    }
+    made = [
+        key_of("tool", step.tool, versions.get(base, ""), {**given, "attempt": attempt})
+        for attempt in range(step.budget.max_retries + 1, 0, -1)
+    ]
+    found = next((key for key in made if key in keys), None)
+    if found is None and step.step_id in last and "effect" not in last[step.step_id]:
+        return key_of_record(last[step.step_id]), True
+    return found or made[-1], found is not None
+
+
+def _quantiles(seconds: Sequence[float]) -> tuple[float, float]:
+    """The median and the ninth decile.
+
+    >>> _quantiles([1.0]), _quantiles([]), _quantiles([1.0, 2.0, 3.0])
+    ((1.0, 1.0), (0.0, 0.0), (2.0, 3.0))
+    """
+    if len(seconds) < 2:
+        return (seconds[0], seconds[0]) if seconds else (0.0, 0.0)
+    cuts = statistics.quantiles(seconds, n=10, method="inclusive")
+    ordered = sorted(seconds)
+    return round(statistics.median(ordered), 3), round(max(cuts[8], ordered[int(0.9 * len(ordered))]), 3)

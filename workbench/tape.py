@@ -1,0 +1,273 @@
+"""The tape of a run: every effect under the content that determines it, so that another run may take it from there.
+
+An effect is a call of a tool, a model, a planner or a handler, a read of a knowledge base or of the conversation, the
+settings and the clock at the beginning. Its key is a digest of kind, name, version and canonical input; a tool's input
+holds the keys of the steps before it, so a changed step changes whatever depends on it and nothing else.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import threading
+import zlib
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
+from dataclasses import asdict, dataclass, replace
+from functools import cached_property
+from typing import Any, Literal, Protocol
+
+from workbench.errors import Divergence
+from workbench.plans import canonical_json
+from workbench.state import ExecutionRecord
+
+Mode = Literal["live", "fork", "replay", "regression"]
+MODES: tuple[Mode, ...] = ("live", "fork", "replay", "regression")
+_LIVE_IN_REGRESSION = frozenset({"model"})
+
+
+@dataclass(frozen=True)
+class Effect:
+    """One thing that a run asked of the world, and what came of it.
+
+    Attributes:
+        kind: ``tool``, ``model``, ``plan``, ``handler``, ``knowledge``, ``memory`` or ``begin``.
+        name: of the tool, model, method.
+        version: of the tool, and the fingerprint of the knowledge base.
+        given: the input, as JSON.
+        value: what came back, as JSON; of a tool ``{"record", "body"}``.
+        seconds: how long it took when it was made.
+        tokens: an estimate of what a model read and wrote.
+        replayed: taken from another run's tape.
+    """
+
+    kind: str
+    name: str
+    version: str
+    given: Any
+    value: Any
+    seconds: float = 0.0
+    tokens: int = 0
+    replayed: bool = False
+
+    @cached_property
+    def key(self) -> str:
+        """32 hex digits."""
+        return key_of(self.kind, self.name, self.version, self.given)
+
+
+def key_of(kind: str, name: str, version: str, given: Any) -> str:
+    """The content address of an effect.
+
+    >>> key_of("tool", "naive_search", "1", {"b": 1, "a": 2}) == key_of("tool", "naive_search", "1", {"a": 2, "b": 1})
+    True
+    """
+    return hashlib.sha256(canonical_json([kind, name, version, given]).encode()).hexdigest()[:32]
+
+
+class TapeStore(Protocol):
+    """Where tapes are kept: pages of effects by run."""
+
+    def save_page(self, run_id: str, page: str, effects: bytes) -> None:
+        """Keep a page, once."""
+
+    def pages(self, run_id: str) -> list[bytes]:
+        """Every page of a run, oldest first."""
+
+    def records(self, run_id: str) -> list[ExecutionRecord]:
+        """What each attempt at each step did."""
+
+    def body(self, run_id: str, ref: str) -> dict[str, Any]:
+        """What an attempt found."""
+
+
+class Tape:
+    """Records the effects of one run, and answers them from other runs' tapes as far as its mode allows.
+
+    ``live`` answers nothing. ``fork`` answers what it has, the rest is done. ``replay`` answers everything, and what it
+    has not is a ``Divergence``. ``regression`` is a replay whose models are asked again.
+
+    Args:
+        store: keeps the pages.
+        run_id: whose tape it is.
+        mode: see above.
+        sources: runs whose tapes answer; of two that know the same key the first one does.
+    """
+
+    def __init__(self, store: TapeStore, run_id: str, mode: Mode = "live", sources: Iterable[str] = ()):
+        self.run_id, self.mode, self._store = run_id, mode, store
+        self._lock, self._fresh = threading.Lock(), list[Effect]()
+        self.sources = tuple(sources)
+        self.known = {effect.key: effect for source in reversed(self.sources) for effect in read(store, source)}
+
+    def find(self, kind: str, name: str, version: str, given: Any) -> Effect | None:
+        """The recorded effect, if this mode answers from the tape.
+
+        Raises:
+            Divergence: the mode must answer and cannot.
+        """
+        if self.mode == "live" or (self.mode == "regression" and kind in _LIVE_IN_REGRESSION):
+            return None
+        found = self.known.get(key_of(kind, name, version, given))
+        if found is None and self.mode != "fork":
+            raise divergence(kind, name, version, given, self.known.values())
+        return found
+
+    def keep(self, effect: Effect) -> None:
+        """Record an effect; it is durable with the next ``flush``."""
+        with self._lock:
+            self._fresh.append(effect)
+
+    def effect(self, kind: str, name: str, given: Any, compute: Callable[[], Any], version: str = "") -> Any:
+        """The effect's value: from the tape, or computed and recorded."""
+        found = self.find(kind, name, version, given)
+        value = compute() if found is None else found.value
+        self.keep(Effect(kind, name, version, given, value, replayed=found is not None))
+        return value
+
+    async def aeffect(
+        self,
+        kind: str,
+        name: str,
+        given: Any,
+        compute: Callable[[], Awaitable[Any]],
+        *,
+        clock: Callable[[], float],
+        version: str = "",
+    ) -> Effect:
+        """As ``effect``, awaited; gives the whole effect."""
+        found = self.find(kind, name, version, given)
+        if found is None:
+            began = clock()
+            value = await compute()
+            tokens = estimated_tokens(given) + estimated_tokens(value) if kind == "model" else 0
+            made = Effect(kind, name, version, given, value, round(clock() - began, 6), tokens)
+        else:
+            made = replace(found, replayed=True)
+        self.keep(made)
+        return made
+
+    def flush(self, page: str) -> None:
+        """Make what was recorded durable, under a name that the run determines: running a node again keeps it once."""
+        with self._lock:
+            fresh, self._fresh = self._fresh, []
+        if fresh:
+            self._store.save_page(self.run_id, page, packed(fresh))
+
+
+class NoTape:
+    """Where nothing is recorded: retrieve-only agents, and graphs of one's own."""
+
+    mode: Mode = "live"
+
+    def find(self, kind: str, name: str, version: str, given: Any) -> Effect | None:
+        """Nothing."""
+        return None
+
+    def keep(self, effect: Effect) -> None:
+        """Nowhere."""
+
+    def effect(self, kind: str, name: str, given: Any, compute: Callable[[], Any], version: str = "") -> Any:
+        """Computed."""
+        return compute()
+
+    async def aeffect(
+        self,
+        kind: str,
+        name: str,
+        given: Any,
+        compute: Callable[[], Awaitable[Any]],
+        *,
+        clock: Callable[[], float],
+        version: str = "",
+    ) -> Effect:
+        """Computed."""
+        return Effect(kind, name, version, given, await compute())
+
+    def flush(self, page: str) -> None:
+        """Nothing to keep."""
+
+
+def read(store: TapeStore, run_id: str) -> list[Effect]:
+    """Every effect of a run: its pages in the order in which they were kept, then the calls of tools.
+
+    A tool's effect is its record and its body, which are kept anyway; the tape repeats neither.
+    """
+    return [*(effect for page in store.pages(run_id) for effect in unpacked(page)), *_tool_calls(store, run_id)]
+
+
+def _tool_calls(store: TapeStore, run_id: str) -> Iterator[Effect]:
+    for record in store.records(run_id):
+        if "effect" in record:
+            ref, effect = record["raw_output_ref"], record["effect"]
+            value = {"record": record, "body": store.body(run_id, ref) if ref else None}
+            replayed, seconds = record.get("replayed", False), record["duration_ms"] / 1000
+            yield Effect("tool", record["tool"], effect["version"], effect["given"], value, seconds, 0, replayed)
+
+
+def key_of_record(record: ExecutionRecord) -> str:
+    """The key of the tool call that a record is of; how the step ended, when no tool was called."""
+    effect = record.get("effect")
+    return key_of("tool", record["tool"], effect["version"], effect["given"]) if effect else record["status"]
+
+
+def packed(effects: Iterable[Effect]) -> bytes:
+    """Effects as bytes: compressed JSON, nothing else."""
+    rows = [asdict(effect) for effect in effects]
+    return zlib.compress(json.dumps(rows, ensure_ascii=False, separators=(",", ":")).encode(), 1)
+
+
+def unpacked(page: bytes) -> list[Effect]:
+    """The effects of a page.
+
+    >>> effect = Effect("memory", "list_messages", "", {"limit": 6}, [])
+    >>> unpacked(packed([effect])) == [effect]
+    True
+    """
+    return [Effect(**row) for row in json.loads(zlib.decompress(page))]
+
+
+def divergence(kind: str, name: str, version: str, given: Any, known: Iterable[Effect]) -> Divergence:
+    """What was asked that the tape does not know, beside what it knows of the same kind and name."""
+    same = [effect for effect in known if (effect.kind, effect.name) == (kind, name)]
+    near = min(same, key=lambda e: (len(differing(e, version, given)), e.key), default=None)
+    return Divergence(
+        kind=kind,
+        name=name,
+        expected=None if near is None else {"version": near.version, "input": near.given},
+        got={"version": version, "input": given},
+        differs=["there is no such effect on the tape"] if near is None else differing(near, version, given),
+    )
+
+
+def differing(effect: Effect, version: str, given: Any) -> list[str]:
+    """The parts of an effect's key that are not the same: ``version``, or paths into the input."""
+    parts = ["version"] if effect.version != version else []
+    return parts + [f"input{path}" for path in differences(effect.given, given)]
+
+
+def differences(one: Any, other: Any, path: str = "") -> list[str]:
+    """Where two JSON values differ.
+
+    >>> differences({"query": "a", "k": [1, 2]}, {"query": "b", "k": [1, 3]})
+    ['.k[1]', '.query']
+    """
+    if isinstance(one, Mapping) and isinstance(other, Mapping):
+        names = sorted({*one, *other})
+        return [p for n in names for p in differences(one.get(n), other.get(n), f"{path}.{n}")]
+    if isinstance(one, list) and isinstance(other, list) and len(one) == len(other):
+        return [p for i, (a, b) in enumerate(zip(one, other, strict=True)) for p in differences(a, b, f"{path}[{i}]")]
+    return [] if one == other else [path]
+
+
+def estimated_tokens(value: Any) -> int:
+    """About how many tokens a model reads in a text: one a Chinese character, one for every four other characters.
+
+    >>> estimated_tokens("喜宴哪一年上映"), estimated_tokens(["When was it released"])
+    (7, 5)
+    """
+    if isinstance(value, str):
+        chinese = sum("\u4e00" <= c <= "\u9fff" for c in value)
+        return chinese + -(-(len(value) - chinese) // 4)
+    if isinstance(value, Mapping):
+        return sum(map(estimated_tokens, value.values()))
+    return sum(map(estimated_tokens, value)) if isinstance(value, (list, tuple)) else 0
