@@ -87,9 +87,7 @@ async def streamed(state: ConversationState, runtime: Runtime[Context]) -> Answe
         runtime.stream_writer(token(chunk))
     text, citations, unknown = cite("".join(written.value), found(state))
     if not text.strip():
-        raise ModelError(
-            f"The chat model at {server_of(chat)} answered with nothing. Ask again, or use another."
-        )
+        raise ModelError(f"The chat model at {server_of(chat)} answered with nothing. Ask again, or use another.")
     if unknown:
         numbers = ", ".join(f"[{n}]" for n in unknown)
         runtime.stream_writer(progress("generation", total=1, note=f"citations of no evidence were removed: {numbers}"))

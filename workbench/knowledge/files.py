@@ -121,7 +121,7 @@ def lines(path: Path) -> Iterator[tuple[int, bytes | Unreadable]]:
     opener = gzip.open if path.name.lower().endswith(".gz") else open
     with opener(path, "rb") as file:
         begin = file.read(512)
-        _must_be_text(begin.partition(b"\n")[0])
+        _must_be_text(begin.partition(b"\n")[0], share=3)  # the first line may be broken: only that one is lost then
         if begin.startswith(_UTF16) and begin.count(0) * 20 > len(begin):  # a mark alone may be a broken byte
             yield from enumerate((line.encode() + b"\n" for line in whole(path).split("\n")), 1)
             return
@@ -206,9 +206,9 @@ def _looks_chinese(raw: bytes) -> bool:
     return alone * 3 <= high
 
 
-def _must_be_text(raw: bytes) -> None:
+def _must_be_text(raw: bytes, share: int = 20) -> None:
     for begin, what in _KINDS:
         if raw.startswith(begin):
             raise Unreadable(f"this is {what}, not text: save its text as .txt or .md")
-    if raw.count(0) * 20 > len(raw) and not raw.startswith(_UTF16):
+    if raw.count(0) * share > len(raw) and not raw.startswith(_UTF16):
         raise Unreadable(f"this is no text, or UTF-16 without its mark: {_SAVE}")
