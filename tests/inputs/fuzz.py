@@ -64,7 +64,7 @@ SEEDS = {
         b'{"steps": [{"step_id": "a", "objective": "b", "tool": "discover", "tool_input": {"a": {"$from": "b.c"}}}]}'
     ],
     "answers": [
-        b'{"decisions": [{"type": "edit", "edited_action": {"name": "plan", "args": {"query": "x"}}}], "note": ""}'
+        b'{"decisions": [{"type": "edit", "edited_action": {"name": "plan", "args": {"thresholds": {}}}}], "note": ""}'
     ],
 }
 _REFUSED = (WorkbenchError, ValidationError, json.JSONDecodeError, UnicodeDecodeError)

@@ -344,6 +344,7 @@ def _cell(said: str) -> str:
     """As the cell of a table: without what differs from run to run."""
     said = said.replace(f"{os.getcwd()}/", "").replace(os.path.realpath(os.getcwd()) + "/", "")
     said = re.sub(r"\b[0-9a-f]{12}\b", "RUN_ID", said)
+    said = re.sub(r"known here: \d+", "known here: 1", said)
     said = re.sub(r"RUN_ID(?:, RUN_ID)+", "RUN_ID, ...", said)
     said = said if len(said) <= 420 else f"{said[:400]} …"
     lines = [line.strip().replace("|", "\\|").replace("`", "'") for line in said.splitlines() if line.strip()]
