@@ -13,7 +13,7 @@ import re
 import zlib
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 from workbench.errors import CorpusError, shown
 
@@ -136,7 +136,7 @@ def lines(path: Path) -> Iterator[tuple[int, bytes | Unreadable]]:
                 yield number, line
 
 
-def _skip(file: IO[bytes]) -> int:
+def _skip(file: Any) -> int:
     """Read on to the end of the line, and say how long that was."""
     size = 0
     while part := file.readline(_PART):
