@@ -26,6 +26,14 @@ class Reviewer(Protocol):
         """The answer to one request."""
 
 
+class HumanReviewer:
+    """Leaves every question to a person: the run pauses and waits."""
+
+    def __call__(self, request: Mapping[str, Any]) -> Answer | None:
+        """None."""
+        return None
+
+
 class RuleReviewer:
     """Accepts what the rules propose; the decision is kept as its own."""
 

@@ -17,7 +17,7 @@ from typing import Any
 
 from workbench.context import Context
 from workbench.driver import Driver, Given, Listener, Live, pending
-from workbench.errors import InvalidAnswer, NotPaused, RunError, WorkspaceBusy, WorkspaceError
+from workbench.errors import DecisionDiffers, InvalidAnswer, NotPaused, RunError, WorkspaceBusy, WorkspaceError
 from workbench.fork import forked
 from workbench.lease import Lease
 from workbench.loop import LoopThread
@@ -402,7 +402,7 @@ def _failures_in_the_row(live: Live) -> Iterator[None]:
     try:
         with suppress(FutureCancelled):
             yield
-    except (InvalidAnswer, NotPaused, FutureTimeout):
+    except (DecisionDiffers, InvalidAnswer, NotPaused, FutureTimeout):
         raise
     except Exception as failed:  # the driver has put it into the run's row, where `Run.error` reads it
         failed.add_note("recorded as the run's error")

@@ -1,0 +1,81 @@
+"""The reviewer that is fitted on decisions: what it learns, when it asks, and what it says of itself."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from workbench.autopilot import FEWEST, ThresholdReviewer
+
+
+def decision(evidence: int, accepted: bool, number: int = 0, **more) -> dict:
+    signals = {"evidence_count": evidence, "top_score": 0.7, "thresholds": {"min_evidence": 10, "min_top_score": 0.6}}
+    proposal = {"signals": signals, "should_continue": False, "current_iteration": 1, "max_iterations": 3}
+    action = "approve" if accepted else "respond"
+    return {"review_id": f"{number}-reflect", "point": "reflect", "action": action, "proposal": proposal, **more}
+
+
+def habit(count: int, strange: int = 0, seed: int = 3) -> list[dict]:
+    """A person who accepts from ten pieces of evidence on, but for some strange days."""
+    draw = random.Random(seed)
+    seen = [draw.randint(0, 20) for _ in range(count)]
+    return [decision(n, (n >= 10) != (i < strange), i) for i, n in enumerate(seen)]
+
+
+def request(evidence: int, point: str = "reflect") -> dict:
+    return {"point": point, "action_requests": [{"args": decision(evidence, True)["proposal"]}]}
+
+
+def test_it_accepts_what_the_person_accepts_and_asks_about_the_rest():
+    reviewer = ThresholdReviewer.fit(habit(80), trust=0.8)
+    assert reviewer.trusted
+    assert reviewer(request(20))["decisions"] == [{"type": "approve"}] and reviewer(request(20))["who"] == "autopilot"
+    assert reviewer(request(2)) is None and reviewer(request(20, "plan")) is None
+    assert reviewer.probability(request(20)["action_requests"][0]["args"]) > 0.8
+
+
+def test_too_few_decisions_or_only_one_kind_are_not_trusted_and_it_says_why():
+    few = ThresholdReviewer.fit(habit(FEWEST - 1))
+    assert not few.trusted and f"{FEWEST - 1} decisions" in few.why and few(request(20)) is None
+    alike = ThresholdReviewer.fit([decision(20, True, i) for i in range(50)])
+    assert not alike.trusted and "only 0 of 50" in alike.why and alike(request(20)) is None
+    assert not ThresholdReviewer.fit([]).trusted and "not trusted" in repr(ThresholdReviewer.fit([]))
+
+
+def test_it_says_where_it_would_have_gone_another_way_than_the_person():
+    honest, strange = ThresholdReviewer.fit(habit(80), 0.8).report(), ThresholdReviewer.fit(habit(80, 12), 0.6).report()
+    assert honest["agreement"] == 1.0 and honest["overruled"] == [] and honest["alone"] > 10
+    assert 0.5 < strange["agreement"] < 1.0
+    assert {o["action"] for o in strange["overruled"]} == {"respond"}
+    assert all(int(o["review_id"].split("-")[0]) < 12 for o in strange["overruled"])
+    assert strange["ece"] > 0
+
+
+def test_what_it_says_of_a_decision_is_not_learned_from_it():
+    rows = (
+        [decision(20, True, i) for i in range(40)]
+        + [decision(20, False, 40)]
+        + [decision(1, False, i) for i in range(41, 47)]
+    )
+    odd = next(t for t in ThresholdReviewer.fit(rows).trials if t.review_id == "40-reflect")
+    without = ThresholdReviewer.fit([r for r in rows if r["review_id"] != "40-reflect"])
+    assert odd.probability == pytest.approx(without.probability(rows[40]["proposal"]), abs=1e-6)
+
+
+def test_the_curve_counts_every_decision_and_other_peoples_answers_count_not():
+    rows = [*habit(60), decision(20, True, 99, who="rules"), {**decision(20, True, 98), "point": "plan"}]
+    reviewer = ThresholdReviewer.fit(rows)
+    assert sum(row["count"] for row in reviewer.reliability()) == 60 == len(reviewer.to_frame())
+    assert all(0 <= row["said"] <= 1 and 0 <= row["was"] <= 1 for row in reviewer.reliability())
+
+
+def test_trust_is_a_probability():
+    with pytest.raises(ValueError, match=r"0\.5 to 1"):
+        ThresholdReviewer.fit([], trust=1.5)
+
+
+def test_it_answers_in_a_run_and_its_answer_is_kept_as_its_own(wb):
+    sure = ThresholdReviewer.fit(habit(80), trust=0.5)
+    run = wb.ask("推荐几部类似《喜宴》的电影", kb="film", review={"reflect"}, reviewer=sure)
+    assert run.status == "done" and [d["who"] for d in run.decisions] == ["autopilot"]
