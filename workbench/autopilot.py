@@ -95,7 +95,7 @@ class ThresholdReviewer:
             why = f"{len(rows)} decisions of a person at reflect; {FEWEST} are the fewest that it is trusted on."
         elif min(yes, no) < FEWEST_OF_EACH:
             rare = "accepted" if yes < no else "changed or refused"
-            why = f"only {min(yes, no)} of {len(rows)} proposals were {rare}; {FEWEST_OF_EACH} are the fewest of each kind."
+            why = f"only {min(yes, no)} of {len(rows)} were {rare}; {FEWEST_OF_EACH} are the fewest of each kind."
         if not rows:
             return cls([0.0] * (len(FEATURES) + 1), [], trust, why)
         trials = []
