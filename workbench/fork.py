@@ -16,7 +16,7 @@ from workbench.reviewers import again
 from workbench.runs import RunRow
 from workbench.settings import Settings
 from workbench.state import Decision, ExecutionRecord
-from workbench.tape import Effect, key_of, key_of_record
+from workbench.tape import Effect, given_of, key_of, key_of_record
 
 _SECRET = ("chat_api_key", "embedding_api_key", "postgres_dsn")
 
@@ -182,17 +182,10 @@ def _key(
     kb: str,
 ) -> tuple[str, bool]:
     """The key of a step's last attempt, and whether the tape has it."""
-    base = step.tool_input.get("kb_prefix") or kb
-    given = {
-        "input": step.tool_input,
-        "kb": base,
-        "budget": step.budget.model_dump(mode="json", exclude={"max_retries"}),
-        "upstream": {name: upstream[name] for name in step.dependencies()},
-    }
-    made = [
-        key_of("tool", step.tool, versions.get(base, ""), {**given, "attempt": attempt})
-        for attempt in range(step.budget.max_retries + 1, 0, -1)
-    ]
+    made = []
+    for attempt in range(step.budget.max_retries + 1, 0, -1):
+        given = given_of(step, kb, attempt, upstream)
+        made.append(key_of("tool", step.tool, versions.get(given["kb"], ""), given))
     found = next((key for key in made if key in keys), None)
     if found is None and step.step_id in last and "effect" not in last[step.step_id]:
         return key_of_record(last[step.step_id]), True

@@ -17,7 +17,7 @@ from functools import cached_property
 from typing import Any, Literal, Protocol
 
 from workbench.errors import Divergence
-from workbench.plans import canonical_json
+from workbench.plans import PlanStep, canonical_json
 from workbench.state import ExecutionRecord
 
 Mode = Literal["live", "fork", "replay", "regression"]
@@ -202,6 +202,32 @@ def _tool_calls(store: TapeStore, run_id: str) -> Iterator[Effect]:
             value = {"record": record, "body": store.body(run_id, ref) if ref else None}
             replayed, seconds = record.get("replayed", False), record["duration_ms"] / 1000
             yield Effect("tool", record["tool"], effect["version"], effect["given"], value, seconds, 0, replayed)
+
+
+def given_of(step: PlanStep, kb: str, attempt: int, upstream: Mapping[str, str]) -> dict[str, Any]:
+    """What an attempt at a step is given: its input and budget, and the calls before it.
+
+    Steps are named by the keys of their calls, so that a step that has another id in another plan is the same call.
+
+    Args:
+        step: the step.
+        kb: the knowledge base that it asks when its input names none.
+        attempt: counted from 1.
+        upstream: for each step before it, the key of its last call.
+
+    >>> one = PlanStep(step_id="b", objective="", tool="t", tool_input={"names": {"$from": "a.names"}})
+    >>> two = one.model_copy(update={"step_id": "z", "tool_input": {"names": {"$from": "y.names"}}})
+    >>> given_of(one, "film", 1, {"a": "0f"}) == given_of(two, "film", 1, {"y": "0f"})
+    True
+    """
+    taken = {n: {"$from": f"{upstream.get(s, '')}.{field}"} for n, (s, field) in step.references().items()}
+    return {
+        "input": {**step.tool_input, **taken},
+        "kb": step.tool_input.get("kb_prefix") or kb,
+        "budget": step.budget.model_dump(mode="json", exclude={"max_retries"}),
+        "attempt": attempt,
+        "upstream": sorted(upstream.get(name, "") for name in step.dependencies()),
+    }
 
 
 def key_of_record(record: ExecutionRecord) -> str:

@@ -13,7 +13,7 @@ from workbench.errors import KnowledgeError, WorkbenchError, WorkspaceError
 from workbench.events import progress
 from workbench.plans import PlanStep
 from workbench.state import ExecutionRecord, RetrievalResult, StepStatus, StepTask, SubStep
-from workbench.tape import NoTape, Tape
+from workbench.tape import NoTape, Tape, given_of
 from workbench.tools.registry import resolve_input
 from workbench.tools.tool import StepLog, read_input
 
@@ -53,15 +53,8 @@ async def executor(task: StepTask, runtime: Runtime[Context]) -> dict[str, Any]:
 
 def effect_of(task: StepTask, step: PlanStep, context: Context) -> dict[str, Any]:
     """What determines this attempt: the documents, the tool's input and budget, and the calls before it."""
-    base = step.tool_input.get("kb_prefix") or task["kb_prefix"]
-    given = {
-        "input": step.tool_input,
-        "kb": base,
-        "budget": step.budget.model_dump(mode="json", exclude={"max_retries"}),
-        "attempt": task["attempt"],
-        "upstream": task.get("upstream", {}),
-    }
-    return {"version": context.knowledge.get(base).fingerprint(), "given": given}
+    given = given_of(step, task["kb_prefix"], task["attempt"], task.get("upstream", {}))
+    return {"version": context.knowledge.get(given["kb"]).fingerprint(), "given": given}
 
 
 def recorded(
