@@ -126,6 +126,14 @@ class Driver:
         await graph.checkpointer.adelete_thread(run_id)
         self.runs.remove(run_id)
 
+    async def past(self, run_id: str, checkpoint_id: str | None = None) -> list[Any]:
+        """LangGraph's checkpoints of a run, in all its graphs, oldest first; or the one of that id."""
+        graph, which = await self.graph(), {"thread_id": run_id}
+        if checkpoint_id is not None:
+            which["checkpoint_id"] = checkpoint_id
+        found = [one async for one in graph.checkpointer.alist({"configurable": which})]
+        return sorted(found, key=lambda one: one.config["configurable"]["checkpoint_id"])
+
     async def drive(self, live: Live, graph_input: Any, context: Context, config: Mapping[str, Any]) -> None:
         """Work on the run until it pauses, ends or is stopped; the store's row says how it stands.
 
@@ -148,7 +156,8 @@ class Driver:
             self._keep_partial(live)
             self.runs.let_go(live.run_id, "cancelled" if cancelled else "interrupted")
             raise
-        except (InvalidAnswer, NotPaused, DecisionDiffers):
+        except (InvalidAnswer, NotPaused, DecisionDiffers) as refusal:
+            self._keep_divergence(live, refusal)
             self.runs.let_go(live.run_id, "paused")
             raise
         except Exception as error:
@@ -163,15 +172,19 @@ class Driver:
         message = str(error) if isinstance(error, WorkbenchError) else f"{type(error).__name__}: {error}"
         try:
             self._keep_partial(live)
-            if isinstance(error, Divergence):
-                effect = Effect("divergence", error.name, "", {}, error.to_dict())
-                self.runs.save_page(live.run_id, f"divergence {error}", packed([effect]))
+            self._keep_divergence(live, error)
             self.runs.let_go(live.run_id, "failed", message)
         except WorkspaceError:
             kind = type(error) if isinstance(error, WorkspaceError) else WorkspaceError
             live.unwritten = kind(f"{message} Then go on with `workbench resume {live.run_id}`.")
             raise live.unwritten from error
         return message
+
+    def _keep_divergence(self, live: Live, error: Exception) -> None:
+        """Where a replay did not fit its tape stands on the replay's own tape."""
+        if isinstance(error, Divergence):
+            effect = Effect("divergence", error.name, "", {}, error.to_dict())
+            self.runs.save_page(live.run_id, f"divergence {error}", packed([effect]))
 
     @asynccontextmanager
     async def _turn(self) -> AsyncIterator[None]:

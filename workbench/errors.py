@@ -17,6 +17,7 @@ WorkbenchError
 │   ├── InvalidAnswer      the answer does not fit the question; the run stays paused
 │   └── Divergence         a replay asked for something that the tape does not have
 │       └── DecisionDiffers  a recorded decision was made on another proposal; the run stays paused
+├── CapsuleError           a run cannot be sealed in a file, or a file is not a sealed run
 ├── ModelError             a model or its server failed
 └── MissingExtra           an optional library is not installed (also an ImportError)
 """
@@ -24,6 +25,7 @@ WorkbenchError
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable
 from difflib import get_close_matches
 from reprlib import Repr
@@ -142,9 +144,10 @@ class Divergence(RunError):
 
     def __init__(self, kind: str, name: str, expected: Any, got: Any, differs: list[str]):
         self.kind, self.name, self.expected, self.got, self.differs = kind, name, expected, got, differs
+        told = [*differs[:5], f"and {len(differs) - 5} more"] if len(differs) > 6 else differs
         super().__init__(
-            f"The replay diverges at {kind} {name!r}: {', '.join(differs)}. "
-            f"Expected {_brief(expected)}, got {_brief(got)}."
+            f"The replay diverges at {kind} {name!r}: {', '.join(told)}.\n"
+            f"Expected {_brief(_parts(expected, differs))}, got {_brief(_parts(got, differs))}."
         )
 
     def to_dict(self) -> dict[str, Any]:
@@ -156,6 +159,24 @@ class DecisionDiffers(Divergence):
     """A recorded decision was made on another proposal than the one that is made now; the run stays paused."""
 
 
+def _parts(value: Any, paths: list[str]) -> Any:
+    """What stands at a few paths of a value; all of it, when one of them leads nowhere.
+
+    >>> _parts({"version": "1", "input": {"query": "喜宴", "k": [5, 6]}}, ["input.query", "input.k[1]"])
+    {'input.query': '喜宴', 'input.k[1]': 6}
+    """
+    found = {}
+    for path in paths[:3]:
+        part = value
+        for name, place in re.findall(r"([^.\[\]]+)|\[(\d+)\]", path):
+            try:
+                part = part[int(place)] if place else part[name]
+            except (KeyError, IndexError, TypeError):
+                return value
+        found[path] = part
+    return found
+
+
 def _brief(value: Any) -> str:
     text = json.dumps(value, ensure_ascii=False, sort_keys=True, default=str)
     return text if len(text) <= 300 else text[:297] + "..."
@@ -163,6 +184,10 @@ def _brief(value: Any) -> str:
 
 class InvalidAnswer(RunError):
     """The answer does not fit the review point; the run stays paused."""
+
+
+class CapsuleError(WorkbenchError):
+    """A run cannot be sealed in a file, or a file is not a sealed run; nothing was written."""
 
 
 class ModelError(WorkbenchError):

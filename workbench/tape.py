@@ -20,9 +20,15 @@ from workbench.errors import Divergence
 from workbench.plans import PlanStep, canonical_json
 from workbench.state import ExecutionRecord
 
-Mode = Literal["live", "fork", "replay", "regression"]
-MODES: tuple[Mode, ...] = ("live", "fork", "replay", "regression")
-_LIVE_IN_REGRESSION = frozenset({"model"})
+Mode = Literal["live", "fork", "replay", "regression", "check"]
+MODES: tuple[Mode, ...] = ("live", "fork", "replay", "regression", "check")
+SEALED: tuple[Mode, ...] = ("replay", "check")
+"""Modes in which nothing is asked but the tape: no network, no model, no clock."""
+FROM_TAPE: tuple[Mode, ...] = (*SEALED, "regression")
+"""Modes in which what the tape does not know is a divergence."""
+RULES = "rules"
+"""The name of the planner that follows rules."""
+_WORDED = ("model", "handler")
 
 
 @dataclass(frozen=True)
@@ -84,7 +90,8 @@ class Tape:
     """Records the effects of one run, and answers them from other runs' tapes as far as its mode allows.
 
     ``live`` answers nothing. ``fork`` answers what it has, the rest is done. ``replay`` answers everything, and what it
-    has not is a ``Divergence``. ``regression`` is a replay whose models are asked again.
+    has not is a ``Divergence``. ``regression`` is a replay whose models are asked again. ``check`` is a replay whose plan
+    is made again where rules made it; models give the recorded words, whatever they are asked.
 
     Args:
         store: keeps the pages.
@@ -105,9 +112,11 @@ class Tape:
         Raises:
             Divergence: the mode must answer and cannot.
         """
-        if self.mode == "live" or (self.mode == "regression" and kind in _LIVE_IN_REGRESSION):
+        if self.mode == "live" or made_again(self.mode, kind, name):
             return None
         found = self.known.get(key_of(kind, name, version, given))
+        if found is None and self.mode == "check" and kind in _WORDED:
+            found = nearest(kind, name, version, given, self.known.values())
         if found is None and self.mode != "fork":
             raise divergence(kind, name, version, given, self.known.values())
         return found
@@ -146,12 +155,18 @@ class Tape:
         self.keep(made)
         return made
 
-    def flush(self, page: str) -> None:
-        """Make what was recorded durable, under a name that the run determines: running a node again keeps it once."""
+    def flush(self, page: str, *, once: bool = False) -> None:
+        """Make what was recorded durable, under a name that the run determines.
+
+        A node that runs again after a kill adds what came otherwise this time, and of one key the later effect counts;
+        with ``once`` the first page of the name is the only one.
+        """
         with self._lock:
             fresh, self._fresh = self._fresh, []
         if fresh:
-            self._store.save_page(self.run_id, page, packed(fresh))
+            effects = packed(fresh)
+            name = page if once else f"{page} {hashlib.sha256(effects).hexdigest()[:8]}"
+            self._store.save_page(self.run_id, name, effects)
 
 
 class NoTape:
@@ -183,7 +198,7 @@ class NoTape:
         """Computed."""
         return Effect(kind, name, version, given, await compute())
 
-    def flush(self, page: str) -> None:
+    def flush(self, page: str, *, once: bool = False) -> None:
         """Nothing to keep."""
 
 
@@ -252,10 +267,24 @@ def unpacked(page: bytes) -> list[Effect]:
     return [Effect(**row) for row in json.loads(zlib.decompress(page))]
 
 
+def made_again(mode: Mode, kind: str, name: str) -> bool:
+    """Whether a mode that replays makes this effect again all the same.
+
+    >>> made_again("regression", "model", "answer"), made_again("check", "plan", "rules"), made_again("replay", "plan", "")
+    (True, True, False)
+    """
+    return kind == "model" if mode == "regression" else (mode, kind, name) == ("check", "plan", RULES)
+
+
+def nearest(kind: str, name: str, version: str, given: Any, known: Iterable[Effect]) -> Effect | None:
+    """The effect of the same kind and name whose input differs the least."""
+    same = [effect for effect in known if (effect.kind, effect.name) == (kind, name)]
+    return min(same, key=lambda e: (len(differing(e, version, given)), e.key), default=None)
+
+
 def divergence(kind: str, name: str, version: str, given: Any, known: Iterable[Effect]) -> Divergence:
     """What was asked that the tape does not know, beside what it knows of the same kind and name."""
-    same = [effect for effect in known if (effect.kind, effect.name) == (kind, name)]
-    near = min(same, key=lambda e: (len(differing(e, version, given)), e.key), default=None)
+    near = nearest(kind, name, version, given, known)
     return Divergence(
         kind=kind,
         name=name,

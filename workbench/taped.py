@@ -16,7 +16,7 @@ from typing import Any, cast
 
 from workbench.context import Context, Conversations, KnowledgeBase, KnowledgeBases
 from workbench.errors import KnowledgeError, UnknownKnowledge
-from workbench.tape import Effect, Tape
+from workbench.tape import FROM_TAPE, SEALED, Effect, Tape
 
 READS = (
     *("counts", "keyword_search", "vector_search", "rerank", "term_weight", "passages", "passages_of", "select"),
@@ -32,7 +32,7 @@ def taped(context: Context, tape: Tape) -> Context:
         knowledge=TapedBases(context.knowledge, tape),
         corpora=context.knowledge,
         conversations=cast(Conversations, TapedConversations(context.conversations, tape)),
-        clock=context.clock if tape.mode != "replay" else StillClock(begun(tape)),
+        clock=context.clock if tape.mode not in SEALED else StillClock(begun(tape)),
     )
 
 
@@ -89,7 +89,7 @@ class TapedBase:
     def __init__(self, name: str, bases: KnowledgeBases, tape: Tape):
         self.name, self._bases, self._tape = name, bases, tape
         self._known: dict[tuple[str, str], Any] = {}
-        self._here = tape.mode not in ("replay", "regression") and self._is_here()
+        self._here = tape.mode not in FROM_TAPE and self._is_here()
         self._fingerprint: str = self._tape.effect("knowledge", f"{name}.fingerprint", {}, self._real_fingerprint)
 
     def _is_here(self) -> bool:
