@@ -20,6 +20,8 @@ The package in the order in which a message walks through it; an import only eve
     driver.py         carries a run from where it stands to the next pause or to its end
     playback.py       what a run works with, by its row: settings, tape, recorded decisions
     fork.py           a run made from another: what is edited, what that costs
+    past.py           every checkpoint of a run, and what changed in it
+    lineage.py        the tree of forks: which run was made from which, and what was edited
     autopilot.py      a reviewer fitted on past decisions, and how far it can be trusted
     asking.py         what may be asked: a message and its options, checked
     conversation.py   the parent graph: the order of everything below

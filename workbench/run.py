@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
     from workbench.errors import Divergence
     from workbench.fork import Cost, Forecast
+    from workbench.lineage import Tree
+    from workbench.past import Checkpoint
     from workbench.tape import Effect
     from workbench.work import Work
 
@@ -336,9 +338,10 @@ class Run:
     def fork(self, **edits: Any) -> Run:
         """A new run from START with something edited; the tape of this one answers all that the edit does not touch.
 
-        Takes ``plan``, ``decision`` (with ``at``, a ``review_id``), ``query``, ``settings``, ``review``; what to do
-        with recorded decisions whose proposal has changed (``mismatch``: ``ask``, ``stop``, ``rules``), and who answers
-        after the last one (``rest``: ``ask`` or ``rules``). See ``fork.forked``.
+        Takes ``plan``, ``decision`` (with ``at``, a review point or the id of a checkpoint), ``query``, ``settings``,
+        ``review``; what to do with recorded decisions whose proposal has changed (``mismatch``: ``ask``, ``stop``,
+        ``rules``), and who answers after the last one (``rest``: ``ask`` or ``rules``). ``at`` alone decides again what
+        was decided before it, and asks a person there. See ``fork.forked``.
 
         Raises:
             RunError: there is no such review point, or this run leaves nothing behind.
@@ -349,6 +352,32 @@ class Run:
     def start_fork(self, **edits: Any) -> Run:
         """``fork`` that returns at once."""
         return Run(self._work, self._work.fork(self.run_id, edits))
+
+    def tree(self) -> Tree:
+        """The tree of forks in which this run stands: from which it was made, and what was made of it."""
+        from workbench.lineage import tree
+
+        return tree(self._store.lineage(), self._work.status, self.run_id)
+
+    def checkpoints(self) -> list[Checkpoint]:
+        """Every checkpoint, inside the retrieval graph too, oldest first: what ran, what comes next, what changed.
+
+        Raises:
+            RunError: `gc` has let them go.
+        """
+        from workbench.past import checkpoints
+
+        return checkpoints(self.run_id, self.status == "done", self._past)
+
+    def checkpoint(self, checkpoint_id: str) -> Checkpoint:
+        """The checkpoint of that id; its ``values`` are the whole state.
+
+        Raises:
+            RunError: there is none, or `gc` has let it go.
+        """
+        from workbench.past import checkpoint
+
+        return checkpoint(self.run_id, self.status == "done", self._past, checkpoint_id)
 
     # how it shows itself
 
@@ -388,6 +417,9 @@ class Run:
     @property
     def _row(self) -> Any:
         return self._store.get(self.run_id)
+
+    def _past(self, checkpoint_id: str | None) -> list[Any]:
+        return self._work.past(self.run_id, checkpoint_id)
 
     def _values(self) -> dict[str, Any]:
         return self._row["result"] or self._work.values(self.run_id)

@@ -43,6 +43,21 @@ MIGRATIONS = (
     "CREATE TABLE tapes (run_id TEXT, page TEXT, effects BLOB NOT NULL, PRIMARY KEY (run_id, page));",
 )
 _VERSION = "SELECT COALESCE(MAX(version), 0) FROM run_migrations"
+_LINEAGE = """
+WITH made AS (
+    SELECT run_id, json_extract(options, '$.tape.sources[0]') AS source FROM runs
+    WHERE json_extract(options, '$.tape') IS NOT NULL
+), spared AS (
+    SELECT run_id, count(*) AS steps, sum(json_extract(record, '$.duration_ms')) AS ms FROM records
+    WHERE run_id IN (SELECT run_id FROM made) AND json_extract(record, '$.replayed') GROUP BY run_id
+)
+SELECT runs.run_id, message, options, status, created_at, spared.steps, spared.ms,
+    (SELECT count(*) FROM decisions WHERE decisions.run_id = runs.run_id) AS decided,
+    CASE WHEN runs.run_id IN (SELECT source FROM made) THEN
+        (SELECT plan FROM plans WHERE plans.run_id = runs.run_id AND version = 1) END AS plan
+FROM runs LEFT JOIN spared ON spared.run_id = runs.run_id
+ORDER BY created_at DESC, runs.run_id
+"""
 TABLES = ("plans", "records", "bodies", "decisions", "events", "tapes", "runs")
 
 
@@ -188,6 +203,22 @@ class RunStore:
             f"SELECT * FROM runs WHERE {where} ORDER BY created_at DESC, run_id LIMIT ?", (*equals.values(), limit)
         )
         return [self._row(row) for row in rows]
+
+    def lineage(self) -> list[dict[str, Any]]:
+        """Every run with what the tree of forks shows, newest first, in one query.
+
+        Beside columns of the row: ``plan`` (its first version, where another run was made from it), ``decided`` (how
+        many decisions it has), ``steps`` and ``ms`` (of tool calls that another run's tape had).
+        """
+        rows = self._rows(_LINEAGE)
+        return [
+            {
+                **row,
+                "options": self._loaded(row["options"]),
+                "plan": self._loaded(row["plan"]) if row["plan"] else None,
+            }
+            for row in rows
+        ]
 
     def remove(self, run_id: str) -> None:
         """Forget the run and all that it did."""

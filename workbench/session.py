@@ -33,6 +33,7 @@ from workbench.work import Work
 
 if TYPE_CHECKING:
     from workbench.agents import AgentPool
+    from workbench.lineage import Tree
 
 AT_ONCE = 10
 
@@ -292,6 +293,20 @@ class Workbench:
 
         self._must_be_open()
         return replayed(self.run(run_id), self.knowledge, mode, corpus)
+
+    def tree(self, run: Run | str | None = None) -> Tree:
+        """Every run with its forks, replays and grafts: what was edited in each, how it stands, what the tape saved.
+
+        Args:
+            run: only the tree in which this one stands.
+
+        Raises:
+            UnknownRun: there is none of that id.
+        """
+        from workbench.lineage import tree
+
+        named = run.run_id if isinstance(run, Run) else clean(str(run)) if run is not None else None
+        return tree(self._work.durable.runs.lineage(), self._work.status, named)
 
     def remove_run(self, run_id: str) -> None:
         """Forget a run with everything that it did; what was said in its conversation stays.

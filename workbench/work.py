@@ -22,6 +22,7 @@ from workbench.fork import forked
 from workbench.lease import Lease
 from workbench.loop import LoopThread
 from workbench.memory.store import SqlConversations, SqliteConversations
+from workbench.past import checkpoint, is_checkpoint_id, review_after
 from workbench.playback import reviewer_of_run
 from workbench.reviewers import again
 from workbench.runs import RunRow, RunStore
@@ -129,6 +130,10 @@ class Work:
                 values |= task.state.values
         return values
 
+    def past(self, run_id: str, checkpoint_id: str | None = None) -> list[Any]:
+        """LangGraph's checkpoints of the run, oldest first; or the one of that id."""
+        return self.loop.call(self.driver(run_id).past(run_id, checkpoint_id))
+
     def found_so_far(self, run_id: str) -> list[RetrievalResult]:
         """The evidence of every finished attempt, best first."""
         from workbench.retrieval.merge import distinct, gather
@@ -218,10 +223,18 @@ class Work:
         driver = self.driver(run_id)
         if driver is not self.durable:
             raise RunError(f"Run {run_id} is incognito: nothing of it is kept that another run could be made from.")
-        new_id = uuid.uuid4().hex[:12]
-        message, options = forked(driver.runs.get(run_id), driver.runs.decisions(run_id), new_id, **edits)
+        new_id, decisions = uuid.uuid4().hex[:12], driver.runs.decisions(run_id)
+        if is_checkpoint_id(edits.get("at")):
+            edits = {**edits, "at": self._review_after(run_id, edits["at"], decisions)}
+        message, options = forked(driver.runs.get(run_id), decisions, new_id, **edits)
         self.begin(new_id, message, options, Live(new_id))
         return new_id
+
+    def _review_after(self, run_id: str, checkpoint_id: str, decisions: list[Decision]) -> str:
+        """The review point that comes after a checkpoint."""
+        status = self.status(run_id)
+        found = checkpoint(run_id, status == "done", lambda one: self.past(run_id, one), checkpoint_id)
+        return review_after(found, decisions, self.pending(run_id) if status == "paused" else None)
 
     def answer(self, run_id: str, given: dict[str, Any]) -> None:
         """Take the run and give it the answer, if it waits for one.

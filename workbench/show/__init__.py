@@ -21,6 +21,7 @@ __all__ = [
     "Block",
     "Document",
     "outline",
+    "page_html",
     "plain",
     "plan_text",
     "renderable",
@@ -37,8 +38,13 @@ CLASSES = "wb-static mathjax_ignore tex2jax_ignore"
 
 def run_html(document: Document) -> str:
     """A run as static HTML: no script, no colour, readable in both themes and without a front-end."""
-    body = "\n".join(block_html(block) for block in outline(document))
-    return f'<div class="{CLASSES}" lang="{labels_for(document["message"]).html_lang}">\n{body}\n</div>'
+    return page_html(outline(document), labels_for(document["message"]))
+
+
+def page_html(blocks: Iterable[Block], labels: Labels) -> str:
+    """Blocks as static HTML, in the language of these labels."""
+    body = "\n".join(block_html(block) for block in blocks)
+    return f'<div class="{CLASSES}" lang="{labels.html_lang}">\n{body}\n</div>'
 
 
 def run_text(document: Document, width: int = 100, parts: Sequence[str] = IN_TERMINAL) -> str:

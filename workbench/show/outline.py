@@ -23,11 +23,13 @@ IN_TERMINAL = ("head", "plan", "reflections", "decisions", "timeline", "review",
 
 @dataclass(frozen=True)
 class Column:
-    """``kind``: ``text``, ``number``, ``code``, ``status``, ``bar`` or ``url``. ``roomy``: only where there is room."""
+    """``kind``: ``text``, ``number``, ``code``, ``status``, ``bar`` or ``url``. ``roomy``: only where there is room;
+    ``whole``: never broken over lines."""
 
     name: str
     kind: str = "text"
     roomy: bool = False
+    whole: bool = False
 
 
 @dataclass(frozen=True)
@@ -117,7 +119,7 @@ def _sources(document: Document, labels: Labels) -> Iterator[Block]:
         for n, source in sorted(first.items())
     ]
     if rows:
-        yield _table(labels("sources"), columns, rows)
+        yield clipped(labels("sources"), columns, rows)
 
 
 def _plan(document: Document, labels: Labels) -> Iterator[Block]:
@@ -162,7 +164,7 @@ def plan_table(plan: Document, records: Iterable[ExecutionRecord], labels: Label
     columns = [Column(labels(name) if name else "", kind) for name, kind in names]
     count = labels("one_step") if len(steps) == 1 else labels("steps", n=len(steps))
     title = f"{labels('plan')} · {labels('version', n=plan['version'])} · {count}"
-    return _table(title, (*columns, work), rows, notes=notes)
+    return clipped(title, (*columns, work), rows, notes=notes)
 
 
 def _reflections(document: Document, labels: Labels) -> Iterator[Block]:
@@ -188,7 +190,7 @@ def reflection_table(reflection: Reflection, labels: Labels) -> Table:
     else:
         notes.append(f"{labels('stops')}{labels('colon')}{labels(reflection['stop_reason'] or 'no_further_action')}")
     rows = signal_rows(signals, labels)
-    return _table(labels("reflection", n=n, m=m), (*columns, Column("", "status")), rows, notes=notes)
+    return clipped(labels("reflection", n=n, m=m), (*columns, Column("", "status")), rows, notes=notes)
 
 
 def signal_rows(signals: Mapping[str, Any], labels: Labels) -> list[tuple[str, str, str, str]]:
@@ -234,7 +236,7 @@ def _decisions(document: Document, labels: Labels) -> Iterator[Block]:
     ]
     if rows:
         names = ("point", "action", "who", "changes", "note")
-        yield _table(labels("decisions"), tuple(Column(labels(name)) for name in names), rows)
+        yield clipped(labels("decisions"), tuple(Column(labels(name)) for name in names), rows)
 
 
 def _timeline(document: Document, labels: Labels) -> Iterator[Block]:
@@ -270,7 +272,7 @@ def timeline_table(found: Sequence[Bar], labels: Labels) -> Table:
         Column(labels("work_time", span=milliseconds(span)), "bar"),
         Column(labels("time"), "number"),
     )
-    return _table(labels("timeline"), columns, rows, opened=False)
+    return clipped(labels("timeline"), columns, rows, opened=False)
 
 
 def _evidence(document: Document, labels: Labels) -> Iterator[Block]:
@@ -281,7 +283,7 @@ def _evidence(document: Document, labels: Labels) -> Iterator[Block]:
     ]
     if rows:
         columns = tuple(Column(labels(name) if name else "", kind) for name, kind in names)
-        yield _table(
+        yield clipped(
             labels("evidence", n=len(rows), used=document["statistics"].get("used", len(rows))),
             columns,
             rows,
@@ -302,7 +304,7 @@ _PARTS = {
 }
 
 
-def _table(
+def clipped(
     title: str,
     columns: Sequence[Column],
     rows: Iterable[Sequence[str]],

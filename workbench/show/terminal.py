@@ -83,7 +83,7 @@ def _table(block: Table) -> RenderableType:
         table.add_column(
             Text(visible(column.name)),
             justify="right" if column.kind == "number" else "left",
-            no_wrap=column.kind in ("bar", "number", "status"),
+            no_wrap=column.whole or column.kind in ("bar", "number", "status"),
             overflow="fold",
         )
     for row in block.rows:
