@@ -64,6 +64,7 @@ def initial_state(
         worker_name=options["worker"],
         review=list(options["review"]),
         given_plan=options.get("plan"),
+        without=options.get("without", {}),
         thresholds=dict(options["thresholds"]),
         incognito=options["incognito"],
         debug=options["debug"],

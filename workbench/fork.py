@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, TypedDict
+from typing import Any, TypedDict, cast
 
-from workbench.errors import RunError
+from workbench.errors import RunError, shown
 from workbench.plans import Plan, PlanStep
 from workbench.reviewers import again
 from workbench.runs import RunRow
 from workbench.settings import Settings
-from workbench.state import Decision, ExecutionRecord
+from workbench.state import Decision, ExecutionRecord, Without
 from workbench.tape import Effect, given_of, key_of, key_of_record
 
 _SECRET = ("chat_api_key", "embedding_api_key", "postgres_dsn")
@@ -36,6 +36,9 @@ def forked(
     review: Iterable[str] | None = None,
     mismatch: str = "ask",
     rest: str = "ask",
+    without: Mapping[str, Any] | None = None,
+    thresholds: Mapping[str, float] | None = None,
+    graft: Mapping[str, Any] | None = None,
 ) -> tuple[str, dict[str, Any]]:
     """The message and the options of a run that is made from another.
 
@@ -50,20 +53,32 @@ def forked(
         at: a ``review_id``, as ``1-reflect``; the last one when only ``decision`` is given. What was decided before it
             is decided again, what came after it is asked anew.
         mode: of the tape.
-        sources: other runs whose tapes answer too, after this run's.
+        sources: other runs whose tapes answer too, after this run's; with this one among them, in their order.
         review: review points, when not the same.
         mismatch: for a recorded decision whose proposal has changed: ``ask``, ``stop`` or ``rules``.
         rest: who answers after the last recorded decision: ``ask`` or ``rules``.
+        without: what the merge leaves out, ``{"steps": [ids], "evidence": [result ids], "pieces": [[step_id,
+            result_id]]}``; plan, tools and reflections stay as they are, and the answer is made of what is left.
+        thresholds: ``min_evidence`` and ``min_top_score``, when not the same.
+        graft: what the new run is put together from, which is kept with it.
 
     Raises:
-        RunError: there is no such review point, or a setting is not one, or is a secret.
+        RunError: there is no such review point, or nothing of that name to leave out, or a setting is not one, or is a
+            secret.
     """
     options = {**row["options"], "debug": False}
     options |= {"session": f"{row['options']['session']} ({mode} {new_id})"[:200], "incognito": False}
-    options["tape"] = {"mode": mode, "sources": [row["run_id"], *sources]}
+    own = [] if row["run_id"] in sources else [row["run_id"]]
+    options["tape"] = {"mode": mode, "sources": [*own, *sources]}
     options["settings"] = {**row["options"].get("settings", {}), **_checked(settings or {})}
     if review is not None:
         options["review"] = list(review)
+    if without is not None:
+        options["without"] = left_out(without)
+    if thresholds is not None:
+        options["thresholds"] = {**row["options"].get("thresholds", {}), **thresholds}
+    if graft is not None:
+        options["graft"] = dict(graft)
     kept = [dict(d) for d in decisions]
     if plan is not None:
         plan = plan if isinstance(plan, Plan) else Plan.load(plan)
@@ -88,6 +103,30 @@ def _decided(kept: list[dict[str, Any]], decision: Mapping[str, Any], at: str | 
         raise RunError(f"No review point {place!r} in this run. It has: {', '.join(ids) or 'none'}.")
     again({"point": point, **decision})  # refuses what is no decision
     return [*kept[: int(number)], {"point": point, "who": "fork", **decision}]
+
+
+def left_out(without: Mapping[str, Any], **known: Sequence[str]) -> Without:
+    """What is to be left out, as JSON; ``known`` has the ``steps`` and the ``evidence`` that there are.
+
+    Raises:
+        RunError: it has another shape, or names what this run does not have.
+    """
+    unknown = [name for name in without if name not in Without.__annotations__]
+    if unknown:
+        raise RunError(f"Unknown: without {shown(unknown[0])}. Known: {', '.join(Without.__annotations__)}.")
+    for name, value in without.items():
+        if isinstance(value, str) or not isinstance(value, Iterable):
+            raise RunError(f"without {name} is {shown(value)}. Give a list.")
+    told: Any = {name: [list(v) if name == "pieces" else v for v in value] for name, value in without.items()}
+    flat = [*told.get("steps", ()), *told.get("evidence", ()), *(v for pair in told.get("pieces", ()) for v in pair)]
+    if any(len(pair) != 2 for pair in told.get("pieces", [])) or not all(isinstance(v, str) for v in flat):
+        raise RunError("What is left out has other names than ids, or a piece that is not [step_id, result_id].")
+    for name, names in known.items():
+        for one in told.get(name, []):
+            if one not in names:
+                some = f"{', '.join(names[:10])}{', ...' if len(names) > 10 else ''}" or "none"
+                raise RunError(f"There is no {shown(one)} among this run's {name} to leave out. It has: {some}.")
+    return cast(Without, told)
 
 
 def _checked(settings: Mapping[str, Any]) -> dict[str, Any]:

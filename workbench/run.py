@@ -351,6 +351,13 @@ class Run:
 
     def start_fork(self, **edits: Any) -> Run:
         """``fork`` that returns at once."""
+        if edits.get("without"):
+            from workbench.fork import left_out
+
+            known = {"steps": [step.step_id for step in self.plan.steps] if self.plan else []}
+            known["evidence"] = [piece["result_id"] for piece in self.evidence]
+            other = {"plan", "query"} & set(edits)  # then it finds what this run knows nothing of
+            edits["without"] = left_out(edits["without"], **({} if other else known))
         return Run(self._work, self._work.fork(self.run_id, edits))
 
     def tree(self) -> Tree:

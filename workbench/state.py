@@ -195,6 +195,17 @@ class StepTask(TypedDict):
     upstream: dict[str, str]
 
 
+class Without(TypedDict, total=False):
+    """What a fork leaves out of the merge: all that these steps found, these pieces, or a piece of one step alone.
+
+    ``evidence`` has result ids, ``pieces`` has ``[step_id, result_id]``.
+    """
+
+    steps: list[str]
+    evidence: list[str]
+    pieces: list[list[str]]
+
+
 class RetrievalState(TypedDict, total=False):
     """The child graph: what it needs, what it gives, what it carries between its nodes."""
 
@@ -215,6 +226,7 @@ class RetrievalState(TypedDict, total=False):
     review: list[str]
     thresholds: dict[str, float]
     given_plan: dict[str, Any] | None
+    without: Without
     plan: dict[str, Any]
     activated: list[str]
     wave: list[dict[str, Any]]

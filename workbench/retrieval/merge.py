@@ -11,7 +11,7 @@ from langgraph.runtime import Runtime
 from workbench.context import Context, KnowledgeBase, RunLog
 from workbench.plans import ENDED_WELL, last_records, work_seconds
 from workbench.retrieval.skip import NOT_NEEDED
-from workbench.state import ExecutionRecord, Merged, RetrievalResult, RetrievalState, RouteDecision
+from workbench.state import ExecutionRecord, Merged, RetrievalResult, RetrievalState, RouteDecision, Without
 
 CONTRADICTION = 0.5
 """What is left of a score when the document's typed fields contradict what the question asked for."""
@@ -21,7 +21,7 @@ async def merger(state: RetrievalState, runtime: Runtime[Context]) -> dict[str, 
     """Merge what the steps found, and say why the retrieval stopped."""
     settings, decision = runtime.context.settings, state.get("route_decision")
     records = state.get("records", [])
-    found = gather(records, runtime.context.runs, state.get("run_id", ""))
+    found = remaining(gather(records, runtime.context.runs, state.get("run_id", "")), state.get("without", {}))
     bases = runtime.context.bases(state.get("kb_prefixes", []))
     merged = merge(
         found,
@@ -40,6 +40,22 @@ def gather(records: Iterable[ExecutionRecord], runs: RunLog, run_id: str) -> dic
     kept = [r for r in last_records(records).values() if r["status"] in ENDED_WELL and r["raw_output_ref"]]
     kept.sort(key=lambda record: (record["iteration"], record["step_id"]))
     return {r["step_id"]: runs.body(run_id, str(r["raw_output_ref"]))["results"] for r in kept}
+
+
+def remaining(found: Mapping[str, list[RetrievalResult]], without: Without) -> dict[str, list[RetrievalResult]]:
+    """What is left of what the steps found, when some of it is left out.
+
+    >>> found = {"a": [{"result_id": "x"}, {"result_id": "y"}], "b": [{"result_id": "x"}]}
+    >>> remaining(found, {"steps": ["b"], "pieces": [["a", "y"]]})
+    {'a': [{'result_id': 'x'}]}
+    """
+    steps, ids = set(without.get("steps", ())), set(without.get("evidence", ()))
+    pieces = {(step_id, result_id) for step_id, result_id in without.get("pieces", ())}
+    return {
+        step_id: [r for r in results if r["result_id"] not in ids and (step_id, r["result_id"]) not in pieces]
+        for step_id, results in found.items()
+        if step_id not in steps
+    }
 
 
 def matching_documents(decision: RouteDecision | None, bases: Sequence[KnowledgeBase]) -> frozenset[str] | None:
