@@ -82,10 +82,14 @@ def main() -> int:
     begun = time.monotonic()
     with tempfile.TemporaryDirectory() as folder:
         place = Place(Path(folder))
+        (inner := Path(folder, "a", "b", "c", "d")).mkdir(parents=True)
+        os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [os.getcwd(), os.environ.get("PYTHONPATH")]))
+        os.chdir(inner)  # "../.." is a path that is drawn too
         try:
             counts = feed_all(place, asked.count, asked.seed, lambda line: print(line, flush=True))
         finally:
             place.wb.close()
+            os.chdir(folder)
     print(table(counts))
     print(f"seed {asked.seed}, {time.monotonic() - begun:,.0f} s")
     return int(any(row[bad] for row in counts.values() for bad in ("tracebacks", "hangs", "lost")))

@@ -103,6 +103,7 @@ class Place:
         self.accepted: list[tuple[str, str]] = []
         self.environment = {f"WORKBENCH_{name.upper()}": value for name, value in LIGHT.items()}
         self._paused: Any = None
+        self.paused()  # everything is imported, so that no input pays for it
 
     def paused(self) -> Any:
         """A run that waits at its plan."""
