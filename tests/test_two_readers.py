@@ -69,7 +69,7 @@ def add_when_told(workspace: str, corpus: str, limit: str) -> None:
 
 def hold_for_writing(workspace: str) -> None:
     """Holds the base for writing until it dies."""
-    with Workbench.open(workspace, **HASHING) as wb, wb.knowledge._writing("film"):
+    with Workbench.open(workspace, **HASHING) as wb, wb.knowledge.writing("film"):
         print("held", flush=True)
         sys.stdin.read()
 
