@@ -16,6 +16,7 @@ from workbench.clock import going_on
 from workbench.context import Context
 from workbench.errors import DecisionDiffers, Divergence, InvalidAnswer, NotPaused, WorkbenchError, WorkspaceError
 from workbench.memory.store import SqlConversations
+from workbench.playback import reviewer_of_run
 from workbench.reviewers import Reviewer, written
 from workbench.runs import RunStore
 from workbench.tape import Effect, packed
@@ -52,6 +53,7 @@ class Live:
     written: list[str] = field(default_factory=list)
     unwritten: WorkspaceError | None = None
     work: Future[None] | None = None
+    begun: threading.Event = field(default_factory=threading.Event)
     settled: threading.Event = field(default_factory=threading.Event)
     _turn: threading.RLock = field(default_factory=threading.RLock)
 
@@ -134,7 +136,9 @@ class Driver:
         found = [one async for one in graph.checkpointer.alist({"configurable": which})]
         return sorted(found, key=lambda one: one.config["configurable"]["checkpoint_id"])
 
-    async def drive(self, live: Live, graph_input: Any, context: Context, config: Mapping[str, Any]) -> None:
+    async def drive(
+        self, live: Live, graph_input: Any, ports: Callable[[], Context], config: Mapping[str, Any]
+    ) -> None:
         """Work on the run until it pauses, ends or is stopped; the store's row says how it stands.
 
         Raises:
@@ -142,7 +146,9 @@ class Driver:
             WorkbenchError: the run failed; the row keeps the message, and the run can be resumed.
         """
         try:
+            context = await asyncio.to_thread(ports)
             context = replace(context, clock=going_on(context.clock, _moments(self.runs, live.run_id)))
+            live.reviewer = live.reviewer or reviewer_of_run(self.runs, live.run_id)
             async with self._turn():
                 request = await self._advance(live, graph_input, context, config)
             while request is not None and live.reviewer is not None:

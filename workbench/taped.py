@@ -90,15 +90,20 @@ class TapedBase:
         self.name, self._bases, self._tape = name, bases, tape
         self._known: dict[tuple[str, str], Any] = {}
         self._here = tape.mode not in FROM_TAPE and self._is_here()
-        self._fingerprint: str = self._tape.effect("knowledge", f"{name}.fingerprint", {}, self._real_fingerprint)
+        self._fingerprint: str = self._of_documents()
 
     def _is_here(self) -> bool:
         with suppress(UnknownKnowledge):
             return bool(self._bases.get(self.name))
         return False
 
-    def _real_fingerprint(self) -> str:
-        return self._bases.get(self.name).fingerprint()
+    def _of_documents(self) -> str:
+        name = f"{self.name}.fingerprint"
+        if not self._here:
+            return self._tape.effect("knowledge", name, {}, lambda: self._bases.get(self.name).fingerprint())
+        found = self._bases.get(self.name).fingerprint()
+        self._tape.keep(Effect("knowledge", name, "", {}, found))
+        return found
 
     def fingerprint(self) -> str:
         """Of the documents, as this run sees them."""

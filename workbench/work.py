@@ -12,6 +12,7 @@ from collections.abc import Callable, Coroutine, Iterator, Mapping
 from concurrent.futures import CancelledError as FutureCancelled
 from concurrent.futures import TimeoutError as FutureTimeout
 from contextlib import contextmanager, suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +24,6 @@ from workbench.lease import Lease
 from workbench.loop import LoopThread
 from workbench.memory.store import SqlConversations, SqliteConversations
 from workbench.past import checkpoint, is_checkpoint_id, review_after
-from workbench.playback import reviewer_of_run
 from workbench.reviewers import again
 from workbench.runs import RunRow, RunStore
 from workbench.state import Decision, RetrievalResult
@@ -319,13 +319,12 @@ class Work:
 
     def _start(self, driver: Driver, live: Live, graph_input: Any) -> None:
         async def work() -> None:
+            live.begun.set()
             heeding = asyncio.ensure_future(self._heed(driver, live))
             try:
                 live.publish({"status": "start"})
-                if live.reviewer is None:
-                    live.reviewer = reviewer_of_run(driver.runs, live.run_id)
-                context = await asyncio.to_thread(self._context, driver, live.run_id)
-                await driver.drive(live, graph_input, context, self._config(live.run_id))
+                ports = partial(self._context, driver, live.run_id)
+                await driver.drive(live, graph_input, ports, self._config(live.run_id))
             finally:
                 heeding.cancel()
                 live.settled.set()
@@ -402,6 +401,7 @@ class Work:
 def _stop(live: Live) -> None:
     """Cancel the work and wait until it has written how the run stands."""
     if live.work is not None and not live.settled.is_set():
+        live.begun.wait(timeout=30)  # what is cancelled before it begins can write nothing down
         live.work.cancel()
         live.settled.wait(timeout=30)
 

@@ -1,0 +1,293 @@
+"""Replay and fork: the tape answers what an edit does not touch, the rest runs again, and the bytes are the same."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from workbench.canonical import canonical
+from workbench.errors import Divergence, RunError, SettingsError
+from workbench.futures.replay import whole
+from workbench.plans import Plan, PlanStep
+from workbench.session import Workbench
+from workbench.tape import Effect, Tape, differences, read
+
+TEXTS = {
+    "a": "The Wedding Banquet is a 1993 film by Ang Lee.",
+    "b": "《喜宴》是李安 1993 年的电影。",
+    "c": "Memento is a 2000 film by Christopher Nolan about memory.",
+}
+
+
+def same(one, two) -> bool:
+    return canonical(whole(one)) == canonical(whole(two))
+
+
+@pytest.fixture(scope="module")
+def small(tmp_path_factory):
+    """A workspace with three documents, tools that count their calls, and a planner that gives what it is told."""
+    folder = tmp_path_factory.mktemp("small")
+    (folder / "texts.jsonl").write_text(
+        "".join(
+            json.dumps({"id": i, "title": i, "text": text}, ensure_ascii=False) + "\n" for i, text in TEXTS.items()
+        ),
+        encoding="utf-8",
+    )
+    settings = {"embedding_model": "hashing", "names": "rules", "rerank_model": "none", "max_iterations": 1}
+    with Workbench.open(folder / "workspace", **settings) as wb:
+        wb.add_knowledge("notes", [folder / "texts.jsonl"])
+        yield Bench(wb)
+
+
+class Bench:
+    """A workbench whose tools count their own calls and whose planner gives ``plan``."""
+
+    def __init__(self, wb: Workbench):
+        self.wb, self.calls, self.plan = wb, Counter[str](), Plan(steps=[])
+
+        @wb.tools.tool(name="find", description="finds what the query says")
+        async def find(query: str, also: list[str] | None = None) -> list[str]:
+            self.calls[query] += 1
+            return [f"{query} was found.", *(f"{query} with {name}." for name in also or ())]
+
+        @wb.register_planner
+        async def given_plan(query, decision, knowledge, tools) -> Plan:
+            return self.plan
+
+    def ask(self, plan: Plan, **options):
+        self.plan = plan
+        run = self.wb.ask("What is known of Memento?", kb="notes", **options)
+        assert run.status == "done", run.error
+        self.calls.clear()
+        return run
+
+
+def step(name: str, *depends_on: str, query: str = "", **more) -> PlanStep:
+    return PlanStep(
+        step_id=name,
+        objective=name,
+        tool="find",
+        tool_input={"query": query or name},
+        depends_on=list(depends_on),
+        **more,
+    )
+
+
+SIX = Plan(steps=[step("s0"), step("s1"), step("s2", "s0"), step("s3", "s0", "s1"), step("s4", "s3"), step("s5", "s1")])
+
+
+def test_changing_nothing_runs_nothing_and_gives_the_same_bytes(small):
+    run = small.ask(SIX)
+    fork = run.fork()
+    assert fork.status == "done" and not small.calls and same(run, fork)
+    assert fork.origin == run.run_id and all(record["replayed"] for record in fork.records)
+    assert fork.saved["steps"] == 6
+
+
+@pytest.mark.parametrize(
+    ("changed", "again"), [("s0", "s0 s2 s3 s4"), ("s1", "s1 s3 s4 s5"), ("s3", "s3 s4"), ("s4", "s4"), ("s5", "s5")]
+)
+def test_changing_one_of_six_steps_runs_it_and_what_depends_on_it(small, changed, again):
+    run = small.ask(SIX)
+    before = small.wb.run(run.run_id).to_dict()
+    plan = run.plan.replace(changed, tool_input={"query": f"{changed} otherwise"})
+    expected = {row["step_id"] for row in run.forecast(plan)["steps"] if not row["replayed"]}
+    fork = run.fork(plan=plan)
+    assert sum(small.calls.values()) == len(again.split()) and small.calls[f"{changed} otherwise"] == 1
+    fresh = [record["step_id"] for record in fork.records if not record.get("replayed")]
+    assert sorted(fresh) == again.split() == sorted(expected)
+    assert same(fork, small.ask(plan))
+    assert small.wb.run(run.run_id).to_dict() == before, "the original never changes"
+
+
+plans = st.integers(2, 6).flatmap(
+    lambda n: st.tuples(
+        *(st.tuples(st.sampled_from("abcde"), st.lists(st.integers(0, 5), max_size=2)) for _ in range(n))
+    )
+)
+
+
+def plan_of(drawn) -> Plan:
+    """Steps that depend on earlier ones; the first dependency is also read from."""
+    steps = []
+    for place, (query, wanted) in enumerate(drawn):
+        before = sorted({w % place for w in wanted}) if place else []
+        steps.append(step(f"s{place}", *(f"s{b}" for b in before), query=f"{query}{place}"))
+    return Plan(steps=steps)
+
+
+@settings(max_examples=12, deadline=None, suppress_health_check=list(HealthCheck))
+@given(drawn=plans, edit=st.tuples(st.integers(0, 5), st.sampled_from(["query", "drop", "add", "top_k"])))
+def test_replay_and_edit_equal_a_fresh_run_of_the_edited_plan(small, drawn, edit):
+    place, kind = edit
+    plan = plan_of(drawn)
+    run = small.ask(plan)
+    chosen = plan.steps[place % len(plan.steps)]
+    if kind == "query":
+        edited = plan.replace(chosen.step_id, tool_input={"query": "otherwise"})
+    elif kind == "top_k":
+        edited = plan.replace(chosen.step_id, budget={"top_k": 3})
+    elif kind == "add":
+        edited = plan.adding(step("more", chosen.step_id))
+    else:
+        last = plan.topological_order()[-1]
+        edited = plan.without(last) if len(plan.steps) > 1 else plan
+    fork = run.fork(plan=edited)
+    touched = sum(small.calls.values())
+    live = small.ask(edited)
+    assert fork.status == "done" and same(fork, live)
+    assert touched == sum(not record.get("replayed") for record in fork.records if record["status"] != "skipped")
+
+
+def test_a_replay_needs_no_tool_no_planner_and_gives_the_same_bytes(wb):
+    for question in ("推荐几部类似《喜宴》的电影", "Compare Memento and Inception"):
+        run = wb.ask(question, kb="film")
+        again = wb.replay(run.run_id)
+        assert same(run, again) and again.saved["steps"] == len([r for r in run.records if r["status"] != "skipped"])
+        assert {e.kind for e in again.tape() if not e.replayed} <= {"begin"}
+
+
+def test_a_follow_up_remembers_what_was_said_and_its_fork_leaves_the_conversation_alone(wb):
+    wb.ask("喜宴哪一年上映？", kb="film", session="s")
+    run = wb.ask("它的导演还拍过哪些电影？", kb="film", session="s")
+    messages = wb.ports().conversations
+    conversation = messages.get_or_create_conversation_id("default", "s")
+    before = messages.list_messages(conversation)
+    assert same(run, wb.replay(run.run_id)) and same(run, run.fork())
+    assert messages.list_messages(conversation) == before
+
+
+def test_another_decision_and_what_came_before_it_is_decided_again(wb):
+    run = wb.ask("推荐几部类似《喜宴》的电影", kb="film", review={"plan", "reflect"})
+    run.approve(note="looks well").respond("要喜剧").approve().approve()
+    assert run.status == "done"
+    fork = run.fork(decision={"action": "reject", "note": "enough"}, at="1-reflect")
+    assert fork.status == "done" and [d["action"] for d in fork.decisions] == ["approve", "reject"]
+    assert fork.decisions[0]["note"] == "looks well" and fork.stop_reason == "stopped_by_reviewer"
+    assert all(record.get("replayed") for record in fork.records if record["status"] != "skipped")
+    other = run.fork(decision={"action": "respond", "message": "only dramas"}, at="1-reflect")
+    assert other.status == "paused", "what came after it is asked anew"
+    with pytest.raises(RunError, match="No review point '7-reflect'"):
+        run.fork(decision={"action": "reject"}, at="7-reflect")
+
+
+def test_another_question_and_other_settings(wb):
+    run = wb.ask("推荐几部类似《喜宴》的电影", kb="film")
+    fewer = run.fork(settings={"merge_max_results": 5})
+    assert len(fewer.evidence) == 5 and fewer.saved["steps"] == len(
+        [r for r in fewer.records if r["status"] != "skipped"]
+    )
+    asked = run.fork(query="Who directed Memento?")
+    assert "Nolan" in asked.answer and asked.origin == run.run_id and asked.saved["steps"] == 0
+    with pytest.raises(SettingsError, match="Unknown setting"):
+        run.fork(settings={"no_such": 1})
+    with pytest.raises(RunError, match="secret"):
+        run.fork(settings={"chat_api_key": "sk"})
+
+
+def test_a_fork_that_was_interrupted_goes_on_as_a_fork(small, tmp_path):
+    run = small.ask(SIX)
+    plan = run.plan.replace("s3", tool_input={"query": "slow"})
+    fork = run.start_fork(plan=plan, review=["reflect"])
+    fork.interrupt()
+    small.wb.run(fork.run_id)
+    if fork.status == "interrupted":
+        fork.resume()
+    assert fork.status == "paused"
+    fork.approve()
+    assert fork.status == "done" and fork.saved["steps"] == 4
+
+
+def test_a_replay_that_the_tape_does_not_fit_names_the_first_point(small):
+    run = small.ask(SIX)
+    store = small.wb.ports().runs
+    record = store.record(run.run_id, "s3", 1)
+    record["effect"]["given"]["input"] = {"query": "something else"}
+    store._write("UPDATE records SET record = ? WHERE run_id = ? AND step_id = 's3'", (json.dumps(record), run.run_id))
+    with pytest.raises(Divergence) as raised:
+        small.wb.replay(run.run_id)
+    assert (raised.value.kind, raised.value.name, raised.value.differs) == ("tool", "find", ["input.input.query"])
+    assert raised.value.expected["input"]["input"] == {"query": "something else"}
+    assert raised.value.got["input"]["input"] == {"query": "s3"}
+    assert "input.input.query" in str(raised.value)
+    failed = small.wb.runs(1)[0]
+    assert failed.status == "failed" and failed.divergence.differs == ["input.input.query"]
+
+
+def test_a_changed_document_is_named_and_the_tape_alone_still_replays(tmp_path):
+    corpus = tmp_path / "texts.jsonl"
+
+    def write(texts) -> None:
+        corpus.write_text("".join(json.dumps({"id": i, "title": i, "text": t}) + "\n" for i, t in texts.items()))
+
+    write(TEXTS)
+    with Workbench.open(tmp_path / "w", embedding_model="hashing", names="rules", rerank_model="none") as wb:
+        wb.add_knowledge("notes", [corpus])
+        run = wb.ask("What is Memento about?", kb="notes")
+        write({**TEXTS, "c": "Memento is a film about forgetting."})
+        wb.add_knowledge("notes", [corpus])
+        with pytest.raises(Divergence, match="document c") as raised:
+            wb.replay(run.run_id)
+        assert (raised.value.kind, raised.value.name) == ("knowledge", "notes")
+        assert same(run, wb.replay(run.run_id, corpus="tape"))
+        assert "forgetting" in str(run.fork().evidence), "a fork reads the corpus that is here"
+
+
+def test_what_cannot_be_replayed_says_why(wb):
+    run = wb.ask("推荐几部类似《喜宴》的电影", kb="film", review={"reflect"})
+    with pytest.raises(RunError, match="is paused"):
+        wb.replay(run.run_id)
+    private = wb.ask("Who directed Memento?", kb="film", incognito=True)
+    with pytest.raises(RunError, match="incognito"):
+        private.fork()
+    with pytest.raises(RunError, match="cannot be 'live'"):
+        wb.replay(run.run_id, mode="live")
+
+
+def test_no_secret_and_no_address_is_on_a_tape(workspace):
+    with Workbench.open(workspace, chat_base_url="http://user:hunter2@127.0.0.1:9/v1", chat_api_key="sk-secret") as wb:
+        run = wb.ask("Who directed Memento?", kb="film")
+        written = json.dumps([effect.value for effect in run.tape()], ensure_ascii=False)
+    assert "hunter2" not in written and "sk-secret" not in written and "merge_max_results" in written
+
+
+class Shelf:
+    """A store of tapes in memory."""
+
+    def __init__(self):
+        self.kept: dict[tuple[str, str], bytes] = {}
+
+    def save_page(self, run_id, page, effects):
+        self.kept.setdefault((run_id, page), effects)
+
+    def pages(self, run_id):
+        return [effects for (run, _), effects in self.kept.items() if run == run_id]
+
+    def records(self, run_id):
+        return []
+
+
+def test_a_tape_keeps_a_page_once_and_answers_by_content():
+    shelf = Shelf()
+    first = Tape(shelf, "r1")
+    assert first.effect("memory", "list", {"b": 1, "a": 2}, lambda: ["x"]) == ["x"]
+    first.flush("node")
+    first.keep(Effect("memory", "list", "", {"b": 1, "a": 2}, ["x"]))
+    first.flush("node")
+    assert [e.value for e in read(shelf, "r1")] == [["x"]], "a node that runs again keeps its page once"
+    fork = Tape(shelf, "r2", "fork", ["r1"])
+    assert fork.effect("memory", "list", {"a": 2, "b": 1}, lambda: ["not asked"]) == ["x"]
+    assert fork.effect("memory", "list", {"a": 3}, lambda: ["asked"]) == ["asked"]
+    with pytest.raises(Divergence, match=r"input\.a"):
+        Tape(shelf, "r3", "replay", ["r1"]).effect("memory", "list", {"a": 3, "b": 1}, list)
+    with pytest.raises(Divergence, match="no such effect"):
+        Tape(shelf, "r3", "replay", ["r1"]).effect("model", "answer", {}, list)
+    assert Tape(shelf, "r4", "regression", ["r1"]).effect("model", "answer", {}, lambda: "live") == "live"
+
+
+def test_differences_name_paths():
+    assert differences({"a": [{"b": 1}], "c": 1}, {"a": [{"b": 2}], "d": 1}) == [".a[0].b", ".c", ".d"]
