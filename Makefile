@@ -68,6 +68,7 @@ score: $(ENV_READY) ## ask the table of film questions and print how many are ri
 .PHONY: bench
 bench: $(ENV_READY) ## measure: indexing, questions, parallel steps, own overhead
 	$(BIN)/python -m tests.bench
+	$(BIN)/python -m tests.bench_tape
 
 .PHONY: soak
 soak: $(ENV_READY) ## 2,000 runs in one process: memory, threads, handles and sockets must stay flat

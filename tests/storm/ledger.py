@@ -17,10 +17,11 @@ _ROWS = {
     "bodies": "SELECT run_id, ref, body FROM bodies",
     "decisions": "SELECT run_id, review_id, decision FROM decisions",
     "events": "SELECT run_id, key, event FROM events",
+    "tapes": "SELECT run_id, page, hex(effects) FROM tapes",
     "conversations": "SELECT id, user_id, session_id FROM conversations",
     "messages": "SELECT id, role, created_at, citations, content, partial FROM messages",
 }
-_KEYS = {"records": 2, "plans": 2, "bodies": 2, "decisions": 2, "events": 2}
+_KEYS = {"records": 2, "plans": 2, "bodies": 2, "decisions": 2, "events": 2, "tapes": 2}
 """How many leading columns name a row, where it is not one."""
 
 
@@ -66,7 +67,7 @@ def counts(kept: dict[Key, list[Any]]) -> Counter[str]:
             found[f"log of {event.get('execution_log', {}).get('node', 'other')}"] += 1
         elif table == "messages":
             found[f"{row[0]}: {row[3]}"] += 1
-        elif table != "checkpoints":
+        elif table not in ("checkpoints", "tapes"):  # what a killed node had recorded is beside what it records again
             found[table] += 1
     return found
 
