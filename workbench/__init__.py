@@ -8,14 +8,14 @@
 The package in the order in which a message walks through it; an import only ever goes down this page:
 
     cli/              the command line: a thin skin over the session
-        demo.py ask.py person.py watch.py knowledge.py runs.py evaluate.py doctor.py gc.py page.py
+        demo.py ask.py person.py watch.py knowledge.py runs.py futures.py evaluate.py doctor.py gc.py page.py
     session.py        Workbench, an open workspace: ask, start, map, resume, clear
     experiments.py    what an experiment's notebook found, by name
     repair.py         what is wrong with its files, and the mend
     prune.py          what a workspace no longer needs
     run.py            Run, one question carried through: how it stands, what it did, the four answers
     futures/          what is made of a run that is there
-        replay.py
+        replay.py compare.py sides.py
     work.py           the runs at work: who owns them, who listens, how they stop
     driver.py         carries a run from where it stands to the next pause or to its end
     playback.py       what a run works with, by its row: settings, tape, recorded decisions
@@ -51,7 +51,7 @@ The package in the order in which a message walks through it; an import only eve
     checkpoints.py    where each run stands, as LangGraph keeps it
     reviewers.py      who answers at a review point when it is not a person at a screen
     show/             a run as static HTML and text
-        outline.py web.py terminal.py
+        outline.py beside.py web.py terminal.py
     document.py       a run as one JSON document
     figures/          records -> plotly figures; pure
         dag.py timeline.py paper.py

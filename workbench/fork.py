@@ -50,8 +50,9 @@ def forked(
         decision: ``{"action", "edits"?, "message"?, "note"?}``, in place of the recorded one at ``at``.
         query: takes the place of the message.
         settings: single settings that differ.
-        at: a ``review_id``, as ``1-reflect``; the last one when only ``decision`` is given. What was decided before it
-            is decided again, what came after it is asked anew.
+        at: a ``review_id``, as ``1-reflect``, or its number; the last one when only ``decision`` is given. What was
+            decided before it is decided again, what came after it is asked anew; so is it itself, when nothing is
+            given in its place.
         mode: of the tape.
         sources: other runs whose tapes answer too, after this run's; with this one among them, in their order.
         review: review points, when not the same.
@@ -80,6 +81,10 @@ def forked(
     if graft is not None:
         options["graft"] = dict(graft)
     kept = [dict(d) for d in decisions]
+    if at is not None and not kept and not options["review"]:
+        raise RunError(
+            f"Run {row['run_id']} asked nobody at any point. Name where the new one is to ask: review=['reflect']."
+        )
     if plan is not None:
         plan = plan if isinstance(plan, Plan) else Plan.load(plan)
         if at is None:
@@ -88,21 +93,37 @@ def forked(
             decision = {"action": "edit", "edits": {"plan": plan.dump()}}
     if decision is not None:
         kept = _decided(kept, decision, at)
+    elif at is not None:
+        kept = kept[: _place(kept, at)[0]]
     options |= {"decisions": kept, "mismatch": mismatch, "rest": rest}
     return (query if query is not None else row["message"]), options
 
 
 def _decided(kept: list[dict[str, Any]], decision: Mapping[str, Any], at: str | None) -> list[dict[str, Any]]:
     """The decisions before ``at``, and the new one there."""
+    number, point = _place(kept, at)
+    if not point:
+        raise RunError(f"Nothing was decided at {at!r}. Name the review point too, as '{number}-reflect'.")
+    again({"point": point, **decision})  # refuses what is no decision
+    return [*kept[:number], {"point": point, "who": "fork", **decision}]
+
+
+def _place(kept: list[dict[str, Any]], at: str | None) -> tuple[int, str]:
+    """The number and the point of a review; the point is empty after the last decision, where only a number is given.
+
+    Raises:
+        RunError: there is no such review point.
+    """
     ids = [d["review_id"] for d in kept]
     place = at if at is not None else (ids[-1] if ids else None)
     if place is None:
         raise RunError("This run decided nothing that could be decided otherwise. Name the review point with `at`.")
-    number, _, point = place.partition("-")
-    if not number.isdigit() or not point or int(number) > len(kept) or (place not in ids and int(number) < len(kept)):
-        raise RunError(f"No review point {place!r} in this run. It has: {', '.join(ids) or 'none'}.")
-    again({"point": point, **decision})  # refuses what is no decision
-    return [*kept[: int(number)], {"point": point, "who": "fork", **decision}]
+    digits, _, point = str(place).partition("-")
+    number = int(digits) if digits.isdecimal() and len(digits) < 10 else len(ids) + 1
+    if number > len(ids) or (number < len(ids) and str(place) not in (digits, ids[number])):
+        known = ", ".join(ids) or "none"
+        raise RunError(f"No review point {place!r} in this run. It has: {known}; or give the id of a checkpoint.")
+    return number, ids[number].partition("-")[2] if number < len(ids) else point
 
 
 def left_out(without: Mapping[str, Any], **known: Sequence[str]) -> Without:

@@ -110,7 +110,7 @@ def tree(rows: Sequence[Mapping[str, Any]], status: Callable[[str], str], run_id
     return Tree(tuple(nodes), run_id)
 
 
-def _parents(known: Mapping[str, Mapping[str, Any]]) -> dict[str, str | None]:
+def _parents(known: dict[str, Mapping[str, Any]]) -> dict[str, str | None]:
     """Each run's first source that is here; one that would lead back to itself is cut."""
     parents: dict[str, str | None] = {}
     for one in reversed(known):
@@ -167,8 +167,11 @@ def edits(row: Mapping[str, Any], origin: Mapping[str, Any]) -> list[dict[str, A
         found.append({"what": "settings", "settings": {k: v for k, v in settings.items() if before.get(k) != v}})
     if list(mine["review"]) != list(theirs["review"]):
         found.append({"what": "review", "review": list(mine["review"])})
+    for name in ("thresholds", "without"):
+        if mine.get(name) and mine[name] != theirs.get(name):
+            found.append({"what": name, name: mine[name]})
     decisions = mine.get("decisions", [])
-    if decisions and decisions[-1].get("who") == "fork":
+    if decisions and "review_id" not in decisions[-1]:  # the others are rows of the run that it was made from
         given = decisions[-1]
         at = f"{len(decisions) - 1}-{given['point']}"
         found.append(
@@ -214,8 +217,8 @@ def _edit(edit: Mapping[str, Any], labels: Labels) -> str:
         text = " ".join(f"{sign}{name}" for sign, kind in signs for name in edit[kind])
     elif what == "decision":
         text = f"{edit['at']} {labels(edit['action'])} {', '.join(edit['fields'])}".strip()
-    elif what == "settings":
-        text = ", ".join(f"{name}={json.dumps(v, ensure_ascii=False)}" for name, v in edit["settings"].items())
+    elif what in ("settings", "thresholds", "without"):
+        text = ", ".join(f"{name}={json.dumps(v, ensure_ascii=False)}" for name, v in edit[what].items())
     elif what == "review":
         text = ", ".join(edit["review"]) or "—"
     else:

@@ -206,8 +206,8 @@ def _changes(before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterable[Ch
         if key in _KEYS:
             yield Change(key=key, **_entries(key, old, new))
         elif key == "plan" and isinstance(new, Mapping):
-            versions = {"before": _version(old), "after": _version(new)}
-            yield Change(key=key, **versions, **_entries("steps", (old or {}).get("steps"), new["steps"]))
+            entries = _entries("steps", (old or {}).get("steps"), new["steps"])
+            yield Change(key=key, before=_version(old), after=_version(new), **entries)
         else:
             yield Change(key=key, before=_brief(old), after=_brief(new))
 
@@ -270,8 +270,7 @@ def _told(changes: Iterable[Change]) -> str:
     """The changes in short: lists by what was added to them, all else by name."""
     told = []
     for change in changes:
-        entries = [
-            f"{s}{n}" for s, k in (("+", "added"), ("~", "changed"), ("−", "removed")) for n in change.get(k, [])
-        ]  # type: ignore[attr-defined]
+        named = (("+", change.get("added", [])), ("~", change.get("changed", [])), ("−", change.get("removed", [])))
+        entries = [f"{sign}{name}" for sign, names in named for name in names]
         told.append(f"{change['key']} {' '.join(entries)}" if entries else change["key"])
     return ", ".join(told)

@@ -33,6 +33,8 @@ from workbench.work import Work
 
 if TYPE_CHECKING:
     from workbench.agents import AgentPool
+    from workbench.futures.compare import Comparison
+    from workbench.futures.graft import Graft
     from workbench.lineage import Tree
 
 AT_ONCE = 10
@@ -278,7 +280,8 @@ class Workbench:
         Args:
             run_id: a run that is done.
             mode: ``replay`` takes everything from the tape: no network, no model, no clock; ``regression`` asks models
-                again, and takes tools and knowledge from the tape.
+                again, and takes tools and knowledge from the tape; ``check`` routes, plans, reflects and merges by
+                today's code, and compares the course that it takes, not what models word.
             corpus: ``check`` compares the knowledge bases of this workspace with those of the recording, where they are
                 here; ``tape`` does not look at them.
 
@@ -292,7 +295,67 @@ class Workbench:
         from workbench.futures.replay import replayed
 
         self._must_be_open()
-        return replayed(self.run(run_id), self.knowledge, mode, corpus)
+        return replayed(self.run(run_id), self.knowledge, self.settings, mode, corpus)
+
+    def export(self, run_id: str, path: str | Path) -> Path:
+        """Seal a run that has ended in a zip file: the same run gives the same bytes; no secret is in it.
+
+        Raises:
+            CapsuleError: the run has not ended, or the file is there and is something else.
+        """
+        from workbench.futures.capsule import exported
+
+        run = self.run(run_id)
+        return exported(run, self._work.driver(run.run_id).runs, Path(path).expanduser(), self.settings)
+
+    def import_capsule(self, path: str | Path, *, as_new: bool = False) -> Run:
+        """Bring in a run that ``export`` sealed: it can be shown, replayed and forked without its corpus.
+
+        The same run here already is left as it is.
+
+        Args:
+            path: the zip file.
+            as_new: give it a new id, when another run has its own.
+
+        Raises:
+            CapsuleError: the file is no capsule, or is damaged, newer or made to do harm; nothing was written.
+        """
+        from workbench.futures.capsule import brought
+
+        self._must_be_open()
+        run_id, _ = brought(Path(path).expanduser(), self._work.durable.runs, self.run, as_new)
+        return self.run(run_id)
+
+    def make_test(self, run_id: str, path: str | Path | None = None) -> Path:
+        """Write a file for pytest, with the run's capsule beside it, that fails when today's code takes another course.
+
+        Args:
+            run_id: a run that is done.
+            path: the Python file; ``tests/test_run_RUN_ID.py`` when it is None.
+
+        Raises:
+            RunError: the run is not done, or has no tape.
+            CapsuleError: one of the two files is there and is something else.
+        """
+        from workbench.futures.made_test import made
+
+        run = self.run(run_id)
+        where = Path(path).expanduser() if path is not None else Path("tests") / f"test_run_{run.run_id}.py"
+        return made(run, self._work.driver(run.run_id).runs, where, self.settings)
+
+    def compare(self, *runs: Run | str) -> Comparison:
+        """Two to four runs beside one another: where they part, and what each planned, found, decided, took and said.
+
+        The first is what the others are compared with. What differs beside the edit (the knowledge base, settings, a
+        model) is said; which run is better is not.
+
+        Raises:
+            RunError: fewer than two, or more than four.
+            UnknownRun: there is none of that id.
+        """
+        from workbench.futures.compare import compared
+
+        return compared([run if isinstance(run, Run) else self.run(run) for run in runs])
 
     def tree(self, run: Run | str | None = None) -> Tree:
         """Every run with its forks, replays and grafts: what was edited in each, how it stands, what the tape saved.
@@ -307,6 +370,45 @@ class Workbench:
 
         named = run.run_id if isinstance(run, Run) else clean(str(run)) if run is not None else None
         return tree(self._work.durable.runs.lineage(), self._work.status, named)
+
+    def graft(
+        self,
+        steps: Mapping[str, Run | str | Sequence[Run | str]],
+        *,
+        base: Run | str | None = None,
+        prefer: str | None = None,
+        **options: Any,
+    ) -> Graft:
+        """Merge branches: a new run that takes each of these steps, and what it depends on, from the run named for it.
+
+        The tapes of all these runs answer; only what no tape knows is done, then reflection, merge and answer. A step
+        takes the place of the base's when the base never edited it; else both stay, one under a new id.
+
+        Args:
+            steps: step id -> the run that it comes from, or several runs.
+            base: the run whose plan, question and settings the others' steps join; the first one, when all agree.
+            prefer: id of the run that holds where two contradict one another and only one can.
+            options: what ``Run.fork`` takes too, as ``review``.
+
+        Returns:
+            The new run; its ``conflicts`` say what the branches disagree on, ``provenance()`` where evidence came from.
+
+        Raises:
+            GraftConflict: a choice is needed: it lists the conflicts.
+            RunError: no such step, or a run that still runs.
+        """
+        from workbench.futures.graft import grafted
+
+        self._must_be_open()
+
+        def handle(run: Run | str) -> Run:
+            return self.run(run) if isinstance(run, str) else run
+
+        taken = {
+            step_id: [handle(run) for run in ([one] if isinstance(one, (str, Run)) else one)]
+            for step_id, one in steps.items()
+        }
+        return grafted(taken, None if base is None else handle(base), prefer, **options)
 
     def remove_run(self, run_id: str) -> None:
         """Forget a run with everything that it did; what was said in its conversation stays.

@@ -9,9 +9,11 @@ from __future__ import annotations
 import click
 
 from workbench.cli.ask import ask, resume
+from workbench.cli.capsule import export, import_, make_test, replay
 from workbench.cli.demo import demo
 from workbench.cli.doctor import doctor
 from workbench.cli.evaluate import evaluate
+from workbench.cli.futures import checkpoints, compare, fork, tree
 from workbench.cli.gc import gc
 from workbench.cli.knowledge import kb
 from workbench.cli.page import Main
@@ -28,5 +30,21 @@ def main() -> None:
     """Ask a corpus a question, see the plan before it runs, decide, and keep the whole run."""
 
 
-for _command in (demo, kb, ask, resume, cancel, show, runs, clear, gc, doctor, evaluate):
+for _command in (
+    demo,
+    kb,
+    ask,
+    resume,
+    cancel,
+    show,
+    runs,
+    compare,
+    fork,
+    tree,
+    checkpoints,
+    clear,
+    gc,
+    doctor,
+    evaluate,
+):
     main.add_command(_command)

@@ -97,7 +97,7 @@ def resume(
     ]
     if len(given) > 1:
         raise click.UsageError(f"--{given[0]} and --{given[1]} exclude each other: give one answer.")
-    edits = _edits(edit) if edit else None
+    edits = object_in(edit) if edit else None
 
     def begin(wb: Workbench) -> Run:
         run = wb.run(run_id)
@@ -110,7 +110,7 @@ def resume(
     return carry(page, begin, stream=sys.stdout.isatty() if stream is None else stream)
 
 
-def _edits(file: Any) -> dict[str, Any]:
+def object_in(file: Any, what: str = "an edit", like: str = '{"query": "..."}') -> dict[str, Any]:
     """The JSON object in the file."""
     try:
         edits = json.loads(file.read(LONGEST_EDIT + 1))
@@ -123,5 +123,5 @@ def _edits(file: Any) -> dict[str, Any]:
     except OSError as error:
         raise click.UsageError(f"{file.name} cannot be read: {error.strerror}.") from None
     if not isinstance(edits, dict):
-        raise click.UsageError(f'{file.name} holds no JSON object. An edit looks like {{"query": "..."}}.')
+        raise click.UsageError(f"{file.name} holds no JSON object. {what.capitalize()} looks like {like}.")
     return edits
