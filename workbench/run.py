@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import queue
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any, cast
 
 from workbench.errors import RunError
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
     from workbench.errors import Divergence
     from workbench.fork import Cost, Forecast
+    from workbench.futures.graft import Graft
     from workbench.lineage import Tree
     from workbench.past import Checkpoint
     from workbench.tape import Effect
@@ -311,8 +312,10 @@ class Run:
     @property
     def origin(self) -> str | None:
         """The run from which this one was made; None for a run of its own."""
-        spec = self._row["options"].get("tape")
-        return spec["sources"][0] if spec else None
+        options = self._row["options"]
+        if "graft" in options:
+            return options["graft"]["base"]
+        return options["tape"]["sources"][0] if options.get("tape") else None
 
     @property
     def divergence(self) -> Divergence | None:
@@ -385,6 +388,22 @@ class Run:
         from workbench.past import checkpoint
 
         return checkpoint(self.run_id, self.status == "done", self._past, checkpoint_id)
+
+    def graft(self, other: Run, steps: Iterable[str] | None = None, prefer: str | None = None, **options: Any) -> Graft:
+        """This run with steps of another one, all or these: see ``Workbench.graft``, whose base is this run."""
+        from workbench.futures.graft import beside
+
+        return beside(self, other, steps, prefer, **options)
+
+    def provenance(self) -> list[dict[str, Any]]:
+        """Where each piece of evidence came from: a row a piece and step that found it.
+
+        ``n`` and ``result_id`` of the piece, its ``title`` and ``score``; ``step_id`` and ``tool``; ``from_run`` and
+        ``from_step``, the branch from which a graft took the step; ``made_in``, the run that made the call.
+        """
+        from workbench.futures.provenance import provenance
+
+        return provenance(self)
 
     # how it shows itself
 
