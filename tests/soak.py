@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import ctypes
 import gc
 import os
 import random
@@ -27,6 +28,7 @@ from workbench.plans import Plan, PlanStep
 from workbench.run import Run
 from workbench.session import Workbench
 
+_libc = ctypes.CDLL(None)
 FILMS = Path(__file__).resolve().parent.parent / "data" / "films.jsonl"
 QUESTIONS = (
     "喜宴哪一年上映？",
@@ -87,8 +89,13 @@ class Curve:
 
 
 def held(workspace: Path) -> Iterator[tuple[str, float]]:
-    """What this process holds now, after a collection of garbage."""
+    """What this process holds now: after a collection of garbage, and after freed memory was given back.
+
+    The allocator keeps freed pages for later, and its steps would hide what is looked for.
+    """
     gc.collect()
+    if hasattr(_libc, "malloc_trim"):
+        _libc.malloc_trim(0)
     pages = int(Path("/proc/self/statm").read_text().split()[1])
     handles = [_target(entry.path) for entry in os.scandir("/proc/self/fd")]
     yield "memory MB", pages * os.sysconf("SC_PAGE_SIZE") / 1e6
@@ -141,12 +148,12 @@ def one(wb: Workbench, kind: str, number: int, dice: random.Random) -> str:
         return run.status
     if kind == "left paused":
         return wb.ask(question, kb="film", session=session, review="plan").status
-    if kind in ("cancelled", "interrupted"):
-        run = wb.start(f"SLOW {question}", kb="film", session=session)
+    if kind in ("cancelled", "interrupted"):  # in sessions of their own: a follow-up would inherit the word
+        run = wb.start(f"SLOW {question}", kb="film", session=f"{kind}-{number}")
         next((event for event in run.events() if "retrieval_step_start" in event), None)
         return (run.cancel() if kind == "cancelled" else run.interrupt()).status
     if kind == "failing":
-        return wb.ask(f"FAIL {question}", kb="film", session=session).status
+        return wb.ask(f"FAIL {question}", kb="film", session=f"failing-{number}").status
     run = wb.ask(question, kb="film", session=session, incognito=kind == "incognito")
     if number % 5 == 0:
         run._repr_mimebundle_()
