@@ -16,6 +16,7 @@ import pytest
 
 from workbench.errors import CorpusError, KnowledgeError, UnknownKnowledge, WorkspaceBusy
 from workbench.knowledge.library import Library
+from workbench.session import Workbench
 from workbench.settings import Settings
 
 CORE = {"embedding_model": "hashing", "names": "rules", "rerank_model": "none"}
@@ -458,3 +459,16 @@ print("alive")
 """
     done = subprocess.run([sys.executable, "-c", code, str(tmp_path)], capture_output=True, text=True, timeout=60)
     assert (done.returncode, done.stdout.strip()) == (0, "alive"), done.stderr[-2000:]
+
+
+def test_a_line_that_breaks_between_two_adds_deletes_no_document(tmp_path):
+    corpus = tmp_path / "notes.jsonl"
+    lines = [json.dumps({"id": i, "title": i, "text": f"{i} is a note."}) for i in ("a", "b", "c")]
+    corpus.write_text("\n".join(lines))
+    with Workbench.open(tmp_path / "w", embedding_model="hashing", names="rules") as wb:
+        wb.add_knowledge("notes", [corpus])
+        corpus.write_text("\n".join([lines[0], lines[1][:-4]]))
+        report = wb.add_knowledge("notes", [corpus])
+        assert report.problems and report.deleted == 0 and wb.knowledge.get("notes").counts()["documents"] == 3
+        corpus.write_text("\n".join(lines[:2]))
+        assert wb.add_knowledge("notes", [corpus]).deleted == 1

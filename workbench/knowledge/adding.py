@@ -76,9 +76,13 @@ class Addition:
         return self._report
 
     def _gone(self, known: dict[str, tuple[str, str]], loaded: corpus.Loaded, paths: Sequence[Path]) -> list[str]:
-        """Documents whose file was read to its end without them, or is no longer in a folder that was given."""
+        """Documents whose file was read to its end without them, or is no longer in a folder that was given.
+
+        A file with a line that cannot be read deletes nothing: the line may be the document.
+        """
         here = {document.doc_id for document in loaded.documents}
-        broken = {Path(os.path.realpath(p["file"])).as_posix() for p in loaded.problems if p["line"] == 0}
+        unread = (p for p in loaded.problems if corpus.USED_BEFORE not in p["reason"])
+        broken = {Path(os.path.realpath(p["file"])).as_posix() for p in unread}
         read = set(loaded.sources) - broken
         folders = tuple(f"{path.resolve().as_posix()}/" for path in paths if path.is_dir())
         return sorted(

@@ -47,6 +47,10 @@ _ANEW = 20
 _RESERVED = {*TEXT_KEYS, "id", "title", "url", "licence", "license", "type", "aliases", "names"}
 
 
+USED_BEFORE = "was used before"
+"""In the reason of a problem that hides no document: a second one of the same id."""
+
+
 class Problem(TypedDict):
     """One line that was left out, and why. ``line`` counts from 1; 0 means the whole file."""
 
@@ -116,7 +120,7 @@ def load(paths: Iterable[str | Path]) -> Loaded:
             elif found.doc_id in seen:
                 file, first = seen[found.doc_id]
                 place = f"{Path(file).name}, line {first}"
-                reason = f"id {shown(found.doc_id)} was used before ({place}); the first is kept"
+                reason = f"id {shown(found.doc_id)} {USED_BEFORE} ({place}); the first is kept"
                 loaded.problems.append({"file": str(path), "line": line, "reason": reason})
             else:
                 seen[found.doc_id] = (str(path), line)
