@@ -39,6 +39,7 @@ def forked(
     without: Mapping[str, Any] | None = None,
     thresholds: Mapping[str, float] | None = None,
     graft: Mapping[str, Any] | None = None,
+    answers: Sequence[Mapping[str, Any]] | None = None,
 ) -> tuple[str, dict[str, Any]]:
     """The message and the options of a run that is made from another.
 
@@ -62,6 +63,7 @@ def forked(
             result_id]]}``; plan, tools and reflections stay as they are, and the answer is made of what is left.
         thresholds: ``min_evidence`` and ``min_top_score``, when not the same.
         graft: what the new run is put together from, which is kept with it.
+        answers: decisions in place of the recorded ones, in the order in which they are asked for.
 
     Raises:
         RunError: there is no such review point, or nothing of that name to leave out, or a setting is not one, or is a
@@ -80,7 +82,7 @@ def forked(
         options["thresholds"] = {**row["options"].get("thresholds", {}), **thresholds}
     if graft is not None:
         options["graft"] = dict(graft)
-    kept = [dict(d) for d in decisions]
+    kept = [dict(d) for d in (decisions if answers is None else answers)]
     if at is not None and not kept and not options["review"]:
         raise RunError(
             f"Run {row['run_id']} asked nobody at any point. Name where the new one is to ask: review=['reflect']."

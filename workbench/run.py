@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import queue
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from typing import TYPE_CHECKING, Any, cast
 
 from workbench.errors import RunError
@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from workbench.errors import Divergence
     from workbench.fork import Cost, Forecast
     from workbench.futures.graft import Graft
+    from workbench.futures.leave_one_out import LeaveOneOut
+    from workbench.futures.what_if import WhatIf
     from workbench.lineage import Tree
     from workbench.past import Checkpoint
     from workbench.tape import Effect
@@ -394,6 +396,32 @@ class Run:
         from workbench.futures.graft import beside
 
         return beside(self, other, steps, prefer, **options)
+
+    def what_if(self, gold: Collection[str] = (), keep: bool = True) -> WhatIf:
+        """Every reflect point played both ways, go on and stop: what going on found, and what it cost.
+
+        Args:
+            gold: ids of the documents that should be found; then recall is told too.
+            keep: keep the runs that were made for it, to be looked at.
+
+        Raises:
+            RunError: the run is not done.
+        """
+        from workbench.futures.what_if import what_if
+
+        return what_if(self, gold, keep)
+
+    def leave_one_out(self) -> LeaveOneOut:
+        """Which step paid for which sentence: the answer without each step, and without each piece that it cites.
+
+        No tool is called; a chat model is asked again, since its evidence is another. The runs it takes are let go.
+
+        Raises:
+            RunError: the run is not done, or cannot be made again as it was.
+        """
+        from workbench.futures.leave_one_out import leave_one_out
+
+        return leave_one_out(self)
 
     def provenance(self) -> list[dict[str, Any]]:
         """Where each piece of evidence came from: a row a piece and step that found it.

@@ -15,6 +15,7 @@ from workbench.cli.doctor import doctor
 from workbench.cli.evaluate import evaluate
 from workbench.cli.futures import checkpoints, compare, fork, tree
 from workbench.cli.gc import gc
+from workbench.cli.graft import graft, what_if
 from workbench.cli.knowledge import kb
 from workbench.cli.page import Main
 from workbench.cli.runs import cancel, clear, runs, show
@@ -42,6 +43,8 @@ for _command in (
     fork,
     tree,
     checkpoints,
+    graft,
+    what_if,
     clear,
     gc,
     doctor,

@@ -14,6 +14,8 @@ from workbench.show.web import block_html
 
 if TYPE_CHECKING:
     from workbench.futures.graft import Graft
+    from workbench.futures.leave_one_out import LeaveOneOut
+    from workbench.futures.what_if import WhatIf
 
 _LONGEST = 160
 
@@ -71,3 +73,56 @@ def _provenance(graft: Graft, labels: Labels) -> Block:
     )
     columns = (Column("", "number"), Column(labels("source")), Column(labels("from_run"), "code"))
     return Table(labels("provenance"), columns, rows)
+
+
+def what_if_blocks(found: WhatIf) -> list[Block]:
+    """A row a reflect point: what going on gains and costs."""
+    labels = labels_for(found.run.message)
+    heads = ("pass", "recorded", "new_pieces", "top_score", "coverage", "recall", "pay", "calls", "worth", "live")
+    rows = tuple(_what_if_row(point, labels) for point in found.points)
+    notes = (labels("what_if_note"),) if rows else (labels("no_reflect_points"),)
+    return [Table(labels("what_if"), tuple(Column(labels(name)) for name in heads), rows, notes=notes)]
+
+
+def _what_if_row(point: Mapping[str, Any], labels: Labels) -> tuple[str, ...]:
+    head = (str(point["iteration"]), labels(f"way_{point['recorded']}"))
+    if point["gain"] is None:
+        return (*head, labels("nothing_more"), *[""] * 7)
+    gain, cost, value = point["gain"], point["cost"], point["value"]
+    gains = (_signed(gain[name]) for name in ("pieces", "top_score", "coverage", "recall"))
+    seconds = f"{cost['seconds']:g} s" + (f", {cost['tokens']:,} tokens" if cost["tokens"] else "")
+    worth = "" if value["pieces_per_s"] is None else labels("per_second", n=f"{value['pieces_per_s']:g}")
+    live = [*point["stop"]["live"], *point["go_on"]["live"]]
+    return (*head, *gains, seconds, str(cost["calls"]), worth, ", ".join(live))
+
+
+def _signed(value: float | None) -> str:
+    return "" if value is None else f"{value:+g}"
+
+
+def leave_one_out_blocks(found: LeaveOneOut) -> list[Block]:
+    """Which step paid for which sentence, then what each removal does."""
+    labels = labels_for(found.run.message)
+    sentences = tuple(
+        (
+            s["sentence"],
+            "\n".join(f"[{c['n']}] {c['title'] or c['result_id']}" for c in s["cites"]),
+            "\n".join(s["rests_on"]),
+            "\n".join(s["spared"]),
+        )
+        for s in found.sentences
+    )
+    heads = (
+        *(Column(labels("sentence")), Column(labels("sources"))),
+        *(Column(labels("rests_on"), "code"), Column(labels("spared"), "code")),
+    )
+    removals = tuple(
+        (r["left_out"], r["title"], *(str(len(r[name])) for name in ("gone", "changed", "cited_otherwise", "added")))
+        for r in found.removals
+    )
+    counts = tuple(Column(labels(name), "number") for name in ("gone", "otherwise", "cited_otherwise", "newly_said"))
+    left_out = (Column(labels("left_out"), "code"), Column(labels("title")))
+    return [
+        Table(labels("who_paid"), heads, sentences, notes=(labels("single_removals"),)),
+        Table(labels("leave_one_out"), (*left_out, *counts), removals),
+    ]

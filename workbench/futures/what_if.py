@@ -1,0 +1,265 @@
+"""Every reflect point of a run played both ways, go on and stop: what going on found, and what it cost.
+
+One side of each point is the run itself, the other a fork that decides otherwise there; before it everything is
+decided again, after it the rules decide. The tape answers both; what is not on it is done, and the table says so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from workbench.errors import RunError
+from workbench.plans import Plan
+from workbench.retrieval.merge import distinct, gather
+from workbench.retrieval.reflect import propose
+from workbench.retrieval.skip import NOT_NEEDED
+from workbench.run import Run
+from workbench.tape import Effect
+from workbench.tools.registry import BUILT_IN
+
+if TYPE_CHECKING:
+    import pandas
+
+Point = dict[str, Any]
+
+
+class WhatIf:
+    """What each reflect point was worth.
+
+    Attributes:
+        run: the run that was played.
+        points: one dict a point:
+            ``iteration``; ``recorded`` (``go_on`` or ``stop``);
+            ``stop`` and ``go_on``: each ``run_id``, ``pieces``, ``top_score``, ``coverage`` (share of the named things
+            with enough evidence), ``recall`` (None without gold), ``answer``, ``live`` (calls that no tape had);
+            ``go_on`` is None where the rules know nothing more to do;
+            ``gain``, what going on adds: ``pieces`` found, ``merged``, ``top_score``, ``coverage``, ``recall``,
+            ``answer_changes``, ``new`` (result ids);
+            ``cost``: ``seconds``, ``tokens``, ``calls``;
+            ``value``: ``pieces_per_s``, ``recall_per_s``; None where going on took no time.
+    """
+
+    def __init__(self, run: Run, points: list[Point]):
+        self.run, self.points = run, points
+
+    def to_dict(self) -> dict[str, Any]:
+        """As JSON."""
+        return {"run_id": self.run.run_id, "message": self.run.message, "points": self.points}
+
+    def to_frame(self) -> pandas.DataFrame:
+        """One row a point: what going on gains, costs and is worth."""
+        import pandas
+
+        rows = [
+            {
+                "iteration": p["iteration"],
+                "recorded": p["recorded"],
+                **{f"gain_{name}": value for name, value in (p["gain"] or {}).items() if name != "new"},
+                **(p["cost"] or {}),
+                **(p["value"] or {}),
+            }
+            for p in self.points
+        ]
+        return pandas.DataFrame(rows)
+
+    def __str__(self) -> str:
+        from workbench.futures.shown import what_if_blocks
+        from workbench.show import plain
+
+        return plain(what_if_blocks(self), 100)
+
+    def _repr_mimebundle_(self, **_: Any) -> dict[str, str]:
+        from workbench.futures.shown import page, what_if_blocks
+
+        return {"text/plain": str(self), "text/html": page(what_if_blocks(self), self.run.message)}
+
+
+def what_if(run: Run, gold: Collection[str] = (), keep: bool = True) -> WhatIf:
+    """See ``Run.what_if``."""
+    if run.status != "done":
+        raise RunError(f"Run {run.run_id} is {run.status}: only a run that is done can be played otherwise.")
+    visits = _visits(run)
+    points = []
+    for place, visit in enumerate(visits):
+        other = _otherwise(run, visits[:place], visit)
+        fork = run.start_fork(**other).wait() if other else None
+        if fork is not None and fork.status != "done":
+            raise fork.divergence or RunError(f"{fork.run_id}, played otherwise, is {fork.status}: {fork.error}")
+        points.append(_point(visit, run, fork, frozenset(gold)))
+        if fork is not None and not keep:
+            forget(fork)
+    return WhatIf(run, points)
+
+
+def _visits(run: Run) -> list[dict[str, Any]]:
+    """Each time that the run stood at a reflect point: ``{"reflection", "went_on", "before", "decision"}``.
+
+    ``before`` are decisions at other points since the visit before; ``decision`` is the recorded one, if it asked.
+    """
+    asked = [d for d in run.decisions if d["point"] == "reflect"]
+    if asked:
+        visits, before = list[dict[str, Any]](), list[Any]()
+        for decision in run.decisions:
+            if decision["point"] == "reflect":
+                visits.append({"reflection": decision["proposal"], "before": before, "decision": decision})
+                before = []
+            else:
+                before.append(decision)
+        for visit in visits:
+            visit["went_on"] = _went_on(visit["decision"])
+        return visits
+    waiting = [(_pass_of(d, run), d) for d in run.decisions]
+    return [
+        {
+            "reflection": reflection,
+            "went_on": reflection["should_continue"],
+            "decision": None,
+            "before": [d for n, d in waiting if n == reflection["current_iteration"]],
+        }
+        for reflection in run.reflections
+    ]
+
+
+def _went_on(decision: Mapping[str, Any]) -> bool:
+    if decision["action"] in ("reject", "respond"):
+        return decision["action"] == "respond"
+    edits, proposal = decision["edits"], decision["proposal"]
+    if "should_continue" in edits:
+        return bool(edits["should_continue"])
+    return bool(proposal["should_continue"] or set(edits) & {"next_steps", "activate", "rewrite_query", "thresholds"})
+
+
+def _pass_of(decision: Mapping[str, Any], run: Run) -> int:
+    """The pass in which something was decided about the plan or a wave."""
+    wave = set(decision["proposal"].get("wave", ()))
+    return min((r["iteration"] for r in run.records if r["step_id"] in wave), default=1)
+
+
+def _otherwise(run: Run, earlier: Sequence[Mapping[str, Any]], visit: Mapping[str, Any]) -> dict[str, Any] | None:
+    """The edits of the fork that decides otherwise at this visit; None where the rules know nothing more to do."""
+    decided: list[Mapping[str, Any]] = []
+    for before in earlier:
+        decided += [*before["before"], before["decision"] or {"point": "reflect", "action": "approve"}]
+    decided += visit["before"]
+    if visit["went_on"]:
+        here: dict[str, Any] = {"point": "reflect", "action": "reject"}
+    else:
+        more = _more(run, visit["reflection"])
+        if more is None:
+            return None
+        here = {"point": "reflect", "action": "edit", "edits": {**more, "should_continue": True}}
+    review = [*run._row["options"]["review"], *([] if "reflect" in run._row["options"]["review"] else ["reflect"])]
+    answers = [*decided, {**here, "who": "what-if"}]
+    return {"answers": answers, "review": review, "mismatch": "rules", "rest": "rules"}
+
+
+def _more(run: Run, reflection: Mapping[str, Any]) -> dict[str, Any] | None:
+    """What the rules would do next if the evidence were not enough."""
+    done = reflection["current_iteration"]
+    records = [r for r in run.records if r["iteration"] <= done and r["error"] != NOT_NEEDED]
+    begun = {r["step_id"] for r in run.records if r["iteration"] <= done}
+    plan = next((p for p in reversed(run.plans) if begun >= set(p.by_id())), run.plans[0])
+    seen = {**reflection["signals"], "evidence_count": 0, "time_left_s": 1.0}
+    ran = {r["step_id"] for r in records}
+    activated = [s.step_id for s in plan.steps if s.condition != "always" and s.step_id in ran]
+    proposal = propose(
+        run.query,
+        plan,
+        seen,
+        records,
+        tools=_tools(run, plan),
+        activated=activated,
+        max_iterations=done + 1,
+    )
+    if not proposal["should_continue"]:
+        return None
+    return {"next_steps": proposal["next_steps"], "activate": proposal["activate"]}
+
+
+def _tools(run: Run, plan: Plan) -> list[str]:
+    begun = next((e.value for e in run.tape() if (e.kind, e.name) == ("begin", "tools")), BUILT_IN)
+    return sorted({*begun, *(step.tool for step in plan.steps)})
+
+
+def _point(visit: Mapping[str, Any], run: Run, fork: Run | None, gold: frozenset[str]) -> Point:
+    stop, go_on = (fork, run) if visit["went_on"] else (run, fork)
+    sides = {
+        "stop": _side(stop, gold) if stop is not None else None,
+        "go_on": _side(go_on, gold) if go_on is not None else None,
+    }
+    point: Point = {
+        "iteration": visit["reflection"]["current_iteration"],
+        "recorded": "go_on" if visit["went_on"] else "stop",
+        **sides,
+        **dict.fromkeys(("gain", "cost", "value")),
+    }
+    if stop is not None and go_on is not None:
+        gain, cost = _gain(stop, go_on, sides), _cost(stop.tape(), go_on.tape())
+        seconds = cost["seconds"]
+        value = {
+            f"{name}_per_s": None if not seconds or gain[name] is None else round(gain[name] / seconds, 3)
+            for name in ("pieces", "recall")
+        }
+        point |= {"gain": gain, "cost": cost, "value": value}
+    return point
+
+
+def _side(run: Run, gold: frozenset[str]) -> dict[str, Any]:
+    """What one way came to."""
+    pieces = _pieces(run)
+    signals = run.reflections[-1]["signals"] if run.reflections else {}
+    coverage = signals.get("coverage", [])
+    documents = {piece["metadata"].get("doc_id") for piece in run.evidence}
+    return {
+        "run_id": run.run_id,
+        "pieces": len(pieces),
+        "top_score": max((piece["score"] for piece in pieces.values()), default=0.0),
+        "coverage": round(sum(c["found"] >= c["needed"] for c in coverage) / len(coverage), 6) if coverage else None,
+        "recall": round(len(gold & documents) / len(gold), 6) if gold else None,
+        "answer": run.answer,
+        "live": [r["step_id"] for r in run.records if "effect" in r and not r.get("replayed")] if run.origin else [],
+    }
+
+
+def _pieces(run: Run) -> dict[str, Any]:
+    """Every distinct piece that any step found, whether it was merged or not."""
+    return {
+        f"{p['metadata'].get('kb_prefix', '')}/{p['result_id']}": p
+        for p in distinct(gather(run.records, run._store, run.run_id))
+    }
+
+
+def _gain(stop: Run, go_on: Run, sides: Mapping[str, Any]) -> dict[str, Any]:
+    before, after = _pieces(stop), _pieces(go_on)
+    merged = {piece["result_id"] for piece in stop.evidence}
+    one, two = sides["stop"], sides["go_on"]
+    gain = {
+        name: None if None in (one[name], two[name]) else round(two[name] - one[name], 6)
+        for name in ("top_score", "coverage", "recall")
+    }
+    return {
+        "pieces": len(set(after) - set(before)),
+        "merged": len({piece["result_id"] for piece in go_on.evidence} - merged),
+        **gain,
+        "answer_changes": stop.answer != go_on.answer,
+        "new": [after[name]["result_id"] for name in after if name not in before],
+    }
+
+
+def _cost(stop: Iterable[Effect], go_on: Iterable[Effect]) -> dict[str, Any]:
+    """What going on took beyond what stopping took: seconds and tokens as recorded when the work was done."""
+    known = {effect.key for effect in stop}
+    work = [e for e in go_on if e.key not in known and e.kind in ("tool", "model", "plan", "handler")]
+    return {
+        "seconds": round(sum(e.seconds for e in work), 3),
+        "tokens": sum(e.tokens for e in work),
+        "calls": sum(e.kind == "tool" for e in work),
+    }
+
+
+def forget(run: Run) -> None:
+    """Let go of a run that was made only to be looked at, with its conversation."""
+    session, user = run.session_id, run.user_id
+    run._work.remove(run.run_id)
+    run._work.durable.conversations.clear(session_id=session, user_id=user)
