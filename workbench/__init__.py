@@ -8,14 +8,14 @@
 The package in the order in which a message walks through it; an import only ever goes down this page:
 
     cli/              the command line: a thin skin over the session
-        demo.py ask.py person.py watch.py knowledge.py runs.py futures.py evaluate.py doctor.py gc.py page.py
+        demo.py ask.py person.py watch.py knowledge.py runs.py futures.py capsule.py evaluate.py doctor.py gc.py page.py
     session.py        Workbench, an open workspace: ask, start, map, resume, clear
     experiments.py    what an experiment's notebook found, by name
     repair.py         what is wrong with its files, and the mend
     prune.py          what a workspace no longer needs
     run.py            Run, one question carried through: how it stands, what it did, the four answers
     futures/          what is made of a run that is there
-        replay.py compare.py sides.py graft.py what_if.py leave_one_out.py
+        replay.py check.py capsule.py crate.py sealing.py made_test.py compare.py sides.py graft.py what_if.py leave_one_out.py
         and what grafts stand on: join.py conflicts.py provenance.py shown.py
     work.py           the runs at work: who owns them, who listens, how they stop
     driver.py         carries a run from where it stands to the next pause or to its end

@@ -125,10 +125,11 @@ def _sealed(context: Context, tape: Tape, begin: Mapping[str, Any]) -> Context:
     chat: Any = RecordedModel(settings.chat_model) if settings.chat_model else None
     planner, tools = planned_by(tape.known.values()), begin.get("tools")
     by_rules = tape.mode == "check" and planner == RULES
+    plans: Any = RulePlanner(settings) if by_rules else RecordedPlanner(planner)
     return replace(
         context,
         chat=chat,
-        planner=RulePlanner(settings) if by_rules else RecordedPlanner(planner),
+        planner=plans,
         handlers=dict.fromkeys(begin.get("handlers", []), _answers),
         tools=context.tools if tools is None else _tools(context.tools, tools, tape.mode == "check"),
     )

@@ -10,6 +10,7 @@ import json
 import sqlite3
 import threading
 from collections.abc import Iterable, Mapping
+from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, TypedDict
@@ -19,6 +20,7 @@ import sqlite_utils
 from workbench.errors import RunError, UnknownRun, WorkspaceError
 from workbench.sqlite import PATIENCE_S, begin_with_log, named, upgrade
 from workbench.state import Decision, ExecutionRecord
+from workbench.tape import Effect, packed, unpacked
 
 MIGRATIONS = (
     """
@@ -59,6 +61,12 @@ FROM runs LEFT JOIN spared ON spared.run_id = runs.run_id
 ORDER BY created_at DESC, runs.run_id
 """
 TABLES = ("plans", "records", "bodies", "decisions", "events", "tapes", "runs")
+
+
+_ROW = (
+    *("run_id", "conversation_id", "user_id", "session_id", "message", "options", "status", "error", "result"),
+    *("created_at", "ended_at"),
+)
 
 
 class RunRow(TypedDict):
@@ -317,6 +325,52 @@ class RunStore:
         return [
             row["effects"] for row in self._rows("SELECT effects FROM tapes WHERE run_id = ? ORDER BY rowid", (run_id,))
         ]
+
+    # carried from one workspace to another
+
+    def contents(self, run_id: str) -> dict[str, Any]:
+        """Everything that is kept of a run, as JSON: its row, and a list for each other table."""
+        row = self.get(run_id)
+        events = self._rows("SELECT key, event FROM events WHERE run_id = ? ORDER BY position", (run_id,))
+        bodies = self._rows("SELECT ref, body FROM bodies WHERE run_id = ? ORDER BY rowid", (run_id,))
+        pages = self._rows("SELECT page, effects FROM tapes WHERE run_id = ? ORDER BY rowid", (run_id,))
+        return {
+            "run": {name: value for name, value in row.items() if name != "owner"},
+            "plans": self.plans(run_id),
+            "records": self.records(run_id),
+            "bodies": [{"ref": row["ref"], "body": self._loaded(row["body"])} for row in bodies],
+            "decisions": self.decisions(run_id),
+            "events": [{"key": row["key"], "event": self._loaded(row["event"])} for row in events],
+            "tape": [{"page": row["page"], **asdict(e)} for row in pages for e in unpacked(row["effects"])],
+        }
+
+    def bring(self, run_id: str, contents: Mapping[str, Any]) -> bool:
+        """Keep what ``contents`` gave under this id, whole or not at all; False when there is a run of that id."""
+        run, pages = {**contents["run"], "run_id": run_id}, dict[str, list[Effect]]()
+        for line in contents["tape"]:
+            effect = Effect(**{name: value for name, value in line.items() if name != "page"})
+            pages.setdefault(line["page"], []).append(effect)
+        row = [
+            _json(run[name]) if name in ("options", "result") and run[name] is not None else run[name] for name in _ROW
+        ]
+        rows: dict[str, list[tuple[Any, ...]]] = {
+            "plans (version, plan, author, reason)": [
+                (p["version"], _json(p["plan"]), p["author"], p["reason"]) for p in contents["plans"]
+            ],
+            "records (step_id, attempt, record)": [(r["step_id"], r["attempt"], _json(r)) for r in contents["records"]],
+            "bodies (ref, body)": [(b["ref"], _json(b["body"])) for b in contents["bodies"]],
+            "decisions (review_id, decision)": [(d["review_id"], _json(d)) for d in contents["decisions"]],
+            "events (key, event)": [(e["key"], _json(e["event"])) for e in contents["events"]],
+            "tapes (page, effects)": [(page, packed(effects)) for page, effects in pages.items()],
+        }
+        with self._lock, named(self._path), self._db.conn as connection:
+            places = ", ".join("?" * len(row))
+            new = connection.execute(f"INSERT OR IGNORE INTO runs ({', '.join(_ROW)}) VALUES ({places})", row).rowcount
+            for table, values in rows.items() if new else ():
+                places = ", ".join("?" * (table.count(",") + 2))
+                sql = f"INSERT INTO {table[:-1]}, run_id) VALUES ({places})"
+                connection.executemany(sql, [(*given, run_id) for given in values])
+        return bool(new)
 
     # SQLite
 

@@ -298,7 +298,7 @@ class Workbench:
         return replayed(self.run(run_id), self.knowledge, self.settings, mode, corpus)
 
     def export(self, run_id: str, path: str | Path) -> Path:
-        """Seal a run that has ended in a zip file: the same run gives the same bytes; no secret is in it.
+        """Seal a run that has ended in a zip file, without any secret: the same run gives the same bytes.
 
         Raises:
             CapsuleError: the run has not ended, or the file is there and is something else.
@@ -309,13 +309,9 @@ class Workbench:
         return exported(run, self._work.driver(run.run_id).runs, Path(path).expanduser(), self.settings)
 
     def import_capsule(self, path: str | Path, *, as_new: bool = False) -> Run:
-        """Bring in a run that ``export`` sealed: it can be shown, replayed and forked without its corpus.
+        """Bring in a run that ``export`` sealed, to be shown, replayed and forked without its corpus.
 
-        The same run here already is left as it is.
-
-        Args:
-            path: the zip file.
-            as_new: give it a new id, when another run has its own.
+        The same run here already is left as it is; ``as_new`` gives it a new id, when another run has its own.
 
         Raises:
             CapsuleError: the file is no capsule, or is damaged, newer or made to do harm; nothing was written.
@@ -323,15 +319,16 @@ class Workbench:
         from workbench.futures.capsule import brought
 
         self._must_be_open()
-        run_id, _ = brought(Path(path).expanduser(), self._work.durable.runs, self.run, as_new)
-        return self.run(run_id)
+        return self.run(brought(Path(path).expanduser(), self._work.durable.runs, self.run, self.settings, as_new))
+
+    def has_run(self, run_id: str) -> bool:
+        """Whether there is a run of that id."""
+        return self._work.driver(run_id).runs.has(run_id)
 
     def make_test(self, run_id: str, path: str | Path | None = None) -> Path:
-        """Write a file for pytest, with the run's capsule beside it, that fails when today's code takes another course.
+        """Write a run as a pytest file, its capsule beside it, that fails when today's code takes another course.
 
-        Args:
-            run_id: a run that is done.
-            path: the Python file; ``tests/test_run_RUN_ID.py`` when it is None.
+        Without a path it is ``tests/test_run_RUN_ID.py``.
 
         Raises:
             RunError: the run is not done, or has no tape.

@@ -68,8 +68,9 @@ class TapedBases:
 
     def names(self) -> list[str]:
         """Known names, sorted; those of the recorded run in a replay."""
-        if self._tape.mode == "fork":
-            return self.real.names() or self._tape.effect("knowledge", "names", {}, list)
+        if self._tape.mode == "fork" and (here := self.real.names()):
+            self._tape.keep(Effect("knowledge", "names", "", {}, here))
+            return here
         return self._tape.effect("knowledge", "names", {}, self.real.names)
 
     def get(self, name: str) -> KnowledgeBase:
@@ -167,15 +168,12 @@ class TapedConversations:
         self, conversation_id: str, limit: int | None = None, before: str | None = None
     ) -> list[dict[str, Any]]:
         """The newest messages before the run's own, oldest first."""
-        if self._tape.mode == "fork":
-            found = self._tape.find("memory", "list_messages", "", {"limit": limit})
-            if found is None:
-                return []
+        forked = self._tape.mode == "fork"  # in a conversation of its own, in which nothing was said
         return self._tape.effect(
             "memory",
             "list_messages",
             {"limit": limit},
-            lambda: self._real.list_messages(conversation_id, limit, before=before),
+            lambda: [] if forked else self._real.list_messages(conversation_id, limit, before=before),
         )
 
     def __getattr__(self, name: str) -> Any:

@@ -2,27 +2,36 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 from workbench.canonical import canonical
 from workbench.context import KnowledgeBases
 from workbench.errors import Divergence, RunError, UnknownKnowledge
+from workbench.futures.check import same_course
 from workbench.run import Run
+from workbench.settings import Settings
 from workbench.tape import MODES, Effect, differences
 
 
-def replayed(run: Run, knowledge: KnowledgeBases, mode: str, corpus: str) -> Run:
+def replayed(run: Run, knowledge: KnowledgeBases, settings: Settings, mode: str, corpus: str) -> Run:
     """See ``Workbench.replay``."""
     if mode not in MODES[2:]:
         raise RunError(f"A replay cannot be {mode!r}. Known: {', '.join(MODES[2:])}.")
+    if corpus not in ("check", "tape"):
+        raise RunError(f"The corpus of a replay cannot be {corpus!r}. Known: check, tape.")
     if run.status != "done":
         raise RunError(f"Run {run.run_id} is {run.status}: only a run that is done can be replayed.")
     effects = run.tape()
     if not any(effect.kind == "begin" for effect in effects):
         raise RunError(f"Run {run.run_id} has no tape: it was made before there were tapes, or the tape was pruned.")
+    if mode == "regression" and not settings.chat_model and any(effect.kind == "model" for effect in effects):
+        raise RunError(f"Run {run.run_id} asked a model, and none is configured here. Set WORKBENCH_CHAT_MODEL.")
     if corpus == "check":
         same_corpus(run, effects, knowledge)
     again = run.start_fork(mode=mode, mismatch="stop", rest="rules").wait()
+    if mode == "check":
+        same_course(run, again)
     if again.status != "done":
         raise again.divergence or RunError(f"The replay of {run.run_id} is {again.status}: {again.error}")
     if mode == "replay":
@@ -56,11 +65,14 @@ def same_corpus(run: Run, effects: list[Effect], knowledge: KnowledgeBases) -> N
 
 
 def _changed(run: Run, name: str, base: Any) -> dict[str, bool]:
-    """Documents of the run's evidence that say something else now, or (False) are gone."""
+    """Documents of which the run found passages that say something else now, or (False) are gone."""
     found: dict[str, bool] = {}
-    for result in run.evidence:
+    bodies = [effect.value["body"] for effect in run.tape() if effect.kind == "tool" and effect.value["body"]]
+    for result in [*run.evidence, *(result for body in bodies for result in body["results"])]:
         doc_id = result["metadata"].get("doc_id")
-        if result["source_type"] != "chunk" or result["metadata"].get("kb_prefix", name) != name or not doc_id:
+        if result["source_type"] != "chunk" or result["metadata"].get("kb_prefix", name) != name:
+            continue
+        if not doc_id or doc_id in found:
             continue
         now = {passage["chunk_id"]: passage["text"] for passage in base.passages_of([doc_id])}
         if now.get(result["source_id"]) != result["evidence"]:
@@ -74,15 +86,12 @@ def same_bytes(run: Run, again: Run) -> None:
     Raises:
         Divergence: the first part that differs.
     """
-    import json
-
     one, two = (json.loads(canonical(whole(r))) for r in (run, again))
-    paths = differences(one, two)
-    if paths:
-        part = paths[0].removeprefix(".").split(".")[0].split("[")[0]
-        raise Divergence(
-            "result", part, {"version": "", "input": one.get(part)}, {"version": "", "input": two.get(part)}, paths[:10]
-        )
+    for part in one:
+        paths = differences(one[part], two.get(part))
+        if paths:
+            expected, got = ({"version": "", "input": other.get(part)} for other in (one, two))
+            raise Divergence("result", part, expected, got, [f"input{path}" for path in paths])
 
 
 def whole(run: Run) -> dict[str, Any]:

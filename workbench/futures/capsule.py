@@ -1,0 +1,287 @@
+"""A run sealed in a file, and brought in from one: to be looked at, replayed and forked elsewhere, without its corpus.
+
+A run's own tape holds every effect that it used, its sources' too, so one run is enough. Only what has ended is sealed:
+a run that waits has its place in checkpoints, which stay with their workspace.
+"""
+
+from __future__ import annotations
+
+import json
+import uuid
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
+from datetime import datetime
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Annotated, Any, Literal, Required, cast
+from urllib.parse import urlsplit
+
+from pydantic import ConfigDict, Field, SecretStr, TypeAdapter, ValidationError
+from typing_extensions import TypedDict
+
+from workbench.document import run_document
+from workbench.errors import CapsuleError, PlanError
+from workbench.futures.crate import begun, described
+from workbench.futures.sealing import MANIFEST, lines, loaded, opened, pretty, put, sealed
+from workbench.plans import Plan
+from workbench.reviewers import Mismatch
+from workbench.run import Run
+from workbench.runs import RunStore
+from workbench.settings import Settings
+from workbench.show import run_html
+from workbench.state import ConversationState, Decision, ExecutionRecord, RetrievalResult
+
+PARTS = ("run", "plans", "records", "bodies", "decisions", "events", "tape")
+"""What is kept of a run, a file each; the other files of a capsule are made of these."""
+ENDED = ("done", "failed", "cancelled")
+SHORTEST_SECRET = 8
+"""A shorter secret is a placeholder, as local servers ask for one; taking it out would take words apart."""
+_HIDDEN = "[secret]"
+_AT_ITS_END = ("query", "kb_prefix", "route_decision", "reflections", "merged", "stop_reason", "answer", "citations")
+
+
+def exported(run: Run, store: RunStore, path: Path, settings: Settings) -> Path:
+    """See ``Workbench.export``."""
+    put(path, capsule(run, store, settings))
+    return path
+
+
+def capsule(run: Run, store: RunStore, settings: Settings) -> bytes:
+    """The bytes of a run's capsule, in which no secret of these settings stands.
+
+    Raises:
+        CapsuleError: the run has not ended, or leaves nothing behind.
+    """
+    contents = without(contents_of(run, store), secrets(settings))
+    document = document_of(contents)
+    files = {file_of(part): pretty(contents["run"]) if part == "run" else lines(contents[part]) for part in PARTS}
+    files |= described(contents, document, files)
+    return sealed(files, {"run_id": run.run_id, "versions": begun(contents).get("versions", {})})
+
+
+def contents_of(run: Run, store: RunStore) -> dict[str, Any]:
+    """Everything that is kept of a run that has ended.
+
+    Raises:
+        CapsuleError: it has not, or leaves nothing behind.
+    """
+    if run.status not in ENDED:
+        raise CapsuleError(
+            f"Run {run.run_id} is {run.status}: only what has ended can be sealed. Answer or resume it, or cancel it."
+        )
+    contents = store.contents(run.run_id)
+    contents["run"]["status"] = run.status
+    if contents["run"]["options"]["incognito"]:
+        raise CapsuleError(f"Run {run.run_id} is incognito: nothing of it is to be kept.")
+    if contents["run"]["result"] is None and run.status == "cancelled":  # its checkpoint stays here: what it says goes
+        contents["run"]["result"] = {name: getattr(run, name) for name in _AT_ITS_END if getattr(run, name)}
+    return contents
+
+
+def brought(path: Path, store: RunStore, run: Callable[[str], Run], settings: Settings, as_new: bool) -> str:
+    """See ``Workbench.import_capsule``: the run's id."""
+    contents = read(path)
+    run_id = uuid.uuid4().hex[:12] if as_new else contents["run"]["run_id"]
+    if store.bring(run_id, contents):
+        return run_id
+    if without(contents_of(run(run_id), store), secrets(settings)) != contents:
+        raise CapsuleError(
+            f"{path} holds a run {run_id}, and another one of that id is here. Nothing was brought in; --as-new "
+            "(as_new=True) brings it in under a new id."
+        )
+    return run_id
+
+
+def read(path: Path) -> dict[str, Any]:
+    """What a capsule holds, checked: the types of what is kept, and that it can be shown.
+
+    Raises:
+        CapsuleError: says what is wrong with it, in one line.
+    """
+    files = opened(path)
+    parts = {part: file_of(part) for part in PARTS}
+    missing = [name for name in parts.values() if name not in files]
+    if missing:
+        raise CapsuleError(f"{path} is refused: it has no {missing[0]}. Nothing was brought in.")
+    contents: dict[str, Any] = {}
+    for part, name in parts.items():
+        rows = [
+            loaded(line, name, path) for line in (files[name].split(b"\n") if part != "run" else [files[name]]) if line
+        ]
+        contents[part] = rows if part != "run" else rows[0]
+    try:
+        return _checked(contents, loaded(files[MANIFEST], MANIFEST, path)["run_id"])
+    except (ValidationError, PlanError, LookupError, TypeError, ValueError, AttributeError) as error:
+        raise CapsuleError(
+            f"{path} is refused: it holds no run that can be shown ({_reason(error)}). Nothing was brought in."
+        ) from None
+
+
+class _Tape(TypedDict):
+    mode: Literal["live", "fork", "replay", "regression", "check"]
+    sources: list[str]
+
+
+class _Options(TypedDict, total=False):
+    kb: Required[list[str]]
+    review: Required[list[str]]
+    session: Required[str]
+    user: Required[str]
+    worker: Required[str]
+    thresholds: Required[dict[str, float]]
+    incognito: Required[Literal[False]]
+    debug: Required[bool]
+    tape: _Tape
+    settings: dict[str, Any]
+    plan: dict[str, Any]
+    decisions: list[dict[str, Any]]
+    mismatch: Mismatch
+    rest: Mismatch
+
+
+class _Row(TypedDict):
+    __pydantic_config__ = ConfigDict(extra="forbid")  # type: ignore[misc]
+
+    run_id: Annotated[str, Field(pattern=r"^[\w.-]{1,64}$")]
+    conversation_id: str
+    user_id: str
+    session_id: str
+    message: str
+    options: _Options
+    status: Literal["done", "failed", "cancelled"]
+    error: str | None
+    result: ConversationState | None
+    created_at: datetime
+    ended_at: datetime | None
+
+
+class _PlanRow(TypedDict):
+    version: Annotated[int, Field(ge=0, le=10**9)]
+    author: str
+    reason: str
+    plan: dict[str, Any]
+
+
+class _Results(TypedDict):
+    results: list[RetrievalResult]
+    output: dict[str, Any]
+
+
+class _Body(TypedDict):
+    ref: str
+    body: _Results
+
+
+class _Event(TypedDict):
+    key: str
+    event: dict[str, Any]
+
+
+class _Effect(TypedDict):
+    __pydantic_config__ = ConfigDict(extra="forbid")  # type: ignore[misc]
+
+    page: str
+    kind: str
+    name: str
+    version: str
+    given: Any
+    value: Any
+    seconds: float
+    tokens: int
+    replayed: bool
+
+
+class _Contents(TypedDict):
+    run: _Row
+    plans: list[_PlanRow]
+    records: list[ExecutionRecord]
+    bodies: list[_Body]
+    decisions: list[Decision]
+    events: list[_Event]
+    tape: list[_Effect]
+
+
+def _checked(contents: dict[str, Any], run_id: str) -> dict[str, Any]:
+    TypeAdapter(_Contents).validate_json(json.dumps(contents), strict=True)
+    row = contents["run"]
+    if row["run_id"] != run_id:
+        raise ValueError("its manifest names another run")
+    for plan in contents["plans"]:
+        Plan.load(plan["plan"])
+    keys = {
+        "plans": [p["version"] for p in contents["plans"]],
+        "records": [(r["step_id"], r["attempt"]) for r in contents["records"]],
+        "bodies": [b["ref"] for b in contents["bodies"]],
+        "decisions": [d["review_id"] for d in contents["decisions"]],
+        "events": [e["key"] for e in contents["events"]],
+    }
+    for part, given in keys.items():
+        if len(given) != len(set(given)):
+            raise ValueError(f"{file_of(part)} has a line twice")
+    bodies, refs = set(keys["bodies"]), {r["raw_output_ref"] for r in contents["records"]} - {None}
+    if bodies != refs:
+        raise ValueError("its records and bodies do not fit together")
+    run_html(document_of(contents))
+    return contents
+
+
+def document_of(contents: Mapping[str, Any]) -> dict[str, Any]:
+    """The document of a sealed run, as ``Run.to_dict`` gives it once it is here."""
+    row, result = contents["run"], contents["run"]["result"] or {}
+    log = [line["event"]["execution_log"] for line in contents["events"] if "execution_log" in line["event"]]
+    plan = Plan.load(contents["plans"][-1]["plan"]) if contents["plans"] else None
+    names = ("answer", "citations", "stop_reason", "route_decision", "reflections", "merged")
+    given = {
+        **{name: row[name] for name in ("run_id", "status", "message", "session_id", "user_id", "error")},
+        **{name: result.get(name) for name in names},
+        **{name: contents[name] for name in ("records", "decisions")},
+        **{"holder": None, "review": None, "plan": plan, "log": log},
+        "statistics": (result.get("merged") or {}).get("statistics"),
+    }
+    return dict(run_document(cast(Any, SimpleNamespace(**given))))
+
+
+def file_of(part: str) -> str:
+    """The file of one part of a run.
+
+    >>> file_of("run"), file_of("tape")
+    ('run.json', 'tape.jsonl')
+    """
+    return "run.json" if part == "run" else f"{part}.jsonl"
+
+
+def secrets(settings: Settings) -> list[str]:
+    """What must stand in no file: keys, and the passwords of addresses; the longest first, lest a part hide a whole."""
+    values = [getattr(settings, name) for name in type(settings).model_fields]
+    found = [value.get_secret_value() for value in values if isinstance(value, SecretStr)]
+    addresses = [*found, *(value for value in values if isinstance(value, str) and "://" in value)]
+    found += [password for address in addresses if (password := _password(address))]
+    return sorted({text for text in found if len(text) >= SHORTEST_SECRET}, key=lambda text: (-len(text), text))
+
+
+def _password(address: str) -> str:
+    with suppress(ValueError):
+        return urlsplit(address).password or ""
+    return ""
+
+
+def without(value: Any, hidden: Iterable[str]) -> Any:
+    """A JSON value in which none of these texts stands.
+
+    >>> without({"said": ["the key is planted-key"]}, ["planted-key"])
+    {'said': ['the key is [secret]']}
+    """
+    text = json.dumps(value, ensure_ascii=False)
+    spelled = [json.dumps(secret, ensure_ascii=False)[1:-1] for secret in hidden]
+    if not any(secret in text for secret in spelled):
+        return value
+    for secret in spelled:
+        text = text.replace(secret, _HIDDEN)
+    return json.loads(text)
+
+
+def _reason(error: Exception) -> str:
+    if isinstance(error, ValidationError):
+        fault = error.errors()[0]
+        return f"{'.'.join(map(str, fault['loc']))}: {fault['msg']}"
+    return " ".join(str(error).split())[:200] or type(error).__name__
