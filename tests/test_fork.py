@@ -291,3 +291,14 @@ def test_a_tape_keeps_a_page_once_and_answers_by_content():
 
 def test_differences_name_paths():
     assert differences({"a": [{"b": 1}], "c": 1}, {"a": [{"b": 2}], "d": 1}) == [".a[0].b", ".c", ".d"]
+
+
+def test_tapes_can_be_let_go_and_what_the_runs_did_stays(small):
+    run = small.ask(SIX)
+    before = whole(run)
+    found = {freed["kind"]: freed for freed in small.wb.gc(tapes=True)}
+    assert found["tapes of ended runs"]["bytes"] > 0 and same(run, small.wb.replay(run.run_id))
+    small.wb.gc(tapes=True, yes=True)
+    assert whole(small.wb.run(run.run_id)) == before
+    with pytest.raises(RunError, match="has no tape"):
+        small.wb.replay(run.run_id)

@@ -42,7 +42,9 @@ class Freed(TypedDict):
     detail: str
 
 
-def prune(path: Path, library: Library, *, older_than: float | None, keep: int | None, yes: bool) -> list[Freed]:
+def prune(
+    path: Path, library: Library, *, older_than: float | None, keep: int | None, yes: bool, tapes: bool = False
+) -> list[Freed]:
     """Count what can go, and with ``yes`` let it go.
 
     Args:
@@ -51,6 +53,7 @@ def prune(path: Path, library: Library, *, older_than: float | None, keep: int |
         older_than: runs that ended before so many days go; None lets none go for its age.
         keep: the newest so many ended runs stay, the others go; None lets none go for its place.
         yes: do it.
+        tapes: the tapes of ended runs go too; what they did stays, and they can no longer be replayed.
 
     Returns:
         One entry a kind, in the order in which it was done.
@@ -60,6 +63,8 @@ def prune(path: Path, library: Library, *, older_than: float | None, keep: int |
     """
     runs, checkpoints = path / "workbench.db", path / "checkpoints.db"
     freed = [_runs(runs, older_than, keep, yes), _bodies(runs, yes)]
+    if tapes:
+        freed.append(_tapes(runs, yes))
     if checkpoints.exists():
         freed += _checkpoints(runs, checkpoints, {} if yes else _chosen(runs, older_than, keep), yes)
     freed.append(_leases(path / "leases", yes))
@@ -86,6 +91,16 @@ def _goners(connection: sqlite3.Connection, older_than: float | None, keep: int 
         for place, (run_id, at) in enumerate(ended)
         if (limit is not None and at < limit) or (keep is not None and place >= keep)
     ]
+
+
+def _tapes(path: Path, yes: bool) -> Freed:
+    ended = f"run_id IN (SELECT run_id FROM runs WHERE {_ENDED})"
+    with _transaction(path, write=yes) as connection:
+        count = _sum(connection, f"SELECT count(DISTINCT run_id) FROM tapes WHERE {ended}")
+        size = _sum(connection, f"SELECT sum({_SIZES['tapes']}) FROM tapes WHERE {ended}")
+        if yes:
+            connection.execute(f"DELETE FROM tapes WHERE {ended}")
+    return Freed(kind="tapes of ended runs", count=count, bytes=size, detail="")
 
 
 def _runs(path: Path, older_than: float | None, keep: int | None, yes: bool) -> Freed:

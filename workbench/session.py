@@ -416,7 +416,7 @@ class Workbench:
         self._work.remove(self.run(run_id).run_id)
 
     def gc(
-        self, *, older_than: float | None = None, keep: int | None = None, yes: bool = False
+        self, *, older_than: float | None = None, keep: int | None = None, tapes: bool = False, yes: bool = False
     ) -> list[dict[str, Any]]:
         """What is no longer needed, by kind: ``{"kind", "count", "bytes", "detail"}``; with ``yes`` it is let go.
 
@@ -426,12 +426,14 @@ class Workbench:
         Args:
             older_than: runs that ended before so many days go too.
             keep: only the newest so many ended runs stay.
+            tapes: the tapes of ended runs go too: these can no longer be replayed.
             yes: do it; without it nothing changes.
         """
         from workbench.prune import prune
 
         self._must_be_open()
-        return [dict(freed) for freed in prune(self.path, self.knowledge, older_than=older_than, keep=keep, yes=yes)]
+        found = prune(self.path, self.knowledge, older_than=older_than, keep=keep, yes=yes, tapes=tapes)
+        return [dict(freed) for freed in found]
 
     def clear(self, session: str | None = None, user: str | None = None) -> int:
         """Delete the messages of a session, of a user, or of a user's session; how many there were."""

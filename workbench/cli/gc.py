@@ -10,15 +10,16 @@ from workbench.cli.page import Page, paged
 @click.command()
 @click.option("--older-than", type=click.FloatRange(min=0), metavar="DAYS", help="Runs that ended before that, too.")
 @click.option("--keep", type=click.IntRange(min=0), metavar="N", help="Only the newest N ended runs stay.")
+@click.option("--tapes", is_flag=True, help="The tapes of ended runs, too: they can no longer be replayed.")
 @click.option("--yes", is_flag=True, help="Do it; without it nothing changes.")
 @paged
-def gc(page: Page, older_than: float | None, keep: int | None, yes: bool) -> None:
+def gc(page: Page, older_than: float | None, keep: int | None, tapes: bool, yes: bool) -> None:
     """Say what is no longer needed and, with --yes, free it.
 
     Runs that run, wait for an answer or were interrupted are never touched.
     """
     with page.open() as wb:
-        freed = wb.gc(older_than=older_than, keep=keep, yes=yes)
+        freed = wb.gc(older_than=older_than, keep=keep, tapes=tapes, yes=yes)
     total = sum(found["bytes"] for found in freed)
     if page.as_json:
         page.result({"done": yes, "bytes": total, "freed": freed})
