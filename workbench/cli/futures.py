@@ -22,7 +22,7 @@ MOST_RUNS = 200
 def compare(page: Page, run_ids: tuple[str, ...]) -> None:
     """Lay two to four runs side by side: where they part, plan, evidence, decisions, claims, time and cost."""
     if not 2 <= len(run_ids) <= 4:
-        raise click.UsageError(f"{len(run_ids)} runs cannot be compared. Name two to four of them.")
+        raise click.UsageError(f"Two to four runs can be compared, and this is {len(run_ids)}.")
     with page.open() as wb:
         found = wb.compare(*run_ids)
     if page.as_json:
@@ -102,7 +102,6 @@ def _setting(pair: str) -> tuple[str, Any]:
 
 def _forecast(page: Page, run_id: str, plan: Mapping[str, Any] | None) -> int:
     from workbench.plans import Plan
-    from workbench.show import plain
 
     if plan is None:
         raise click.UsageError(

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     import pandas
 
 Key = TypeVar("Key", bound=Hashable)
+_DECIDED = ("proposal", "action", "edits", "message")
 MODELS = ("chat_model", "embedding_model", "rerank_model")
 
 
@@ -50,8 +51,8 @@ class Comparison:
             after the merge and ``found_by``: step, tool, rank and score in what the step found.
         decisions: ``{"number", "same", "differs", "sides"}``, a side with what was proposed, what was answered, and by
             whom.
-        claims: ``{"text", "changes", "sides"}``; ``changes`` has ``shared``, ``recited`` (other evidence behind the same
-            words), ``gained``, ``lost`` or ``""``, and a side the ``citations``, each with its source.
+        claims: ``{"text", "changes", "sides"}``; ``changes`` has ``shared``, ``recited`` (the same words from other
+            evidence), ``gained``, ``lost`` or ``""``, and a side the ``citations``, each with its source.
         cost: a run's ``work_s`` (parallel calls once, waiting for a person not at all) and ``taped_s`` (what the calls
             that it took from a tape had taken), ``saved`` and ``spent`` (steps, tokens, seconds).
     """
@@ -115,7 +116,7 @@ class Comparison:
 def compared(runs: Sequence[Run]) -> Comparison:
     """See ``Workbench.compare``."""
     if not 2 <= len(runs) <= len(LETTERS):
-        raise RunError(f"{len(runs)} runs cannot be compared. Name two to {len(LETTERS)} of them.")
+        raise RunError(f"Two to {len(LETTERS)} runs can be compared, and this is {len(runs)}.")
     sides = [Side(run) for run in runs]
     names = ("run_id", "status", "message", "query", "kb", "origin")
     return Comparison(
@@ -269,16 +270,14 @@ def _decisions(sides: Sequence[Side]) -> list[dict[str, Any]]:
     for number in range(max(len(side.decisions) for side in sides)):
         having = [side.decisions[number] if number < len(side.decisions) else None for side in sides]
         values = [of[number] if number < len(of) else None for of in made]
-        names, other = (
-            ("proposal", "action", "edits", "message"),
-            next((v for v in values if v != values[0]), values[0]),
-        )
-        apart = values[0] is not None and other is not None
+        other = next((value for value in values if value != values[0]), values[0])
         rows.append(
             {
                 "number": number,
                 "same": all(value == values[0] for value in values),
-                "differs": [name for n, name in enumerate(names) if apart and values[0][n] != other[n]],
+                "differs": [
+                    name for name, one, two in zip(_DECIDED, values[0] or (), other or (), strict=False) if one != two
+                ],
                 "sides": [decision_brief(one) if one else None for one in having],
             }
         )

@@ -176,10 +176,12 @@ def decision_brief(decision: Decision) -> dict[str, Any]:
     """A decision with what it was made on, short."""
     proposal = decision["proposal"]
     if decision["point"] == "reflect":
-        steps = [*proposal["activate"], *(step["step_id"] for step in proposal["next_steps"])]
-        proposed = {"should_continue": proposal["should_continue"], "steps": steps, "reasoning": proposal["reasoning"]}
+        steps = [*proposal.get("activate", []), *(step.get("step_id", "?") for step in proposal.get("next_steps", []))]
+        proposed = {"should_continue": proposal.get("should_continue", False), "steps": steps}
+        proposed["reasoning"] = proposal.get("reasoning", "")
     else:
-        proposed = {"version": proposal["plan"]["version"], "steps": [s["step_id"] for s in proposal["plan"]["steps"]]}
+        plan = proposal.get("plan") or {}
+        proposed = {"version": plan.get("version"), "steps": [step["step_id"] for step in plan.get("steps", [])]}
     kept = ("review_id", "point", "action", "edits", "message", "who", "note")
     return {**{name: decision[name] for name in kept}, "proposed": proposed}  # type: ignore[literal-required]
 
