@@ -121,7 +121,7 @@ def test_a_changed_document_is_named(sealed, elsewhere, tmp_path):
     assert bytes_of(elsewhere.replay(run.run_id)) == bytes_of(run)
     films.write_text(films.read_text().replace("is a film of 1987", "is a movie of 1987"))
     elsewhere.add_knowledge("film", [films])
-    with pytest.raises(Divergence, match="'film'.*document f7") as raised:
+    with pytest.raises(Divergence, match=r"'film'.*document f7") as raised:
         elsewhere.replay(run.run_id)
     assert raised.value.got["input"] == {"documents": ["f7"]}
     assert bytes_of(elsewhere.replay(run.run_id, corpus="tape")) == bytes_of(run)
@@ -413,6 +413,7 @@ def in_run(change):
     return do
 
 
+NO_PLAN = b'{"version":1,"author":"","reason":"","plan":{"steps":1}}\n'
 CONTENT = {
     "a missing file": (lambda f: f.pop("tape.jsonl"), "'tape.jsonl' is missing"),
     "an extra file": (lambda f: f.update({"x.bin": b"x"}), "'x.bin' is not in its manifest"),
