@@ -241,7 +241,7 @@ def given_of(step: PlanStep, kb: str, attempt: int, upstream: Mapping[str, str])
         "kb": step.tool_input.get("kb_prefix") or kb,
         "budget": step.budget.model_dump(mode="json", exclude={"max_retries"}),
         "attempt": attempt,
-        "upstream": sorted(upstream.get(name, "") for name in step.dependencies()),
+        "upstream": sorted({upstream.get(name, "") for name in step.dependencies()}),
     }
 
 
