@@ -79,7 +79,7 @@ CHANGES = {
     "dispatcher": (
         "import workbench.retrieval.dispatch as d\nold = d.next_wave\n"
         "d.next_wave = lambda *a: [s for s in old(*a) if 'hybrid' not in s.tool]",
-        "step 'attempts'",
+        "plan 'versions'",  # a step that is left out shows in what the reflector adds
     ),
     "writer": (
         "import workbench.generate.node as n\nold = n.offline\n"
