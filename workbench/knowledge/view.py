@@ -22,6 +22,10 @@ if TYPE_CHECKING:
 _Part = TypeVar("_Part")
 
 
+MOST_WEIGHTS = 50_000
+"""How many terms' weights are at hand."""
+
+
 class View:
     """What a reader holds of one generation. Any thread may ask; a part is made once."""
 
@@ -118,6 +122,8 @@ class View:
     def weight(self, term: str) -> float:
         """Inverse document frequency of a term."""
         if term not in self._weights:
+            if len(self._weights) >= MOST_WEIGHTS:  # questions may hold any words, for years
+                self._weights.clear()
             self._weights[term] = keywords.weight(self._index, term, self.passages)
         return self._weights[term]
 
