@@ -1,8 +1,8 @@
 """A long life in one process, measured: ``make soak``, or ``python -m tests.soak --runs 2000``.
 
 Asks mixed questions in several conversations: most end, some pause and are answered, some stay paused, some are
-cancelled, fail, or leave nothing (incognito). Before it begins, the table of film questions is
-asked once, so that caches are as full as the corpus makes them. Every few runs it looks at what the process holds, and at the end it says
+cancelled, fail, or leave nothing (incognito). Before it begins, the table of film questions is asked once, so that
+caches are as full as the corpus makes them. Every few runs it looks at what the process holds, and at the end it says
 whether memory, threads, file handles and sockets are flat: a line is fitted through the second half of each curve, and
 its slope must stay under a bound. The databases grow by what is kept; how much a run takes is printed beside them.
 """
