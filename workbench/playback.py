@@ -150,7 +150,7 @@ def _tools(here: Mapping[str, Tool], recorded: Mapping[str, Any], today: bool) -
 
 def _stand_in(name: str, told: Mapping[str, Any]) -> Tool:
     inputs: dict[str, Any] = {n: (Any, ... if needed else None) for n, needed in told.get("inputs", {}).items()}
-    outputs: dict[str, Any] = {n: (Any, None) for n in told.get("outputs", [])}
+    outputs: dict[str, Any] = dict.fromkeys(told.get("outputs", []), (Any, None))
     return FunctionTool(
         name=name,
         description=told.get("description", ""),

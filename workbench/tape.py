@@ -90,8 +90,8 @@ class Tape:
     """Records the effects of one run, and answers them from other runs' tapes as far as its mode allows.
 
     ``live`` answers nothing. ``fork`` answers what it has, the rest is done. ``replay`` answers everything, and what it
-    has not is a ``Divergence``. ``regression`` is a replay whose models are asked again. ``check`` is a replay whose plan
-    is made again where rules made it; models give the recorded words, whatever they are asked.
+    has not is a ``Divergence``. ``regression`` is a replay whose models are asked again. ``check`` is a replay whose
+    plan is made again where rules made it; models give the recorded words, whatever they are asked.
 
     Args:
         store: keeps the pages.
@@ -270,7 +270,7 @@ def unpacked(page: bytes) -> list[Effect]:
 def made_again(mode: Mode, kind: str, name: str) -> bool:
     """Whether a mode that replays makes this effect again all the same.
 
-    >>> made_again("regression", "model", "answer"), made_again("check", "plan", "rules"), made_again("replay", "plan", "")
+    >>> made_again("regression", "model", "answer"), made_again("check", "plan", "rules"), made_again("replay", "", "")
     (True, True, False)
     """
     return kind == "model" if mode == "regression" else (mode, kind, name) == ("check", "plan", RULES)
