@@ -201,7 +201,7 @@ _WORDS: Mapping[str, tuple[str, str]] = {
         "花费按记录计算；记录里没有的已现在执行，列在“现在执行”下。",
     ),
     "no_reflect_points": ("This run came to no reflect point.", "该运行没有经过反思点。"),
-    "nothing_more": ("the rules know nothing more to do", "规则没有更多可做的"),
+    "nothing_more": ("Pass {n}: the rules know nothing more to do.", "第 {n} 轮：规则没有更多可做的。"),
     "recorded": ("recorded", "当时"),
     "title": ("title", "标题"),
     "coverage": ("coverage", "覆盖"),

@@ -58,7 +58,7 @@ def signatures(plan: Plan) -> dict[str, str]:
         told = {
             **step.model_dump(mode="json", exclude={"step_id"}),
             "tool_input": {**step.tool_input, **taken},
-            "depends_on": sorted(signs[name] for name in step.dependencies()),
+            "depends_on": sorted({signs[name] for name in step.dependencies()}),
         }
         signs[step_id] = hashlib.sha256(canonical_json(told).encode()).hexdigest()
     return signs
@@ -129,17 +129,18 @@ class _Joining:
     def _how(self, branch: Branch, step: PlanStep) -> str:
         """What becomes of a step whose id means another one in the plan."""
         holder = self.joined.origins[step.step_id][0]
-        if (branch.run_id, step.step_id) not in self._named or step.step_id in self._before(step):
+        needed = self._before(step.dependencies()) | self._before(self._ids.values())
+        if (branch.run_id, step.step_id) not in self._named or step.step_id in needed:
             return "both"
         if self._prefer in (holder, branch.run_id):
             return "replaced" if self._prefer == branch.run_id else "dropped"
         mine = holder == self._base.run_id and self._unedited(branch.run_id, step.step_id)
         return "replaced" if mine else "both"
 
-    def _before(self, step: PlanStep) -> set[str]:
-        """Every step of the plan on which this one depends, at any distance."""
+    def _before(self, step_ids: Iterable[str]) -> set[str]:
+        """These steps of the plan, and all on which they depend, at any distance."""
         steps, found = self.joined.plan.by_id(), set[str]()
-        waiting = step.dependencies()
+        waiting = list(step_ids)
         while waiting:
             if (name := waiting.pop()) not in found:
                 found.add(name)

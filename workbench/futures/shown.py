@@ -80,14 +80,16 @@ def what_if_blocks(found: WhatIf) -> list[Block]:
     labels = labels_for(found.run.message)
     heads = ("pass", "recorded", "new_pieces", "top_score", "coverage", "recall", "pay", "calls", "worth", "live")
     rows = tuple(_what_if_row(point, labels) for point in found.points)
-    notes = (labels("what_if_note"),) if rows else (labels("no_reflect_points"),)
-    return [Table(labels("what_if"), tuple(Column(labels(name)) for name in heads), rows, notes=notes)]
+    ended = [p for p in found.points if p["gain"] is None]
+    notes = [labels("nothing_more", n=point["iteration"]) for point in ended]
+    notes.append(labels("what_if_note") if rows else labels("no_reflect_points"))
+    return [Table(labels("what_if"), tuple(Column(labels(name)) for name in heads), rows, notes=tuple(notes))]
 
 
 def _what_if_row(point: Mapping[str, Any], labels: Labels) -> tuple[str, ...]:
     head = (str(point["iteration"]), labels(f"way_{point['recorded']}"))
     if point["gain"] is None:
-        return (*head, labels("nothing_more"), *[""] * 7)
+        return (*head, *["–"] * 8)
     gain, cost, value = point["gain"], point["cost"], point["value"]
     gains = (_signed(gain[name]) for name in ("pieces", "top_score", "coverage", "recall"))
     seconds = f"{cost['seconds']:g} s" + (f", {cost['tokens']:,} tokens" if cost["tokens"] else "")
