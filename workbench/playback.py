@@ -53,10 +53,8 @@ def context_of(row: RunRow, ports: Context, store: RunStore, planner_for: Callab
     begin = {e.name: e.value for e in tape.known.values() if e.kind == "begin"}
     settings = _settings(ports.settings, begin.get("settings", {}), row["options"].get("settings", {}))
     context = replace(ports, settings=settings, chat=ports.chat if settings.chat_model else None)
-    if tape.mode in SEALED:
-        context = _sealed(context, tape, begin)
-    else:
-        context = replace(context, planner=planner_for(settings))
+    sealed = tape.mode in SEALED
+    context = _sealed(context, tape, begin) if sealed else replace(context, planner=planner_for(settings))
     for name, value in (
         ("settings", public(settings)),
         ("clock", row["created_at"]),
@@ -98,7 +96,7 @@ def reviewer_of_run(store: RunStore, run_id: str) -> Reviewer | None:
 
 
 def described(tools: Mapping[str, Tool]) -> dict[str, Any]:
-    """The tools of a run by name, with as much of those of one's own as a replay needs where they are not registered."""
+    """The tools of a run by name; of those of one's own as much as a replay needs where they are not registered."""
     return {name: None if name in BUILT_IN else _outside(tools[name]) for name in tools}
 
 
