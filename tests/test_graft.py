@@ -64,6 +64,8 @@ def test_evidence_of_both_branches_each_with_where_it_came_from(wb, calls, langu
     assert {row["result_id"] for row in made.provenance()} == {piece["result_id"] for piece in made.evidence}
     assert before == [run.to_dict() for run in (base, one, two)]
     assert made.origin == base.run_id and made.answer
+    again = wb.replay(made.run_id)
+    assert same(again, made) and again.origin == made.run_id
     html = made._repr_mimebundle_()["text/html"]
     assert one.run_id in html and two.run_id in html and two.run_id in str(made)
 

@@ -8,7 +8,8 @@
 The package in the order in which a message walks through it; an import only ever goes down this page:
 
     cli/              the command line: a thin skin over the session
-        demo.py ask.py person.py watch.py knowledge.py runs.py futures.py capsule.py evaluate.py doctor.py gc.py page.py
+        demo.py ask.py person.py watch.py knowledge.py runs.py futures.py graft.py capsule.py
+        evaluate.py doctor.py gc.py page.py
     session.py        Workbench, an open workspace: ask, start, map, resume, clear
     experiments.py    what an experiment's notebook found, by name
     repair.py         what is wrong with its files, and the mend

@@ -80,6 +80,7 @@ def forked(
         options["without"] = left_out(without)
     if thresholds is not None:
         options["thresholds"] = {**row["options"].get("thresholds", {}), **thresholds}
+    options.pop("graft", None)  # what is made of a graft is no graft
     if graft is not None:
         options["graft"] = dict(graft)
     kept = [dict(d) for d in (decisions if answers is None else answers)]
