@@ -16,8 +16,8 @@ The package in the order in which a message walks through it; an import only eve
     prune.py          what a workspace no longer needs
     run.py            Run, one question carried through: how it stands, what it did, the four answers
     futures/          what is made of a run that is there
-        replay.py check.py capsule.py crate.py sealing.py made_test.py compare.py sides.py graft.py what_if.py leave_one_out.py
-        and what grafts stand on: join.py conflicts.py provenance.py shown.py
+        replay.py check.py capsule.py crate.py sealing.py made_test.py compare.py sides.py graft.py what_if.py
+        leave_one_out.py; and what grafts stand on: join.py conflicts.py provenance.py shown.py
     work.py           the runs at work: who owns them, who listens, how they stop
     driver.py         carries a run from where it stands to the next pause or to its end
     playback.py       what a run works with, by its row: settings, tape, recorded decisions
