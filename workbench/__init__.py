@@ -16,8 +16,8 @@ The package in the order in which a message walks through it; an import only eve
     prune.py          what a workspace no longer needs
     run.py            Run, one question carried through: how it stands, what it did, the four answers
     futures/          what is made of a run that is there
-        replay.py check.py capsule.py crate.py sealing.py made_test.py compare.py sides.py graft.py what_if.py
-        leave_one_out.py; and what grafts stand on: join.py conflicts.py provenance.py shown.py
+        workspace.py replay.py check.py capsule.py crate.py sealing.py made_test.py compare.py sides.py graft.py
+        what_if.py leave_one_out.py; and what grafts stand on: join.py conflicts.py provenance.py shown.py
     work.py           the runs at work: who owns them, who listens, how they stop
     driver.py         carries a run from where it stands to the next pause or to its end
     playback.py       what a run works with, by its row: settings, tape, recorded decisions
@@ -26,6 +26,7 @@ The package in the order in which a message walks through it; an import only eve
     lineage.py        the tree of forks: which run was made from which, and what was edited
     autopilot.py      a reviewer fitted on past decisions, and how far it can be trusted
     asking.py         what may be asked: a message and its options, checked
+    answering.py      the four answers, and how work is stopped and gone on with
     conversation.py   the parent graph: the order of everything below
     route.py          message -> knowledge base, worker, reading (a small graph of its own)
     question/         what a question says by its words alone

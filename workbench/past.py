@@ -16,7 +16,7 @@ from workbench.state import Decision
 Read = Callable[[str | None], Sequence[Any]]
 """Gives LangGraph's checkpoints of a run, oldest first: all of them, or the one of that id."""
 
-_ID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+_ID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}(?:-[0-9a-f]{4}-[0-9a-f]{12})?")
 _BRIEF = 160
 _KEYS: Mapping[str, Callable[[Mapping[str, Any]], str]] = {
     "records": lambda record: f"{record['step_id']}/{record['attempt']}",
@@ -91,6 +91,11 @@ _PRUNED = "`workbench gc` lets the checkpoints of finished runs go. Its plans, r
 _PRUNED += "`fork` takes a review point, as at='0-plan'."
 
 
+_SHORT = 18
+"""Characters of an id that are shown: they hold its whole time."""
+_MOST_CHANGES = 6
+
+
 def is_checkpoint_id(at: object) -> bool:
     """Whether this names a checkpoint, not a review point.
 
@@ -120,15 +125,15 @@ def checkpoints(run_id: str, ended: bool, read: Read) -> list[Checkpoint]:
 
 
 def checkpoint(run_id: str, ended: bool, read: Read, checkpoint_id: str) -> Checkpoint:
-    """The one of that id.
+    """The one of that id, or whose id alone begins so.
 
     Raises:
         RunError: there is none, or no longer.
     """
     found = checkpoints(run_id, ended, read)
-    for one in found:
-        if one.id == checkpoint_id:
-            return one
+    named = [one for one in found if one.id.startswith(checkpoint_id)]
+    if len(named) == 1:
+        return named[0]
     newest = ", ".join(one.id for one in found[-3:]) or "none yet"
     raise RunError(f"No checkpoint {checkpoint_id!r} in run {run_id}. It has {len(found)}; the last: {newest}.")
 
@@ -243,7 +248,7 @@ def past_blocks(run_id: str, message: str, found: Iterable[Checkpoint], labels: 
     rows = [
         (
             str(n),
-            one.id,
+            one.id[:_SHORT],
             f"{one.graph} {one.step}",
             _counted(one.ran) or "—",
             one.asks or _counted(one.next) or "—",
@@ -255,7 +260,7 @@ def past_blocks(run_id: str, message: str, found: Iterable[Checkpoint], labels: 
     kinds = ("number", "code", "text", "text", "text", "number", "text")
     names = ("", "checkpoint", "graph", "node", "next", "decided", "changes")
     columns = [
-        Column(labels(name) if name else "", kind, whole=kind == "code")
+        Column(labels(name) if name else "", kind, whole=kind == "code" or name == "graph")
         for name, kind in zip(names, kinds, strict=True)
     ]
     head = Lines((((message, "strong"),), ((labels("run") + " ", "dim"), (run_id, "code"))))
@@ -273,4 +278,4 @@ def _told(changes: Iterable[Change]) -> str:
         named = (("+", change.get("added", [])), ("~", change.get("changed", [])), ("−", change.get("removed", [])))
         entries = [f"{sign}{name}" for sign, names in named for name in names]
         told.append(f"{change['key']} {' '.join(entries)}" if entries else change["key"])
-    return ", ".join(told)
+    return ", ".join(told[:_MOST_CHANGES]) + (f" +{len(told) - _MOST_CHANGES}" if len(told) > _MOST_CHANGES else "")

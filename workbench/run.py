@@ -6,9 +6,9 @@ import queue
 from collections.abc import Collection, Iterable, Iterator
 from typing import TYPE_CHECKING, Any, cast
 
+from workbench.answering import Answering
 from workbench.errors import RunError
 from workbench.plans import Plan
-from workbench.reviewers import answer
 from workbench.state import Citation, Decision, ExecutionRecord, Reflection, RetrievalResult, RouteDecision
 from workbench.text import language_of
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from workbench.work import Work
 
 
-class Run:
+class Run(Answering):
     """One question carried through the conversation graph.
 
     Everything is read from the workspace when it is asked for, so two handles of one run, in two processes too, agree.
@@ -206,103 +206,6 @@ class Run:
         self._work.wait(self.run_id, timeout)
         return self
 
-    def approve(self, note: str = "") -> Run:
-        """Go on as proposed."""
-        return self.answer_review(answer("approve", note=note))
-
-    def edit(self, edits: dict[str, Any] | None = None, *, note: str = "", **fields: Any) -> Run:
-        """Go on with changes: ``plan=``, ``query=``, ``thresholds=`` at the points plan and step; ``next_steps=``,
-        ``activate=``, ``rewrite_query=``, ``should_continue=``, ``thresholds=`` at reflect.
-
-        Raises:
-            InvalidAnswer: names the field and what is allowed; the run waits as before.
-        """
-        asked = self.review
-        changes = {**(edits or {}), **fields}
-        return self.answer_review(
-            answer("edit", point=asked["point"] if asked else "", edits=_plain(changes), note=note)
-        )
-
-    def reject(self, note: str = "") -> Run:
-        """Stop here, and answer from what was found."""
-        return self.answer_review(answer("reject", note=note))
-
-    def respond(self, message: str, note: str = "") -> Run:
-        """Say it in words: the text joins the query, and what is missing is planned."""
-        return self.answer_review(answer("respond", message=message, note=note))
-
-    def answer_review(self, given: dict[str, Any], *, wait: bool = True) -> Run:
-        """Give an answer in the middleware's shape and wait for the next pause or the end.
-
-        Without ``wait`` it returns at once: follow ``events``, then ``wait`` says how it went.
-
-        Raises:
-            NotPaused: nothing waits for an answer.
-            InvalidAnswer: the answer does not fit; the run waits as before.
-        """
-        self._work.answer(self.run_id, given)
-        return self.wait() if wait else self
-
-    def resume(self, *, wait: bool = True) -> Run:
-        """Continue a run whose process died, that failed, or that was interrupted; a finished one stays as it is."""
-        self._work.resume(self.run_id)
-        return self.wait() if wait else self
-
-    def interrupt(self) -> Run:
-        """Stop the work now and leave the run resumable, as Ctrl-C does."""
-        self._work.interrupt(self.run_id)
-        return self
-
-    def cancel(self) -> Run:
-        """Stop the work now, with its tools, in whatever process it is done. What is finished is kept.
-
-        Raises:
-            WorkspaceBusy: the other process has not stopped in good time; it will when it wakes.
-        """
-        self._work.cancel(self.run_id)
-        return self
-
-    async def await_end(self) -> Run:
-        """``wait`` for a loop that must not block."""
-        await self._work.await_end(self.run_id)
-        return self
-
-    async def aapprove(self, note: str = "") -> Run:
-        """``approve`` for a loop that must not block."""
-        return await self.aanswer_review(answer("approve", note=note))
-
-    async def aedit(self, edits: dict[str, Any] | None = None, *, note: str = "", **fields: Any) -> Run:
-        """``edit`` for a loop that must not block."""
-        asked = self.review
-        changes = _plain({**(edits or {}), **fields})
-        return await self.aanswer_review(
-            answer("edit", point=asked["point"] if asked else "", edits=changes, note=note)
-        )
-
-    async def areject(self, note: str = "") -> Run:
-        """``reject`` for a loop that must not block."""
-        return await self.aanswer_review(answer("reject", note=note))
-
-    async def arespond(self, message: str, note: str = "") -> Run:
-        """``respond`` for a loop that must not block."""
-        return await self.aanswer_review(answer("respond", message=message, note=note))
-
-    async def aanswer_review(self, given: dict[str, Any]) -> Run:
-        """``answer_review`` for a loop that must not block."""
-        self._work.answer(self.run_id, given)
-        return await self.await_end()
-
-    async def aresume(self) -> Run:
-        """``resume`` for a loop that must not block."""
-        self._work.resume(self.run_id)
-        return await self.await_end()
-
-    async def acancel(self) -> Run:
-        """``cancel`` for a loop that must not block."""
-        import asyncio
-
-        return await asyncio.to_thread(self.cancel)
-
     # the tape, and what is made of it
 
     def tape(self) -> list[Effect]:
@@ -477,14 +380,3 @@ class Run:
 
     def _values(self) -> dict[str, Any]:
         return self._row["result"] or self._work.values(self.run_id)
-
-
-def _plain(value: Any) -> Any:
-    """Plans and steps inside edits as JSON."""
-    if isinstance(value, Plan):
-        return value.dump()
-    if hasattr(value, "model_dump"):
-        return value.model_dump(mode="json", exclude_none=True)
-    if isinstance(value, dict):
-        return {name: _plain(inner) for name, inner in value.items()}
-    return [_plain(inner) for inner in value] if isinstance(value, (list, tuple)) else value

@@ -10,7 +10,7 @@ from workbench.labels import SIGNS, Labels, milliseconds
 from workbench.show.outline import Block, Column, Document, Lines, Span, clipped
 
 LETTERS = "ABCD"
-_MOST_ROWS = 40
+_MOST_OF_A_KIND = 8
 _KINDS = ("gained", "lost", "moved", "same")
 
 
@@ -100,7 +100,7 @@ def _steps(document: Document, letters: str, labels: Labels) -> Iterator[Block]:
         for row in document["steps"]
     ]
     if _differing(rows, labels("same")):
-        columns = [Column(name) for name in (labels("step"), labels("change"), *letters)]
+        columns = [Column(labels("step")), Column(labels("change"), whole=True), *map(Column, letters)]
         yield clipped(labels("steps_beside"), columns, rows)
 
 
@@ -121,7 +121,7 @@ def _decisions(document: Document, letters: str, labels: Labels) -> Iterator[Blo
         change = f"~ {labels('comma').join(labels(f'of_{name}') for name in row['differs'])}".strip()
         rows.append((f"{row['number']} {point}", labels("same") if row["same"] else change, *answered))
     if _differing(rows, labels("same")):
-        columns = [Column(name) for name in (labels("point"), labels("change"), *letters)]
+        columns = [Column(labels("point"), whole=True), Column(labels("change")), *map(Column, letters)]
         yield clipped(labels("decisions_beside"), columns, rows)
 
 
@@ -138,7 +138,7 @@ def _answered(side: Mapping[str, Any], labels: Labels) -> str:
 
 
 def _evidence(document: Document, letters: str, labels: Labels) -> Iterator[Block]:
-    rows, counts = list[tuple[int, tuple[str, ...]]](), dict.fromkeys(_KINDS, 0)
+    rows, counts = list[tuple[int, int, tuple[str, ...]]](), dict.fromkeys(_KINDS, 0)
     for piece in document["evidence"]:
         kind = min((change for change in piece["changes"] if change), key=_KINDS.index, default="same")
         counts[kind] += 1
@@ -148,14 +148,14 @@ def _evidence(document: Document, letters: str, labels: Labels) -> Iterator[Bloc
         if piece["text_differs"]:
             told.append(labels("reworded"))
         cells = (" ".join(told), _line(piece["title"]), *(_found(side) for side in piece["sides"]))
-        rows.append((_KINDS.index(kind), cells))
+        rows.append((_KINDS.index(kind), min(side["rank"] for side in piece["sides"] if side), cells))
     if not rows:
         return
-    rows.sort(key=lambda row: row[0])
-    left = len(rows) - _MOST_ROWS
-    columns = [Column(name) for name in (labels("change"), labels("piece"), *letters)]
-    notes = [labels("and_more", n=left)] if left > 0 else []
-    yield clipped(labels("evidence_beside", **counts), columns, [cells for _, cells in rows[:_MOST_ROWS]], notes=notes)
+    rows.sort(key=lambda row: row[:2])
+    best = [c for kind in range(len(_KINDS)) for c in [cells for k, _, cells in rows if k == kind][:_MOST_OF_A_KIND]]
+    columns = [Column(labels("change"), whole=True), Column(labels("piece")), *map(Column, letters)]
+    notes = [labels("and_more", n=len(rows) - len(best))] if len(best) < len(rows) else []
+    yield clipped(labels("evidence_beside", **counts), columns, best, notes=notes)
 
 
 def _found(side: Mapping[str, Any] | None) -> str:
@@ -176,7 +176,7 @@ def _claims(document: Document, letters: str, labels: Labels) -> Iterator[Block]
         for claim in document["claims"]
     ]
     if document["parts"] is not None and rows:
-        columns = [Column(name) for name in (labels("change"), labels("claim"), *letters)]
+        columns = [Column(labels("change"), whole=True), Column(labels("claim")), *map(Column, letters)]
         yield clipped(labels("claims_beside"), columns, rows)
 
 

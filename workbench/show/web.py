@@ -13,7 +13,9 @@ def block_html(block: Block) -> str:
     """Paragraphs as they are; a table inside ``<details>``, folded when the block is."""
     if isinstance(block, Lines):
         return "\n".join(f"<p>{''.join(_html_span(*span) for span in line)}</p>" for line in block.paragraphs)
-    heads = "".join(f'<th style="text-align:{_align(c)}">{_safe(c.name)}</th>' for c in block.columns)
+    heads = "".join(
+        f'<th style="text-align:{_align(c)};white-space:nowrap">{_safe(c.name)}</th>' for c in block.columns
+    )
     body = "\n".join(
         f"<tr>{''.join(_html_cell(column, cell) for column, cell in zip(block.columns, row, strict=True))}</tr>"
         for row in block.rows
@@ -30,15 +32,16 @@ def _html_span(text: str, look: str) -> str:
 
 
 def _html_cell(column: Column, cell: str) -> str:
-    first, _, rest = cell.partition("\n")
+    first, *rest = cell.split("\n")
     inside = _safe(first)
     if column.kind in ("code", "bar") or rest:
         inside = f"<code>{inside}</code>" if first else ""
     if column.kind == "url" and re.match(r"https?://[^\s]+$", cell):
         inside = f'<a href="{_safe(cell)}" rel="noreferrer">{inside}</a>'
-    if rest:
-        inside += f"<br>{_safe(rest)}"
-    whole = "" if column.kind in ("text", "url") else ";white-space:nowrap"
+    for line in rest:
+        inside += f"<br><code>{_safe(line)}</code>" if column.kind == "code" else f"<br>{_safe(line)}"
+    broken = column.kind in ("text", "url") and not column.whole
+    whole = "" if broken else ";white-space:nowrap"
     return f'<td style="text-align:{_align(column)};vertical-align:top{whole}">{inside}</td>'
 
 
