@@ -53,8 +53,12 @@ ANSWERS: tuple[Callable[[Run], Any], ...] = (
     lambda run: run.respond("only comedies"),
     lambda run: run.edit(thresholds={"min_evidence": 1}),
 )
-BOUNDS = {"memory MB": 4.0, "threads": 0.5, "handles": 0.5, "sockets": 0.5}
-"""What is judged -> the steepest slope of its second half that counts as flat, for a thousand runs."""
+BOUNDS = {"memory MB": 6.0, "objects": 2_000.0, "threads": 0.5, "handles": 0.5, "sockets": 0.5}
+"""What is judged -> the steepest slope of its second half that counts as flat, for a thousand runs.
+
+A percent of the memory: SQLite's page caches and the allocator's own pieces still settle after thousands of runs. That
+nothing of ours stays is what the count of objects says: a run that were held would be thousands of them.
+"""
 
 
 @dataclass
@@ -102,6 +106,7 @@ def held(workspace: Path) -> Iterator[tuple[str, float]]:
     pages = int(Path("/proc/self/statm").read_text().split()[1])
     handles = [_target(entry.path) for entry in os.scandir("/proc/self/fd")]
     yield "memory MB", pages * os.sysconf("SC_PAGE_SIZE") / 1e6
+    yield "objects", len(gc.get_objects())
     yield "threads", threading.active_count()
     yield "handles", len(handles)
     yield "sockets", sum(target.startswith("socket:") for target in handles)
