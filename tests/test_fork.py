@@ -302,3 +302,13 @@ def test_tapes_can_be_let_go_and_what_the_runs_did_stays(small):
     assert whole(small.wb.run(run.run_id)) == before
     with pytest.raises(RunError, match="has no tape"):
         small.wb.replay(run.run_id)
+
+
+def test_a_tape_that_grows_too_long_says_so_and_the_run_goes_on(workspace):
+    with Workbench.open(workspace, tape_mb=0.001) as wb:
+        run = wb.ask("Who directed Memento?", kb="film")
+        assert run.status == "done" and "Nolan" in run.answer
+        assert sum(map(len, wb.ports().runs.pages(run.run_id))) < 2_000
+        with pytest.raises(RunError, match="WORKBENCH_TAPE_MB"):
+            wb.replay(run.run_id)
+        assert run.fork().answer == run.answer, "what is not on the tape is done again"

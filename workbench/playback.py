@@ -49,7 +49,7 @@ class RecordedPlanner:
 def context_of(row: RunRow, ports: Context, store: RunStore, planner_for: Callable[[Settings], Planner]) -> Context:
     """The ports of this run, over its tape."""
     spec = row["options"].get("tape") or {"mode": "live", "sources": []}
-    tape = Tape(store, row["run_id"], spec["mode"], spec["sources"])
+    tape = Tape(store, row["run_id"], spec["mode"], spec["sources"], int(ports.settings.tape_mb * 1e6))
     begin = {e.name: e.value for e in tape.known.values() if e.kind == "begin"}
     settings = _settings(ports.settings, begin.get("settings", {}), row["options"].get("settings", {}))
     context = replace(ports, settings=settings, chat=ports.chat if settings.chat_model else None)

@@ -67,6 +67,7 @@ class Settings(BaseSettings):
     merge_max_results: int = Field(50, ge=1)
     merge_max_characters: int = Field(10_000, ge=100)
     history_window: int = Field(6, ge=0)
+    tape_mb: float = Field(32, ge=0, description="how long the tape of one run may grow")
     postgres_dsn: SecretStr = Field(SecretStr(""), validation_alias=_named("postgres_dsn", "POSTGRES_DSN"))
 
     # the index

@@ -16,10 +16,12 @@ from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from typing import Any, Literal, Protocol
 
-from workbench.errors import Divergence
+from workbench.errors import Divergence, RunError
 from workbench.plans import PlanStep, canonical_json
 from workbench.state import ExecutionRecord
 
+FULL = "full"
+"""Name of the effect that says that a tape ends before its run."""
 Mode = Literal["live", "fork", "replay", "regression", "check"]
 MODES: tuple[Mode, ...] = ("live", "fork", "replay", "regression", "check")
 SEALED: tuple[Mode, ...] = ("replay", "check")
@@ -98,10 +100,14 @@ class Tape:
         run_id: whose tape it is.
         mode: see above.
         sources: runs whose tapes answer; of two that know the same key the first one does.
+        limit: bytes that its pages may have; from then on nothing more is kept, and the tape says so.
     """
 
-    def __init__(self, store: TapeStore, run_id: str, mode: Mode = "live", sources: Iterable[str] = ()):
+    def __init__(
+        self, store: TapeStore, run_id: str, mode: Mode = "live", sources: Iterable[str] = (), limit: int = 1 << 25
+    ):
         self.run_id, self.mode, self._store = run_id, mode, store
+        self._left = limit - sum(map(len, store.pages(run_id)))
         self._lock, self._fresh = threading.Lock(), list[Effect]()
         self.sources = tuple(sources)
         self.known = {effect.key: effect for source in reversed(self.sources) for effect in read(store, source)}
@@ -165,6 +171,9 @@ class Tape:
             fresh, self._fresh = self._fresh, []
         if fresh:
             effects = packed(fresh)
+            self._left -= len(effects)
+            if self._left < 0:
+                page, once, effects = FULL, True, packed([Effect("begin", FULL, "", {}, None)])
             name = page if once else f"{page} {hashlib.sha256(effects).hexdigest()[:8]}"
             self._store.save_page(self.run_id, name, effects)
 
@@ -200,6 +209,21 @@ class NoTape:
 
     def flush(self, page: str, *, once: bool = False) -> None:
         """Nothing to keep."""
+
+
+def require_whole(run_id: str, effects: Iterable[Effect]) -> None:
+    """Refuse a tape from which a run cannot be made again.
+
+    Raises:
+        RunError: there is none, or it was too long to be kept.
+    """
+    begun = {effect.name for effect in effects if effect.kind == "begin"}
+    if not begun:
+        raise RunError(f"Run {run_id} has no tape: it was made before there were tapes, or the tape was pruned.")
+    if FULL in begun:
+        raise RunError(
+            f"The tape of run {run_id} is not whole: it grew over WORKBENCH_TAPE_MB. Raise it and ask again."
+        )
 
 
 def read(store: TapeStore, run_id: str) -> list[Effect]:

@@ -11,6 +11,7 @@ from workbench.futures.sealing import put
 from workbench.run import Run
 from workbench.runs import RunStore
 from workbench.settings import Settings
+from workbench.tape import require_whole
 
 _TEXT = '''"""Made by `workbench make-test`: fails when a recorded run takes another course with today's workbench.
 
@@ -42,8 +43,7 @@ def made(run: Run, store: RunStore, path: Path, settings: Settings) -> Path:
     """See ``Workbench.make_test``."""
     if run.status != "done":
         raise RunError(f"Run {run.run_id} is {run.status}: only a run that is done can be made into a test.")
-    if not any(effect.kind == "begin" for effect in run.tape()):
-        raise RunError(f"Run {run.run_id} has no tape: it was made before there were tapes, or the tape was pruned.")
+    require_whole(run.run_id, run.tape())
     if path.suffix != ".py":
         raise CapsuleError(f"{path} is not a Python file. Name one, as tests/test_{run.run_id}.py.")
     sealed, beside = capsule(run, store, settings), path.with_suffix(".zip")

@@ -11,7 +11,7 @@ from workbench.errors import Divergence, RunError, UnknownKnowledge
 from workbench.futures.check import same_course
 from workbench.run import Run
 from workbench.settings import Settings
-from workbench.tape import MODES, Effect, differences
+from workbench.tape import MODES, Effect, differences, require_whole
 
 
 def replayed(run: Run, knowledge: KnowledgeBases, settings: Settings, mode: str, corpus: str) -> Run:
@@ -23,8 +23,7 @@ def replayed(run: Run, knowledge: KnowledgeBases, settings: Settings, mode: str,
     if run.status != "done":
         raise RunError(f"Run {run.run_id} is {run.status}: only a run that is done can be replayed.")
     effects = run.tape()
-    if not any(effect.kind == "begin" for effect in effects):
-        raise RunError(f"Run {run.run_id} has no tape: it was made before there were tapes, or the tape was pruned.")
+    require_whole(run.run_id, effects)
     if mode == "regression" and not settings.chat_model and any(effect.kind == "model" for effect in effects):
         raise RunError(f"Run {run.run_id} asked a model, and none is configured here. Set WORKBENCH_CHAT_MODEL.")
     if corpus == "check":
