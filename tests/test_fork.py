@@ -80,6 +80,26 @@ def step(name: str, *depends_on: str, query: str = "", **more) -> PlanStep:
 SIX = Plan(steps=[step("s0"), step("s1"), step("s2", "s0"), step("s3", "s0", "s1"), step("s4", "s3"), step("s5", "s1")])
 
 
+@pytest.mark.parametrize(("told", "changed"), [("clock", None), ("watch", "s2")])
+def test_two_steps_with_one_call_keep_what_each_was_told(small, told, changed):
+    said = []
+
+    @small.wb.tools.tool(name=told, description="says something else each time")
+    def clock(query: str) -> list[str]:
+        said.append(query)
+        if len(said) == 1:
+            raise ValueError("not yet")
+        return [f"Memento, number {len(said)}"]
+
+    twins = [step(name).model_copy(update={"tool": told, "tool_input": {"query": "q"}}) for name in ("s0", "s1")]
+    twins = [twin.model_copy(update={"budget": twin.budget.model_copy(update={"max_retries": 0})}) for twin in twins]
+    run = small.ask(Plan(steps=[*twins, step("s2", "s1")], execution_mode="sequential"))
+    again = run.fork(plan=run.plan.replace(changed, objective="else")) if changed else small.wb.replay(run.run_id)
+    ends = [[(r["step_id"], r["status"]) for r in one.records] for one in (run, again)]
+    assert ends[0] == ends[1] == [("s0", "failed"), ("s1", "success"), ("s2", "success")]
+    assert len(said) == 2 and [r["evidence"] for r in run.evidence] == [r["evidence"] for r in again.evidence]
+
+
 def test_changing_nothing_runs_nothing_and_gives_the_same_bytes(small):
     run = small.ask(SIX)
     fork = run.fork()

@@ -110,17 +110,25 @@ class Tape:
         self._left = limit - sum(map(len, store.pages(run_id)))
         self._lock, self._fresh = threading.Lock(), list[Effect]()
         self.sources = tuple(sources)
-        self.known = {effect.key: effect for source in reversed(self.sources) for effect in read(store, source)}
+        self.known: dict[str, Effect] = {}
+        self._twins: dict[str, dict[str, Effect]] = {}
+        for source in reversed(self.sources):
+            effects = read(store, source)
+            self.known |= {effect.key: effect for effect in effects}
+            self._twins |= twins(effects)
 
-    def find(self, kind: str, name: str, version: str, given: Any) -> Effect | None:
+    def find(self, kind: str, name: str, version: str, given: Any, step_id: str = "") -> Effect | None:
         """The recorded effect, if this mode answers from the tape.
+
+        Of a call that several steps made, the one of ``step_id`` answers: a tool may say something else each time.
 
         Raises:
             Divergence: the mode must answer and cannot.
         """
         if self.mode == "live" or made_again(self.mode, kind, name):
             return None
-        found = self.known.get(key_of(kind, name, version, given))
+        key = key_of(kind, name, version, given)
+        found = self._twins.get(key, {}).get(step_id) or self.known.get(key)
         if found is None and self.mode == "check" and kind in _WORDED:
             found = nearest(kind, name, version, given, self.known.values())
         if found is None and self.mode != "fork":
@@ -183,7 +191,7 @@ class NoTape:
 
     mode: Mode = "live"
 
-    def find(self, kind: str, name: str, version: str, given: Any) -> Effect | None:
+    def find(self, kind: str, name: str, version: str, given: Any, step_id: str = "") -> Effect | None:
         """Nothing."""
         return None
 
@@ -241,6 +249,15 @@ def _tool_calls(store: TapeStore, run_id: str) -> Iterator[Effect]:
             value = {"record": record, "body": store.body(run_id, ref) if ref else None}
             replayed, seconds = record.get("replayed", False), record["duration_ms"] / 1000
             yield Effect("tool", record["tool"], effect["version"], effect["given"], value, seconds, 0, replayed)
+
+
+def twins(effects: Iterable[Effect]) -> dict[str, dict[str, Effect]]:
+    """The calls of tools by key, and of one key by the step that made them."""
+    found: dict[str, dict[str, Effect]] = {}
+    for effect in effects:
+        if effect.kind == "tool":
+            found.setdefault(effect.key, {})[effect.value["record"]["step_id"]] = effect
+    return found
 
 
 def given_of(step: PlanStep, kb: str, attempt: int, upstream: Mapping[str, str]) -> dict[str, Any]:

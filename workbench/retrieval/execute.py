@@ -65,7 +65,7 @@ def recorded(
     Raises:
         Divergence: this run must take them from there, and the tape does not have them.
     """
-    found = tape.find("tool", step.tool, effect["version"], effect["given"])
+    found = tape.find("tool", step.tool, effect["version"], effect["given"], step.step_id)
     if found is None:
         return None
     record, body = found.value["record"], found.value["body"]
