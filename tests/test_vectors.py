@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+
 import numpy as np
 import pytest
 
@@ -113,3 +115,32 @@ def test_chroma_is_mended_from_any_state(tmp_path, index, model):
         chroma.follow(index)
         held = dict(chroma._held())
     assert held == dict(index.rows("SELECT chunk_id, vector FROM passages"))
+
+
+def test_what_the_process_had_in_memory_is_in_no_file_of_chroma(tmp_path):
+    """HNSW writes its whole table down, used or not; it used to hold whatever had been in that memory before."""
+    secret = b"sk-planted-0123456789abcdef"
+
+    def forget() -> None:
+        pieces = [(secret * (size // len(secret) + 1))[:size] for size in (20_000, 30_100, 60_000) for _ in range(60)]
+        del pieces
+
+    for round_ in range(6):
+        index = Index(tmp_path / f"{round_}.db", create=True)
+        with index.transaction() as connection:
+            row = (f"c{round_}", "d", 0, "t", "x", "k")
+            connection.execute("INSERT INTO vectors VALUES ('k', ?)", (np.ones(8, np.float32).tobytes(),))
+            connection.execute(
+                "INSERT INTO passages (chunk_id, doc_id, position, text, digest, vector) VALUES (?, ?, ?, ?, ?, ?)", row
+            )
+        threads = [threading.Thread(target=forget) for _ in range(12)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        folder = tmp_path / f"chroma-{round_}"
+        with vectors.Chroma(folder) as chroma:
+            chroma.follow(index)
+        index.close()
+        written = [file for file in folder.rglob("*") if file.is_file() and secret in file.read_bytes()]
+        assert written == []

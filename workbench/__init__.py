@@ -48,7 +48,7 @@ The package in the order in which a message walks through it; an import only eve
         store.py postgres.py migrations.py
     knowledge/        a corpus and its three indexes behind one KnowledgeBase
         leftovers.py library.py rebuilding.py adding.py knowledge_base.py view.py corpus.py files.py names.py
-        entities.py vocabulary.py surfaces.py linking.py graph.py vectors.py keywords.py index.py
+        entities.py vocabulary.py surfaces.py linking.py graph.py vectors.py cleared.py keywords.py index.py
     runs.py           what is kept of a run: plans by version, records, decisions, log
     taped.py          the ports of a run over its tape
     checkpoints.py    where each run stands, as LangGraph keeps it

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from workbench.errors import KnowledgeError, ModelError
+from workbench.knowledge.cleared import cleared
 from workbench.knowledge.index import Index
 from workbench.models.embeddings import products
 
@@ -119,9 +120,11 @@ def best(chunk_ids: Sequence[str], scores: np.ndarray, top_k: int) -> list[tuple
 class Chroma:
     """The Chroma collection of one base. Hold it shortly, or close it when the generation changes.
 
-    An open client serves stale vectors after another process wrote; a new one does not.
+    An open client serves stale vectors after another process wrote; a new one does not. What it does with its files it
+    does on cleared memory, which it would write down as it comes.
     """
 
+    @cleared()
     def __init__(self, folder: Path):
         import chromadb
         import chromadb.config
@@ -145,6 +148,7 @@ class Chroma:
         """Close."""
         self.close()
 
+    @cleared()
     def close(self) -> None:
         """Let go of the files."""
         self._client.close()
@@ -153,6 +157,7 @@ class Chroma:
         """Vectors kept."""
         return self._collection.count()
 
+    @cleared()
     def follow(self, index: Index) -> None:
         """Bring the collection up to the index: what it lacks, what changed, what is gone. Any state before will do."""
         wanted = dict(index.rows("SELECT chunk_id, vector FROM passages ORDER BY chunk_id"))
@@ -175,6 +180,7 @@ class Chroma:
             page = self._collection.get(include=["metadatas"], limit=10_000, offset=start)
             yield from zip(page["ids"], (str((m or {}).get("key")) for m in page["metadatas"] or []), strict=True)
 
+    @cleared()
     def search(self, index: Index, query: np.ndarray, top_k: int) -> list[tuple[str, float]]:
         """As ``Matrix.search``, over the candidates that HNSW finds: nearly all of the best, not certainly."""
         wanted = min(max(2 * top_k, 50), self.count())
