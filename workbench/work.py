@@ -246,6 +246,8 @@ class Work:
         driver, (status, row) = self.driver(run_id), self._standing(run_id)
         if status == "paused":
             request = self.pending(run_id)
+            if request is None and driver.runs.get(run_id) != row:  # somebody answered in this very moment
+                return self.answer(run_id, given)
             if request is None:
                 raise NotPaused(f"Run {run_id} waits, but its checkpoint is lost. Run `workbench doctor --repair`.")
             self._take(driver, row)
