@@ -332,3 +332,16 @@ def test_a_tape_that_grows_too_long_says_so_and_the_run_goes_on(workspace):
         with pytest.raises(RunError, match="WORKBENCH_TAPE_MB"):
             wb.replay(run.run_id)
         assert run.fork().answer == run.answer, "what is not on the tape is done again"
+
+
+def test_a_fork_asks_the_model_that_it_names(workspace):
+    from tests.servers import Reply, scripted_server
+
+    with scripted_server(Reply(["In ", "2000 ", "[1]."])) as server:
+        opened = {"chat_model": "openai:one", "chat_base_url": server.url}
+        with Workbench.open(workspace, **opened) as wb:
+            run = wb.ask("When was Memento released?", kb="film")
+            fork = run.fork(settings={"chat_model": "openai:two"})
+            assert fork.status == "done" and [r["model"] for r in server.requests] == ["one", "two"]
+            offline = run.fork(settings={"chat_model": ""})
+            assert offline.status == "done" and len(server.requests) == 2 and offline.answer != run.answer

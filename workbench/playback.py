@@ -46,15 +46,27 @@ class RecordedPlanner:
         _on_tape(f"A plan of {self.name}")
 
 
-def context_of(row: RunRow, ports: Context, store: RunStore, planner_for: Callable[[Settings], Planner]) -> Context:
-    """The ports of this run, over its tape."""
+def context_of(
+    row: RunRow,
+    ports: Context,
+    store: RunStore,
+    chat_for: Callable[[Settings], Any],
+    planner_for: Callable[[Settings], Planner],
+) -> Context:
+    """The ports of this run, over its tape.
+
+    Raises:
+        SettingsError: the run works with a chat model that cannot be opened here.
+    """
     spec = row["options"].get("tape") or {"mode": "live", "sources": []}
     tape = Tape(store, row["run_id"], spec["mode"], spec["sources"], int(ports.settings.tape_mb * 1e6))
     begin = {e.name: e.value for e in tape.known.values() if e.kind == "begin"}
     settings = _settings(ports.settings, begin.get("settings", {}), row["options"].get("settings", {}))
-    context = replace(ports, settings=settings, chat=ports.chat if settings.chat_model else None)
-    sealed = tape.mode in SEALED
-    context = _sealed(context, tape, begin) if sealed else replace(context, planner=planner_for(settings))
+    context = replace(ports, settings=settings)
+    if tape.mode in SEALED:
+        context = _sealed(context, tape, begin)
+    else:
+        context = replace(context, chat=chat_for(settings), planner=planner_for(settings))
     for name, value in (
         ("settings", public(settings)),
         ("clock", row["created_at"]),

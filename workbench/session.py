@@ -53,7 +53,7 @@ class Workbench(Futures):
         self.knowledge, self.tools = Library(path / "knowledge", settings), ToolRegistry()
         self._handlers: dict[str, Handler] = {}
         self._planner: Planner | None = None
-        self._chat: Any = None
+        self._chats: dict[str, Any] = {}
         self._agents: AgentPool | None = None
         if runs_are_gone(path):
             raise WorkspaceError(
@@ -95,7 +95,7 @@ class Workbench(Futures):
         if not self._open:
             return
         self._open = False
-        self._work.close(self._close_chat())
+        self._work.close(self._close_chats())
         self.knowledge.close()
 
     def __enter__(self) -> Workbench:
@@ -308,16 +308,22 @@ class Workbench(Futures):
 
     def _context(self, driver: Driver, run_id: str) -> Context:
         """The ports of one run, over its tape."""
-        return context_of(driver.runs.get(run_id), self._ports(driver), driver.runs, self._planner_for)
+        ports = self._ports(driver)
+        return context_of(driver.runs.get(run_id), ports, driver.runs, self._chat_for, self._planner_for)
 
-    def _planner_for(self, settings: Settings) -> Planner:
-        return self._planner or _default_planner(settings, self._chat)
-
-    def _ports(self, driver: Driver) -> Context:
-        if self._chat is None and self.settings.chat_model:
+    def _chat_for(self, settings: Settings) -> Any:
+        """The chat model of these settings, opened once; a fork may name another one than the workspace."""
+        name = settings.chat_model
+        if name and name not in self._chats:
             from workbench.models.chat import open_chat_model
 
-            self._chat = open_chat_model(self.settings)
+            self._chats[name] = open_chat_model(settings)
+        return self._chats[name] if name else None
+
+    def _planner_for(self, settings: Settings) -> Planner:
+        return self._planner or _default_planner(settings, self._chat_for(settings))
+
+    def _ports(self, driver: Driver) -> Context:
         return Context(
             settings=self.settings,
             knowledge=self.knowledge,
@@ -326,15 +332,15 @@ class Workbench(Futures):
             runs=driver.runs,
             clock=self._clock,
             planner=self._planner_for(self.settings),
-            chat=self._chat,
+            chat=self._chat_for(self.settings),
             handlers=dict(self._handlers),
         )
 
-    async def _close_chat(self) -> None:
-        if self._chat is not None:
+    async def _close_chats(self) -> None:
+        for chat in self._chats.values():
             from workbench.models.chat import close_chat_model
 
-            await close_chat_model(self._chat)
+            await close_chat_model(chat)
 
     def _must_be_open(self) -> None:
         if not self._open:

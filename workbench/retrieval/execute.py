@@ -29,6 +29,7 @@ async def executor(task: StepTask, runtime: Runtime[Context]) -> dict[str, Any]:
         return {"records": [kept]}
     runtime.stream_writer({"retrieval_step_start": {"step_id": step.step_id, "tool": step.tool, **_which(task)}})
     effect = effect_of(task, step, context)
+    effect["limit_s"] = limit_of(task, step)
     found = recorded(task, step, effect, context.tape)
     record, body = found or await attempt(task, step, context)
     record["effect"] = effect
@@ -69,6 +70,8 @@ def recorded(
     if found is None:
         return None
     record, body = found.value["record"], found.value["body"]
+    if tape.mode == "fork" and record["status"] == "timeout" and _longer(effect, record):
+        return None  # it was cut short by a budget that is larger now
     own: dict[str, Any] = {
         "step_id": step.step_id,
         "attempt": task["attempt"],
@@ -79,6 +82,15 @@ def recorded(
     return cast(ExecutionRecord, {**record, **own, "replayed": True}), body
 
 
+def limit_of(task: StepTask, step: PlanStep) -> float:
+    """Seconds that an attempt may take: the smaller of the step's own and what is left of the run's budget."""
+    return min(step.budget.timeout_s, task["remaining_s"])
+
+
+def _longer(effect: dict[str, Any], record: ExecutionRecord) -> bool:
+    return effect["limit_s"] > record["effect"].get("limit_s", effect["limit_s"]) + 0.5
+
+
 async def attempt(task: StepTask, step: PlanStep, context: Context) -> tuple[ExecutionRecord, dict[str, Any] | None]:
     """One attempt, timed and bounded: its record, and its body when it found anything out.
 
@@ -87,7 +99,7 @@ async def attempt(task: StepTask, step: PlanStep, context: Context) -> tuple[Exe
     """
     log, clock = StepLog(context.clock), context.clock
     started_at, began = clock.now().isoformat(), clock.monotonic()
-    limit = min(step.budget.timeout_s, task["remaining_s"])
+    limit = limit_of(task, step)
     raw_input: dict[str, Any] = step.tool_input
     output: BaseModel | None = None
     status: StepStatus = "success"
