@@ -17,6 +17,7 @@ from tests.shelves import ANSWER, QUESTION, corpus, opened, workbench
 from workbench.canonical import canonical
 from workbench.errors import KnowledgeError, NotPaused, WorkspaceBusy, WorkspaceError, WorkspaceFull
 from workbench.repair import examine, repair
+from workbench.salvage import Rows
 from workbench.settings import Settings
 
 PAGE = 4096
@@ -261,6 +262,26 @@ def test_a_run_whose_question_is_lost_is_not_answered_blindly(folder):
             waiting.approve()
 
 
+@pytest.mark.parametrize(
+    "damage_to",
+    [
+        "writes SET value = x'c1' WHERE channel = '__interrupt__'",
+        "checkpoints SET checkpoint = x'c1'",
+        "checkpoints SET checkpoint = x'80'",
+    ],
+)
+def test_a_checkpoint_that_only_its_reader_knows_to_be_damaged(folder, damage_to):
+    with sqlite3.connect(folder / "checkpoints.db") as connection:
+        connection.execute(f"UPDATE {damage_to}")
+    with opened(folder) as wb:
+        waiting = wb.runs(status="paused")[0].run_id
+    told(workbench(folder, "resume", waiting, "--approve"), "doctor --repair")
+    assert workbench(folder, "doctor", "--repair").returncode == 0
+    with opened(folder) as wb:
+        run = wb.run(waiting).resume()
+        assert run.status == "paused" and run.approve().answer == ANSWER
+
+
 def test_a_repair_waits_for_nobody_and_breaks_into_nothing(folder):
     with opened(folder), pytest.raises(WorkspaceBusy, match=r"is open in process \d+ on"):
         list(repair(folder, Settings.load()))
@@ -304,6 +325,66 @@ def test_a_rebuild_takes_from_the_index_what_has_no_file_any_more(tmp_path):
         corpus(films)
         assert wb.rebuild_knowledge("film").kept
         assert wb.knowledge.get("film").fingerprint() == before
+
+
+@pytest.mark.parametrize("moved", ["nothing", "the new one", "both"])
+def test_a_rebuild_killed_in_the_middle_of_its_swap_ends_with_the_next_open(folder, moved):
+    base = folder / "knowledge" / "film"
+    with opened(folder) as wb:
+        before = wb.knowledge.get("film").fingerprint()
+    ready, old = base.with_name(".film.ready"), base.with_name(".film.replaced-1")
+    shutil.copytree(base, ready if moved != "nothing" else base.with_name(".film.rebuild-1"))
+    if moved == "both":
+        base.rename(old)
+    (base.parent / ".other.removed-1").mkdir()
+    with opened(folder) as wb:
+        assert wb.knowledge.get("film").fingerprint() == before
+        half = next(found for found in wb.gc(yes=True) if found["kind"] == "half of a rebuild or a removal")
+        assert half["count"] == (1 if moved == "the new one" else 2)
+        assert sorted(p.name for p in base.parent.iterdir() if p.is_dir()) == ["film", "other"]
+        wb.knowledge.remove("film")
+        assert wb.knowledge.names() == ["other"]
+
+
+def test_what_a_repair_kept_is_told_and_stays(folder):
+    damage(folder / "knowledge" / "film" / "index.db", "head")
+    with opened(folder) as wb:
+        kept = wb.rebuild_knowledge("film").kept
+        told_of = next(found["detail"] for found in wb.gc(yes=True) if found["kind"] == "damaged, kept by a repair")
+        assert kept in told_of and Path(kept).exists()
+
+
+def test_rows_of_damaged_pages_are_read_once_and_not_looked_for_without_end(tmp_path):
+    path, rows = tmp_path / "a.db", []
+    with sqlite3.connect(path) as connection:
+        connection.execute("CREATE TABLE t (a)")
+        connection.executemany("INSERT INTO t VALUES (?)", [("x" * 500,) for _ in range(99)])
+        connection.execute("INSERT INTO t (rowid, a) VALUES (1 << 62, 'far')")
+    data = bytearray(path.read_bytes())
+    data[4 * PAGE : 5 * PAGE] = bytes(PAGE)
+    path.write_bytes(data)
+    with sqlite3.connect(path) as connection:
+        rows = [row[0] for row in Rows(connection, "t", ["a"])]
+    assert rows == sorted(set(rows)) and len(rows) > 10
+
+
+@pytest.mark.parametrize("text", ["'{'", "CAST(x'22ff22' AS TEXT)"])
+def test_a_repair_finds_the_rows_that_sqlite_cannot_know_to_be_wrong(folder, text):
+    with sqlite3.connect(folder / "workbench.db") as connection:
+        connection.execute(f"UPDATE events SET event = {text} WHERE rowid = (SELECT min(rowid) FROM events)")
+    assert "1 rows of events" in next(examine(folder, Settings.load()))["detail"]
+    assert workbench(folder, "doctor", "--repair").returncode == 0
+    assert not list(examine(folder, Settings.load()))
+    with opened(folder) as wb:
+        assert all(run.to_dict() for run in wb.runs())
+
+
+def test_a_body_that_is_lost_is_named(folder):
+    with sqlite3.connect(folder / "workbench.db") as connection:
+        connection.execute("DELETE FROM bodies")
+    with opened(folder) as wb:
+        run = wb.runs(status="paused")[0].approve()
+        assert run.status == "failed" and "is not in the workspace any more" in run.error
 
 
 @pytest.mark.parametrize("where", ["head", "middle", "cut", "everything"])

@@ -16,6 +16,7 @@ from workbench.errors import WorkspaceError
 from workbench.sqlite import PATIENCE_S, REPAIR, begin_with_log, named
 
 _MEND = f"{REPAIR} Runs that are done can still be shown."
+_PARTS = {"id", "ts", "channel_values", "channel_versions", "versions_seen"}
 
 
 def serializer() -> JsonPlusSerializer:
@@ -55,13 +56,13 @@ class Checkpoints(AsyncSqliteSaver):
     async def aget_tuple(self, config: Any) -> Any:
         """As the saver's."""
         with _named(self._path):
-            return await super().aget_tuple(config)
+            return _whole(await super().aget_tuple(config))
 
     async def alist(self, config: Any, **how: Any) -> AsyncIterator[Any]:
         """As the saver's."""
         with _named(self._path):
             async for found in super().alist(config, **how):
-                yield found
+                yield _whole(found)
 
     async def aput(self, *given: Any, **named: Any) -> Any:
         """As the saver's; what was not written to its end is undone, so that the file is left to others."""
@@ -85,10 +86,23 @@ class Checkpoints(AsyncSqliteSaver):
                 raise
 
 
+def _whole(found: Any) -> Any:
+    """The checkpoint, when it has the parts that every one has."""
+    if found is not None and not found.checkpoint.keys() >= _PARTS:
+        raise KeyError(f"without {', '.join(sorted(_PARTS - found.checkpoint.keys()))}")
+    return found
+
+
 @contextmanager
 def _named(path: Path) -> Iterator[None]:
     try:
         with named(path, WorkspaceError, _MEND):
             yield
-    except (ValueError, KeyError, TypeError, NotImplementedError) as error:  # what is packed is not what was written
+    except (
+        ValueError,
+        KeyError,
+        TypeError,
+        AttributeError,
+        NotImplementedError,
+    ) as error:  # what is packed is not what was written
         raise WorkspaceError(f"{path} is damaged: a checkpoint cannot be read ({error}). {_MEND}") from error

@@ -19,6 +19,7 @@ from workbench.memory.store import SqlConversations
 from workbench.playback import reviewer_of_run
 from workbench.reviewers import Reviewer, written
 from workbench.runs import RunStore
+from workbench.sqlite import REPAIR
 from workbench.tape import Effect, packed
 
 if TYPE_CHECKING:
@@ -254,7 +255,12 @@ class Driver:
 
 def pending(snapshot: StateSnapshot) -> dict[str, Any] | None:
     """The request at which the graph waits, as the node made it."""
-    return snapshot.interrupts[0].value if snapshot.interrupts else None
+    if not snapshot.interrupts:
+        return None
+    request = getattr(snapshot.interrupts[0], "value", None)
+    if not isinstance(request, dict) or "review_id" not in request:
+        raise WorkspaceError(f"What the run asks is damaged: its checkpoint does not hold what was written. {REPAIR}")
+    return request
 
 
 def _resuming(given: Given, snapshot: StateSnapshot) -> Any:

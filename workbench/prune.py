@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, TypedDict
 
 from workbench.errors import WorkspaceBusy
-from workbench.knowledge.leftovers import leftovers
+from workbench.knowledge.leftovers import half_done, held, leftovers
 from workbench.knowledge.library import Library
 from workbench.lease import dead
 from workbench.runs import TABLES
@@ -68,6 +68,9 @@ def prune(
     if checkpoints.exists():
         freed += _checkpoints(runs, checkpoints, {} if yes else _chosen(runs, older_than, keep), yes)
     freed.append(_leases(path / "leases", yes))
+    count, size = half_done(library, delete=yes)
+    freed.append(Freed(kind="half of a rebuild or a removal", count=count, bytes=size, detail=""))
+    freed += _kept(path, library)
     for name in library.names():
         freed.append(_index(library, name, yes))
     files = [runs, checkpoints, *(library.root / name / "index.db" for name in library.names())]
@@ -189,6 +192,13 @@ def _index(library: Library, name: str, yes: bool) -> Freed:
     except WorkspaceBusy as busy:
         return Freed(kind=kind, count=0, bytes=0, detail=str(busy))
     return Freed(kind=kind, count=count, bytes=size, detail="")
+
+
+def _kept(path: Path, library: Library) -> Iterator[Freed]:
+    """What repairs have kept of damaged files: told, and never deleted, for it may be all that there is."""
+    for file in sorted([*path.glob("*.db.broken-*"), *library.root.glob(".*.broken-*")]):
+        detail = f"{file}, {held(file) / 1e6:,.2f} MB: delete it yourself when nothing is missing"
+        yield Freed(kind="damaged, kept by a repair", count=0, bytes=0, detail=detail)
 
 
 def _compacted(path: Path, yes: bool) -> Freed:

@@ -18,7 +18,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, TypedDict
 
-from workbench.errors import KnowledgeError, WorkbenchError, WorkspaceBusy
+from workbench.errors import KnowledgeError, WorkbenchError, WorkspaceBusy, WorkspaceError
 from workbench.knowledge.library import Library
 from workbench.lease import Lease, dead
 from workbench.memory.store import open_conversations
@@ -88,7 +88,22 @@ def _damage(path: Path, name: str) -> str:
     if name == "workbench.db" and runs_are_gone(path):
         return "it is empty or not there, though there are checkpoints of runs"
     file = path / name
-    return "; ".join(faults(file)) if file.exists() and file.stat().st_size else ""
+    if not file.exists() or not file.stat().st_size:
+        return ""
+    return "; ".join(faults(file)) or (_torn_rows(file) if name == "workbench.db" else "")
+
+
+def _torn_rows(path: Path) -> str:
+    """Rows that SQLite finds whole and that do not hold what was written."""
+    with named(path), closing(sqlite3.connect(path)) as connection:
+        connection.text_factory = bytes
+        for table in sorted(tables(path) - _LEDGERS):
+            columns = [row[1].decode() for row in connection.execute(f"PRAGMA table_info({table})")]
+            for column in sorted(_JSON & {*columns}):
+                torn = sum(not _is_json(value) for (value,) in connection.execute(f"SELECT {column} FROM {table}"))
+                if torn:
+                    return f"{torn:,} rows of {table} do not hold what was written"
+    return ""
 
 
 def _bases(library: Library) -> list[str]:
@@ -178,7 +193,7 @@ def _insert(
 def _is_json(value: Any) -> bool:
     try:
         return value is None or json.loads(value) is not value
-    except (ValueError, TypeError):
+    except (ValueError, TypeError, RecursionError):
         return False
 
 
@@ -192,34 +207,62 @@ def _conversations(target: sqlite3.Connection) -> None:
 
 
 def _begun_again(path: Path) -> Iterator[Fault]:
-    """Runs that wait, but whose checkpoint is lost, are interrupted: they go on from what they have stored."""
-    checkpoints = path / "checkpoints.db"
+    """Runs whose checkpoint is lost or cannot be read go on from what they have stored; those that wait ask again."""
+    checkpoints, sql = path / "checkpoints.db", "SELECT run_id, status FROM runs WHERE status IN (?, ?, ?, ?)"
+    open_ends = ("paused", "interrupted", "running", "failed")
     with named(path / "workbench.db"), closing(sqlite3.connect(path / "workbench.db", isolation_level=None)) as runs:
-        waiting = [row[0] for row in runs.execute("SELECT run_id FROM runs WHERE status = 'paused' ORDER BY run_id")]
-        waits = asyncio.run(_waiting(checkpoints, waiting)) if waiting and checkpoints.exists() else set()
-        for run_id in waiting:
-            if run_id not in waits:
+        rows = runs.execute(f"{sql} ORDER BY run_id", open_ends).fetchall()
+        waits, torn = (
+            asyncio.run(_looked_at(checkpoints, [i for i, _ in rows])) if checkpoints.exists() else (set(), {})
+        )
+        for run_id, status in rows:
+            if run_id not in torn and (status != "paused" or run_id in waits):
+                continue
+            if run_id in torn:
+                _set_aside(checkpoints, run_id)
+            if status == "paused":
                 runs.execute("UPDATE runs SET status = 'interrupted' WHERE run_id = ?", (run_id,))
-                yield Fault(
-                    what=f"run {run_id}",
-                    detail="its question to a person is lost",
-                    mend=f"workbench resume {run_id} goes on from what it has stored, and asks again",
-                )
+            lost = "its question to a person is lost" if status == "paused" else f"torn: {torn[run_id]}"
+            mend = f"workbench resume {run_id} goes on from what it has stored" + ", and asks again" * (
+                status == "paused"
+            )
+            yield Fault(what=f"run {run_id}", detail=lost, mend=mend)
 
 
-async def _waiting(path: Path, run_ids: list[str]) -> set[str]:
-    """The runs whose checkpoint holds what they ask."""
+async def _looked_at(path: Path, run_ids: list[str]) -> tuple[set[str], dict[str, str]]:
+    """The runs whose checkpoint holds what they ask, and those of which one cannot be read, with the reason."""
     from workbench.checkpoints import Checkpoints
 
-    saver, found = await Checkpoints.open(path), set()
+    saver, waits, torn = await Checkpoints.open(path), set[str](), dict[str, str]()
     try:
         for run_id in run_ids:
-            last = await saver.aget_tuple({"configurable": {"thread_id": run_id, "checkpoint_ns": ""}})
-            if last and any(channel == "__interrupt__" for _, channel, _ in last.pending_writes or ()):
-                found.add(run_id)
+            config = {"configurable": {"thread_id": run_id}}
+            try:
+                async for _ in saver.alist(config):
+                    pass
+                last = await saver.aget_tuple({"configurable": {"thread_id": run_id, "checkpoint_ns": ""}})
+            except WorkspaceError as error:
+                torn[run_id] = str(error.__cause__)
+                continue
+            if last and any(channel == "__interrupt__" and _asks(v) for _, channel, v in last.pending_writes or ()):
+                waits.add(run_id)
+            elif last and any(channel == "__interrupt__" for _, channel, _ in last.pending_writes or ()):
+                torn[run_id] = "what it asks does not hold what was written"
     finally:
         await saver.conn.close()
-    return found
+    return waits, torn
+
+
+def _asks(interrupts: Any) -> bool:
+    values = [getattr(found, "value", None) for found in interrupts] if isinstance(interrupts, list | tuple) else []
+    return bool(values) and all(isinstance(value, dict) and "review_id" in value for value in values)
+
+
+def _set_aside(path: Path, run_id: str) -> None:
+    """Checkpoints that cannot be read are kept under another name, until ``gc``."""
+    with named(path), closing(sqlite3.connect(path)) as connection, connection:
+        for table in ("checkpoints", "writes"):
+            connection.execute(f"UPDATE {table} SET thread_id = thread_id || ? WHERE thread_id = ?", (".torn", run_id))
 
 
 def _rebuilt(path: Path, settings: Settings) -> Iterator[Fault]:

@@ -275,10 +275,17 @@ class RunStore:
             )
 
     def body(self, run_id: str, ref: str) -> dict[str, Any]:
-        """``{"results": [...], "output": {...}}`` of one attempt; ``KeyError`` when it was never kept."""
+        """``{"results": [...], "output": {...}}`` of one attempt.
+
+        Raises:
+            WorkspaceError: it was never kept, or a repair could not read it.
+        """
         rows = self._rows("SELECT body FROM bodies WHERE run_id = ? AND ref = ?", (run_id, ref))
         if not rows:
-            raise KeyError(ref)
+            raise WorkspaceError(
+                f"What step {ref} of run {run_id} found is not in the workspace any more: {self._path} was damaged "
+                "once. Ask the question again."
+            )
         return self._loaded(rows[0]["body"])
 
     def save_decision(self, run_id: str, decision: Decision) -> Decision:

@@ -15,6 +15,8 @@ from workbench.sqlite import named
 _HEAD = 4096
 _MISSES = 100_000
 """How far to look on behind the last row that was read, where the file does not say how many there are."""
+_FURTHEST = 1_000_000
+"""How far to look on where it does: a damaged file may say 2**62."""
 
 
 def faults(path: Path) -> list[str]:
@@ -90,8 +92,9 @@ class Rows:
         while True:
             try:
                 for row in self._connection.execute(f"{self._select} > ? ORDER BY rowid", (last,)):
-                    last = row[0]
-                    yield row
+                    if row[0] > last:  # damaged pages may be out of order, and would be read again and again
+                        last = row[0]
+                        yield row
                 return
             except sqlite3.DatabaseError:  # a damaged page: go around it, one row at a time, and count
                 found = self._next(last)
@@ -105,7 +108,7 @@ class Rows:
             end = self._connection.execute(self._newest).fetchone()[0] or last
         except sqlite3.DatabaseError:  # then nobody knows
             end = last + _MISSES
-        missed = 0
+        end, missed = min(end, last + _FURTHEST), 0
         for rowid in range(last + 1, end + 1):
             try:
                 row = self._connection.execute(f"{self._select} = ?", (rowid,)).fetchone()

@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import json
+import re
+import shutil
+from contextlib import suppress
+from pathlib import Path
 
+from workbench.errors import WorkspaceBusy
 from workbench.knowledge import vectors
 from workbench.knowledge.index import Index
 from workbench.knowledge.library import Library
 from workbench.models import rerank
 
+_HALF = re.compile(r"\.([a-z0-9][a-z0-9_-]{0,63})\.(?:rebuild|fresh|replaced|removed)-")
 _UNUSED = {
     "vectors": ("length(vector)", "key NOT IN (SELECT vector FROM passages)"),
     "found_names": (
@@ -44,6 +50,30 @@ def leftovers(library: Library, name: str, *, delete: bool) -> tuple[int, int]:
             return count + len(words), size
         finally:
             index.close()
+
+
+def half_done(library: Library, *, delete: bool) -> tuple[int, int]:
+    """Folders that a killed rebuild or removal has left, and their bytes; with ``delete`` they go.
+
+    What a process is at work on is not counted.
+    """
+    count = size = 0
+    for folder in sorted(library.root.glob(".*")):
+        if not (name := _HALF.match(folder.name)):
+            continue
+        with suppress(WorkspaceBusy), library.writing(name[1], make=False):
+            count, size = count + 1, size + held(folder)
+            if delete and folder.is_symlink():
+                folder.unlink()
+            elif delete:
+                shutil.rmtree(folder, ignore_errors=True)
+    return count, size
+
+
+def held(path: Path) -> int:
+    """Bytes of a file, or of all files in a folder; what a link points at is not counted."""
+    files = [path] if path.is_file() else path.rglob("*") if not path.is_symlink() else []
+    return sum(file.stat().st_size for file in files if file.is_file())
 
 
 def _words(index: Index) -> list[tuple[str, bytes]]:

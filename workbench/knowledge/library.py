@@ -15,7 +15,7 @@ import threading
 import time
 import uuid
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -25,7 +25,7 @@ from workbench.knowledge import corpus
 from workbench.knowledge.adding import Addition, AddReport, Progress
 from workbench.knowledge.index import Index
 from workbench.knowledge.knowledge_base import CorpusKnowledge
-from workbench.knowledge.rebuilding import RebuildReport, rebuild, remember
+from workbench.knowledge.rebuilding import READY, RebuildReport, rebuild, remember, settle
 from workbench.settings import Settings
 from workbench.sqlite import named
 
@@ -51,6 +51,11 @@ class Library:
 
     def names(self) -> list[str]:
         """Known names, sorted."""
+        for ready in self.root.glob(f".*{READY}"):  # a rebuild was killed, or is just at it
+            name = ready.name[1 : -len(READY)]
+            if not (self.root / name).exists():
+                with suppress(WorkspaceBusy), self.writing(name, make=False):
+                    pass  # who holds it for writing finds it settled
         return sorted(p.parent.name for p in self.root.glob("*/index.db") if _NAME.fullmatch(p.parent.name))
 
     def get(self, name: str) -> CorpusKnowledge:
@@ -131,8 +136,9 @@ class Library:
             WorkspaceBusy: another process is writing to it.
         """
         begun = time.monotonic()
+        known = self.names()
         if not (self.root / check_name(name)).is_dir():
-            raise UnknownKnowledge(name, self.names())
+            raise UnknownKnowledge(name, known)
         with self.writing(name) as folder:
             self._forget(name)
             report = rebuild(name, folder, self._settings, progress or _silent)
@@ -176,8 +182,12 @@ class Library:
             base.close()
 
     @contextmanager
-    def writing(self, name: str) -> Iterator[Path]:
+    def writing(self, name: str, *, make: bool = True) -> Iterator[Path]:
         """Hold the base for writing; its folder. The lock lies beside it, so that the folder can be removed under it.
+
+        Args:
+            name: of the base.
+            make: the folder, when it is not there.
 
         Raises:
             WorkspaceBusy: another process is writing to it.
@@ -199,7 +209,9 @@ class Library:
             folder = self.root / name
             with named(self.root):
                 holder.write_text(json.dumps({"pid": os.getpid(), "host": socket.gethostname(), "since": since}))
-                folder.mkdir(exist_ok=True)
+                settle(folder)
+                if make:
+                    folder.mkdir(exist_ok=True)
             yield folder
         finally:
             holder.unlink(missing_ok=True)

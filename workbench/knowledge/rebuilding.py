@@ -27,6 +27,8 @@ from workbench.settings import Settings
 from workbench.sqlite import named
 
 SOURCES = "sources.json"
+READY = ".ready"
+"""How the folder of a base ends that is made and not yet in its place."""
 _COLUMNS = ["doc_id", "title", "text", "url", "licence", "type", "fields", "aliases", "names", "source"]
 
 
@@ -139,8 +141,9 @@ def _swap(folder: Path, made: Path, whole: bool) -> str:
     """Put the new base in the place of the old one; where the damaged one is kept, or nothing."""
     stamp = datetime.now(UTC).strftime("%Y%m%dT%H%M%S%f")
     aside = folder.with_name(f".{folder.name}.{'replaced' if whole else 'broken'}-{stamp}")
+    made.rename(folder.with_name(f".{folder.name}{READY}"))
     folder.rename(aside)
-    made.rename(folder)
+    settle(folder)
     if not whole:
         return str(aside)
     if aside.is_symlink():  # what it points at is somebody else's
@@ -150,12 +153,26 @@ def _swap(folder: Path, made: Path, whole: bool) -> str:
     return ""
 
 
+def settle(folder: Path) -> None:
+    """End a swap that was killed, while the base is held for writing: what was ready takes the empty place.
+
+    Where the old base still stands, the kill came before anything was moved; the next rebuild makes it again.
+    """
+    ready = folder.with_name(f".{folder.name}{READY}")
+    if not ready.exists():
+        return
+    if folder.exists():
+        shutil.rmtree(ready)
+    else:
+        ready.rename(folder)
+
+
 def _read(path: Path, settings: Settings) -> _Old:
     """What can be read of the old index, damaged or not."""
     old = _Old()
     if not path.exists() or not path.stat().st_size:
         return old
-    with tempfile.TemporaryDirectory(dir=path.parent.parent, prefix=".fresh-") as temporary:
+    with tempfile.TemporaryDirectory(dir=path.parent.parent, prefix=f".{path.parent.name}.fresh-") as temporary:
         fresh = Path(temporary) / "index.db"
         Index(fresh, create=True).close()
         try:
