@@ -379,6 +379,14 @@ def test_a_repair_finds_the_rows_that_sqlite_cannot_know_to_be_wrong(folder, tex
         assert all(run.to_dict() for run in wb.runs())
 
 
+def test_a_file_cut_before_some_tables_begin_gives_back_the_others(folder):
+    os.truncate(folder / "workbench.db", 16 * PAGE + 2000)  # the tables of plans and what follows are gone
+    done = next(found for found in repair(folder, Settings.load()) if found["what"] == "workbench.db")
+    assert "2 conversations" in done["detail"] and "messages" in done["detail"].partition("could not be read")[0]
+    with opened(folder) as wb:
+        assert wb.ask(QUESTION, kb="film", session="new").answer == ANSWER
+
+
 def test_a_body_that_is_lost_is_named(folder):
     with sqlite3.connect(folder / "workbench.db") as connection:
         connection.execute("DELETE FROM bodies")

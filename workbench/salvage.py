@@ -66,12 +66,13 @@ def tables(path: Path) -> set[str]:
 
 
 def _with_head(copy: Path, fresh: Path) -> None:
-    pages = max(1, copy.stat().st_size // _HEAD)
+    pages = max(fresh.stat().st_size, copy.stat().st_size) // _HEAD  # a table that begins behind the end stops all
     head = bytearray(fresh.read_bytes()[:_HEAD])
     head[28:32] = pages.to_bytes(4, "big")
     head[32:40] = bytes(8)  # no list of free pages
     with copy.open("r+b") as file:
         file.write(head)
+        file.truncate(pages * _HEAD)
 
 
 class Rows:
