@@ -67,7 +67,7 @@ def test_listing_narrows_and_removing_leaves_nothing(store):
     store.save_record("r1", RECORD, {"results": [], "output": {}})
     store.remove("r1")
     assert not store.has("r1") and store.records("r1") == []
-    with pytest.raises(KeyError):
+    with pytest.raises(WorkspaceError, match="not in the workspace any more"):
         store.body("r1", "a/1")
 
 
