@@ -26,6 +26,7 @@ for variable in {*os.environ} - KEPT:
     if variable.startswith(("WORKBENCH_", "MA_", "POSTGRES_", "OPENAI_")) or variable == "KB_AUTO_ROUTE":
         del os.environ[variable]
 
+from tests.counting import calls  # noqa: E402, F401 - a fixture for every test
 from tests.films import film_index, wb, workspace  # noqa: E402, F401 - fixtures for every test
 from workbench.settings import Settings  # noqa: E402 - only now is the environment what tests are to see
 

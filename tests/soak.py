@@ -26,6 +26,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from tests.bench import QUESTIONS as ASKED
 from workbench.plans import Plan, PlanStep
 from workbench.run import Run
 from workbench.session import Workbench
@@ -33,18 +34,7 @@ from workbench.session import Workbench
 _libc = ctypes.CDLL(None)
 TABLE = Path(__file__).resolve().parent.parent / "experiments" / "film_questions.jsonl"
 FILMS = Path(__file__).resolve().parent.parent / "data" / "films.jsonl"
-QUESTIONS = (
-    "喜宴哪一年上映？",
-    "推荐几部类似《喜宴》的电影",
-    "对比《喜宴》和《饮食男女》的风格",
-    "List Christopher Nolan films after 2005",
-    "Who is Ang Lee and what has he directed?",
-    "Who directed Memento?",
-    "What is Inception about?",
-    "诺兰导演过哪些电影？",
-    "Tell me more about it",
-    "Hello!",
-)
+QUESTIONS = (*ASKED, "Tell me more about it", "Hello!")
 KINDS = {"plain": 60, "answered": 14, "cancelled": 8, "failing": 6, "incognito": 8, "left paused": 2, "interrupted": 2}
 """Kind of a run -> how many of a hundred."""
 ANSWERS: tuple[Callable[[Run], Any], ...] = (

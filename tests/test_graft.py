@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import random
-from collections import Counter
 
 import pytest
 from click.testing import CliRunner
@@ -22,19 +21,6 @@ LEFT, RIGHT = "step_0_wedding_banquet", "step_1_eat_drink_man_woman"
 
 def same(one, two) -> bool:
     return canonical(whole(one)) == canonical(whole(two))
-
-
-@pytest.fixture
-def calls(wb) -> Counter[str]:
-    """A tool ``look`` that counts its own calls by query, and says what ``said`` holds."""
-    counted = Counter[str]()
-
-    @wb.tools.tool(name="look", description="looks a thing up")
-    async def look(query: str) -> list[dict]:
-        counted[query] += 1
-        return [{"text": f"{query} was looked up.", "metadata": {"title": query, "doc_id": query}}]
-
-    return counted
 
 
 def looking(base: Plan, step_id: str, query: str) -> Plan:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections import Counter
 
 import pytest
 from click.testing import CliRunner
@@ -15,19 +14,6 @@ from workbench.futures.replay import whole
 
 COMPARE = {"zh": "比较《喜宴》和《饮食男女》", "en": "Compare The Wedding Banquet and Eat Drink Man Woman"}
 UNKNOWN = "Who directed The Zorgon Chronicles?"
-
-
-@pytest.fixture
-def calls(wb) -> Counter[str]:
-    """A tool that counts its own calls."""
-    counted = Counter[str]()
-
-    @wb.tools.tool(name="look", description="looks a thing up")
-    async def look(query: str) -> list[dict]:
-        counted[query] += 1
-        return [{"text": f"{query} was looked up.", "metadata": {"title": query, "doc_id": query}}]
-
-    return counted
 
 
 @pytest.mark.parametrize("message", [COMPARE["zh"], "When was The Wedding Banquet released?"])

@@ -20,14 +20,14 @@ class Answering:
     run_id: str
     _work: Work
 
-    @property
-    def review(self) -> dict[str, Any] | None:
-        """What the run asks."""
-        raise NotImplementedError
+    if TYPE_CHECKING:  # the run itself has these
 
-    def wait(self, timeout: float | None = None) -> Self:
-        """Wait until the run pauses or ends."""
-        raise NotImplementedError
+        @property
+        def review(self) -> dict[str, Any] | None:
+            """What the run asks."""
+
+        def wait(self, timeout: float | None = None) -> Self:
+            """Wait until the run pauses or ends."""
 
     def approve(self, note: str = "") -> Self:
         """Go on as proposed."""

@@ -26,12 +26,12 @@ class Futures:
     settings: Settings
     _work: Work
 
-    def run(self, run_id: str) -> Run:
-        """A run of this workspace."""
-        raise NotImplementedError
+    if TYPE_CHECKING:  # the workspace itself has these
 
-    def _must_be_open(self) -> None:
-        raise NotImplementedError
+        def run(self, run_id: str) -> Run:
+            """A run of this workspace."""
+
+        def _must_be_open(self) -> None: ...
 
     def replay(self, run_id: str, mode: Mode = "replay", corpus: Literal["check", "tape"] = "check") -> Run:
         """Run it once more from its tape: its plan, evidence, decisions and answer, to the same bytes.
