@@ -14,6 +14,9 @@ The package in the order in which a message walks through it; an import only eve
     experiments.py    what an experiment's notebook found, by name
     repair.py         what is wrong with its files, and the mend
     prune.py          what a workspace no longer needs
+    widgets/          the bench in a notebook: thin widgets over runs; data in, one trait out
+        bench.py follow.py parts.py plan.py form.py fields.py review.py inbox.py agent_inbox.py past.py beside.py tree.py
+        knowledge.py pick.py
     run.py            Run, one question carried through: how it stands, what it did, the four answers
     futures/          what is made of a run that is there
         workspace.py replay.py check.py capsule.py crate.py sealing.py made_test.py compare.py sides.py graft.py
@@ -56,6 +59,9 @@ The package in the order in which a message walks through it; an import only eve
     show/             a run as static HTML and text
         outline.py beside.py web.py terminal.py
     document.py       a run as one JSON document
+    draw/             records -> light HTML and SVG; pure, escaped throughout
+        head.py rail.py steps.py plan_graph.py timeline.py evidence.py answer.py signals.py inbox.py past.py beside.py
+        tree.py knowledge.py page.py
     figures/          records -> plotly figures; pure
         dag.py timeline.py paper.py
     evaluate.py       the score over a table of questions
@@ -65,7 +71,8 @@ The package in the order in which a message walks through it; an import only eve
     models/           names -> chat models, embeddings, rerankers; offline ones included
         chat.py embeddings.py rerank.py
         and what a server can do to them: wire.py patience.py failures.py
-    labels.py         the words with which runs are shown, in both languages
+    labels/           the words with which runs are shown, in both languages, a file a subject
+        runs.py bench.py editor.py reviewing.py pictures.py beside.py
     timeline.py       what happened when, on an axis of work time
     canonical.py      the bytes in which two equal runs agree
     lease.py          who is alive

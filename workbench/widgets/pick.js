@@ -1,0 +1,119 @@
+// Shows markup from Python and tells what was chosen in it. One of these serves every list, graph and table of the bench.
+const OPTIONS = '[data-key][role="option"], [data-key][role="treeitem"], [data-key][role="row"][aria-selected]';
+
+export default {
+  render({ model, el }) {
+    const root = document.createElement("div");
+    root.className = "wb-pick";
+    el.appendChild(root);
+    const byKey = (key) => root.querySelector(`[data-key="${CSS.escape(key)}"]`);
+    const options = () => [...root.querySelectorAll(OPTIONS)];
+    const tell = (kind, key = "", more = {}) => model.send({ kind, key, ...more });
+
+    const rove = () => {
+      const all = options();
+      const held = all.find((o) => o === document.activeElement) ?? all.find((o) => o.getAttribute("aria-selected") === "true") ?? all[0];
+      for (const option of all) option.tabIndex = option === held ? 0 : -1;
+    };
+    const keeping = (change) => {
+      const active = root.contains(document.activeElement) ? document.activeElement : null;
+      const key = active?.closest("[data-key]")?.dataset.key;
+      const doing = active?.dataset.do;
+      const scrolled = [...root.querySelectorAll("[data-scroll]")].map((e) => [e.dataset.scroll, e.scrollTop, e.scrollLeft]);
+      const opened = new Map([...root.querySelectorAll("details[data-fold]")].map((d) => [d.dataset.fold, d.open]));
+      change();
+      for (const [name, top, left] of scrolled) {
+        const same = root.querySelector(`[data-scroll="${CSS.escape(name)}"]`);
+        if (same) [same.scrollTop, same.scrollLeft] = [top, left];
+      }
+      for (const d of root.querySelectorAll("details[data-fold]")) if (opened.has(d.dataset.fold)) d.open = opened.get(d.dataset.fold);
+      rove();
+      if (active && !root.contains(document.activeElement)) {
+        const row = key === undefined ? root : byKey(key);
+        const again = doing ? [...(row ?? root).querySelectorAll("[data-do]")].find((b) => b.dataset.do === doing) : row;
+        again?.focus({ preventScroll: true });
+      }
+    };
+    const redraw = () => keeping(() => {
+      root.innerHTML = model.get("html");
+    });
+    const patch = (rows) => keeping(() => {
+      for (const [key, html] of Object.entries(rows)) {
+        const row = byKey(key);
+        if (row) row.outerHTML = html;
+      }
+    });
+    const choose = (option) => {
+      for (const other of options()) other.setAttribute("aria-selected", String(other === option));
+      option.focus({ preventScroll: true });
+      rove();
+      tell("choose", option.dataset.key);
+    };
+    const press = (target) => {
+      const doing = target.closest("[data-do]");
+      if (doing && root.contains(doing)) {
+        if (!doing.disabled) tell(doing.dataset.do, doing.dataset.of ?? doing.closest("[data-key]")?.dataset.key ?? "");
+        return true;
+      }
+      const option = target.closest(OPTIONS);
+      if (option && root.contains(option)) choose(option);
+      return Boolean(option);
+    };
+
+    root.addEventListener("click", (event) => {
+      if (!getSelection()?.toString() || event.target.closest("[data-do]")) press(event.target);
+    });
+    root.addEventListener("keydown", (event) => {
+      const option = event.target.closest(OPTIONS);
+      if (!option || event.target !== option) return;
+      const all = options();
+      const at = all.indexOf(option);
+      const step = { ArrowDown: 1, ArrowRight: 1, ArrowUp: -1, ArrowLeft: -1 }[event.key];
+      if (event.altKey && (event.key === "ArrowUp" || event.key === "ArrowDown")) {
+        const before = event.key === "ArrowUp" ? all[at - 1] : all[at + 2];
+        tell("move", option.dataset.key, { before: before?.dataset.key ?? "" });
+      } else if (step) {
+        all[Math.min(Math.max(at + step, 0), all.length - 1)].focus();
+      } else if (event.key === "Home" || event.key === "End") {
+        all.at(event.key === "Home" ? 0 : -1).focus();
+      } else if (event.key === "Enter" || event.key === " ") {
+        if (event.ctrlKey || event.metaKey) return;
+        choose(option);
+      } else if (event.key === "Delete") {
+        tell("remove", option.dataset.key);
+      } else return;
+      event.preventDefault();
+      rove();
+    });
+
+    let dragged = null;
+    root.addEventListener("dragstart", (event) => {
+      dragged = event.target.closest?.('[draggable="true"]')?.dataset.key ?? null;
+      if (dragged !== null) event.dataTransfer.setData("text/plain", dragged);
+    });
+    root.addEventListener("dragover", (event) => {
+      const over = event.target.closest("[draggable]");
+      if (dragged !== null && over) event.preventDefault();
+    });
+    root.addEventListener("drop", (event) => {
+      const over = event.target.closest("[draggable]");
+      if (dragged === null || !over || over.dataset.key === dragged) return;
+      event.preventDefault();
+      const box = over.getBoundingClientRect();
+      const all = options();
+      const below = event.clientY > box.top + box.height / 2;
+      const before = below ? all[all.indexOf(over) + 1]?.dataset.key ?? "" : over.dataset.key;
+      if (before !== dragged) tell("move", dragged, { before });
+      dragged = null;
+    });
+
+    model.on("change:html", redraw);
+    const heard = (message) => message.rows && patch(message.rows);
+    model.on("msg:custom", heard);
+    redraw();
+    return () => {
+      model.off("change:html", redraw);
+      model.off("msg:custom", heard);
+    };
+  },
+};

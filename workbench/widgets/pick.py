@@ -1,0 +1,106 @@
+"""The two widgets with a front-end of their own: one shows markup and tells what was chosen, one brings the style."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import anywidget
+import ipywidgets
+import traitlets
+
+from workbench.draw.page import Picture
+
+_HERE = Path(__file__).parent
+
+
+class Event(NamedTuple):
+    """What somebody did in a picture.
+
+    ``kind`` is ``choose`` (a row), ``move`` (a row, to stand before another or at the end), ``remove``, or what a
+    button does; ``key`` is the row's or the button's.
+    """
+
+    kind: str
+    key: str = ""
+    before: str = ""
+
+
+Heard = Callable[[Event], None]
+
+
+class _Telling(anywidget.AnyWidget):
+    """A front-end that sends events."""
+
+    def __init__(self, **traits: Any):
+        super().__init__(**traits)
+        self._heard: list[Heard] = []
+        self.on_msg(lambda _, content, __: self.press(*_told(content)))
+
+    def on_event(self, heard: Heard) -> None:
+        """Hear every event."""
+        self._heard.append(heard)
+
+    def press(self, kind: str, key: str = "", before: str = "") -> None:
+        """What the front-end does on a click or a key; scripts and tests press this way."""
+        for heard in self._heard:
+            heard(Event(kind, key, before))
+
+
+def _told(content: Any) -> tuple[str, str, str]:
+    """The event in a message from a browser, which may be anything."""
+    known = content if isinstance(content, dict) else {}
+    kind, key, before = (str(known.get(name) or "") for name in ("kind", "key", "before"))
+    return kind, key, before
+
+
+class Pick(_Telling):
+    """A picture, and what is chosen in it.
+
+    Rows that change are sent alone; a front-end that connects later gets the whole.
+    """
+
+    _esm = _HERE / "pick.js"
+    html = traitlets.Unicode("").tag(sync=True)
+
+    def __init__(self, picture: Picture | None = None, **traits: Any):
+        self._picture = picture or Picture()
+        super().__init__(html=self._picture.html, **traits)
+
+    @property
+    def picture(self) -> Picture:
+        """What it shows."""
+        return self._picture
+
+    def show(self, picture: Picture) -> None:
+        """Show this picture, sending no more than what is not as it was."""
+        rows = picture.changed(self._picture)
+        self._picture = picture
+        if rows is None:
+            self.html = picture.html
+        elif rows:
+            self.send({"rows": rows})
+
+    def get_state(self, key: Any = None, drop_defaults: bool = False) -> Any:
+        """The state that a front-end reads when it connects: with every row as it is now."""
+        state = super().get_state(key, drop_defaults)
+        return {**state, "html": self._picture.html} if "html" in state else state
+
+
+class Sheet(_Telling):
+    """The stylesheet of the root around it, and the keys that are the root's: ``primary``, ``escape``, ``undo``,
+    ``redo``."""
+
+    _esm = _HERE / "sheet.js"
+    _css = _HERE / "bench.css"
+    lang = traitlets.Unicode("en").tag(sync=True)
+
+
+class Root(ipywidgets.VBox):
+    """What everything of the bench stands in: the style, the language, the guarded keys."""
+
+    def __init__(self, children: Any = (), lang: str = "en", **traits: Any):
+        self.sheet = Sheet(lang=lang)
+        super().__init__([self.sheet, *children], **traits)
+        self.add_class("wb-root")
