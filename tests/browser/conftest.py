@@ -1,0 +1,64 @@
+"""The fixtures of the browser's tests: one JupyterLab a worker, one Chromium a file, notebooks that a test opens."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+
+import pytest
+
+from tests.browser.lab import Browser, Lab, Notebook, chromium, jupyterlab
+
+FAILED = pytest.StashKey[bool]()
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if "browser" in getattr(item, "fixturenames", ()):
+            item.add_marker("browser")
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item) -> Iterator[None]:
+    report = yield
+    if report.when == "call":
+        item.stash[FAILED] = report.failed
+    return report
+
+
+@pytest.fixture(scope="session")
+def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
+    """JupyterLab over the folder that holds every ``tmp_path`` of this worker."""
+    with jupyterlab(tmp_path_factory.getbasetemp(), tmp_path_factory.mktemp("jupyterlab")) as started:
+        yield started
+
+
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
+    with chromium(tmp_path_factory.mktemp("chromium")) as opened:
+        yield opened
+
+
+@pytest.fixture
+def notebook(
+    browser: Browser, lab: Lab, tmp_path: Path, request: pytest.FixtureRequest
+) -> Iterator[Callable[..., Notebook]]:
+    """``notebook(cells, name="notebook")`` opens a new notebook in ``tmp_path``; see ``tests/browser/lab.py``."""
+    browser.seen.forget()
+    opened: list[Notebook] = []
+
+    def make(cells: Sequence[str], name: str = "notebook") -> Notebook:
+        opened.append(lab.open(browser, tmp_path / f"{name}.ipynb", cells))
+        return opened[-1]
+
+    try:
+        yield make
+        if request.node.stash.get(FAILED, True):
+            for notebook in opened:
+                notebook.screenshot(notebook.file.with_suffix(".failed.png"))
+        else:
+            browser.seen.clean()
+    finally:
+        for notebook in opened:
+            notebook.page.close()
+        lab.end_kernels(tmp_path)

@@ -1,0 +1,325 @@
+"""JupyterLab in a real Chromium, driven by Playwright: what a person would see, click and type.
+
+How to write a test, in a file ``tests/browser/test_<subject>.py`` (the fixtures are there by themselves)::
+
+    def test_approve(notebook, workspace):  # `workspace` only where the films are needed
+        nb = notebook(["from workbench import Workbench", 'wb = Workbench.open("workspace"); wb.bench(kb="film")'])
+        nb.run_all()  # fails with the kernel's own words when a cell does
+        nb.page.locator(".wb-root").get_by_role("button", name="Ask").click()  # `page` is Playwright's: locators wait
+        nb.wait("document.querySelector('.wb-answer')")  # any JavaScript condition; never sleep
+        assert nb.kernel("wb.runs()[0].status") == "done"  # a Python expression; or open the workspace in the test
+
+The notebook lies in ``tmp_path`` and its kernel works there, so the workspace is ``"workspace"``. Also: ``run_cell(i)``, ``cells()``, ``save()``,
+``restart_kernel()``, ``kernel_status()``, ``reopen()``, ``theme(dark=True)``, ``resize(675)`` (width of an output), ``eval(js)``, ``screenshot(path)``.
+At the end ``clean()`` is called by itself: an error in the console, a request to another host or a dialog fails the test, and of a failed
+test a picture is kept beside its notebook. Each file has a Chromium of its own, each worker of pytest one JupyterLab, each notebook a kernel.
+While Chromium is open the thread counts as inside an event loop: no ``asyncio.run`` and no async tests in these files.
+"""
+
+from __future__ import annotations
+
+import ast
+import json
+import os
+import secrets
+import shutil
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote, urlsplit
+
+import nbformat
+import pytest
+from playwright.sync_api import BrowserContext, ConsoleMessage, Dialog, Page, sync_playwright
+
+HERE = {"127.0.0.1", "localhost"}
+NO_CHROMIUM = "no Chromium here: apt-get install chromium, or playwright install chromium"
+CHROMIUM_FLAGS = (
+    *("--disable-gpu", "--disable-quic", "--disable-sync", "--no-first-run"),
+    *("--disable-background-networking", "--disable-component-update"),
+    # What is not here goes to a proxy that is not there either. Playwright's own routing would turn the cache off.
+    *("--proxy-server=http://127.0.0.1:9", "--proxy-bypass-list=127.0.0.1;localhost"),
+)
+# Nothing that asks the network by itself, or a person.
+LAB_FLAGS = (
+    "--LabApp.news_url=None",
+    "--LabApp.check_for_updates_class=jupyterlab.NeverCheckForUpdate",
+    "--LabApp.extension_manager=readonly",
+    "--LanguageServerManager.autodetect=False",
+)
+LAB_SETTINGS = {
+    "@jupyterlab/apputils-extension/notification": {"fetchNews": "false", "checkForUpdates": False},
+}
+# Errors that JupyterLab itself writes into the console: how each begins, and why it is nobody's fault here.
+IGNORED: dict[str, str] = {}
+SECONDS = 60.0
+PANEL = "jupyterapp.shell.currentWidget"
+IDLE = f"{PANEL}?.sessionContext?.session?.kernel?.status === 'idle' && !{PANEL}.sessionContext.kernelDisplayStatus.match(/start/)"
+
+
+@dataclass
+class Seen:
+    """What a browser did that it must not do."""
+
+    errors: list[str] = field(default_factory=list)
+    outside: list[str] = field(default_factory=list)
+    dialogs: list[str] = field(default_factory=list)
+
+    def watch(self, context: BrowserContext) -> None:
+        """Write down what every page of this browser does, frames and workers too."""
+        context.on("console", self._said)
+        context.on("weberror", lambda error: self.errors.append(str(error.error)))
+        context.on("dialog", self._dialog)
+        context.on("request", lambda request: self._requested(request.url))
+        context.on("page", lambda page: page.on("websocket", lambda socket: self._requested(socket.url)))
+
+    def _said(self, message: ConsoleMessage) -> None:
+        if message.type == "error" and not any(message.text.startswith(known) for known in IGNORED):
+            self.errors.append(f"{message.text} ({message.location['url']})")
+
+    def _dialog(self, dialog: Dialog) -> None:
+        if dialog.type == "beforeunload":  # the browser's own, when a page with changes is left
+            return dialog.accept()
+        self.dialogs.append(dialog.message)
+        dialog.dismiss()
+
+    def _requested(self, url: str) -> None:
+        where = urlsplit(url)
+        if where.scheme not in {"data", "blob", "about"} and where.hostname not in HERE:
+            self.outside.append(url)
+
+    def clean(self) -> None:
+        """No error in the console, nothing asked of another host, no dialog."""
+        assert not self.errors, "errors in the browser's console:\n" + "\n".join(self.errors)
+        assert not self.outside, "asked of other hosts:\n" + "\n".join(self.outside)
+        assert not self.dialogs, "dialogs:\n" + "\n".join(self.dialogs)
+
+    def forget(self) -> None:
+        """Begin anew."""
+        for seen in (self.errors, self.outside, self.dialogs):
+            seen.clear()
+
+
+@dataclass(frozen=True)
+class Browser:
+    """A Chromium and what it did."""
+
+    context: BrowserContext
+    seen: Seen
+
+
+@contextmanager
+def chromium(profile: Path) -> Iterator[Browser]:
+    """A Chromium with a fresh profile; skips, visibly, where there is none."""
+    with sync_playwright() as playwright:
+        names = ("chromium", "chromium-browser", "google-chrome", playwright.chromium.executable_path)
+        found = next(filter(None, map(shutil.which, names)), None)
+        if not found:
+            pytest.skip(NO_CHROMIUM)
+        context = playwright.chromium.launch_persistent_context(
+            profile,
+            executable_path=found,
+            args=CHROMIUM_FLAGS,
+            chromium_sandbox=os.getuid() != 0,
+            viewport={"width": 1460, "height": 1800},  # tall: JupyterLab does not draw cells that are out of view
+            locale="en-US",
+        )
+        context.set_default_timeout(20_000)
+        seen = Seen()
+        seen.watch(context)
+        try:
+            yield Browser(context, seen)
+        finally:
+            context.close()
+
+
+@dataclass(frozen=True)
+class Lab:
+    """A JupyterLab with nothing of the person's own settings, serving one folder."""
+
+    root: Path
+    url: str
+    token: str
+
+    def call(self, method: str, path: str) -> Any:
+        """One call of its REST interface."""
+        request = urllib.request.Request(self.url + path, method=method)
+        request.add_header("Authorization", f"token {self.token}")
+        with urllib.request.urlopen(request, timeout=SECONDS) as answer:
+            return json.loads(answer.read() or "null")
+
+    def open(self, browser: Browser, file: Path, cells: Sequence[str] = ()) -> Notebook:
+        """A notebook in a page of its own, its kernel ready; written first when cells are given."""
+        if cells:
+            kernel = {"name": "python3", "display_name": "Python 3", "language": "python"}
+            code = [nbformat.v4.new_code_cell(cell) for cell in cells]
+            nbformat.write(nbformat.v4.new_notebook(metadata={"kernelspec": kernel}, cells=code), file)
+        notebook = Notebook(self, browser.context.new_page(), browser.seen, file)
+        notebook.show()
+        return notebook
+
+    def end_kernels(self, folder: Path) -> None:
+        """End the kernel of every notebook in the folder."""
+        for session in self.call("GET", "api/sessions"):
+            if (self.root / session["path"]).is_relative_to(folder):
+                self.call("DELETE", f"api/sessions/{session['id']}")
+
+
+@dataclass(frozen=True)
+class Notebook:
+    """One notebook, open in the browser."""
+
+    lab: Lab
+    page: Page
+    seen: Seen
+    file: Path
+
+    def show(self) -> None:
+        """Load the page and wait until the kernel is ready."""
+        path = quote(self.file.relative_to(self.lab.root).as_posix())
+        self.page.goto(f"{self.lab.url}lab/tree/{path}?token={self.lab.token}&reset")
+        self.page.wait_for_selector(".jp-Notebook")
+        self.wait(IDLE)
+        self.eval("jupyterapp.shell.collapseLeft(), jupyterapp.shell.collapseRight()")
+
+    def eval(self, javascript: str) -> Any:
+        """The value of a JavaScript expression in the page; a promise is waited for, a minute at most."""
+        late = f"new Promise((_, no) => setTimeout(() => no(new Error('not done after {SECONDS:.0f} s')), {SECONDS * 1000:.0f}))"
+        return self.page.evaluate(f"async () => Promise.race([({javascript}), {late}])")
+
+    def wait(self, condition: str, seconds: float = SECONDS) -> None:
+        """Wait until a JavaScript expression is true."""
+        self.page.wait_for_function(f"() => ({condition})", timeout=seconds * 1000)
+
+    def command(self, name: str, **arguments: Any) -> Any:
+        """Carry out a command of JupyterLab, as its menu does."""
+        return self.eval(f"jupyterapp.commands.execute({name!r}, {json.dumps(arguments)}).then(() => null)")
+
+    def run_all(self) -> None:
+        """Run every cell to its end."""
+        self.command("notebook:run-all-cells")
+        self._fail_on_errors(self.cells())
+
+    def run_cell(self, index: int) -> None:
+        """Run one cell to its end."""
+        self.eval(f"{PANEL}.content.activeCellIndex = {index}")
+        self.command("notebook:run-cell")
+        self._fail_on_errors([self.cells()[index]])
+
+    def _fail_on_errors(self, cells: list[dict]) -> None:
+        outputs = [output for cell in cells for output in cell.get("outputs", ())]
+        failed = ["\n".join(output["traceback"]) for output in outputs if output["output_type"] == "error"]
+        assert not failed, "\n".join(failed)
+
+    def cells(self) -> list[dict]:
+        """The cells as the notebook's format has them: type, source, outputs, metadata."""
+        return self.eval(f"{PANEL}.content.model.toJSON().cells")
+
+    def kernel(self, expression: str) -> Any:
+        """The value of a Python expression in the kernel, as plain data; waits for a cell that runs."""
+        asked = {"code": "", "silent": True, "store_history": False, "user_expressions": {"value": expression}}
+        kernel = f"{PANEL}.sessionContext.session.kernel"
+        reply = self.eval(f"{kernel}.requestExecute({json.dumps(asked)}).done.then(reply => reply.content)")
+        value = reply["user_expressions"]["value"]
+        assert value["status"] == "ok", f"{value['ename']}: {value['evalue']}"
+        return ast.literal_eval(value["data"]["text/plain"])
+
+    def kernel_status(self) -> str:
+        """idle, busy, restarting, dead, ..."""
+        return self.eval(f"{PANEL}.sessionContext.session?.kernel?.status ?? 'none'")
+
+    def restart_kernel(self) -> None:
+        """End the kernel at once, whatever it does, and wait for the next one."""
+        self.eval(f"{PANEL}.sessionContext.restartKernel().then(() => null)")
+        self.wait(IDLE)
+
+    def save(self) -> dict:
+        """Write the notebook to its file and give what stands there."""
+        self.command("docmanager:save")
+        return json.loads(self.file.read_text(encoding="utf-8"))
+
+    def reopen(self) -> None:
+        """Save it and load the page anew; the kernel goes on."""
+        self.save()
+        self.show()
+
+    def theme(self, *, dark: bool) -> None:
+        """JupyterLab's own light or dark theme."""
+        self.command("apputils:change-theme", theme="JupyterLab Dark" if dark else "JupyterLab Light")
+        self.wait(f"document.body.dataset.jpThemeLight === '{str(not dark).lower()}'")
+
+    def resize(self, width: int, height: int = 1800) -> None:
+        """Make the window such that an output is so many pixels wide."""
+        now = self.page.viewport_size
+        output = self.page.locator(".jp-OutputArea-output").first.bounding_box()
+        assert now and output, "resize() needs a cell with an output"
+        self.page.set_viewport_size({"width": round(now["width"] + width - output["width"]), "height": height})
+
+    def screenshot(self, path: Path | str) -> None:
+        """A picture of the page."""
+        self.page.screenshot(path=path)
+
+    def clean(self) -> None:
+        """No error in the console, nothing asked of another host, no dialog."""
+        self.seen.clean()
+
+
+@contextmanager
+def jupyterlab(root: Path, own: Path) -> Iterator[Lab]:
+    """Start one over ``root``, with its configuration and its log under ``own``; wait until it answers; end it."""
+    token = secrets.token_hex(16)
+    names = {
+        "JUPYTER_CONFIG_DIR": "config",
+        "JUPYTER_DATA_DIR": "data",
+        "JUPYTER_RUNTIME_DIR": "runtime",
+        "JUPYTERLAB_SETTINGS_DIR": "settings",
+        "JUPYTERLAB_WORKSPACES_DIR": "workspaces",
+        "IPYTHONDIR": "ipython",
+    }
+    for name in names.values():
+        (own / name).mkdir(parents=True)
+    for plugin, settings in LAB_SETTINGS.items():
+        file = own / "settings" / f"{plugin}.jupyterlab-settings"
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(json.dumps(settings))
+    command = [
+        *(sys.executable, "-m", "jupyterlab", "--no-browser", "--ip=127.0.0.1", "--ServerApp.port=0", "--allow-root"),
+        *(f"--ServerApp.root_dir={root}", f"--IdentityProvider.token={token}"),
+        "--LabApp.expose_app_in_browser=True",
+        *LAB_FLAGS,
+    ]
+    environment = os.environ | {variable: str(own / name) for variable, name in names.items()}
+    log = own / "jupyterlab.log"
+    with log.open("wb") as written:
+        process = subprocess.Popen(command, env=environment, cwd=root, stdout=written, stderr=subprocess.STDOUT)
+    try:
+        yield Lab(root, address(process, own / "runtime", token, log), token)
+    finally:
+        process.terminate()
+        try:
+            process.wait(20)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+
+
+def address(process: subprocess.Popen[bytes], runtime: Path, token: str, log: Path) -> str:
+    """Where the server answers, as soon as it does."""
+    until = time.monotonic() + SECONDS
+    while time.monotonic() < until and process.poll() is None:
+        for file in runtime.glob("jpserver-*.json"):
+            try:
+                url = json.loads(file.read_text())["url"]
+                urllib.request.urlopen(f"{url}api/status?token={token}", timeout=5).close()
+                return url
+            except (ValueError, urllib.error.URLError):
+                pass  # half written, or not yet listening
+        time.sleep(0.05)
+    raise AssertionError(f"JupyterLab did not start:\n{log.read_text()[-3000:]}")
