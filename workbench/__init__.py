@@ -15,7 +15,7 @@ The package in the order in which a message walks through it; an import only eve
     repair.py         what is wrong with its files, and the mend
     prune.py          what a workspace no longer needs
     widgets/          the bench in a notebook: thin widgets over runs; data in, one trait out
-        bench.py follow.py parts.py plan.py form.py fields.py review.py inbox.py agent_inbox.py past.py beside.py tree.py
+        bench.py follow.py parts.py plan.py draft.py form.py fields.py controls.py review.py inbox.py agent_inbox.py past.py beside.py tree.py
         knowledge.py pick.py
     run.py            Run, one question carried through: how it stands, what it did, the four answers
     futures/          what is made of a run that is there

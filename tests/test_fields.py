@@ -1,0 +1,169 @@
+"""A JSON schema as a form: each kind of value, what is left out, what is no value, what is hostile."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import ipywidgets
+import pytest
+from pydantic import BaseModel, Field
+
+from tests.test_hostile import HOSTILE
+from workbench.labels import Labels
+from workbench.tools.registry import ToolRegistry
+from workbench.widgets.fields import Fields, Said, fields_of
+
+
+class Inner(BaseModel):
+    year_from: int | None = None
+    ratio: float | None = Field(None, ge=0, le=1)
+
+
+class Everything(BaseModel):
+    query: str
+    count: int = 50
+    share: float = 0.5
+    deep: bool = False
+    maybe: bool | None = None
+    kind: Literal["a", "b"] = "a"
+    names: list[str] = Field(default_factory=list)
+    title: str | None = None
+    limit: int | None = None
+    filters: Inner = Inner()
+    anything: dict[str, Any] = Field(default_factory=dict)
+
+
+def form(schema: Any = Everything, language: str = "en", **more: Any) -> tuple[Fields, list[str]]:
+    heard: list[str] = []
+    return Fields(schema.model_json_schema(), Labels(language), heard.append, **more), heard
+
+
+def test_a_field_a_property_of_the_kind_that_fits():
+    fields, _ = form()
+    kinds = {path: type(field.control.widget).__name__ for path, field in fields_of(fields)}
+    assert kinds == {
+        "query": "Textarea",
+        "count": "IntText",
+        "share": "FloatText",
+        "deep": "Checkbox",
+        "maybe": "Dropdown",
+        "kind": "Dropdown",
+        "names": "TagsInput",
+        "title": "Textarea",
+        "limit": "Text",
+        "filters": "VBox",
+        "filters.year_from": "Text",
+        "filters.ratio": "Text",
+        "anything": "Textarea",
+    }
+
+
+def test_defaults_are_shown_and_left_out_until_they_are_changed():
+    fields, heard = form()
+    fields.show({"query": "x"})
+    assert fields.fields["count"].control.widget.value == 50 and fields.value == {"query": "x"}
+    fields.fields["count"].control.widget.value = 7
+    assert fields.value == {"query": "x", "count": 7} and heard == ["count"]
+    fields.fields["count"].control.widget.value = 50
+    assert fields.value == {"query": "x"}
+    fields.show({"query": "x", "count": 50})
+    assert fields.value == {"query": "x", "count": 50}, "what was given is kept"
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        {"query": "喜宴\nsecond line", "names": ["a", "喜宴"], "deep": True, "maybe": False, "kind": "b"},
+        {"query": "", "title": "", "limit": 3, "share": 1, "filters": {"year_from": None}},
+        {"query": {"$from": "step_0.query"}, "names": {"$from": "step_0.entities"}, "count": "fifty"},
+        {"query": "x", "unknown": [1, {"a": None}], "filters": {"$from": "a.b"}, "kind": "c", "names": ["", 1]},
+        {"query": "x", "deep": 1, "count": True, "limit": None, "filters": None, "anything": {"a": [1]}},
+    ],
+)
+def test_what_is_not_touched_comes_back_as_it_was(value: dict[str, Any]):
+    fields, heard = form()
+    fields.show(value)
+    assert repr(fields.value) == repr({n: value[n] for n in fields.fields if n in value}) and heard == []
+    assert set(fields.value) == set(value)
+    fields.show({"query": "y"})
+    assert fields.value == {"query": "y"}, "another value leaves nothing behind"
+
+
+def test_a_reference_is_json_and_can_become_a_value():
+    fields, _ = form()
+    fields.show({"query": "x", "names": {"$from": "step_0.entities"}})
+    field = fields.fields["names"]
+    field.control.widget.value = '["Ang Lee"]'
+    assert fields.value["names"] == ["Ang Lee"] and not fields.faults
+    field.control.widget.value = '["Ang Lee"'
+    assert fields.value["names"] == ["Ang Lee"] and "no JSON" in fields.faults["names"]
+    field.control.widget.value = "NaN"
+    assert "NaN" in fields.faults["names"]
+
+
+def test_a_number_that_is_none_is_told_and_kept_as_typed():
+    fields, heard = form()
+    fields.show({"query": "x"})
+    limit = fields.fields["limit"]
+    limit.control.widget.value = "many"
+    assert fields.faults == {"limit": "many is no whole number. Give one, or leave it empty."}
+    fields.say({})
+    assert "many is no whole number" in limit.box.children[-1].html and limit.control.widget.value == "many"
+    limit.control.widget.value = "12"
+    fields.say({})
+    assert fields.value == {"query": "x", "limit": 12} and limit.box.children[-1].html == ""
+    within = dict(fields_of(fields))["filters.year_from"]
+    within.control.widget.value = "1993"
+    assert fields.value["filters"] == {"year_from": 1993} and heard[-1] == "filters.year_from"
+
+
+def test_a_message_stands_beside_its_field_with_its_mend():
+    fields, _ = form()
+    mended: list[str] = []
+    fields.say(
+        {"count": [Said("count is 0.", "Set 50", lambda: mended.append("count"))], "filters.ratio": [Said("far")]}
+    )
+    count = fields.fields["count"]
+    assert 'role="alert"' in count.box.children[-1].html and "Set 50" in count.box.children[-1].html
+    assert "wb-wrong" in count.box._dom_classes and "wb-wrong" not in fields.fields["query"].box._dom_classes
+    assert "far" in dict(fields_of(fields))["filters.ratio"].box.children[-1].html
+    count.box.children[-1].press("mend", "0")
+    assert mended == ["count"]
+    count.box.children[-1].press("mend", "9")
+    count.box.children[-1].press("mend", "x")
+    fields.say({})
+    assert "wb-wrong" not in count.box._dom_classes and mended == ["count"]
+
+
+def test_showing_does_not_touch_a_widget_that_shows_it_already():
+    fields, _ = form()
+    fields.show({"query": "x", "anything": {"a": 1}})
+    written: list[Any] = []
+    for _, field in fields_of(fields):
+        if not isinstance(field.control.widget, ipywidgets.VBox):
+            field.control.widget.observe(lambda change: written.append(change), "value")
+    fields.show({"query": "x", "anything": {"a": 1}})
+    assert written == []
+
+
+def test_a_form_of_every_tool():
+    for name, tool in ToolRegistry().items():
+        fields = Fields(tool.input_schema.model_json_schema(), Labels("zh"), without=("top_k",))
+        assert fields.fields["query"].control.widget.value == ""
+        assert fields.fields["top_k"].box.layout.display == "none", name
+        fields.show({"query": "x", "top_k": 3})
+        assert fields.fields["top_k"].box.layout.display is None
+        fields.disable(True)
+        assert all(f.control.widget.disabled for p, f in fields_of(fields) if not f.control.group)
+
+
+@pytest.mark.parametrize("text", HOSTILE)
+def test_hostile_names_and_messages_are_text(text: str):
+    schema = {"properties": {text: {"type": "string", "description": text}}, "required": [text]}
+    fields = Fields(schema, Labels("en"))
+    fields.show({text: text})
+    fields.say({text: [Said(text, text)]})
+    label, _, note = fields.fields[text].box.children
+    for html in (label.value, note.html):
+        assert "<script" not in html and "<img" not in html and "<a " not in html and "\x1b" not in html
+    assert fields.value == {text: text}
