@@ -44,8 +44,9 @@ class Comparison:
             ``settings``, ``knowledge``, ``question``, ``handlers``, ``tools``, ``versions``, ``unfinished``,
             ``no_tape``.
         plan: of each other run, ``Plan.diff`` from the first run's newest plan to its own; None without a plan.
-        steps: ``{"step_id", "same", "sides"}``, a side ``{"tool", "status", "attempts", "found", "seconds",
-            "replayed"}``; ``same`` is the same call with the same end and the same findings.
+        steps: ``{"step_id", "same", "changes", "sides"}``, a side ``{"tool", "status", "attempts", "found", "seconds",
+            "replayed"}``; ``same`` is the same call with the same end and the same findings in all, ``changes`` has
+            ``added``, ``removed``, ``changed``, ``same`` or ``""`` for each other run.
         evidence: ``{"source_id", "granularity", "kb", "title", "text_differs", "changes", "sides"}``; ``changes`` has
             ``gained``, ``lost``, ``moved``, ``same`` or ``""`` for each other run, and a side ``rank`` and ``score``
             after the merge and ``found_by``: step, tool, rank and score in what the step found.
@@ -53,8 +54,9 @@ class Comparison:
             whom.
         claims: ``{"text", "changes", "sides"}``; ``changes`` has ``shared``, ``recited`` (the same words from other
             evidence), ``gained``, ``lost`` or ``""``, and a side the ``citations``, each with its source.
-        cost: a run's ``work_s`` (parallel calls once, waiting for a person not at all) and ``taped_s`` (what the calls
-            that it took from a tape had taken), ``saved`` and ``spent`` (steps, tokens, seconds).
+        cost: a run's ``work_s`` (parallel calls once, waiting for a person not at all), ``taped_s`` (what the calls
+            that it took from a tape had taken) and ``answer_s`` (writing the answer), ``saved`` and ``spent`` (steps,
+            tokens, seconds).
     """
 
     runs: list[dict[str, Any]]
@@ -197,10 +199,17 @@ def _steps(sides: Sequence[Side]) -> list[dict[str, Any]]:
         {
             "step_id": step_id,
             "same": all(course.get(step_id) == courses[0].get(step_id) for course in courses),
+            "changes": [_step_change(courses[0].get(step_id), course.get(step_id)) for course in courses[1:]],
             "sides": [_step(of[step_id]) if step_id in of else None for of in attempts],
         }
         for step_id in _in_order(attempts)
     ]
+
+
+def _step_change(one: Any, other: Any) -> str:
+    if one is None or other is None:
+        return "added" if other else "removed" if one else ""
+    return "same" if one == other else "changed"
 
 
 def _step(attempts: Sequence[ExecutionRecord]) -> dict[str, Any]:
@@ -290,6 +299,7 @@ def _cost(side: Side) -> dict[str, Any]:
     return {
         "work_s": round(work_seconds(made), 3),
         "taped_s": round(work_seconds(taped), 3),
+        "answer_s": round(side.answer_ms / 1000, 3),
         "saved": dict(saved(side.effects)),
         "spent": dict(spent(side.effects)),
     }

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from workbench.errors import GraftConflict, RunError, UnknownRun, shown
+from workbench.fork import Forecast, forecast
 from workbench.futures.conflicts import Conflict, between, conflict, outvoted, within
 from workbench.futures.join import Branch, Joined, awake, join, signatures
 from workbench.plans import ENDED_WELL, Plan, last_records
@@ -78,18 +79,7 @@ def grafted(
     steps: Mapping[str, Run | Sequence[Run]], base: Run | None = None, prefer: str | None = None, **options: Any
 ) -> Graft:
     """See ``Workbench.graft``."""
-    wanted = list(_wanted(steps))
-    runs = list({run.run_id: run for run in [*([base] if base else []), *(run for _, run in wanted)]}.values())
-    _may_be_grafted(runs, prefer)
-    ground = base or next((run for run in runs if run.run_id == prefer), runs[0])
-    runs = [ground, *(run for run in runs if run.run_id != ground.run_id)]
-    branches = {run.run_id: Branch(run.run_id, _plan(run)) for run in runs}
-    joined = join(
-        branches[ground.run_id],
-        [(step_id, branches[run.run_id]) for step_id, run in wanted],
-        _Ancestry(ground).unedited,
-        prefer,
-    )
+    ground, runs, joined = _joined(steps, base, prefer)
     found = _found(joined, runs)
     conflicts = _conflicts(joined, runs, found, chosen=bool(base or prefer), prefer=prefer)
     if unsettled := [c for c in conflicts if c["open"]]:
@@ -99,11 +89,37 @@ def grafted(
     edits["sources"] = sorted((run.run_id for run in runs), key=lambda run_id: run_id != prefer)
     if pieces := outvoted(found, conflicts, prefer):
         edits["without"] = {"pieces": pieces}
-    if joined.plan != branches[ground.run_id].plan:
+    if joined.plan != _plan(ground):
         edits |= {"plan": awake(joined.plan, found), "review": (), **_as_decided(ground)}
     made = ground.start_fork(**edits, **_settings_of(ground, edits["sources"][0]), **options)
     made.wait()
     return Graft(made._work, made.run_id)
+
+
+def foreseen(steps: Mapping[str, Run | Sequence[Run]], base: Run, prefer: str | None = None) -> Forecast:
+    """What such a graft will do: which steps the tapes answer, and how long the others will take.
+
+    Raises:
+        RunError: no such step, or a run that still runs.
+    """
+    ground, runs, joined = _joined(steps, base, prefer)
+    known = [effect for run in runs for effect in run.tape()]
+    records = [record for run in reversed(runs) for record in run.records]  # the base's versions hold
+    return forecast(joined.plan, known, records, ground._store.tool_seconds(), ground.kb_prefix)
+
+
+def _joined(
+    steps: Mapping[str, Run | Sequence[Run]], base: Run | None, prefer: str | None
+) -> tuple[Run, list[Run], Joined]:
+    """The run on whose plan the steps are put together, all the runs with that one first, and the plan."""
+    wanted = list(_wanted(steps))
+    runs = list({run.run_id: run for run in [*([base] if base else []), *(run for _, run in wanted)]}.values())
+    _may_be_grafted(runs, prefer)
+    ground = base or next((run for run in runs if run.run_id == prefer), runs[0])
+    runs = [ground, *(run for run in runs if run.run_id != ground.run_id)]
+    branches = {run.run_id: Branch(run.run_id, _plan(run)) for run in runs}
+    named = [(step_id, branches[run.run_id]) for step_id, run in wanted]
+    return ground, runs, join(branches[ground.run_id], named, _Ancestry(ground).unedited, prefer)
 
 
 def _wanted(steps: Mapping[str, Run | Sequence[Run]]) -> Iterator[tuple[str, Run]]:

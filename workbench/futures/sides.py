@@ -46,6 +46,7 @@ class Side:
         self.reflections: list[Reflection] = run.reflections
         self.evidence: list[RetrievalResult] = run.evidence
         self.answer, self.citations = run.answer, run.citations
+        self.answer_ms: float = sum(entry["duration_ms"] for entry in run.log if entry["node"] == "generate")
         self.begin: dict[str, Any] = {e.name: e.value for e in self.effects if e.kind == "begin"}
 
     @property
