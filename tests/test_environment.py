@@ -121,6 +121,7 @@ BROUGHT_ALONG = {
     "langgraph-prebuilt": "langgraph",
     "aiosqlite": "langgraph-checkpoint-sqlite",
     "nbclient": "papermill",
+    "traitlets": "ipywidgets",
 }
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import re
-import shutil
 import subprocess
 import sys
 from html.parser import HTMLParser
@@ -14,6 +13,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
+from tests.browser.lab import chromium
 from workbench.cli import main
 from workbench.session import Workbench
 from workbench.text import visible
@@ -245,24 +245,18 @@ def test_progress_on_a_terminal_is_text(hostile):
     assert "\x1b" not in bare
 
 
+@pytest.mark.browser
 def test_nothing_is_fetched_or_run_in_a_real_browser(wb, tmp_path):
-    sync_api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
-    chromium = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
     run = next(run for run in wb.runs() if run.status == "done")
     page_file = tmp_path / "page.html"
     figures = "".join(f.to_html(include_plotlyjs="inline", full_html=False) for f in (run.dag(), run.timeline()))
     page_file.write_text(
         f"<!doctype html><meta charset=utf-8><body>{run._repr_mimebundle_()['text/html']}{figures}", encoding="utf-8"
     )
-    asked, ran = list[str](), list[str]()
-    with sync_api.sync_playwright() as playwright:
-        try:
-            browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
-        except sync_api.Error as error:
-            pytest.skip(f"no browser here: {str(error).splitlines()[0]}")
-        page = browser.new_page()
+    asked = list[str]()
+    with chromium(tmp_path / "profile") as browser:
+        page = browser.context.new_page()
         page.on("request", lambda request: asked.append(request.url))
-        page.on("dialog", lambda dialog: (ran.append(dialog.message), dialog.dismiss()))
         page.goto(page_file.as_uri())
         page.wait_for_selector("svg.main-svg")
         for element in page.query_selector_all("summary"):
@@ -271,9 +265,8 @@ def test_nothing_is_fetched_or_run_in_a_real_browser(wb, tmp_path):
         links = page.evaluate("() => [...document.querySelectorAll('a')].map(a => a.getAttribute('href') || '')")
         svg_links = page.evaluate("() => document.querySelectorAll('svg a').length")
         text = page.inner_text(".wb-static")
-        browser.close()
     assert set(inside) <= TAGS
-    assert not ran and asked == [page_file.as_uri()]
+    assert asked == [page_file.as_uri()] and not browser.seen.dialogs and not browser.seen.errors
     assert not svg_links and not [link for link in links if "javascript" in link.split("?")[0]]
     assert visible("<script>alert(1)</script>") in text
 
