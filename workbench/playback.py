@@ -25,7 +25,8 @@ from workbench.taped import taped
 from workbench.tools.registry import BUILT_IN
 from workbench.tools.tool import FunctionTool
 
-_CONNECTIONS = ("chat_base_url", "embedding_base_url")
+_NOT_OF_A_RUN = ("chat_base_url", "embedding_base_url", "lang")
+"""Where servers are and how things are shown: neither decides what a run does."""
 
 
 @dataclass(frozen=True)
@@ -81,9 +82,10 @@ def context_of(
 
 
 def public(settings: Settings) -> dict[str, Any]:
-    """The settings as a tape holds them: nothing secret, and no addresses, which may hold a password too."""
+    """The settings as a tape holds them: nothing secret, no addresses, which may hold a
+    password too, and no language of labels."""
     fields = {n for n in type(settings).model_fields if not isinstance(getattr(settings, n), SecretStr)}
-    return settings.model_dump(mode="json", include=fields - set(_CONNECTIONS))
+    return settings.model_dump(mode="json", include=fields - set(_NOT_OF_A_RUN))
 
 
 @cache

@@ -35,6 +35,12 @@ class Run(Answering):
 
     def __init__(self, work: Work, run_id: str):
         self._work, self.run_id = work, run_id
+        self._held: dict[str, Any] | None = None
+
+    @property
+    def workspace(self) -> Any:
+        """The open workspace that it belongs to."""
+        return self._work.workspace
 
     # how it stands
 
@@ -178,7 +184,9 @@ class Run(Answering):
         """The whole run as one JSON document (``run.schema.json``)."""
         from workbench.document import RunLike, run_document
 
-        return dict(run_document(cast(RunLike, self)))  # a Protocol's attributes can be set, a run's cannot
+        still = Run(self._work, self.run_id)  # one look at the checkpoint, not one for every attribute
+        still._held = self._values()
+        return dict(run_document(cast(RunLike, still)))  # a Protocol's attributes can be set, a run's cannot
 
     def to_frame(self) -> pandas.DataFrame:
         """One row an attempt, in the order in which they ended."""
@@ -361,6 +369,16 @@ class Run(Answering):
 
         return run_text(self.to_dict())
 
+    def _ipython_display_(self) -> None:
+        from workbench.widgets.shown import shown
+
+        def bench() -> Any:
+            from workbench.widgets.bench import bench_of
+
+            return bench_of(self)
+
+        shown(self._repr_mimebundle_(), bench)
+
     def _repr_mimebundle_(self, **_: Any) -> dict[str, str]:
         from workbench.show import run_html, run_text
 
@@ -379,4 +397,6 @@ class Run(Answering):
         return self._work.past(self.run_id, checkpoint_id)
 
     def _values(self) -> dict[str, Any]:
+        if self._held is not None:
+            return self._held
         return self._row["result"] or self._work.values(self.run_id)

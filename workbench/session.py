@@ -21,6 +21,7 @@ from workbench.driver import Driver, Live
 from workbench.errors import WorkspaceError
 from workbench.futures.workspace import Futures
 from workbench.knowledge.library import Library
+from workbench.labels import speak
 from workbench.memory.store import open_conversations
 from workbench.playback import context_of
 from workbench.reviewers import ReplayReviewer, Reviewer
@@ -29,6 +30,7 @@ from workbench.runs import runs_are_gone
 from workbench.settings import Settings
 from workbench.text import clean
 from workbench.tools.registry import ToolRegistry
+from workbench.widgets.workspace import Benches
 from workbench.work import Work
 
 if TYPE_CHECKING:
@@ -37,7 +39,7 @@ if TYPE_CHECKING:
 AT_ONCE = 10
 
 
-class Workbench(Futures):
+class Workbench(Futures, Benches):
     """An open workspace. Use ``Workbench.open``; close it, or use it as a context manager.
 
     Attributes:
@@ -49,6 +51,7 @@ class Workbench(Futures):
 
     def __init__(self, path: Path, settings: Settings):
         self.path, self.settings = path, settings
+        speak(settings.lang)
         self._clock = SystemClock()
         self.knowledge, self.tools = Library(path / "knowledge", settings), ToolRegistry()
         self._handlers: dict[str, Handler] = {}
@@ -61,7 +64,7 @@ class Workbench(Futures):
                 "back, or run `workbench doctor --repair`, which begins a new one."
             )
         conversations = open_conversations(path / "workbench.db", settings, self._clock.now)
-        self._work = Work(path, conversations, self._context, settings.max_concurrency)
+        self._work = Work(path, conversations, self._context, settings.max_concurrency, self)
         self._open = True
 
     @classmethod

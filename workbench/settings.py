@@ -41,6 +41,9 @@ class Settings(BaseSettings):
     rerank_model: Literal["auto", "none", "maxsim"] = "auto"
     names: Literal["auto", "rules", "models"] = Field("auto", description="who finds names in texts while indexing")
 
+    # showing
+    lang: Literal["", "en", "zh"] = Field("", description="the language of labels; empty: that of the question")
+
     # asking
     max_message_characters: int = Field(4_000, ge=10, le=8_000, description="how long a question may be")
 

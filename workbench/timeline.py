@@ -127,3 +127,31 @@ def drawn(segments: Sequence[Bar], span: float, width: int = 30) -> str:
 
 def _ms(moment: str) -> float:
     return datetime.fromisoformat(moment).timestamp() * 1000
+
+
+def work_ticks(found: Iterable[Bar], span: float, most: int = 7) -> list[tuple[float, float]]:
+    """(place on the folded axis, ms of work) of about six round ticks; folded gaps have no ticks inside."""
+    gaps = [(bar.start_ms, bar.end_ms - bar.start_ms) for bar in found if bar.kind in ("waiting", "stopped")]
+    work = span - sum(width for _, width in gaps)
+    step = next((s * 10**e for e in range(-1, 9) for s in (1, 2, 5) if work / (s * 10**e) <= most), work or 1)
+    ticks = []
+    for value in (round(step * i, 6) for i in range(int(work / step) + 1)):
+        at = value
+        for start, width in gaps:
+            at += width if start < at else 0
+        ticks.append((round(at, 3), value))
+    return ticks
+
+
+def side_by_side(found: Iterable[Bar]) -> list[Bar]:
+    """Overlapping runs of one node, which the executor's parallel tasks are, as one bar."""
+    merged: list[Bar] = []
+    for bar in sorted(found, key=lambda b: (b.start_ms, b.end_ms)):
+        before = next((b for b in reversed(merged) if b.name == bar.name), None)
+        if before and bar.start_ms < before.end_ms:
+            both = (before, bar)
+            end = max(b.end_ms for b in both)
+            merged[merged.index(before)] = Bar(bar.kind, bar.name, before.start_ms, end, round(busy_ms(both), 3))
+        else:
+            merged.append(bar)
+    return merged

@@ -47,6 +47,7 @@ class Work:
         conversations: the durable conversation store.
         context: makes the ports of a run around a driver's stores.
         max_concurrency: how many tasks of one run may be at work together.
+        workspace: the open workspace, for runs to show themselves with.
 
     Attributes:
         durable: the driver whose runs outlive the process.
@@ -59,7 +60,9 @@ class Work:
         conversations: SqlConversations,
         context: Callable[[Driver, str], Context],
         max_concurrency: int,
+        workspace: Any = None,
     ):
+        self.workspace = workspace
         self._lease = Lease(path / "leases")
         self.durable = Driver(RunStore(path / "workbench.db"), conversations, path / "checkpoints.db")
         self.loop = LoopThread("workbench")

@@ -37,6 +37,20 @@ def el(tag: str, *inside: Any, **attributes: Any) -> Markup:
     return Markup(f"<{tag}{told}/>" if tag in _VOID else f"<{tag}{told}>{body}</{tag}>")
 
 
+def opened(tag: str, **attributes: Any) -> Markup:
+    """The beginning of an element whose end comes after the rows of a picture.
+
+    >>> opened("div", cls="wb-list")
+    '<div class="wb-list">'
+    """
+    return Markup(el(tag, **attributes).removesuffix(f"</{tag}>"))
+
+
+def closed(*tags: str) -> Markup:
+    """The ends of elements, innermost first."""
+    return Markup("".join(f"</{tag}>" for tag in tags))
+
+
 def safe(text: object, most: int = MOST_CHARACTERS) -> Markup:
     """Text as markup: escaped, hidden characters spelled out, cut where it is long.
 

@@ -272,6 +272,16 @@ class CorpusKnowledge:
         return [row[0] for row in rows]
 
     @_in_one_generation
+    def notable(self, limit: int) -> list[str]:
+        """Titles of the documents of which the graph knows most, for examples of what can be asked."""
+        rows = self._index.rows(
+            "SELECT name FROM entities JOIN relations ON source = entity_id WHERE doc_id IS NOT NULL "
+            "GROUP BY entity_id ORDER BY count(*) DESC, entity_id LIMIT ?",
+            (limit,),
+        )
+        return [row[0] for row in rows]
+
+    @_in_one_generation
     def communities(self) -> list[Community]:
         """Every community, largest first, ties by id."""
         return self._view.communities

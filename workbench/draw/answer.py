@@ -1,0 +1,74 @@
+"""The answer, sentence by sentence, each ``[n]`` a way to its evidence; and what was said before it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from workbench.draw.page import Markup, Picture, button, el, glyph
+from workbench.labels import Labels
+
+Document = Mapping[str, Any]
+_MARK = re.compile(r"\[(\d{1,4})\]")
+_MOST_CHARACTERS = 50_000
+
+
+def answer(document: Document, labels: Labels, written: str = "") -> Picture:
+    """The answer of a run, or as much of it as is written; a number in brackets is a button that shows its evidence."""
+    text = (document["answer"] or written)[:_MOST_CHARACTERS]
+    cited = {citation["n"]: citation["source"].get("title") for citation in document["citations"]}
+    title = el("div", el("h3", labels("answer"), cls="wb-title"), _counted(document, labels), cls="wb-bar")
+    if not text:
+        return Picture(_section(title, el("p", _silence(document, labels), cls="wb-dim")))
+    paragraphs = [el("p", _marked(line, cited, labels)) for line in text.splitlines() if line.strip()]
+    return Picture(_section(title, el("div", paragraphs, cls="wb-answer", lang=labels.html_lang)))
+
+
+def _section(*parts: Markup) -> Markup:
+    """The parts in one section."""
+    return el("section", parts, cls="wb-section")
+
+
+def _silence(document: Document, labels: Labels) -> str:
+    if document["error"]:
+        return str(document["error"])
+    return labels("writing") if document["status"] == "running" else labels("no_answer")
+
+
+def _counted(document: Document, labels: Labels) -> Markup | None:
+    if not document["answer"]:
+        return None
+    sources = {citation["result_id"] for citation in document["citations"]}
+    return el("span", labels("answer_sources", n=len(sources)), cls="wb-dim")
+
+
+def _marked(line: str, cited: Mapping[int, Any], labels: Labels) -> list[Markup | str]:
+    """A line whose ``[n]`` are buttons where there is evidence of that number."""
+    found, end = list[Markup | str](), 0
+    for mark in _MARK.finditer(line):
+        number = int(mark[1])
+        if number not in cited:
+            continue
+        found.append(line[end : mark.start()])
+        name = labels("show_evidence", n=number, title=str(cited[number] or ""))
+        found.append(button(f"[{number}]", "evidence", key=mark[1], cls="wb-cite", name=name))
+        end = mark.end()
+    return [*found, line[end:]]
+
+
+def turns(messages: Sequence[Mapping[str, Any]], labels: Labels) -> Picture:
+    """The conversation so far: questions and answers, folded, the newest last; a question opens its run."""
+    rows = [
+        el(
+            "div",
+            glyph(turn["status"], labels),
+            el("div", button(turn["message"], "open", key=turn["run_id"], cls="wb-quiet wb-turn"), cls="wb-main"),
+            cls="wb-turn-row",
+        )
+        for turn in messages
+    ]
+    if not rows:
+        return Picture()
+    summary = el("summary", labels("conversation", n=len(rows)))
+    return Picture(el("details", summary, rows, cls="wb-turns", data_fold="turns"))

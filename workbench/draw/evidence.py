@@ -1,0 +1,109 @@
+"""The evidence: how many pieces came how far, and each piece with its score, who found it and what became of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from workbench.draw.page import Markup, Picture, button, closed, code, el, joined, opened
+from workbench.labels import Labels
+
+MOST_SHOWN = 12
+"""Pieces that are shown before `all`."""
+_TEXT = 600
+
+
+def evidence(pieces: Sequence[Mapping[str, Any]], labels: Labels, *, chosen: str = "", every: bool = False) -> Picture:
+    """The list of pieces, best first, what was dropped last.
+
+    Args:
+        pieces: ``{"n", "result_id", "title", "text", "score", "tools", "steps", "fate", "why"}`` each; ``n`` is its
+            number in the prompt, None when it did not come so far; ``fate`` is ``found``, ``cited``, ``used`` or
+            ``dropped``.
+        labels: the words.
+        chosen: ``result_id`` of the piece whose text is shown whole.
+        every: show all of them.
+    """
+    counts = {fate: sum(piece["fate"] == fate for piece in pieces) for fate in ("cited", "used", "dropped")}
+    shown = (
+        pieces
+        if every
+        else [p for p in pieces if p["fate"] != "dropped"][:MOST_SHOWN]
+        + [p for p in pieces if p["fate"] == "dropped"][:3]
+    )
+    if chosen and not any(piece["result_id"] == chosen for piece in shown):
+        shown = [*shown, *(piece for piece in pieces if piece["result_id"] == chosen)]
+    keys = dict.fromkeys(str(piece["key"]) for piece in shown)
+    rows = {str(p["key"]): _piece(p, labels, p["result_id"] == chosen or str(p["key"]) == chosen) for p in shown}
+    assert len(keys) == len(rows)
+    return Picture(_head(pieces, counts, labels), rows, _foot(len(pieces), len(shown), every, labels))
+
+
+def _head(pieces: Sequence[Mapping[str, Any]], counts: Mapping[str, int], labels: Labels) -> Markup:
+    kept = counts["cited"] + counts["used"]
+    merged = kept + counts["dropped"] > 0
+    told = labels("evidence_kept", n=len(pieces), kept=kept, cited=counts["cited"]) if merged else ""
+    told = told or labels("evidence_found", n=len(pieces))
+    title = el("div", el("h3", labels("evidence_title"), cls="wb-title"), el("span", told, cls="wb-dim"), cls="wb-bar")
+    funnel = _funnel(len(pieces), kept, counts["cited"], labels) if merged and pieces else None
+    scroll = opened(
+        "div", cls="wb-list wb-pieces", data_scroll="pieces", role="listbox", aria_label=labels("evidence_title")
+    )
+    return joined([opened("section", cls="wb-section"), title, funnel, scroll])
+
+
+def _funnel(found: int, kept: int, cited: int, labels: Labels) -> Markup:
+    """How many came how far, as bars on one scale."""
+    stages = (("stage_found", found, "idle"), ("stage_prompt", kept, "run"), ("stage_cited", cited, "done"))
+    rows = [
+        el(
+            "div",
+            el("span", labels(name), cls="wb-funnel-name wb-small"),
+            el("div", el("i", style=f"width:{100 * count / found:.2f}%"), cls=f"wb-meter wb-{ink}"),
+            el("span", f"{count:,}", cls="wb-small wb-number"),
+            cls="wb-funnel-row",
+        )
+        for name, count, ink in stages
+    ]
+    return el("div", rows, cls="wb-funnel")
+
+
+def _piece(piece: Mapping[str, Any], labels: Labels, whole: bool) -> Markup:
+    dropped = piece["fate"] == "dropped"
+    text = " ".join(str(piece["text"]).split())
+    score = el("div", el("span", f"{piece['score']:.2f}"), _meter(piece["score"], dropped), cls="wb-score")
+    fate = [el("span", labels("dropped", why=piece["why"]), cls="wb-dim")] if dropped else []
+    if piece["fate"] == "cited":
+        fate = [el("span", labels("cited"), cls="wb-small wb-ink wb-done")]
+    main = el(
+        "div",
+        el("div", piece["title"], cls="wb-struck" if dropped else "wb-strong"),
+        el("div", text if whole else text[:_TEXT], cls="wb-dim" + ("" if whole else " wb-lines")),
+        el("div", [code(name) for name in piece["tools"]], *fate, cls="wb-tags"),
+        cls="wb-main",
+    )
+    number = el("span", str(piece["n"]) if piece["n"] else "–", cls="wb-piece-n wb-number")
+    key = str(piece["key"])
+    chosen = "true" if whole else "false"
+    return el(
+        "div",
+        number,
+        main,
+        score,
+        cls="wb-row wb-piece",
+        data_key=key,
+        role="option",
+        aria_selected=chosen,
+        tabindex="-1",
+    )
+
+
+def _meter(score: float, dropped: bool) -> Markup:
+    width = 100 * min(max(score, 0.0), 1.0)
+    return el("div", el("i", style=f"width:{width:.1f}%"), cls=f"wb-meter wb-{'idle' if dropped else 'run'}")
+
+
+def _foot(found: int, shown: int, every: bool, labels: Labels) -> Markup:
+    more = found > shown or every
+    press = button(labels("show_fewer") if every else labels("show_all", n=found), "every") if more else None
+    return joined([closed("div"), el("div", press, cls="wb-bar") if press else None, closed("section")])

@@ -1,0 +1,99 @@
+"""The head of the bench: the question, facts about its run, how it stands, and what can be done with it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from workbench.draw.page import Markup, Picture, badge, button, code, el
+from workbench.labels import Labels, milliseconds
+from workbench.plans import work_seconds
+
+Document = Mapping[str, Any]
+VIEWS = ("work", "runs", "compare", "knowledge")
+_UNDER_WAY = ("running", "paused", "interrupted")
+
+
+def head(
+    document: Document | None,
+    labels: Labels,
+    *,
+    view: str = "work",
+    origin: str | None = None,
+    saved: Mapping[str, float] | None = None,
+    said: str = "",
+) -> Picture:
+    """The head of a run, or of an empty bench.
+
+    Args:
+        document: of the run; None before there is one.
+        labels: the words.
+        view: which of ``VIEWS`` is open.
+        origin: the run from which this one was made.
+        saved: what the tape of that one spared it, ``{"steps", "seconds"}``.
+        said: a message about what was done just now, for everybody to see.
+    """
+    if document is None:
+        question, status = labels("bench_empty"), None
+        facts: Sequence[Markup | None] = ()
+    else:
+        question, status = document["message"], _status(document, labels)
+        facts = _facts(document, labels, origin, saved)
+    top = el(
+        "div",
+        el("div", el("h2", question, cls="wb-question"), el("div", facts, cls="wb-facts wb-dim"), cls="wb-main"),
+        el("div", status, _actions(document, labels), cls="wb-actions"),
+        cls="wb-head-top",
+    )
+    alert = el("p", said, cls="wb-said", role="status") if said else None
+    return Picture(el("div", top, _tabs(view, labels), alert, cls="wb-head-inside"))
+
+
+def _status(document: Document, labels: Labels) -> Markup:
+    status, review = document["status"], document["review"]
+    word = labels(status)
+    if status == "paused" and review:
+        word = f"{word} · {labels('point_' + str(review['point']))}"
+    return el("span", badge(status, word, labels), role="status", aria_live="polite", cls="wb-status")
+
+
+def _facts(
+    document: Document, labels: Labels, origin: str | None, saved: Mapping[str, float] | None
+) -> Sequence[Markup | None]:
+    made = [labels("forked_from", run=origin)] if origin else []
+    records, reflections = document["records"], document["reflections"]
+    taken = milliseconds(work_seconds([r for r in records if not r.get("replayed")]) * 1000)
+    spared = int(saved["steps"]) if saved else 0
+    return [
+        el("span", document["kb_prefix"]) if document["kb_prefix"] else None,
+        el("span", labels("run"), " ", code(document["run_id"]), *(f" {told}" for told in made)),
+        el("span", labels("pass_of", n=reflections[-1]["current_iteration"], most=reflections[-1]["max_iterations"]))
+        if reflections
+        else None,
+        el("span", labels("work", span=taken)) if records else el("span", labels("nothing_run")),
+        el("span", labels("saved_steps", n=spared, span=milliseconds(saved["seconds"] * 1000)))
+        if saved and spared
+        else None,
+        el("span", document["holder"]) if document["holder"] and document["status"] == "running" else None,
+    ]
+
+
+def _actions(document: Document | None, labels: Labels) -> list[Markup]:
+    if document is None:
+        return []
+    status, found = document["status"], []
+    if status in ("interrupted", "failed"):
+        found.append(button(labels("go_on"), "resume", cls="wb-primary"))
+    if status == "done" and document["plan"]:
+        found.append(button(labels("fork_anew"), "fork", name=labels("fork_anew_told")))
+    if status in _UNDER_WAY:
+        found.append(button(labels("cancel_run"), "cancel", cls="" if status == "running" else "wb-quiet"))
+    return [*found, button(labels("new_question"), "new", cls="wb-quiet")]
+
+
+def _tabs(view: str, labels: Labels) -> Markup:
+    tabs = [
+        button(labels(f"view_{name}"), f"view:{name}", cls="wb-tab", aria_pressed="true" if name == view else "false")
+        for name in VIEWS
+    ]
+    return el("nav", tabs, cls="wb-tabs", aria_label=labels("views"))

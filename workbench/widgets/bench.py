@@ -1,0 +1,231 @@
+"""The bench: one run worked on by hand, and the way from one run to the next.
+
+Six regions, always in the same places: head, rail, plan, side (the one place to act), evidence, timeline. Everything that
+is shown follows from the run as it is kept, so a bench that is closed, or whose kernel died, opens where it stood.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import ipywidgets
+import traitlets
+
+from workbench.asking import points_of
+from workbench.draw.head import VIEWS, head
+from workbench.draw.page import Picture
+from workbench.errors import WorkbenchError
+from workbench.labels import LANGUAGES, Labels, labels_for
+from workbench.run import Run
+from workbench.show import page_html, plain
+from workbench.show.outline import Lines
+from workbench.widgets.ask import AskForm
+from workbench.widgets.follow import Follow, Now
+from workbench.widgets.futures import Futures
+from workbench.widgets.pick import Event, Pick, Root
+from workbench.widgets.shown import Static, in_kernel, live
+from workbench.widgets.working import Working
+
+UNDER_WAY = ("running", "paused", "interrupted")
+
+
+class Bench(Root):
+    """The widget that ``Workbench.bench`` gives.
+
+    Attributes:
+        run_id: the run on the bench; empty for none. Setting it opens another one.
+        view: which view is open: ``work``, ``runs``, ``compare`` or ``knowledge``.
+    """
+
+    run_id = traitlets.Unicode("")
+    view = traitlets.Enum(VIEWS, "work")
+
+    def __init__(self, wb: Any, run: Run | str | None, asking: Mapping[str, Any], lang: str | None):
+        self._wb, self._asking, self._lock = wb, dict(asking), threading.RLock()
+        opened = run if isinstance(run, Run) else wb.run(run) if run else self._waiting()
+        self.labels = _labels(lang, opened.message if opened else "", wb.settings.lang)
+        self._follow: Follow | None = None
+        self._said = ""
+        self._static = Static()
+        self.head, self.ask = Pick(), AskForm(self.labels, kb=asking.get("kb"), review=points_of(asking.get("review")))
+        self.working = Working(wb, self.labels, self.ask, self.act)
+        self.futures = Futures(wb, self.labels, self.act)
+        for part, cls in ((self.head, "wb-head"), (self.working.region, "wb-view"), (self.futures.region, "wb-view")):
+            part.add_class(cls)
+        super().__init__([self.head, self.working.region, self.futures.region], lang=self.labels.html_lang)
+        self.add_class("wb-bench")
+        self.head.on_event(self._pressed)
+        self.sheet.on_event(self._keyed)
+        self.ask.observe(lambda change: self.act(lambda: self._ask(change.new)), "asked")
+        self.observe(lambda _: self._opened(), "run_id")
+        self.observe(lambda _: self.refresh(), "view")
+        if opened and run is None:
+            self._said = self.labels("reopened")
+        if opened:
+            self.run_id = opened.run_id
+        else:
+            self.refresh()
+
+    # what it shows
+
+    @property
+    def run(self) -> Run | None:
+        """The run on the bench."""
+        return self._wb.run(self.run_id) if self.run_id else None
+
+    def refresh(self, now: Now | None = None) -> None:
+        """Show the run as it stands."""
+        with self._lock:
+            run = self.run
+            document = run.to_dict() if run else None
+            self.head.show(self._head(run, document))
+            shown = self.view == "work"
+            _display(self.working.region, shown)
+            _display(self.futures.region, not shown)
+            if shown:
+                self.working.show(run, document, now or Now())
+            else:
+                self.futures.show(self.view, run, document)
+            if not (document and document["status"] == "running"):
+                self._static.show(self._bundle)
+
+    def _head(self, run: Run | None, document: Any) -> Picture:
+        origin = run.origin if run else None
+        saved = dict(run.saved) if run and origin and document["status"] != "running" else None
+        return head(document, self.labels, view=self.view, origin=origin, saved=saved, said=self._said)
+
+    def act(self, action: Callable[[], Any]) -> None:
+        """Do what somebody asked for, and show what came of it; what is refused is told in the head."""
+        self._said = ""
+        try:
+            action()
+        except WorkbenchError as error:
+            self._said = str(error)
+        self.refresh()
+        run = self.run
+        if run and run.status == "running":
+            self.follow(run)
+
+    def say(self, text: str) -> None:
+        """Tell something in the head."""
+        self._said = text
+
+    def open(self, run: Run) -> None:
+        """Put another run on the bench."""
+        if run.run_id == self.run_id:
+            self.view = "work"
+            return
+        self.run_id = run.run_id
+
+    def _opened(self) -> None:
+        if self._follow:
+            self._follow.leave()
+            self._follow = None
+        self.working.reset()
+        with self.hold_trait_notifications():
+            self.view = "work"
+        self.refresh()
+        run = self.run
+        if run and run.status == "running":
+            self.follow(run)
+
+    # a run that works
+
+    def follow(self, run: Run) -> None:
+        """Show what the run does while it does it; returns at once."""
+        if self._follow:
+            self._follow.leave()
+        self._follow = Follow(run, self._changed, self._ended)
+
+    def wait(self, timeout: float | None = None) -> Bench:
+        """Wait until the run on the bench pauses or ends and the bench shows it, for scripts and tests."""
+        follow = self._follow
+        if follow:
+            follow.wait(timeout)
+        return self
+
+    def _changed(self, now: Now) -> None:
+        with self._lock:
+            if self._follow and self._follow.now is now:
+                self.refresh(now)
+
+    def _ended(self, fault: WorkbenchError | None) -> None:
+        with self._lock:
+            self.refresh()
+            if fault:
+                self.working.refuse(fault)
+
+    # what is pressed
+
+    def _pressed(self, event: Event) -> None:
+        kind, _, name = event.kind.partition(":")
+        if kind == "view" and name in VIEWS:
+            self.view = name
+        elif kind == "new":
+            self.run_id, self.view = "", "work"
+        elif kind == "cancel" and self.run:
+            run = self.run
+            threading.Thread(target=lambda: self.act(run.cancel), name="cancel", daemon=True).start()
+        elif kind == "resume" and self.run:
+            run = self.run
+            self.act(lambda: run.resume(wait=False))
+        elif kind == "fork" and self.run:
+            run = self.run
+            self.act(lambda: self.open(fork_anew(run)))
+
+    def _keyed(self, event: Event) -> None:
+        if self.view == "work":
+            self.working.keyed(event.kind)
+
+    def _ask(self, asked: Mapping[str, Any]) -> None:
+        options = {**self._asking, "kb": asked["kb"], "review": asked["review"]}
+        run = self._wb.start(asked["message"], **options)
+        self.ask.clear()
+        self.open(run)
+
+    def _waiting(self) -> Run | None:
+        """The newest run of this conversation that is not at its end."""
+        who = {"session_id": self._asking["session"], "user_id": self._asking["user"]}
+        runs = self._wb.runs(20, **who)
+        return next((run for run in runs if run.status in UNDER_WAY), None)
+
+    def _ipython_display_(self) -> None:
+        self._static.display(self._bundle())
+        if in_kernel():
+            live(self)
+
+    def _bundle(self) -> dict[str, str]:
+        """The static form: of the run, or a line that says how to ask."""
+        if self.run:
+            return self.run._repr_mimebundle_()
+        blocks = [Lines((((self.labels("bench_empty"), "strong"),),))]
+        return {"text/plain": plain(blocks, 100), "text/html": page_html(blocks, self.labels)}
+
+
+def bench_of(run: Run) -> Bench:
+    """A bench on one run, for the run to show itself with."""
+    asking = {"kb": run.kb_prefix or None, "review": ("plan", "reflect")}
+    return Bench(run.workspace, run, {**asking, "session": run.session_id, "user": run.user_id}, None)
+
+
+def fork_anew(run: Run) -> Run:
+    """A new run from this one that asks a person again: at its last decision, or else before its plan runs."""
+    decisions = run.decisions
+    if decisions:
+        return run.start_fork(at=decisions[-1]["review_id"])
+    return run.start_fork(review=["plan", "reflect"])
+
+
+def _labels(lang: str | None, question: str, setting: str) -> Labels:
+    if lang is not None and lang not in LANGUAGES:
+        raise WorkbenchError(f"lang is {lang!r}. Known: {', '.join(LANGUAGES)}.")
+    chosen = lang or setting
+    return Labels(chosen) if chosen else labels_for(question)
+
+
+def _display(widget: ipywidgets.DOMWidget, shown: bool) -> None:
+    wanted = None if shown else "none"
+    if widget.layout.display != wanted:
+        widget.layout.display = wanted

@@ -1,0 +1,97 @@
+"""Follows a run that works, in a thread of its own: what goes on now, told at most ten times a second."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from workbench.errors import WorkbenchError
+from workbench.run import Run
+
+_OFTEN_S, _SELDOM_S = 0.1, 0.4
+"""Between two tellings: while something happens, and while only time goes by."""
+
+
+@dataclass
+class Now:
+    """What goes on in a run at this moment, by its events.
+
+    Attributes:
+        steps: when the call of each step that runs began, on the monotonic clock.
+        written: the answer as far as it has come.
+        note: what a node says that it waits for.
+    """
+
+    steps: dict[str, float] = field(default_factory=dict)
+    written: str = ""
+    note: str = ""
+
+    def hear(self, event: Mapping[str, Any]) -> None:
+        """Take in one event."""
+        if begun := event.get("retrieval_step_start"):
+            self.steps[begun["step_id"]] = time.monotonic()
+        elif ended := event.get("retrieval_step_done"):
+            self.steps.pop(ended["step_id"], None)
+        elif event.get("status") == "token":
+            self.written += event["content"]
+        elif event.get("status") == "progress":
+            self.note = str(event["content"].get("note") or "")
+
+    def seconds(self) -> dict[str, float]:
+        """How long each step that runs has been at it."""
+        now = time.monotonic()
+        return {step_id: now - began for step_id, began in list(self.steps.items())}
+
+
+class Follow:
+    """A run followed until it pauses or ends, in whatever process it works.
+
+    Args:
+        run: the run.
+        changed: told what goes on, at most ten times a second.
+        ended: told at the pause or the end; with the error, when the answer that was given did not fit.
+    """
+
+    def __init__(self, run: Run, changed: Callable[[Now], None], ended: Callable[[WorkbenchError | None], None]):
+        self.run, self.now = run, Now()
+        self._changed, self._ended = changed, ended
+        self._news, self._over = threading.Event(), threading.Event()
+        self._left = False
+        for work in (self._listen, self._tell):
+            threading.Thread(target=work, name=f"follow-{run.run_id}", daemon=True).start()
+
+    def leave(self) -> None:
+        """Tell nothing any more; the run goes on."""
+        self._left = True
+        self._over.set()
+        self._news.set()
+
+    def wait(self, timeout: float | None = None) -> bool:
+        """Wait until the end has been told; whether it has."""
+        return self._over.wait(timeout)
+
+    def _listen(self) -> None:
+        fault: WorkbenchError | None = None
+        try:
+            for event in self.run.events():
+                self.now.hear(event)
+                self._news.set()
+            self.run.wait()
+        except WorkbenchError as error:
+            fault = error
+        if not self._left:
+            self._ended(fault)
+        self._over.set()
+        self._news.set()
+
+    def _tell(self) -> None:
+        while not self._over.is_set():
+            self._news.wait(_SELDOM_S)
+            self._news.clear()
+            if self._over.is_set():
+                return
+            self._changed(self.now)
+            self._over.wait(_OFTEN_S)

@@ -1,0 +1,263 @@
+"""The work view: rail, plan, side, evidence, timeline of one run. The side is the one place to act."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any
+
+import ipywidgets
+
+from workbench.draw.answer import answer, turns
+from workbench.draw.evidence import evidence
+from workbench.draw.fork_bar import fork_bar
+from workbench.draw.rail import rail
+from workbench.draw.timeline import timeline
+from workbench.errors import WorkbenchError
+from workbench.labels import Labels
+from workbench.plans import Plan
+from workbench.run import Run
+from workbench.tools.registry import check
+from workbench.widgets.ask import AskForm
+from workbench.widgets.follow import Now
+from workbench.widgets.past import Checkpoints
+from workbench.widgets.pick import Event, Pick
+from workbench.widgets.plan import PlanEditor
+from workbench.widgets.review import Review
+
+Document = Mapping[str, Any]
+Act = Callable[[Callable[[], Any]], None]
+MOST_TURNS = 8
+
+
+class Working:
+    """The parts of the work view, and what pressing in them does.
+
+    Args:
+        wb: the workspace.
+        labels: the words.
+        ask: the question form, which stands in the side.
+        act: does what somebody asked for, and shows the bench anew.
+        opens: puts another run on the bench.
+    """
+
+    def __init__(self, wb: Any, labels: Labels, ask: AskForm, act: Act, opens: Callable[[Run], None]):
+        self._wb, self._labels, self._act, self._opens = wb, labels, act, opens
+        self._run: Run | None = None
+        self._document: Document | None = None
+        self._unfolded: set[str] = set()
+        self._piece, self._every = "", False
+        self.ask, self.review = ask, Review(labels)
+        self.rail, self.evidence, self.timeline = Pick(), Pick(), Pick()
+        self.answer, self.turns, self.fork_bar = Pick(), Pick(), Pick()
+        self.editor = PlanEditor(labels, partial(check, tools=wb.tools), wb.tools, self._forecast)
+        self.past = Checkpoints(labels)
+        self.region = self._laid_out()
+        self._connect()
+
+    def _laid_out(self) -> ipywidgets.Box:
+        parts = [self.turns, self.review.region, self.fork_bar, self.answer, self.editor.form, self.ask.region]
+        self.side = ipywidgets.VBox(parts)
+        self.plan = ipywidgets.VBox([self.editor.region, self.past.region])
+        regions = {"plan": self.plan, "side": self.side, "evidence": self.evidence, "timeline": self.timeline}
+        for name, region in regions.items():
+            region.add_class(f"wb-region-{name}")
+        self.rail.add_class("wb-rail")
+        self.grid = ipywidgets.Box(list(regions.values()))
+        self.grid.add_class("wb-work")
+        return ipywidgets.VBox([self.rail, self.grid])
+
+    def _connect(self) -> None:
+        self.evidence.on_event(self._on_evidence)
+        self.timeline.on_event(self._on_timeline)
+        self.answer.on_event(self._on_answer)
+        self.turns.on_event(lambda event: self._act(lambda: self._opens(self._wb.run(event.key))))
+        self.fork_bar.on_event(self._on_fork_bar)
+        self.editor.observe(lambda _: self._edited(), ["plan", "problems"])
+        self.editor.observe(lambda change: self._act(lambda: self._scope(change.new)), "asked")
+        self.review.observe(lambda change: self._act(lambda: self._answer(change.new)), "response")
+        self.past.observe(lambda change: self._act(lambda: self._from_past(change.new)), "chosen")
+
+    def reset(self) -> None:
+        """Another run comes: nothing is chosen, unfolded or edited any more."""
+        self._unfolded, self._piece, self._every = set(), "", False
+        self.editor.chosen = ""
+
+    # what it shows
+
+    def show(self, run: Run | None, document: Document | None, now: Now) -> None:
+        """Show a run as it stands; None shows what can be asked."""
+        self._run, self._document = run, document
+        for part in (self.rail, self.plan, self.evidence, self.timeline):
+            displayed(part, document is not None)
+        under_way = document is not None and document["status"] in ("running", "paused", "interrupted")
+        displayed(self.ask.region, not under_way)
+        if not under_way:
+            self.ask.show(self._bases(), self._examples(), follows=document is not None)
+        if run is None or document is None:
+            for region in (self.review.region, self.fork_bar, self.answer, self.turns, self.editor.form):
+                displayed(region, False)
+            return
+        self.rail.show(rail(document, self._labels))
+        self.editor.show(document, now.seconds(), editable=document["status"] in ("paused", "done"))
+        self._show_side(run, document, now)
+        self._show_evidence()
+        self._show_timeline(now)
+        ended = document["status"] in ("done", "failed", "cancelled")
+        displayed(self.past.region, ended)
+        if ended:
+            self.past.show(document, _checkpoints(run))
+
+    def _show_side(self, run: Run, document: Document, now: Now) -> None:
+        paused = document["status"] == "paused" and document["review"]
+        displayed(self.review.region, bool(paused))
+        displayed(self.answer, not paused)
+        before = [_turn(one) for one in self._conversation(run)] if not now.steps else None
+        if before is not None:
+            self.turns.show(turns(before, self._labels))
+            displayed(self.turns, bool(before))
+        if not paused:
+            self.answer.show(answer(document, self._labels, now.written))
+        self._edited()
+
+    def _edited(self) -> None:
+        """What the plan editor holds now, in the panel that acts on it."""
+        document = self._document
+        if document is None:
+            return
+        edited = self.editor.plan if self.editor.edits else None
+        forks = document["status"] == "done" and self.editor.edits > 0
+        displayed(self.fork_bar, forks)
+        if document["status"] == "paused" and document["review"]:
+            forecast = self._forecast(Plan.load(self.editor.plan)) if not self.editor.problems else None
+            self.review.show(document, plan=edited, problems=self.editor.problems, forecast=forecast)
+        elif forks:
+            self.fork_bar.show(fork_bar(self.editor.edits, len(self.editor.problems), self._labels))
+
+    def _show_evidence(self) -> None:
+        from workbench.fates import pieces
+
+        run = self._run
+        found = pieces(run) if run else []
+        self.evidence.show(evidence(found, self._labels, chosen=self._piece, every=self._every))
+
+    def _show_timeline(self, now: Now | None = None) -> None:
+        if self._document is not None:
+            running = now.seconds() if now else {}
+            self.timeline.show(timeline(self._document, self._labels, running, self._unfolded))
+
+    def _forecast(self, plan: Plan) -> Any:
+        return self._run.forecast(plan) if self._run and plan.steps else None
+
+    def _bases(self) -> dict[str, int]:
+        return {name: self._wb.knowledge.get(name).counts()["documents"] for name in self._wb.knowledge.names()}
+
+    def _examples(self) -> list[str]:
+        """Two questions about what the first knowledge base holds."""
+        names = self._wb.knowledge.names()
+        wanted = self.ask.kb.value or (names[0] if names else "")
+        titles = self._wb.knowledge.get(wanted).notable(2) if wanted in names else []
+        if len(titles) < 2:
+            return []
+        labels = self._labels
+        return [labels("example_compare", a=titles[0], b=titles[1]), labels("example_about", a=titles[1])]
+
+    def _conversation(self, run: Run) -> list[Run]:
+        """The runs before this one in its conversation, oldest first."""
+        runs = self._wb.runs(100, session_id=run.session_id, user_id=run.user_id)
+        ids = [one.run_id for one in runs]
+        before = runs[ids.index(run.run_id) + 1 :] if run.run_id in ids else []
+        return list(reversed(before[:MOST_TURNS]))
+
+    # what is pressed
+
+    def keyed(self, kind: str) -> None:
+        """A key of the whole bench."""
+        if kind == "undo":
+            self.editor.undo()
+        elif kind == "redo":
+            self.editor.redo()
+        elif kind == "escape":
+            self.editor.chosen = ""
+        elif kind == "primary":
+            self._primary()
+
+    def _primary(self) -> None:
+        status = self._document["status"] if self._document else ""
+        if status == "paused":
+            self.review.submit()
+        elif status == "done" and self.editor.edits:
+            self._on_fork_bar(Event("fork"))
+        elif status != "running":
+            self.ask.submit()
+
+    def refuse(self, fault: WorkbenchError) -> None:
+        """The answer that was given did not fit: said where it was given."""
+        self.review.refuse(str(fault))
+
+    def _answer(self, response: Mapping[str, Any]) -> None:
+        if self._run and response:
+            self._run.answer_review(dict(response), wait=False)
+
+    def _scope(self, asked: Mapping[str, Any]) -> None:
+        """Run only a part of the plan: as an edit where the run waits for one, else in a fork."""
+        run, document = self._run, self._document
+        if not (asked and run and document):
+            return
+        if document["status"] == "paused":
+            self.review.show(document, plan=asked["plan"], problems=(), forecast=None)
+            self.review.submit()
+        else:
+            self._opens(run.start_fork(plan=Plan.load(asked["plan"])))
+
+    def _from_past(self, chosen: Mapping[str, Any]) -> None:
+        if self._run and chosen and chosen["do"] == "fork":
+            self._opens(self._run.start_fork(at=chosen["at"]))
+
+    def _on_fork_bar(self, event: Event) -> None:
+        if event.kind == "discard":
+            self.editor.discard()
+        elif event.kind == "fork" and self._run and not self.editor.problems:
+            run, plan = self._run, Plan.load(self.editor.plan)
+            self._act(lambda: self._opens(run.start_fork(plan=plan)))
+
+    def _on_answer(self, event: Event) -> None:
+        if event.kind == "evidence" and self._run and event.key.isdecimal():
+            pieces = self._run.evidence
+            number = int(event.key)
+            if 0 < number <= len(pieces):
+                self._piece = pieces[number - 1]["result_id"]
+                self._show_evidence()
+
+    def _on_evidence(self, event: Event) -> None:
+        if event.kind == "choose":
+            self._piece = "" if self._piece == event.key else event.key
+        elif event.kind == "every":
+            self._every = not self._every
+        self._show_evidence()
+
+    def _on_timeline(self, event: Event) -> None:
+        if event.kind == "unfold":
+            self._unfolded = set() if self._unfolded else {"*"}
+        elif event.kind == "choose":
+            self._unfolded ^= {event.key}
+        self._show_timeline()
+
+
+def _checkpoints(run: Run) -> Any:
+    """Its checkpoints; none, when they were let go."""
+    try:
+        return run.checkpoints()
+    except WorkbenchError:
+        return []
+
+
+def _turn(run: Run) -> dict[str, Any]:
+    return {"run_id": run.run_id, "message": run.message, "status": run.status}
+
+
+def displayed(widget: ipywidgets.DOMWidget, shown: bool) -> None:
+    """Show or hide a widget; what is hidden stays what it is."""
+    wanted = None if shown else "none"
+    if widget.layout.display != wanted:
+        widget.layout.display = wanted
