@@ -80,6 +80,7 @@ The package in the order in which a message walks through it; an import only eve
     clock.py          time that never goes back
     context.py        the ports that nodes see
     tape.py           every effect of a run, by what determines it
+    plan_edits.py     what people do to a plan
     plans.py          the one plan type
     state.py          every type that a graph carries, once
     settings.py       every number that can be changed

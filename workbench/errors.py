@@ -107,10 +107,10 @@ class PlanError(WorkbenchError):
     """A plan is not valid.
 
     Attributes:
-        problems: one dict a problem, ``{"step_id", "field", "message", "mend"}``.
+        problems: one dict a problem, ``{"step_id", "field", "message", "mend", "kind", "values"}``.
     """
 
-    def __init__(self, problems: list[dict[str, str]]):
+    def __init__(self, problems: list[dict[str, Any]]):
         self.problems = problems
         super().__init__("\n".join(f"{p['message']} {p['mend']}" for p in problems))
 

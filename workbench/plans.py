@@ -239,54 +239,67 @@ class Plan(BaseModel):
             "acceptance_criteria": self.acceptance_criteria,
         }
 
-    def problems(self) -> list[dict[str, str]]:
-        """Everything that is wrong with the shape: ``{"step_id", "field", "message", "mend"}`` each."""
-        if len(self.steps) > MOST_STEPS:
-            message = f"The plan has {len(self.steps):,} steps; {MOST_STEPS} are the most."
-            return [problem("", "steps", message, "Ask for less, or in several runs.")]
+    def problems(self) -> list[dict[str, Any]]:
+        """Everything that is wrong with the shape (``problem`` each)."""
+        if (count := len(self.steps)) > MOST_STEPS:
+            message, mend = (
+                f"The plan has {count:,} steps; {MOST_STEPS} are the most.",
+                "Ask for less, or in several runs.",
+            )
+            return [problem("", "steps", message, mend, "too_many_steps", count=count, most=MOST_STEPS)]
         return [*self._step_problems(), *self._cycle()]
 
-    def _step_problems(self) -> Iterator[dict[str, str]]:
+    def _step_problems(self) -> Iterator[dict[str, Any]]:
         known = [step.step_id for step in self.steps]
         for index, step in enumerate(self.steps):
-            name = step.step_id
+            name, place = step.step_id, index + 1
             if fault := unkeepable(step.model_dump()):
-                yield problem(name, "tool_input", f"Step {index + 1}: {fault}.", "Give plain, short JSON values.")
-            if len(name) > _LONGEST_ID:
-                yield problem(
-                    name, "step_id", f"Step {index + 1} has an id of {len(name):,} characters.", "Shorten it."
-                )
+                message, mend = f"Step {place}: {fault}.", "Give plain, short JSON values."
+                yield problem(name, "tool_input", message, mend, "unkeepable", place=place, fault=fault)
+            if (length := len(name)) > _LONGEST_ID:
+                message = f"Step {place} has an id of {length:,} characters."
+                yield problem(name, "step_id", message, "Shorten it.", "long_id", place=place, length=length)
             if not name.strip():
-                yield problem(name, "step_id", f"Step {index + 1} has no id.", "Give it one.")
+                yield problem(name, "step_id", f"Step {place} has no id.", "Give it one.", "no_id", place=place)
             if name in known[:index]:
-                yield problem(name, "step_id", f"Step id {name!r} is used twice.", "Rename one of the two.")
+                message = f"Step id {name!r} is used twice."
+                yield problem(name, "step_id", message, "Rename one of the two.", "used_twice")
             for missing in [d for d in step.dependencies() if d not in known]:
                 others = ", ".join(k for k in known if k != name) or "none"
-                yield problem(
-                    name, "depends_on", f"{name} depends on {missing!r}, which is not in the plan.", f"Known: {others}."
-                )
-            for field, least in (("timeout_s", 0), ("top_k", 1), ("max_evidence_count", 1), ("max_retries", 0)):
-                value = getattr(step.budget, field)
-                if value < least or (field == "timeout_s" and value <= 0) or value != value:
-                    default = PlanBudget.model_fields[field].default
-                    ask = "more than 0" if field == "timeout_s" else f"{least} or more"
-                    yield problem(
-                        name, f"budget.{field}", f"{name}: {field} is {value:g}.", f"Give {ask} (default {default})."
-                    )
+                message = f"{name} depends on {missing!r}, which is not in the plan."
+                mend = f"Known: {others}."
+                yield problem(name, "depends_on", message, mend, "no_such_step", missing=missing, known=others)
+            yield from _budget_problems(step)
 
-    def _cycle(self) -> list[dict[str, str]]:
+    def _cycle(self) -> list[dict[str, Any]]:
         known = self.by_id()
         try:
             TopologicalSorter({i: [d for d in s.dependencies() if d in known] for i, s in known.items()}).prepare()
         except CycleError as error:
             path = list(reversed(error.args[1]))
-            return [problem(path[0], "depends_on", f"Cycle: {_chain(path)}.", "Take out one of these dependencies.")]
+            message, mend = f"Cycle: {_chain(path)}.", "Take out one of these dependencies."
+            return [problem(path[0], "depends_on", message, mend, "cycle", path=path)]
         return []
 
 
-def problem(step_id: str, field: str, message: str, mend: str) -> dict[str, str]:
-    """One entry of ``PlanError.problems``."""
-    return {"step_id": step_id, "field": field, "message": message, "mend": mend}
+def problem(step_id: str, field: str, message: str, mend: str, kind: str = "", **values: Any) -> dict[str, Any]:
+    """One entry of ``PlanError.problems``; ``kind`` and ``values`` are for who says it in other words.
+
+    >>> problem("a", "budget.top_k", "a: top_k is 0.", "Give 1 or more (default 50).", "too_small", value=0)["values"]
+    {'value': 0}
+    """
+    return {"step_id": step_id, "field": field, "message": message, "mend": mend, "kind": kind, "values": values}
+
+
+def _budget_problems(step: PlanStep) -> Iterator[dict[str, Any]]:
+    for field, least in (("timeout_s", 0), ("top_k", 1), ("max_evidence_count", 1), ("max_retries", 0)):
+        value = getattr(step.budget, field)
+        if value < least or (field == "timeout_s" and value <= 0) or value != value:
+            default = PlanBudget.model_fields[field].default
+            ask = "more than 0" if field == "timeout_s" else f"{least} or more"
+            message, mend = f"{step.step_id}: {field} is {value:g}.", f"Give {ask} (default {default})."
+            told = {"name": field, "value": f"{value:g}", "least": least, "default": default}
+            yield problem(step.step_id, f"budget.{field}", message, mend, "too_small", **told)
 
 
 def unkeepable(value: Any, longest: int = LONGEST_TEXT) -> str:

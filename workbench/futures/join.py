@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from workbench.plan_edits import fresh_id
 from workbench.plans import Plan, PlanStep, canonical_json
-from workbench.retrieval.review import fresh_id
 
 
 @dataclass(frozen=True)

@@ -11,10 +11,10 @@ from langgraph.runtime import Runtime
 
 from workbench.context import Context, KnowledgeBase
 from workbench.models.chat import Limits
+from workbench.plan_edits import fresh_id
 from workbench.plans import ENDED_WELL, Plan, PlanBudget, PlanStep, canonical_json, last_records, work_seconds
 from workbench.retrieval.merge import distinct, gather
 from workbench.retrieval.reasons import Reasons
-from workbench.retrieval.review import fresh_id
 from workbench.retrieval.rewrite import rewrite
 from workbench.retrieval.signals import Need, low_score, need, quality, signals, thresholds
 from workbench.route import AGENT_TYPES

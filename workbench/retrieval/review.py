@@ -15,6 +15,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 from pydantic_core import InitErrorDetails, PydanticCustomError
 
 from workbench.context import Context
+from workbench.plan_edits import fresh_id
 from workbench.plans import Plan, PlanStep, problem
 from workbench.retrieval.skip import closing, skip_records
 from workbench.route import read_question
@@ -238,14 +239,6 @@ def ask_more(state: RetrievalState, runtime: Runtime[Context], query: str) -> di
     return {"query": query, "route_decision": decision, "replan": True}
 
 
-def fresh_id(plan: Plan, label: str) -> str:
-    """A step id that the plan does not have, continuing its numbering."""
-    number = len(plan.steps)
-    while any(step.step_id.startswith(f"step_{number}_") for step in plan.steps):
-        number += 1
-    return f"step_{number}_{label}"
-
-
 def _ask(
     point: ReviewPoint,
     state: RetrievalState,
@@ -314,7 +307,7 @@ def refuse(faults: Iterable[tuple[tuple[str | int, ...], str]]) -> None:
         raise ValidationError.from_exception_data("answer", found[:MOST_FAULTS])
 
 
-def _refuse_steps(where: tuple[str, ...], step_ids: Sequence[str], problems: Iterable[Mapping[str, str]]) -> None:
+def _refuse_steps(where: tuple[str, ...], step_ids: Sequence[str], problems: Iterable[Mapping[str, Any]]) -> None:
     """Refuse an edit for what is wrong with its steps, at the step and the field."""
 
     def place(problem: Mapping[str, str]) -> tuple[str | int, ...]:
@@ -325,7 +318,7 @@ def _refuse_steps(where: tuple[str, ...], step_ids: Sequence[str], problems: Ite
     refuse((place(p), f"{p['message']} {p['mend']}") for p in problems)
 
 
-def _rewritten_history(old: Plan, new: Plan, records: Iterable[ExecutionRecord]) -> list[dict[str, str]]:
+def _rewritten_history(old: Plan, new: Plan, records: Iterable[ExecutionRecord]) -> list[dict[str, Any]]:
     """A step that has run is history: an edit may neither change nor drop it."""
     before, after = old.by_id(), new.by_id()
     ran = dict.fromkeys(record["step_id"] for record in records)

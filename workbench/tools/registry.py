@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from pydantic import BaseModel, ValidationError
 
 from workbench.context import Tool
-from workbench.errors import PlanError, ToolError, UnknownTool
+from workbench.errors import PlanError, ToolError, UnknownTool, shown
 from workbench.plans import Plan, PlanStep, problem
 from workbench.tools.tool import FunctionTool, StepLog, input_fault, read_input
 
@@ -137,7 +137,7 @@ class ToolRegistry(Mapping[str, Tool]):
         return made
 
 
-def check(plan: Plan, tools: Mapping[str, Tool]) -> list[dict[str, str]]:
+def check(plan: Plan, tools: Mapping[str, Tool]) -> list[dict[str, Any]]:
     """Everything that is wrong with a plan: its shape, its tools, their inputs, its references (``problem`` each).
 
     What a ``$from`` brings is only known when its step has run, and is checked then.
@@ -150,7 +150,9 @@ def check(plan: Plan, tools: Mapping[str, Tool]) -> list[dict[str, str]]:
         else:
             unknown = str(UnknownTool(step.tool, tools))
             message, _, mend = unknown.partition(". ")
-            problems.append(problem(step.step_id, "tool", f"{step.step_id}: {message[:1].lower()}{message[1:]}.", mend))
+            said = f"{step.step_id}: {message[:1].lower()}{message[1:]}."
+            known = ", ".join(sorted(tools))
+            problems.append(problem(step.step_id, "tool", said, mend, "unknown_tool", tool=step.tool, known=known))
     return problems
 
 
@@ -186,7 +188,7 @@ def resolve_input(step: PlanStep, outputs: Mapping[str, Mapping[str, Any]]) -> d
     return filled
 
 
-def _input_problems(step: PlanStep, tool: Tool) -> Iterator[dict[str, str]]:
+def _input_problems(step: PlanStep, tool: Tool) -> Iterator[dict[str, Any]]:
     references = step.references()
     literals = {name: value for name, value in step.tool_input.items() if name not in references}
     try:
@@ -195,21 +197,33 @@ def _input_problems(step: PlanStep, tool: Tool) -> Iterator[dict[str, str]]:
         for fault in error.errors():
             if not fault["loc"] or fault["loc"][0] not in references:
                 path, message, mend = input_fault(tool, fault)
-                yield problem(step.step_id, f"tool_input.{path}", f"{step.step_id}: {message}", mend)
+                place, said = f"tool_input.{path}", f"{step.step_id}: {message}"
+                yield problem(step.step_id, place, said, mend, "input", name=path, **_rule(fault, tool))
+
+
+def _rule(fault: Any, tool: Tool) -> dict[str, Any]:
+    """Which rule of pydantic's an input broke, and by what: plain values, for who says it in other words."""
+    limits = {name: value for name, value in fault.get("ctx", {}).items() if isinstance(value, str | int | float)}
+    known = ", ".join(tool.input_schema.model_fields)
+    return {"rule": fault["type"], "value": shown(fault["input"]), "known": known, "limits": limits}
 
 
 def _reference_problems(
     step: PlanStep, steps: Mapping[str, PlanStep], tools: Mapping[str, Tool]
-) -> Iterator[dict[str, str]]:
+) -> Iterator[dict[str, Any]]:
     for name, (source, field) in step.references().items():
         place = f"tool_input.{name}"
         inputs = tools[step.tool].input_schema.model_fields
         if name not in inputs:
             message = f"{step.step_id}: {step.tool} has no input {name!r}."
-            yield problem(step.step_id, place, message, f"Its inputs: {', '.join(inputs)}.")
+            known = ", ".join(inputs)
+            told = {"name": name, "rule": "extra_forbidden", "known": known}
+            yield problem(step.step_id, place, message, f"Its inputs: {known}.", "input", **told)
         if source in steps and steps[source].tool in tools:
             given = tools[steps[source].tool].output_schema.model_fields
             if field not in given:
                 message = f"{step.step_id}: {name!r} takes {field!r} from {source}, which does not give it."
-                mend = f"{steps[source].tool} gives: {', '.join(given)}."
-                yield problem(step.step_id, place, message, mend)
+                known = ", ".join(given)
+                mend = f"{steps[source].tool} gives: {known}."
+                told = {"name": name, "wanted": field, "source": source, "known": known}
+                yield problem(step.step_id, place, message, mend, "not_given", **told)
