@@ -1,0 +1,84 @@
+"""JupyterLab takes no key from the bench: with focus on any control, the cells stay and the bench stays."""
+
+from __future__ import annotations
+
+KEYS = ("a", "m", "d", "d", "x", "b", "y", "Shift+Enter")
+FOCUSABLE = "button, input, select, textarea, summary, [tabindex], [contenteditable=true]"
+EVERY_KIND = """
+import ipywidgets as w
+from workbench.draw.page import Picture
+from workbench.widgets.pick import Pick, Root
+
+rows = "".join(f'<div role="option" data-key="{key}" aria-selected="false">{key}</div>' for key in ("one", "two"))
+folded = "<details><summary>more</summary>x</details>"
+markup = f'<div role="listbox">{rows}</div><button data-do="open">open</button>{folded}'
+pressed = []
+button = w.Button(description="press")
+button.on_click(lambda _: pressed.append(1))
+going = w.Button(description="going").add_class("wb-going")
+going.on_click(lambda _: setattr(going.layout, "display", "none"))
+Root([
+    Pick(Picture(markup)), button, going, w.Text(), w.Textarea(), w.IntText(), w.FloatText(),
+    w.Dropdown(options=["a", "m"]), w.Select(options=["a", "m"]), w.TagsInput(value=["a"]),
+    w.ToggleButton(description="on"), w.ToggleButtons(options=["a", "m"]), w.Checkbox(), w.RadioButtons(options=["a", "m"]), w.IntSlider(),
+    w.Accordion([w.Text()], titles=["fold"]), w.Tab([w.Text()], titles=["tab"]),
+])
+"""
+
+
+def cells(nb):
+    return [(cell["cell_type"], cell["source"], cell.get("execution_count")) for cell in nb.cells()]
+
+
+def controls(nb):
+    """Everything in the bench that can have the focus now."""
+    return [each for each in nb.page.locator(".wb-root").locator(FOCUSABLE).all() if each.is_visible()]
+
+
+def press_all(nb, keys=KEYS):
+    """Press the keys on every control; gives what each is, as far as the cells stayed as they were."""
+    before, kinds = cells(nb), []
+    for index in range(len(controls(nb))):
+        found = controls(nb)
+        if index >= len(found):
+            break
+        found[index].focus()
+        kind = found[index].evaluate("e => `${e.tagName} ${e.type ?? ''} ${e.getAttribute('role') ?? ''}`.trim()")
+        for key in keys:
+            nb.page.keyboard.press(key)
+        nb.kernel("None")  # what a key had begun is done
+        assert cells(nb) == before, f"a key of {keys} on {kind} changed the notebook"
+        assert nb.page.locator(".wb-root").is_visible(), f"a key of {keys} on {kind} took the bench away"
+        kinds.append(kind)
+    return kinds
+
+
+def test_no_key_of_the_bench_reaches_the_notebook(notebook):
+    nb = notebook(["1", EVERY_KIND])
+    nb.run_all()
+    nb.wait("document.querySelectorAll('.wb-root [role=tab]').length > 0")
+    kinds = press_all(nb)
+    assert {kind.split()[0] for kind in kinds} >= {"BUTTON", "INPUT", "SELECT", "TEXTAREA", "SUMMARY", "DIV"}, kinds
+    assert nb.kernel("len(pressed)") == 1, "Enter still presses a button"
+
+
+def test_a_control_that_goes_away_leaves_no_key_to_the_notebook(notebook):
+    nb = notebook(["1", EVERY_KIND])
+    nb.run_all()
+    before = cells(nb)
+    going = nb.page.locator(".wb-going")
+    going.click()
+    going.wait_for(state="hidden")
+    for key in KEYS:
+        nb.page.keyboard.press(key)
+    nb.kernel("None")
+    assert cells(nb) == before
+
+
+def test_without_the_root_the_notebook_takes_the_keys(notebook):
+    """The guard is what does it: the same button outside of it gives its keys away."""
+    nb = notebook(["1", "import ipywidgets\nipywidgets.Button(description='bare').add_class('bare')"])
+    nb.run_all()
+    nb.page.locator(".bare").focus()
+    nb.page.keyboard.press("a")
+    assert len(nb.cells()) == 3
