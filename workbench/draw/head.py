@@ -20,7 +20,7 @@ def head(
     *,
     view: str = "work",
     origin: str | None = None,
-    saved: Mapping[str, float] | None = None,
+    saved: Mapping[str, Any] | None = None,
     said: str = "",
 ) -> Picture:
     """The head of a run, or of an empty bench.

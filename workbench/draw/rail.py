@@ -1,4 +1,4 @@
-"""The rail: the parent graph as a line of nodes, the child graph in a frame, the node at which the run stands marked."""
+"""The rail: the parent graph as a line of nodes, the child graph in a frame, the node where the run stands marked."""
 
 from __future__ import annotations
 

@@ -14,8 +14,8 @@ from workbench.timeline import Bar, bars, side_by_side, span_ms, work_ticks
 
 Document = Mapping[str, Any]
 _GAPS = ("waiting", "stopped")
-_ROOM = 0.16
-"""The share of the axis at its right end that is kept for the words behind the last bars."""
+_LATE = 0.6
+"""The share of the axis from which the words of a bar stand before it, since behind it there is no room."""
 
 
 def timeline(
@@ -31,7 +31,7 @@ def timeline(
     """
     found = bars(document["log"], document["records"], document["decisions"])
     span = max(span_ms(found), 1000 * max((running or {}).values(), default=0.0), 1.0)
-    scale = _Scale(span / (1 - _ROOM))
+    scale = _Scale(span)
     taped = {f"{r['step_id']}/{r['attempt']}" for r in document["records"] if r.get("replayed")}
     rows = {"graph": _graph_lane(found, scale, labels)} if found else {}
     for bar in (one for one in found if one.kind == "step" and one.status != "skipped"):
@@ -57,6 +57,12 @@ class _Scale:
 
     def at(self, moment: float) -> str:
         return f"left:{100 * moment / self._whole:.3f}%"
+
+    def beside(self, start: float, end: float) -> str:
+        """Where the words of a bar stand: behind it, or before it where that leaves more room."""
+        if end > _LATE * self._whole and start > self._whole - end:
+            return f"right:{100 - 100 * start / self._whole:.3f}%"
+        return self.at(end)
 
 
 def _head(labels: Labels, unfolded: bool) -> Markup:
@@ -103,7 +109,7 @@ def _step_lane(bar: Bar, key: str, scale: _Scale, labels: Labels, taped: bool, o
     cls = f"wb-bar-step wb-{family(bar.status)}" + (" wb-recorded" if taped else "")
     inside = [
         el("span", cls=cls, style=scale.place(bar.start_ms, bar.end_ms), title=_told(bar)),
-        el("span", " · ".join(told), cls="wb-bar-word wb-dim", style=scale.at(bar.end_ms)),
+        el("span", " · ".join(told), cls="wb-bar-word wb-dim", style=scale.beside(bar.start_ms, bar.end_ms)),
     ]
     sign = el("span", "▾" if opened else "▸", cls="wb-dim", aria_hidden="true")
     name = el("span", glyph("recorded" if taped else bar.status, labels), " ", bar.step_id + again, " ", sign)
@@ -113,7 +119,12 @@ def _step_lane(bar: Bar, key: str, scale: _Scale, labels: Labels, taped: bool, o
 def _sub_lane(bar: Bar, key: str, scale: _Scale) -> Markup:
     inside = [
         el("span", cls="wb-bar-sub wb-done", style=scale.place(bar.start_ms, bar.end_ms), title=_told(bar)),
-        el("span", milliseconds(bar.duration_ms), cls="wb-bar-word wb-dim", style=scale.at(bar.end_ms)),
+        el(
+            "span",
+            milliseconds(bar.duration_ms),
+            cls="wb-bar-word wb-dim",
+            style=scale.beside(bar.start_ms, bar.end_ms),
+        ),
     ]
     return _lane(key, el("span", bar.name, cls="wb-dim"), inside, "wb-lane-sub")
 
@@ -122,7 +133,7 @@ def _running_lane(step_id: str, seconds: float, span: float, scale: _Scale, labe
     start = max(span - 1000 * seconds, 0.0)
     inside = [
         el("span", cls="wb-bar-step wb-run wb-going", style=scale.place(start, span)),
-        el("span", f"{labels('running')} · {seconds:.1f} s", cls="wb-bar-word wb-dim", style=scale.at(span)),
+        el("span", f"{labels('running')} · {seconds:.1f} s", cls="wb-bar-word wb-dim", style=scale.beside(start, span)),
     ]
     name = el("span", glyph("running", labels), " ", step_id)
     return _lane(f"{step_id}/now", name, inside, "wb-lane-step")

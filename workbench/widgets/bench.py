@@ -1,7 +1,7 @@
 """The bench: one run worked on by hand, and the way from one run to the next.
 
-Six regions, always in the same places: head, rail, plan, side (the one place to act), evidence, timeline. Everything that
-is shown follows from the run as it is kept, so a bench that is closed, or whose kernel died, opens where it stood.
+Six regions, always in the same places: head, rail, plan, side (the one place to act), evidence, timeline. Everything
+that is shown follows from the run as it is kept, so a bench that is closed, or whose kernel died, opens where it stood.
 """
 
 from __future__ import annotations
@@ -10,7 +10,6 @@ import threading
 from collections.abc import Callable, Mapping
 from typing import Any
 
-import ipywidgets
 import traitlets
 
 from workbench.asking import points_of
@@ -26,7 +25,7 @@ from workbench.widgets.follow import Follow, Now
 from workbench.widgets.futures import Futures
 from workbench.widgets.pick import Event, Pick, Root
 from workbench.widgets.shown import Static, in_kernel, live
-from workbench.widgets.working import Working
+from workbench.widgets.working import Working, displayed
 
 UNDER_WAY = ("running", "paused", "interrupted")
 
@@ -50,8 +49,8 @@ class Bench(Root):
         self._said = ""
         self._static = Static()
         self.head, self.ask = Pick(), AskForm(self.labels, kb=asking.get("kb"), review=points_of(asking.get("review")))
-        self.working = Working(wb, self.labels, self.ask, self.act)
-        self.futures = Futures(wb, self.labels, self.act)
+        self.working = Working(wb, self.labels, self.ask, self.act, self.put)
+        self.futures = Futures(wb, self.labels, self.act, self.put, self.go)
         for part, cls in ((self.head, "wb-head"), (self.working.region, "wb-view"), (self.futures.region, "wb-view")):
             part.add_class(cls)
         super().__init__([self.head, self.working.region, self.futures.region], lang=self.labels.html_lang)
@@ -82,8 +81,8 @@ class Bench(Root):
             document = run.to_dict() if run else None
             self.head.show(self._head(run, document))
             shown = self.view == "work"
-            _display(self.working.region, shown)
-            _display(self.futures.region, not shown)
+            displayed(self.working.region, shown)
+            displayed(self.futures.region, not shown)
             if shown:
                 self.working.show(run, document, now or Now())
             else:
@@ -93,7 +92,7 @@ class Bench(Root):
 
     def _head(self, run: Run | None, document: Any) -> Picture:
         origin = run.origin if run else None
-        saved = dict(run.saved) if run and origin and document["status"] != "running" else None
+        saved = run.saved if run and origin and document["status"] != "running" else None
         return head(document, self.labels, view=self.view, origin=origin, saved=saved, said=self._said)
 
     def act(self, action: Callable[[], Any]) -> None:
@@ -108,11 +107,11 @@ class Bench(Root):
         if run and run.status == "running":
             self.follow(run)
 
-    def say(self, text: str) -> None:
-        """Tell something in the head."""
-        self._said = text
+    def go(self, view: str) -> None:
+        """Open a view."""
+        self.view = view
 
-    def open(self, run: Run) -> None:
+    def put(self, run: Run) -> None:
         """Put another run on the bench."""
         if run.run_id == self.run_id:
             self.view = "work"
@@ -173,7 +172,7 @@ class Bench(Root):
             self.act(lambda: run.resume(wait=False))
         elif kind == "fork" and self.run:
             run = self.run
-            self.act(lambda: self.open(fork_anew(run)))
+            self.act(lambda: self.put(fork_anew(run)))
 
     def _keyed(self, event: Event) -> None:
         if self.view == "work":
@@ -183,13 +182,15 @@ class Bench(Root):
         options = {**self._asking, "kb": asked["kb"], "review": asked["review"]}
         run = self._wb.start(asked["message"], **options)
         self.ask.clear()
-        self.open(run)
+        self.put(run)
 
     def _waiting(self) -> Run | None:
-        """The newest run of this conversation that is not at its end."""
-        who = {"session_id": self._asking["session"], "user_id": self._asking["user"]}
-        runs = self._wb.runs(20, **who)
-        return next((run for run in runs if run.status in UNDER_WAY), None)
+        """The newest run of this conversation, or of a fork of it, that is not at its end."""
+        session = self._asking["session"]
+        here = (run for run in self._wb.runs(50, user_id=self._asking["user"]) if run.status in UNDER_WAY)
+        return next(
+            (run for run in here if run.session_id == session or run.session_id.startswith(f"{session} (")), None
+        )
 
     def _ipython_display_(self) -> None:
         self._static.display(self._bundle())
@@ -223,9 +224,3 @@ def _labels(lang: str | None, question: str, setting: str) -> Labels:
         raise WorkbenchError(f"lang is {lang!r}. Known: {', '.join(LANGUAGES)}.")
     chosen = lang or setting
     return Labels(chosen) if chosen else labels_for(question)
-
-
-def _display(widget: ipywidgets.DOMWidget, shown: bool) -> None:
-    wanted = None if shown else "none"
-    if widget.layout.display != wanted:
-        widget.layout.display = wanted
