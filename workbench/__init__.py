@@ -15,7 +15,7 @@ The package in the order in which a message walks through it; an import only eve
     repair.py         what is wrong with its files, and the mend
     prune.py          what a workspace no longer needs
     widgets/          the bench in a notebook: thin widgets over runs; data in, one trait out
-        bench.py follow.py parts.py plan.py draft.py form.py fields.py controls.py review.py inbox.py agent_inbox.py past.py beside.py tree.py
+        bench.py follow.py parts.py plan.py draft.py form.py fields.py controls.py review.py review_form.py inbox.py past.py beside.py tree.py
         knowledge.py pick.py
     run.py            Run, one question carried through: how it stands, what it did, the four answers
     futures/          what is made of a run that is there
@@ -55,6 +55,7 @@ The package in the order in which a message walks through it; an import only eve
     runs.py           what is kept of a run: plans by version, records, decisions, log
     taped.py          the ports of a run over its tape
     checkpoints.py    where each run stands, as LangGraph keeps it
+    agent_inbox.py    the shapes of LangChain's Agent Inbox
     reviewers.py      who answers at a review point when it is not a person at a screen
     show/             a run as static HTML and text
         outline.py beside.py web.py terminal.py
@@ -74,6 +75,7 @@ The package in the order in which a message walks through it; an import only eve
     labels/           the words with which runs are shown, in both languages, a file a subject
         runs.py bench.py editor.py reviewing.py pictures.py beside.py
     timeline.py       what happened when, on an axis of work time
+    proposals.py      what is proposed at a review point, and what an edit changes
     canonical.py      the bytes in which two equal runs agree
     lease.py          who is alive
     loop.py           one event loop in one thread

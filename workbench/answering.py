@@ -29,6 +29,14 @@ class Answering:
         def wait(self, timeout: float | None = None) -> Self:
             """Wait until the run pauses or ends."""
 
+    @property
+    def agent_inbox(self) -> dict[str, Any] | None:
+        """What the run asks, in the shape of LangChain's Agent Inbox, or None; ``answer_review`` takes its responses."""
+        from workbench.agent_inbox import interrupt_of
+
+        asked = self.review
+        return interrupt_of(asked) if asked else None
+
     def approve(self, note: str = "") -> Self:
         """Go on as proposed."""
         return self.answer_review(answer("approve", note=note))
@@ -54,8 +62,8 @@ class Answering:
         """Say it in words: the text joins the query, and what is missing is planned."""
         return self.answer_review(answer("respond", message=message, note=note))
 
-    def answer_review(self, given: dict[str, Any], *, wait: bool = True) -> Self:
-        """Give an answer in the middleware's shape and wait for the next pause or the end.
+    def answer_review(self, given: dict[str, Any] | list[Any], *, wait: bool = True) -> Self:
+        """Give an answer, in the middleware's shape or an Agent Inbox's, and wait for the next pause or the end.
 
         Without ``wait`` it returns at once: follow ``events``, then ``wait`` says how it went.
 
@@ -110,7 +118,7 @@ class Answering:
         """``respond`` for a loop that must not block."""
         return await self.aanswer_review(answer("respond", message=message, note=note))
 
-    async def aanswer_review(self, given: dict[str, Any]) -> Self:
+    async def aanswer_review(self, given: dict[str, Any] | list[Any]) -> Self:
         """``answer_review`` for a loop that must not block."""
         self._work.answer(self.run_id, given)
         return await self.await_end()

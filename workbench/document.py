@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Literal, Protocol
 
 from pydantic import ConfigDict, TypeAdapter
-from typing_extensions import TypedDict
+from typing_extensions import NotRequired, TypedDict
 
 from workbench.plans import Plan, PlanStep
 from workbench.state import Citation, Decision, ExecutionRecord, Reflection, ReviewPoint, RouteDecision
@@ -35,13 +35,17 @@ class PlanDocument(TypedDict):
 
 
 class ReviewRequest(TypedDict):
-    """What a paused run asks, in the shape of LangChain's human-in-the-loop middleware."""
+    """What a paused run asks, in the shape of LangChain's human-in-the-loop middleware.
+
+    ``in_force`` is what can be edited besides the proposal, as it is now: query, thresholds.
+    """
 
     action_requests: list[dict[str, Any]]
     review_configs: list[dict[str, Any]]
     run_id: str
     review_id: str
     point: ReviewPoint
+    in_force: NotRequired[dict[str, Any]]
 
 
 class EvidenceLine(TypedDict):

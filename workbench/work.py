@@ -239,7 +239,7 @@ class Work:
         found = checkpoint(run_id, status == "done", lambda one: self.past(run_id, one), checkpoint_id)
         return review_after(found, decisions, self.pending(run_id) if status == "paused" else None)
 
-    def answer(self, run_id: str, given: dict[str, Any]) -> None:
+    def answer(self, run_id: str, given: Any) -> None:
         """Take the run and give it the answer, if it waits for one.
 
         Raises:

@@ -14,9 +14,12 @@ from langgraph.types import interrupt
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 from pydantic_core import InitErrorDetails, PydanticCustomError
 
+from workbench.agent_inbox import answer_of
 from workbench.context import Context
+from workbench.errors import InvalidAnswer
 from workbench.plan_edits import fresh_id
 from workbench.plans import Plan, PlanStep, problem
+from workbench.retrieval.signals import thresholds
 from workbench.retrieval.skip import closing, skip_records
 from workbench.route import read_question
 from workbench.state import Decision, ExecutionRecord, Reflection, RetrievalState, ReviewPoint
@@ -261,8 +264,9 @@ def _ask(
         "run_id": state.get("run_id", ""),
         "review_id": review_id,
         "point": point,
+        "in_force": _in_force(state),
     }
-    answer = interrupt(request, response_schema=_answer_model(point, check_edits))
+    answer = interrupt(request, response_schema=_answer_model(request, check_edits))
     given = answer.decisions[0]
     args = given.edited_action.args.model_dump(mode="json", exclude_none=True) if given.edited_action else {}
     decision = Decision(
@@ -279,12 +283,27 @@ def _ask(
     return runtime.context.runs.save_decision(state["run_id"], decision)
 
 
-def _answer_model(point: ReviewPoint, check_edits: Callable[[BaseModel], None]) -> type[ReviewAnswer[Any]]:
+def _in_force(state: RetrievalState) -> dict[str, Any]:
+    """What can be changed besides the proposal, as it is now: a form begins with it."""
+    enough = thresholds(state["route_decision"]["query_intent"], state.get("thresholds"))
+    return {"query": state["query"], "thresholds": {name: enough[name] for name in Thresholds.model_fields}}
+
+
+def _answer_model(request: Mapping[str, Any], check_edits: Callable[[BaseModel], None]) -> type[ReviewAnswer[Any]]:
     """The answer's schema at this point, with a check that knows the plan and the tools."""
 
+    point: ReviewPoint = request["point"]
     shape: Any = ReviewAnswer[EDITS[point]]  # type: ignore[valid-type]
 
     class Answer(shape):
+        @model_validator(mode="before")
+        @classmethod
+        def _either_shape(cls, data: Any) -> Any:
+            try:
+                return answer_of(data, request)
+            except InvalidAnswer as error:
+                refuse([((), str(error))])
+
         @model_validator(mode="after")
         def _checked(self) -> Answer:
             action = self.decisions[0].edited_action

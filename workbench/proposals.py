@@ -1,0 +1,166 @@
+"""What is proposed at a review point: what of it can be edited, the values now in force, and what an edit changes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+Request = Mapping[str, Any]
+Step = Mapping[str, Any]
+LIMITS = "thresholds"
+"""The one edit that holds only what changes of it."""
+
+
+def proposal(request: Request) -> Mapping[str, Any]:
+    """What is proposed."""
+    return _first(request, "action_requests").get("args") or {}
+
+
+def point(request: Request) -> str:
+    """The review point; in a graph of one's own the name of the action."""
+    return str(request.get("point") or _first(request, "action_requests").get("name") or "")
+
+
+def description(request: Request) -> str:
+    """What the graph says about it, in a sentence."""
+    return str(_first(request, "action_requests").get("description") or "")
+
+
+def allowed(request: Request) -> tuple[str, ...]:
+    """The answers that are taken; all of them where nothing is said."""
+    return tuple(_first(request, "review_configs").get("allowed_decisions") or ("approve", "edit", "reject", "respond"))
+
+
+def schema(request: Request) -> Mapping[str, Any]:
+    """The JSON schema of what can be edited."""
+    return _first(request, "review_configs").get("args_schema") or {"type": "object", "properties": {}}
+
+
+def property_of(name: str, of: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The schema of one property, without references and null.
+
+    >>> property_of("a", {"$defs": {"A": {"type": "object"}}, "properties": {"a": {"anyOf": [{"$ref": "#/$defs/A"}]}}})
+    {'type': 'object'}
+    """
+    return resolved(of.get("properties", {}).get(name, {}), of.get("$defs", {}))
+
+
+def resolved(spec: Mapping[str, Any], definitions: Mapping[str, Any]) -> Mapping[str, Any]:
+    """A schema without references and null."""
+    for _ in range(5):
+        options = [one for one in spec.get("anyOf", ()) if one.get("type") != "null"]
+        if len(options) == 1:
+            spec = options[0]
+        elif "$ref" in spec:
+            spec = definitions.get(str(spec["$ref"]).rpartition("/")[2], {})
+        else:
+            break
+    return spec
+
+
+def in_force(request: Request) -> dict[str, Any]:
+    """What can be edited, with the values that hold now; what has none is left out.
+
+    >>> asked = {"action_requests": [{"args": {"rewrite_query": "q", "reasoning": "thin"}}],
+    ...          "review_configs": [{"args_schema": {"properties": {"rewrite_query": {}, "activate": {}}}}]}
+    >>> in_force(asked)
+    {'rewrite_query': 'q'}
+    """
+    args, form = proposal(request), schema(request)
+    held = {**(request.get("in_force") or {}), **args}
+    seen = args.get("signals") or {}
+    if isinstance(seen, Mapping) and seen.get(LIMITS):
+        held[LIMITS] = seen[LIMITS]
+    names = form.get("properties", {})
+    found = {name: held[name] for name in names if name in held}
+    if isinstance(found.get(LIMITS), Mapping):
+        known = property_of(LIMITS, form).get("properties", {})
+        found[LIMITS] = {name: value for name, value in found[LIMITS].items() if name in known}
+    return found
+
+
+def differing(before: Mapping[str, Any], now: Mapping[str, Any], required: Iterable[str] = ()) -> dict[str, Any]:
+    """What of ``now`` is not as it was; nothing for None, which leaves a value as it is.
+
+    >>> before = {"query": "a", "thresholds": {"min_evidence": 8, "min_top_score": 0.5}}
+    >>> differing(before, {"query": "a", "thresholds": {"min_evidence": 3, "min_top_score": 0.5}})
+    {'thresholds': {'min_evidence': 3}}
+    """
+    changed: dict[str, Any] = {}
+    for name, value in now.items():
+        old = before.get(name)
+        if value is None or value == old:
+            continue
+        if name == LIMITS and isinstance(value, Mapping) and isinstance(old, Mapping):
+            value = differing(old, value)
+            if not value:
+                continue
+        changed[name] = value
+    if changed:
+        changed = {**{name: now[name] for name in required if name in now}, **changed}
+    return changed
+
+
+def next_pass(
+    proposed: Mapping[str, Any], steps: Sequence[Step], woken: Sequence[str], query: str, goes_on: bool | None
+) -> dict[str, Any]:
+    """What differs from a reflection's proposal in its next steps, woken steps, query, and whether to go on.
+
+    Steps that are left as they were proposed ask the new query, where they asked the old one.
+
+    Args:
+        proposed: the reflection.
+        steps: the steps to run next.
+        woken: ids of conditional steps to run.
+        query: the rewritten query.
+        goes_on: what a person chose; None leaves it to what there is to do.
+    """
+    changed: dict[str, Any] = {}
+    before, old = list(proposed["next_steps"]), str(proposed["rewrite_query"])
+    if list(steps) != before:
+        changed["next_steps"] = [_asking(step, old, query) if step in before else dict(step) for step in steps]
+    if list(woken) != list(proposed["activate"]):
+        changed["activate"] = list(woken)
+    if query != old:
+        changed["rewrite_query"] = query
+    follows = will_go_on(proposed, changed)
+    if goes_on is not None and goes_on != follows:
+        changed["should_continue"] = goes_on
+    return changed
+
+
+def will_go_on(proposed: Mapping[str, Any], changed: Mapping[str, Any]) -> bool:
+    """Whether retrieval goes on after these edits, as the graph takes them."""
+    if "should_continue" in changed:
+        return bool(changed["should_continue"])
+    if not set(changed) - {LIMITS}:
+        return bool(proposed["should_continue"])
+    now, old = {**proposed, **changed}, proposed["rewrite_query"]
+    return bool(now["next_steps"] or now["activate"] or (now["rewrite_query"] and now["rewrite_query"] != old))
+
+
+def waves(steps: Sequence[Step]) -> list[list[str]]:
+    """Ids of steps that can run together, wave by wave; what is in a cycle comes last, as one.
+
+    >>> waves([{"step_id": "a", "depends_on": []}, {"step_id": "b", "depends_on": ["a"]}])
+    [['a'], ['b']]
+    """
+    left = {step["step_id"]: set(step.get("depends_on") or ()) for step in steps}
+    found: list[list[str]] = []
+    while left:
+        ready = [step_id for step_id, before in left.items() if not before & left.keys()] or list(left)
+        found.append(ready)
+        for step_id in ready:
+            del left[step_id]
+    return found
+
+
+def _asking(step: Step, old: str, new: str) -> dict[str, Any]:
+    if not (old and new):
+        return dict(step)
+    return {**step, "tool_input": {name: new if value == old else value for name, value in step["tool_input"].items()}}
+
+
+def _first(request: Request, part: str) -> Mapping[str, Any]:
+    found = request.get(part) or [{}]
+    return found[0] if isinstance(found[0], Mapping) else {}
