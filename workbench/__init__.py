@@ -15,7 +15,8 @@ The package in the order in which a message walks through it; an import only eve
     repair.py         what is wrong with its files, and the mend
     prune.py          what a workspace no longer needs
     widgets/          the bench in a notebook: thin widgets over runs; data in, one trait out
-        bench.py follow.py parts.py plan.py draft.py form.py fields.py controls.py review.py review_form.py inbox.py past.py beside.py tree.py
+        bench.py follow.py parts.py plan.py draft.py form.py fields.py controls.py review.py review_form.py
+        inbox.py past.py beside.py tree.py
         knowledge.py pick.py
     run.py            Run, one question carried through: how it stands, what it did, the four answers
     futures/          what is made of a run that is there
@@ -62,7 +63,7 @@ The package in the order in which a message walks through it; an import only eve
     document.py       a run as one JSON document
     draw/             records -> light HTML and SVG; pure, escaped throughout
         head.py rail.py steps.py plan_graph.py timeline.py evidence.py answer.py signals.py inbox.py past.py beside.py
-        tree.py knowledge.py page.py
+        changes.py graft.py tree.py knowledge.py page.py
     figures/          records -> plotly figures; pure
         dag.py timeline.py paper.py
     evaluate.py       the score over a table of questions

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, TypedDict
 
@@ -46,10 +46,12 @@ class Tree:
     Attributes:
         nodes: one a run, in the order of the drawing.
         here: the run from which it is looked at, if it is one.
+        workspace: where the runs are, so that what is shown of them can be opened; no part of the data.
     """
 
     nodes: tuple[Node, ...]
     here: str | None = None
+    workspace: Any = field(default=None, repr=False, compare=False)
 
     def to_dict(self) -> dict[str, Any]:
         """As JSON: a flat list, in which ``depth`` and ``parent`` say the shape."""
@@ -72,6 +74,16 @@ class Tree:
         title = labels("tree", n=len(self.nodes), forks=sum(node["parent"] is not None for node in self.nodes))
         return [clipped(title, columns, rows, notes=[labels("and_more", n=left)] if left else [])]
 
+    def _ipython_display_(self) -> None:
+        from workbench.widgets.shown import shown
+
+        def widget() -> Any:
+            from workbench.widgets.tree import forks_of
+
+            return forks_of(self)
+
+        shown({"text/plain": str(self), "text/html": self._repr_html_()}, widget)
+
     def _repr_html_(self) -> str:
         return page_html(self.blocks(), self._labels)
 
@@ -82,13 +94,16 @@ class Tree:
         return f"<Tree of {len(self.nodes)} runs>"
 
 
-def tree(rows: Sequence[Mapping[str, Any]], status: Callable[[str], str], run_id: str | None = None) -> Tree:
+def tree(
+    rows: Sequence[Mapping[str, Any]], status: Callable[[str], str], run_id: str | None = None, workspace: Any = None
+) -> Tree:
     """The forest of all runs, or the tree in which one run stands.
 
     Args:
         rows: of ``RunStore.lineage``, newest first.
         status: says how a run stands of which the row says that it runs.
         run_id: whose tree; None for all.
+        workspace: where the runs are.
 
     Raises:
         UnknownRun: there is no such run.
@@ -107,7 +122,7 @@ def tree(rows: Sequence[Mapping[str, Any]], status: Callable[[str], str], run_id
             root = above
         roots = [root]
     nodes = [_node(known[one], known, depth, status) for one, depth in _walk(roots, children)]
-    return Tree(tuple(nodes), run_id)
+    return Tree(tuple(nodes), run_id, workspace)
 
 
 def _parents(known: dict[str, Mapping[str, Any]]) -> dict[str, str | None]:

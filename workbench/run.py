@@ -280,7 +280,7 @@ class Run(Answering):
         """The tree of forks in which this run stands: from which it was made, and what was made of it."""
         from workbench.lineage import tree
 
-        return tree(self._store.lineage(), self._work.status, self.run_id)
+        return tree(self._store.lineage(), self._work.status, self.run_id, self.workspace)
 
     def checkpoints(self) -> list[Checkpoint]:
         """Every checkpoint, inside the retrieval graph too, oldest first: what ran, what comes next, what changed.

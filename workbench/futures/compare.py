@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from workbench.errors import RunError
@@ -57,6 +57,7 @@ class Comparison:
         cost: a run's ``work_s`` (parallel calls once, waiting for a person not at all), ``taped_s`` (what the calls
             that it took from a tape had taken) and ``answer_s`` (writing the answer), ``saved`` and ``spent`` (steps,
             tokens, seconds).
+        workspace: where the runs are, so that what is shown of them can graft; no part of the data.
     """
 
     runs: list[dict[str, Any]]
@@ -68,10 +69,12 @@ class Comparison:
     decisions: list[dict[str, Any]]
     claims: list[dict[str, Any]]
     cost: list[dict[str, Any]]
+    workspace: Any = field(default=None, repr=False, compare=False)
 
     def to_dict(self) -> dict[str, Any]:
         """As JSON."""
-        return json.loads(json.dumps({"document": "workbench.comparison/1", **asdict(self)}))
+        told = {one.name: getattr(self, one.name) for one in fields(self) if one.name != "workspace"}
+        return json.loads(json.dumps({"document": "workbench.comparison/1", **told}))
 
     def to_frame(self) -> pandas.DataFrame:
         """One row a piece of evidence: ``change_B`` beside ``rank_A``, ``score_A``, ``steps_A`` of each run."""
@@ -104,6 +107,16 @@ class Comparison:
     def _labels(self) -> Labels:
         return labels_for(self.runs[0]["message"])
 
+    def _ipython_display_(self) -> None:
+        from workbench.widgets.shown import shown
+
+        def widget() -> Any:
+            from workbench.widgets.beside import beside_of
+
+            return beside_of(self)
+
+        shown({"text/plain": str(self), "text/html": self._repr_html_()}, widget)
+
     def _repr_html_(self) -> str:
         return page_html(self.blocks(), self._labels)
 
@@ -131,6 +144,7 @@ def compared(runs: Sequence[Run]) -> Comparison:
         decisions=_decisions(sides),
         claims=_claims(sides),
         cost=[_cost(side) for side in sides],
+        workspace=runs[0].workspace,
     )
 
 

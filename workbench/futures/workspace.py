@@ -125,7 +125,7 @@ class Futures:
         from workbench.lineage import tree
 
         named = run.run_id if isinstance(run, Run) else clean(str(run)) if run is not None else None
-        return tree(self._work.durable.runs.lineage(), self._work.status, named)
+        return tree(self._work.durable.runs.lineage(), self._work.status, named, self)
 
     def graft(
         self,
