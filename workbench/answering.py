@@ -31,7 +31,10 @@ class Answering:
 
     @property
     def agent_inbox(self) -> dict[str, Any] | None:
-        """What the run asks, in the shape of LangChain's Agent Inbox, or None; ``answer_review`` takes its responses."""
+        """What the run asks, in the shape of LangChain's Agent Inbox; None when it asks nothing.
+
+        ``answer_review`` takes the responses of such an inbox as they are.
+        """
         from workbench.agent_inbox import interrupt_of
 
         asked = self.review

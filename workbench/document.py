@@ -9,10 +9,10 @@ import json
 import sys
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, NotRequired, Protocol
 
 from pydantic import ConfigDict, TypeAdapter
-from typing_extensions import NotRequired, TypedDict
+from typing_extensions import TypedDict
 
 from workbench.plans import Plan, PlanStep
 from workbench.state import Citation, Decision, ExecutionRecord, Reflection, ReviewPoint, RouteDecision

@@ -1,0 +1,200 @@
+"""The review panel: what is to be decided, why, the form, and the answer that follows from what stands in it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import ipywidgets
+import traitlets
+from traitlets.utils.bunch import Bunch
+
+from workbench import proposals
+from workbench.draw.page import Picture, el
+from workbench.draw.signals import band, refused, why
+from workbench.labels import Labels
+from workbench.reviewers import answer
+from workbench.widgets.pick import Pick
+from workbench.widgets.review_form import Form, count, form_of
+
+Document = Mapping[str, Any]
+
+
+class Review(traitlets.HasTraits):
+    """Decides at a review point. There is no edit mode: whoever changes something edits, and the button says so.
+
+    Attributes:
+        response: the answer in the shape of LangChain's middleware; a fresh one at every press.
+        region: the widget.
+        primary: the button that sends what stands in the form.
+        stop: the button that stops here.
+        note: why; kept with the decision.
+    """
+
+    response = traitlets.Dict()
+
+    def __init__(self, labels: Labels):
+        super().__init__()
+        self._labels, self._document, self._request = labels, dict[str, Any](), dict[str, Any]()
+        self._plan: Mapping[str, Any] | None = None
+        self._problems = 0
+        self._form: Form | None = None
+        self._asked = ("", "")
+        self.band, self.why, self.refusal, self.forecast = Pick(), Pick(), Pick(), Pick()
+        self.form = ipywidgets.VBox()
+        self.note = ipywidgets.Text(description=labels("note"), placeholder=labels("why"))
+        self.primary = _button("", self.submit, "wb-primary")
+        self.stop = _button(labels("stop_here"), lambda: self._send("reject"), told=labels("stop_here_told"))
+        self.respond = _button(labels("respond_dots"), lambda: self._responding(True), "wb-quiet")
+        self.message = ipywidgets.Textarea(description=labels("respond_field"), rows=2)
+        self.send = _button(labels("respond_send"), lambda: self._send("respond"), "wb-primary")
+        self.back = _button(labels("respond_back"), lambda: self._responding(False), "wb-quiet")
+        self.message.observe(lambda _: self._told(), "value")
+        self._buttons = ipywidgets.HBox([self.primary, self.stop, self.respond])
+        self._saying = ipywidgets.VBox([self.message, ipywidgets.HBox([self.send, self.back])])
+        inside = [self.why, self.form, self.note, self.refusal, self._saying, self._buttons, self.forecast]
+        self._inside = ipywidgets.VBox(inside)
+        self.region = ipywidgets.VBox([self.band, self._inside])
+        self.region.add_class("wb-review")
+        self._inside.add_class("wb-review-inside")
+        for row in (self._buttons, self._saying.children[1]):
+            row.add_class("wb-buttons")
+
+    def show(
+        self,
+        document: Document,
+        *,
+        plan: Mapping[str, Any] | None = None,
+        problems: Sequence[Mapping[str, Any]] = (),
+        forecast: Mapping[str, Any] | None = None,
+    ) -> None:
+        """Show what a run asks. The same question shown again keeps what was typed.
+
+        Args:
+            document: of a run, with its ``review``.
+            plan: the plan as it was edited beside this panel, None when it was not. At a reflection its steps beyond
+                the recorded plan are the next ones.
+            problems: what is wrong with that plan; nothing can be sent until it is mended.
+            forecast: what running it will take.
+        """
+        self._document, self._request = dict(document), dict(document["review"])
+        self._plan, self._problems = plan, len(problems)
+        asked = (str(document["run_id"]), str(self._request.get("review_id", "")))
+        if asked != self._asked:
+            self._asked = asked
+            self._begin()
+        self.why.show(why(document, self._labels))
+        self.forecast.show(_forecast(forecast, self._labels) if not problems else self.forecast.picture)
+        self._disable(False)
+        self._told()
+
+    def refuse(self, message: str) -> None:
+        """Tell that the answer was not taken, and why; everything that was typed stays."""
+        self.refusal.show(refused(message, self._labels))
+        self._disable(False)
+        self._told()
+
+    def submit(self) -> None:
+        """Send the primary answer; what is wrong keeps it from being sent."""
+        if self._saying.layout.display is None and self.message.value.strip():
+            self._send("respond")
+        elif not self.primary.disabled:
+            edits = self._edits()
+            self._send("edit" if edits else "approve", edits)
+
+    def _begin(self) -> None:
+        """Another question: nothing is typed yet."""
+        self.note.value = self.message.value = ""
+        self.refusal.show(Picture())
+        self._form = form_of(self._request, self._document.get("plan"), self._labels, self._told)
+        self.form.children = [self._form.box]
+        taken = proposals.allowed(self._request)
+        for widget, kind in ((self.stop, "reject"), (self.respond, "respond"), (self.form, "edit")):
+            widget.layout.display = None if kind in taken else "none"
+        self._responding(False)
+
+    def _edits(self) -> dict[str, Any]:
+        if self._form is None or "edit" not in proposals.allowed(self._request):
+            return {}
+        return self._form.edits(self._plan)
+
+    def _told(self) -> None:
+        """Say what the primary button will do now."""
+        if self._form is None:
+            return
+        edits = self._edits()
+        wrong = self._problems + self._form.faults
+        self.band.show(band(self._request, self._labels, wrong))
+        self.primary.description = primary(self._request, edits, wrong, self._labels)
+        missing = not edits and "approve" not in proposals.allowed(self._request)
+        self.primary.disabled = bool(wrong) or missing or self._sent
+        self.send.disabled = not self.message.value.strip() or self._sent
+
+    def _responding(self, opened: bool) -> None:
+        self._saying.layout.display = None if opened else "none"
+        if opened:
+            self.message.focus()
+
+    _sent = False
+
+    def _disable(self, sent: bool) -> None:
+        """While an answer is on its way nothing more can be sent."""
+        self._sent = self.stop.disabled = self.respond.disabled = sent
+
+    def _send(self, kind: str, edits: Mapping[str, Any] | None = None) -> None:
+        point, message = proposals.point(self._request), self.message.value if kind == "respond" else ""
+        given = answer(kind, point=point, edits=edits, message=message, note=self.note.value)
+        self.refusal.show(Picture())
+        self._disable(True)
+        self._told()
+        before, self.response = self.response, given
+        if before == given:  # the same answer once more is an answer too
+            self.notify_change(Bunch(name="response", old=before, new=given, owner=self, type="change"))
+
+
+def primary(request: Mapping[str, Any], edits: Mapping[str, Any], wrong: int, labels: Labels) -> str:
+    """What the primary button says: what will happen when it is pressed."""
+    point, proposed = proposals.point(request), proposals.proposal(request)
+    if wrong:
+        return labels("problem_to_mend") if wrong == 1 else labels("problems_to_mend", n=wrong)
+    if not edits:
+        return _approving(point, proposed, labels)
+    if set(edits) == {"query"}:
+        return labels("plan_anew")
+    verb = "run" if point in ("plan", "step") else "go"
+    if point == "reflect":
+        goes_on = proposals.will_go_on(proposed, edits)
+        verb = "judge" if set(edits) == {proposals.LIMITS} else "run" if goes_on else "answer"
+    number = count(edits, request)
+    return labels(f"{verb}_with_edit") if number == 1 else labels(f"{verb}_with_edits", n=number)
+
+
+def _approving(point: str, proposed: Mapping[str, Any], labels: Labels) -> str:
+    if point == "reflect" and not proposed["should_continue"]:
+        return labels("approve_answer")
+    if point == "plan":
+        steps = sum(step["condition"] == "always" for step in proposed["plan"]["steps"])
+    elif point == "step":
+        steps = len(proposed["wave"])
+    elif point == "reflect":
+        steps = len(proposed["next_steps"]) + len(proposed["activate"])
+    else:
+        return labels("approve_other")
+    return labels("approve_run_one") if steps == 1 else labels("approve_run", n=steps)
+
+
+def _forecast(forecast: Mapping[str, Any] | None, labels: Labels) -> Picture:
+    if not forecast:
+        return Picture()
+    if not forecast["basis"]:
+        return Picture(el("p", labels("expected_unknown"), cls="wb-dim"))
+    seconds = {name: f"{value:.2g}" if value < 10 else f"{value:.0f}" for name, value in forecast["seconds"].items()}
+    return Picture(el("p", labels("expected", n=forecast["basis"], **seconds), cls="wb-dim"))
+
+
+def _button(text: str, press: Callable[[], None], cls: str = "", told: str = "") -> ipywidgets.Button:
+    button = ipywidgets.Button(description=text, tooltip=told or None)
+    button.on_click(lambda _: press())
+    if cls:
+        button.add_class(cls)
+    return button
