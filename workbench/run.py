@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from plotly.graph_objects import Figure
 
     from workbench.errors import Divergence
+    from workbench.fates import Piece
     from workbench.fork import Cost, Forecast
     from workbench.futures.graft import Graft
     from workbench.futures.leave_one_out import LeaveOneOut
@@ -146,6 +147,15 @@ class Run(Answering):
     def evidence(self) -> list[RetrievalResult]:
         """The evidence, best first: what was merged, or all that was found so far."""
         return self.merged["retrieval_results"] if self.merged else self._work.found_so_far(self.run_id)
+
+    @property
+    def pieces(self) -> list[Piece]:
+        """Everything that was found, and what became of it: cited, in the prompt, or dropped, and why."""
+        from workbench.fates import pieces
+
+        return pieces(
+            self._work.found_by_step(self.run_id), self.evidence, cast(Any, self.merged) or None, self.citations
+        )
 
     @property
     def answer(self) -> str:

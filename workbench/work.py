@@ -137,12 +137,18 @@ class Work:
         """LangGraph's checkpoints of the run, oldest first; or the one of that id."""
         return self.loop.call(self.driver(run_id).past(run_id, checkpoint_id))
 
-    def found_so_far(self, run_id: str) -> list[RetrievalResult]:
-        """The evidence of every finished attempt, best first."""
-        from workbench.retrieval.merge import distinct, gather
+    def found_by_step(self, run_id: str) -> dict[str, list[RetrievalResult]]:
+        """What each finished step found."""
+        from workbench.retrieval.merge import gather
 
         runs = self.driver(run_id).runs
-        return distinct(gather(runs.records(run_id), runs, run_id))
+        return gather(runs.records(run_id), runs, run_id)
+
+    def found_so_far(self, run_id: str) -> list[RetrievalResult]:
+        """The evidence of every finished step, best first."""
+        from workbench.retrieval.merge import distinct
+
+        return distinct(self.found_by_step(run_id))
 
     @contextmanager
     def listening(self, run_id: str, listener: Listener) -> Iterator[None]:

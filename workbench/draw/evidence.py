@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from workbench.draw.page import Markup, Picture, button, closed, code, el, joined, opened
+from workbench.fates import Piece
 from workbench.labels import Labels
 
 MOST_SHOWN = 12
@@ -13,15 +13,13 @@ MOST_SHOWN = 12
 _TEXT = 600
 
 
-def evidence(pieces: Sequence[Mapping[str, Any]], labels: Labels, *, chosen: str = "", every: bool = False) -> Picture:
+def evidence(pieces: Sequence[Piece], labels: Labels, *, chosen: str = "", every: bool = False) -> Picture:
     """The list of pieces, best first, what was dropped last.
 
     Args:
-        pieces: ``{"n", "result_id", "title", "text", "score", "tools", "steps", "fate", "why"}`` each; ``n`` is its
-            number in the prompt, None when it did not come so far; ``fate`` is ``found``, ``cited``, ``used`` or
-            ``dropped``.
+        pieces: of ``Run.pieces``.
         labels: the words.
-        chosen: ``result_id`` of the piece whose text is shown whole.
+        chosen: ``result_id`` or key of the piece whose text is shown whole.
         every: show all of them.
     """
     counts = {fate: sum(piece["fate"] == fate for piece in pieces) for fate in ("cited", "used", "dropped")}
@@ -33,13 +31,11 @@ def evidence(pieces: Sequence[Mapping[str, Any]], labels: Labels, *, chosen: str
     )
     if chosen and not any(piece["result_id"] == chosen for piece in shown):
         shown = [*shown, *(piece for piece in pieces if piece["result_id"] == chosen)]
-    keys = dict.fromkeys(str(piece["key"]) for piece in shown)
-    rows = {str(p["key"]): _piece(p, labels, p["result_id"] == chosen or str(p["key"]) == chosen) for p in shown}
-    assert len(keys) == len(rows)
+    rows = {p["key"]: _piece(p, labels, p["result_id"] == chosen or p["key"] == chosen) for p in shown}
     return Picture(_head(pieces, counts, labels), rows, _foot(len(pieces), len(shown), every, labels))
 
 
-def _head(pieces: Sequence[Mapping[str, Any]], counts: Mapping[str, int], labels: Labels) -> Markup:
+def _head(pieces: Sequence[Piece], counts: Mapping[str, int], labels: Labels) -> Markup:
     kept = counts["cited"] + counts["used"]
     merged = kept + counts["dropped"] > 0
     told = labels("evidence_kept", n=len(pieces), kept=kept, cited=counts["cited"]) if merged else ""
@@ -68,11 +64,15 @@ def _funnel(found: int, kept: int, cited: int, labels: Labels) -> Markup:
     return el("div", rows, cls="wb-funnel")
 
 
-def _piece(piece: Mapping[str, Any], labels: Labels, whole: bool) -> Markup:
+def _piece(piece: Piece, labels: Labels, whole: bool) -> Markup:
     dropped = piece["fate"] == "dropped"
     text = " ".join(str(piece["text"]).split())
     score = el("div", el("span", f"{piece['score']:.2f}"), _meter(piece["score"], dropped), cls="wb-score")
-    fate = [el("span", labels("dropped", why=piece["why"]), cls="wb-dim")] if dropped else []
+    fate = (
+        [el("span", labels("dropped", why=labels(f"why_{piece['why']}", n=piece["of"])), cls="wb-dim")]
+        if dropped
+        else []
+    )
     if piece["fate"] == "cited":
         fate = [el("span", labels("cited"), cls="wb-small wb-ink wb-done")]
     main = el(
@@ -83,7 +83,7 @@ def _piece(piece: Mapping[str, Any], labels: Labels, whole: bool) -> Markup:
         cls="wb-main",
     )
     number = el("span", str(piece["n"]) if piece["n"] else "–", cls="wb-piece-n wb-number")
-    key = str(piece["key"])
+    key = piece["key"]
     chosen = "true" if whole else "false"
     return el(
         "div",

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Mapping
+from contextlib import suppress
+from importlib import import_module
 from typing import Any
 
 import traitlets
@@ -196,6 +198,15 @@ class Bench(Root):
         self._static.display(self._bundle())
         if in_kernel():
             live(self)
+            threading.Thread(target=self._warm, name="warm", daemon=True).start()
+
+    def _warm(self) -> None:
+        """Load graphs and models before the first question needs them, while it is typed."""
+        import_module("workbench.conversation")
+        kb = self._asking.get("kb")
+        for name in [kb] if isinstance(kb, str) else kb or []:
+            with suppress(WorkbenchError):  # the question itself will tell
+                self._wb.knowledge.get(name).warm()
 
     def _bundle(self) -> dict[str, str]:
         """The static form: of the run, or a line that says how to ask."""

@@ -135,10 +135,7 @@ class Working:
             self.fork_bar.show(fork_bar(self.editor.edits, len(self.editor.problems), self._labels))
 
     def _show_evidence(self) -> None:
-        from workbench.fates import pieces
-
-        run = self._run
-        found = pieces(run) if run else []
+        found = self._run.pieces if self._run else []
         self.evidence.show(evidence(found, self._labels, chosen=self._piece, every=self._every))
 
     def _show_timeline(self, now: Now | None = None) -> None:
