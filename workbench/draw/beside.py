@@ -52,9 +52,9 @@ def _run(n: int, run: Mapping[str, Any], document: Document, labels: Labels) -> 
         "div",
         letter(n),
         el("span", code(run["run_id"]), " ", glyph(run["status"], labels, said=False), " ", labels(run["status"])),
+        button(labels("open_run"), "open", key=run["run_id"], cls="wb-quiet", name=_opening(run, labels)),
         el("span", made, cls="wb-dim") if made else None,
         el("span", said, cls="wb-cut wb-beside-said", title=said) if said else None,
-        button(labels("open_run"), "open", key=run["run_id"], cls="wb-quiet", name=_opening(run, labels)),
         cls="wb-beside-run",
     )
 
@@ -116,7 +116,11 @@ def beside_body(document: Document, labels: Labels, *, differing: bool = False, 
     ]
     names = ("plan", "timing", "claims", "evidence")
     cells = [el("div", part, cls=f"wb-beside-{name}") for name, part in zip(names, columns, strict=True)]
-    return el("div", _summary(document, labels), el("div", cells, cls="wb-beside-grid"))
+    return el(
+        "div",
+        _summary(document, labels),
+        el("div", cells, cls="wb-beside-grid" if len(document["runs"]) == 2 else "wb-beside-grid wb-many"),
+    )
 
 
 # the summary

@@ -195,13 +195,13 @@ def _gutter(
     if nodes[n]["depth"]:
         above = _x(_above(nodes[n]))
         lines.append(f"M{x} 0V{_MIDDLE}" if above == x else f"M{above} 0V6Q{above} {_MIDDLE} {x} {_MIDDLE}")
-    drawn = [el("path", d="".join(lines), cls="wb-gutter-line")] if lines else []
+    drawn = [el("path", d="".join(lines), cls="wb-fork-line")] if lines else []
     far = _x(deepest)
     dashed = "".join(_joining(n, first, last, x, far) for first, last in joins if first <= n <= last)
-    drawn += [el("path", d=dashed, cls="wb-gutter-line wb-gutter-join")] if dashed else []
-    dot = el("circle", cx=x, cy=_MIDDLE, r=4, cls="wb-gutter-dot")
+    drawn += [el("path", d=dashed, cls="wb-fork-line wb-fork-join")] if dashed else []
+    dot = el("circle", cx=x, cy=_MIDDLE, r=4, cls="wb-fork-dot")
     lines_drawn = el("svg", drawn, dot, width=width, height="100%", aria_hidden="true")
-    return el("span", lines_drawn, cls="wb-gutter", style=f"width:{width}px")
+    return el("span", lines_drawn, cls="wb-fork-gutter", style=f"width:{width}px")
 
 
 def _joining(n: int, first: int, last: int, x: int, far: int) -> str:
