@@ -9,6 +9,11 @@ Request = Mapping[str, Any]
 Step = Mapping[str, Any]
 LIMITS = "thresholds"
 """The one edit that holds only what changes of it."""
+_KINDS = {
+    "plan": {"plan"},
+    "step": {"plan", "wave"},
+    "reflect": {"next_steps", "activate", "rewrite_query", "should_continue"},
+}
 
 
 def proposal(request: Request) -> Mapping[str, Any]:
@@ -19,6 +24,13 @@ def proposal(request: Request) -> Mapping[str, Any]:
 def point(request: Request) -> str:
     """The review point; in a graph of one's own the name of the action."""
     return str(request.get("point") or _first(request, "action_requests").get("name") or "")
+
+
+def kind(request: Request) -> str:
+    """``plan``, ``step`` or ``reflect`` where that is what is proposed; empty in a graph of one's own."""
+    found = point(request)
+    needed = _KINDS.get(found)
+    return found if needed and needed <= set(proposal(request)) else ""
 
 
 def description(request: Request) -> str:

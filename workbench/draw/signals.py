@@ -12,7 +12,6 @@ from workbench.plans import last_records, work_seconds
 
 Document = Mapping[str, Any]
 Request = Mapping[str, Any]
-POINTS = ("plan", "step", "reflect")
 MOST_LISTED = 6
 """Names, waves, steps or sides that are written out; of the rest there is a count."""
 _OWN = {"thresholds", "coverage", "missing", "unknown", "timeouts", "failures", "iteration", "time_left_s"}
@@ -21,9 +20,10 @@ _SHOWN = {"evidence_count", "top_score", "candidates", "holding", "complete"}
 
 def question(request: Request, labels: Labels) -> str:
     """What is to be decided, in one sentence."""
-    point, proposed = proposals.point(request), proposals.proposal(request)
-    if point not in POINTS:
-        return labels("ask_other", what=proposals.description(request) or point.replace("_", " "))
+    point, proposed = proposals.kind(request), proposals.proposal(request)
+    if not point:
+        what = proposals.description(request) or proposals.point(request).replace("_", " ")
+        return labels("ask_other", what=what)
     stops = point == "reflect" and not proposed.get("should_continue", True)
     return labels("ask_reflect_stop" if stops else f"ask_{point}")
 
@@ -49,7 +49,7 @@ def refused(message: str, labels: Labels) -> Picture:
 def why(document: Document, labels: Labels) -> Picture:
     """What the proposal rests on, by review point; in a graph of one's own the proposal itself."""
     request = document["review"]
-    parts = {"plan": _plan, "step": _step, "reflect": _reflect}.get(proposals.point(request), _other)
+    parts = {"plan": _plan, "step": _step, "reflect": _reflect}.get(proposals.kind(request), _other)
     return Picture(el("div", list(parts(document, proposals.proposal(request), labels)), cls="wb-why"))
 
 

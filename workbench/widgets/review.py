@@ -154,7 +154,7 @@ class Review(traitlets.HasTraits):
 
 def primary(request: Mapping[str, Any], edits: Mapping[str, Any], wrong: int, labels: Labels) -> str:
     """What the primary button says: what will happen when it is pressed."""
-    point, proposed = proposals.point(request), proposals.proposal(request)
+    point, proposed = proposals.kind(request), proposals.proposal(request)
     if wrong:
         return labels("problem_to_mend") if wrong == 1 else labels("problems_to_mend", n=wrong)
     if not edits:

@@ -38,10 +38,10 @@ class Form(Protocol):
 
 def form_of(request: Request, recorded: Mapping[str, Any] | None, labels: Labels, heard: Heard) -> Form:
     """The form of this request; of a point that is not known, every field of its schema."""
-    point = proposals.point(request)
-    if point in ("plan", "step"):
+    kind = proposals.kind(request)
+    if kind in ("plan", "step"):
         return PlanForm(request, labels, heard)
-    if point == "reflect":
+    if kind == "reflect":
         return ReflectForm(request, recorded or {"steps": []}, labels, heard)
     return AnyForm(request, labels, heard)
 
@@ -57,7 +57,7 @@ def count(edits: Mapping[str, Any], request: Request) -> int:
         elif name in ("next_steps", "activate"):
             total += _list_changes(args.get(name) or [], value)
         else:
-            total += 1
+            total += value != args.get(name)  # what the schema requires goes along unchanged
     return total
 
 

@@ -1,0 +1,499 @@
+"""The review panel: what stands in it is the answer, the button says what will happen, and the run keeps what was sent."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import ipywidgets
+import pytest
+
+from tests.test_hostile import ALL, HOSTILE
+from workbench.draw.signals import band, why
+from workbench.errors import InvalidAnswer
+from workbench.labels import Labels
+from workbench.plans import Plan, PlanStep
+from workbench.run import Run
+from workbench.session import Workbench
+from workbench.widgets.review import Review
+from workbench.widgets.review_form import ReflectForm
+
+QUESTION = "Compare The Wedding Banquet and Eat Drink Man Woman"
+UNKNOWN = "Who directed Zorblax the Unseen?"
+
+
+def panel(run: Run, lang: str = "en", **more: Any) -> Review:
+    """A panel on the run whose answers go to it, as the bench does it."""
+    review = Review(Labels(lang))
+    review.show(run.to_dict(), **more)
+
+    def give(change: Any) -> None:
+        try:
+            run.answer_review(dict(change.new))
+        except InvalidAnswer as error:
+            review.refuse(str(error))
+
+    review.observe(give, "response")
+    return review
+
+
+def field(review: Review, label: str) -> Any:
+    """The control under a label, found as a person does."""
+    return next(
+        box.children[1]
+        for box in every(review.region)
+        if isinstance(box, ipywidgets.VBox) and box.children and f">{label}</label>" in _html(box.children[0])
+    )
+
+
+def every(widget: Any) -> list[Any]:
+    return [widget, *(inner for child in getattr(widget, "children", ()) for inner in every(child))]
+
+
+def _html(widget: Any) -> str:
+    return widget.value if isinstance(widget, ipywidgets.HTML) else ""
+
+
+def boxes(review: Review) -> list[ipywidgets.Checkbox]:
+    return [one for one in every(review.region) if isinstance(one, ipywidgets.Checkbox)]
+
+
+def goes_on(review: Review) -> ipywidgets.ToggleButtons:
+    return next(one for one in every(review.region) if isinstance(one, ipywidgets.ToggleButtons))
+
+
+def text(review: Review) -> str:
+    return " ".join([review.band.html, review.why.html, review.refusal.html, *map(_html, every(review.region))])
+
+
+# nothing changed: approve, stop, respond
+
+
+@pytest.mark.parametrize(
+    ("point", "says"),
+    [
+        ("plan", "Approve: run 3 steps"),
+        ("step", "Approve: run 2 steps"),
+        ("reflect", "Approve: answer with this evidence"),
+    ],
+)
+def test_approve_says_what_will_happen_and_is_kept_with_its_note(wb: Workbench, point: str, says: str) -> None:
+    run = wb.ask(QUESTION, kb="film", review=[point])
+    review = panel(run)
+    assert review.primary.description == says and not review.primary.disabled
+    review.note.value = "looks right"
+    review.primary.click()
+    decision = run.decisions[0]
+    assert (decision["action"], decision["note"], decision["edits"]) == ("approve", "looks right", {})
+
+
+def test_stop_here(wb: Workbench) -> None:
+    run = wb.ask(UNKNOWN, kb="film", review=["reflect"])
+    panel(run).stop.click()
+    assert run.status == "done" and run.decisions[0]["action"] == "reject"
+    assert run.stop_reason == "stopped_by_reviewer"
+
+
+def test_respond_opens_a_field_and_sends_its_text(wb: Workbench) -> None:
+    run = wb.ask(QUESTION, kb="film", review=["plan"])
+    review = panel(run)
+    saying = review.message
+    assert review._saying.layout.display == "none"
+    review.respond.click()
+    assert review._saying.layout.display is None and review.send.disabled
+    saying.value = "only the fathers"
+    review.send.click()
+    assert run.decisions[0]["action"] == "respond" and run.decisions[0]["message"] == "only the fathers"
+    assert "fathers" in run.query
+
+
+def test_control_enter_sends_what_is_being_said(wb: Workbench) -> None:
+    run = wb.ask(QUESTION, kb="film", review=["plan"])
+    review = panel(run)
+    review.respond.click()
+    review.message.value = "only the fathers"
+    review.submit()
+    assert run.decisions[0]["action"] == "respond"
+
+
+# the edit is the edit
+
+
+def test_a_query_is_planned_anew(wb: Workbench) -> None:
+    run = wb.ask(QUESTION, kb="film", review=["plan"])
+    review = panel(run)
+    query = field(review, "Query · another one is planned anew")
+    assert query.value == QUESTION
+    query.value = "Who directed Pushing Hands?"
+    assert review.primary.description == "Plan again for this query"
+    review.primary.click()
+    assert run.decisions[0]["edits"] == {"query": "Who directed Pushing Hands?"}
+    assert run.status == "paused" and "Pushing Hands" in run.plan.steps[0].tool_input["query"]  # type: ignore[union-attr]
+    query.value = QUESTION
+
+
+def test_what_is_typed_back_is_no_edit(wb: Workbench) -> None:
+    review = panel(wb.ask(QUESTION, kb="film", review=["plan"]))
+    query = field(review, "Query · another one is planned anew")
+    query.value = "other"
+    query.value = QUESTION
+    assert review.primary.description == "Approve: run 3 steps"
+
+
+def test_an_edited_plan_is_sent_as_edited(wb: Workbench) -> None:
+    run = wb.ask(QUESTION, kb="film", review=["plan"])
+    review, plan = panel(run), run.plan
+    assert plan is not None
+    review.show(run.to_dict(), plan=plan.dump())
+    assert review.primary.description == "Approve: run 3 steps"
+    edited = plan.replace("step_2_naive", top_k=7).without("step_0_wedding_banquet")
+    review.show(run.to_dict(), plan=edited.dump())
+    assert review.primary.description == "Run with 2 edits"  # one step left out, and with it what the other waits for
+    review.submit()
+    assert run.decisions[0]["action"] == "edit" and list(run.decisions[0]["edits"]) == ["plan"]
+    assert [step.step_id for step in run.plan.steps] == [step.step_id for step in edited.steps]  # type: ignore[union-attr]
+    assert run.plan.step("step_2_naive").budget.top_k == 7  # type: ignore[union-attr]
+
+
+def test_problems_of_the_plan_keep_it_from_running(wb: Workbench) -> None:
+    run = wb.ask(QUESTION, kb="film", review=["plan"])
+    review = panel(run)
+    problems = [{"step_id": "a", "field": "top_k", "message": "top_k is 0.", "mend": "Give 1 or more."}] * 2
+    review.show(run.to_dict(), plan=run.plan.dump(), problems=problems)  # type: ignore[union-attr]
+    assert review.primary.disabled and review.primary.description == "2 problems to mend first"
+    assert "2 problems to mend first" in review.band.html
+    review.submit()
+    assert not run.decisions and review.response == {}
+    review.show(run.to_dict())
+    assert not review.primary.disabled
+
+
+def test_thresholds_begin_at_what_is_in_force_and_are_judged_again(wb: Workbench) -> None:
+    run = wb.ask(QUESTION, kb="film", review=["reflect"])
+    review = panel(run)
+    least = field(review, "Min. evidence, pieces")
+    assert least.value == "3" and field(review, "Min. best score, 0 to 1").value == "0.5"
+    least.value = "60"
+    assert review.primary.description == "Judge again with 1 edit"
+    review.primary.click()
+    assert run.decisions[0]["edits"] == {"thresholds": {"min_evidence": 60}}
+    assert run.status == "paused"
+
+
+@pytest.mark.parametrize(
+    ("label", "typed", "told"),
+    [
+        ("Min. evidence, pieces", "many", "no whole number"),
+        ("Min. evidence, pieces", "-1", "too small"),
+        ("Min. best score, 0 to 1", "7", "too large"),
+        ("Min. best score, 0 to 1", "", "must stand here"),
+        ("Query · another one is planned anew", "", "must stand here"),
+        ("Query · another one is planned anew", "x" * 10_001, "too many"),
+    ],
+)
+def test_what_the_schema_refuses_is_told_beside_the_field(wb: Workbench, label: str, typed: str, told: str) -> None:
+    run = wb.ask(QUESTION, kb="film", review=["plan"])
+    review = panel(run)
+    control = field(review, label)
+    before = control.value
+    control.value = typed
+    said = [one.html for one in every(review.form) if 'role="alert"' in getattr(one, "html", "")]
+    assert len(said) == 1 and told in said[0]
+    assert review.primary.disabled and review.primary.description == "1 problem to mend first"
+    review.submit()
+    assert not run.decisions
+    control.value = before
+    assert not review.primary.disabled
+
+
+# a reflection
+
+
+def test_a_proposed_step_can_be_left_out(wb: Workbench) -> None:
+    run = wb.ask(UNKNOWN, kb="film", review=["reflect"])
+    review = panel(run)
+    assert review.primary.description == "Approve: run 1 step"
+    assert "Zorblax" in review.why.html and "too low" in review.why.html
+    [proposed] = boxes(review)
+    assert proposed.value and "hybrid_search" in proposed.description and goes_on(review).value is True
+    proposed.value = False
+    assert review.primary.description == "Answer with 1 edit" and goes_on(review).value is False
+    review.primary.click()
+    assert run.decisions[0]["edits"] == {"next_steps": []} and run.status == "done"
+
+
+def test_another_query_reaches_the_steps_that_ask_it(wb: Workbench) -> None:
+    run = wb.ask(UNKNOWN, kb="film", review=["reflect"])
+    review = panel(run)
+    field(review, "Rewritten query").value = "Ang Lee"
+    assert review.primary.description == "Run with 1 edit"
+    review.primary.click()
+    assert run.decisions[0]["edits"] == {"rewrite_query": "Ang Lee"}
+    assert run.plan.steps[-1].tool_input["query"] == "Ang Lee"  # type: ignore[union-attr]
+
+
+def test_going_on_although_it_is_enough(wb: Workbench) -> None:
+    run = wb.ask(QUESTION, kb="film", review=["reflect"])
+    review = panel(run)
+    goes_on(review).value = True
+    assert review.primary.description == "Run with 1 edit"
+    review.primary.click()
+    assert run.decisions[0]["edits"] == {"should_continue": True}
+    assert run.status == "paused" and len(run.reflections) == 2
+
+
+def test_stopping_although_more_is_proposed(wb: Workbench) -> None:
+    run = wb.ask(UNKNOWN, kb="film", review=["reflect"])
+    review = panel(run)
+    goes_on(review).value = False
+    assert review.primary.description == "Answer with 1 edit"
+    review.primary.click()
+    assert run.decisions[0]["edits"] == {"should_continue": False} and run.status == "done"
+
+
+def test_steps_that_the_plan_editor_adds_are_next_steps(wb: Workbench) -> None:
+    run = wb.ask(QUESTION, kb="film", review=["reflect"])
+    review, plan = panel(run), run.plan
+    assert plan is not None
+    new = PlanStep(step_id="mine", objective="the fathers", tool="naive_search", tool_input={"query": "father"})
+    review.show(run.to_dict(), plan=plan.adding(new).dump())
+    assert review.primary.description == "Run with 1 edit" and goes_on(review).value is True
+    assert [box.description for box in boxes(review)] == ["mine · naive_search"]
+    review.primary.click()
+    assert [step["step_id"] for step in run.decisions[0]["edits"]["next_steps"]] == ["mine"]
+    assert run.records[-1]["step_id"] == "mine"
+
+
+def test_a_step_of_the_plan_cannot_change_at_a_reflection(wb: Workbench) -> None:
+    run = wb.ask(QUESTION, kb="film", review=["reflect"])
+    review, plan = panel(run), run.plan
+    assert plan is not None
+    review.show(run.to_dict(), plan=plan.replace("step_2_naive", top_k=7).dump())
+    assert review.primary.disabled and "step_2_naive" in next(
+        one.html for one in every(review.form) if 'role="alert"' in getattr(one, "html", "")
+    )
+
+
+def test_a_conditional_step_that_is_woken_can_stay_asleep() -> None:
+    proposed = {"next_steps": [], "activate": ["b"], "rewrite_query": "", "should_continue": True}
+    form = ReflectForm(request("reflect", proposed), {"steps": []}, Labels("en"), lambda: None)
+    [box] = [one for one in every(form.box) if isinstance(one, ipywidgets.Checkbox)]
+    assert "b" in box.description and form.edits(None) == {}
+    box.value = False
+    assert form.edits(None) == {"activate": []} and form.goes_on.value is False
+
+
+# shown again, refused, pressed twice
+
+
+def test_the_same_question_keeps_what_was_typed_and_another_begins_anew(wb: Workbench) -> None:
+    run = wb.ask(QUESTION, kb="film", review=["plan", "reflect"])
+    review = panel(run)
+    review.note.value = "my note"
+    field(review, "Min. evidence, pieces").value = "4"
+    review.show(run.to_dict())
+    assert review.note.value == "my note" and field(review, "Min. evidence, pieces").value == "4"
+    review.primary.click()
+    review.show(run.to_dict())
+    assert run.review["point"] == "reflect" and review.note.value == ""  # type: ignore[index]
+    assert review.primary.description == "Approve: answer with this evidence"
+    assert field(review, "Min. evidence, pieces").value == "4"  # what was decided is in force
+
+
+def test_a_refused_answer_is_explained_and_everything_stays(wb: Workbench) -> None:
+    run = wb.ask(QUESTION, kb="film", review=["plan"])
+    review, plan = panel(run), run.plan
+    assert plan is not None
+    review.note.value = "try"
+    review.show(run.to_dict(), plan=plan.replace("step_2_naive", tool="teleport").dump())
+    review.primary.click()  # only the server knows the tools
+    assert run.status == "paused" and not run.decisions
+    assert 'role="alert"' in review.refusal.html and "teleport" in review.refusal.html
+    assert review.note.value == "try" and not review.primary.disabled
+    review.show(run.to_dict())
+    review.primary.click()
+    assert run.decisions[0]["note"] == "try" and review.refusal.html == ""
+
+
+def test_the_same_answer_again_is_an_answer_too() -> None:
+    review, heard = Review(Labels("en")), list[Any]()
+    review.observe(lambda change: heard.append(change.new), "response")
+    review.show(document(request("merge", {})))
+    for _ in range(2):
+        review.primary.click()
+        review.primary.click()  # one is on its way
+        review.refuse("no")
+    assert len(heard) == 2 and heard[0] == heard[1] and heard[0] is not heard[1]
+
+
+# a graph of one's own
+
+FORM = {
+    "type": "object",
+    "properties": {
+        "to": {"type": "string"},
+        "copies": {"type": "integer", "minimum": 1},
+        "urgent": {"type": "boolean", "default": False},
+        "colour": {"enum": ["red", "blue"]},
+        "more": {"type": "object", "additionalProperties": True},
+    },
+    "required": ["to"],
+}
+
+
+def request(point: str, args: Mapping[str, Any], form: Any = None, allowed: Any = None) -> dict[str, Any]:
+    config = {"action_name": point, "args_schema": form or {"type": "object", "properties": {}}}
+    if allowed:
+        config["allowed_decisions"] = allowed
+    action = {"name": point, "args": dict(args), "description": f"Do {point}?"}
+    return {"action_requests": [action], "review_configs": [config], "review_id": f"0-{point}", "run_id": "r"}
+
+
+def document(asked: Mapping[str, Any], **more: Any) -> dict[str, Any]:
+    empty: dict[str, Any] = {"records": [], "reflections": [], "decisions": [], "plan": None, "route_decision": None}
+    return {"run_id": "r", "status": "paused", "review": asked, **empty, **more}
+
+
+def test_an_unknown_point_gets_a_whole_form() -> None:
+    values = {"to": "a@b", "copies": 1, "urgent": False, "colour": "red", "more": {"x": [1]}}
+    review = Review(Labels("en"))
+    review.show(document(request("send_mail", values, FORM)))
+    assert "Do send_mail?" in review.band.html and "a@b" in review.why.html
+    assert review.primary.description == "Approve"
+    field(review, "copies").value = "0"
+    assert review.primary.disabled
+    field(review, "copies").value = "2"
+    field(review, "more").value = '{"x": [1, 2]}'
+    assert review.primary.description == "Go on with 2 edits"
+    review.submit()
+    edited = review.response["decisions"][0]["edited_action"]
+    assert edited == {"name": "send_mail", "args": {"to": "a@b", "copies": 2, "more": {"x": [1, 2]}}}
+
+
+@pytest.mark.parametrize(
+    ("allowed", "shown"),
+    [(["approve"], []), (["approve", "reject"], ["stop"]), (["edit", "respond"], ["respond", "form"])],
+)
+def test_only_the_answers_that_are_allowed_have_buttons(allowed: list[str], shown: list[str]) -> None:
+    review = Review(Labels("en"))
+    review.show(document(request("send", {"to": "a"}, FORM, allowed)))
+    found = [name for name in ("stop", "respond", "form") if getattr(review, name).layout.display is None]
+    assert found == shown
+    assert review.primary.disabled == ("approve" not in allowed)
+
+
+# why
+
+
+def test_why_a_plan_is_proposed(wb: Workbench) -> None:
+    html = panel(wb.ask(QUESTION, kb="film", review=["plan"])).why.html
+    for told in ("a comparison", "Eat Drink Man Woman", "rules", "wave 1: step_0", "wave 2: step_2_naive"):
+        assert told in html
+
+
+def test_what_a_wave_starts_with(wb: Workbench) -> None:
+    run = wb.ask(QUESTION, kb="film", review=["step"])
+    run.approve()
+    html = panel(run).why.html
+    assert "step_2_naive" in html and "step_0_wedding_banquet (50 found)" in html
+
+
+def test_signals_against_thresholds_in_words_signs_and_numbers(wb: Workbench) -> None:
+    run = wb.ask(QUESTION, kb="film", review=["reflect"], thresholds={"min_evidence": 900})
+    html = panel(run).why.html
+    assert html.count('role="meter"') == 6  # evidence, score, two sides, passes, work
+    for told in (
+        "100 of 900",
+        "too little",
+        "2 of 2",
+        "enough",
+        "1 of 3",
+        " of 30 s",
+        run.reflections[-1]["reasoning"],
+    ):
+        assert told in html.replace("&#x27;", "'")
+    assert "wb-glyph wb-person" in html and "wb-glyph wb-done" in html
+    chinese = panel(run, "zh").why.html
+    for told in ("证据", "最高分", "不足", "足够", "轮次", "30 秒"):
+        assert told in chinese
+
+
+def test_forecast_is_told_with_what_it_rests_on() -> None:
+    review = Review(Labels("en"))
+    asked = document(request("send", {}))
+    review.show(asked, forecast={"seconds": {"p50": 0.61, "p90": 1.42}, "basis": 38, "steps": []})
+    assert "≈ 0.61 s expected, 1.4 s at worst in 9 of 10 (from 38 runs)" in review.forecast.html
+    review.show(asked, problems=[{"message": "x"}])
+    assert "0.61" in review.forecast.html  # the last one that was valid
+    review.show(asked, forecast={"seconds": {"p50": 0, "p90": 0}, "basis": 0, "steps": []})
+    assert "0 s expected" not in review.forecast.html
+
+
+@pytest.mark.parametrize("make", [lambda t: t, lambda t: {"x": t}, lambda t: [t] * 20], ids=["text", "object", "list"])
+@pytest.mark.parametrize("hostile", [*HOSTILE, "long " * 200_000], ids=lambda text: ascii(text[:12]))
+def test_whatever_stands_in_a_request_is_text(hostile: str, make: Callable[[str], Any]) -> None:
+    step = {"step_id": hostile, "objective": hostile, "tool": hostile, "tool_input": {hostile: make(hostile)}}
+    plan = {"steps": [{**step, "depends_on": [hostile], "condition": "always"}], "metadata": {"planner": hostile}}
+    seen = {
+        "evidence_count": 1,
+        "coverage": [{"name": hostile, "found": 1, "needed": 2}],
+        "missing": [hostile] * 9,
+        "unknown": [hostile],
+        hostile: hostile,
+        "thresholds": {"min_evidence": 8},
+    }
+    judged = {"next_steps": [], "activate": [], "rewrite_query": hostile, "should_continue": True}
+    asked = [
+        request("plan", {"plan": plan}),
+        request("step", {"plan": plan, "wave": [hostile] * 9}),
+        request("reflect", {**judged, "reasoning": hostile, "signals": seen}),
+        request(hostile, {hostile: make(hostile)}),
+    ]
+    route = {"query_intent": hostile, "extracted_entities": {"low_level": [hostile]}, "filters": {hostile: hostile}}
+    for one in asked:
+        for labels in (Labels("en"), Labels("zh")):
+            html = band(one, labels).html + why(document(one, route_decision=route), labels).html
+            assert_text(html)
+            assert len(html) < 100_000
+    review = Review(Labels("en"))
+    review.refuse(hostile)
+    assert_text(review.refusal.html)
+
+
+def assert_text(html: str) -> None:
+    """Only our own elements, no handlers, no steering characters."""
+    from html.parser import HTMLParser
+
+    class Reader(HTMLParser):
+        def handle_starttag(self, tag: str, attrs: Any) -> None:
+            assert tag in {"div", "p", "span", "h3", "b", "i", "ul", "li", "dl", "dt", "dd", "code", "svg", "path",
+                           "circle", "rect", "button", "input"}, tag  # fmt: skip
+            assert not [name for name, _ in attrs if name.startswith("on") or name in ("href", "src", "srcdoc")]
+
+    Reader().feed(html)
+    assert not set(html) & set("\x1b\u202e\u2066\x07\x00\x9b")
+
+
+def test_hostile_text_in_the_form_stays_text(wb: Workbench) -> None:
+    run = wb.ask(UNKNOWN, kb="film", review=["reflect"])
+    review = panel(run)
+    review.note.value = ALL
+    field(review, "Rewritten query").value = ALL
+    review.primary.click()
+    assert run.decisions[0]["edits"]["rewrite_query"]
+    assert json.loads(json.dumps(run.decisions[0]["note"]))
+    assert not [one for one in every(review.region) if getattr(one, "description_allow_html", False)]
+
+
+def test_the_plan_that_is_shown_is_read_once_more_by_its_type(wb: Workbench) -> None:
+    """What the panel sends is a plan that the store gives back as it was sent."""
+    run = wb.ask(QUESTION, kb="film", review=["plan"])
+    review, plan = panel(run), run.plan
+    assert plan is not None
+    moved = plan.model_copy(update={"steps": list(reversed(plan.steps))})
+    review.show(run.to_dict(), plan=moved.dump())
+    assert review.primary.description == "Run with 1 edit"  # the order alone
+    review.submit()
+    assert [s["step_id"] for s in run.decisions[0]["edits"]["plan"]["steps"]] == [s.step_id for s in moved.steps]
+    assert Plan.load(run.decisions[0]["edits"]["plan"]).plan_id == moved.plan_id
