@@ -55,6 +55,7 @@ The package in the order in which a message walks through it; an import only eve
         entities.py vocabulary.py surfaces.py linking.py graph.py vectors.py cleared.py keywords.py index.py
     runs.py           what is kept of a run: plans by version, records, decisions, log
     taped.py          the ports of a run over its tape
+    around.py         the part of the knowledge graph around an answer
     checkpoints.py    where each run stands, as LangGraph keeps it
     agent_inbox.py    the shapes of LangChain's Agent Inbox
     reviewers.py      who answers at a review point when it is not a person at a screen

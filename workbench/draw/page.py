@@ -115,6 +115,9 @@ class Picture:
         return {key: html for key, html in self.rows.items() if html != before.rows[key]}
 
 
+BLANK = Picture()
+
+
 # glyphs: a shape for each status, never colour alone
 
 _DISC = el("circle", cx=7, cy=7, r=6.5, cls="wb-fill")

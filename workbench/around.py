@@ -1,0 +1,131 @@
+"""The part of the knowledge graph around an answer: its entities, their neighbours, and the way from one to another."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from workbench.context import Entity, KnowledgeBase, Relation
+
+MOST_SEEDS = 8
+MOST_NEIGHBOURS = 10
+"""Neighbours that are shown of one entity; the rest is counted."""
+MOST_NODES = 120
+
+
+@dataclass(frozen=True)
+class Around:
+    """A part of a knowledge graph.
+
+    Attributes:
+        entities: by id, those of the answer first.
+        relations: between them, by id.
+        seeds: ids of the entities that the answer rests on.
+        opened: ids whose neighbours are shown.
+        more: how many neighbours of an opened entity are not shown.
+        path: the ids on the way that was asked for; empty for none.
+    """
+
+    entities: dict[str, Entity] = field(default_factory=dict)
+    relations: tuple[Relation, ...] = ()
+    seeds: tuple[str, ...] = ()
+    opened: tuple[str, ...] = ()
+    more: Mapping[str, int] = field(default_factory=dict)
+    path: tuple[str, ...] = ()
+
+    def rows(self) -> list[dict[str, Any]]:
+        """One row a relation, with the names of both ends and the sentence that states it."""
+        names = {one: entity["name"] for one, entity in self.entities.items()}
+        return [
+            {
+                "source": names[relation["source"]],
+                "relation": relation["type"],
+                "target": names[relation["target"]],
+                "sentence": relation["sentence"],
+                "on_path": {relation["source"], relation["target"]} <= set(self.path),
+            }
+            for relation in self.relations
+        ]
+
+    def places(self) -> dict[str, tuple[float, float]]:
+        """Where each entity is drawn, 0 to 1 on both axes; the same graph has the same places."""
+        import networkx
+
+        graph: networkx.Graph = networkx.Graph()
+        graph.add_nodes_from(self.entities)
+        graph.add_edges_from((relation["source"], relation["target"]) for relation in self.relations)
+        if len(graph) < 2:
+            return dict.fromkeys(graph, (0.5, 0.5))
+        found = networkx.spring_layout(graph, k=1.8 / len(graph) ** 0.5, iterations=120, seed=7)
+        spans = [(min(p[axis] for p in found.values()), max(p[axis] for p in found.values())) for axis in (0, 1)]
+        return {one: (_scaled(place[0], *spans[0]), _scaled(place[1], *spans[1])) for one, place in found.items()}
+
+
+def seeds_of(knowledge: KnowledgeBase, documents: Iterable[str], text: str) -> list[str]:
+    """The entities that an answer rests on: those that its documents are about, then those that the question names."""
+    known = [f"doc:{doc_id}" for doc_id in dict.fromkeys(documents)]
+    named = [mention["entity_id"] for mention in knowledge.link(text)]
+    found = [one for one in dict.fromkeys([*named, *known]) if knowledge.entity(one) is not None]
+    return found[:MOST_SEEDS]
+
+
+def around(
+    knowledge: KnowledgeBase,
+    seeds: Sequence[str],
+    opened: Collection[str] | None = None,
+    path: Sequence[str] = (),
+) -> Around:
+    """The entities, the neighbours of those that are opened, and what relates all of them.
+
+    Args:
+        knowledge: the base.
+        seeds: ids of the entities to begin with.
+        opened: ids whose neighbours are shown; None opens the seeds.
+        path: ids on a way to show beside them.
+    """
+    wanted = dict.fromkeys([*seeds, *path])
+    opened = list(dict.fromkeys(seeds if opened is None else opened))
+    more = dict[str, int]()
+    for one in opened:
+        neighbours = _neighbours(knowledge, one)
+        shown = neighbours[:MOST_NEIGHBOURS]
+        more[one] = len(neighbours) - len(shown)
+        wanted |= dict.fromkeys([one, *shown])
+    ids = list(wanted)[:MOST_NODES]
+    entities = {one: entity for one in ids if (entity := knowledge.entity(one)) is not None}
+    relations: dict[str, Relation] = {}
+    for one in entities:
+        for relation in knowledge.relations_of(one):
+            if relation["source"] in entities and relation["target"] in entities:
+                relations[relation["relation_id"]] = relation
+    kept = tuple(one for one in seeds if one in entities)
+    ordered = tuple(relations[key] for key in sorted(relations))
+    return Around(entities, ordered, kept, tuple(o for o in opened if o in entities), more, tuple(path))
+
+
+def way(knowledge: KnowledgeBase, start: str, end: str) -> list[str]:
+    """The ids on the shortest way from one entity to another, whichever way its relations point; empty for none."""
+    import networkx
+
+    graph = knowledge.graph()
+    if start not in graph or end not in graph:
+        return []
+    try:
+        return list(networkx.bidirectional_shortest_path(graph.to_undirected(as_view=True), start, end))
+    except networkx.NetworkXNoPath:
+        return []
+
+
+def _neighbours(knowledge: KnowledgeBase, one: str) -> list[str]:
+    """The ids beside an entity: those with the most relations between the two first, then by id."""
+    counts: dict[str, int] = {}
+    for relation in knowledge.relations_of(one):
+        other = relation["target"] if relation["source"] == one else relation["source"]
+        if other != one:
+            counts[other] = counts.get(other, 0) + 1
+    return sorted(counts, key=lambda other: (-counts[other], other))
+
+
+def _scaled(value: float, low: float, high: float) -> float:
+    return round((value - low) / (high - low), 4) if high > low else 0.5

@@ -1,0 +1,93 @@
+"""The knowledge graph around an answer, to be walked through: choose, expand, the way from one entity to another."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import ipywidgets
+
+from workbench.around import Around, around, seeds_of, way
+from workbench.draw.knowledge import entity_card, knowledge_graph, way_told
+from workbench.draw.page import BLANK, Picture, el
+from workbench.errors import WorkbenchError
+from workbench.labels import Labels
+from workbench.widgets.pick import Event, Pick, Root
+
+if TYPE_CHECKING:
+    from workbench.run import Run
+
+
+class Explore:
+    """Data in: a run. The graph around its answer, in the knowledge base that it asked.
+
+    Attributes:
+        found: what is shown, as data.
+        chosen: id of the entity that is looked at.
+        region: the widget.
+    """
+
+    def __init__(self, labels: Labels):
+        self._labels = labels
+        self.found, self.chosen = Around(), ""
+        self._start, self._told = "", BLANK
+        self._knowledge: Any = None
+        self.graph, self.card, self.told = Pick(), Pick(), Pick()
+        for pick in (self.graph, self.card):
+            pick.on_event(self._pressed)
+        self.region = ipywidgets.Box([self.graph, ipywidgets.VBox([self.told, self.card])])
+        self.region.add_class("wb-explore")
+
+    def widget(self) -> Root:
+        """It alone, in a root of its own."""
+        return Root([self.region], lang=self._labels.html_lang)
+
+    def show(self, run: Run) -> None:
+        """Show what is around the answer of a run; says so, when its knowledge base is not here."""
+        self.chosen, self._start, self._told = "", "", BLANK
+        try:
+            self._knowledge = run.workspace.knowledge.get(run.kb_prefix)
+            documents = [str(piece["metadata"].get("doc_id", "")) for piece in run.evidence[:8]]
+            cited = [str(citation["source"].get("doc_id", "")) for citation in run.citations]
+            self.found = around(self._knowledge, seeds_of(self._knowledge, cited or documents, run.query))
+        except WorkbenchError as error:
+            self.found = Around()
+            self._told = Picture(el("section", el("p", str(error), cls="wb-dim"), cls="wb-section"))
+        self._draw()
+
+    def expand(self, one: str) -> None:
+        """Show the neighbours of an entity, or hide them again."""
+        opened = [o for o in self.found.opened if o != one] if one in self.found.opened else [*self.found.opened, one]
+        self.found = around(self._knowledge, self.found.seeds, opened, self.found.path)
+        self._draw()
+
+    def way(self, start: str, end: str) -> list[str]:
+        """Show the shortest way from one entity to another, and give its ids."""
+        path = way(self._knowledge, start, end)
+        self.found = around(self._knowledge, self.found.seeds, self.found.opened, path)
+        self._start = ""
+        self._told = Picture(el("section", way_told(self.found, self._labels), cls="wb-section", role="status"))
+        self._draw()
+        return path
+
+    def to_frame(self) -> Any:
+        """One row a relation: ``source``, ``relation``, ``target``, ``sentence``, ``on_path``."""
+        import pandas
+
+        return pandas.DataFrame(self.found.rows())
+
+    def _pressed(self, event: Event) -> None:
+        if event.key not in self.found.entities:
+            return
+        if event.kind == "way" and self._start in self.found.entities:
+            self.way(self._start, event.key)
+        elif event.kind == "expand":
+            self.expand(event.key)
+        elif event.kind in ("choose", "start"):
+            self.chosen = event.key
+            self._start = event.key if event.kind == "start" else self._start
+            self._draw()
+
+    def _draw(self) -> None:
+        self.graph.show(knowledge_graph(self.found, self._labels, self.chosen) if self.found.entities else BLANK)
+        self.card.show(entity_card(self.found, self.chosen, self._labels, self._start))
+        self.told.show(self._told)
