@@ -3,35 +3,38 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from difflib import get_close_matches
 from typing import Any
 
 from workbench.plans import Plan, PlanStep
 
 
-def renamed(plan: Plan, old: str, new: str) -> Plan:
-    """A copy with another id for one step; dependencies and references follow."""
+def renamed(plan: Plan, names: Mapping[str, str]) -> Plan:
+    """A copy with other ids for some steps, by their old ones; dependencies and references follow.
 
-    def name(one: str) -> str:
-        return new if one == old else one
+    >>> plan = Plan(steps=[PlanStep(step_id=i, objective="", tool="t", depends_on=["a"] * (i == "b")) for i in "ab"])
+    >>> [(step.step_id, step.depends_on) for step in renamed(plan, {"a": "z"}).steps]
+    [('z', []), ('b', ['z'])]
+    """
 
     def follow(value: Any) -> Any:
         if isinstance(value, dict) and set(value) == {"$from"}:
             source, dot, field = str(value["$from"]).partition(".")
-            return {"$from": f"{name(source)}{dot}{field}"}
+            return {"$from": f"{names.get(source, source)}{dot}{field}"}
         return value
 
     steps = [
         step.model_copy(
             update={
-                "step_id": name(step.step_id),
-                "depends_on": [name(one) for one in step.depends_on],
+                "step_id": names.get(step.step_id, step.step_id),
+                "depends_on": [names.get(one, one) for one in step.depends_on],
                 "tool_input": {key: follow(value) for key, value in step.tool_input.items()},
             }
         )
         for step in plan.steps
     ]
-    return plan.model_copy(update={"steps": steps})
+    return plan.model_copy(update={"steps": steps}) if names else plan
 
 
 def moved(plan: Plan, step_id: str, before: str = "") -> Plan:
@@ -81,3 +84,39 @@ def fresh_id(plan: Plan, label: str) -> str:
     while any(step.step_id.startswith(f"step_{number}_") for step in plan.steps):
         number += 1
     return f"step_{number}_{label}"
+
+
+def mended(plan: Plan, problem: Mapping[str, Any], step_id: str) -> tuple[str, str, Plan] | None:
+    """The mend of one problem in one step, where there is a plain one: ``take_out`` or ``set``, of what, and the plan.
+
+    A problem is one of ``Plan.problems`` or ``tools.registry.check``. In a cycle every step has a mend of its own.
+    """
+    step, kind, values = plan.by_id().get(step_id), problem.get("kind"), problem.get("values", {})
+    if step is None:
+        return None
+    if kind in ("cycle", "no_such_step"):
+        path = values.get("path", ())
+        source = path[path.index(step_id) + 1] if step_id in path else values.get("missing", "")
+        left = {
+            name: step.tool_input[name] for name in step.tool_input if step.references().get(name, ("",))[0] != source
+        }
+        depends = [one for one in step.depends_on if one != source]
+        return "take_out", source, plan.replace(step_id, depends_on=depends, tool_input=left)
+    if kind == "too_small":
+        return "set", str(values["default"]), plan.replace(step_id, **{values["name"]: values["default"]})
+    if kind == "unknown_tool" and (near := get_close_matches(step.tool, values["known"].split(", "), n=1)):
+        return "set", near[0], plan.replace(step_id, tool=near[0])
+    default = values.get("default")
+    if default is not None or kind == "not_given" or values.get("rule") == "extra_forbidden":
+        left = _without_path(step.tool_input, values["name"].split("."))
+        verb, what = ("take_out", values["name"]) if default is None else ("set", default)
+        return verb, what, plan.replace(step_id, tool_input=left)
+    return None
+
+
+def _without_path(value: Any, path: Sequence[str]) -> Any:
+    if not isinstance(value, dict) or path[0] not in value:
+        return value
+    if len(path) == 1:
+        return {name: one for name, one in value.items() if name != path[0]}
+    return {**value, path[0]: _without_path(value[path[0]], path[1:])}

@@ -204,8 +204,11 @@ def _input_problems(step: PlanStep, tool: Tool) -> Iterator[dict[str, Any]]:
 def _rule(fault: Any, tool: Tool) -> dict[str, Any]:
     """Which rule of pydantic's an input broke, and by what: plain values, for who says it in other words."""
     limits = {name: value for name, value in fault.get("ctx", {}).items() if isinstance(value, str | int | float)}
-    known = ", ".join(tool.input_schema.model_fields)
-    return {"rule": fault["type"], "value": shown(fault["input"]), "known": known, "limits": limits}
+    told = {"rule": fault["type"], "value": shown(fault["input"]), "limits": limits}
+    fields = tool.input_schema.model_fields
+    field = fields.get(str(fault["loc"][0])) if len(fault["loc"]) == 1 else None
+    default = field.get_default(call_default_factory=True) if field and not field.is_required() else None
+    return {**told, "known": ", ".join(fields), **({"default": str(default)} if default not in (None, [], "") else {})}
 
 
 def _reference_problems(

@@ -38,7 +38,7 @@ class Control:
     def shows(self, value: Any) -> bool:
         """Whether it shows this value already."""
         try:
-            return _exactly(self.read()) == _exactly(value)
+            return exactly(self.read()) == exactly(value)
         except ValueError:
             return False
 
@@ -64,13 +64,16 @@ def whole() -> Control:
 def number() -> Control:
     """A number."""
     widget = ipywidgets.FloatText()
-    takes = lambda v: isinstance(v, int | float) and not isinstance(v, bool)  # noqa: E731 - beside its kin
+
+    def takes(value: Any) -> bool:
+        return isinstance(value, int | float) and not isinstance(value, bool)
+
     return Control(widget, lambda: widget.value, lambda v: _set(widget, v), takes, 0.0)
 
 
-def names() -> Control:
+def names(placeholder: str = "") -> Control:
     """A list of texts."""
-    widget = ipywidgets.TagsInput(allow_duplicates=False)
+    widget = ipywidgets.TagsInput(allow_duplicates=False, placeholder=placeholder or "\u200b")
 
     def takes(value: Any) -> bool:
         return isinstance(value, list) and all(isinstance(one, str) and one for one in value)
@@ -101,18 +104,30 @@ def choice(options: Sequence[tuple[str, Any]]) -> Control:
     )
 
 
-def as_json(labels: Labels) -> Control:
-    """Any value, written as JSON."""
+def toggle(options: Sequence[tuple[str, Any]]) -> Control:
+    """One of two or three, each a button."""
+    widget = ipywidgets.ToggleButtons(options=list(options))
+    known = [value for _, value in options]
+    return Control(widget, lambda: widget.value, lambda v: _set(widget, v), lambda v: v in known, known[0])
+
+
+def as_json(labels: Labels, shape: type = object) -> Control:
+    """Any value, written as JSON; one of another shape is refused."""
     widget = ipywidgets.Textarea(rows=3)
     widget.add_class("wb-json")
 
     def read() -> Any:
         try:
-            return json.loads(widget.value, parse_constant=_refused)
+            found = json.loads(widget.value, parse_constant=_refused)
         except (ValueError, RecursionError) as error:
             raise ValueError(labels("form_no_json", why=str(error)[:200])) from None
+        if not isinstance(found, shape):
+            raise ValueError(labels("form_no_object"))
+        return found
 
-    write = lambda v: _set(widget, json.dumps(v, ensure_ascii=False, indent=1))  # noqa: E731 - beside its kin
+    def write(value: Any) -> None:
+        _set(widget, json.dumps(value, ensure_ascii=False, indent=1))
+
     return Control(widget, read, write, lambda v: True)
 
 
@@ -156,7 +171,8 @@ def text_or_none(labels: Labels) -> Control:
     )
 
 
-def _exactly(value: Any) -> str:
+def exactly(value: Any) -> str:
+    """A value so that two are the same only when they are: 1 is not true."""
     return json.dumps(value, sort_keys=True, default=repr)
 
 

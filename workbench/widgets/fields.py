@@ -13,6 +13,7 @@ from workbench.widgets.controls import (
     Control,
     as_json,
     choice,
+    exactly,
     names,
     number,
     number_or_none,
@@ -91,8 +92,10 @@ class Field:
         """The value, or ``ABSENT``; while what is typed is no value, the last one."""
         return self._value
 
-    def show(self, value: Any = ABSENT) -> None:
-        """Show a value; the widget is only touched when it shows another."""
+    def show(self, value: Any = ABSENT, anew: bool = False) -> None:
+        """Show a value. One that it has already is left as it is being typed, unless it is shown ``anew``."""
+        if not anew and (value is ABSENT) == (self._value is ABSENT) and exactly(value) == exactly(self._value):
+            return
         self.fault, self._given = "", value is not ABSENT
         self._use(self._plain if value is ABSENT or self._plain.takes(value) else self._as_json())
         self._writing = True
@@ -220,7 +223,7 @@ class Fields:
         self._known = frozenset(self.fields)
         self.box = ipywidgets.VBox([field.box for field in self.fields.values()])
         self.box.add_class("wb-fields")
-        self.show({})
+        self.show({}, anew=True)
 
     @property
     def value(self) -> dict[str, Any]:
@@ -238,8 +241,8 @@ class Fields:
                 found |= {f"{name}.{path}": fault for path, fault in field.control.group.faults.items()}
         return found
 
-    def show(self, value: Mapping[str, Any]) -> None:
-        """Show an object; what the schema does not know of is shown as JSON."""
+    def show(self, value: Mapping[str, Any], anew: bool = False) -> None:
+        """Show an object; what the schema does not know of is shown as JSON. See ``Field.show``."""
         for name in [name for name in self.fields if name not in self._known and name not in value]:
             del self.fields[name]
         for name in value:
@@ -248,7 +251,7 @@ class Fields:
                 self.fields[name] = Field(name, control, self._labels, heard, title=self._title(name))
                 self.fields[name].disable(self._disabled)
         for name, field in self.fields.items():
-            field.show(value.get(name, ABSENT))
+            field.show(value.get(name, ABSENT), anew)
             field.box.layout.display = "none" if name in self._without and name not in value else None
         boxes = tuple(field.box for field in self.fields.values())
         if boxes != self.box.children:
@@ -279,7 +282,7 @@ def _group(schema: Mapping[str, Any], nullable: bool, labels: Labels, depth: int
     return Control(
         fields.box,
         lambda: fields.value or (None if nullable else {}),
-        lambda v: fields.show(v or {}),
+        lambda v: fields.show(v or {}, anew=True),
         lambda v: (isinstance(v, dict) and "$from" not in v) or (nullable and v is None),
         None if nullable else {},
         fields,

@@ -1,0 +1,153 @@
+"""The plan as a graph, left to right: a box a step, the critical path heavy, dashed what is recorded or proposed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from graphlib import TopologicalSorter
+from typing import NamedTuple
+
+from workbench.draw.page import Markup, Picture, el, glyph, joined, opened, safe
+from workbench.draw.steps import PlanView, edge_look
+from workbench.plans import PlanStep
+
+_WIDE, _HIGH, _ACROSS, _DOWN, _EDGE = 156, 46, 216, 62, 12
+
+
+class Place(NamedTuple):
+    """Where a box stands: its left upper corner, in pixels."""
+
+    x: int
+    y: int
+
+
+def plan_graph(view: PlanView) -> Picture:
+    """The graph: edges, boxes that can be chosen, and what the lines mean."""
+    places = layout(view)
+    wide = max((place.x for place in places.values()), default=0) + _WIDE + _EDGE
+    high = max((place.y for place in places.values()), default=0) + _HIGH + _EDGE
+    steps = {step.step_id: step for step in view.plan.steps}
+    edges = el("svg", _edges(view, steps, places), cls="wb-edges", width=wide, height=high, aria_hidden="true")
+    head = joined(
+        [
+            opened("div", cls="wb-scroll wb-plan-graph", data_scroll="graph"),
+            opened("div", role="listbox", aria_label=view.labels("plan"), style=f"width:{wide}px;height:{high}px"),
+            edges,
+        ]
+    )
+    rows = {step_id: _box(view, step, places[step_id]) for step_id, step in steps.items()}
+    return Picture(head, rows, joined([Markup("</div></div>"), _legend(view)]))
+
+
+def layout(view: PlanView) -> dict[str, Place]:
+    """A layer a depth, dependencies left; within one, near the middle of what is waited for. Cycles are cut."""
+    steps = {step.step_id: step for step in view.plan.steps}
+    before = {
+        step_id: [d for d in step.dependencies() if d in steps and d != step_id and (step_id, d) not in view.cycle]
+        for step_id, step in steps.items()
+    }
+    depth: dict[str, int] = {}
+    for step_id in _in_order(before):
+        depth[step_id] = max((depth[d] + 1 for d in before[step_id] if d in depth), default=0)
+    height: dict[str, float] = {}
+    for layer in range(max(depth.values(), default=-1) + 1):
+        here = [step_id for step_id in steps if depth[step_id] == layer]
+
+        def middle(step_id: str) -> float:
+            above = [height[d] for d in before[step_id] if d in height]
+            return sum(above) / len(above) if above else 0.0
+
+        for place, step_id in enumerate(sorted(here, key=middle)):
+            height[step_id] = place - (len(here) - 1) / 2
+    top = min(height.values(), default=0.0)
+    return {i: Place(_EDGE + _ACROSS * depth[i], round(_EDGE + _DOWN * (height[i] - top))) for i in steps}
+
+
+def _in_order(before: Mapping[str, list[str]]) -> list[str]:
+    """Dependencies first. What is still in a circle, since only one circle is told at a time, comes as it stands."""
+    sorter = TopologicalSorter[str]()
+    reached: set[str] = set()
+    for step_id, needed in before.items():  # an edge to what comes later in the list may close a circle
+        reached.add(step_id)
+        sorter.add(step_id, *(d for d in needed if d in reached or not _leads(before, d, step_id)))
+    return list(sorter.static_order())
+
+
+def _leads(before: Mapping[str, list[str]], start: str, end: str) -> bool:
+    """Whether ``start`` waits for ``end``, however far back."""
+    seen, waiting = {start}, [start]
+    while waiting:
+        for one in before[waiting.pop()]:
+            if one == end:
+                return True
+            if one not in seen:
+                seen.add(one)
+                waiting.append(one)
+    return False
+
+
+def _edges(view: PlanView, steps: Mapping[str, PlanStep], places: Mapping[str, Place]) -> list[Markup]:
+    drawn = []
+    for step in steps.values():
+        for source in step.dependencies():
+            if source in places:
+                look = edge_look(view, source, step)
+                path = _path(places[source], places[step.step_id])
+                drawn.append((look, el("path", d=path, cls=f"wb-dag wb-dag-{look}")))
+    return [path for _, path in sorted(drawn, key=lambda one: one[0] in ("heavy", "cycle"))]
+
+
+def _path(start: Place, end: Place) -> str:
+    x0, y0, x1, y1 = start.x + _WIDE, start.y + _HIGH // 2, end.x, end.y + _HIGH // 2
+    if x1 > x0:
+        bend = (x0 + x1) // 2
+        return f"M{x0} {y0}C{bend} {y0} {bend} {y1} {x1} {y1}"
+    low = max(start.y, end.y) + _HIGH + 8
+    return f"M{x0} {y0}C{x0 + 40} {y0} {x0 + 40} {low} {(x0 + x1) // 2} {low}S{x1 - 40} {y1} {x1} {y1}"
+
+
+def _box(view: PlanView, step: PlanStep, place: Place) -> Markup:
+    status = view.status(step)
+    looks = {"recorded": "wb-dashed-box", "proposed": "wb-dashed-box wb-proposed", "invalid": "wb-bad"}
+    return el(
+        "div",
+        el("div", safe(step.step_id, 120), cls="wb-cut wb-strong"),
+        el(
+            "div",
+            glyph(status, view.labels, said=False),
+            el("span", view.word(step), cls="wb-said"),
+            el("span", view.facts(step)[0], cls="wb-cut"),
+            cls="wb-dim wb-box-line",
+        ),
+        cls=f"wb-box {looks.get(status, '')} wb-{_tint(status)}".replace("  ", " "),
+        style=f"left:{place.x}px;top:{place.y}px",
+        title=f"{step.step_id}\n{step.tool}\n{step.objective[:300]}",
+        role="option",
+        aria_selected="true" if step.step_id == view.chosen else "false",
+        data_key=step.step_id,
+    )
+
+
+def _tint(status: str) -> str:
+    families = {"success": "done", "partial": "done", "recorded": "done", "proposed": "person", "running": "run"}
+    return families.get(status, "fail" if status in ("failed", "timeout", "invalid") else "idle")
+
+
+def _legend(view: PlanView) -> Markup:
+    labels, shown = view.labels, {view.status(step) for step in view.plan.steps}
+    signs = [
+        el("span", glyph(status, labels, said=False), " ", labels(word))
+        for status, word in (("success", "graph_ran"), ("recorded", "step_recorded"), ("proposed", "proposed"))
+        if status in shown
+    ]
+    lines = [("heavy", "critical")] if view.critical else []
+    lines += [("cycle", "graph_cycle")] if view.cycle else []
+    signs += [
+        el(
+            "span",
+            el("svg", el("path", d="M0 7H22", cls=f"wb-dag wb-dag-{look}"), width=22, height=14),
+            " ",
+            labels(word),
+        )
+        for look, word in lines
+    ]
+    return el("div", signs, cls="wb-dim wb-signs") if signs else Markup()

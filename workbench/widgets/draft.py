@@ -1,0 +1,176 @@
+"""A plan while somebody edits it: what was shown, what it is now, the way back, and what is different."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Hashable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from workbench.draw.plan_changes import Change, Changes
+from workbench.plan_edits import renamed
+from workbench.plans import Plan, PlanStep
+from workbench.state import ExecutionRecord
+
+
+class _State(NamedTuple):
+    plan: Plan
+    origins: Mapping[str, str]
+
+
+class Draft:
+    """A plan with undo. A step keeps what it was when its id changes.
+
+    Args:
+        base: the plan that was shown.
+    """
+
+    def __init__(self, base: Plan):
+        self.base = base
+        self._states = [_State(base, {step.step_id: step.step_id for step in base.steps})]
+        self._at = 0
+        self._key: Hashable = None
+
+    @property
+    def plan(self) -> Plan:
+        """The plan as it stands."""
+        return self._states[self._at].plan
+
+    @property
+    def undoable(self) -> bool:
+        """Whether there is an edit to take back."""
+        return self._at > 0
+
+    @property
+    def redoable(self) -> bool:
+        """Whether an edit was taken back."""
+        return self._at < len(self._states) - 1
+
+    def do(self, plan: Plan, key: Hashable = None, names: Mapping[str, str] | None = None) -> None:
+        """Make it that plan.
+
+        Args:
+            plan: the edited plan.
+            key: edits in a row with the same key are taken back at once, as the letters of a word are.
+            names: the new ids of steps by their old ones.
+        """
+        if plan == self.plan:
+            return
+        origins = {(names or {}).get(now, now): was for now, was in self._states[self._at].origins.items()}
+        known = plan.by_id()
+        new = _State(plan, {now: was for now, was in origins.items() if now in known})
+        more = key is not None and key == self._key and not self.redoable and self._at > 0
+        self._states[self._at if more else self._at + 1 :] = [new]
+        self._at, self._key = len(self._states) - 1, key
+
+    def undo(self) -> None:
+        """Take the last edit back."""
+        self._at, self._key = max(self._at - 1, 0), None
+
+    def redo(self) -> None:
+        """Make the edit again that was taken back."""
+        self._at, self._key = min(self._at + 1, len(self._states) - 1), None
+
+    def discard(self) -> None:
+        """The plan that was shown, as an edit that can be taken back."""
+        if self.plan != self.base:
+            self._states[self._at + 1 :] = [self._states[0]]
+            self._at, self._key = self._at + 1, None
+
+    def origin(self, step_id: str) -> str:
+        """The id that a step had in the plan that was shown; empty for a new one."""
+        return self._states[self._at].origins.get(step_id, "")
+
+    def now(self, origin: str) -> str:
+        """The id that a step of the plan that was shown has now; empty when it is gone."""
+        return next((now for now, was in self._states[self._at].origins.items() if was == origin), "")
+
+    def shown(self) -> Plan:
+        """The plan that was shown, with the ids of now."""
+        origins = self._states[self._at].origins
+        return renamed(self.base, {was: now for now, was in origins.items() if now != was})
+
+    def changes(self) -> Changes:
+        """What is different from the plan that was shown."""
+        origins, before, now = self._states[self._at].origins, self.shown().by_id(), self.plan.by_id()
+        added = [step for step in self.plan.steps if step.step_id not in origins]
+        removed = [step for step in self.base.steps if not self.now(step.step_id)]
+        changed = {
+            step_id: [
+                *([Change("step_id", was, step_id)] if was != step_id else []),
+                *_fields(before[step_id], now[step_id]),
+            ]
+            for step_id, was in origins.items()
+        }
+        kept = [step_id for step_id in before if step_id in origins]
+        return Changes(
+            version=self.base.version,
+            added=added,
+            removed=removed,
+            changed={step_id: fields for step_id, fields in changed.items() if fields},
+            moved=kept != [step_id for step_id in now if step_id in origins],
+        )
+
+
+def _fields(old: PlanStep, new: PlanStep) -> list[Change]:
+    if old == new:
+        return []
+    before, after = _flat(old), _flat(new)
+    names = dict.fromkeys([*before, *after])
+    return [Change(n, before.get(n), after.get(n)) for n in names if before.get(n) != after.get(n)]
+
+
+def _flat(step: PlanStep) -> dict[str, Any]:
+    fields = step.model_dump(mode="json", exclude={"step_id"})
+    return {**fields.pop("budget"), **{f"input · {n}": v for n, v in fields.pop("tool_input").items()}, **fields}
+
+
+@dataclass(frozen=True)
+class Ground:
+    """What a run's document says of its plan: the steps, which of them are proposed, which may not be changed and why.
+
+    Attributes:
+        plan: the plan, with what the reflection proposes.
+        records: what has run.
+        proposed: ids of the proposed steps.
+        locks: why a step cannot be changed, by id: ``ran``, ``approved`` or ``running``.
+        query: what a new step asks first.
+        key: equal for two documents whose plan is edited as one.
+        paused: whether the run waits for an answer.
+    """
+
+    plan: Plan = field(default_factory=Plan)
+    records: tuple[ExecutionRecord, ...] = ()
+    proposed: Collection[str] = ()
+    locks: Mapping[str, str] = field(default_factory=dict)
+    query: str = ""
+    key: tuple[str, ...] = ()
+    paused: bool = False
+
+    @classmethod
+    def of(cls, document: Mapping[str, Any], editable: bool) -> Ground:
+        """That of a run's document."""
+        given = Plan.load(document["plan"]) if document["plan"] else Plan()
+        review, records = document["review"], tuple(document["records"])
+        steps = _proposed(review, given)
+        plan = given.adding(*steps)
+        proposed = {step.step_id for step in steps}
+        ran = {record["step_id"] for record in records}
+        locks = {}
+        for step in plan.steps:
+            if not editable:
+                locks[step.step_id] = "running"
+            elif document["status"] == "paused" and step.step_id in ran:
+                locks[step.step_id] = "ran"
+            elif review and review["point"] == "reflect" and step.step_id not in proposed:
+                locks[step.step_id] = "approved"
+        key = (document["run_id"], str(given.version), plan.plan_id)
+        return cls(plan, records, proposed, locks, document["message"], key, document["status"] == "paused")
+
+
+def _proposed(review: Mapping[str, Any] | None, plan: Plan) -> list[PlanStep]:
+    if not review or review["point"] != "reflect":
+        return []
+    known = plan.by_id()
+    told = [request["args"].get("next_steps") or [] for request in review["action_requests"][:1]]
+    steps = [PlanStep.model_validate(step) for one in told for step in one]
+    return [step for step in steps if step.step_id not in known]

@@ -1,0 +1,363 @@
+"""The plan editor: the steps of a run, the form of the one that is chosen, and what was changed.
+
+No mode: change a field and the plan is another one, with its problems beside the fields, until it is run or let go.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
+
+import ipywidgets
+import traitlets
+
+from workbench.context import Tool
+from workbench.draw.page import Markup, Picture, button, el, joined
+from workbench.draw.plan_changes import Changes, plan_changes, plan_faults, plan_forecast
+from workbench.draw.plan_graph import plan_graph
+from workbench.draw.problems import problem_text
+from workbench.draw.steps import PlanView, steps
+from workbench.labels import Labels
+from workbench.plan_edits import duplicated, fresh_id, mended, moved, only, renamed, up_to
+from workbench.plans import Plan, PlanStep, problem
+from workbench.widgets.draft import Draft, Ground
+from workbench.widgets.fields import Said
+from workbench.widgets.form import SCOPES, StepForm
+from workbench.widgets.pick import Event, Pick, Root
+
+if TYPE_CHECKING:
+    from workbench.fork import Forecast
+
+PAUSE_S = 0.15
+"""Seconds without a keystroke after which a plan is checked."""
+Problem = dict[str, Any]
+
+
+class PlanEditor(traitlets.HasTraits):
+    """A plan that can be edited.
+
+    Args:
+        labels: the words.
+        check: everything that is wrong with a plan.
+        tools: what a step may call, by name.
+        forecast: what running a plan will take; None where nobody knows.
+
+    Attributes:
+        plan: the plan as it stands (``Plan.dump()``).
+        problems: what is wrong with it (``plans.problem`` each); empty when it can be run.
+        chosen: the id of the step whose form is shown; empty for none.
+        asked: ``{"scope", "plan", "n"}`` when somebody wants to run this step ``only``, up ``to`` it, or the ``rest``.
+        region: the widget with the steps, the changes and the forecast.
+        form: the widget with the form of the chosen step.
+    """
+
+    plan = traitlets.Dict()
+    problems: Any = traitlets.List()
+    chosen = traitlets.Unicode("")
+    asked = traitlets.Dict()
+
+    def __init__(
+        self,
+        labels: Labels,
+        check: Callable[[Plan], list[Problem]],
+        tools: Mapping[str, Tool],
+        forecast: Callable[[Plan], Forecast | None] | None = None,
+    ):
+        super().__init__()
+        self._labels, self._check, self._tools, self._foresee = labels, check, tools, forecast
+        self._ground, self._draft = Ground(), Draft(Plan())
+        self._live: Mapping[str, float] = {}
+        self._forecast: Forecast | None = None
+        self._checked: Plan | None = None
+        self._found: list[Problem] = []
+        self._editable, self._graph = False, False
+        self._seat, self._sitting = "", 0
+        self._pause: asyncio.TimerHandle | None = None
+        self.bar, self.list, self.below = Pick(), Pick(), Pick()
+        self.fields = StepForm(labels, tools, self._typed)
+        for part in (self.bar, self.list, self.below, self.fields.head, self.fields.foot):
+            part.on_event(self._pressed)
+        self.region = ipywidgets.VBox([self.bar, self.list, self.below])
+        self.region.add_class("wb-plan")
+        self.form = self.fields.box
+        self.observe(lambda _: self._chose(), "chosen")
+        self._draw()
+
+    # what it shows
+
+    def show(self, document: Mapping[str, Any], live: Mapping[str, float] = {}, editable: bool = False) -> None:
+        """Show the plan of a run.
+
+        Edits are kept, and what is being typed, as long as it is the same version of the same run's plan.
+
+        Args:
+            document: the run's (``Run.to_dict()``).
+            live: seconds since the call began, for each step that runs now.
+            editable: whether anything may be changed.
+        """
+        before, self._ground = self._ground, Ground.of(document, editable)
+        self._live, self._editable = live, editable
+        another = before.key != self._ground.key
+        if another:
+            self._draft, self._checked, self._forecast = Draft(self._ground.plan), None, None
+            if self.chosen not in self._draft.plan.by_id():
+                self.chosen = ""
+        self._settle(anew=another)
+
+    @property
+    def edits(self) -> int:
+        """How many changes there are against what was shown."""
+        return self._draft.changes().count
+
+    @property
+    def proposed(self) -> list[dict[str, Any]]:
+        """The steps that nobody has approved, as they stand: what an answer at a reflect point takes."""
+        kept = {self._draft.now(i) for i in self._draft.base.by_id() if i not in self._ground.proposed}
+        return [step.model_dump(mode="json") for step in self._draft.plan.steps if step.step_id not in kept]
+
+    def widget(self) -> Root:
+        """The steps and the form side by side, as a widget of its own."""
+        pair = ipywidgets.Box([self.region, self.form])
+        pair.add_class("wb-plan-editor")
+        root = Root([pair], lang=self._labels.html_lang)
+        root.sheet.on_event(self._pressed)
+        return root
+
+    # what is done with it
+
+    def undo(self) -> None:
+        """Take the last edit back."""
+        self._turn(self._draft.undo)
+
+    def redo(self) -> None:
+        """Make the edit again that was taken back."""
+        self._turn(self._draft.redo)
+
+    def discard(self) -> None:
+        """The plan that was shown; this too can be taken back."""
+        self._turn(self._draft.discard)
+
+    def add(self) -> None:
+        """One more step, chosen at once."""
+        plan, query = self._draft.plan, self._ground.query
+        tool = "hybrid_search" if "hybrid_search" in self._tools else next(iter(self._tools), "")
+        step_id = fresh_id(plan, "new")
+        objective = self._labels("step_new_objective", query=query[:200])
+        step = PlanStep(step_id=step_id, objective=objective, tool=tool, tool_input={"query": query})
+        self._edit(plan.adding(step))
+        self.chosen = step_id
+
+    def settle(self) -> None:
+        """Check now what was typed just before."""
+        self._settle()
+
+    def _turn(self, turn: Callable[[], None]) -> None:
+        was = self._draft.origin(self.chosen)
+        turn()
+        if self.chosen not in self._draft.plan.by_id():
+            self.chosen = self._draft.now(was) if was else ""
+        self._settle(anew=True)
+
+    def _pressed(self, event: Event) -> None:
+        key, known = event.key or self.chosen, self._draft.plan.by_id()
+        if event.kind in ("steps", "graph"):
+            self._graph = event.kind == "graph"
+            self._draw()
+        elif event.kind == "choose":
+            self.chosen = event.key if event.key in known else ""
+        elif event.kind == "close" or (event.kind == "escape" and self.chosen):
+            self.chosen = ""
+        elif not self._editable:
+            return
+        elif event.kind in ("undo", "redo", "discard", "add"):
+            getattr(self, event.kind)()
+        elif event.kind in SCOPES:
+            self._ask(event.kind)
+        elif key in known:
+            self._on_step(event.kind, key, event.before)
+
+    def _on_step(self, kind: str, key: str, before: str) -> None:
+        plan = self._draft.plan
+        if kind == "duplicate":
+            copied, new = duplicated(plan, key)
+            self._edit(copied)
+            self.chosen = new
+        elif self._lock(key):
+            return
+        elif kind == "remove":
+            self._edit(plan.without(key))
+            if self.chosen == key:
+                self.chosen = ""
+        elif kind == "move" and key != before:
+            self._edit(moved(plan, key, before))
+
+    def _ask(self, scope: str) -> None:
+        self._settle()
+        if self.problems or not self._draft.plan.steps:
+            return
+        plan = self._draft.plan
+        if scope != "rest":
+            if self.chosen not in plan.by_id():
+                return
+            plan = {"only": only, "to": up_to}[scope](self._as_recorded(), self.chosen, self._done())
+        self.asked = {"scope": scope, "plan": plan.dump(), "n": self.asked.get("n", 0) + 1}
+
+    def _done(self) -> set[str]:
+        """The ids of steps that have ended well, as they are called now."""
+        ended = Plan.ends(self._draft.base, self._ground.records)
+        return {now for was, end in ended.items() if end in ("success", "partial") and (now := self._draft.now(was))}
+
+    def _as_recorded(self) -> Plan:
+        """The plan, where other steps that are done stand as they were when they ran."""
+        before = self._draft.shown().by_id()
+        needed = {step.step_id for step in up_to(self._draft.plan, self.chosen).steps}
+        back = self._done() - needed
+        steps = [before[s.step_id] if s.step_id in back else s for s in self._draft.plan.steps]
+        return self._draft.plan.model_copy(update={"steps": steps})
+
+    # what is typed
+
+    def _typed(self, name: str, value: Any) -> None:
+        step_id, plan = self.chosen, self._draft.plan
+        if step_id not in plan.by_id() or self._lock(step_id):
+            return
+        key = (self._sitting, name)
+        if name == "step_id":
+            self._rename(step_id, str(value), key)
+        elif name.startswith("budget."):
+            self._draft.do(plan.replace(step_id, **{name.removeprefix("budget."): value}), key)
+        else:
+            self._draft.do(plan.replace(step_id, **{name: value}), key)
+        self.plan = self._draft.plan.dump()
+        self._soon()
+
+    def _rename(self, old: str, new: str, key: Any) -> None:
+        """A name that is taken or empty is told and not given: references would follow it into another step."""
+        field, place = self.fields.fields["step_id"], list(self._draft.plan.by_id()).index(old) + 1
+        field.fault = ""
+        if not new.strip():
+            field.fault = self._labels("problem_no_id", place=place)
+        elif new != old and new in self._draft.plan.by_id():
+            field.fault = self._labels("problem_used_twice", step=new)
+        elif new != old:
+            self._draft.do(renamed(self._draft.plan, {old: new}), key, {old: new})
+            self._seat = new
+            self.chosen = new
+
+    def _edit(self, plan: Plan) -> None:
+        self._draft.do(plan)
+        self._settle()
+
+    def _chose(self) -> None:
+        if self._seat == self.chosen:
+            return
+        self._seat, self._sitting = self.chosen, self._sitting + 1
+        self._settle(anew=True)
+
+    def _soon(self) -> None:
+        """Check a moment after the last keystroke; at once where nothing would wake us."""
+        self._rest()
+        try:
+            loop = asyncio.get_running_loop()
+        except RuntimeError:
+            self._settle()
+        else:
+            self._pause = loop.call_later(PAUSE_S, self._settle)
+
+    def _rest(self) -> None:
+        if self._pause:
+            self._pause.cancel()
+            self._pause = None
+
+    def _settle(self, anew: bool = False) -> None:
+        """Check the plan, unless it is the one that was checked, and show everything."""
+        self._rest()
+        plan = self._draft.plan
+        if plan is not self._checked:
+            self._checked = plan
+            self._found = self._check(plan) if plan.steps else []
+            if self._foresee and plan.steps and not self._found:
+                self._forecast = self._foresee(plan)
+        step = plan.by_id().get(self.chosen)
+        self.fields.show(step, self._lock(self.chosen), anew)
+        typed = self.fields.faults if step else {}
+        faults = [problem(self.chosen, name, f"{self.chosen}: {text}", "", "typed") for name, text in typed.items()]
+        self.plan = plan.dump()
+        self.problems = [*self._found, *faults]
+        self._draw()
+
+    # how it looks
+
+    def _lock(self, step_id: str) -> str:
+        return self._ground.locks.get(self._draft.origin(step_id), "" if self._editable else "running")
+
+    def _view(self, changes: Changes) -> PlanView:
+        draft, ground = self._draft, self._ground
+        new = {step.step_id for step in changes.added}
+        named = ((draft.now(record["step_id"]) or record["step_id"], record) for record in ground.records)
+        rows = self._forecast["steps"] if self._forecast else []
+        return PlanView(
+            draft.plan,
+            self._labels,
+            records=[{**record, "step_id": now} for now, record in named if now not in changes.changed],
+            proposed={*map(draft.now, ground.proposed), *(new if ground.proposed else ())},
+            live=self._live,
+            expected={row["step_id"]: row["p50_s"] for row in rows if row["p50_s"]},
+            problems=self.problems,
+            marks={**dict.fromkeys(changes.changed, "edited"), **dict.fromkeys(new, "new")},
+            chosen=self.chosen,
+            movable={step_id for step_id in draft.plan.by_id() if not self._lock(step_id)},
+        )
+
+    def _draw(self) -> None:
+        changes = self._draft.changes()
+        view = self._view(changes)
+        self.list.show(plan_graph(view) if self._graph else steps(view))
+        self.bar.show(Picture(self._bar(changes.count)))
+        whole = [problem_text(p, self._labels) for p in self.problems if not p["step_id"]]
+        forecast = plan_forecast(self._forecast, not self.problems, self._labels) if self._forecast else Markup()
+        told = [plan_faults(whole, self._labels), plan_changes(changes, self._labels), forecast]
+        self.below.show(Picture(joined(told)))
+        self._say()
+
+    def _bar(self, edits: int) -> Any:
+        labels, plan = self._labels, self._draft.plan
+        told = [labels("plan_version", n=self._draft.base.version)]
+        told.append(labels("plan_one_step") if len(plan.steps) == 1 else labels("plan_counts", n=len(plan.steps)))
+        if edits:
+            told.append(labels("plan_one_edit") if edits == 1 else labels("plan_edits", n=edits))
+        shut = not self._editable
+        title = el(
+            "h3", labels("plan"), el("span", " · ".join(told) if plan.steps else labels("plan_empty"), cls="wb-dim")
+        )
+        do = [
+            button(labels("plan_add"), "add", disabled=shut),
+            button(labels("plan_undo"), "undo", cls="wb-quiet", disabled=shut or not self._draft.undoable),
+            button(labels("plan_redo"), "redo", cls="wb-quiet", disabled=shut or not self._draft.redoable),
+        ]
+        views = [
+            button(labels(f"plan_{name}"), name, aria_pressed="true" if self._graph == (name == "graph") else "false")
+            for name in ("steps", "graph")
+        ]
+        group = el("span", views, cls="wb-views", role="group", aria_label=labels("plan_view"))
+        return el(
+            "div", title, el("span", cls="wb-push"), do if self._editable else None, group, cls="wb-bar wb-plan-bar"
+        )
+
+    def _say(self) -> None:
+        """Put the problems of the chosen step beside its fields, each with its mend."""
+        said: dict[str, list[Said]] = {}
+        for one in self.problems:
+            concerned = (one["step_id"], *one["values"].get("path", ()))
+            if self.chosen and self.chosen in concerned and one["kind"] != "typed":
+                said.setdefault(one["field"], []).append(self._said(one, self.chosen))
+        self.fields.say(said, runnable=not self.problems)
+
+    def _said(self, one: Problem, step_id: str) -> Said:
+        mend = None if self._lock(step_id) else mended(self._draft.plan, one, step_id)
+        text = problem_text(one, self._labels)
+        if mend is None:
+            return Said(text)
+        verb, what, plan = mend
+        return Said(text, self._labels(f"mend_{verb}", what=what), lambda: self._edit(plan))
