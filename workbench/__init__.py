@@ -64,10 +64,11 @@ The package in the order in which a message walks through it; an import only eve
     document.py       a run as one JSON document
     draw/             records -> light HTML and SVG; pure, escaped throughout
         head.py rail.py steps.py plan_graph.py timeline.py evidence.py answer.py signals.py inbox.py past.py beside.py
-        changes.py graft.py tree.py knowledge.py page.py
+        lanes.py plan_changes.py problems.py changes.py graft.py tree.py knowledge.py page.py
     figures/          records -> plotly figures; pure
         dag.py timeline.py paper.py
-    evaluate.py       the score over a table of questions
+    evaluating/       measuring: answers to a table of questions, rankings of a set, answers over triples
+        bench.py questions.py retrieval.py kbqa.py rankings.py narrowed.py statistics.py rows.py
     serve.py          the graphs for a LangGraph server
     testing.py        in-memory twins of the ports
     events.py         the stream's vocabulary, and the log of nodes

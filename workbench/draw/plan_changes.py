@@ -70,7 +70,7 @@ def plan_forecast(forecast: Mapping[str, Any], valid: bool, labels: Labels) -> M
             said = labels("plan_forecast", p50=_short(seconds["p50"]), p90=_short(seconds["p90"]), n=basis)
     if tokens is not None:
         said += labels("plan_tokens", n=f"{tokens:,}") if tokens else labels("plan_no_tokens")
-    return el("p", said if valid else labels("plan_forecast_later", before=said), cls="wb-dim wb-forecast")
+    return el("div", said if valid else labels("plan_forecast_later", before=said), cls="wb-dim wb-forecast")
 
 
 def plan_faults(problems: Sequence[str], labels: Labels) -> Markup:

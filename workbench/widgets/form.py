@@ -120,7 +120,7 @@ class StepForm:
         ]
         bar = [el("h3", code(safe(step.step_id, 120)), cls="wb-title wb-cut"), el("span", cls="wb-push"), do]
         self.head.show(Picture(el("div", bar, cls="wb-bar")))
-        note = el("p", labels(f"form_locked_{locked}"), cls="wb-dim wb-locked") if locked else Markup()
+        note = el("div", labels(f"form_locked_{locked}"), cls="wb-dim wb-locked") if locked else Markup()
         self._note.show(Picture(note))
 
     @property
@@ -148,7 +148,7 @@ class StepForm:
         self._switched()
         shut = {"only": bool(self._locked), "to": bool(self._locked), "rest": self._locked == "running"}
         buttons = [button(self._labels(f"scope_{s}"), s, disabled=shut[s] or not runnable) for s in SCOPES]
-        hint = el("p", self._labels("scope_hint"), cls="wb-dim")
+        hint = el("div", self._labels("scope_hint"), cls="wb-dim")
         self.foot.show(Picture(el("div", el("div", buttons, cls="wb-bar"), hint, cls="wb-step-foot")))
 
     # what is typed

@@ -2,6 +2,28 @@
 const TYPING = "input:not([type=checkbox]):not([type=radio]), textarea, [contenteditable=true]";
 const guarded = new WeakSet();
 
+// A field's label and what is wrong with it stand beside its input; screen readers are told which belongs to which.
+let count = 0;
+const named = (root) => {
+  for (const field of root.querySelectorAll(".wb-field")) {
+    const label = field.querySelector(".wb-label");
+    const input = field.querySelector("input, textarea, select") ?? field.querySelector(".widget-toggle-buttons");
+    if (!label || !input || input.closest(".wb-field") !== field) continue;
+    label.id ||= `wb-label-${++count}`;
+    if (!input.hasAttribute("aria-labelledby")) input.setAttribute("aria-labelledby", label.id);
+    if (input.matches("div")) input.setAttribute("role", "group");
+    const wrong = [...field.querySelectorAll(".wb-alert")].find((one) => one.closest(".wb-field") === field);
+    if (wrong) {
+      wrong.id ||= `wb-wrong-${++count}`;
+      input.setAttribute("aria-describedby", wrong.id);
+      input.setAttribute("aria-invalid", "true");
+    } else if (input.hasAttribute("aria-invalid")) {
+      input.removeAttribute("aria-describedby");
+      input.removeAttribute("aria-invalid");
+    }
+  }
+};
+
 export default {
   render({ model, el }) {
     const guard = () => {
@@ -10,6 +32,16 @@ export default {
       root.lang = model.get("lang");
       if (guarded.has(root)) return;
       guarded.add(root);
+      let asked = false;
+      new MutationObserver(() => {
+        if (asked) return;
+        asked = true;
+        requestAnimationFrame(() => {
+          asked = false;
+          named(root);
+        });
+      }).observe(root, { childList: true, subtree: true });
+      named(root);
       root.addEventListener("keydown", (event) => {
         const command = event.ctrlKey || event.metaKey;
         const typing = event.target.matches?.(TYPING);
