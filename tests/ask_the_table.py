@@ -11,7 +11,7 @@ from pathlib import Path
 
 from workbench import Workbench
 from workbench.canonical import canonical
-from workbench.evaluate import read_questions, score_questions
+from workbench.evaluating.questions import read_questions, score_questions
 
 PROJECT = Path(__file__).resolve().parent.parent
 

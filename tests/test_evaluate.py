@@ -10,7 +10,7 @@ import pytest
 
 from workbench.canonical import canonical
 from workbench.errors import CorpusError
-from workbench.evaluate import is_refusal, read_questions, score, score_questions, table_text
+from workbench.evaluating.questions import is_refusal, read_questions, score, score_questions, table_text
 
 from . import handmade
 

@@ -1,12 +1,46 @@
-"""``workbench eval``: how good the answers are, on a table of questions."""
+"""``workbench eval``: how good answers and rankings are, on a table of questions, with a baseline beside them."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import click
 
 from workbench.cli.page import Page, Text, paged
+
+FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
+
+
+class Pair(Text):
+    """``field=value`` from the command line."""
+
+    name = "field=value"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """The field and the value."""
+        field, sign, held = super().convert(value, param, ctx).partition("=")
+        if not field or not sign:
+            self.fail(f"{value!r} is no pair. Write it as field=value.", param, ctx)
+        return field, held
+
+
+class Cuts(Text):
+    """``1,2,5,10`` from the command line."""
+
+    name = "numbers"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """The numbers, smallest first."""
+        try:
+            found = sorted({int(part) for part in super().convert(value, param, ctx).split(",")})
+        except ValueError:
+            found = [0]
+        if found[0] < 1:
+            self.fail(f"{value!r} is no list of whole numbers from 1 on. Write it as 1,2,5,10.", param, ctx)
+        return tuple(found)
 
 
 @click.group("eval")
@@ -15,14 +49,14 @@ def evaluate() -> None:
 
 
 @evaluate.command()
-@click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.argument("file", type=FILE)
 @click.option("--kb", type=Text(), default="film", show_default=True, help="The knowledge base to ask.")
 @click.option("--no-baseline", is_flag=True, help="Do not ask everything once more with one vector search.")
 @click.option("--keep", is_flag=True, help="Write the runs down, to look at them with `workbench runs`.")
 @paged
 def questions(page: Page, file: Path, kb: str, no_baseline: bool, keep: bool) -> int:
     """Ask every question of FILE (JSON Lines) and print how many are right, by category. Ends with 1 if any is not."""
-    from workbench.evaluate import read_questions, score_questions, table_text
+    from workbench.evaluating.questions import read_questions, score_questions, table_text
 
     rows = read_questions(file)
     with page.open() as wb:
@@ -41,3 +75,98 @@ def questions(page: Page, file: Path, kb: str, no_baseline: bool, keep: bool) ->
     else:
         click.echo(table_text(table))
     return 0 if all(score["right"] for score in table["questions"]) else 1
+
+
+def _measured(command: Callable[..., Any]) -> Callable[..., Any]:
+    """The options that both measures of a set have."""
+    for option in reversed(
+        (
+            click.option("--kb", type=Text(), required=True, help="The knowledge base to search."),
+            click.option(
+                "--questions", "file", type=FILE, required=True, help="JSON Lines: id, question, and the rest."
+            ),
+            click.option("--tool", "tools", type=Text(), multiple=True, help="What is measured; the first one leads."),
+            click.option("--where", type=Pair(), multiple=True, help="Only questions that hold this value."),
+            click.option("--limit", type=click.IntRange(min=1), help="Only so many questions."),
+        )
+    ):
+        command = option(command)
+    return command
+
+
+@evaluate.command()
+@_measured
+@click.option("--k", "cuts", type=Cuts(), default="1,2,5,10", show_default=True, help="Where rankings are cut.")
+@click.option("--gold", type=Text(), default="gold", show_default=True, help="The field with the gold documents.")
+@click.option(
+    "--docs", type=Pair(), multiple=True, help="Only documents that hold this value; conv=conv: the question's."
+)
+@paged
+def retrieval(
+    page: Page,
+    kb: str,
+    file: Path,
+    tools: tuple[str, ...],
+    where: tuple[tuple[str, str], ...],
+    limit: int | None,
+    cuts: tuple[int, ...],
+    gold: str,
+    docs: tuple[tuple[str, str], ...],
+) -> None:
+    """How well tools rank documents: recall, all-found, MRR and nDCG in percent, beside BM25, dense and their fusion.
+
+    A tool is any of `workbench`'s or your own, or an agent (fusion_agent: the whole retrieval graph). It gets the words
+    of a question; a question with `conv` is asked within the documents of that `conv`.
+    """
+    from workbench.evaluating.bench import eval_retrieval
+    from workbench.evaluating.retrieval import table_text
+
+    with page.open() as wb, _progress(page) as told:
+        options = {"tools": tools, "cuts": cuts, "gold": gold, "docs": dict(docs), "told": told}
+        table = eval_retrieval(wb, kb, file, where=dict(where), limit=limit, **options)
+    if page.as_json:
+        page.result(table)
+    else:
+        click.echo(table_text(table, cuts))
+
+
+@evaluate.command()
+@_measured
+@click.option(
+    "--topic",
+    type=click.Choice(["asked", "given"]),
+    default="asked",
+    show_default=True,
+    help="Whether a tool is told the name that the question is about.",
+)
+@paged
+def kbqa(
+    page: Page,
+    kb: str,
+    file: Path,
+    tools: tuple[str, ...],
+    where: tuple[tuple[str, str], ...],
+    limit: int | None,
+    topic: str,
+) -> None:
+    """How often the first answer over a graph of triples is right, and how good the list is, by hops."""
+    from workbench.evaluating.bench import eval_kbqa
+    from workbench.evaluating.kbqa import table_text
+
+    with page.open() as wb, _progress(page) as told:
+        table = eval_kbqa(wb, kb, file, where=dict(where), limit=limit, tools=tools, topic=topic, told=told)
+    if page.as_json:
+        page.result(table)
+    else:
+        click.echo(table_text(table))
+
+
+@contextmanager
+def _progress(page: Page) -> Iterator[Callable[[str, int, int], None] | None]:
+    """A line for every fiftieth question, where somebody watches."""
+
+    def told(tool: str, done: int, total: int) -> None:
+        if done == total or done % 50 == 0:
+            page.say(f"{tool}: {done} of {total}", "dim")
+
+    yield told if page.watched else None

@@ -18,13 +18,12 @@ from __future__ import annotations
 import json
 import re
 import uuid
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, Protocol, TypedDict
 
-from workbench.errors import CorpusError
-from workbench.knowledge import files
+from workbench.evaluating.rows import read_rows
 from workbench.text import CJK, fold
 
 USER = "evaluation"
@@ -68,30 +67,7 @@ def read_questions(path: Path) -> list[dict[str, Any]]:
     Raises:
         CorpusError: names the file and the line that is no such row.
     """
-    rows = []
-    for number, text in _lines(Path(path)):
-        try:
-            row = json.loads(text)
-            missing = [name for name in ("id", "category", "question") if not isinstance(row[name], str)]
-        except (ValueError, KeyError, TypeError, RecursionError) as error:
-            raise CorpusError(f"{path}:{number} is no question ({type(error).__name__}: {error}).") from None
-        if missing:
-            raise CorpusError(f"{path}:{number}: {missing[0]!r} must be a string.")
-        rows.append(row)
-    return rows
-
-
-def _lines(path: Path) -> Iterator[tuple[int, str]]:
-    number = 0
-    try:
-        files.must_be_file(path)
-        for number, line in files.lines(path):
-            if isinstance(line, files.Unreadable):
-                raise line
-            if line.strip():
-                yield number, files.decoded(line)
-    except (files.Unreadable, *files.BROKEN) as error:
-        raise CorpusError(f"{path}:{number}: {error}.") from None
+    return read_rows(path, "id", "category", "question")
 
 
 def score_questions(

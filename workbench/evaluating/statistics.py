@@ -1,0 +1,121 @@
+"""Numbers over questions: the usual measures by ir-measures, and how sure they are by the bootstrap.
+
+``R@k``: gold documents in the top k / gold documents. ``all@k``: whether all of them are. ``MRR``, ``nDCG@10`` as
+trec_eval has them. All in percent. Intervals are 95 % percentile intervals over resampled questions; two tools are
+compared on the same resampled questions (paired), after Sakai, SIGIR 2006.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from workbench.errors import MissingExtra
+
+if TYPE_CHECKING:
+    import numpy as np
+
+Scores = dict[str, dict[str, float]]
+"""Measure -> question id -> 0 to 1."""
+
+_SAMPLES = 2_000
+_SEED = 7
+
+
+def scores_of(gold: Mapping[str, Sequence[str]], rankings: Mapping[str, Sequence[str]], cuts: Sequence[int]) -> Scores:
+    """What each question's ranking is worth.
+
+    >>> found = scores_of({"q": ["a", "b"]}, {"q": ["a", "x", "b"]}, [2, 5])
+    >>> {name: round(values["q"], 3) for name, values in found.items()}
+    {'R@2': 0.5, 'all@2': 0.0, 'R@5': 1.0, 'all@5': 1.0, 'MRR': 1.0, 'nDCG@10': 0.92}
+
+    Raises:
+        MissingExtra: ir-measures is not installed.
+    """
+    try:
+        import ir_measures
+    except ImportError:
+        raise MissingExtra("Measuring rankings", "eval") from None
+    asked = {ir_measures.R @ k: f"R@{k}" for k in cuts} | {ir_measures.RR: "MRR", ir_measures.nDCG @ 10: "nDCG@10"}
+    names = [name for k in cuts for name in (f"R@{k}", f"all@{k}")] + ["MRR", "nDCG@10"]
+    found: Scores = {name: dict.fromkeys(gold, 0.0) for name in names}
+    relevant = {question: dict.fromkeys(documents, 1) for question, documents in gold.items()}
+    run = {question: {d: -float(n) for n, d in enumerate(rankings[question])} for question in gold}
+    for metric in ir_measures.iter_calc(list(asked), relevant, run):
+        found[asked[metric.measure]][metric.query_id] = metric.value
+    for k in cuts:
+        found[f"all@{k}"] = {question: float(value >= 1) for question, value in found[f"R@{k}"].items()}
+    return found
+
+
+def means(scores: Scores, questions: Sequence[str]) -> dict[str, float]:
+    """The mean of every measure over these questions, in percent."""
+    return {name: percent(sum(values[q] for q in questions) / len(questions)) for name, values in scores.items()}
+
+
+def percent(share: float) -> float:
+    """A share in percent, to two places.
+
+    >>> percent(0.98765)
+    98.77
+    """
+    return round(100 * float(share), 2)
+
+
+class Bootstrap:
+    """The same resampled questions for everything that is compared."""
+
+    def __init__(self, questions: Sequence[str]):
+        import numpy as np
+
+        self._questions, size = list(questions), len(questions)
+        self._drawn = np.random.default_rng(_SEED).integers(0, size, (_SAMPLES, size), np.int32)
+
+    def interval(self, scores: Scores) -> dict[str, list[float]]:
+        """``[low, high]`` of every measure."""
+        return {name: _interval(self._resampled(self._row(values))) for name, values in scores.items()}
+
+    def compare(self, scores: Scores, against: Scores) -> dict[str, dict[str, Any]]:
+        """Of every measure the difference, its interval, and ``p``: how often resampling turns its sign, twice."""
+        found = {}
+        for name, values in scores.items():
+            apart = self._row(values) - self._row(against[name])
+            drawn = self._resampled(apart)
+            turned = min((drawn <= 0).mean(), (drawn >= 0).mean())
+            low, high = _interval(drawn)
+            found[name] = {
+                "difference": percent(apart.mean()),
+                "low": low,
+                "high": high,
+                "p": round(min(1.0, 2 * float(turned)), 4),
+            }
+        return found
+
+    def _row(self, values: Mapping[str, float]) -> np.ndarray:
+        import numpy as np
+
+        return np.array([values[question] for question in self._questions])
+
+    def _resampled(self, row: np.ndarray) -> np.ndarray:
+        import numpy as np
+
+        return np.array([row[places].mean() for places in self._drawn])
+
+
+def _interval(drawn: np.ndarray) -> list[float]:
+    import numpy as np
+
+    low, high = np.quantile(drawn, [0.025, 0.975])
+    return [percent(low), percent(high)]
+
+
+def spread(seconds: Sequence[float]) -> dict[str, float]:
+    """Milliseconds: the median, and what one call in twenty exceeds.
+
+    >>> spread([0.002, 0.001, 0.003])
+    {'p50': 2.0, 'p95': 2.9}
+    """
+    import numpy as np
+
+    p50, p95 = np.quantile(np.array(seconds) * 1000, [0.5, 0.95])
+    return {"p50": round(float(p50), 2), "p95": round(float(p95), 2)}
