@@ -33,8 +33,8 @@ def band(request: Request, labels: Labels, problems: int = 0) -> Picture:
     told = labels("clock_bench")
     if problems:
         told = labels("problem_to_mend") if problems == 1 else labels("problems_to_mend", n=problems)
-    asked = el("h3", question(request, labels), cls="wb-strong")
-    sentences = el("div", asked, el("p", told, cls="wb-small"), cls="wb-main")
+    asked = el("h3", question(request, labels), cls="wb-title wb-strong")
+    sentences = el("div", asked, el("div", told, cls="wb-small"), cls="wb-main")
     return Picture(el("div", glyph("paused", labels), sentences, cls="wb-band wb-person", role="status"))
 
 
@@ -141,14 +141,15 @@ def _budget(document: Document, proposed: Mapping[str, Any], labels: Labels) -> 
     """How much is left: passes, and seconds of work."""
     if "max_iterations" in proposed:
         now, most = proposed["current_iteration"], proposed["max_iterations"]
-        word = "is_last" if now >= most else "is_enough"
-        yield _row(labels("signal_passes"), now / max(most, 1), None, labels("n_of_m", n=now, m=most), word, labels)
+        left = labels("passes_left", n=most - now) if now < most else labels("is_last")
+        told = labels("n_of_m", n=now, m=most)
+        yield _row(labels("signal_passes"), now / max(most, 1), None, told, left, now < most, labels)
     if "remaining_budget" in proposed:
         spent = work_seconds(document["records"])
         whole = max(spent + max(proposed["remaining_budget"], 0.0), spent)
         told = labels("seconds_of", n=f"{spent:.2f}", m=f"{whole:.0f}")
-        word = "is_enough" if proposed["remaining_budget"] > 0 else "is_used_up"
-        yield _row(labels("signal_work"), spent / whole if whole else 0.0, None, told, word, labels)
+        left = labels("seconds_left", n=f"{whole - spent:.0f}") if whole > spent else labels("is_used_up")
+        yield _row(labels("signal_work"), spent / whole if whole else 0.0, None, told, left, whole > spent, labels)
 
 
 def meter(
@@ -166,14 +167,14 @@ def meter(
     numbers = _number(value) if wanted is None else labels("n_of_m", n=_number(value), m=_number(wanted))
     if wanted is not None and value > wanted:
         numbers = labels("n_at_least", n=_number(value), m=_number(wanted))
-    word = "" if wanted is None else "is_enough" if value >= wanted else short
+    fine = wanted is None or value >= wanted
+    word = "" if wanted is None else labels("is_enough" if fine else short)
     tick = None if wanted is None else wanted / scale
-    return _row(title, value / scale, tick, told or numbers, word, labels)
+    return _row(title, value / scale, tick, told or numbers, word, fine, labels)
 
 
-def _row(title: str, filled: float, tick: float | None, told: str, word: str, labels: Labels) -> Markup:
-    fine = word in ("is_enough", "")
-    ink = "done" if word == "is_enough" else "person" if word else "idle"
+def _row(title: str, filled: float, tick: float | None, told: str, verdict: str, fine: bool, labels: Labels) -> Markup:
+    ink = "person" if not fine else "done" if verdict else "idle"
     bar = el(
         "div",
         el("i", style=f"width:{_percent(filled)}%"),
@@ -182,11 +183,11 @@ def _row(title: str, filled: float, tick: float | None, told: str, word: str, la
         role="meter",
         aria_label=title,
         aria_valuenow=_percent(filled),
-        aria_valuetext=f"{told} {labels(word) if word else ''}".strip(),
+        aria_valuetext=f"{told} {verdict}".strip(),
     )
-    sign = glyph("done" if fine else "warning", labels, said=False) if word else None
-    verdict = el("span", sign, el("span", labels(word) if word else ""), cls=f"wb-verdict wb-{ink}")
-    return el("div", el("span", title, cls="wb-cut", title=title), bar, el("span", told), verdict, cls="wb-meter-row")
+    sign = glyph("done" if fine else "warning", labels, said=False) if verdict else None
+    judged = el("span", sign, el("span", verdict), cls=f"wb-verdict wb-{ink}")
+    return el("div", el("span", title, cls="wb-cut", title=title), bar, el("span", told), judged, cls="wb-meter-row")
 
 
 def _percent(share: float | None) -> str:

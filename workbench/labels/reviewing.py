@@ -29,6 +29,8 @@ WORDS: Mapping[str, tuple[str, str]] = {
     "is_low": ("too low", "过低"),
     "is_used_up": ("used up", "已用完"),
     "is_last": ("the last", "最后一轮"),
+    "passes_left": ("{n} left", "还有 {n} 轮"),
+    "seconds_left": ("{n} s left", "还剩 {n} 秒"),
     "all_found": ("all of them found", "已找全"),
     "read_as": ("Read as", "问题类型"),
     "intent_qa": ("a question of fact", "事实问答"),
@@ -72,6 +74,7 @@ WORDS: Mapping[str, tuple[str, str]] = {
         "{steps}: already in the plan, and cannot change here. Undo that, or add a new step.",
         "{steps}：已在计划中，此处不能修改。请撤销，或新增步骤。",
     ),
+    "decision_note": ("Note", "备注"),
     # the buttons
     "approve_run": ("Approve: run {n} steps", "批准：执行 {n} 步"),
     "approve_run_one": ("Approve: run 1 step", "批准：执行 1 步"),

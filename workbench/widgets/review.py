@@ -42,7 +42,7 @@ class Review(traitlets.HasTraits):
         self._asked = ("", "")
         self.band, self.why, self.refusal, self.forecast = Pick(), Pick(), Pick(), Pick()
         self.form = ipywidgets.VBox()
-        self.note = ipywidgets.Text(description=labels("note"), placeholder=labels("why"))
+        self.note = ipywidgets.Text(description=labels("decision_note"), placeholder=labels("why"))
         self.primary = _button("", self.submit, "wb-primary")
         self.stop = _button(labels("stop_here"), lambda: self._send("reject"), told=labels("stop_here_told"))
         self.respond = _button(labels("respond_dots"), lambda: self._responding(True), "wb-quiet")
@@ -187,9 +187,9 @@ def _forecast(forecast: Mapping[str, Any] | None, labels: Labels) -> Picture:
     if not forecast:
         return Picture()
     if not forecast["basis"]:
-        return Picture(el("p", labels("expected_unknown"), cls="wb-dim"))
+        return Picture(el("div", labels("expected_unknown"), cls="wb-dim"))
     seconds = {name: f"{value:.2g}" if value < 10 else f"{value:.0f}" for name, value in forecast["seconds"].items()}
-    return Picture(el("p", labels("expected", n=forecast["basis"], **seconds), cls="wb-dim"))
+    return Picture(el("div", labels("expected", n=forecast["basis"], **seconds), cls="wb-dim"))
 
 
 def _button(text: str, press: Callable[[], None], cls: str = "", told: str = "") -> ipywidgets.Button:

@@ -272,7 +272,7 @@ def _title(name: str, labels: Labels) -> str:
 
 
 def _heading(text: str) -> ipywidgets.HTML:
-    return ipywidgets.HTML(el("p", text, cls="wb-dim wb-strong"))
+    return ipywidgets.HTML(el("div", text, cls="wb-dim wb-strong"))
 
 
 def _label(text: str) -> ipywidgets.HTML:
