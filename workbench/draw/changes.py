@@ -66,7 +66,10 @@ def _changes(changes: Sequence[str], labels: Labels) -> Any:
     """The changes of a row; by run where there are more than two."""
     if len(changes) == 1:
         return change(changes[0], labels)
-    return [el("div", letter(n), " ", change(kind, labels)) for n, kind in enumerate(changes, 1) if kind]
+    return [
+        el("div", [letter(n) for n, one in enumerate(changes, 1) if one == kind], " ", change(kind, labels))
+        for kind in dict.fromkeys(filter(None, changes))
+    ]
 
 
 def _heads(what: str, document: Document, labels: Labels) -> list[Markup]:

@@ -1,0 +1,299 @@
+"""Checkpoints, forks, comparisons and grafts as widgets: pressed as the browser presses them, read in the store."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.test_draw_beside import words
+from workbench.errors import GraftConflict
+from workbench.labels import Labels
+from workbench.run import Run
+from workbench.session import Workbench
+from workbench.widgets.beside import Compare, beside_of
+from workbench.widgets.past import Checkpoints
+from workbench.widgets.tree import Forks, forks_of
+
+CHINESE, ENGLISH = "对比《喜宴》和《饮食男女》的风格", "Compare The Wedding Banquet and Eat Drink Man Woman"
+
+
+@pytest.fixture(scope="module")
+def wb(film_index: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Workbench]:
+    """One workspace for all: runs are only added."""
+    folder = tmp_path_factory.mktemp("beside")
+    (folder / "knowledge").symlink_to(film_index / "knowledge", target_is_directory=True)
+    with Workbench.open(folder) as opened:
+        yield opened
+
+
+@pytest.fixture(scope="module")
+def asked(wb: Workbench) -> Run:
+    """A run that went on at its reflection, with a note."""
+    run = wb.ask(ENGLISH, kb="film", review=["reflect"]).respond("the father", note="he is the point")
+    while run.status == "paused":
+        run.approve()
+    return run
+
+
+@pytest.fixture(scope="module")
+def stopped(asked: Run) -> Run:
+    """Its other future."""
+    return asked.fork(at="0-reflect", decision={"action": "reject"})
+
+
+@pytest.fixture
+def contradicting(wb: Workbench) -> tuple[Run, Run, str]:
+    """Two runs that read the same piece otherwise, and the step of the second that did."""
+
+    @wb.tools.tool(name="says", description="says what it is asked")
+    async def says(query: str) -> list[dict]:
+        return [{"id": "x#0", "text": f"as {query} says", "metadata": {"doc_id": "x", "title": "X"}}]
+
+    base = wb.ask(ENGLISH, kb="film")
+    first, second = (step.step_id for step in base.plan.steps[:2])
+    one = base.fork(plan=base.plan.replace(first, tool="says", tool_input={"query": "one"}))
+    two = base.fork(plan=base.plan.replace(second, tool="says", tool_input={"query": "two"}))
+    return one, two, second
+
+
+def until(true: Callable[[], Any], seconds: float = 30) -> Any:
+    deadline = time.monotonic() + seconds
+    while not (found := true()):
+        assert time.monotonic() < deadline, "it never came"
+        time.sleep(0.02)
+    return found
+
+
+def text(*picks: Any) -> str:
+    return words(" ".join(pick.picture.html for pick in picks))
+
+
+# checkpoints
+
+
+def test_a_checkpoint_is_looked_at_and_forked_from(asked: Run) -> None:
+    past = Checkpoints(Labels("en"))
+    past.show(asked.to_dict(), asked.checkpoints())
+    listed = past._list.picture
+    said = words(listed.html)
+    assert "wave 1" in said and "responded by you" in said and "“the father · he is the point”" in said
+    assert "plan version 2" in said and "50 kept as evidence" in said and "proposed: stop" in said
+    wave = next(key for key, html in listed.rows.items() if "wave 1" in html)
+    past._list.press("choose", wave)
+    assert past.chosen == {"do": "look", "at": wave, "n": 1}
+    assert 'aria-selected="true"' in past._list.picture.rows[wave]
+    looked = text(past._detail)
+    assert (
+        "What changed here" in looked and "step_0_wedding_banquet/1" in looked and "it asks you at reflect 0" in looked
+    )
+    past._detail.press("fork", wave)
+    assert past.chosen == {"do": "fork", "at": wave, "n": 2}
+    fork = asked.start_fork(at=past.chosen["at"]).wait()
+    assert (fork.status, fork.review["review_id"]) == ("paused", "0-reflect")
+    assert all(record.get("replayed") for record in fork.records)
+
+
+def test_where_no_decision_comes_after_no_fork_is_offered(asked: Run) -> None:
+    past = Checkpoints(Labels("en"))
+    past.show(asked.to_dict(), asked.checkpoints())
+    merger = next(key for key, html in past._list.picture.rows.items() if "merger" in html)
+    past._list.press("choose", merger)
+    assert "No decision comes after" in text(past._detail) and 'data-do="fork' not in past._detail.picture.html
+    few = len(past._list.picture.rows)
+    past._list.press("every")
+    assert len(past._list.picture.rows) == len(asked.checkpoints()) > few
+    past._list.press("choose", "no such row")
+    assert past.chosen["at"] == merger
+
+
+def test_every_fork_that_is_offered_can_be_made(asked: Run) -> None:
+    past = Checkpoints(Labels("zh"))
+    past.show(asked.to_dict(), asked.checkpoints())
+    past._list.press("every")
+    offered = []
+    for key in past._list.picture.rows:
+        past._list.press("choose", key)
+        offered += [key] if 'data-do="fork"' in past._detail.picture.html else []
+    assert len(offered) > 10
+    for key in (offered[0], offered[-1]):
+        fork = asked.start_fork(at=key).wait()
+        assert fork.status == "paused"
+        fork.cancel()
+
+
+def test_a_run_that_asked_nobody_can_be_forked_so_that_it_asks(wb: Workbench) -> None:
+    run = wb.ask(ENGLISH, kb="film")
+    past = Checkpoints(Labels("en"))
+    past.show(run.to_dict(), run.checkpoints())
+    wave = next(key for key, html in past._list.picture.rows.items() if "wave 1" in html)
+    past._list.press("choose", wave)
+    assert "ask me at plan" not in text(past._detail)
+    past._detail.press("fork:reflect", wave)
+    chosen = past.chosen
+    assert chosen["review"] == ["reflect"]
+    assert run.start_fork(at=chosen["at"], review=chosen["review"]).wait().review["point"] == "reflect"
+
+
+def test_checkpoints_that_gc_let_go_leave_the_decisions(workspace: Path) -> None:
+    with Workbench.open(workspace) as wb:
+        asked = wb.ask(ENGLISH, kb="film", review=["reflect"]).approve()
+        its_checkpoints_are_let_go(wb, asked)
+
+
+def its_checkpoints_are_let_go(wb: Workbench, asked: Run) -> None:
+    past = Checkpoints(Labels("en"))
+    past.show(asked.to_dict(), asked.checkpoints())
+    wb.gc(yes=True)
+    wave = next(key for key, html in past._list.picture.rows.items() if "wave 1" in html)
+    past._list.press("choose", wave)
+    assert "can no longer be read" in text(past._detail)
+    past.show(asked.to_dict(), ())
+    assert list(past._list.picture.rows) == [decision["review_id"] for decision in asked.decisions]
+    assert "let go by gc" in text(past._list)
+    past._list.press("choose", "0-reflect")
+    past._detail.press("fork", "0-reflect")
+    assert asked.start_fork(at=past.chosen["at"]).wait().review["review_id"] == "0-reflect"
+
+
+def test_a_paused_run_says_where_it_waits(wb: Workbench) -> None:
+    run = wb.ask(CHINESE, kb="film", review=["reflect"])
+    past = Checkpoints()
+    past.show(run.to_dict(), run.checkpoints())
+    assert "在此等待你决定" in text(past._list)
+
+
+# forks
+
+
+def test_two_runs_are_marked_and_compared(wb: Workbench, asked: Run, stopped: Run) -> None:
+    forks = Forks(Labels("en"))
+    forks.show(asked.tree())
+    assert forks._marked == [asked.run_id] and "fork at reflect" in text(forks._pick)
+    assert f"{stopped.saved['steps']} recorded" in text(forks._pick)
+    forks._pick.press("compare")
+    assert not forks.chosen
+    forks._pick.press("mark", stopped.run_id)
+    forks._pick.press("compare")
+    assert forks.chosen == {"do": "compare", "runs": [asked.run_id, stopped.run_id], "n": 1}
+    forks._pick.press("mark", asked.run_id)
+    forks._pick.press("choose", stopped.run_id)
+    forks._pick.press("choose", "nobody")
+    assert forks.chosen == {"do": "open", "runs": [stopped.run_id], "n": 2}
+    gone = stopped.fork()
+    forks.show(wb.tree())
+    forks._pick.press("mark", gone.run_id)
+    wb.remove_run(gone.run_id)
+    forks.show(wb.tree())
+    assert gone.run_id not in forks._marked
+
+
+def test_a_tree_in_a_cell_opens_the_comparison_below_itself(asked: Run, stopped: Run) -> None:
+    root = forks_of(asked.tree())
+    (pick,) = root.children[1].children
+    pick.press("mark", stopped.run_id)
+    pick.press("compare")
+    (beside,) = root.children[2].children
+    assert stopped.run_id in text(*beside.children[1].children)
+
+
+# comparisons and grafts
+
+
+def test_a_graft_by_pressing(wb: Workbench, asked: Run, stopped: Run) -> None:
+    compare = Compare(Labels("en"))
+    compare.show(wb.compare(stopped, asked))
+    head, panel, _, body = compare._picks
+    assert "stopped here" in text(body) and "+ gained" in text(body)
+    whole = len(body.picture.html)
+    head.press("differing")
+    assert len(body.picture.html) < whole and 'aria-checked="true"' in head.picture.html
+    assert panel.picture.html == ""
+    head.press("panel")
+    taken = next(row["step_id"] for row in compare._document["steps"] if row["changes"] == ["added"])
+    panel.press("take", "1:no_such_step")
+    panel.press("graft")
+    assert not compare.asked
+    panel.press("take", f"1:{taken}")
+    assert "new run from A with 1 step of B" in text(panel) and "Nothing runs again" in text(panel)
+    panel.press("graft")
+    assert compare.asked == {"do": "graft", "steps": {taken: [asked.run_id]}, "base": stopped.run_id, "prefer": None,
+                             "n": 1}  # fmt: skip
+    made = wb.graft(compare.asked["steps"], base=compare.asked["base"])
+    assert made.status == "done" and taken in made.steps and made.base == stopped.run_id
+    compare.told(made.run_id)
+    compare._note.press("open", made.run_id)
+    assert compare.asked == {"do": "open", "run": made.run_id, "n": 2}
+    head.press("swap")
+    assert compare.asked == {"do": "swap", "runs": [asked.run_id, stopped.run_id], "n": 3}
+
+
+def test_another_base_offers_other_steps(wb: Workbench, asked: Run, stopped: Run) -> None:
+    compare = Compare(Labels("zh"))
+    compare.show(wb.compare(asked, stopped))
+    compare._head.press("panel")
+    assert "没有不同的步骤" in text(compare._panel), "the base has all that the other has"
+    compare._panel.press("base", "1")
+    compare._panel.press("base", "9")
+    step = next(row["step_id"] for row in compare._document["steps"] if row["changes"] == ["removed"])
+    compare._panel.press("take", f"0:{step}")
+    compare._panel.press("graft")
+    assert compare.asked["base"] == stopped.run_id and compare.asked["steps"] == {step: [asked.run_id]}
+
+
+def test_a_conflict_is_shown_and_one_of_them_is_let_hold(wb: Workbench, contradicting: tuple[Run, Run, str]) -> None:
+    one, two, step = contradicting
+    compare = Compare(Labels("en"))
+    compare.show(wb.compare(one, two))
+    compare._head.press("panel")
+    compare._panel.press("take", f"1:{step}")
+    compare._panel.press("graft")
+    with pytest.raises(GraftConflict) as conflict:
+        wb.graft(compare.asked["steps"], base=compare.asked["base"], prefer=compare.asked["prefer"])
+    compare.refuse(str(conflict.value), conflict.value.conflicts)
+    said = text(compare._note)
+    assert "Which one holds?" in said and "as one says" in said and "as two says" in said
+    compare._note.press("prefer", two.run_id)
+    asked = compare.asked
+    assert asked["prefer"] == two.run_id and asked["n"] == 2
+    made = wb.graft(asked["steps"], base=asked["base"], prefer=asked["prefer"])
+    assert made.status == "done" and [c["how"] for c in made.conflicts if c["kind"] == "text"] == ["preferred"]
+
+
+def test_a_comparison_in_a_cell_grafts_by_itself(wb: Workbench, asked: Run, stopped: Run) -> None:
+    root = beside_of(wb.compare(stopped, asked))
+    head, panel, note, _ = root.children[1].children
+    before = {run.run_id for run in wb.runs()}
+    head.press("panel")
+    step = next(step.step_id for step in asked.plan.steps if step.step_id not in stopped.plan.by_id())
+    panel.press("take", f"1:{step}")
+    panel.press("graft")
+    until(lambda: "New run" in text(note))
+    (new,) = {run.run_id for run in wb.runs()} - before
+    assert new in text(note) and wb.run(new).status == "done" and step in wb.run(new).plan.by_id()
+    head.press("swap")
+    assert text(head).index(asked.run_id) < text(head).index(stopped.run_id)
+
+
+def test_what_cannot_be_grafted_is_said(wb: Workbench, asked: Run) -> None:
+    gone = asked.fork(at="0-reflect", decision={"action": "reject"})
+    root = beside_of(wb.compare(gone, asked))
+    head, panel, note, _ = root.children[1].children
+    head.press("panel")
+    step = next(step.step_id for step in asked.plan.steps if step.step_id not in gone.plan.by_id())
+    panel.press("take", f"1:{step}")
+    wb.remove_run(gone.run_id)
+    panel.press("graft")
+    until(lambda: gone.run_id in text(note))
+    panel.press("take", f"1:{step}")
+    panel.press("take", f"1:{step}")
+    assert "Unknown run" in text(panel), "there is no forecast of it either"
+
+
+def test_the_workspace_is_no_part_of_the_data(wb: Workbench, asked: Run, stopped: Run) -> None:
+    found = wb.compare(asked, stopped)
+    assert found.workspace is wb and "workspace" not in found.to_dict() and "Workbench" not in repr(found)
+    assert (asked.tree().workspace is wb and wb.tree() == asked.tree()) or wb.tree().here is None

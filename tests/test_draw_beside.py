@@ -1,0 +1,216 @@
+"""Pictures of comparisons, forks and the past: right words and signs, text whatever it says, small at 200 steps."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import pytest
+
+from tests.test_hostile import ALL, STEERING
+from tests.test_tree import row
+from workbench.draw.beside import beside_body, beside_head
+from workbench.draw.changes import change
+from workbench.draw.graft import conflicts_table, made, offered, panel
+from workbench.draw.past import checkpoints, looked_at, rows_of
+from workbench.draw.tree import forks
+from workbench.labels import LANGUAGES, Labels
+from workbench.lineage import tree
+
+ENGLISH, CHINESE = Labels("en"), Labels("zh")
+KINDS = ("added", "removed", "changed", "same", "gained", "lost", "moved", "recited", "shared", "reworded")
+
+
+def words(html: str) -> str:
+    """What is to be read in it."""
+    return " ".join(re.sub(r"<[^>]*>", " ", html).split())
+
+
+def run_of(n: int, text: str = "") -> dict[str, Any]:
+    said = f"Who? {text}"
+    return {"run_id": f"run{n} {text}", "status": "done", "message": said, "query": said, "kb": "film", "origin": None}
+
+
+def compared(steps: int, runs: int = 2, text: str = "") -> dict[str, Any]:
+    """A comparison of runs, every third step and piece the same; ``text`` stands wherever there is some."""
+    others = range(1, runs)
+    side = {"tool": f"hybrid_search {text}", "status": "success", "attempts": 1, "found": 9, "seconds": 0.2}
+    kinds, moves, cites = ("same", "added", "changed"), ("same", "gained", "moved"), ("shared", "lost", "recited")
+    found_by = [{"step_id": f"step_{n} {text}", "tool": "t", "rank": 1, "score": 0.5} for n in range(3)]
+    citation = {"n": 1, "result_id": "r1", "title": f"Banquet {text}", "url": "", "doc_id": "d", "kb_prefix": "film"}
+    decision = {
+        **{"review_id": "0-reflect", "point": "reflect", "action": "edit", "edits": {f"query {text}": text or "more"}},
+        **{"message": f"words {text}", "who": "person", "note": f"why {text}", "proposed": {"steps": []}},
+    }
+    cost = {"steps": 1, "tokens": 12, "seconds": 0.1}
+    return {
+        "document": "workbench.comparison/1",
+        "runs": [run_of(n, text) for n in range(runs)],
+        "parts": {"where": "decision", "name": f"0-reflect {text}", "values": [text or "a"] * runs, "differs": []},
+        "caveats": [{"what": "settings", "name": f"top_k {text}", "values": [text or "5"] * runs}],
+        "plan": [{"changed": {f"step_2 {text}": {"tool_input": [{"query": "a"}, {"q": f"b {text}"}]}}} for _ in others],
+        "steps": [
+            {
+                "step_id": f"step_{n} {text}",
+                "same": n % 3 == 0,
+                "changes": [kinds[n % 3] for _ in others],
+                "sides": [None if n % 3 == 1 else {**side, "replayed": False},
+                          *({**side, "replayed": n % 3 == 0} for _ in others)],
+            }
+            for n in range(steps)
+        ],
+        "evidence": [
+            {
+                "source_id": f"s{n}", "granularity": "chunk", "kb": "film", "title": f"Piece {n} {text}",
+                "text_differs": n % 5 == 0,
+                "changes": [moves[n % 3] for _ in others],
+                "sides": [None if n % 3 == 1 else {"rank": n + 1, "score": 0.5, "found_by": found_by, "tools": []},
+                          *({"rank": n + 2, "score": 0.004, "found_by": found_by, "tools": []} for _ in others)],
+            }
+            for n in range(steps)
+        ],
+        "decisions": [{"number": 0, "same": False, "differs": ["action"], "sides": [decision] * runs}],
+        "claims": [
+            {"text": f"Claim {n} {text}", "changes": [cites[n % 3] for _ in others],
+             "sides": [{"citations": [citation]}, *(None if n % 3 == 1 else {"citations": []} for _ in others)]}
+            for n in range(min(steps, 40))
+        ],
+        "cost": [{"work_s": 0.4, "taped_s": 0.2 * n, "answer_s": 0.1, "saved": {**cost, "steps": n}, "spent": cost}
+                 for n in range(runs)],
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_every_change_has_a_sign_and_a_word(language: str) -> None:
+    labels = Labels(language)
+    signs = {kind: words(change(kind, labels)).split(" ", 1) for kind in KINDS}
+    assert {sign for sign, _ in signs.values()} == {"+", "−", "~", "="}
+    assert all(len(word) > 1 for _, word in signs.values())
+    assert signs["gained"][0] == "+" and signs["lost"][0] == "−" and signs["same"][0] == "="
+
+
+def test_what_is_the_same_can_be_left_out() -> None:
+    document = compared(9)
+    whole, only = (words(beside_body(document, ENGLISH, differing=one)) for one in (False, True))
+    assert "step_0" in whole and "step_1" in whole and "Claim 0" in whole
+    assert "step_1" in only and "Claim 1" in only and "Piece 1" in only
+    table = re.search(r'data-part="steps".*?</section>', beside_body(document, ENGLISH, differing=True))
+    assert table and "step_3" not in table[0] and "3 the same" in table[0]
+    assert "Claim 3" not in only and "Piece 3 " not in only
+    assert "Piece 0" in only, "the same place, and another text"
+
+
+def test_numbers_of_the_summary() -> None:
+    text = words(beside_body(compared(9), ENGLISH))
+    assert "6 + 0" in text and "6 + 3" in text and "B − A +3" in text
+    assert "9 of 9" in text and "0 of 6" in text
+    assert "1 call, 200 ms" in text and "12 tokens" in text
+    assert "查询" not in text and "6 + 3" in words(beside_body(compared(9), CHINESE))
+
+
+def test_what_differs_beside_the_edit_comes_first() -> None:
+    document = compared(3)
+    document["caveats"].append({"what": "unfinished", "name": "B", "values": ["paused"]})
+    head = words(beside_head(document, ENGLISH))
+    assert (
+        "another setting, top_k" in head and "B is not done" in head and "They part at the decision 0-reflect" in head
+    )
+    alike = {**document, "parts": None, "caveats": []}
+    assert "They do not part" in words(beside_head(alike, ENGLISH)) and 'role="note"' not in beside_head(alike, ENGLISH)
+
+
+@pytest.mark.parametrize("runs", [2, 3, 4])
+def test_two_hundred_steps_stay_small(runs: int) -> None:
+    document = compared(200, runs)
+    first = beside_body(document, ENGLISH)
+    assert len(first) < 100_000 and "Show 176 more" in first
+    for name, last in (("steps", "step_199"), ("claims", "Claim 39"), ("evidence", "Piece 199")):
+        whole = beside_body(document, ENGLISH, whole={name})
+        assert len(whole) < 300_000 and last in whole
+    assert len(panel(document, ENGLISH, base=0, taken=[])) < 150_000
+    steps = words(first).split("step_")
+    assert "step_1 " in words(first) and len(steps) > 20
+
+
+def test_what_may_be_grafted() -> None:
+    document = compared(6)
+    assert offered(document, 0) == [(1, "step_1 "), (1, "step_2 "), (1, "step_4 "), (1, "step_5 ")]
+    assert offered(document, 1) == [(0, "step_2 "), (0, "step_5 ")], "A has neither step 1 nor step 4"
+    forecast = {"steps": [{"step_id": "x", "replayed": False}, {"step_id": "y", "replayed": True}],
+                "seconds": {"p50": 0.6, "p90": 1.4}, "basis": 3}  # fmt: skip
+    drawn = words(panel(document, ENGLISH, base=0, taken=[(1, "step_1 ")], forecast=forecast))
+    assert "Graft: new run from A with 1 step of B" in drawn and "1 run again, 1 from the tape" in drawn
+    assert "again: x" in drawn and "600 ms expected" in drawn
+    assert "Choose at least one step" in words(panel(document, ENGLISH, base=0, taken=[]))
+    assert "至少选择一个" in words(panel(document, CHINESE, base=0, taken=[]))
+
+
+def test_the_tree_draws_levels_and_says_how_each_run_was_made() -> None:
+    rows = [row("c", ("b", "a")), row("d", ("a",)), row("b", ("a",)), row("a")]
+    rows[1] |= {"steps": 3, "ms": 1300}
+    picture = forks(tree(rows, lambda _: "done", "a").to_dict(), ENGLISH, ["a"])
+    assert list(picture.rows) == ["a", "b", "c", "d"]
+    assert "first run" in picture.rows["a"] and 'aria-selected="true"' in picture.rows["a"]
+    assert "graft" in words(picture.rows["c"]) and "with a" in words(picture.rows["c"])
+    assert "3 recorded, 1.30 s saved" in words(picture.rows["d"])
+    assert [re.search(r'aria-level="(\d)"', html)[1] for html in picture.rows.values()] == ["1", "2", "3", "2"]
+    assert "wb-fork-join" in picture.rows["a"] + picture.rows["c"] and "Mark one more" in picture.html
+    changed = forks(tree(rows, lambda _: "done", "a").to_dict(), ENGLISH, ["a", "d"])
+    assert "Compare A, B" in changed.html and changed.rows["b"] == picture.rows["b"]
+
+
+def test_a_line_of_the_gutter_ends_at_its_last_fork() -> None:
+    rows = [row("e"), row("d", ("c",)), row("c", ("a",)), row("b", ("a",)), row("a")]
+    drawn = forks(tree(rows, lambda _: "done").to_dict(), ENGLISH).rows
+    paths = {key: re.findall(r'<path d="([^"]*)" class="wb-fork', html) for key, html in drawn.items()}
+    assert list(drawn) == ["e", "a", "b", "c", "d"]
+    assert not paths["e"] and paths["a"] == ["M8 25V400"], "a line begins below the first"
+    assert paths["b"][0].startswith("M8 0V400") and "M8 0V400" not in paths["c"][0], "and ends in its last fork"
+    assert paths["c"] == ["M20 25V400M8 0V6Q8 25 20 25"] and paths["d"] == ["M20 0V6Q20 25 32 25"]
+
+
+def test_a_deep_chain_stays_narrow() -> None:
+    rows = [row(f"r{n}", (f"r{n - 1}",) if n else ()) for n in range(3000, -1, -1)]
+    picture = forks(tree(rows, lambda _: "done", "r0").to_dict(), ENGLISH)
+    assert len(picture.rows) == 200 and "and 2801 more" in picture.html
+    assert max(int(width) for width in re.findall(r"width:(\d+)px", picture.html)) < 140
+    assert len(picture.html) < 300_000
+
+
+def test_whatever_they_say_is_text() -> None:
+    document = compared(6, 3, ALL)
+    checkpoint = {
+        "id": "1f1e61e9-97d6-6783-8006-e12ef8231a3a", "graph": ALL, "step": 1, "at": ALL, "ran": [ALL], "next": [ALL],
+        "asks": None, "decided": 0,
+        "changes": [{"key": ALL, "before": ALL, "after": ALL}, {"key": "records", "added": [ALL], "changed": [ALL]}],
+    }  # fmt: skip
+    past = {"decisions": [{"review_id": f"0-reflect {ALL}", "point": "reflect", "action": "edit", "edits": {ALL: ALL},
+                           "message": ALL, "who": ALL, "note": ALL}],
+            "records": [], "reflections": [], "evidence": [], "citations": [], "answer": ALL}  # fmt: skip
+    moments = [*rows_of(past, [checkpoint], ENGLISH), *rows_of(past, [], ENGLISH)]
+    conflict = {
+        "kind": "text",
+        "where": ALL,
+        "values": {document["runs"][0]["run_id"]: ALL},
+        "how": "open",
+        "open": True,
+    }
+    nodes = tree([row(ALL, (), ALL), row("b", (ALL, "gone " + ALL), ALL, thresholds={ALL: ALL})], lambda _: "done")
+    drawn = [
+        beside_head(document, ENGLISH, graft=True),
+        beside_body(document, ENGLISH),
+        panel(document, ENGLISH, base=0, taken=[(1, f"step_1 {ALL}")], said=ALL),
+        conflicts_table(document, ALL, [conflict], ENGLISH),
+        made(ALL, ENGLISH),
+        forks(nodes.to_dict(), ENGLISH).html,
+        checkpoints(moments, ENGLISH, every=True).html,
+        *(looked_at(one, checkpoint, {ALL: ALL}, ENGLISH, review=f"0-{ALL}") for one in moments),
+    ]
+    tags = {"b", "button", "circle", "code", "details", "div", "h3", "h4", "i", "li", "p", "path", "rect", "section"}
+    tags |= {"span", "summary", "svg", "table", "tbody", "td", "th", "thead", "tr", "ul"}
+    for html in drawn:
+        assert set(re.findall(r"<([a-zA-Z0-9]+)", html)) <= tags
+        assert not re.findall(r"<[^>]*\son[a-z]+\s*=", re.sub(r'"[^"]*"', '""', html))
+        assert not STEERING.search(html)
+    huge = compared(6, 2, "x" * 1_000_000)
+    assert len(beside_body(huge, ENGLISH)) + len(beside_head(huge, ENGLISH)) < 500_000
