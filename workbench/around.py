@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from workbench.context import Entity, KnowledgeBase, Relation
+from workbench.knowledge.entities import CATEGORIES
 
 MOST_SEEDS = 8
 MOST_NEIGHBOURS = 10
@@ -88,7 +89,7 @@ def around(
     opened = list(dict.fromkeys(seeds if opened is None else opened))
     more = dict[str, int]()
     for one in opened:
-        neighbours = _neighbours(knowledge, one)
+        neighbours = _neighbours(knowledge, one, seeds)
         shown = neighbours[:MOST_NEIGHBOURS]
         more[one] = len(neighbours) - len(shown)
         wanted |= dict.fromkeys([one, *shown])
@@ -105,27 +106,39 @@ def around(
 
 
 def way(knowledge: KnowledgeBase, start: str, end: str) -> list[str]:
-    """The ids on the shortest way from one entity to another, whichever way its relations point; empty for none."""
+    """The ids on a shortest way from one entity to another, whichever way its relations point; empty for none.
+
+    Of equally short ways it is that over the entities with the fewest relations, which say the most.
+    """
     import networkx
 
-    graph = knowledge.graph()
+    known = knowledge.graph()
+    graph: networkx.Graph = networkx.Graph()  # with an order of its own: networkx's views go through sets of names
+    graph.add_nodes_from(known)
+    graph.add_edges_from(known.edges())
+    degrees = dict(graph.degree())
     if start not in graph or end not in graph:
         return []
     try:
-        return list(networkx.bidirectional_shortest_path(graph.to_undirected(as_view=True), start, end))
+        return networkx.shortest_path(graph, start, end, weight=lambda a, b, _: 1 + 1e-6 * (degrees[a] + degrees[b]))
     except networkx.NetworkXNoPath:
         return []
 
 
-def _neighbours(knowledge: KnowledgeBase, one: str) -> list[str]:
-    """The ids beside an entity: those with the most relations between the two first, then by id."""
-    counts: dict[str, int] = {}
-    for relation in knowledge.relations_of(one):
-        other = relation["target"] if relation["source"] == one else relation["source"]
-        if other != one:
-            counts[other] = counts.get(other, 0) + 1
-    return sorted(counts, key=lambda other: (-counts[other], other))
+def _neighbours(knowledge: KnowledgeBase, one: str, seeds: Collection[str]) -> list[str]:
+    """The ids beside an entity, the most telling first.
+
+    What several seeds have beside them comes first; then what is well connected; what only groups, as a year, last.
+    """
+    graph = knowledge.graph()
+    beside = {*graph.predecessors(one), *graph.successors(one)} - {one}
+    touched = {other: len({*graph.predecessors(other), *graph.successors(other)} & {*seeds}) for other in beside}
+
+    def order(other: str) -> tuple[int, bool, int, str]:
+        return -touched[other], graph.nodes[other]["type"] in CATEGORIES, -graph.degree(other), other
+
+    return sorted(beside, key=order)
 
 
 def _scaled(value: float, low: float, high: float) -> float:
-    return round((value - low) / (high - low), 4) if high > low else 0.5
+    return round(float((value - low) / (high - low)), 4) if high > low else 0.5

@@ -57,6 +57,8 @@ _MEANINGS = {
     "language": FieldMeaning("in_language", "Language", category=True),
     "languages": FieldMeaning("in_language", "Language", category=True),
 }
+CATEGORIES = frozenset(meaning.type for meaning in _MEANINGS.values() if meaning.category)
+"""Types of values that only group: two films of one year have little in common."""
 _STATES = {
     "directed_by": "direct",
     "acted_in": "star",
