@@ -154,7 +154,7 @@ class Compare(traitlets.HasTraits):
         self._draw()
 
     def _on_more(self, name: str) -> None:
-        self._whole.add(name)
+        self._whole = {name}  # one long table at a time
         self._draw()
 
     def _on_base(self, number: str) -> None:
