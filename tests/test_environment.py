@@ -83,7 +83,7 @@ def test_environment_says_the_same_as_pyproject(environment: dict, pyproject: di
 def test_lock_has_every_dependency_pinned_by_hash_and_no_address(project: Path, pyproject: dict) -> None:
     lock = (project / "requirements" / "lock.txt").read_text()
     pinned = {canonicalize_name(name) for name in re.findall(r"^([\w.-]+)(?:\[.*\])?==", lock, re.MULTILINE)}
-    assert set(declared(pyproject, "offline", "test", "postgres")) <= pinned
+    assert set(declared(pyproject, "offline", "eval", "test", "postgres")) <= pinned
     for file in ("lock.txt", "local.txt", "build.txt", "uv.txt"):
         text = (project / "requirements" / file).read_text()
         assert not re.search(r"://|--(extra-)?index|--find-links", text), f"{file} holds an address"
@@ -126,7 +126,7 @@ BROUGHT_ALONG = {
 
 
 def test_every_import_is_declared(project: Path, pyproject: dict) -> None:
-    package = declared(pyproject, "offline", "local", "postgres")
+    package = declared(pyproject, "offline", "local", "postgres", "eval")
     for folder, allowed in (("workbench", package), ("tests", package | declared(pyproject, "test", "fuzz"))):
         strangers = {
             name: where
