@@ -118,4 +118,4 @@ def _relations(found: Around, one: str, labels: Labels) -> Markup:
         cells = [el("td", f"{arrow} {relation['type']}"), el("td", name), el("td", safe(relation["sentence"], 200))]
         rows.append(el("tr", cells))
     heads = el("tr", [el("th", labels(name)) for name in ("relation", "entity", "sentence")])
-    return el("table", el("thead", heads), el("tbody", rows), cls="wb-table")
+    return el("table", el("thead", heads), el("tbody", rows), cls="wb-table wb-relations")

@@ -69,14 +69,14 @@ def _head(labels: Labels, unfolded: bool) -> Markup:
     title = el("h3", labels("timeline"), cls="wb-title")
     fold = button(labels("fold_all" if unfolded else "unfold_all"), "unfold", cls="wb-quiet")
     bar = el("div", title, el("span", labels("timeline_axis"), cls="wb-dim wb-push"), fold, cls="wb-bar")
-    lanes = opened("div", cls="wb-lanes", data_scroll="lanes", role="listbox", aria_label=labels("timeline"))
+    lanes = opened("div", cls="wb-time-lanes", data_scroll="lanes", role="listbox", aria_label=labels("timeline"))
     return joined([opened("section", cls="wb-section"), bar, lanes])
 
 
 def _lane(key: str, name: Markup | str, inside: Sequence[Markup], cls: str = "", **attributes: Any) -> Markup:
     track = el("div", inside, cls="wb-track")
     return el(
-        "div", el("div", name, cls="wb-lane-name wb-cut"), track, cls=f"wb-lane {cls}", data_key=key, **attributes
+        "div", el("div", name, cls="wb-time-lane-name wb-cut"), track, cls=f"wb-time-lane {cls}", data_key=key, **attributes
     )
 
 
@@ -88,7 +88,7 @@ def _graph_lane(found: Sequence[Bar], scale: _Scale, labels: Labels) -> Markup:
         for bar in nodes
     ]
     drawn += [_gap(bar, scale, labels) for bar in gaps]
-    return _lane("graph", el("span", labels("graph"), cls="wb-strong"), drawn, "wb-lane-graph")
+    return _lane("graph", el("span", labels("graph"), cls="wb-strong"), drawn, "wb-time-lane-graph")
 
 
 def _gap(bar: Bar, scale: _Scale, labels: Labels) -> Markup:
@@ -113,7 +113,7 @@ def _step_lane(bar: Bar, key: str, scale: _Scale, labels: Labels, taped: bool, o
     ]
     sign = el("span", "▾" if opened else "▸", cls="wb-dim", aria_hidden="true")
     name = el("span", glyph("recorded" if taped else bar.status, labels), " ", bar.step_id + again, " ", sign)
-    return _lane(key, name, inside, "wb-lane-step", role="option", aria_selected="false", tabindex="-1")
+    return _lane(key, name, inside, "wb-time-lane-step", role="option", aria_selected="false", tabindex="-1")
 
 
 def _sub_lane(bar: Bar, key: str, scale: _Scale) -> Markup:
@@ -126,7 +126,7 @@ def _sub_lane(bar: Bar, key: str, scale: _Scale) -> Markup:
             style=scale.beside(bar.start_ms, bar.end_ms),
         ),
     ]
-    return _lane(key, el("span", bar.name, cls="wb-dim"), inside, "wb-lane-sub")
+    return _lane(key, el("span", bar.name, cls="wb-dim"), inside, "wb-time-lane-sub")
 
 
 def _running_lane(step_id: str, seconds: float, span: float, scale: _Scale, labels: Labels) -> Markup:
@@ -136,12 +136,12 @@ def _running_lane(step_id: str, seconds: float, span: float, scale: _Scale, labe
         el("span", f"{labels('running')} · {seconds:.1f} s", cls="wb-bar-word wb-dim", style=scale.beside(start, span)),
     ]
     name = el("span", glyph("running", labels), " ", step_id)
-    return _lane(f"{step_id}/now", name, inside, "wb-lane-step")
+    return _lane(f"{step_id}/now", name, inside, "wb-time-lane-step")
 
 
 def _axis(found: Sequence[Bar], span: float, scale: _Scale, labels: Labels) -> Markup:
     marks = [el("span", _moment(value), style=scale.at(at), cls="wb-tick") for at, value in work_ticks(found, span, 6)]
-    axis = el("div", el("div", cls="wb-lane-name"), el("div", marks, cls="wb-track"), cls="wb-lane wb-axis")
+    axis = el("div", el("div", cls="wb-time-lane-name"), el("div", marks, cls="wb-track"), cls="wb-time-lane wb-axis")
     empty = el("p", labels("nothing_run"), cls="wb-dim")
     return joined([closed("div"), axis if found else empty, closed("section")])
 

@@ -150,13 +150,22 @@ class Bench(Root):
     def _changed(self, now: Now) -> None:
         with self._lock:
             if self._follow and self._follow.now is now:
-                self.refresh(now)
+                self._refreshed(now)
 
     def _ended(self, fault: WorkbenchError | None) -> None:
         with self._lock:
-            self.refresh()
+            self._refreshed(None)
             if fault:
                 self.working.refuse(fault)
+
+    def _refreshed(self, now: Now | None) -> None:
+        """``refresh`` from a thread in which nobody would see an error: it is told in the head."""
+        try:
+            self.refresh(now)
+        except WorkbenchError as error:  # the workspace was closed, or its file is gone
+            if self._follow:
+                self._follow.leave()
+            self.head.show(head(None, self.labels, said=str(error)))
 
     # what is pressed
 
