@@ -79,6 +79,7 @@ The package in the order in which a message walks through it; an import only eve
         runs.py bench.py editor.py reviewing.py pictures.py beside.py
     timeline.py       what happened when, on an axis of work time
     proposals.py      what is proposed at a review point, and what an edit changes
+    walked.py         the graphs unfolded, and where a run went in them
     fates.py          what became of each finding: cited, in the prompt, dropped, and why
     canonical.py      the bytes in which two equal runs agree
     lease.py          who is alive
