@@ -14,9 +14,10 @@ import pytest
 
 from tests.servers import Reply, llama_server, scripted_server, small_model
 from workbench.errors import ModelError
-from workbench.generate import compose, generate
 from workbench.generate.citations import cite
+from workbench.generate.compose import compose
 from workbench.generate.evidence import evidence_of
+from workbench.generate.node import generate
 from workbench.generate.node import generate as node
 from workbench.generate.prompt import messages
 from workbench.generate.question import asked

@@ -6,8 +6,3 @@ answer), ``direct.py``, ``verdict.py``, ``works.py``, ``recommend.py`` and ``sid
 ``quotes.py`` (typed facts, chosen sentences), ``silence.py`` (the corpus does not say) and ``voice.py`` (how either
 language puts it). ``citations.py`` reads the ``[n]`` of any answer. The words for all this are in the TOML files.
 """
-
-from workbench.generate.compose import compose
-from workbench.generate.node import generate
-
-__all__ = ["compose", "generate"]

@@ -14,7 +14,6 @@ from workbench.draw.graft import Taken, conflicts_table, made, offered, panel
 from workbench.draw.page import Picture, el
 from workbench.errors import GraftConflict, WorkbenchError
 from workbench.futures.compare import Comparison
-from workbench.futures.graft import foreseen
 from workbench.labels import Labels, labels_for
 from workbench.widgets.pick import Event, Pick, Root
 
@@ -112,6 +111,8 @@ class Compare(traitlets.HasTraits):
 
     def _forecast(self) -> Mapping[str, Any] | None:
         """What the graft would do, where the runs are at hand."""
+        from workbench.futures.graft import foreseen  # brings LangGraph along
+
         workspace = self._comparison.workspace if self._comparison else None
         if workspace is None or not self._taken:
             return None
