@@ -57,13 +57,13 @@ def line(placeholder: str = "") -> Control:
 
 def whole() -> Control:
     """A whole number; a wrong one is kept, so that it can be told."""
-    widget = ipywidgets.IntText()
+    widget = ipywidgets.IntText(continuous_update=True)
     return Control(widget, lambda: widget.value, lambda v: _set(widget, v), lambda v: type(v) is int, 0)
 
 
 def number() -> Control:
     """A number."""
-    widget = ipywidgets.FloatText()
+    widget = ipywidgets.FloatText(continuous_update=True)
 
     def takes(value: Any) -> bool:
         return isinstance(value, int | float) and not isinstance(value, bool)

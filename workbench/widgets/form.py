@@ -10,14 +10,16 @@ import ipywidgets
 from workbench.context import Tool
 from workbench.draw.page import Markup, Picture, button, code, el, safe
 from workbench.labels import Labels
-from workbench.plans import PlanBudget, PlanStep
+from workbench.plans import PlanStep
 from workbench.widgets.controls import as_json, choice, line, names, number, text, toggle, whole
 from workbench.widgets.fields import Field, Fields, Said
 from workbench.widgets.pick import Pick
 
 SCOPES = ("only", "to", "rest")
-_BUDGET = tuple(PlanBudget.model_fields)
+_BUDGET = ("top_k", "timeout_s", "max_retries", "max_evidence_count")
 _INPUT = "tool_input."
+_SELDOM = ("top_k", "kb_prefix")
+"""Inputs that the step's budget and the run give anyway: shown when a step has them, or as JSON."""
 
 
 class StepForm:
@@ -156,12 +158,8 @@ class StepForm:
     def _form(self, tool: str, tool_input: Mapping[str, Any]) -> Fields:
         if tool not in self._forms:
             schema = self._tools[tool].input_schema.model_json_schema() if tool in self._tools else {}
-
-            def title(name: str) -> str:
-                return self._labels("form_input_of", name=name)
-
             heard = lambda _: self._heard("tool_input", self.inputs.value)  # noqa: E731 - one line says it
-            self._forms[tool] = Fields(schema, self._labels, heard, without=("top_k",), title=title)
+            self._forms[tool] = Fields(schema, self._labels, heard, without=_SELDOM)
         return self._forms[tool]
 
     def _told(self, name: str) -> None:

@@ -328,9 +328,8 @@ class PlanEditor(traitlets.HasTraits):
         if edits:
             told.append(labels("plan_one_edit") if edits == 1 else labels("plan_edits", n=edits))
         shut = not self._editable
-        title = el(
-            "h3", labels("plan"), el("span", " · ".join(told) if plan.steps else labels("plan_empty"), cls="wb-dim")
-        )
+        facts = el("span", " · ".join(told) if plan.steps else labels("plan_empty"), cls="wb-dim")
+        title = el("h3", labels("plan"), " ", facts, cls="wb-title")
         do = [
             button(labels("plan_add"), "add", disabled=shut),
             button(labels("plan_undo"), "undo", cls="wb-quiet", disabled=shut or not self._draft.undoable),
