@@ -73,7 +73,7 @@ class Futures:
         if asked.get("do") == "open":
             self._opens(self._wb.run(asked["run"]))
         elif asked.get("do") == "swap":
-            self._compared = list(reversed(self._compared))
+            self._compared = list(asked["runs"])
         elif asked.get("do") == "graft":
             self._graft(asked)
 

@@ -209,7 +209,8 @@ class Working:
 
     def _from_past(self, chosen: Mapping[str, Any]) -> None:
         if self._run and chosen and chosen["do"] == "fork":
-            self._opens(self._run.start_fork(at=chosen["at"]))
+            asking = {"review": chosen["review"]} if "review" in chosen else {}
+            self._opens(self._run.start_fork(at=chosen["at"], **asking))
 
     def _on_fork_bar(self, event: Event) -> None:
         if event.kind == "discard":
