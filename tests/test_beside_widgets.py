@@ -15,7 +15,7 @@ from workbench.labels import Labels
 from workbench.run import Run
 from workbench.session import Workbench
 from workbench.widgets.beside import Compare, beside_of
-from workbench.widgets.past import Checkpoints
+from workbench.widgets.past import Checkpoints, past_of
 from workbench.widgets.tree import Forks, forks_of
 
 CHINESE, ENGLISH = "对比《喜宴》和《饮食男女》的风格", "Compare The Wedding Banquet and Eat Drink Man Woman"
@@ -166,6 +166,17 @@ def test_a_paused_run_says_where_it_waits(wb: Workbench) -> None:
     assert "在此等待你决定" in text(past._list)
 
 
+def test_checkpoints_in_a_cell_open_their_fork_below(wb: Workbench, asked: Run) -> None:
+    root = past_of(asked)
+    listed, detail = root.children[1].children
+    wave = next(key for key, html in listed.picture.rows.items() if "wave 2" in html)
+    listed.press("choose", wave)
+    before = {run.run_id for run in wb.runs()}
+    detail.press("fork", wave)
+    (new,) = {run.run_id for run in wb.runs()} - before
+    assert wb.run(new).wait().review["review_id"] == "0-reflect" and root.children[2].children[0].run_id == new
+
+
 # forks
 
 
@@ -189,6 +200,16 @@ def test_two_runs_are_marked_and_compared(wb: Workbench, asked: Run, stopped: Ru
     wb.remove_run(gone.run_id)
     forks.show(wb.tree())
     assert gone.run_id not in forks._marked
+
+
+def test_in_a_plain_shell_they_show_their_static_form(asked: Run, stopped: Run, capsys: Any) -> None:
+    for one, said in (
+        (asked.workspace.compare(asked, stopped), "They part at"),
+        (asked.tree(), "stop here"),
+        (asked.checkpoints(), "retrieval 3"),
+    ):
+        one._ipython_display_()
+        assert said in capsys.readouterr().out
 
 
 def test_a_tree_in_a_cell_opens_the_comparison_below_itself(asked: Run, stopped: Run) -> None:

@@ -9,7 +9,8 @@ from dataclasses import dataclass, field
 from typing import Any, TypedDict
 
 from workbench.errors import RunError
-from workbench.labels import Labels
+from workbench.labels import Labels, labels_for
+from workbench.show import page_html, plain
 from workbench.show.outline import Block, Column, Lines, clipped
 from workbench.state import Decision
 
@@ -85,6 +86,31 @@ class Checkpoint:
         """As JSON, without the values."""
         names = ("id", "graph", "step", "at", "ran", "next", "asks", "decided", "changes")
         return json.loads(json.dumps({name: getattr(self, name) for name in names}))
+
+
+class Past(list[Checkpoint]):
+    """The checkpoints of a run, oldest first; as a cell's last expression they can be looked at and forked from.
+
+    Attributes:
+        run: whose they are.
+    """
+
+    def __init__(self, found: Iterable[Checkpoint], run: Any):
+        super().__init__(found)
+        self.run = run
+
+    def _ipython_display_(self) -> None:
+        from workbench.widgets.shown import shown
+
+        labels = labels_for(self.run.message)
+        blocks = past_blocks(self.run.run_id, self.run.message, self, labels)
+
+        def widget() -> Any:
+            from workbench.widgets.past import past_of
+
+            return past_of(self.run)
+
+        shown({"text/plain": plain(blocks, 100), "text/html": page_html(blocks, labels)}, widget)
 
 
 _PRUNED = "`workbench gc` lets the checkpoints of finished runs go. Its plans, records, decisions and answer are kept; "

@@ -298,9 +298,9 @@ class Run(Answering):
         Raises:
             RunError: `gc` has let them go.
         """
-        from workbench.past import checkpoints
+        from workbench.past import Past, checkpoints
 
-        return checkpoints(self.run_id, self.status == "done", self._past)
+        return Past(checkpoints(self.run_id, self.status == "done", self._past), self)
 
     def checkpoint(self, checkpoint_id: str) -> Checkpoint:
         """The checkpoint of that id; its ``values`` are the whole state.

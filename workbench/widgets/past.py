@@ -13,6 +13,7 @@ from workbench.draw.past import Row, checkpoints, looked_at, rows_of
 from workbench.errors import WorkbenchError
 from workbench.labels import Labels, labels_for
 from workbench.past import Checkpoint, review_after
+from workbench.run import Run
 from workbench.widgets.pick import Event, Pick, Root
 
 
@@ -120,3 +121,19 @@ class Checkpoints(traitlets.HasTraits):
 
     def _tell(self, asked: Mapping[str, Any]) -> None:
         self.chosen = {**asked, "n": self.chosen.get("n", 0) + 1}
+
+
+def past_of(run: Run) -> Root:
+    """What the checkpoints of a run show of themselves in a cell: a fork opens below them."""
+    past, below = Checkpoints(), ipywidgets.VBox()
+    past.show(run.to_dict(), run.checkpoints())
+
+    def act(change: Any) -> None:
+        asked = dict(change["new"])
+        if asked["do"] == "fork":
+            review = {"review": asked["review"]} if "review" in asked else {}
+            fork = run.start_fork(at=asked["at"], **review)
+            below.children = [run.workspace.bench(fork.run_id)]
+
+    past.observe(act, "chosen")
+    return Root([past.region, below], past.labels.html_lang)
