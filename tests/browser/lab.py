@@ -23,6 +23,7 @@ from __future__ import annotations
 import ast
 import json
 import os
+import re
 import secrets
 import shutil
 import subprocess
@@ -215,8 +216,8 @@ class Notebook:
 
     def _fail_on_errors(self, cells: list[dict]) -> None:
         outputs = [output for cell in cells for output in cell.get("outputs", ())]
-        failed = ["\n".join(output["traceback"]) for output in outputs if output["output_type"] == "error"]
-        assert not failed, "\n".join(failed)
+        failed = [line for output in outputs if output["output_type"] == "error" for line in output["traceback"]]
+        assert not failed, re.sub(r"\x1b\[[0-9;]*m", "", "\n".join(failed))
 
     def cells(self) -> list[dict]:
         """The cells as the notebook's format has them: type, source, outputs, metadata."""
@@ -260,7 +261,7 @@ class Notebook:
     def resize(self, width: int, height: int = 1800) -> None:
         """Make the window such that an output is so many pixels wide."""
         now = self.page.viewport_size
-        output = self.page.locator(".jp-OutputArea-output").first.bounding_box()
+        output = self.page.locator(".jp-OutputArea-output:visible").first.bounding_box()
         assert now and output, "resize() needs a cell with an output"
         self.page.set_viewport_size({"width": round(now["width"] + width - output["width"]), "height": height})
 

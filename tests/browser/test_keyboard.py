@@ -20,7 +20,8 @@ going.on_click(lambda _: setattr(going.layout, "display", "none"))
 Root([
     Pick(Picture(markup)), button, going, w.Text(), w.Textarea(), w.IntText(), w.FloatText(),
     w.Dropdown(options=["a", "m"]), w.Select(options=["a", "m"]), w.TagsInput(value=["a"]),
-    w.ToggleButton(description="on"), w.ToggleButtons(options=["a", "m"]), w.Checkbox(), w.RadioButtons(options=["a", "m"]), w.IntSlider(),
+    w.ToggleButton(description="on"), w.ToggleButtons(options=["a", "m"]),
+    w.Checkbox(), w.RadioButtons(options=["a", "m"]), w.IntSlider(),
     w.Accordion([w.Text()], titles=["fold"]), w.Tab([w.Text()], titles=["tab"]),
 ])
 """
@@ -30,20 +31,16 @@ def cells(nb):
     return [(cell["cell_type"], cell["source"], cell.get("execution_count")) for cell in nb.cells()]
 
 
-def controls(nb):
-    """Everything in the bench that can have the focus now."""
-    return [each for each in nb.page.locator(".wb-root").locator(FOCUSABLE).all() if each.is_visible()]
-
-
-def press_all(nb, keys=KEYS):
-    """Press the keys on every control; gives what each is, as far as the cells stayed as they were."""
+def press_all(nb, keys=KEYS, controls=None):
+    """Press the keys on every control in sight, where cells and bench must stay; gives what kinds there were."""
+    controls = controls or nb.page.locator(".wb-root").locator(FOCUSABLE)
     before, kinds = cells(nb), []
-    for index in range(len(controls(nb))):
-        found = controls(nb)
-        if index >= len(found):
-            break
-        found[index].focus()
-        kind = found[index].evaluate("e => `${e.tagName} ${e.type ?? ''} ${e.getAttribute('role') ?? ''}`.trim()")
+    for index in range(controls.count()):
+        control = controls.nth(index)
+        if not control.is_visible():
+            continue
+        control.focus()
+        kind = control.evaluate("e => `${e.tagName} ${e.type ?? ''} ${e.getAttribute('role') ?? ''}`.trim()")
         for key in keys:
             nb.page.keyboard.press(key)
         nb.kernel("None")  # what a key had begun is done

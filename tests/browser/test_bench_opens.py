@@ -1,0 +1,53 @@
+"""The bench opens: soon after the cell, with nothing asked of another host, and it keeps its keys."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+
+from tests.browser.test_keyboard import KEYS, press_all
+
+USABLE = "document.querySelector('.wb-root .wb-ask-message textarea:enabled')?.checkVisibility()"
+SOON = 2.0
+QUESTION = "List films directed by Ang Lee"
+
+
+def opened(notebook, bench='wb.bench(kb="film")', usable=USABLE, name="notebook"):
+    """The notebook, the seconds of its bench's cell, and those until a person can use it."""
+    nb = notebook(["from workbench import Workbench", 'wb = Workbench.open("workspace")', bench], name)
+    nb.run_cell(0)
+    nb.run_cell(1)
+    started = time.monotonic()
+    nb.run_cell(2)
+    ran = time.monotonic() - started
+    nb.wait(usable)
+    return nb, ran, time.monotonic() - started
+
+
+@pytest.mark.slow
+def test_usable_soon_after_the_cell(notebook, workspace):
+    """A busy machine may need a second look; each is a fresh kernel and a fresh page."""
+    seconds = []
+    for name in ("first", "second", "third"):
+        nb, ran, usable = opened(notebook, name=name)
+        print(f"\nbench: its cell ran {ran:.2f} s, usable after {usable:.2f} s")
+        assert not nb.kernel("'langgraph' in __import__('sys').modules"), "a second that only a run has to pay for"
+        nb.clean()
+        seconds.append(usable)
+        if usable < SOON:
+            return
+    pytest.fail(f"the bench was usable after {seconds} s; {SOON} s are allowed")
+
+
+def test_no_key_of_an_empty_bench_reaches_the_notebook(notebook, workspace):
+    nb, *_ = opened(notebook)
+    assert "TEXTAREA" in " ".join(press_all(nb, KEYS[:-1]))
+    press_all(nb, KEYS[-1:], nb.page.locator(".wb-ask-message textarea, .wb-ask select, .wb-ask input[type=checkbox]"))
+
+
+def test_no_key_of_a_paused_bench_reaches_the_notebook(notebook, workspace):
+    paused = f'run = wb.ask({QUESTION!r}, kb="film", review={{"plan"}})\nwb.bench(run)'
+    nb, *_ = opened(notebook, paused, "document.querySelectorAll('.wb-root [role=option]').length > 0")
+    press_all(nb, KEYS[:-1])
+    assert nb.kernel("run.status") == "paused"
