@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from workbench.context import Community
-from workbench.knowledge import corpus, entities, graph, keywords, names, vectors
+from workbench.knowledge import corpus, entities, graph, keywords, names, triples, vectors
 from workbench.knowledge.corpus import Document, Problem
 from workbench.knowledge.index import Index
 from workbench.knowledge.knowledge_base import open_model
@@ -97,7 +97,8 @@ class Addition:
         titled = [vectors.titled(d.title, d.aliases, text) for d in documents for text in cut[d.doc_id]]
         vectors.ensure(self._index, self._model, titled, lambda done, total: self._tell("vectors", done, total))
         self._ensure_words(titled)
-        texts = [(vectors.key_of("", text), text) for pieces in cut.values() for text in pieces]
+        written = [d.doc_id for d in documents if d.type != triples.NODE]  # triples say themselves what they name
+        texts = [(vectors.key_of("", text), text) for doc_id in written for text in cut[doc_id]]
         names.ensure(self._index, self._finder, texts, lambda done, total: self._tell("names", done, total))
         dropped = {*gone, *cut}
         sources = self._sources(documents, cut, dropped)
@@ -175,7 +176,10 @@ class Addition:
                 d.fields,
                 d.aliases,
                 d.names,
-                [(chunk_id, text, found[vectors.key_of("", text)]) for chunk_id, text in passages.get(d.doc_id, [])],
+                [
+                    (chunk_id, text, found.get(vectors.key_of("", text), []))
+                    for chunk_id, text in passages.get(d.doc_id, [])
+                ],
             )
             for d in [*stay, *documents]
         ]

@@ -1,9 +1,9 @@
-"""Files to documents: JSONL (also gzipped), Markdown, text and CSV, one or a folder of them, Chinese and English.
+"""Files to documents: JSONL (also gzipped), Markdown, text, CSV and triples, one or a folder of them, in any language.
 
 A record's text is its ``text``, ``overview`` or ``content``. ``id``, ``title``, ``url``, ``licence``, ``type`` (what
 the document is about: ``Film``), ``aliases`` (other names of the document) and ``names`` (other names of anybody in
-it, ``{"Ang Lee": ["李安"]}``) are read by name; everything else becomes a typed field. What cannot be read is listed
-with file, line and reason, and the rest is kept.
+it, ``{"Ang Lee": ["李安"]}``) are read by name; everything else becomes a typed field. Triples give a document for each
+head. What cannot be read is listed with file, line and reason, and the rest is kept.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any, TypedDict
 
 from workbench.errors import shown
+from workbench.knowledge import triples
 from workbench.knowledge.files import (
     BROKEN,
     LONGEST,
@@ -101,31 +102,52 @@ class Loaded:
     sources: list[str] = field(default_factory=list)
 
 
-def load(paths: Iterable[str | Path]) -> Loaded:
-    """Every document of these files and folders, in their order; a second document of one id is a problem.
+class Reading:
+    """The documents of these files and folders one by one, in their order; a second one of an id is a problem.
+
+    Only the ids are held. ``problems`` and ``sources`` are complete when the last document has come.
 
     Raises:
         CorpusError: a path does not exist, or a named file is of no known kind.
     """
-    loaded, seen, sources = Loaded(), dict[str, tuple[str, int]](), set[str]()
-    for path, name in files(given_paths(paths)):
-        source = Path(os.path.realpath(path)).as_posix()  # which takes a loop of links too
-        if source in sources:
-            continue
-        sources.add(source)
-        loaded.sources.append(source)
-        for line, found in _read(path, name):
-            if isinstance(found, str):
-                loaded.problems.append({"file": str(path), "line": line, "reason": found})
-            elif found.doc_id in seen:
-                file, first = seen[found.doc_id]
-                place = f"{Path(file).name}, line {first}"
-                reason = f"id {shown(found.doc_id)} {USED_BEFORE} ({place}); the first is kept"
-                loaded.problems.append({"file": str(path), "line": line, "reason": reason})
-            else:
-                seen[found.doc_id] = (str(path), line)
-                loaded.documents.append(found)
-    return loaded
+
+    def __init__(self, paths: Iterable[str | Path]):
+        self.problems: list[Problem] = []
+        self.sources: list[str] = []
+        self._files = files(given_paths(paths))
+
+    def __iter__(self) -> Iterator[Document]:
+        seen, sources = dict[str, tuple[str, int]](), set[str]()
+        for path, name in self._files:
+            source = Path(os.path.realpath(path)).as_posix()  # which takes a loop of links too
+            if source in sources:
+                continue
+            sources.add(source)
+            self.sources.append(source)
+            for line, found in _read(path, name):
+                if isinstance(found, str):
+                    self._leave_out(path, line, found)
+                elif found.doc_id in seen:
+                    file, first = seen[found.doc_id]
+                    place = f"{Path(file).name}, line {first}"
+                    self._leave_out(path, line, f"id {shown(found.doc_id)} {USED_BEFORE} ({place}); the first is kept")
+                else:
+                    seen[found.doc_id] = (str(path), line)
+                    yield found
+
+    def _leave_out(self, path: Path, line: int, reason: str) -> None:
+        self.problems.append({"file": str(path), "line": line, "reason": reason})
+
+
+def load(paths: Iterable[str | Path]) -> Loaded:
+    """Everything that ``Reading`` gives, at once.
+
+    Raises:
+        CorpusError: a path does not exist, or a named file is of no known kind.
+    """
+    reading = Reading(paths)
+    documents = list(reading)
+    return Loaded(documents, reading.problems, reading.sources)
 
 
 def chunks(text: str, limit: int) -> list[str]:
@@ -167,6 +189,8 @@ def _read(path: Path, doc_id: str) -> Iterator[tuple[int, Document | str]]:
             yield from _jsonl(path)
         elif name.endswith(".csv"):
             yield from _csv(path)
+        elif name.endswith(triples.SUFFIXES):
+            yield from _triples(path)
         else:
             yield 1, _prose(path, doc_id, markdown=not name.endswith(".txt"))
     except Unreadable as error:
@@ -184,6 +208,16 @@ def _jsonl(path: Path) -> Iterator[tuple[int, Document | str]]:
                 yield number, _document(_json(decoded(line)), path)
         except Unreadable as error:
             yield number, str(error)
+
+
+def _triples(path: Path) -> Iterator[tuple[int, Document | str]]:
+    source = path.resolve().as_posix()
+    for line, head in triples.heads(path):
+        if isinstance(head, str):
+            yield line, head
+        else:
+            text = triples.card(head.name, head.tails)
+            yield line, Document(head.name, head.name, text, type=triples.NODE, fields=head.tails, source=source)
 
 
 def _json(text: str) -> Any:

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from workbench.context import Entity, Relation
-from workbench.knowledge import vocabulary
+from workbench.knowledge import triples, vocabulary
 from workbench.knowledge.linking import Linker, common_keys
 from workbench.knowledge.surfaces import Surface, compiled, key_of, surnames, variants, without_common
 from workbench.text import sentences
@@ -56,7 +56,10 @@ _MEANINGS = {
     "topics": FieldMeaning("has_topic", "Topic", category=True),
     "language": FieldMeaning("in_language", "Language", category=True),
     "languages": FieldMeaning("in_language", "Language", category=True),
+    "starred_actors": _ACTED,
+    "release_year": FieldMeaning("released_in", "Year", category=True),
 }
+_MEANINGS |= {says.relation: says for says in list(_MEANINGS.values())}  # a relation's own name says the same
 CATEGORIES = frozenset(meaning.type for meaning in _MEANINGS.values() if meaning.category)
 """Types of values that only group: two films of one year have little in common."""
 _STATES = {
@@ -166,11 +169,15 @@ def extract(sources: Sequence[Source]) -> Extracted:
     """The knowledge graph of these documents."""
     build = _Build()
     ordered = sorted(sources, key=lambda source: source.doc_id)
+    texts = [source for source in ordered if source.type != triples.NODE]
     for source in ordered:
         build.add_document(source)
     for source in ordered:
+        if source.type == triples.NODE:
+            build.add_triples(source)
+    for source in texts:
         build.add_names(source)
-    return build.finish(ordered)
+    return build.finish(texts)
 
 
 class _Build:
@@ -188,6 +195,7 @@ class _Build:
         self._titles: set[str] = set()
         self._first_names: set[str] = set()
         self._surnames: set[str] = set()
+        self._heads: dict[str, str] = {}
 
     def add_document(self, source: Source) -> None:
         doc = document_entity(source.doc_id)
@@ -200,6 +208,9 @@ class _Build:
         }
         self._titles.update(key for name in [source.title, *source.aliases] for key, _ in variants(key_of(name)))
         self._mentions.update((doc, chunk_id) for chunk_id, _, _ in source.passages)
+        if source.type == triples.NODE:
+            self._heads.setdefault(source.title, doc)
+            return
         stated = _Sentences(source)
         others = {key_of(name): aliases for name, aliases in source.names.items()}
         for name, value in sorted(source.fields.items()):
@@ -227,6 +238,25 @@ class _Build:
         if says.type == "Person" and " " in name:
             self._first_names.add(name.split(" ")[0])
             self._surnames.update(surnames(name, key_of(name)))
+        return entity_id
+
+    def add_triples(self, source: Source) -> None:
+        """Every triple of a head, when all heads are known: its tail may be one of them."""
+        doc = document_entity(source.doc_id)
+        for relation, tail, sentence, chunk_id in triples.statements(source.title, source.fields, source.passages):
+            node = self._heads.get(tail) or self._node(tail, meaning(relation).type)
+            self._mentions.add((node, chunk_id))
+            self._relate(doc, relation, node, sentence, chunk_id)
+
+    def _node(self, name: str, kind: str) -> str:
+        key = key_of(name) or name
+        entity_id = self._by_key.setdefault(key, f"node:{key}")
+        self._entities.setdefault(
+            entity_id, {"entity_id": entity_id, "name": name, "type": kind, "aliases": [], "doc_id": None}
+        )
+        if entity_id.startswith("node:"):
+            self._spellings[entity_id][name] += 1
+            self._types[entity_id][kind] += 1
         return entity_id
 
     def add_names(self, source: Source) -> None:
