@@ -50,8 +50,9 @@ The package in the order in which a message walks through it; an import only eve
         and what they share: evidence.py signals.py neighbours.py calibration.py
     memory/           conversations, in SQLite or PostgreSQL
         store.py postgres.py migrations.py
+    waiting.py        what waits for a person, over all runs
     knowledge/        a corpus and its three indexes behind one KnowledgeBase
-        leftovers.py library.py rebuilding.py adding.py knowledge_base.py view.py corpus.py files.py names.py
+        leftovers.py library.py rebuilding.py adding.py knowledge_base.py view.py corpus.py files.py triples.py names.py
         entities.py vocabulary.py surfaces.py linking.py graph.py vectors.py cleared.py keywords.py index.py
     runs.py           what is kept of a run: plans by version, records, decisions, log
     taped.py          the ports of a run over its tape
@@ -60,7 +61,7 @@ The package in the order in which a message walks through it; an import only eve
     agent_inbox.py    the shapes of LangChain's Agent Inbox
     reviewers.py      who answers at a review point when it is not a person at a screen
     show/             a run as static HTML and text
-        outline.py beside.py web.py terminal.py
+        outline.py beside.py inbox.py web.py terminal.py
     document.py       a run as one JSON document
     draw/             records -> light HTML and SVG; pure, escaped throughout
         head.py rail.py steps.py plan_graph.py timeline.py evidence.py answer.py signals.py inbox.py past.py beside.py
