@@ -25,7 +25,7 @@ class Review(traitlets.HasTraits):
 
     Attributes:
         response: the answer in the shape of LangChain's middleware; a fresh one at every press.
-        region: the widget.
+        region: the widget: ``band`` over ``inside``.
         primary: the button that sends what stands in the form.
         stop: the button that stops here.
         note: why; kept with the decision.
@@ -53,10 +53,10 @@ class Review(traitlets.HasTraits):
         self._buttons = ipywidgets.HBox([self.primary, self.stop, self.respond])
         self._saying = ipywidgets.VBox([self.message, ipywidgets.HBox([self.send, self.back])])
         inside = [self.why, self.form, self.note, self.refusal, self._saying, self._buttons, self.forecast]
-        self._inside = ipywidgets.VBox(inside)
-        self.region = ipywidgets.VBox([self.band, self._inside])
+        self.inside = ipywidgets.VBox(inside)
+        self.region = ipywidgets.VBox([self.band, self.inside])
         self.region.add_class("wb-review")
-        self._inside.add_class("wb-review-inside")
+        self.inside.add_class("wb-review-inside")
         for row in (self._buttons, self._saying.children[1]):
             row.add_class("wb-buttons")
 

@@ -56,8 +56,8 @@ class Working:
         self._connect()
 
     def _laid_out(self) -> ipywidgets.Box:
-        parts = [self.turns, self.review.region, self.fork_bar, self.answer, self.editor.form, self.ask.region]
-        self.side = ipywidgets.VBox(parts)
+        review = [self.review.band, self.fork_bar, self.editor.form, self.review.inside]
+        self.side = ipywidgets.VBox([self.turns, *review, self.answer, self.ask.region])
         self.plan = ipywidgets.VBox([self.editor.region, self.past.region])
         regions = {"plan": self.plan, "side": self.side, "evidence": self.evidence, "timeline": self.timeline}
         for name, region in regions.items():
@@ -74,6 +74,7 @@ class Working:
         self.turns.on_event(lambda event: self._act(lambda: self._opens(self._wb.run(event.key))))
         self.fork_bar.on_event(self._on_fork_bar)
         self.editor.observe(lambda _: self._edited(), ["plan", "problems"])
+        self.editor.observe(lambda _: self._chosen(), "chosen")
         self.editor.observe(lambda change: self._act(lambda: self._scope(change.new)), "asked")
         self.review.observe(lambda change: self._act(lambda: self._answer(change.new)), "response")
         self.past.observe(lambda change: self._act(lambda: self._from_past(change.new)), "chosen")
@@ -93,9 +94,10 @@ class Working:
         under_way = document is not None and document["status"] in ("running", "paused", "interrupted")
         displayed(self.ask.region, not under_way)
         if not under_way:
-            self.ask.show(self._bases(), self._examples(), follows=document is not None)
+            self.ask.show(self._bases(), [] if document else self._examples(), follows=document is not None)
         if run is None or document is None:
-            for region in (self.review.region, self.fork_bar, self.answer, self.turns, self.editor.form):
+            hidden = (self.review.band, self.review.inside, self.fork_bar, self.answer, self.turns, self.editor.form)
+            for region in hidden:
                 displayed(region, False)
             return
         self.rail.show(rail(document, self._labels))
@@ -110,7 +112,8 @@ class Working:
 
     def _show_side(self, run: Run, document: Document, now: Now) -> None:
         paused = document["status"] == "paused" and document["review"]
-        displayed(self.review.region, bool(paused))
+        displayed(self.review.band, bool(paused))
+        displayed(self.review.inside, bool(paused))
         displayed(self.answer, not paused)
         before = [_turn(one) for one in self._conversation(run)] if not now.steps else None
         if before is not None:
@@ -133,6 +136,11 @@ class Working:
             self.review.show(document, plan=edited, problems=self.editor.problems, forecast=forecast)
         elif forks:
             self.fork_bar.show(fork_bar(self.editor.edits, len(self.editor.problems), self._labels))
+
+    def _chosen(self) -> None:
+        """The form of a step stands between the band and its buttons, in place of the reasons."""
+        for part in (self.review.why, self.review.form):
+            displayed(part, not self.editor.chosen)
 
     def _show_evidence(self) -> None:
         found = self._run.pieces if self._run else []
