@@ -1,4 +1,4 @@
-"""The review panel: what stands in it is the answer, the button says what will happen, and the run keeps what was sent."""
+"""The review panel: what stands in it is the answer, the button says what it does, and the run keeps what was sent."""
 
 from __future__ import annotations
 

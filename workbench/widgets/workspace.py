@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from workbench.run import Run
     from workbench.widgets.bench import Bench
+    from workbench.widgets.inbox import Inbox
 
 
 class Benches:
@@ -47,3 +48,15 @@ class Benches:
 
         asking: Mapping[str, Any] = {"kb": kb, "review": review, "session": session, "user": user, **options}
         return Bench(self, run, asking, lang)
+
+    def inbox(self, *, lang: str | None = None) -> Inbox:
+        """Everything that waits for a person, over all runs, newest first: open, approve or stop it there.
+
+        It looks for news once a second while it is displayed.
+
+        Args:
+            lang: ``en`` or ``zh``; None takes ``WORKBENCH_LANG``, or else the language of the newest question.
+        """
+        from workbench.widgets.inbox import Inbox
+
+        return Inbox(self, lang)

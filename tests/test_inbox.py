@@ -1,0 +1,280 @@
+"""The inbox: everything that waits, alike runs together, answered where it stands; it sees what others did."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import subprocess
+import sys
+import threading
+import time
+import weakref
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.test_hostile import HOSTILE
+from tests.test_review_panel import assert_text, request
+from workbench.draw.inbox import inbox
+from workbench.errors import WorkbenchError
+from workbench.labels import Labels
+from workbench.run import Run
+from workbench.session import Workbench
+from workbench.show import page_html, plain
+from workbench.show.inbox import inbox_blocks
+from workbench.waiting import Settled, Waits, questions
+from workbench.widgets.inbox import Inbox
+
+QUESTION = "Compare The Wedding Banquet and Eat Drink Man Woman"
+UNKNOWN = "Who directed Zorblax the Unseen?"
+CHINESE = "喜宴哪一年上映？"
+AT = "2026-01-01T00:00:00+00:00"
+
+
+def until(true: Callable[[], Any], seconds: float = 20) -> None:
+    end = time.monotonic() + seconds
+    while not true():
+        assert time.monotonic() < end, "it did not come about"
+        time.sleep(0.02)
+
+
+@pytest.fixture
+def three(wb: Workbench) -> list[Run]:
+    """Runs that wait at each review point, oldest first."""
+    asked = (("plan", CHINESE), ("step", QUESTION), ("reflect", UNKNOWN))
+    return [wb.ask(message, kb="film", review=[point]) for point, message in asked]
+
+
+def rows(box: Inbox) -> list[str]:
+    return list(box.list.picture.rows.values())
+
+
+def test_everything_that_waits_newest_first(wb: Workbench, three: list[Run]) -> None:
+    wb.ask(QUESTION, kb="film")
+    box = wb.inbox(lang="en")
+    assert [group.first.run_id for group in box.questions] == [run.run_id for run in reversed(three)]
+    newest, step, plan = rows(box)
+    assert "Zorblax" in newest and "reflect · run 1 more step? 50 pieces" in newest
+    assert "step · run step_0_wedding_banquet, step_1_eat_drink_man_woman now?" in step
+    assert CHINESE in plan and "plan · run " in plan and three[0].run_id in plan
+    assert "3 questions, 3 runs, newest first" in box.title.html
+    assert box.list.html.count('role="option"') == 3
+
+
+def test_nothing_waits(wb: Workbench) -> None:
+    box = wb.inbox(lang="en")
+    assert "Nothing waits for you." in box.list.html
+    assert box.opens.disabled and box.approve.disabled and box.stop.disabled
+    assert "Nothing waits" in str(box) and box.to_frame().empty
+    with pytest.raises(WorkbenchError, match="en, zh"):
+        wb.inbox(lang="fr")
+
+
+def test_only_one_point(wb: Workbench, three: list[Run]) -> None:
+    box = wb.inbox(lang="en")
+    assert [label for label, _ in box.filter.options] == ["all", "plan", "step", "reflect"]
+    box.filter.value = "plan"
+    assert [group.first.run_id for group in box.questions] == [three[0].run_id]
+    three[0].reject()
+    box.refresh()
+    assert "Nothing waits at plan." in box.list.html
+
+
+def test_open_tells_the_run(wb: Workbench, three: list[Run]) -> None:
+    box, heard = wb.inbox(lang="en"), list[str]()
+    box.observe(lambda change: heard.append(change.new) if change.new else None, "chosen")
+    box.list.press("choose", box.questions[2].key)
+    box.opens.click()
+    box.opens.click()
+    assert heard == [three[0].run_id] * 2
+
+
+@pytest.mark.parametrize(
+    ("button", "action", "told"), [("approve", "approve", "Approved"), ("stop", "reject", "Stopped")]
+)
+def test_answer_right_there(wb: Workbench, three: list[Run], button: str, action: str, told: str) -> None:
+    box = wb.inbox(lang="en")
+    box.list.press("choose", box.questions[1].key)
+    box.note.value = "from the inbox"
+    getattr(box, button).click()
+    assert box.note.value == "" and [group.first.run_id for group in box.questions] == [
+        three[2].run_id,
+        three[0].run_id,
+    ]
+    assert f"{told} at " in rows(box)[-1] and QUESTION in rows(box)[-1]
+    until(lambda: three[1].decisions)
+    assert (three[1].decisions[0]["action"], three[1].decisions[0]["note"]) == (action, "from the inbox")
+    box.refresh()
+    assert three[1].run_id not in {group.first.run_id for group in box.questions if group.point == "plan"}
+    assert not any(told in row for row in rows(box))
+
+
+def test_alike_runs_are_answered_together(wb: Workbench) -> None:
+    runs = [wb.ask(UNKNOWN, kb="film", review=["plan"]) for _ in range(3)]
+    other = wb.ask(QUESTION, kb="film", review=["plan"])
+    box = wb.inbox(lang="en")
+    assert len(box.questions) == 2 and "2 questions, 4 runs" in box.title.html
+    box.list.press("choose", box.questions[1].key)
+    assert "3 runs" in rows(box)[1] and "all 3 propose the same" in rows(box)[1]
+    assert box.approve.description == "Approve 3 runs" and box.stop.description == "Stop 3 runs here"
+    box.stop.click()
+    for run in runs:
+        run.wait(30)
+    assert [run.decisions[0]["action"] for run in runs] == ["reject"] * 3
+    assert other.status == "paused" and not other.decisions
+
+
+def test_what_was_answered_elsewhere_is_told_in_the_row(wb: Workbench, three: list[Run]) -> None:
+    box = wb.inbox(lang="en")
+    assert box.picked == box.questions[0].key
+    three[2].reject("from a script")
+    box.approve.click()  # what is shown was answered meanwhile: it is not answered again
+    assert [d["action"] for d in three[2].decisions] == ["reject"]
+    assert "Answered elsewhere at " in rows(box)[-1] and "Stopped" in rows(box)[-1]
+    assert "Zorblax" in rows(box)[-1]
+    wb.remove_run(three[2].run_id)
+    box.list.press("choose", box.questions[0].key)
+    assert "This run is gone." in rows(box)[-1]
+
+
+def test_an_answer_to_another_question_of_the_run_is_never_given(wb: Workbench) -> None:
+    run = wb.ask(QUESTION, kb="film", review=["plan", "reflect"])
+    box = wb.inbox(lang="en")
+    run.approve()
+    assert run.review["point"] == "reflect"  # type: ignore[index]
+    box.stop.click()
+    assert run.status == "paused" and [d["action"] for d in run.decisions] == ["approve"]
+    assert [group.point for group in box.questions] == ["reflect"]
+
+
+def test_a_run_whose_process_died_while_it_waited_waits_still(workspace: Path) -> None:
+    script = f"""
+import os
+from workbench.session import Workbench
+wb = Workbench.open({str(workspace)!r})
+wb.ask({UNKNOWN!r}, kb="film", review=["plan"])
+os._exit(9)
+"""
+    assert subprocess.run([sys.executable, "-c", script], timeout=120).returncode == 9
+    with Workbench.open(workspace) as wb:
+        box = wb.inbox(lang="en")
+        [group] = box.questions
+        box.approve.click()
+        wb.run(group.first.run_id).wait(30)
+        assert wb.run(group.first.run_id).status == "done"
+
+
+def test_it_looks_by_itself_while_it_is_displayed_and_no_longer(wb: Workbench, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("workbench.widgets.inbox._EVERY_S", 0.02)
+
+    async def seen(true: Callable[[], Any]) -> None:
+        end = time.monotonic() + 20
+        while not true():
+            assert time.monotonic() < end
+            await asyncio.sleep(0.01)
+
+    async def story() -> None:
+        box = wb.inbox(lang="en")
+        run = await wb.aask(UNKNOWN, kb="film", review=["plan"])
+        await asyncio.sleep(0.1)
+        assert not box.questions  # nobody looks at it
+        threads = set(threading.enumerate())
+        box._view_count = 1  # what a front-end does that shows it
+        await seen(lambda: [group.first.run_id for group in box.questions] == [run.run_id])
+        assert set(threading.enumerate()) <= threads
+        await run.areject()
+        await seen(lambda: "Answered elsewhere" in box.list.html + "".join(rows(box)))
+        box._view_count = 0
+        await seen(lambda: not box._ticks)
+        box._view_count = 1
+        box.close()
+        await seen(lambda: not box._ticks)
+
+    asyncio.run(story())
+
+
+def test_nothing_keeps_an_inbox_alive_that_is_closed(wb: Workbench) -> None:
+    async def story() -> weakref.ref[Inbox]:
+        box = wb.inbox(lang="en")
+        box._view_count = 1
+        box.tick()
+        box.close()
+        box.tick()
+        return weakref.ref(box)
+
+    held = asyncio.run(story())
+    gc.collect()
+    assert held() is None or not held()._ticks  # type: ignore[union-attr]
+
+
+def test_a_closed_workspace_is_told_and_ends_the_looking(workspace: Path) -> None:
+    with Workbench.open(workspace) as wb:
+        wb.ask(UNKNOWN, kb="film", review=["plan"])
+        box = wb.inbox(lang="en")
+        box._view_count = 1
+    assert box.tick() is False and "is closed" in box.list.html
+    box.approve.click()
+    box.refresh()
+    assert "is closed" in box.list.html
+
+
+def test_a_second_look_reads_only_what_is_new(wb: Workbench, three: list[Run], monkeypatch: pytest.MonkeyPatch) -> None:
+    box, read = wb.inbox(lang="en"), list[str]()
+    real = Run.review.fget  # type: ignore[attr-defined]
+
+    def counted(run: Run) -> Any:
+        read.append(run.run_id)
+        return real(run)
+
+    monkeypatch.setattr(Run, "review", property(counted))
+    box._view_count = 1
+    box.tick()
+    assert read == []
+    new = wb.ask(UNKNOWN, kb="film", review=["step"])
+    box.tick()
+    assert read == [new.run_id] and len(box.questions) == 4
+
+
+def test_static_forms_and_a_table(wb: Workbench, three: list[Run]) -> None:
+    box = wb.inbox(lang="zh")
+    bundle = box._repr_mimebundle_()
+    for form in bundle.values():
+        assert CHINESE in form and "Zorblax" in form and "反思" in form
+    assert "wb-static" in bundle["text/html"] and "等待你决定" in str(box)
+    frame = box.to_frame()
+    assert list(frame.run_id) == [run.run_id for run in reversed(three)]
+    assert list(frame.point) == ["reflect", "step", "plan"] and (frame.waits_s >= 0).all()
+
+
+def test_more_than_are_listed(wb: Workbench, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("workbench.widgets.inbox.MOST", 2)
+    for _ in range(3):
+        wb.ask(UNKNOWN, kb="film", review=["plan"])
+    box = wb.inbox(lang="en")
+    assert "these are the newest 2" in box.list.html and len(box.questions[0].runs) == 2
+
+
+def test_importing_the_session_loads_no_widgets() -> None:
+    script = "import sys, workbench.session; sys.exit('ipywidgets' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", script], timeout=60).returncode == 0
+
+
+@pytest.mark.parametrize("hostile", [*HOSTILE, "long " * 200_000], ids=lambda text: ascii(text[:12]))
+def test_whatever_stands_in_it_is_text(hostile: str) -> None:
+    judged = {"next_steps": [], "activate": [], "rewrite_query": hostile, "should_continue": True}
+    waiting = [
+        Waits(hostile, hostile, request("reflect", {**judged, "reasoning": hostile}), AT),
+        Waits(hostile, hostile, request("step", {"plan": {"steps": []}, "wave": [hostile]}), AT),
+        Waits(hostile, hostile, request(hostile, {}), AT),
+    ]
+    asked, now = questions(waiting), datetime.now(UTC)
+    for language in ("en", "zh"):
+        labels = Labels(language)
+        html = inbox(asked, [Settled(asked[0], hostile)], labels, now=now, refused=hostile).html
+        assert_text(html)
+        assert len(html) < 20_000
+        blocks = inbox_blocks(asked, labels, now)
+        assert "\x1b" not in plain(blocks, 80) and "<script" not in page_html(blocks, labels)
