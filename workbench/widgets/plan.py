@@ -70,6 +70,7 @@ class PlanEditor(traitlets.HasTraits):
         self._live: Mapping[str, float] = {}
         self._forecast: Forecast | None = None
         self._checked: Plan | None = None
+        self._told: Plan | None = None
         self._found: list[Problem] = []
         self._editable, self._graph = False, False
         self._seat, self._sitting = "", 0
@@ -125,6 +126,11 @@ class PlanEditor(traitlets.HasTraits):
         return root
 
     # what is done with it
+
+    @property
+    def foreseen(self) -> Any:
+        """What running the plan will take, or the last plan that could be run; None when nothing is known."""
+        return self._forecast
 
     def undo(self) -> None:
         """Take the last edit back."""
@@ -229,7 +235,8 @@ class PlanEditor(traitlets.HasTraits):
             self._draft.do(plan.replace(step_id, **{name.removeprefix("budget."): value}), key)
         else:
             self._draft.do(plan.replace(step_id, **{name: value}), key)
-        self.plan = self._draft.plan.dump()
+        self._told = self._draft.plan
+        self.plan = self._told.dump()
         self._soon()
 
     def _rename(self, old: str, new: str, key: Any) -> None:
@@ -283,8 +290,10 @@ class PlanEditor(traitlets.HasTraits):
         self.fields.show(step, self._lock(self.chosen), anew)
         typed = self.fields.faults if step else {}
         faults = [problem(self.chosen, name, f"{self.chosen}: {text}", "", "typed") for name, text in typed.items()]
-        self.plan = plan.dump()
-        self.problems = [*self._found, *faults]
+        with self.hold_trait_notifications():  # who hears of the plan sees its problems too
+            if plan is not self._told:
+                self._told, self.plan = plan, plan.dump()
+            self.problems = [*self._found, *faults]
         self._draw()
 
     # how it looks

@@ -132,8 +132,7 @@ class Working:
         forks = document["status"] == "done" and self.editor.edits > 0
         displayed(self.fork_bar, forks)
         if document["status"] == "paused" and document["review"]:
-            forecast = self._forecast(Plan.load(self.editor.plan)) if not self.editor.problems else None
-            self.review.show(document, plan=edited, problems=self.editor.problems, forecast=forecast)
+            self.review.show(document, plan=edited, problems=self.editor.problems, forecast=self.editor.foreseen)
         elif forks:
             self.fork_bar.show(fork_bar(self.editor.edits, len(self.editor.problems), self._labels))
 
