@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, TypedDict, cast
+from typing import Any, NotRequired, TypedDict, cast
 
 from workbench.errors import RunError, shown
 from workbench.plans import Plan, PlanStep
@@ -196,11 +196,13 @@ class Forecast(TypedDict):
 
     ``steps`` has for each step of the plan ``{"step_id", "tool", "replayed", "p50_s", "p90_s"}``; ``seconds`` is for
     what is done anew, along its critical path, at both quantiles; ``basis`` is how many past calls that rests on.
+    ``tokens``, where models read what steps had found, is what that was, since they read again what is found anew.
     """
 
     steps: list[dict[str, Any]]
     seconds: dict[str, float]
     basis: int
+    tokens: NotRequired[int]
 
 
 def forecast(
@@ -219,6 +221,7 @@ def forecast(
         history: seconds of past calls, by tool.
         kb: the knowledge base of steps that name none.
     """
+    known = list(known)
     keys = {effect.key for effect in known}
     versions = {r["effect"]["given"]["kb"]: r["effect"]["version"] for r in records if "effect" in r}
     last = {r["step_id"]: r for r in records}
@@ -233,7 +236,16 @@ def forecast(
         taken = {row["step_id"]: row[f"{name}_s"] for row in rows}
         seconds[name] = round(sum(taken[step_id] for step_id in plan.critical_path(taken)), 3)
     basis = sum(len(history.get(row["tool"], ())) for row in rows if not row["replayed"])
-    return Forecast(steps=rows, seconds=seconds, basis=basis)
+    told = Forecast(steps=rows, seconds=seconds, basis=basis)
+    if (tokens := _tokens_after(known)) and basis:
+        told["tokens"] = tokens
+    return told
+
+
+def _tokens_after(known: Sequence[Effect]) -> int:
+    """What models read and wrote after the first step: for a reflection, for an answer."""
+    first = next((place for place, effect in enumerate(known) if effect.kind == "tool"), len(known))
+    return sum(effect.tokens for effect in known[first:] if effect.kind in ("model", "handler"))
 
 
 def _key(

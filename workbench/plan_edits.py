@@ -17,6 +17,8 @@ def renamed(plan: Plan, names: Mapping[str, str]) -> Plan:
     >>> [(step.step_id, step.depends_on) for step in renamed(plan, {"a": "z"}).steps]
     [('z', []), ('b', ['z'])]
     """
+    if not names:
+        return plan
 
     def follow(value: Any) -> Any:
         if isinstance(value, dict) and set(value) == {"$from"}:
@@ -34,7 +36,7 @@ def renamed(plan: Plan, names: Mapping[str, str]) -> Plan:
         )
         for step in plan.steps
     ]
-    return plan.model_copy(update={"steps": steps}) if names else plan
+    return plan.model_copy(update={"steps": steps})
 
 
 def moved(plan: Plan, step_id: str, before: str = "") -> Plan:

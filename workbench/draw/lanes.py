@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import NamedTuple
 
 from workbench.draw.page import Markup, el
@@ -98,15 +99,14 @@ def drawn(row: Row, hollow: bool, width: int) -> Markup:
     return el("svg", paths, dot, cls="wb-gutter", width=width, aria_hidden="true")
 
 
-def width(rows: Sequence[Row]) -> int:
-    """How wide the gutter is, in pixels."""
-    used = max((row.lane for row in rows), default=0)
-    reached = max((int(part) for row in rows for _, path in row.lines for part in _across(path)), default=0)
-    return max(_x(used), reached) + _FIRST
-
-
-def _across(path: str) -> list[str]:
-    return [piece.split()[0] for piece in path.split("M")[1:]]
+@lru_cache(8)
+def gutters(count: int, edges: tuple[Edge, ...]) -> tuple[tuple[Row, ...], int]:
+    """The gutter of each row, and its width in pixels; kept, since a list is drawn many times while a run goes on."""
+    rows = lanes(count, edges)
+    reached = max(
+        (int(piece.split()[0]) for row in rows for _, path in row.lines for piece in path.split("M")[1:]), default=0
+    )
+    return tuple(rows), max(reached, *(_x(row.lane) for row in rows), 0) + _FIRST
 
 
 def _buses(edges: Iterable[Edge]) -> list[_Bus]:

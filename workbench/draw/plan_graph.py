@@ -8,9 +8,10 @@ from typing import NamedTuple
 
 from workbench.draw.page import Markup, Picture, el, glyph, joined, opened, safe
 from workbench.draw.steps import PlanView, edge_look
+from workbench.labels import milliseconds
 from workbench.plans import PlanStep
 
-_WIDE, _HIGH, _ACROSS, _DOWN, _EDGE = 156, 46, 216, 62, 12
+_WIDE, _HIGH, _ACROSS, _DOWN, _EDGE, _BACK = 156, 46, 216, 62, 12, 36
 
 
 class Place(NamedTuple):
@@ -25,6 +26,7 @@ def plan_graph(view: PlanView) -> Picture:
     places = layout(view)
     wide = max((place.x for place in places.values()), default=0) + _WIDE + _EDGE
     high = max((place.y for place in places.values()), default=0) + _HIGH + _EDGE
+    high += _BACK if view.cycle else 0
     steps = {step.step_id: step for step in view.plan.steps}
     edges = el("svg", _edges(view, steps, places), cls="wb-edges", width=wide, height=high, aria_hidden="true")
     head = joined(
@@ -101,8 +103,8 @@ def _path(start: Place, end: Place) -> str:
     if x1 > x0:
         bend = (x0 + x1) // 2
         return f"M{x0} {y0}C{bend} {y0} {bend} {y1} {x1} {y1}"
-    low = max(start.y, end.y) + _HIGH + 8
-    return f"M{x0} {y0}C{x0 + 40} {y0} {x0 + 40} {low} {(x0 + x1) // 2} {low}S{x1 - 40} {y1} {x1} {y1}"
+    x0, x1, low = start.x + _WIDE // 2, end.x + _WIDE // 2, max(start.y, end.y) + _HIGH
+    return f"M{x0} {start.y + _HIGH}C{x0} {low + _BACK} {x1} {low + _BACK} {x1} {end.y + _HIGH}"
 
 
 def _box(view: PlanView, step: PlanStep, place: Place) -> Markup:
@@ -115,7 +117,7 @@ def _box(view: PlanView, step: PlanStep, place: Place) -> Markup:
             "div",
             glyph(status, view.labels, said=False),
             el("span", view.word(step), cls="wb-said"),
-            el("span", view.facts(step)[0], cls="wb-cut"),
+            el("span", _fact(view, step), cls="wb-cut"),
             cls="wb-dim wb-box-line",
         ),
         cls=f"wb-box {looks.get(status, '')} wb-{_tint(status)}".replace("  ", " "),
@@ -125,6 +127,14 @@ def _box(view: PlanView, step: PlanStep, place: Place) -> Markup:
         aria_selected="true" if step.step_id == view.chosen else "false",
         data_key=step.step_id,
     )
+
+
+def _fact(view: PlanView, step: PlanStep) -> str:
+    record = view.last.get(step.step_id)
+    if view.status(step) not in ("success", "partial", "recorded") or not record:
+        return view.facts(step)[0]
+    found = view.labels("step_found", n=record["output_summary"].get("evidence_count", 0))
+    return f"{found} · {milliseconds(record['duration_ms'])}"
 
 
 def _tint(status: str) -> str:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, lru_cache
+from graphlib import CycleError, TopologicalSorter
 from itertools import pairwise
-from typing import Any
+from typing import Any, NamedTuple
 
-from workbench.draw.lanes import Edge, drawn, lanes, width
+from workbench.draw.lanes import Edge, Row, drawn, gutters
 from workbench.draw.page import Markup, Picture, closed, code, el, glyph, opened, safe
 from workbench.labels import Labels, milliseconds
 from workbench.plans import Plan, PlanStep, last_records
@@ -66,13 +67,16 @@ class PlanView:
         return found
 
     @cached_property
-    def critical(self) -> set[tuple[str, str]]:
+    def critical(self) -> frozenset[tuple[str, str]]:
         """The edges of the chain that took longest, or will, as (step, the one after it)."""
-        if self.plan.problems():
-            return set()
         measured = {step_id: record["duration_ms"] / 1000 for step_id, record in self.last.items()}
-        path = self.plan.critical_path({**self.expected, **measured} or None)
-        return set(pairwise(path))
+        seconds = {**self.expected, **measured}
+        return _critical(
+            tuple(
+                (s.step_id, tuple(s.dependencies()), seconds.get(s.step_id, 0.0) if seconds else s.budget.timeout_s)
+                for s in self.plan.steps
+            )
+        )
 
     def status(self, step: PlanStep) -> str:
         """The status whose glyph the step carries."""
@@ -132,18 +136,36 @@ class PlanView:
         return why, self.labels(f"step_mend_{status}")
 
 
+@lru_cache(8)
+def _critical(steps: tuple[tuple[str, tuple[str, ...], float], ...]) -> frozenset[tuple[str, str]]:
+    """The edges of the longest chain of (step, what it waits for, seconds); none where there is a cycle."""
+    before, cost = {i: d for i, d, _ in steps}, {i: seconds for i, _, seconds in steps}
+    best: dict[str, float] = {}
+    chain: dict[str, str] = {}
+    try:
+        order = list(TopologicalSorter(before).static_order())
+    except CycleError:
+        return frozenset()
+    for step_id in order:
+        source = max(before.get(step_id, ()), key=best.__getitem__, default="")
+        chain[step_id], best[step_id] = source, best.get(source, 0.0) + cost.get(step_id, 0.0)
+    last, found = max(best, key=best.__getitem__, default=""), set()
+    while source := chain.get(last, ""):
+        found.add((source, last))
+        last = source
+    return frozenset(found)
+
+
 def steps(view: PlanView) -> Picture:
     """The list: a row a step, dots and lines for who waits for whom, the critical path heavy, a cycle dashed red."""
-    gutter = lanes(len(view.plan.steps), _edges(view))
-    wide = width(gutter)
-    rows = {
-        step.step_id: _row(view, step, drawn(gutter[place], view.status(step) in ("proposed", "waiting"), wide), wide)
-        for place, step in enumerate(view.plan.steps)
-    }
-    head = opened(
-        "div", cls="wb-list wb-scroll wb-steps", role="listbox", aria_label=view.labels("plan"), data_scroll="steps"
+    gutter, wide = gutters(len(view.plan.steps), tuple(_edges(view)))
+    rows = {step.step_id: _row(view, step, row, wide) for step, row in zip(view.plan.steps, gutter, strict=True)}
+    name = view.labels("plan")
+    return Picture(
+        opened("div", cls="wb-list wb-scroll wb-steps", role="listbox", aria_label=name, data_scroll="steps"),
+        rows,
+        closed("div"),
     )
-    return Picture(head, rows, closed("div"))
 
 
 def _edges(view: PlanView) -> Iterator[Edge]:
@@ -163,41 +185,75 @@ def edge_look(view: PlanView, source: str, step: PlanStep) -> str:
     return "dashed" if view.status(step) in ("proposed", "waiting") else "plain"
 
 
-def _row(view: PlanView, step: PlanStep, gutter: Markup, wide: int) -> Markup:
-    status, labels = view.status(step), view.labels
-    first, second = view.facts(step)
+class _Said(NamedTuple):
+    """All that a row shows."""
+
+    step_id: str
+    tool: str
+    objective: str
+    tags: tuple[tuple[str, str], ...]
+    why: str
+    status: str
+    word: str
+    facts: tuple[str, str]
+    chosen: bool
+    movable: bool
+
+
+def _row(view: PlanView, step: PlanStep, gutter: Row, wide: int) -> Markup:
+    status, labels, mark = view.status(step), view.labels, view.marks.get(step.step_id)
+    tags = [("idle", labels("step_conditional"))] if step.condition != "always" else []
+    tags += [("run" if mark == "new" else "person", labels(f"step_{mark}"))] if mark else []
     why, mend = view.trouble(step)
-    mark = view.marks.get(step.step_id)
-    named = el(
-        "div",
-        el("span", safe(step.step_id, 120), cls="wb-strong wb-id"),
-        " ",
-        code(step.tool),
-        el("span", labels("step_conditional"), cls="wb-tag wb-idle") if step.condition != "always" else None,
-        el("span", labels(f"step_{mark}"), cls=f"wb-tag wb-{'run' if mark == 'new' else 'person'}") if mark else None,
-        cls="wb-name",
+    said = _Said(
+        step.step_id,
+        step.tool,
+        step.objective,
+        tuple(tags),
+        f"{cut(why, _LONGEST_ERROR)} {mend}".strip(),
+        status,
+        view.word(step),
+        view.facts(step),
+        step.step_id == view.chosen,
+        step.step_id in view.movable,
     )
-    lines = [named, el("div", safe(step.objective, _OBJECTIVE), cls="wb-dim wb-cut")]
-    if why:
-        lines.append(
-            el("div", safe(why, _LONGEST_ERROR), " ", mend, cls="wb-why" if status == "skipped" else "wb-why wb-bad")
-        )
-    bad = " wb-bad" if status == "invalid" else ""
-    side = [el("div", first, cls=f"wb-small{bad}"), el("div", second, cls="wb-dim")]
-    chosen = step.step_id == view.chosen
+    return _markup(said, gutter, wide, labels)
+
+
+@lru_cache(1024)
+def _markup(said: _Said, gutter: Row, wide: int, labels: Labels) -> Markup:
+    """The row; kept, since while a run goes on most rows are as they were."""
+    tags = [el("span", word, cls=f"wb-tag wb-{ink}") for ink, word in said.tags]
+    name = el("span", safe(said.step_id, 120), cls="wb-strong wb-id")
+    lines = [el("div", name, " ", code(safe(said.tool, 120)), tags, cls="wb-name")]
+    lines.append(el("div", safe(said.objective, _OBJECTIVE), cls="wb-dim wb-cut"))
+    if said.why:
+        lines.append(el("div", said.why, cls="wb-why" if said.status == "skipped" else "wb-why wb-bad"))
+    bad = " wb-bad" if said.status == "invalid" else ""
     return el(
         "div",
-        gutter,
-        el("span", glyph(status, labels, said=False), el("span", view.word(step), cls="wb-said"), cls="wb-sign"),
+        drawn(gutter, said.status in ("proposed", "waiting"), wide),
+        el("span", glyph(said.status, labels, said=False), el("span", said.word, cls="wb-said"), cls="wb-sign"),
         el("div", lines, cls="wb-main"),
-        el("div", side, cls="wb-side"),
-        cls=f"wb-row wb-step{bad}{' wb-proposed' if status == 'proposed' else ''}",
+        el(
+            "div", el("div", said.facts[0], cls=f"wb-small{bad}"), el("div", said.facts[1], cls="wb-dim"), cls="wb-side"
+        ),
+        cls=f"wb-row wb-step{bad}{' wb-proposed' if said.status == 'proposed' else ''}",
         style=f"padding-left:{wide + 4}px",
         role="option",
-        aria_selected="true" if chosen else "false",
-        data_key=step.step_id,
-        draggable="true" if step.step_id in view.movable else None,
+        aria_selected="true" if said.chosen else "false",
+        data_key=said.step_id,
+        draggable="true" if said.movable else None,
     )
+
+
+def cut(text: str, most: int) -> str:
+    """A text that is not longer than this.
+
+    >>> cut("abcdef", 4)
+    'abcd…'
+    """
+    return text if len(text) <= most else f"{text[:most]}…"
 
 
 def _seconds(value: float) -> str:

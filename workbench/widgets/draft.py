@@ -15,6 +15,7 @@ from workbench.state import ExecutionRecord
 class _State(NamedTuple):
     plan: Plan
     origins: Mapping[str, str]
+    names: Mapping[str, str]
 
 
 class Draft:
@@ -26,7 +27,8 @@ class Draft:
 
     def __init__(self, base: Plan):
         self.base = base
-        self._states = [_State(base, {step.step_id: step.step_id for step in base.steps})]
+        same = {step.step_id: step.step_id for step in base.steps}
+        self._states = [_State(base, same, same)]
         self._at = 0
         self._key: Hashable = None
 
@@ -57,7 +59,8 @@ class Draft:
             return
         origins = {(names or {}).get(now, now): was for now, was in self._states[self._at].origins.items()}
         known = plan.by_id()
-        new = _State(plan, {now: was for now, was in origins.items() if now in known})
+        origins = {now: was for now, was in origins.items() if now in known}
+        new = _State(plan, origins, {was: now for now, was in origins.items()})
         more = key is not None and key == self._key and not self.redoable and self._at > 0
         self._states[self._at if more else self._at + 1 :] = [new]
         self._at, self._key = len(self._states) - 1, key
@@ -82,7 +85,7 @@ class Draft:
 
     def now(self, origin: str) -> str:
         """The id that a step of the plan that was shown has now; empty when it is gone."""
-        return next((now for now, was in self._states[self._at].origins.items() if was == origin), "")
+        return self._states[self._at].names.get(origin, "")
 
     def shown(self) -> Plan:
         """The plan that was shown, with the ids of now."""

@@ -1,0 +1,514 @@
+"""The plan editor without a browser: fields are set, buttons are pressed, the plan that comes out is read."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+import time
+from html.parser import HTMLParser
+from itertools import pairwise
+from typing import Any
+
+import pytest
+
+from tests import handmade
+from tests.test_hostile import ALL, HOSTILE
+from workbench.draw.lanes import MOST_LANES, Edge, lanes
+from workbench.draw.plan_graph import plan_graph
+from workbench.draw.problems import problem_text
+from workbench.draw.steps import PlanView, steps
+from workbench.labels import Labels
+from workbench.plan_edits import mended
+from workbench.plans import Plan, PlanBudget, PlanStep
+from workbench.tools.registry import ToolRegistry, check
+from workbench.widgets.plan import PlanEditor
+
+TOOLS = ToolRegistry()
+A, B, C, D = "step_0_a", "step_1_b", "step_2_c", "step_3_d"
+
+
+def step(step_id: str, *depends_on: str, **more: Any) -> PlanStep:
+    said = {"objective": f"About {step_id}", "tool": "hybrid_search", "tool_input": {"query": step_id}, **more}
+    return PlanStep(step_id=step_id, depends_on=list(depends_on), **said)
+
+
+def plan() -> Plan:
+    return Plan(
+        problem_statement="Who?",
+        steps=[
+            step(A),
+            step(B),
+            step(C, A, B),
+            step(D, C, tool_input={"query": D, "entities": {"$from": f"{A}.entities"}}),
+        ],
+    )
+
+
+def document(
+    made: Plan | None = None, status: str = "paused", point: str | None = "plan", **more: Any
+) -> dict[str, Any]:
+    made = plan() if made is None else made
+    args = {"plan": made.dump()} if point == "plan" else {"next_steps": more.pop("next_steps", [])}
+    review = {
+        "action_requests": [{"name": point, "args": args, "description": ""}],
+        "review_configs": [],
+        "point": point,
+    }
+    told = {"run_id": "r1", "status": status, "message": "Who?", "plan": made.dump(), "records": [], **more}
+    return json.loads(json.dumps({**told, "review": review if status == "paused" else None}))
+
+
+def record(step_id: str, status: str = "success", **more: Any) -> dict[str, Any]:
+    return handmade.record(step_id, "hybrid_search", 0, 500, 5, status=status, **more)
+
+
+def forecast(made: Plan) -> Any:
+    rows = [{"step_id": s.step_id, "tool": s.tool, "replayed": False, "p50_s": 0.4, "p90_s": 0.9} for s in made.steps]
+    return {"steps": rows, "seconds": {"p50": 0.4 * len(rows), "p90": 9.9}, "basis": 38}
+
+
+def editor(told: dict[str, Any] | None = None, language: str = "en", editable: bool = True, **more: Any) -> PlanEditor:
+    made = PlanEditor(Labels(language), lambda one: check(one, TOOLS), TOOLS, forecast)
+    made.show(told or document(**more), editable=editable)
+    return made
+
+
+class Read(HTMLParser):
+    """The tags and attributes of a page."""
+
+    def __init__(self, html: str):
+        super().__init__()
+        self.tags: set[str] = set()
+        self.attributes: set[str] = set()
+        self.feed(html)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.add(tag)
+        self.attributes |= {name for name, _ in attrs}
+
+
+def put(made: PlanEditor, name: str, value: Any) -> None:
+    """Type into a field of the form."""
+    fields = made.fields.inputs.fields if name.startswith("input.") else made.fields.fields
+    fields[name.removeprefix("input.")].control.widget.value = value
+
+
+def ids(made: PlanEditor) -> list[str]:
+    return [one["step_id"] for one in made.plan["steps"]]
+
+
+def of(made: PlanEditor, step_id: str) -> dict[str, Any]:
+    return Plan.load(made.plan).step(step_id).model_dump()
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "path"),
+    [
+        ("objective", "喜宴\nand more", ("objective",)),
+        ("tool", "naive_search", ("tool",)),
+        ("condition", "if_insufficient", ("condition",)),
+        ("depends_on", [C], ("depends_on",)),
+        ("priority", 7, ("priority",)),
+        ("budget.top_k", 9, ("budget", "top_k")),
+        ("budget.timeout_s", 2.5, ("budget", "timeout_s")),
+        ("budget.max_retries", 0, ("budget", "max_retries")),
+        ("budget.max_evidence_count", 5, ("budget", "max_evidence_count")),
+        ("input.query", "another", ("tool_input", "query")),
+        ("input.entities", ["喜宴"], ("tool_input", "entities")),
+    ],
+)
+def test_each_field_of_a_step(field: str, value: Any, path: tuple[str, ...]):
+    made = editor()
+    made.chosen = B
+    put(made, field, value)
+    found: Any = of(made, B)
+    for name in path:
+        found = found[name]
+    assert found == value and made.edits == 1
+    others = [one for one in made.plan["steps"] if one["step_id"] != B]
+    assert others == [one for one in plan().dump()["steps"] if one["step_id"] != B]
+    made.undo()
+    assert made.plan == plan().dump() and made.edits == 0
+
+
+def test_a_cycle_is_told_at_every_step_of_it_and_mended_by_one_click():
+    made = editor()
+    made.chosen = A
+    put(made, "depends_on", [C])
+    assert [one["kind"] for one in made.problems] == ["cycle"]
+    (said,) = made.fields.fields["depends_on"].said
+    assert said[:2] == (f"Cycle: {A} → {C} → back. Take out one of the two.", f"Take out {C}")
+    assert 'role="alert"' in made.fields.fields["depends_on"].box.children[-1].html
+    assert made.list.picture.html.count("wb-step wb-bad") == 2 and "wb-dag-cycle" in made.list.picture.html
+    made.list.press("choose", C)
+    assert made.fields.fields["depends_on"].said[0].mend == f"Take out {A}"
+    made.bar.press("graph")
+    assert "wb-dag-cycle" in made.list.picture.html
+    made.fields.fields["depends_on"].mend()
+    assert not made.problems and of(made, C)["depends_on"] == [B]
+    assert "wb-bad" not in made.list.picture.html
+
+
+def test_a_wrong_number_is_told_beside_it_and_in_the_row_and_the_last_forecast_is_kept():
+    made = editor()
+    made.chosen = B
+    assert "≈ 1.6 s expected" in made.below.html
+    put(made, "budget.top_k", 0)
+    (said,) = made.fields.fields["budget.top_k"].said
+    assert said[:2] == (f"{B}: top_k is 0. Give 1 or more (default 50).", "Set 50")
+    assert "The forecast returns when the plan is valid" in made.below.html and "1.6 s" in made.below.html
+    assert "1 to mend" in made.list.picture.rows[B] and "disabled" in made.fields.foot.html
+    made.fields.fields["budget.top_k"].mend()
+    assert not made.problems and made.edits == 0 and "returns" not in made.below.html
+    assert "disabled" not in made.fields.foot.html
+
+
+def test_renaming_takes_references_along_and_a_name_that_is_taken_is_told():
+    made = editor()
+    made.chosen = A
+    put(made, "step_id", "first")
+    assert made.chosen == "first" and of(made, C)["depends_on"] == ["first", B]
+    assert of(made, D)["tool_input"]["entities"] == {"$from": "first.entities"}
+    assert made.edits == 1 and "step_id" in made.below.html
+    put(made, "step_id", B)
+    assert ids(made)[0] == "first" and "used twice" in made.problems[0]["message"]
+    assert made.fields.fields["step_id"].control.widget.value == B, "what is typed stays"
+    put(made, "step_id", f"{B}b")
+    assert ids(made) == [f"{B}b", B, C, D] and not made.problems
+    put(made, "step_id", " ")
+    assert made.problems and made.fields.fields["step_id"].said
+    made.list.press("choose", C)
+    assert not made.problems, "what was no name is let go with its form"
+    made.undo()
+    assert made.plan == plan().dump()
+
+
+def test_input_as_json_and_back():
+    made = editor()
+    made.chosen = B
+    made.fields.mode.value = False
+    field = made.fields.as_json
+    assert json.loads(field.control.widget.value) == {"query": B}
+    field.control.widget.value = '{"query": "x", "entities": {"$from": "step_0_a.entities"}}'
+    assert of(made, B)["tool_input"]["entities"] == {"$from": f"{A}.entities"} and not made.problems
+    field.control.widget.value = '{"query": '
+    assert made.problems[0]["kind"] == "typed" and of(made, B)["tool_input"]["query"] == "x"
+    assert field.control.widget.value == '{"query": ', "what is typed stays"
+    field.control.widget.value = "[1]"
+    assert "object" in made.problems[0]["message"]
+    field.control.widget.value = '{"query": "", "nothing": 1}'
+    assert {one["field"] for one in made.problems} == {"tool_input.query", "tool_input.nothing"}
+    assert len(field.said) == 2
+    made.fields.mode.value = True
+    made.settle()
+    assert made.fields.inputs.fields["query"].said and not made.fields.as_json.said
+    made.fields.inputs.fields["nothing"].mend()
+    assert of(made, B)["tool_input"] == {"query": ""}
+
+
+def test_what_another_tool_does_not_take_is_told_not_lost():
+    made = editor()
+    made.chosen = D
+    put(made, "tool", "naive_search")
+    assert "entities" in of(made, D)["tool_input"]
+    (said,) = made.fields.inputs.fields["entities"].said
+    assert "has no input 'entities'" in said.text and said.mend == "Take out entities"
+    made.fields.inputs.fields["entities"].mend()
+    assert not made.problems and of(made, D)["tool_input"] == {"query": D}
+
+
+def test_add_duplicate_remove_and_reorder():
+    made = editor()
+    made.bar.press("add")
+    assert made.chosen == ids(made)[-1] == "step_4_new" and of(made, made.chosen)["tool_input"] == {"query": "Who?"}
+    assert not made.problems and made.form.layout.display is None
+    made.list.press("choose", A)
+    made.fields.head.press("duplicate")
+    assert ids(made)[:2] == [A, "step_5_a"] and made.chosen == "step_5_a"
+    made.fields.head.press("remove")
+    assert "step_5_a" not in ids(made) and made.chosen == "" and made.form.layout.display == "none"
+    made.list.press("remove", B)
+    assert of(made, C)["depends_on"] == [A]
+    made.list.press("move", D, A)
+    assert ids(made) == [D, A, C, "step_4_new"] and "order" in made.below.html
+    made.list.press("move", D, "")
+    assert ids(made) == [A, C, "step_4_new", D]
+    assert "added" in made.below.html and "removed" in made.below.html and "order" not in made.below.html
+    made.below.press("discard")
+    assert made.plan == plan().dump() and made.edits == 0
+    made.undo()
+    assert ids(made) == [A, C, "step_4_new", D], "letting go can be taken back too"
+
+
+def test_a_removed_step_that_is_needed_by_reference_is_told():
+    made = editor()
+    made.list.press("remove", A)
+    assert [one["kind"] for one in made.problems] == ["no_such_step"]
+    made.chosen = D
+    made.fields.fields["depends_on"].mend()
+    assert not made.problems and of(made, D)["tool_input"] == {"query": D}
+
+
+def test_undo_takes_a_word_back_at_once_and_a_row_of_edits_one_by_one():
+    made = editor()
+    made.chosen = A
+    for typed in ("A", "An", "Ang"):
+        put(made, "objective", typed)
+    put(made, "priority", 3)
+    made.undo()
+    assert (of(made, A)["objective"], of(made, A)["priority"]) == ("Ang", 1)
+    made.undo()
+    assert made.plan == plan().dump() and made.fields.fields["objective"].control.widget.value == f"About {A}"
+    made.redo()
+    assert of(made, A)["objective"] == "Ang" and made.fields.fields["objective"].control.widget.value == "Ang"
+    made.chosen = B
+    put(made, "objective", "other")
+    made.redo()
+    assert of(made, B)["objective"] == "other" and of(made, A)["priority"] == 1, "a new edit ends what could be redone"
+    for _ in range(5):
+        made.undo()
+    assert made.plan == plan().dump() and made.edits == 0
+
+
+def test_the_same_version_keeps_edits_and_typing_and_another_one_lets_them_go():
+    made = editor()
+    made.chosen = A
+    put(made, "objective", "mine")
+    made.fields.mode.value = False
+    made.fields.as_json.control.widget.value = "{"
+    changes: list[Any] = []
+    made.fields.fields["objective"].control.widget.observe(changes.append, "value")
+    made.show(document(), live={}, editable=True)
+    assert of(made, A)["objective"] == "mine" and made.edits == 1 and changes == []
+    assert made.fields.as_json.control.widget.value == "{" and made.problems
+    second = plan().model_copy(update={"version": 2})
+    made.show(document(second), editable=True)
+    assert made.edits == 0 and not made.problems and made.chosen == A
+    assert made.fields.fields["objective"].control.widget.value == f"About {A}"
+    made.show(document(Plan(steps=[step(B)])), editable=True)
+    assert made.chosen == "" and ids(made) == [B]
+
+
+def test_what_has_run_is_history_while_paused_and_free_when_done():
+    ran = [record(A), record(B, "failed", error="ValueError: no")]
+    more = [step("step_4_more", C).model_dump()]
+    made = editor(document(status="paused", point="reflect", records=ran, next_steps=more))
+    assert ids(made) == [A, B, C, D, "step_4_more"] and made.proposed == more
+    assert "wb-proposed" in made.list.picture.rows["step_4_more"] and made.edits == 0
+    for locked, why in ((A, "has run"), (C, "was approved")):
+        made.chosen = locked
+        assert made.fields.fields["objective"].control.widget.disabled and why in made.fields._note.html
+        made.list.press("remove", locked)
+        made.list.press("move", locked, "")
+        made.fields.head.press("remove")
+        assert ids(made) == [A, B, C, D, "step_4_more"]
+    made.chosen = "step_4_more"
+    assert not made.fields.fields["objective"].control.widget.disabled
+    put(made, "objective", "mine")
+    assert made.edits == 1 and made.proposed[0]["objective"] == "mine"
+    made.list.press("remove", "step_4_more")
+    assert made.proposed == [] and made.edits == 1
+    done = editor(document(status="done", point=None, records=ran))
+    done.chosen = A
+    assert not done.fields.fields["objective"].control.widget.disabled and "ValueError: no" in done.list.picture.rows[B]
+    put(done, "objective", "otherwise")
+    assert "edited" in done.list.picture.rows[A] and "5 found" not in done.list.picture.rows[A]
+    running = editor(document(status="running", point=None), editable=False)
+    running.bar.press("add")
+    running.list.press("remove", A)
+    assert ids(running) == [A, B, C, D] and "Add step" not in running.bar.html
+
+
+def test_this_step_only_to_here_and_the_rest():
+    made = editor(document(status="done", point=None, records=[record(A), record(B, "failed", error="no")]))
+    asked: list[Any] = []
+    made.observe(lambda change: asked.append(change.new), "asked")
+    made.chosen = D
+    for scope in ("only", "to", "rest", "rest"):
+        made.fields.foot.press(scope)
+    found = [(one["scope"], [s["step_id"] for s in one["plan"]["steps"]]) for one in asked]
+    assert found == [("only", [A, D]), ("to", [A, B, C, D]), ("rest", [A, B, C, D]), ("rest", [A, B, C, D])]
+    assert Plan.load(asked[0]["plan"]).step(D).depends_on == [] and not Plan.load(asked[0]["plan"]).problems()
+    made.chosen = A
+    put(made, "objective", "otherwise")
+    made.chosen = B
+    made.fields.foot.press("only")
+    only = Plan.load(asked[-1]["plan"])
+    assert [s.step_id for s in only.steps] == [A, B] and only.step(A) == plan().step(A), "what is done stays as it ran"
+    put(made, "budget.top_k", 0)
+    made.fields.foot.press("to")
+    assert len(asked) == 5, "a plan that cannot be run is not asked for"
+
+
+def test_rows_say_how_each_step_stands():
+    told = [
+        record(A, replayed=True),
+        record(B, "timeout", error="No answer within 0.5 s."),
+        record(C, "skipped", error="step_1_b timed out"),
+    ]
+    for language, words in (
+        ("en", ("recorded, not run again", "Give it more time", "Skipped: step_1_b timed out.", "0.2 of ≈ 0.4 s")),
+        ("zh", ("沿用记录，未重新执行", "可以延长时限", "已跳过：step_1_b timed out。", "0.2 / 约 0.4 秒")),
+    ):
+        made = PlanEditor(Labels(language), lambda one: check(one, TOOLS), TOOLS, forecast)
+        made.show(document(status="running", point=None, records=told), live={D: 0.2})
+        for row, word in zip((A, B, C, D), words, strict=True):
+            assert word in made.list.picture.rows[row]
+        before = made.list.picture
+        made.show(document(status="running", point=None, records=told), live={D: 0.3})
+        assert list(made.list.picture.changed(before) or {}) == [D], "only the row that changed is sent"
+
+
+def test_every_kind_of_problem_has_chinese_words():
+    bad = Plan(
+        steps=[
+            step("x" * 101, "gone", budget=PlanBudget(top_k=0, timeout_s=0)),
+            step("a", "b"),
+            step("b", "a", tool="naiv_search"),
+            step("c", tool_input={"query": "", "top_k": 5000, "nothing": 1, "entities": "no", "kb_prefix": 1}),
+            step("d", tool_input={}),
+            step("e", tool="naive_search", tool_input={"query": {"$from": "a.nothing"}, "x": {"$from": "d.results"}}),
+            step(" ", tool_input={"query": "y" * 10_001}),
+            step("c"),
+            step("f", tool="discover", tool_input={"filters": {"year_from": "early"}}),
+        ]
+    )  # fmt: skip
+    problems = [*check(bad, TOOLS), *Plan(steps=[step(str(n)) for n in range(201)]).problems()]
+    kinds = {one["kind"] for one in problems}
+    assert kinds == {"too_many_steps", "unkeepable", "long_id", "no_id", "used_twice", "no_such_step", "too_small",
+                     "cycle", "unknown_tool", "input", "not_given"}  # fmt: skip
+    for one in problems:
+        told = problem_text(one, Labels("zh"))
+        assert re.search("[一-鿿]", told) and "Give" not in told and "Known" not in told and "{" not in told, told
+        assert problem_text(one, Labels("en")), one
+    for one in problems:
+        if mend := mended(bad, one, one["step_id"]):
+            assert one not in check(mend[2], TOOLS), one
+
+
+def test_while_a_loop_runs_the_check_waits_for_a_pause_in_typing():
+    async def typing() -> None:
+        counted: list[Plan] = []
+        made = PlanEditor(Labels("en"), lambda one: counted.append(one) or check(one, TOOLS), TOOLS)  # type: ignore[func-returns-value]
+        made.show(document(), editable=True)
+        made.chosen = A
+        counted.clear()
+        for typed in (3, 2, 1, 0):
+            put(made, "budget.top_k", typed)
+        assert counted == [] and made.plan["steps"][0]["budget"]["top_k"] == 0, "the plan is there at once"
+        until = time.monotonic() + 10
+        while not made.problems and time.monotonic() < until:
+            await asyncio.sleep(0.01)
+        assert len(counted) == 1 and made.problems
+        put(made, "budget.top_k", 5)
+        made.settle()
+        assert not made.problems, "whoever acts on the plan need not wait"
+
+    asyncio.run(typing())
+
+
+@pytest.mark.parametrize("language", ["en", "zh"])
+def test_hostile_text_is_text(language: str):
+    worst = [
+        step(f"{n} {text}"[:90], tool=text, objective=text + "y" * 3000, tool_input={"query": text, text[:80]: text})
+        for n, text in enumerate(HOSTILE)
+    ]
+    worst.append(step("cyclic", "cyclic", worst[0].step_id, ALL[:200]))
+    told = document(
+        Plan(steps=worst), status="done", point=None, records=[record(worst[0].step_id, "failed", error=ALL)]
+    )
+    made = editor(told, language)
+    pieces: list[str] = []
+    for one in (*worst, worst[0]):
+        made.list.press("choose", one.step_id)
+        assert made.chosen == one.step_id
+        put(made, "objective", ALL)
+        made.bar.press("graph" if len(pieces) % 2 else "steps")
+        made.fields.mode.value = bool(len(pieces) % 3)
+        made.settle()
+        notes = [
+            f.box.children
+            for f in (*made.fields.fields.values(), *made.fields.inputs.fields.values(), made.fields.as_json)
+        ]
+        pieces += [part.html for part in (made.bar, made.list, made.below, made.fields.head, made.fields.foot)]
+        pieces += [str(getattr(child, "html", "")) for children in notes for child in children]
+    whole = "".join(pieces)
+    read = Read(whole)
+    assert read.tags <= {
+        "button",
+        "circle",
+        "code",
+        "div",
+        "h3",
+        "label",
+        "p",
+        "path",
+        "rect",
+        "section",
+        "span",
+        "svg",
+    }
+    assert not {name for name in read.attributes if name.startswith(("on", "href", "src"))}
+    assert not re.search("[\x00-\x08\x0b-\x1f\x7f\u202e\u2066]", whole)
+
+
+def test_two_hundred_steps(capsys: pytest.CaptureFixture[str]):
+    many = Plan(
+        steps=[
+            step(f"step_{n}_side", *(f"step_{m}_side" for m in {n - 1, n - 7, n // 2} if 0 <= m < n))
+            for n in range(200)
+        ]
+    )
+    made = PlanEditor(Labels("en"), lambda one: check(one, TOOLS), TOOLS, forecast)
+    told = document(many, status="running", point=None)
+    marks = [time.perf_counter()]
+    made.show(told, editable=True)
+    marks.append(time.perf_counter())
+    before = made.list.picture
+    made.show({**told, "records": [record("step_5_side")]}, live={"step_6_side": 0.1}, editable=True)
+    marks.append(time.perf_counter())
+    patch = made.list.picture.changed(before)
+    assert patch is not None and set(patch) == {"step_5_side", "step_6_side"}
+    made.chosen = "step_9_side"
+    marks.append(time.perf_counter())
+    put(made, "objective", "x")
+    marks.append(time.perf_counter())
+    graph = plan_graph(made._view(made._draft.changes()))
+    marks.append(time.perf_counter())
+    show, again, choose, typed, large = ((b - a) * 1000 for a, b in pairwise(marks))
+    sizes = len(before.html) / 1000, sum(map(len, patch.values())) / 1000, len(graph.html) / 1000
+    with capsys.disabled():
+        print(
+            f"\n200 steps: first show {show:.0f} ms, patch {again:.0f} ms, choose {choose:.0f} ms, "
+            f"edit with check {typed:.0f} ms, graph {large:.0f} ms; "
+            f"list {sizes[0]:.0f} kB, patch {sizes[1]:.1f} kB, graph {sizes[2]:.0f} kB"
+        )
+
+
+@pytest.mark.parametrize(
+    "edges",
+    [
+        [(n, 199) for n in range(199)],
+        [(0, n) for n in range(1, 200)],
+        [(n, 100 + m) for n in range(0, 100, 5) for m in range(0, 100, 5)],
+        [(n, n - 3) for n in range(3, 200)],
+    ],
+    ids=["into one", "from one", "all to all", "upwards"],
+)
+def test_lines_stay_in_few_lanes_and_every_step_has_its_own(edges: list[tuple[int, int]]):
+    rows = lanes(200, [Edge(*edge) for edge in edges])
+    assert len(rows) == 200 and max(row.lane for row in rows) < MOST_LANES
+    touched = {row for edge in edges for row in edge}
+    assert all(bool(rows[row].lines) for row in touched)
+
+
+def test_the_critical_path_is_heavy_and_a_proposal_dashed():
+    view = PlanView(
+        plan(), Labels("en"), records=[{**record(A), "duration_ms": 900.0}, record(B), record(C)], proposed={D}
+    )
+    assert view.critical == {(A, C), (C, D)} or view.critical == {(A, C)}
+    assert "wb-dag-heavy" in steps(view).rows[A] and "wb-dag-heavy" not in "".join(
+        steps(view).rows[B].split("wb-sign")[1:]
+    )
+    assert "wb-dag-heavy" in plan_graph(view).html and "wb-dashed-box" in plan_graph(view).rows[D]
