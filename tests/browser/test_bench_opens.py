@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import time
@@ -35,16 +36,18 @@ def test_the_bench_can_be_shown_without_langgraph():
 
 
 @pytest.mark.slow
-def test_usable_soon_after_the_cell(notebook, workspace):
-    """A busy machine may need a second look; each is a fresh kernel and a fresh page."""
+def test_usable_soon_after_the_cell(notebook, workspace, lab):
+    """Two seconds on a machine of one's own; a crowded one gets as much more as it is crowded, and a second look."""
     seconds = []
-    for name in ("first", "second", "third"):
+    for name in ("first", "second"):
         nb, ran, usable = opened(notebook, name=name)
-        print(f"\nbench: its cell ran {ran:.2f} s, usable after {usable:.2f} s")
+        crowded = max(1.0, os.getloadavg()[0] / (os.cpu_count() or 1))
+        print(f"\nbench: its cell ran {ran:.2f} s, usable after {usable:.2f} s, {crowded:.1f} processes a core")
         nb.clean()
-        seconds.append(usable)
-        if usable < SOON:
+        if usable < SOON * crowded:
             return
+        seconds.append(usable)
+        lab.end_kernels(nb.file.parent)
     pytest.fail(f"the bench was usable after {seconds} s; {SOON} s are allowed")
 
 
