@@ -14,7 +14,7 @@ Document = Mapping[str, Any]
 LETTERS = "ABCD"
 MOST_ROWS, MOST_OF_A_KIND, MOST_UNFOLDED = 24, 4, 400
 """Rows that a table shows at first, pieces of one kind of change, and rows that it shows when all are asked for."""
-_BRIEF, _ID = 160, 18
+_BRIEF, _ID = 160, 24
 _INKS = {"gained": "run", "added": "run", "lost": "fail", "removed": "fail", "same": "idle", "shared": "idle"}
 _SAME = ("same", "shared")
 _STEPS = ("added", "removed", "changed", "same")
@@ -227,7 +227,7 @@ def _piece(piece: Mapping[str, Any], labels: Labels) -> Markup:
     steps = dict.fromkeys(f["step_id"] for side in others if side for f in side["found_by"])
     if first:
         steps = dict.fromkeys(f["step_id"] for f in first["found_by"])
-    told = labels("beside_found_by", steps=_some(list(steps), labels)) if steps else None
+    told = labels("beside_found_by", steps=_some(list(steps))) if steps else None
     kinds = _changes(piece["changes"], labels)
     reworded = el("div", change("reworded", labels)) if piece["text_differs"] else None
     name = el(
@@ -238,11 +238,10 @@ def _piece(piece: Mapping[str, Any], labels: Labels) -> Markup:
     return el("tr", el("td", kinds, reworded, cls="wb-nowrap"), name, [_rank(side, labels) for side in piece["sides"]])
 
 
-def _some(names: Sequence[str], labels: Labels) -> str:
-    """At most two names, shortened, and how many more."""
-    brief = [name if len(name) <= _ID else f"{name[: _ID - 1]}…" for name in names[:2]]
-    more = f" +{len(names) - 2}" if len(names) > 2 else ""
-    return labels("comma").join(brief) + more
+def _some(names: Sequence[str]) -> str:
+    """The first name, shortened, and how many more."""
+    brief = names[0] if len(names[0]) <= _ID else f"{names[0][: _ID - 1]}…"
+    return f"{brief} +{len(names) - 1}" if len(names) > 1 else brief
 
 
 def _rank(side: Mapping[str, Any] | None, labels: Labels) -> Markup:
