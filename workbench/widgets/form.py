@@ -93,8 +93,8 @@ class StepForm:
             locked: why it cannot be changed; empty when it can.
             anew: whether what is being typed is let go, since this is another step.
         """
-        self.box.layout.display = None if step else "none"
         if step is None:
+            self.box.layout.display = "none"
             return
         self.inputs = self._form(step.tool, step.tool_input)
         if self._holder.children != (self.inputs.box,):
@@ -112,6 +112,7 @@ class StepForm:
         if step.tool in self._tools:
             self.fields["tool"].control.widget.tooltip = self._tools[step.tool].description
         self._draw(step, locked)
+        self.box.layout.display = None  # not before it is filled: somebody may type at once
 
     def _draw(self, step: PlanStep, locked: str) -> None:
         labels = self._labels

@@ -1,0 +1,118 @@
+"""The plan editor in JupyterLab: typed into, dragged through by keys, and read by a screen reader's names."""
+
+from __future__ import annotations
+
+from tests.browser.lab import Notebook
+
+CELL = """
+import json
+from workbench.labels import Labels
+from workbench.plans import Plan, PlanStep
+from workbench.tools.registry import ToolRegistry, check
+from workbench.widgets.plan import PlanEditor
+
+tools = ToolRegistry()
+ids = ["step_0_a", "step_1_b", "step_2_c"]
+plan = Plan(
+    steps=[
+        PlanStep(step_id=i, objective=f"About {i} $x^2$ <b>b</b>", tool="hybrid_search", tool_input={"query": i})
+        for i in ids
+    ]
+).replace(ids[2], depends_on=ids[:2])
+review = {"action_requests": [{"name": "plan", "args": {}}], "review_configs": [], "point": "plan"}
+document = {"run_id": "r", "status": "paused", "message": "Who?", "plan": plan.dump(), "records": [], "review": review}
+editor = PlanEditor(Labels("en"), lambda one: check(one, tools), tools)
+editor.show(document, editable=True)
+editor.widget()
+"""
+
+
+def kernel(nb: Notebook, expression: str, wanted: object) -> None:
+    """Wait until the kernel says so."""
+    found = None
+    for _ in range(100):
+        found = nb.kernel(expression)
+        if found == wanted:
+            return
+        nb.page.wait_for_timeout(50)
+    raise AssertionError(f"{expression} is {found!r}, not {wanted!r}")
+
+
+def test_a_cycle_is_made_seen_and_mended_by_hand(notebook):
+    nb = notebook([CELL])
+    nb.run_all()
+    root = nb.page.locator(".wb-root")
+    root.get_by_role("option").nth(0).click()
+    objective = root.get_by_label("Objective")
+    objective.click()
+    objective.press("Control+End")
+    objective.press_sequentially(" am")
+    kernel(nb, "editor.plan['steps'][0]['objective']", "About step_0_a $x^2$ <b>b</b> am")
+    assert nb.eval("document.activeElement.tagName") == "TEXTAREA", "what is typed into keeps its focus"
+    depends = root.get_by_label("Depends on")
+    depends.fill("step_2_c")
+    depends.press("Enter")
+    alert = root.get_by_role("alert")
+    alert.wait_for()
+    assert "Cycle: step_0_a → step_2_c → back. Take out one of the two." in alert.inner_text()
+    nb.wait("document.querySelector('[aria-invalid=true]')")
+    described = nb.eval(
+        "document.getElementById(document.querySelector('[aria-invalid=true]').getAttribute('aria-describedby')).innerText"
+    )
+    assert described.startswith("Cycle")
+    assert root.locator(".wb-dag-cycle").count() and root.locator(".wb-step.wb-bad").count() == 2
+    alert.get_by_role("button", name="Take out step_2_c").click()
+    kernel(nb, "(editor.problems, editor.plan['steps'][0]['depends_on'])", ([], []))
+    nb.wait("!document.querySelector('[aria-invalid=true]') && !document.querySelector('.wb-dag-cycle')")
+    limit = root.get_by_label("Top k")
+    limit.fill("0")
+    alert.wait_for()
+    assert "top_k is 0" in alert.inner_text() and root.get_by_role("button", name="Run to here").is_disabled()
+    alert.get_by_role("button", name="Set 50").click()
+    nb.wait("!document.querySelector('.wb-alert')")
+    assert limit.input_value() == "50"
+
+
+def test_by_keys_alone(notebook):
+    nb = notebook([CELL])
+    nb.run_all()
+    root = nb.page.locator(".wb-root")
+    rows = root.get_by_role("option")
+    rows.nth(0).focus()
+    nb.page.keyboard.press("ArrowDown")
+    nb.page.keyboard.press("Enter")
+    kernel(nb, "editor.chosen", "step_1_b")
+    assert rows.nth(1).get_attribute("aria-selected") == "true"
+    nb.page.keyboard.press("Alt+ArrowUp")
+    kernel(nb, "[s['step_id'] for s in editor.plan['steps']]", ["step_1_b", "step_0_a", "step_2_c"])
+    nb.wait("document.activeElement.dataset.key === 'step_1_b'")
+    nb.page.keyboard.press("Delete")
+    kernel(nb, "[s['step_id'] for s in editor.plan['steps']]", ["step_0_a", "step_2_c"])
+    root.get_by_role("button", name="Add step").focus()
+    nb.page.keyboard.press("Control+z")
+    nb.page.keyboard.press("Control+z")
+    kernel(nb, "[s['step_id'] for s in editor.plan['steps']]", ["step_0_a", "step_1_b", "step_2_c"])
+    nb.page.keyboard.press("Control+Shift+Z")
+    kernel(nb, "editor.edits", 1)
+    root.get_by_role("button", name="Graph").click()
+    nb.wait("document.querySelectorAll('.wb-box').length === 3")
+    assert len(nb.cells()) == 1
+
+
+def test_every_field_has_a_name(notebook):
+    nb = notebook([CELL])
+    nb.run_all()
+    nb.page.locator(".wb-root").get_by_role("option").nth(2).click()
+    nb.wait("document.querySelector('.wb-step-form textarea[aria-labelledby]')")
+    nameless = nb.eval(
+        "[...document.querySelectorAll('.wb-step-form :is(input, textarea, select)')]"
+        ".filter(one => one.checkVisibility())"
+        ".filter(one => !document.getElementById(one.getAttribute('aria-labelledby'))?.innerText)"
+        ".map(one => one.outerHTML)"
+    )
+    assert nameless == []
+    assert nb.page.locator(".wb-root b, .wb-root mjx-container").count() == 0, "a text is text"
+    for width in (1460, 1000, 675):
+        nb.resize(width)
+        wide = nb.eval("(root => root.scrollWidth - root.clientWidth)(document.querySelector('.wb-root'))")
+        assert wide <= 0, width
