@@ -105,6 +105,7 @@ def test_answer_right_there(wb: Workbench, three: list[Run], button: str, action
         three[0].run_id,
     ]
     assert f"{told} at " in rows(box)[-1] and QUESTION in rows(box)[-1]
+    assert box.picked == "" and box.approve.disabled and box.stop.disabled  # a second click answers nothing else
     until(lambda: three[1].decisions)
     assert (three[1].decisions[0]["action"], three[1].decisions[0]["note"]) == (action, "from the inbox")
     box.refresh()

@@ -75,6 +75,7 @@ class Inbox(Root):
         self.list.on_event(self._pressed)
         self.observe(lambda _: self._watch(), "_view_count")
         self._view_count = 0  # from now on front-ends count
+        self.picked = self.questions[0].key if self.questions else ""
         self._show()
 
     # what it shows
@@ -115,9 +116,9 @@ class Inbox(Root):
 
     def _show(self) -> None:
         asked, labels = self.questions, self.labels
-        if self.picked not in [question.key for question in asked]:
-            self.picked = asked[0].key if asked else ""
         picked = self._picked()
+        if picked is None:  # no other row takes its place: a second click must not answer what nobody chose
+            self.picked = ""
         self.title.show(title(asked, labels))
         self.list.show(
             inbox(
