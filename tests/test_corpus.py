@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from workbench.errors import CorpusError
-from workbench.knowledge.corpus import SUFFIXES, chunks, load
+from workbench.knowledge.corpus import SUFFIXES, Reading, chunks, load
 
 
 def written(path: Path, text: str, encoding: str = "utf-8") -> Path:
@@ -175,3 +175,65 @@ def test_the_films_load_without_a_problem(project):
     banquet = next(d for d in loaded.documents if d.title == "The Wedding Banquet")
     assert banquet.aliases == ("喜宴",)
     assert banquet.names == {"Ang Lee": ["李安"]}
+
+
+TRIPLES = [
+    "Tampopo\tdirected_by\tJûzô Itami",
+    "Dandelion\tsequel_of\tTampopo",
+    "Tampopo\thas_tags\tramen",
+    "Tampopo\thas_tags\t拉面",
+    "Tampopo\tdirected_by\tJûzô Itami",
+]
+
+
+@pytest.mark.parametrize("order", [1, -1])
+def test_triples_give_a_document_for_each_head(tmp_path, order):
+    path = written(tmp_path / "kb.tsv", "".join(f"{line}\r\n" for line in TRIPLES[::order]))
+    dandelion, tampopo = load([path]).documents
+    assert (tampopo.doc_id, tampopo.title, tampopo.type) == ("Tampopo", "Tampopo", "Node")
+    assert tampopo.fields == {"directed_by": ["Jûzô Itami"], "has_tags": ["ramen", "拉面"]}
+    assert tampopo.text == "Tampopo — directed by: Jûzô Itami.\nTampopo — has tags: ramen, 拉面."
+    assert dandelion.fields == {"sequel_of": ["Tampopo"]}
+
+
+def test_bad_triples_are_listed_with_their_place_and_the_good_ones_kept(tmp_path):
+    bad = [
+        "head\trelation\ttail",
+        "a\tb",
+        "a\tb\tc\td",
+        "a\t\tc",
+        "",
+        "a\tb\tc",
+        f"{'x' * 501}\tb\tc",
+        "head\trelation\ttail",
+    ]
+    path = tmp_path / "kb.tsv.gz"
+    path.write_bytes(gzip.compress("\n".join(bad).encode() + b"\na\tb\t\xff\xfe\xfdcaf\xe9"))
+    loaded = load([path])
+    assert [document.doc_id for document in loaded.documents] == ["a", "head"]
+    assert [(p["line"], p["reason"][:29]) for p in loaded.problems] == [
+        (2, "2 cells: a triple is head, re"),
+        (3, "4 cells: a triple is head, re"),
+        (4, "the relation is empty: write "),
+        (7, "the head has more than 500 ch"),
+        (9, "not UTF-8: invalid start byte"),
+    ]
+    assert loaded.sources == [path.resolve().as_posix()]
+
+
+def test_a_broken_archive_of_triples_gives_what_can_be_read_of_it_or_says_so(tmp_path):
+    whole = gzip.compress("".join(f"h{n}\tr\tt{n * 7919}\n" for n in range(20_000)).encode())
+    path = tmp_path / "kb.tsv.gz"
+    path.write_bytes(whole[: len(whole) // 2])
+    (problem,) = load([path]).problems
+    assert problem["line"] == 0 and "cannot be read to its end" in problem["reason"]
+
+
+def test_documents_come_one_by_one(tmp_path):
+    path = written(tmp_path / "a.jsonl", "".join(json.dumps({"id": n, "text": "Hello."}) + "\n" for n in range(3)))
+    reading = Reading([path])
+    found = iter(reading)
+    assert next(found).doc_id == "0" and reading.problems == []
+    written(tmp_path / "b.jsonl", "")
+    assert [document.doc_id for document in found] == ["1", "2"]
+    assert reading.sources == [path.resolve().as_posix()]

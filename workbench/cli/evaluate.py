@@ -87,7 +87,7 @@ def _measured(command: Callable[..., Any]) -> Callable[..., Any]:
             ),
             click.option("--tool", "tools", type=Text(), multiple=True, help="What is measured; the first one leads."),
             click.option("--where", type=Pair(), multiple=True, help="Only questions that hold this value."),
-            click.option("--limit", type=click.IntRange(min=1), help="Only so many questions."),
+            click.option("--limit", type=click.IntRange(min=1), help="Only so many questions, evenly drawn."),
         )
     ):
         command = option(command)

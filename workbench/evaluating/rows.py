@@ -62,15 +62,21 @@ def _lines(path: Path) -> Iterator[tuple[int, str]]:
 
 
 def chosen(rows: Sequence[Row], where: Mapping[str, str], limit: int | None) -> list[Row]:
-    """The rows that hold every ``field=value``, the first ``limit`` of them; values are compared as text.
+    """The rows that hold every ``field=value``; with a ``limit`` so many of them, evenly drawn from the whole file.
+
+    Values are compared as text.
 
     >>> [row["id"] for row in chosen([{"id": "a", "hops": 2}, {"id": "b", "hops": 4}], {"hops": "4"}, None)]
     ['b']
+    >>> [row["id"] for row in chosen([{"id": i} for i in "abcdef"], {}, 3)]
+    ['a', 'c', 'e']
 
     Raises:
         CorpusError: no row is left, or two have one id.
     """
-    kept = [row for row in rows if all(str(row.get(name)) == value for name, value in where.items())][:limit]
+    kept = [row for row in rows if all(str(row.get(name)) == value for name, value in where.items())]
+    if limit and limit < len(kept):
+        kept = [kept[place * len(kept) // limit] for place in range(limit)]
     if not kept:
         held = {name: sorted({str(row.get(name)) for row in rows})[:8] for name in where}
         told = "; ".join(f"{name} is one of {', '.join(values)}" for name, values in held.items())

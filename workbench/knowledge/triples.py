@@ -24,6 +24,8 @@ NODE = "Node"
 _LONGEST = {"head": 500, "relation": 200, "tail": 500}
 _HEADER = ({"head", "subject"}, {"relation", "predicate"}, {"tail", "object"})
 _AT_ONCE = 10_000
+_LINE = 400
+"""Characters after which a list of tails goes on in a new line."""
 
 
 class Head(NamedTuple):
@@ -97,12 +99,21 @@ def _head(name: str, rows: Iterable[tuple[str, str, str, int]]) -> Head:
 
 
 def card(name: str, tails: Mapping[str, Sequence[str]]) -> str:
-    """The text of a head: a line for each relation.
+    """The text of a head: a line for each relation, more where it has many tails, so that none is cut in two.
 
     >>> card("Tampopo", {"directed_by": ["Jûzô Itami"], "has_tags": ["food", "ramen"]})
-    'Tampopo — directed by: Jûzô Itami\\nTampopo — has tags: food, ramen'
+    'Tampopo — directed by: Jûzô Itami.\\nTampopo — has tags: food, ramen.'
     """
-    return "\n".join(said(name, relation, ", ".join(several)) for relation, several in tails.items())
+    told = []
+    for relation, several in tails.items():
+        line = ""
+        for tail in several:
+            if line and len(line) + len(tail) > _LINE:
+                told.append(line)
+                line = ""
+            line += f", {tail}" if line else said(name, relation, tail)
+        told.append(line)
+    return "\n".join(f"{line.removesuffix('.')}." for line in told)
 
 
 def said(head: str, relation: str, tail: str) -> str:
