@@ -128,8 +128,8 @@ class Comparison:
         return f"<Comparison of {', '.join(run['run_id'] for run in self.runs)}: {parted}>"
 
 
-def compared(runs: Sequence[Run]) -> Comparison:
-    """See ``Workbench.compare``."""
+def compared(runs: Sequence[Run], workspace: Any = None) -> Comparison:
+    """See ``Workbench.compare``, which gives itself as the workspace."""
     if not 2 <= len(runs) <= len(LETTERS):
         raise RunError(f"Two to {len(LETTERS)} runs can be compared, and this is {len(runs)}.")
     sides = [Side(run) for run in runs]
@@ -144,7 +144,7 @@ def compared(runs: Sequence[Run]) -> Comparison:
         decisions=_decisions(sides),
         claims=_claims(sides),
         cost=[_cost(side) for side in sides],
-        workspace=runs[0].workspace,
+        workspace=workspace,
     )
 
 

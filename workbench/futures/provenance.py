@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from workbench.errors import UnknownRun
+from workbench.fates import identity
 from workbench.plans import last_records
 from workbench.retrieval.merge import gather
 from workbench.run import Run
-from workbench.state import ExecutionRecord, RetrievalResult
+from workbench.state import ExecutionRecord
 from workbench.tape import key_of_record
 
 
@@ -20,10 +21,10 @@ def provenance(run: Run) -> list[dict[str, Any]]:
     finders: dict[tuple[str, str, str], list[str]] = {}
     for step_id, results in gather(run.records, run._store, run.run_id).items():
         for result in results:
-            finders.setdefault(_identity(result), []).append(step_id)
+            finders.setdefault(identity(result), []).append(step_id)
     rows = []
     for n, piece in enumerate(run.evidence, 1):
-        for step_id in dict.fromkeys(finders.get(_identity(piece), ())):
+        for step_id in dict.fromkeys(finders.get(identity(piece), ())):
             in_run, as_step = made[step_id]
             origin = origins.get(step_id, {"run_id": in_run, "step_id": as_step})
             rows.append(
@@ -40,11 +41,6 @@ def provenance(run: Run) -> list[dict[str, Any]]:
                 }
             )
     return rows
-
-
-def _identity(result: RetrievalResult) -> tuple[str, str, str]:
-    """What makes two pieces one when evidence is merged."""
-    return result["source_id"], result["granularity"], result["metadata"].get("kb_prefix", "")
 
 
 def _made_in(run: Run, record: ExecutionRecord) -> tuple[str, str]:

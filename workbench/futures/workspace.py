@@ -111,7 +111,7 @@ class Futures:
         """
         from workbench.futures.compare import compared
 
-        return compared([run if isinstance(run, Run) else self.run(run) for run in runs])
+        return compared([run if isinstance(run, Run) else self.run(run) for run in runs], self)
 
     def tree(self, run: Run | str | None = None) -> Tree:
         """Every run with its forks, replays and grafts: what was edited in each, how it stands, what the tape saved.
