@@ -21,7 +21,8 @@ class Row:
     """One moment of a run.
 
     Attributes:
-        key: what a fork from here is given as ``at``: a checkpoint's id, or a review point's.
+        key: a checkpoint's id, or a review point's.
+        decision: the review point that was decided here; a fork from here decides it again.
         name: what it is, in a word or two.
         told: what happened, in a line.
         status: its sign.
@@ -37,6 +38,7 @@ class Row:
     said: str = ""
     side: str = ""
     notable: bool = True
+    decision: str = ""
 
 
 def rows_of(document: Document, found: Sequence[Mapping[str, Any]], labels: Labels) -> list[Row]:
@@ -110,8 +112,8 @@ def _decided(key: str, decision: Mapping[str, Any], labels: Labels) -> Row:
     told = labels("past_by_you", what=what) if who == "person" else labels("past_by", what=what, who=who)
     edits = [f"{name}{labels('colon')}{_text(value, 80)}" for name, value in decision["edits"].items()]
     said = " · ".join(text for text in (decision["message"], decision["note"]) if text)
-    name = labels("point_" + decision["point"])
-    return Row(key, name, f"{told}{labels('colon') if edits else ''}{labels('comma').join(edits)}", "paused", said)
+    name = labels("past_decision", point=labels("point_" + decision["point"]))
+    return Row(key, name, f"{told}{labels('colon') if edits else ''}{labels('comma').join(edits)}", "paused", said, decision=decision["review_id"])
 
 
 def _wave(key: str, changes: Mapping[str, Any], records: Mapping[str, Any], wave: int, labels: Labels) -> Row:

@@ -6,9 +6,6 @@ from collections.abc import Mapping
 
 WORDS: Mapping[str, tuple[str, str]] = {
     # runs beside one another
-    "compared": ("Runs side by side", "并列比较运行"),
-    "and": ("and", "与"),
-    "beside_same_until": ("the same up to {what}", "在{what}之前相同"),
     "beside_same": ("= same", "= 相同"),
     "beside_shared": ("= shared", "= 共有"),
     "beside_recorded": ("recorded", "沿用记录"),
@@ -30,7 +27,6 @@ WORDS: Mapping[str, tuple[str, str]] = {
     "beside_one_call": ("1 call", "1 次调用"),
     "beside_saved_tokens": ("{n} tokens", "{n} 词元"),
     "beside_plan": ("Steps", "步骤"),
-    "beside_plan_same": ("No step differs.", "各步骤都相同。"),
     "beside_decisions": ("Decisions", "决定"),
     "beside_timing": ("Timing", "用时"),
     "beside_scale": ("work time, s · one scale", "工作时间，秒 · 同一刻度"),
@@ -68,7 +64,10 @@ WORDS: Mapping[str, tuple[str, str]] = {
     "graft_take": ("Take from the others", "从其他运行取用"),
     "graft_none": ("No step differs: there is nothing to graft.", "没有不同的步骤，无从嫁接。"),
     "graft_nothing": ("Choose at least one step.", "请至少选择一个步骤。"),
-    "graft_now": ("Graft: new run from {base} with {steps} of {others}", "嫁接：以 {base} 为基础，取 {others} 的 {steps}"),
+    "graft_now": (
+        "Graft: new run from {base} with {steps} of {others}",
+        "嫁接：以 {base} 为基础，取 {others} 的 {steps}",
+    ),
     "graft_foreseen": (
         "{again} run again, {taped} from the tape · ≈ {p50} expected, {p90} at worst in 9 of 10",
         "重新执行 {again}，沿用记录 {taped} · 预计 {p50}，九成不超过 {p90}",
@@ -89,7 +88,6 @@ WORDS: Mapping[str, tuple[str, str]] = {
     "forks_count": ("{n} runs, {forks} made from others", "{n} 次运行，其中 {forks} 次由其他运行而来"),
     "forks_first": ("first run", "最初的运行"),
     "forks_fork_at": ("fork at {point}", "在{point}处分叉"),
-    "forks_fork": ("fork", "分叉"),
     "forks_none": ("No runs yet.", "还没有运行。"),
     "forks_here": ("you are here", "当前"),
     "forks_saved": ("{n} recorded, {span} saved", "沿用 {n} 步，节省 {span}"),
@@ -125,6 +123,7 @@ WORDS: Mapping[str, tuple[str, str]] = {
     "did_edit": ("edited", "修改"),
     "did_reject": ("stopped here", "叫停"),
     "did_respond": ("responded", "补充说明"),
+    "past_decision": ("{point}", "决定·{point}"),
     "past_changes": ("What changed here", "此处的变化"),
     "past_unchanged": ("Nothing in the state changed.", "状态没有变化。"),
     "past_values": ("The state as it stood", "当时的状态"),
@@ -138,8 +137,10 @@ WORDS: Mapping[str, tuple[str, str]] = {
         "No decision comes after this point, so a fork would be the same run again.",
         "此后没有决定，从这里分叉只会得到同样的运行。",
     ),
-    "past_cancelled": ("Nothing was decided after this point.", "此后没有作过决定。"),
     "past_look": ("Choose a row to see what changed there.", "选择一行，查看那里的变化。"),
-    "past_input_step": ("Checkpoint {id}, {graph} graph, step {step}, {at}", "检查点 {id}，{graph} 图，第 {step} 步，{at}"),
+    "past_input_step": (
+        "Checkpoint {id}, {graph} graph, step {step}, {at}",
+        "检查点 {id}，{graph} 图，第 {step} 步，{at}",
+    ),
     "past_fork_ask": ("Fork, and ask me at {point}", "分叉，并在{point}处询问我"),
 }
