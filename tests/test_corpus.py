@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from workbench import Workbench
 from workbench.errors import CorpusError
 from workbench.knowledge.corpus import SUFFIXES, Reading, chunks, load
 
@@ -237,3 +238,14 @@ def test_documents_come_one_by_one(tmp_path):
     written(tmp_path / "b.jsonl", "")
     assert [document.doc_id for document in found] == ["1", "2"]
     assert reading.sources == [path.resolve().as_posix()]
+
+
+def test_a_title_made_of_the_text_weighs_no_word_twice(tmp_path):
+    texts = ["Cats sleep. A day is long.", "A day is long. Cats sleep."]
+    made = [{"id": n, "text": text} for n, text in enumerate(texts)]
+    given = [{"id": "titled", "title": "Cats sleep.", "text": "A day is long."}]
+    path = written(tmp_path / "a.jsonl", "".join(json.dumps(record) + "\n" for record in [*made, *given]))
+    with Workbench.open(tmp_path / "ws", embedding_model="hashing", names="rules") as wb:
+        wb.add_knowledge("cats", [path])
+        found = dict(wb.knowledge.get("cats").keyword_search("cats", 10))
+    assert found["0#0"] == found["1#0"] < found["titled#0"]

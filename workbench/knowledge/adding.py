@@ -29,7 +29,7 @@ Progress = Callable[[str, int, int], None]
 """``progress(stage, done, total)``; stages: read, vectors, words, names, graph, write, chroma."""
 
 
-_VERSION = 6
+_VERSION = 7
 """Of what is made of a document; raised when that changes, so that the next ``add`` makes all anew."""
 
 
@@ -205,7 +205,8 @@ class Addition:
         connection.executemany(
             "INSERT INTO field_values VALUES (?, ?, ?)", ((*pair, document.doc_id) for pair in pairs)
         )
-        title = " | ".join([document.title, *document.aliases])
+        given = [] if document.title == corpus.made_title(document.text) else [document.title]
+        title = " | ".join([*given, *document.aliases])
         names = list(entities.names_in_fields(document.fields, document.names))
         for position, text in enumerate(texts):
             key = vectors.key_of(self._model.name, vectors.titled(document.title, document.aliases, text))

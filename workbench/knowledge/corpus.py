@@ -150,6 +150,15 @@ def load(paths: Iterable[str | Path]) -> Loaded:
     return Loaded(documents, reading.problems, reading.sources)
 
 
+def made_title(text: str) -> str:
+    """The title of a document that has none: its beginning, to be shown. It counts for nothing in a search.
+
+    >>> made_title("Hello there. More.")
+    'Hello there.'
+    """
+    return sentences(text)[0][:80]
+
+
 def chunks(text: str, limit: int) -> list[str]:
     """The text in pieces of at most ``limit`` characters, cut between sentences; a longer sentence is cut at a space.
 
@@ -333,7 +342,7 @@ def _document(record: Any, path: Path) -> Document:
     text = next((record[key] for key in TEXT_KEYS if isinstance(record.get(key), str) and record[key].strip()), "")
     if not text:
         raise Unreadable(f"no text: give one of {', '.join(TEXT_KEYS)}")
-    title = str(record.get("title") or "").strip() or sentences(text)[0][:80]
+    title = str(record.get("title") or "").strip() or made_title(text)
     doc_id = record.get("id", f"{path.name.split('.')[0]}-{hashlib.sha256((title + text).encode()).hexdigest()[:10]}")
     if isinstance(doc_id, bool) or not isinstance(doc_id, str | int) or not str(doc_id).strip():
         raise Unreadable(f"id is {shown(doc_id)}: a string or a whole number is needed")
