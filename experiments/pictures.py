@@ -1,24 +1,50 @@
-"""The README's picture, from a real run: ``python experiments/pictures.py`` (needs kaleido and a Chromium)."""
+"""The pictures of real runs, light and dark: ``python experiments/pictures.py`` (needs kaleido and a Chromium)."""
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from workbench import Workbench
 
+if TYPE_CHECKING:
+    from workbench.figures.picture import Picture
+
 ROOT = Path(__file__).resolve().parent.parent
-QUESTION = "Compare The Wedding Banquet and Eat Drink Man Woman"
+QUESTIONS = {
+    "en": "Compare The Wedding Banquet and Eat Drink Man Woman",
+    "zh": "对比《喜宴》和《饮食男女》的风格",
+}
 
 
-def main() -> None:
-    """Ask twice, so that models are loaded, and draw the second run's timeline."""
-    with Workbench.open(ROOT / ".workbench") as wb:
+def main(folder: Path, workspace: Path) -> None:
+    """Draw every picture of a run in each language, once its models are loaded; the README's timeline goes home."""
+    folder.mkdir(parents=True, exist_ok=True)
+    with Workbench.open(workspace) as wb:
         wb.add_knowledge("film", [ROOT / "data" / "films.jsonl"])
-        for _ in range(2):
-            run = wb.ask(QUESTION, kb="film", incognito=True)
-        figure = run.timeline().update_layout(title=QUESTION)
-        figure.write_image(ROOT / "notebooks" / "images" / "timeline.png", width=1100, height=620, scale=1.5)
+        wb.ask(QUESTIONS["en"], kb="film", incognito=True)
+        for language, question in QUESTIONS.items():
+            run = wb.ask(question, kb="film", incognito=True)
+            for name, picture in {
+                "dag": run.dag(),
+                "timeline": run.timeline(),
+                "graph": run.graph(),
+                "findings": run.findings(),
+                "documents": run.findings("document"),
+                "knowledge": run.knowledge(),
+                "way": run.knowledge(path=("李安", "Tom Hanks")),
+            }.items():
+                write(picture, folder / f"{name}-{language}.png")
+                write(picture.dark(), folder / f"{name}-{language}-dark.png")
+                if (name, language) == ("timeline", "en"):
+                    write(picture.update_layout(title_text=question), ROOT / "notebooks" / "images" / "timeline.png")
+
+
+def write(picture: Picture, path: Path) -> None:
+    """As large as it is, at one and a half times the dots."""
+    picture.write_image(path, width=picture.layout.width, height=picture.layout.height, scale=1.5)
 
 
 if __name__ == "__main__":
-    main()
+    main(Path(sys.argv[1] if len(sys.argv) > 1 else "pictures"), ROOT / ".workbench")

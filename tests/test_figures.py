@@ -1,5 +1,6 @@
 """Figures are data: equal runs give equal JSON, hostile words stay words, and a status is told without colour."""
 
+import copy
 import json
 import subprocess
 import sys
@@ -7,10 +8,15 @@ import sys
 import pytest
 
 from tests import handmade
-from workbench.errors import PlanError
-from workbench.figures import dag, dag_frame, dag_rows, timeline, timeline_frame
-from workbench.figures.paper import COLOURS
+from workbench.around import Around
+from workbench.conversation import build_conversation
+from workbench.errors import KnowledgeError, PlanError
+from workbench.fates import pieces
+from workbench.figures import dag, dag_rows, findings, graph, knowledge, timeline
+from workbench.figures.paper import COLOURS, DARK
 from workbench.plans import Plan, PlanStep
+from workbench.session import Workbench
+from workbench.walked import walked
 
 RUN = handmade.run()
 
@@ -40,9 +46,59 @@ def test_steps_stand_in_layers_behind_what_they_wait_for():
 
 
 def test_the_critical_path_is_drawn_heavy_and_conditions_dotted():
-    edges = [shape for shape in as_data(dag(RUN.plan, RUN.records))["layout"]["shapes"] if shape["type"] == "path"]
-    assert sorted(edge["line"]["width"] for edge in edges) == [1.3, 3, 3]
-    assert sum(edge["line"].get("dash") == "dot" for edge in edges) == 1
+    edges = [shape for shape in as_data(dag(RUN.plan, RUN.records))["layout"]["shapes"] if "C" in shape["path"]]
+    drawn = {(edge["line"]["width"], edge["line"]["dash"]): edge["path"].count("M") for edge in edges}
+    assert drawn == {(1.3, "solid"): 1, (3, "solid"): 1, (3, "dot"): 1}
+
+
+def test_what_a_later_version_added_or_changed_is_marked():
+    first = RUN.plan.without("step_3_more")
+    second = RUN.plan.model_copy(update={"version": 2}).replace("step_0_喜宴", objective="Another one")
+    rows = {row["step_id"]: row for row in dag_rows(second, (), [first, second])}
+    assert [rows["step_3_more"][name] for name in ("added_in", "changed_in")] == [2, None]
+    assert [rows["step_0_喜宴"][name] for name in ("added_in", "changed_in")] == [None, 2]
+    assert {"+v2", "~v2"} <= set(words(dag(second, versions=[first, second])))
+
+
+def taped(step_id="step_0_喜宴"):
+    """The records of the run, one of them from another run's tape."""
+    return [{**record, "replayed": record["step_id"] == step_id} for record in RUN.records]
+
+
+def test_what_is_recorded_is_dashed_and_empty():
+    boxes = [s for s in as_data(dag(RUN.plan, taped()))["layout"]["shapes"] if s["path"].endswith("Z")]
+    assert [(s["line"]["dash"], s["path"].count("M")) for s in boxes] == [("dash", 1), ("solid", 3)]
+    figure = as_data(timeline(RUN.log, taped(), RUN.decisions))
+    [outline] = figure["layout"]["shapes"]
+    assert outline["line"]["dash"] != "solid" and outline["path"].count("M") == 3  # the step and what is inside it
+    steps = next(trace for trace in figure["data"] if trace.get("text") and "recorded" in " ".join(trace["text"]))
+    assert steps["marker"]["color"].count("rgba(0,0,0,0)") == 1
+
+
+def large(shape):
+    """A plan of 200 steps, and what they did."""
+    deps = {
+        "waves": lambda i: [f"s{i - 10}"] if i >= 10 else [],
+        "chain": lambda i: [f"s{i - 1}"] if i else [],
+        "wide": lambda i: [f"s{d}" for d in range(199)] if i == 199 else [],
+    }[shape]
+    steps = [
+        PlanStep(step_id=f"s{i}", objective="李安 " * 80, tool="hybrid_search", depends_on=deps(i)) for i in range(200)
+    ]
+    records = [handmade.record(f"s{i}", "hybrid_search", i // 10 * 400, 300 + i % 7, 20) for i in range(200)]
+    return Plan(problem_statement="All of it", steps=steps), records
+
+
+@pytest.mark.parametrize("shape", ["waves", "chain", "wide"])
+def test_two_hundred_steps_fit_a_screen_and_stay_small(shape):
+    plan, records = large(shape)
+    drawn, when = dag(plan, records), timeline(RUN.log, records)
+    assert drawn.layout.width < 1500 and drawn.layout.height < 1200
+    assert len(drawn.to_json()) < 120_000 and len(when.to_json()) < 60_000
+    boxes = [s["path"] for s in as_data(drawn)["layout"]["shapes"] if s["path"].endswith("Z")]
+    corners = [corner for path in boxes for corner in path.replace("Z", "").split("M")[1:]]
+    assert len(set(corners)) == 200  # no box upon another
+    assert when.layout.height < 700 and when.layout.uniformtext.mode == "hide"
 
 
 @pytest.mark.parametrize("status", ["success", "partial", "failed", "timeout", "cancelled", "skipped"])
@@ -86,10 +142,169 @@ def test_an_empty_timeline_is_a_figure_too():
     assert as_data(timeline([], []))["data"] == []
 
 
-def test_equal_data_gives_equal_figures_that_are_small():
-    for make in (lambda: dag(RUN.plan, RUN.records), lambda: timeline(RUN.log, RUN.records, RUN.decisions)):
-        assert make().to_json() == make().to_json()
-        assert len(make().to_json()) < 15_000
+GRAPH = build_conversation().get_graph(xray=True)
+LOG = [{**entry, "node": "worker_select"} if entry["node"] == "route" else entry for entry in RUN.log]
+
+
+def test_the_graph_is_the_one_that_runs():
+    """Every node and every edge of LangGraph's own, but for the beginnings and ends of the graphs inside."""
+    found = walked(GRAPH)
+    names = {node["name"] for node in found.nodes}
+    assert names == {node.name for node in GRAPH.nodes.values()}
+    assert {frame["name"] for frame in found.frames} == {"route", "retrieval"}
+    inner = ("__start__", "__end__")
+    kept = {
+        (e.source, e.target)
+        for e in GRAPH.edges
+        if not any(":" in i and i.endswith(inner) for i in (e.source, e.target))
+    }
+    drawn = {(edge["source"], edge["target"]) for edge in found.edges}
+    assert kept <= drawn and drawn - kept == {("prepare_retrieval", "retrieval:planner")}
+    assert len({(node["x"], node["y"]) for node in found.nodes}) == len(found.nodes)
+    for frame in found.frames:
+        inside = {
+            n["id"] for n in found.nodes if frame["x0"] < n["x"] < frame["x1"] and frame["y0"] < n["y"] < frame["y1"]
+        }
+        assert inside == {node["id"] for node in found.nodes if node["frame"] == frame["name"]}
+
+
+def test_where_a_run_went_and_how_often():
+    found = walked(GRAPH, LOG, "done")
+    nodes = {node["name"]: node for node in found.nodes}
+    assert nodes["executor"]["times"] == 4 and nodes["executor"]["status"] == "done"
+    assert nodes["executor"]["duration_ms"] == 894 + 410 + 470  # side by side counts once
+    assert nodes["kb_handler"]["status"] == "pending"
+    taken = {(edge["source"], edge["target"]): edge["times"] for edge in found.edges if edge["times"]}
+    assert taken == {("retrieval:merger", "generate"): 1, ("generate", "persist"): 1, ("persist", "__end__"): 1}
+
+
+@pytest.mark.parametrize("status", ["running", "paused", "failed", "interrupted", "cancelled"])
+def test_the_node_where_a_run_stands_is_marked(status):
+    found = walked(GRAPH, LOG[:1], status, ["retrieval:review_plan"])
+    assert [node["name"] for node in found.nodes if node["status"] == status] == ["review_plan"]
+    assert [frame["name"] for frame in found.frames if frame["status"] == status] == ["retrieval"]
+    said = words(graph(found, "Where", "zh"))
+    assert any("review_plan" in text and text[0] in "▸‖✗↻⊖" for text in said)
+    heavy = [s for s in as_data(graph(found, ""))["layout"]["shapes"] if s["line"]["width"] == 3]
+    assert [shape["path"].count("M") for shape in heavy] == [1]
+
+
+def found_by_steps():
+    def piece(name, score):
+        return {**handmade.evidence(1, name, score), "source_id": name, "result_id": f"low_level:{name}"}
+
+    return {"a": [piece("x", 0.4), piece("y", 0.8)], "b": [piece("x", 0.9), piece("z", 0.1), piece("left", 0.7)]}
+
+
+def judged():
+    from workbench.retrieval.merge import merge, remaining
+
+    found, without = found_by_steps(), {"evidence": ["low_level:left"]}
+    merged = merge(remaining(found, without), max_results=2, max_characters=20)
+    cited = [{"n": 1, "result_id": "low_level:x", "sentence": "", "source": {}}]
+    return pieces(found, merged["retrieval_results"], merged, cited, without)
+
+
+def test_the_fate_of_each_finding_is_what_the_merge_did():
+    told = [(p["title"], p["step"], p["score"], p["fate"], p["why"], p["of"]) for p in judged()]
+    assert told == [
+        ("x", "b", 0.9, "cited", "", None),
+        ("y", "a", 0.8, "dropped", "characters", None),
+        ("z", "b", 0.1, "dropped", "results", None),
+        ("left", "b", 0.7, "dropped", "without", None),
+        ("x", "a", 0.4, "dropped", "duplicate", 1),
+    ]
+    assert len({piece["key"] for piece in judged()}) == 5
+
+
+@pytest.mark.parametrize("by", ["step", "document"])
+def test_each_fate_has_a_shape_and_a_word_of_its_own(by):
+    figure = as_data(findings(judged(), "What came of it", by, cut=3))
+    assert len({trace["marker"]["symbol"] for trace in figure["data"]}) == 5
+    assert figure["data"][-1]["name"] == "cited · 1" and "dropped: duplicate of [n] · 1" in words(
+        figure_of(judged(), by)
+    )
+    assert sum(len(trace["x"]) for trace in figure["data"]) == 5
+    assert "3 more over a step's own limit" in figure["layout"]["title"]["subtitle"]["text"]
+
+
+def figure_of(found, by):
+    return findings(found, by=by)
+
+
+def test_ten_thousand_findings_are_drawn_as_the_best_of_them_and_told():
+    [one] = [piece for piece in judged() if piece["why"] == "results"]
+    many = [{**one, "key": str(n), "score": n / 10_000, "step": f"s{n % 200}"} for n in range(10_000)]
+    figure = findings([judged()[0], *many])
+    assert len(figure.to_json()) < 400_000 and len(figure.to_frame()) == 10_001
+    assert "8001 dropped ones not drawn" in figure.layout.title.subtitle.text
+
+
+def entity(name, kind="Film", aliases=()):
+    return {"entity_id": name, "name": name, "type": kind, "aliases": list(aliases), "doc_id": None}
+
+
+def relation(source, kind, target):
+    return {
+        "relation_id": f"{source}|{kind}|{target}",
+        "source": source,
+        "type": kind,
+        "target": target,
+        "sentence": f"{source} and {target}.",
+        "chunk_id": "",
+    }
+
+
+NEAR = Around(
+    {
+        e["name"]: e
+        for e in (entity("喜宴"), entity("Ang Lee", "Person", ["李安"]), entity("Hulk"), entity("x", "Studio"))
+    },
+    (
+        relation("喜宴", "directed_by", "Ang Lee"),
+        relation("Hulk", "directed_by", "Ang Lee"),
+        relation("x", "made_it", "Hulk"),
+    ),
+    seeds=("喜宴",),
+    path=("喜宴", "Ang Lee", "Hulk"),
+)
+
+
+def test_the_way_between_two_entities_is_heavy_and_has_its_words():
+    figure = as_data(knowledge(NEAR, language="zh"))
+    widths = {trace["line"]["width"]: len(trace["x"]) for trace in figure["data"] if trace["mode"] == "lines"}
+    assert widths == {0.8: 3, 3.2: 6}
+    said = words(knowledge(NEAR, language="zh"))
+    assert "李安" in said and said.count("导演") == 2
+    assert "made it" in " ".join(said) and "Studio" in said  # a corpus may bring types of its own
+
+
+def every_picture():
+    return {
+        "dag": dag(RUN.plan, RUN.records),
+        "timeline": timeline(RUN.log, RUN.records, RUN.decisions),
+        "graph": graph(walked(GRAPH, LOG, "done"), "Where"),
+        "findings": findings(judged()),
+        "knowledge": knowledge(NEAR),
+    }
+
+
+@pytest.mark.parametrize("name", every_picture())
+def test_each_picture_is_equal_for_equal_data_small_and_carries_its_frame(name):
+    picture, again = every_picture()[name], every_picture()[name]
+    assert picture.to_json() == again.to_json() and len(picture.to_json()) < 15_000
+    assert len(picture.to_frame()) > 2
+    assert copy.deepcopy(picture).to_frame().equals(picture.to_frame())
+    assert "template" not in as_data(picture)["layout"] or not as_data(picture)["layout"]["template"].get("layout")
+
+
+@pytest.mark.parametrize("name", every_picture())
+def test_in_the_dark_no_light_colour_is_left(name):
+    light, dark = every_picture()[name], every_picture()[name].dark()
+    assert dark.layout.paper_bgcolor == "#111111" and dark.to_frame().equals(light.to_frame())
+    tints = {tint for _, _, tint in COLOURS.values()} | {"#FFFFFF", "#1F1F1F"}
+    assert not tints & set(words(dark))
+    assert [t for t in words(light) if not t.startswith("#")] == [t for t in words(dark) if not t.startswith("#")]
 
 
 def test_what_others_wrote_stays_text():
@@ -99,7 +314,17 @@ def test_what_others_wrote_stays_text():
     record["sub_steps"][0]["name"] = hostile
     log = [{**handmade.log()[0], "node": hostile}]
     plan = Plan(problem_statement=hostile, steps=steps)
-    for figure in (dag(plan, [record]), timeline(log, [record], title=hostile)):
+    piece = {**judged()[0], "title": hostile, "step": hostile, "ranks": {hostile: 1}}
+    near = Around({hostile: entity(hostile, hostile, [hostile]), "b": entity("b")}, (relation(hostile, hostile, "b"),))
+    pictures = (
+        dag(plan, [record]),
+        timeline(log, [record], title=hostile),
+        graph(walked(GRAPH, LOG, "done"), hostile),
+        findings([piece], hostile),
+        findings([piece], hostile, "document"),
+        knowledge(near, hostile),
+    )
+    for figure in pictures:
         for text in words(figure):
             assert "<a" not in text
             assert "\x1b" not in text and "\u202e" not in text
@@ -107,11 +332,39 @@ def test_what_others_wrote_stays_text():
 
 
 def test_the_data_behind_a_figure_is_a_frame():
-    frame = dag_frame(RUN.plan, RUN.records)
+    frame = dag(RUN.plan, RUN.records).to_frame()
     assert list(frame.step_id) == [step.step_id for step in RUN.plan.steps]
-    times = timeline_frame(RUN.log, RUN.records, RUN.decisions)
+    times = timeline(RUN.log, taped(), RUN.decisions).to_frame()
     assert set(times.kind) == {"node", "waiting", "step", "sub_step"}
-    assert (times.end_ms >= times.start_ms).all()
+    assert (times.end_ms >= times.start_ms).all() and set(times[times.replayed].step_id) == {"step_0_喜宴"}
+
+
+def test_a_run_draws_itself(wb):
+    run = wb.ask("Compare The Wedding Banquet and Eat Drink Man Woman", kb="film", review="reflect")
+    frame = run.graph().to_frame()
+    assert list(frame[frame.status == "paused"].name) == ["review_reflect"]
+    run.approve()
+    assert run.status == "done"
+    frame = run.graph().to_frame()
+    executor = frame[frame.name == "executor"].iloc[0]
+    assert executor.times == len(run.records) and not set(frame.status) - {"done", "pending"}
+    fates = run.findings().to_frame()
+    assert (fates.why != "duplicate").sum() == run.statistics["after_dedup"] and len(fates) == run.statistics[
+        "total_retrieved"
+    ]
+    assert (fates.fate == "cited").sum() == len({c["result_id"] for c in run.citations})
+    near = run.knowledge(path=("李安", "Tom Hanks"))
+    assert near.to_frame().on_path.sum() >= 2 and "<b>Ang Lee</b>" in words(near)
+    with pytest.raises(KnowledgeError, match="no entity 'Nobody at all'"):
+        run.knowledge(path=("Nobody at all", "李安"))
+
+
+def test_a_run_without_its_corpus_says_so(workspace):
+    with Workbench.open(workspace) as wb:
+        run_id = wb.ask("喜宴哪一年上映？", kb="film").run_id
+    (workspace / "knowledge").unlink()
+    with Workbench.open(workspace) as wb, pytest.raises(KnowledgeError, match="without its corpus"):
+        wb.run(run_id).knowledge()
 
 
 def test_ink_can_be_read_on_its_tint():
@@ -120,8 +373,9 @@ def test_ink_can_be_read_on_its_tint():
         r, g, b = (p / 12.92 if p <= 0.03928 else ((p + 0.055) / 1.055) ** 2.4 for p in parts)
         return 0.2126 * r + 0.7152 * g + 0.0722 * b
 
-    for ink, _, tint in COLOURS.values():
-        assert (luminance(tint) + 0.05) / (luminance(ink) + 0.05) >= 5.1
+    for ink, _, tint in (*COLOURS.values(), *DARK.values()):
+        light, dark = sorted((luminance(ink), luminance(tint)))
+        assert (dark + 0.05) / (light + 0.05) >= 5.1
 
 
 def test_plotly_and_pandas_are_imported_when_first_used():

@@ -145,7 +145,7 @@ def test_text_steers_no_terminal(wb):
 
 def test_figures_show_text(wb):
     for run in (run for run in wb.runs() if run.status == "done"):
-        for figure in (run.dag(), run.timeline()):
+        for figure in (run.dag(), run.timeline(), run.graph(), run.findings(), run.knowledge()):
             drawn = figure.to_plotly_json()
             said = [text for text in strings(drawn) if text]
             for text in said:

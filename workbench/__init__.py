@@ -19,6 +19,7 @@ The package in the order in which a message walks through it; an import only eve
         inbox.py past.py beside.py tree.py
         knowledge.py pick.py
     run.py            Run, one question carried through: how it stands, what it did, the four answers
+    pictured.py       the pictures of a run, as plotly figures
     futures/          what is made of a run that is there
         workspace.py replay.py check.py capsule.py crate.py sealing.py made_test.py compare.py sides.py graft.py
         what_if.py leave_one_out.py; and what grafts stand on: join.py conflicts.py provenance.py shown.py
@@ -67,7 +68,7 @@ The package in the order in which a message walks through it; an import only eve
         head.py rail.py steps.py plan_graph.py timeline.py evidence.py answer.py signals.py inbox.py past.py beside.py
         lanes.py plan_changes.py problems.py changes.py graft.py tree.py knowledge.py page.py
     figures/          records -> plotly figures; pure
-        dag.py timeline.py paper.py
+        dag.py steps.py timeline.py graph.py findings.py knowledge.py picture.py paper.py
     evaluating/       measuring: answers to a table of questions, rankings of a set, answers over triples
         bench.py questions.py retrieval.py kbqa.py rankings.py narrowed.py statistics.py rows.py
     serve.py          the graphs for a LangGraph server

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Any
 
 from workbench.context import Entity, KnowledgeBase, Relation
@@ -38,13 +39,14 @@ class Around:
     def rows(self) -> list[dict[str, Any]]:
         """One row a relation, with the names of both ends and the sentence that states it."""
         names = {one: entity["name"] for one, entity in self.entities.items()}
+        steps = {frozenset(pair) for pair in pairwise(self.path)}
         return [
             {
                 "source": names[relation["source"]],
                 "relation": relation["type"],
                 "target": names[relation["target"]],
                 "sentence": relation["sentence"],
-                "on_path": {relation["source"], relation["target"]} <= set(self.path),
+                "on_path": frozenset((relation["source"], relation["target"])) in steps,
             }
             for relation in self.relations
         ]

@@ -1,6 +1,7 @@
 """What became of everything that the steps found: cited, in the prompt, or dropped, and why.
 
-Pure data, from what a run keeps: the findings of each step, the merge, the citations.
+Pure data, from what a run keeps: the findings of each step, the merge, the citations. The rules by which findings are
+one piece, and by which one of them stands for it, are here; the merge goes by them.
 """
 
 from __future__ import annotations
@@ -8,25 +9,67 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Literal, TypedDict
 
-from workbench.state import Citation, Merged, RetrievalResult
+from workbench.state import Citation, Merged, RetrievalResult, Without
 
 Fate = Literal["found", "cited", "used", "dropped"]
 Why = Literal["", "duplicate", "results", "characters", "without"]
-_Identity = tuple[str, str, str]
+Identity = tuple[str, str, str]
+Found = Mapping[str, Sequence[RetrievalResult]]
+"""What each step found, by step."""
+
+
+def identity(result: RetrievalResult) -> Identity:
+    """What makes two findings one piece: source, granularity, knowledge base."""
+    return result["source_id"], result["granularity"], str(result["metadata"].get("kb_prefix", ""))
+
+
+def winners(found: Found) -> dict[Identity, tuple[str, RetrievalResult]]:
+    """For each piece the step and finding that stand for it: the highest score, the first of equal ones.
+
+    >>> piece = {"source_id": "d", "granularity": "low_level", "metadata": {}}
+    >>> best = winners({"a": [{**piece, "score": 1}], "b": [{**piece, "score": 2}]})
+    >>> [(step, result["score"]) for step, result in best.values()]
+    [('b', 2)]
+    """
+    best: dict[Identity, tuple[str, RetrievalResult]] = {}
+    for step_id, results in found.items():
+        for result in results:
+            one = identity(result)
+            if one not in best or result["score"] > best[one][1]["score"]:
+                best[one] = (step_id, result)
+    return best
+
+
+def remaining(found: Found, without: Without) -> dict[str, list[RetrievalResult]]:
+    """What is left of what the steps found, when some of it is left out.
+
+    >>> found = {"a": [{"result_id": "x"}, {"result_id": "y"}], "b": [{"result_id": "x"}]}
+    >>> remaining(found, {"steps": ["b"], "pieces": [["a", "y"]]})
+    {'a': [{'result_id': 'x'}]}
+    """
+    steps, ids = set(without.get("steps", ())), set(without.get("evidence", ()))
+    pieces = {(step_id, result_id) for step_id, result_id in without.get("pieces", ())}
+    return {
+        step_id: [r for r in results if r["result_id"] not in ids and (step_id, r["result_id"]) not in pieces]
+        for step_id, results in found.items()
+        if step_id not in steps
+    }
 
 
 class Piece(TypedDict):
-    """One finding of one or several steps.
+    """One finding of a step, or what stands for several.
 
-    ``n`` is its place in the merge, None when it did not come so far. ``score`` is after the merge, ``scores`` what
-    each step gave it, ``ranks`` its place in each step's findings, both by step. ``why`` it was dropped: ``results``
-    and ``characters`` are the two limits of the merge, ``without`` a fork that leaves it out, ``duplicate`` the same
-    piece again, whose ``of`` is the place of the one that was kept.
+    ``n`` is its place in the merge, None when it did not come so far; ``step`` found it, with the highest score where
+    several did. ``score`` is after the merge, ``scores`` what each step gave it, ``ranks`` its place in each step's
+    findings, both by step. ``why`` it was dropped: ``results`` and ``characters`` are the two limits of the merge,
+    ``without`` a fork that leaves it out, ``duplicate`` the same piece again, whose ``of`` is the place of the one that
+    was kept.
     """
 
     key: str
     n: int | None
     result_id: str
+    step: str
     title: str
     text: str
     score: float
@@ -39,61 +82,75 @@ class Piece(TypedDict):
 
 
 def pieces(
-    found: Mapping[str, Sequence[RetrievalResult]],
+    found: Found,
     kept: Sequence[RetrievalResult],
     merged: Merged | None = None,
     citations: Iterable[Citation] = (),
+    without: Without | None = None,
 ) -> list[Piece]:
     """Every finding, those in the merge first, in its order; then what was dropped, best first.
 
     Args:
-        found: what each step found, by step.
+        found: what each step found.
         kept: the distinct pieces, best first; with a merge those that it kept.
         merged: the merge, once there is one: then each piece has its fate.
         citations: of the answer.
+        without: what the run leaves out of the merge.
     """
-    places = {_identity(result): n for n, result in enumerate(kept, 1)}
-    scores: dict[_Identity, dict[str, float]] = {}
-    ranks: dict[_Identity, dict[str, int]] = {}
-    first, again = dict[_Identity, RetrievalResult](), list[tuple[str, RetrievalResult]]()
-    for step_id, results in found.items():
-        for rank, result in enumerate(results, 1):
-            identity = _identity(result)
-            if identity in first:
-                again.append((step_id, result))
-            first.setdefault(identity, result)
-            scores.setdefault(identity, {}).setdefault(step_id, result["score"])
-            ranks.setdefault(identity, {}).setdefault(step_id, rank)
+    left = remaining(found, without or {})
+    stays = {(step_id, id(result)) for step_id, results in left.items() for result in results}
+    best, places = winners(left), {identity(result): n for n, result in enumerate(kept, 1)}
+    scores, ranks = _by_step(found)
     cited = {citation["result_id"] for citation in citations}
     used = merged["statistics"]["used"] if merged else 0
 
-    def piece(result: RetrievalResult, n: int | None, fate: Fate, why: Why = "", key: str = "") -> Piece:
-        identity = _identity(result)
+    def piece(step_id: str, result: RetrievalResult, n: int | None, fate: Fate, why: Why, key: str = "") -> Piece:
+        one = identity(result)
         return Piece(
-            key=key or "/".join(identity),
-            n=n if why != "duplicate" else None,
+            key=key or "/".join(one),
+            n=n,
             result_id=result["result_id"],
+            step=step_id,
             title=str(result["metadata"].get("title") or result["source_id"]),
             text=result["evidence"],
             score=result["score"],
-            scores=scores.get(identity, {}),
-            ranks=ranks.get(identity, {}),
+            scores=scores.get(one, {}),
+            ranks=ranks.get(one, {}),
             tools=[str(tool) for tool in result["metadata"].get("tools") or []],
             fate=fate,
             why=why,
-            of=places.get(identity) if why == "duplicate" else None,
+            of=places.get(one) if why == "duplicate" else None,
         )
 
-    rows = [piece(result, n, *_fate(result, n, used, cited, merged)) for n, result in enumerate(kept, 1)]
-    if merged:
-        beyond: Why = "results" if merged["statistics"]["after_dedup"] > len(kept) else "without"
-        left = [result for identity, result in first.items() if identity not in places]
-        rows += [piece(result, None, "dropped", beyond) for result in sorted(left, key=_order)]
-        rows += [
-            piece(result, None, "dropped", "duplicate", key="/".join((*_identity(result), step_id)))
-            for step_id, result in sorted(again, key=lambda one: (*_order(one[1]), one[0]))
-        ]
-    return rows
+    rows = []
+    for n, result in enumerate(kept, 1):
+        step_id, _ = best.get(identity(result), ("", result))
+        rows.append(piece(step_id, result, n, *_fate(result, n, used, cited, merged)))
+    if merged is None:
+        return rows
+    dropped = []
+    for step_id, results in found.items():
+        for rank, result in enumerate(results, 1):
+            one, key = identity(result), "/".join((*identity(result), step_id, str(rank)))
+            if (step_id, id(result)) not in stays:
+                dropped.append(piece(step_id, result, None, "dropped", "without", key))
+            elif best[one][0] != step_id or best[one][1] is not result:
+                dropped.append(piece(step_id, result, None, "dropped", "duplicate", key))
+            elif one not in places:
+                dropped.append(piece(step_id, result, None, "dropped", "results"))
+    order = ("results", "without", "duplicate")
+    return [*rows, *sorted(dropped, key=lambda p: (order.index(p["why"]), -p["score"], p["key"]))]
+
+
+def _by_step(found: Found) -> tuple[dict[Identity, dict[str, float]], dict[Identity, dict[str, int]]]:
+    """The score and the rank that each step gave to each piece."""
+    scores: dict[Identity, dict[str, float]] = {}
+    ranks: dict[Identity, dict[str, int]] = {}
+    for step_id, results in found.items():
+        for rank, result in enumerate(results, 1):
+            scores.setdefault(identity(result), {}).setdefault(step_id, result["score"])
+            ranks.setdefault(identity(result), {}).setdefault(step_id, rank)
+    return scores, ranks
 
 
 def _fate(result: RetrievalResult, n: int, used: int, cited: set[str], merged: Merged | None) -> tuple[Fate, Why]:
@@ -102,12 +159,3 @@ def _fate(result: RetrievalResult, n: int, used: int, cited: set[str], merged: M
     if result["result_id"] in cited:
         return "cited", ""
     return ("used", "") if n <= used else ("dropped", "characters")
-
-
-def _identity(result: RetrievalResult) -> _Identity:
-    """What makes two findings one piece, as the merge has it."""
-    return result["source_id"], result["granularity"], str(result["metadata"].get("kb_prefix", ""))
-
-
-def _order(result: RetrievalResult) -> tuple[float, str]:
-    return -result["score"], result["source_id"]

@@ -7,14 +7,12 @@ from collections.abc import Collection, Iterable, Iterator
 from typing import TYPE_CHECKING, Any, cast
 
 from workbench.answering import Answering
-from workbench.errors import RunError
+from workbench.pictured import Pictured
 from workbench.plans import Plan
 from workbench.state import Citation, Decision, ExecutionRecord, Reflection, RetrievalResult, RouteDecision
-from workbench.text import language_of
 
 if TYPE_CHECKING:
     import pandas
-    from plotly.graph_objects import Figure
 
     from workbench.errors import Divergence
     from workbench.fates import Piece
@@ -28,7 +26,7 @@ if TYPE_CHECKING:
     from workbench.work import Work
 
 
-class Run(Answering):
+class Run(Answering, Pictured):
     """One question carried through the conversation graph.
 
     Everything is read from the workspace when it is asked for, so two handles of one run, in two processes too, agree.
@@ -153,9 +151,8 @@ class Run(Answering):
         """Everything that was found, and what became of it: cited, in the prompt, or dropped, and why."""
         from workbench.fates import pieces
 
-        return pieces(
-            self._work.found_by_step(self.run_id), self.evidence, cast(Any, self.merged) or None, self.citations
-        )
+        found, merged = self._work.found_by_step(self.run_id), cast(Any, self.merged) or None
+        return pieces(found, self.evidence, merged, self.citations, self._row["options"].get("without"))
 
     @property
     def answer(self) -> str:
@@ -355,21 +352,6 @@ class Run(Answering):
         return provenance(self)
 
     # how it shows itself
-
-    def dag(self) -> Figure:
-        """The plan as a plotly figure: steps, dependencies, status, critical path."""
-        from workbench.figures import dag
-
-        plan = self.plan
-        if plan is None:
-            raise RunError(f"Run {self.run_id} has no plan to draw: it is {self.status} and asked no knowledge base.")
-        return dag(plan, self.records)
-
-    def timeline(self) -> Figure:
-        """What ran when, as a plotly figure: graph, steps, and what happened inside the tools."""
-        from workbench.figures import timeline
-
-        return timeline(self.log, self.records, self.decisions, language=language_of(self.message))
 
     def __repr__(self) -> str:
         return f"<Run {self.run_id}: {self.status}, {self.message!r}>"

@@ -9,9 +9,10 @@ from typing import Any
 from langgraph.runtime import Runtime
 
 from workbench.context import Context, KnowledgeBase, RunLog
+from workbench.fates import Identity, identity, remaining, winners
 from workbench.plans import ENDED_WELL, last_records, work_seconds
 from workbench.retrieval.skip import NOT_NEEDED
-from workbench.state import ExecutionRecord, Merged, RetrievalResult, RetrievalState, RouteDecision, Without
+from workbench.state import ExecutionRecord, Merged, RetrievalResult, RetrievalState, RouteDecision
 
 CONTRADICTION = 0.5
 """What is left of a score when the document's typed fields contradict what the question asked for."""
@@ -40,22 +41,6 @@ def gather(records: Iterable[ExecutionRecord], runs: RunLog, run_id: str) -> dic
     kept = [r for r in last_records(records).values() if r["status"] in ENDED_WELL and r["raw_output_ref"]]
     kept.sort(key=lambda record: (record["iteration"], record["step_id"]))
     return {r["step_id"]: runs.body(run_id, str(r["raw_output_ref"]))["results"] for r in kept}
-
-
-def remaining(found: Mapping[str, list[RetrievalResult]], without: Without) -> dict[str, list[RetrievalResult]]:
-    """What is left of what the steps found, when some of it is left out.
-
-    >>> found = {"a": [{"result_id": "x"}, {"result_id": "y"}], "b": [{"result_id": "x"}]}
-    >>> remaining(found, {"steps": ["b"], "pieces": [["a", "y"]]})
-    {'a': [{'result_id': 'x'}]}
-    """
-    steps, ids = set(without.get("steps", ())), set(without.get("evidence", ()))
-    pieces = {(step_id, result_id) for step_id, result_id in without.get("pieces", ())}
-    return {
-        step_id: [r for r in results if r["result_id"] not in ids and (step_id, r["result_id"]) not in pieces]
-        for step_id, results in found.items()
-        if step_id not in steps
-    }
 
 
 def matching_documents(decision: RouteDecision | None, bases: Sequence[KnowledgeBase]) -> frozenset[str] | None:
@@ -113,15 +98,12 @@ def distinct(
     results_by_step: Mapping[str, Sequence[RetrievalResult]], matching: Collection[str] | None = None
 ) -> list[RetrievalResult]:
     """One piece for each (source, granularity) of a base: the highest score wins, every tool that found it is kept."""
-    best: dict[tuple[str, str, str], RetrievalResult] = {}
-    tools: dict[tuple[str, str, str], set[str]] = {}
+    tools: dict[Identity, set[str]] = {}
     for results in results_by_step.values():
         for result in results:
-            identity = (result["source_id"], result["granularity"], result["metadata"].get("kb_prefix", ""))
-            tools.setdefault(identity, set()).update(result["metadata"].get("tools", []))
-            if identity not in best or result["score"] > best[identity]["score"]:
-                best[identity] = result
-    pieces = [_kept(result, sorted(tools[identity]), matching) for identity, result in best.items()]
+            tools.setdefault(identity(result), set()).update(result["metadata"].get("tools", []))
+    best = winners(results_by_step)
+    pieces = [_kept(result, sorted(tools[one]), matching) for one, (_, result) in best.items()]
     return sorted(
         pieces, key=lambda r: (-r["score"], r["source_id"], r["granularity"], r["metadata"].get("kb_prefix", ""))
     )
