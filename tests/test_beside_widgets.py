@@ -120,7 +120,8 @@ def test_every_fork_that_is_offered_can_be_made(asked: Run) -> None:
         offered += [key] if 'data-do="fork"' in past._detail.picture.html else []
     assert len(offered) > 10
     for key in (offered[0], offered[-1]):
-        fork = asked.start_fork(at=key).wait()
+        past._detail.press("fork", key)
+        fork = asked.start_fork(at=past.chosen["at"]).wait()
         assert fork.status == "paused"
         fork.cancel()
 

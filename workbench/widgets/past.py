@@ -83,7 +83,7 @@ class Checkpoints(traitlets.HasTraits):
                 values = one.values
             except WorkbenchError as gone:
                 values = str(gone)
-        review = self._review_after(one) if one else row.key
+        review = row.decision or (self._review_after(one) if one else row.key)
         told = looked_at(
             row, one.to_dict() if one else None, values, labels, review=review, ask=self._may_ask(one, review)
         )
@@ -104,7 +104,7 @@ class Checkpoints(traitlets.HasTraits):
         return [point for point, node in (("plan", "review_plan"), ("reflect", "review_reflect")) if node in later]
 
     def _heard(self, event: Event) -> None:
-        known = {row.key for row in self._rows}
+        known = {row.key: row for row in self._rows}
         kind, _, point = event.kind.partition(":")
         if kind == "every":
             self._every = not self._every
@@ -117,7 +117,8 @@ class Checkpoints(traitlets.HasTraits):
             self._look()
             self._tell({"do": "look", "at": event.key})
         elif kind == "fork":
-            self._tell({"do": "fork", "at": event.key, **({"review": [point]} if point else {})})
+            at = known[event.key].decision or event.key
+            self._tell({"do": "fork", "at": at, **({"review": [point]} if point else {})})
 
     def _tell(self, asked: Mapping[str, Any]) -> None:
         self.chosen = {**asked, "n": self.chosen.get("n", 0) + 1}

@@ -47,6 +47,7 @@ class Working:
         self._document: Document | None = None
         self._unfolded: set[str] = set()
         self._piece, self._every = "", False
+        self._found: tuple[Any, list[Any]] = (None, [])
         self.ask, self.review = ask, Review(labels)
         self.rail, self.evidence, self.timeline = Pick(), Pick(), Pick()
         self.answer, self.turns, self.fork_bar = Pick(), Pick(), Pick()
@@ -115,8 +116,8 @@ class Working:
         displayed(self.review.band, bool(paused))
         displayed(self.review.inside, bool(paused))
         displayed(self.answer, not paused)
-        before = [_turn(one) for one in self._conversation(run)] if not now.steps else None
-        if before is not None:
+        if document["status"] != "running":
+            before = [_turn(one) for one in self._conversation(run)]
             self.turns.show(turns(before, self._labels))
             displayed(self.turns, bool(before))
         if not paused:
@@ -142,8 +143,13 @@ class Working:
             displayed(part, not self.editor.chosen)
 
     def _show_evidence(self) -> None:
-        found = self._run.pieces if self._run else []
-        self.evidence.show(evidence(found, self._labels, chosen=self._piece, every=self._every))
+        run, document = self._run, self._document
+        if run is None or document is None:
+            return
+        known = (run.run_id, document["status"], len(document["records"]))
+        if known != self._found[0]:  # what was found is read again only when more was found
+            self._found = (known, run.pieces)
+        self.evidence.show(evidence(self._found[1], self._labels, chosen=self._piece, every=self._every))
 
     def _show_timeline(self, now: Now | None = None) -> None:
         if self._document is not None:

@@ -1,0 +1,166 @@
+"""The journey for which the bench exists, by clicking and typing; after each click the run is read from the store."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from workbench.session import Workbench
+
+QUESTION = "Compare The Wedding Banquet and Eat Drink Man Woman"
+expect.set_options(timeout=20_000)
+OPEN = "from workbench import Workbench\nwb = Workbench.open('workspace')"
+
+
+@pytest.fixture
+def store(workspace: Path) -> Iterator[Workbench]:
+    """The same workspace, open in this process too: what is there when the page says that it is."""
+    with Workbench.open(workspace) as opened:
+        yield opened
+
+
+def newest(store: Workbench, status: str, decided: int, runs: int = 1, seconds: float = 30) -> Any:
+    """The newest run, once there are so many, it stands so, and so many decisions are kept."""
+    until = time.monotonic() + seconds
+    while time.monotonic() < until:
+        found = store.runs()
+        if len(found) == runs and found[0].status == status and len(found[0].decisions) == decided:
+            return found[0]
+        time.sleep(0.05)
+    there = [(run.run_id, run.status, [d["review_id"] for d in run.decisions]) for run in store.runs()]
+    raise AssertionError(f"no run that is {status} after {decided} decisions: {there}")
+
+
+def test_ask_edit_decide_fork_compare_graft(
+    notebook: Callable[..., Any], workspace: Path, store: Workbench, tmp_path: Path
+) -> None:
+    nb = notebook([OPEN, 'wb.bench(kb="film")'])
+    nb.run_all()
+    page, bench = nb.page, Bench(nb.page)
+
+    bench.ask(QUESTION)
+    first = newest(store, "paused", decided=0)
+    assert first.review["point"] == "plan" and first.records == []
+
+    bench.press("Add step")
+    steps = [step.step_id for step in first.plan.steps]
+    expect(bench.steps).to_have_count(len(steps) + 1)
+    bench.fill("Objective", "The fathers in both films")
+    bench.fill("query", "father family tradition")
+    new = bench.steps.last.get_attribute("data-key")
+    assert store.run(first.run_id).plan == first.plan  # nothing is kept before it is sent
+
+    bench.depends(steps[0], new)
+    bench.choose(new)
+    bench.depends(new, steps[0])
+    expect(bench.alert.first).to_contain_text("Cycle")
+    expect(bench.alert.first).to_contain_text(new)
+    expect(bench.primary).to_be_disabled()
+    bench.mend()
+    expect(bench.primary).to_be_enabled()
+    expect(bench.primary).to_contain_text("Run with")
+    bench.press("Run with")
+
+    second = newest(store, "paused", decided=1)
+    assert second.review["point"] == "reflect"
+    assert [version["author"] for version in second.plan_history] == ["planner", "person"]
+    added = second.plan.step(new)
+    assert added.objective == "The fathers in both films" and added.tool_input["query"] == "father family tradition"
+    assert {record["step_id"] for record in second.records} == {*steps, new}
+
+    bench.press("Search on")
+    bench.fill("Rewritten query", "Zhu family tradition modernity")
+    bench.note("The fathers are the point")
+    bench.press("Run with")
+    third = newest(store, "paused", decided=2)
+    assert third.review["point"] == "reflect"
+    decision = third.decisions[-1]
+    assert decision["action"] == "edit" and decision["note"] == "The fathers are the point"
+    assert decision["edits"]["rewrite_query"] == "Zhu family tradition modernity"
+
+    bench.press("Approve")
+    done = newest(store, "done", decided=3)
+    assert done.answer and done.citations
+    expect(page.locator(".wb-answer")).to_contain_text(done.answer[:40])
+
+    bench.fork("reflect", "edited by you")
+    fork = newest(store, "paused", decided=1, runs=2)
+    assert fork.origin == done.run_id and fork.review["point"] == "reflect"
+    bench.press("Stop here")
+    ended = newest(store, "done", decided=2, runs=2)
+    assert ended.decisions[-1]["action"] == "reject" and ended.saved["steps"] >= len(steps)
+
+    bench.view("Compare")
+    compared = store.compare(done.run_id, ended.run_id)
+    assert compared.parts["where"] == "decision"
+    beside = page.locator(".wb-futures")
+    expect(beside).to_contain_text(done.run_id)
+    expect(beside).to_contain_text(ended.run_id)
+
+    bench.graft()
+    made = newest(store, "done", decided=0, runs=3)
+    assert made.answer
+    assert made.origin in (done.run_id, ended.run_id)
+    assert {row["from_run"] for row in made.provenance()} <= {done.run_id, ended.run_id}
+
+
+class Bench:
+    """The bench on a page, as people name its parts."""
+
+    def __init__(self, page: Page):
+        self.page, self.root = page, page.locator(".wb-bench")
+        self.steps = page.locator(".wb-plan [role=option]")
+        self.alert = page.locator(".wb-step-form [role=alert]:visible")
+        self.primary = page.locator(".wb-review-inside .wb-buttons .wb-primary:visible")
+
+    def ask(self, question: str) -> None:
+        self.page.get_by_label("Question").fill(question)
+        self.page.get_by_role("button", name="Ask", exact=True).click()
+
+    def press(self, name: str) -> None:
+        self.root.get_by_role("button", name=name).and_(self.page.locator(":visible")).first.click()
+
+    def view(self, name: str) -> None:
+        self.root.get_by_role("button", name=name, exact=True).click()
+
+    def fill(self, label: str, text: str) -> None:
+        field = self.root.get_by_label(label, exact=True).and_(self.page.locator(":visible")).first
+        field.fill(text)
+        field.press("Tab")
+
+    def note(self, text: str) -> None:
+        self.fill("Note", text)
+
+    def choose(self, step_id: str) -> None:
+        self.page.locator(f'.wb-plan [data-key="{step_id}"]').click()
+
+    def depends(self, step_id: str, on: str) -> None:
+        """Let a step wait for another one."""
+        self.choose(step_id)
+        self.page.wait_for_function("id => document.querySelector('.wb-step-form').innerText.includes(id)", arg=step_id)
+        field = self.page.locator(".wb-step-form .jupyter-widget-tagsinput input, .wb-step-form .widget-tagsinput input").last
+        field.fill(on)
+        field.press("Enter")
+
+    def mend(self) -> None:
+        self.page.locator(".wb-step-form .wb-mend:visible, .wb-step-form [data-do=mend]:visible").first.click()
+
+    def fork(self, *words: str) -> None:
+        """Fork at a decision, from the list of checkpoints."""
+        rows = self.page.locator(".wb-past [role=option]")
+        for word in words:
+            rows = rows.filter(has_text=word)
+        rows.first.click()
+        self.press("Fork from here")
+
+    def graft(self) -> None:
+        """A new run from the one that stopped, with the first step that the other one has beside it."""
+        self.press("Swap")
+        self.press("Graft…")
+        self.page.locator(".wb-futures [role=checkbox]").first.click()
+        self.press("Graft: new run")
