@@ -119,7 +119,7 @@ class Workbench(Futures, Benches):
 
         Args:
             name: the knowledge base, made when it is missing.
-            paths: JSONL, Markdown, text or CSV, files or folders.
+            paths: JSONL, Markdown, text, CSV or triples (``.tsv``), files or folders.
             progress: called with ``(stage, done, total)``.
 
         Returns:

@@ -155,7 +155,9 @@ def files(place: Place, rng: Random) -> bool:
         )
     )
     raw = rng.choice((raw, raw.decode("utf-8", "replace").encode(rng.choice(("utf-16", "gb18030", "utf-8-sig")))))
-    return _loaded(place, rng.choice(("a.md", "a.txt", "a.csv", "a.jsonl", "a.jsonl.gz", "a.markdown")), raw, [])
+    return _loaded(
+        place, rng.choice(("a.md", "a.txt", "a.csv", "a.jsonl", "a.jsonl.gz", "a.markdown", "a.tsv")), raw, []
+    )
 
 
 def _loaded(place: Place, name: str, raw: bytes, good: list[str]) -> bool:

@@ -25,7 +25,7 @@ def loaders(raw: bytes) -> None:
 
     if not raw:
         return
-    names = ("a.jsonl", "a.csv", "a.md", "a.txt", "a.jsonl.gz")
+    names = ("a.jsonl", "a.csv", "a.md", "a.txt", "a.jsonl.gz", "a.tsv", "a.tsv.gz")
     path = _FOLDER / names[raw[0] % len(names)]
     path.write_bytes(raw[1:])
     corpus.load([path])
@@ -59,6 +59,7 @@ SEEDS = {
         b'\x01id,text\n1,"a ""b"""\n',
         b"\x02---\ntitle: a\n---\n# b\ntext",
         "\x03推手".encode("gb18030"),
+        b"\x05a\tb\tc\n",
     ],
     "plans": [
         b'{"steps": [{"step_id": "a", "objective": "b", "tool": "discover", "tool_input": {"a": {"$from": "b.c"}}}]}'

@@ -280,6 +280,7 @@ ROWS: dict[tuple[str, str], list[Row]] = {
             "`a.csv`",
             added("a.csv", b'id,text\n1,one\n2,"open\n3,three\n'),
         ),
+        Row("no triple", "不是三元组", "`a.tsv`", added("a.tsv", b"Tampopo\tdirected_by\n")),
         Row("a blank file", "空白文件", "`a.txt`", added("a.txt", b" \n")),
         Row("a pipe", "管道", "`kb add`", lambda: (os.mkfifo("pipe.txt"), cli("kb", "add", "notes", "pipe.txt")())[1]),
         Row(

@@ -28,7 +28,7 @@ def kb() -> None:
 @click.argument("paths", type=click.Path(exists=True), nargs=-1, required=True, metavar="PATH...")
 @paged
 def add(page: Page, name: str, paths: tuple[str, ...]) -> None:
-    """Index files or folders (JSONL, Markdown, text, CSV) under NAME; what has not changed costs nothing."""
+    """Index files or folders (JSONL, Markdown, text, CSV, triples) under NAME; what has not changed costs nothing."""
     with page.open(make=True) as wb, progress(page) as tell:
         report = wb.add_knowledge(name, paths, progress=tell)
         counts = wb.knowledge.get(name).counts()
