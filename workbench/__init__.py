@@ -15,9 +15,8 @@ The package in the order in which a message walks through it; an import only eve
     repair.py         what is wrong with its files, and the mend
     prune.py          what a workspace no longer needs
     widgets/          the bench in a notebook: thin widgets over runs; data in, one trait out
-        bench.py follow.py parts.py plan.py draft.py form.py fields.py controls.py review.py review_form.py
-        inbox.py past.py beside.py tree.py
-        knowledge.py pick.py
+        workspace.py bench.py working.py futures.py ask.py follow.py plan.py draft.py form.py fields.py controls.py
+        review.py review_form.py inbox.py past.py beside.py tree.py knowledge.py shown.py pick.py
     run.py            Run, one question carried through: how it stands, what it did, the four answers
     pictured.py       the pictures of a run, as plotly figures
     futures/          what is made of a run that is there
@@ -53,7 +52,7 @@ The package in the order in which a message walks through it; an import only eve
         store.py postgres.py migrations.py
     waiting.py        what waits for a person, over all runs
     knowledge/        a corpus and its three indexes behind one KnowledgeBase
-        leftovers.py library.py rebuilding.py adding.py knowledge_base.py view.py corpus.py files.py triples.py names.py
+        leftovers.py library.py rebuilding.py adding.py knowledge_base.py view.py corpus.py tables.py triples.py files.py names.py
         entities.py vocabulary.py surfaces.py linking.py graph.py vectors.py cleared.py keywords.py index.py
     runs.py           what is kept of a run: plans by version, records, decisions, log
     taped.py          the ports of a run over its tape
@@ -65,8 +64,8 @@ The package in the order in which a message walks through it; an import only eve
         outline.py beside.py inbox.py web.py terminal.py
     document.py       a run as one JSON document
     draw/             records -> light HTML and SVG; pure, escaped throughout
-        head.py rail.py steps.py plan_graph.py timeline.py evidence.py answer.py signals.py inbox.py past.py beside.py
-        lanes.py plan_changes.py problems.py changes.py graft.py tree.py knowledge.py page.py
+        head.py rail.py steps.py lanes.py plan_graph.py plan_changes.py problems.py timeline.py evidence.py answer.py
+        signals.py fork_bar.py inbox.py past.py beside.py changes.py graft.py tree.py knowledge.py page.py
     figures/          records -> plotly figures; pure
         dag.py steps.py timeline.py graph.py findings.py knowledge.py picture.py paper.py
     evaluating/       measuring: answers to a table of questions, rankings of a set, answers over triples

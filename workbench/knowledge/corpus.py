@@ -8,7 +8,6 @@ head. What cannot be read is listed with file, line and reason, and the rest is 
 
 from __future__ import annotations
 
-import csv
 import hashlib
 import json
 import math
@@ -20,10 +19,9 @@ from pathlib import Path
 from typing import Any, TypedDict
 
 from workbench.errors import shown
-from workbench.knowledge import triples
+from workbench.knowledge import tables, triples
 from workbench.knowledge.files import (
     BROKEN,
-    LONGEST,
     SUFFIXES,
     Unreadable,
     decoded,
@@ -31,7 +29,6 @@ from workbench.knowledge.files import (
     given_paths,
     lines,
     must_be_file,
-    text_lines,
     whole,
 )
 from workbench.plans import canonical_json
@@ -43,8 +40,6 @@ TEXT_KEYS = ("text", "overview", "content")
 _LENGTHS = {"title": 500, "url": 2_000, "licence": 2_000, "license": 2_000, "type": 200}
 _LONGEST_ID = 500
 _DEEPEST = 20
-_ANEW = 20
-"""How often a table is read anew behind a quote that swallowed lines; later ones are reported with their lines."""
 _RESERVED = {*TEXT_KEYS, "id", "title", "url", "licence", "license", "type", "aliases", "names"}
 
 
@@ -245,65 +240,11 @@ def _no_constant(name: str) -> None:
 
 
 def _csv(path: Path) -> Iterator[tuple[int, Document | str]]:
-    """The rows. Where a quote has swallowed the lines behind it, reading begins anew with the next line."""
-    csv.field_size_limit(LONGEST)
-    header, begin, faults = list[str](), 0, dict[int, str]()
-    for left in reversed(range(_ANEW + 1)):
-        for first, last, row in _rows(path, begin, faults):
-            if isinstance(row, list):
-                if not header:
-                    header = [name.strip() for name in row]
-                elif any(cell.strip() for cell in row):
-                    yield last, _row(header, row, path)
-                continue
-            yield (0, f"line {first}: {row}") if "never closed" in row else (first, f"not CSV: {row}")
-            if last > first and header and left:
-                begin = first
-                break
-        else:
-            break
-    yield from faults.items()
-
-
-def _rows(path: Path, begin: int, faults: dict[int, str]) -> Iterator[tuple[int, int, list[str] | str]]:
-    """(first line, last line, the row or what is wrong with it), after line ``begin``."""
-    rows = csv.reader((line for number, line in text_lines(path, faults) if number > begin), strict=True)
-    while True:
-        first = begin + rows.line_num + 1
+    for line, found in tables.records(path):
         try:
-            row: list[str] | str | None = next(rows, None)
-        except csv.Error as error:
-            said = str(error)
-            row = "a quote is opened and never closed" if "unexpected end" in said else said
-            row += f" (to line {begin + rows.line_num})" if begin + rows.line_num > first else ""
-        if row is None:
-            return
-        yield first, begin + rows.line_num, row
-
-
-def _row(header: list[str], row: list[str], path: Path) -> Document | str:
-    if len(row) > len(header):
-        return f"more cells than the {len(header)} columns of the header"
-    try:
-        return _document({k: _typed(v) for k, v in zip(header, row, strict=False) if k and v.strip()}, path)
-    except Unreadable as error:
-        return str(error)
-
-
-def _typed(cell: str) -> Any:
-    """A cell as the value that it spells.
-
-    >>> _typed("1993"), _typed("7.5"), _typed("Drama | Comedy"), _typed("007"), _typed("喜剧；爱情")
-    (1993, 7.5, ['Drama', 'Comedy'], '007', ['喜剧', '爱情'])
-    """
-    cell = cell.strip()
-    if re.fullmatch(r"-?(0|[1-9]\d{0,15})", cell):
-        return int(cell)
-    if re.fullmatch(r"-?(0|[1-9]\d{0,15})\.\d{1,15}", cell):
-        return float(cell)
-    if len(cell) < 300 and re.search(r"[|；]", cell):
-        return [part.strip() for part in re.split(r"[|；]", cell) if part.strip()]
-    return cell
+            yield line, found if isinstance(found, str) else _document(found, path)
+        except Unreadable as error:
+            yield line, str(error)
 
 
 def _prose(path: Path, doc_id: str, *, markdown: bool) -> Document:
@@ -329,7 +270,7 @@ def _json_or_cell(value: str) -> Any:
     try:
         return json.loads(value, parse_constant=_no_constant)
     except (ValueError, RecursionError):
-        return _typed(value.strip("'\""))
+        return tables.typed(value.strip("'\""))
 
 
 def _document(record: Any, path: Path) -> Document:
