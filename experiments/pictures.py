@@ -6,6 +6,8 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from plotly.io import write_images
+
 from workbench import Workbench
 
 if TYPE_CHECKING:
@@ -21,6 +23,7 @@ QUESTIONS = {
 def main(folder: Path, workspace: Path) -> None:
     """Draw every picture of a run in each language, once its models are loaded; the README's timeline goes home."""
     folder.mkdir(parents=True, exist_ok=True)
+    drawn: dict[Path, Picture] = {}
     with Workbench.open(workspace) as wb:
         wb.add_knowledge("film", [ROOT / "data" / "films.jsonl"])
         wb.ask(QUESTIONS["en"], kb="film", incognito=True)
@@ -35,15 +38,12 @@ def main(folder: Path, workspace: Path) -> None:
                 "knowledge": run.knowledge(),
                 "way": run.knowledge(path=("李安", "Tom Hanks")),
             }.items():
-                write(picture, folder / f"{name}-{language}.png")
-                write(picture.dark(), folder / f"{name}-{language}-dark.png")
-                if (name, language) == ("timeline", "en"):
-                    write(picture.update_layout(title_text=question), ROOT / "notebooks" / "images" / "timeline.png")
-
-
-def write(picture: Picture, path: Path) -> None:
-    """As large as it is, at one and a half times the dots."""
-    picture.write_image(path, width=picture.layout.width, height=picture.layout.height, scale=1.5)
+                drawn[folder / f"{name}-{language}.png"] = picture
+                drawn[folder / f"{name}-{language}-dark.png"] = picture.dark()
+    home = ROOT / "notebooks" / "images" / "timeline.png"
+    drawn[home] = drawn[folder / "timeline-en.png"].update_layout(title_text=QUESTIONS["en"])
+    sizes = {side: [picture.layout[side] for picture in drawn.values()] for side in ("width", "height")}
+    write_images(list(drawn.values()), list(drawn), scale=1.5, **sizes)
 
 
 if __name__ == "__main__":

@@ -99,6 +99,7 @@ def test_two_hundred_steps_fit_a_screen_and_stay_small(shape):
     corners = [corner for path in boxes for corner in path.replace("Z", "").split("M")[1:]]
     assert len(set(corners)) == 200  # no box upon another
     assert when.layout.height < 700 and when.layout.uniformtext.mode == "hide"
+    assert any("not run again" in text for text in words(timeline(RUN.log, taped(), RUN.decisions)))
 
 
 @pytest.mark.parametrize("status", ["success", "partial", "failed", "timeout", "cancelled", "skipped"])

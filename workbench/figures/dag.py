@@ -233,7 +233,7 @@ def _hover(row: Row, labels: Labels) -> str:
         )
     )
     if row["replayed"]:
-        told.append(safe(labels("recorded")))
+        told.append(safe(labels("step_recorded")))
     for key, version in (("added_in", row["added_in"]), ("changed_in", row["changed_in"])):
         told += [safe(labels(key, n=version))] if version is not None else []
     told += [wrapped(row["error"], most=3)] if row["error"] else []
@@ -251,7 +251,7 @@ def _legend(rows: Sequence[Row], labels: Labels) -> list[Any]:
         hollow = look in ("pending", "skipped", "cancelled", "recorded")
         marker = {"symbol": "square", "size": 11, "color": CLEAR if hollow else tint}
         marker["line"] = {"color": fill, "width": 1.4}
-        name = f"┄ {labels('recorded')}" if look == "recorded" else labels.status(look)
+        name = f"┄ {labels('step_recorded')}" if look == "recorded" else labels.status(look)
         entries.append(entry(name, mode="markers", marker=marker))
     if any(row["critical"] for row in rows):
         entries.append(entry(labels("critical"), mode="lines", line={"color": STRONG, "width": 3}))

@@ -25,7 +25,7 @@ from workbench.figures.paper import (
     safe,
     short,
 )
-from workbench.labels import Labels, milliseconds
+from workbench.labels import SIGNS, Labels, milliseconds
 from workbench.state import Decision, ExecutionRecord
 from workbench.timeline import Bar, bars, side_by_side, span_ms, work_ticks
 
@@ -163,14 +163,14 @@ def _trace(kinds: Collection[str], lanes: _Lanes, span: float, labels: Labels, t
         marker={
             "color": [_fill(bar, taped) for bar in found],
             "line": {
-                "color": [COLOURS["person"][0] if bar.kind == "waiting" else GROUND for bar in found],
+                "color": [_outline(bar) for bar in found],
                 "width": [0 if _is_taped(bar, taped) else 1 for bar in found],
             },
             "pattern": {
                 "shape": [_PATTERNS.get(bar.status or bar.kind, "") for bar in found],
                 "fgcolor": GROUND,
                 "size": 6,
-                "solidity": 0.4,
+                "solidity": [0.4 if bar.kind in _GAPS else 0.15 for bar in found],
             },
         },
         text=[safe(_words(bar, span, labels, taped, lanes.shared)) for bar in found],
@@ -179,7 +179,10 @@ def _trace(kinds: Collection[str], lanes: _Lanes, span: float, labels: Labels, t
         textangle=0,
         constraintext="inside" if lanes.shared else "none",
         cliponaxis=False,
-        textfont={"size": 11, "color": [INK if _is_taped(bar, taped) else ink for bar in found]},
+        textfont={
+            "size": 11,
+            "color": [INK if _is_taped(bar, taped) or bar.status in _PATTERNS else ink for bar in found],
+        },
         hoverinfo="text",
         hovertext=[_hover(bar, labels, taped) for bar in found],
         showlegend=False,
@@ -198,6 +201,12 @@ def _fill(bar: Bar, taped: Taped) -> str:
     if bar.kind == "sub_step":
         return COLOURS["done"][1]
     return COLOURS[FAMILY.get(bar.status or bar.kind, "idle")][1]
+
+
+def _outline(bar: Bar) -> str:
+    if bar.kind == "waiting":
+        return COLOURS["person"][0]
+    return COLOURS[FAMILY[bar.status]][0] if bar.status in _PATTERNS else GROUND
 
 
 def _outlines(lanes: _Lanes, taped: Taped) -> list[dict[str, Any]]:
@@ -233,7 +242,7 @@ def _words(bar: Bar, span: float, labels: Labels, taped: Taped, named: bool = Fa
     if bar.kind in _GAPS:
         return ""
     if named:
-        return short(bar.step_id, 40)
+        return f"{SIGNS.get(bar.status, '')} {short(bar.step_id, 40)}"
     told = [milliseconds(bar.duration_ms)]
     if bar.kind == "sub_step":
         return told[0]
@@ -247,7 +256,7 @@ def _hover(bar: Bar, labels: Labels, taped: Taped) -> str:
     told = [f"<b>{safe(short(name, 60))}</b>", *([safe(short(bar.name, 60))] if bar.step_id else [])]
     told.append(safe(milliseconds(bar.duration_ms)))
     told += [safe(labels("n_found", n=bar.found))] if bar.found is not None else []
-    told += [safe(labels("recorded"))] if _is_taped(bar, taped) else []
+    told += [safe(labels("step_recorded"))] if _is_taped(bar, taped) else []
     return "<br>".join([*told, *([safe(labels.status(bar.status))] if bar.status else [])])
 
 
@@ -261,7 +270,7 @@ def _legend(found: Sequence[Bar], taped: Taped, lanes: _Lanes, labels: Labels) -
     if any(_is_taped(bar, taped) for bar in found):
         line = {"color": COLOURS["done"][1], "width": 1.4}
         marker = {"symbol": "square", "size": 11, "color": CLEAR, "line": line}
-        entries.append(entry(f"┄ {labels('recorded')}", mode="markers", marker=marker))
+        entries.append(entry(f"┄ {labels('step_recorded')}", mode="markers", marker=marker))
     if lanes.shared:
         entries.append(entry(labels("zoom_for_names"), mode="markers", marker={"size": 1, "color": CLEAR}))
     return entries
