@@ -143,7 +143,7 @@ class Bench:
         """Let a step wait for another one."""
         self.choose(step_id)
         self.page.wait_for_function("id => document.querySelector('.wb-step-form').innerText.includes(id)", arg=step_id)
-        field = self.page.locator(".wb-step-form .jupyter-widget-tagsinput input, .wb-step-form .widget-tagsinput input").last
+        field = self.page.locator(".wb-step-form .jupyter-widget-tagsinput input").last
         field.fill(on)
         field.press("Enter")
 

@@ -83,7 +83,7 @@ def _actions(document: Document | None, labels: Labels) -> list[Markup]:
         return []
     status, found = document["status"], []
     if status in ("interrupted", "failed"):
-        found.append(button(labels("go_on"), "resume", cls="wb-primary"))
+        found.append(button(labels("carry_on"), "resume", cls="wb-primary", title=labels("carry_on_told")))
     if status == "done" and document["plan"]:
         found.append(button(labels("fork_anew"), "fork", name=labels("fork_anew_told")))
     if status in _UNDER_WAY:

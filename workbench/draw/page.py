@@ -172,7 +172,8 @@ def family(status: str) -> str:
 def glyph(status: str, labels: Labels, said: bool = True) -> Markup:
     """The sign of a status, 14 pixels wide; screen readers hear its word, unless that stands beside it."""
     ink, shape = _SHAPES.get(_ALIASES.get(status, status), _SHAPES["pending"])
-    named: dict[str, Any] = {"role": "img", "aria_label": labels(status)} if said else {"aria_hidden": "true"}
+    word = labels("step_recorded" if status == "recorded" else status)
+    named: dict[str, Any] = {"role": "img", "aria_label": word} if said else {"aria_hidden": "true"}
     return el("svg", shape, cls=f"wb-glyph wb-{ink}", viewBox="0 0 14 14", width=14, height=14, **named)
 
 

@@ -113,7 +113,8 @@ def _decided(key: str, decision: Mapping[str, Any], labels: Labels) -> Row:
     edits = [f"{name}{labels('colon')}{_text(value, 80)}" for name, value in decision["edits"].items()]
     said = " · ".join(text for text in (decision["message"], decision["note"]) if text)
     name = labels("past_decision", point=labels("point_" + decision["point"]))
-    return Row(key, name, f"{told}{labels('colon') if edits else ''}{labels('comma').join(edits)}", "paused", said, decision=decision["review_id"])
+    told += f"{labels('colon')}{labels('comma').join(edits)}" if edits else ""
+    return Row(key, name, told, "paused", said, decision=decision["review_id"])
 
 
 def _wave(key: str, changes: Mapping[str, Any], records: Mapping[str, Any], wave: int, labels: Labels) -> Row:

@@ -32,7 +32,8 @@ def rail(document: Document, labels: Labels) -> Picture:
     for name in PARENT:
         if name == "retrieval":
             inside = _linked([_node(child, states[child], labels) for child in CHILD])
-            pieces.append(el("span", el("span", labels("retrieval"), cls="wb-rail-name"), inside, cls="wb-rail-child"))
+            frame = el("span", labels("rail_retrieval"), cls="wb-rail-name")
+            pieces.append(el("span", frame, inside, cls="wb-rail-child"))
         else:
             pieces.append(_node(name, states[name], labels))
     return Picture(el("div", _linked(pieces), cls="wb-rail-line", role="img", aria_label=_told(states, labels)))

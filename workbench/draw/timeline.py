@@ -74,10 +74,8 @@ def _head(labels: Labels, unfolded: bool) -> Markup:
 
 
 def _lane(key: str, name: Markup | str, inside: Sequence[Markup], cls: str = "", **attributes: Any) -> Markup:
-    track = el("div", inside, cls="wb-track")
-    return el(
-        "div", el("div", name, cls="wb-time-lane-name wb-cut"), track, cls=f"wb-time-lane {cls}", data_key=key, **attributes
-    )
+    named = el("div", name, cls="wb-time-lane-name wb-cut")
+    return el("div", named, el("div", inside, cls="wb-track"), cls=f"wb-time-lane {cls}", data_key=key, **attributes)
 
 
 def _graph_lane(found: Sequence[Bar], scale: _Scale, labels: Labels) -> Markup:
@@ -103,7 +101,7 @@ def _step_lane(bar: Bar, key: str, scale: _Scale, labels: Labels, taped: bool, o
     again = f" ×{bar.attempt}" if bar.attempt > 1 else ""
     told = [milliseconds(bar.duration_ms)] + ([labels("n_found", n=bar.found)] if bar.found is not None else [])
     if taped:
-        told.append(labels("recorded"))
+        told.append(labels("step_recorded"))
     elif bar.status != "success":
         told.append(labels(bar.status))
     cls = f"wb-bar-step wb-{family(bar.status)}" + (" wb-recorded" if taped else "")

@@ -14,8 +14,8 @@ WORDS: Mapping[str, tuple[str, str]] = {
     "forked_from": ("forked from {run}", "由 {run} 分出"),
     "pass_of": ("pass {n} of {most}", "第 {n} / {most} 轮"),
     "nothing_run": ("nothing has run yet", "尚未执行"),
-    "go_on": ("Go on", "继续"),
-    "go_on_told": ("Its process stopped; what is finished is kept.", "它的进程停了；已完成的部分都保留着。"),
+    "carry_on": ("Go on", "继续"),
+    "carry_on_told": ("Its process stopped; what is finished is kept.", "它的进程停了；已完成的部分都保留着。"),
     "fork_anew": ("Fork: decide again", "分支：重新决定"),
     "fork_anew_told": (
         "Make a new run from this one, which asks you again at its last decision",
@@ -67,7 +67,7 @@ WORDS: Mapping[str, tuple[str, str]] = {
     "show_all": ("All {n}", "全部 {n} 条"),
     "show_fewer": ("Fewer", "收起"),
     # nodes
-    "retrieval": ("retrieval", "检索"),
+    "rail_retrieval": ("retrieval", "检索"),
     "node_route": ("route", "路由"),
     "node_recall": ("recall", "回忆"),
     "node_planner": ("planner", "规划"),

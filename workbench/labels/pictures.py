@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 WORDS: Mapping[str, tuple[str, str]] = {
-    "recorded": ("recorded, not run again", "沿用记录，未重新执行"),
     "timeline_axis": (
         "work time, s · waiting is folded and not charged",
         "工作时间，秒 · 等待的时间折叠，不计入",

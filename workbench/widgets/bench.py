@@ -203,6 +203,12 @@ class Bench(Root):
             (run for run in here if run.session_id == session or run.session_id.startswith(f"{session} (")), None
         )
 
+    def close(self) -> None:
+        """Follow the run no longer; it goes on."""
+        if self._follow:
+            self._follow.leave()
+        super().close()
+
     def _ipython_display_(self) -> None:
         self._static.display(self._bundle())
         if in_kernel():

@@ -35,7 +35,7 @@ class Inbox(Root):
     """What ``Workbench.inbox`` gives.
 
     Attributes:
-        chosen: the run to open; set by its button.
+        chosen: the run that was opened, on a bench below the list.
         picked: the key of the row on which the buttons act.
     """
 
@@ -69,7 +69,8 @@ class Inbox(Root):
         head.add_class("wb-inbox-head")
         buttons = ipywidgets.HBox([self.opens, self.approve, self.stop, self.renew])
         buttons.add_class("wb-buttons")
-        super().__init__([head, self.list, self.note, buttons], lang=labels.html_lang)
+        self.below = ipywidgets.VBox()
+        super().__init__([head, self.list, self.note, buttons, self.below], lang=labels.html_lang)
         self.add_class("wb-inbox")
         self.filter.observe(lambda _: self._show(), "value")
         self.list.on_event(self._pressed)
@@ -224,6 +225,9 @@ class Inbox(Root):
         if picked := self._picked():
             self.chosen = ""
             self.chosen = picked.first.run_id
+            for old in self.below.children:
+                old.close()
+            self.below.children = [self._wb.bench(self.chosen, lang=self.labels.language)]
 
     def _answer(self, kind: str) -> None:
         """Give every run of the picked row this answer; one that was answered meanwhile is not answered again."""

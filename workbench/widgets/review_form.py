@@ -22,15 +22,15 @@ Heard = Callable[[], None]
 
 
 class Form(Protocol):
-    """The form of one review point.
+    """The form of one review point."""
 
-    Attributes:
-        box: the widget.
-        faults: how many things in it cannot be sent.
-    """
+    @property
+    def box(self) -> ipywidgets.VBox:
+        """The widget."""
 
-    box: ipywidgets.VBox
-    faults: int
+    @property
+    def faults(self) -> int:
+        """How many things in it cannot be sent."""
 
     def edits(self, plan: Mapping[str, Any] | None) -> dict[str, Any]:
         """What differs from the proposal, with the plan as it was edited beside this form."""

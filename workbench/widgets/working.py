@@ -92,6 +92,7 @@ class Working:
         self._run, self._document = run, document
         for part in (self.rail, self.plan, self.evidence, self.timeline):
             displayed(part, document is not None)
+        (self.grid.remove_class if document else self.grid.add_class)("wb-nothing")
         under_way = document is not None and document["status"] in ("running", "paused", "interrupted")
         displayed(self.ask.region, not under_way)
         if not under_way:
