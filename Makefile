@@ -70,6 +70,10 @@ bench: $(ENV_READY) ## measure: indexing, questions, parallel steps, own overhea
 	$(BIN)/python -m tests.bench
 	$(BIN)/python -m tests.bench_tape
 
+.PHONY: screenshots
+screenshots: $(ENV_READY) ## take the pictures of the bench anew, in a real JupyterLab; needs Chromium
+	@SCREENSHOTS=notebooks/images $(BIN)/python -m pytest -q tests/browser/screenshots.py
+
 .PHONY: soak
 soak: $(ENV_READY) ## 2,000 runs in one process: memory, threads, handles and sockets must stay flat
 	$(BIN)/python -m tests.soak

@@ -1,0 +1,68 @@
+"""The bench on a page, as people name its parts: what the browser's tests click."""
+
+from __future__ import annotations
+
+from playwright.sync_api import Page
+
+QUESTION = "Compare The Wedding Banquet and Eat Drink Man Woman"
+OPEN = "from workbench import Workbench\nwb = Workbench.open('workspace')"
+KERNEL = "jupyterapp.shell.currentWidget.sessionContext.session.kernel.status"
+
+
+class BenchPage:
+    """The bench on a page, as people name its parts."""
+
+    def __init__(self, page: Page):
+        self.page, self.root = page, page.locator(".wb-bench")
+        self.band = page.locator(".wb-bench .wb-band:visible").first
+        self.steps = page.locator(".wb-plan [role=option]")
+        self.alert = page.locator(".wb-step-form [role=alert]:visible")
+        self.primary = page.locator(".wb-review-inside .wb-buttons .wb-primary:visible")
+
+    def ask(self, question: str, field: str = "Question", button: str = "Ask") -> None:
+        self.page.get_by_label(field, exact=True).fill(question)
+        self.page.get_by_role("button", name=button, exact=True).click()
+
+    def press(self, name: str) -> None:
+        self.root.get_by_role("button", name=name).and_(self.page.locator(":visible")).first.click()
+
+    def view(self, name: str) -> None:
+        self.root.get_by_role("button", name=name, exact=True).click()
+
+    def fill(self, label: str, text: str) -> None:
+        field = self.root.get_by_label(label, exact=True).and_(self.page.locator(":visible")).first
+        field.fill(text)
+        field.press("Tab")
+
+    def note(self, text: str) -> None:
+        self.fill("Note", text)
+
+    def choose(self, step_id: str) -> None:
+        self.page.locator(f'.wb-plan [data-key="{step_id}"]').click()
+
+    def depends(self, step_id: str, on: str) -> None:
+        """Let a step wait for another one."""
+        self.choose(step_id)
+        self.page.wait_for_function("id => document.querySelector('.wb-step-form').innerText.includes(id)", arg=step_id)
+        self.page.wait_for_function(f"{KERNEL} === 'idle'")  # every field of the form has come
+        field = self.page.locator(".wb-step-form .jupyter-widget-tagsinput input").last
+        field.fill(on)
+        field.press("Enter")
+
+    def mend(self) -> None:
+        self.page.locator(".wb-step-form .wb-mend:visible, .wb-step-form [data-do=mend]:visible").first.click()
+
+    def fork(self, *words: str) -> None:
+        """Fork at a decision, from the list of checkpoints."""
+        rows = self.page.locator(".wb-past [role=option]")
+        for word in words:
+            rows = rows.filter(has_text=word)
+        rows.first.click()
+        self.press("Fork from here")
+
+    def graft(self) -> None:
+        """A new run from the one that stopped, with the first step that the other one has beside it."""
+        self.press("Swap")
+        self.press("Graft…")
+        self.page.locator(".wb-futures [role=checkbox]").first.click()
+        self.press("Graft: new run")

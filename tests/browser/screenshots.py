@@ -1,0 +1,83 @@
+"""The pictures of the bench in the README, taken in a real JupyterLab: ``make screenshots``.
+
+Not a test of its own: its name keeps pytest from collecting it by itself.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from playwright.sync_api import expect
+
+from tests.browser.bench_page import OPEN, QUESTION, BenchPage
+
+WHERE = Path(os.environ.get("SCREENSHOTS", "notebooks/images")).resolve()
+expect.set_options(timeout=20_000)
+
+
+def test_bench_in_pictures(notebook: Callable[..., Any], workspace: Path) -> None:
+    nb = notebook([OPEN, 'wb.bench(kb="film")'])
+    nb.run_all()
+    bench = BenchPage(nb.page)
+    bench.root.wait_for()
+    nb.resize(1000)
+    bench.ask(QUESTION)
+    bench.band.wait_for()
+    first = bench.steps.first.get_attribute("data-key")
+    bench.press("Add step")
+    expect(bench.steps).to_have_count(4)
+    new = bench.steps.last.get_attribute("data-key")
+    bench.fill("Objective", "The fathers in both films")
+    bench.depends(first, new)
+    bench.depends(new, first)
+    expect(bench.alert.first).to_contain_text("Cycle")
+    shot(bench, "bench-plan.png")
+    bench.mend()
+    expect(bench.primary).to_be_enabled()
+    bench.press("Run with")
+    expect(bench.band).to_contain_text("evidence")
+    nb.resize(1460)
+    shot(bench, "bench-reflect.png")
+    bench.press("Search on")
+    bench.fill("Rewritten query", "Zhu family, tradition and modernity")
+    bench.press("Run with")
+    expect(bench.band).to_contain_text("evidence")
+    bench.press("Approve")
+    nb.page.locator(".wb-answer").wait_for()
+    shot(bench, "bench-done.png")
+    bench.view("Knowledge graph")
+    nb.page.locator(".wb-entity").first.click()
+    shot(bench, "bench-knowledge.png")
+    bench.view("Work")
+    bench.fork("reflect", "edited by you")
+    bench.band.wait_for()
+    bench.press("Stop here")
+    nb.page.locator(".wb-answer").wait_for()
+    bench.view("Compare")
+    nb.page.locator(".wb-futures .wb-table").first.wait_for()
+    shot(bench, "bench-compare.png")
+    bench.view("Runs and forks")
+    shot(bench, "bench-runs.png")
+
+
+def test_bench_in_chinese_and_dark(notebook: Callable[..., Any], workspace: Path) -> None:
+    nb = notebook([OPEN, 'wb.bench(kb="film", lang="zh")'], name="zh")
+    nb.run_all()
+    nb.theme(dark=True)
+    bench = BenchPage(nb.page)
+    bench.root.wait_for()
+    nb.resize(675)
+    bench.ask("《喜宴》和《饮食男女》有什么不同？", field="问题", button="提问")
+    bench.band.wait_for()
+    shot(bench, "bench-zh.png")
+
+
+def shot(bench: BenchPage, name: str) -> None:
+    """The bench alone, where nothing moves any more."""
+    WHERE.mkdir(parents=True, exist_ok=True)
+    bench.page.mouse.move(0, 0)
+    bench.page.wait_for_function("() => !document.querySelector('.wb-bench .wb-spin')")
+    bench.root.screenshot(path=WHERE / name)
