@@ -152,6 +152,12 @@ def test_nothing_from_outside_a_narrowed_base(wb) -> None:
     assert part.fingerprint() == Narrowed(whole, ["b3", "b2", "b1"]).fingerprint()
 
 
+def test_what_a_tool_finds_elsewhere_has_no_rank(wb, folder) -> None:
+    spied(wb, [{"text": i, "id": f"{i}#0", "doc_id": i} for i, _, _ in reversed(TURNS)])
+    found = eval_retrieval(wb, "talk", folder / "questions.jsonl", tools=["spy"], cuts=[1], limit=1)["tools"]["spy"]
+    assert (found["R@1"], found["MRR"]) == (50.0, 100.0)
+
+
 def test_a_narrowed_base_asks_for_more_until_it_has_enough() -> None:
     texts = {f"x{n:03}": "cat" for n in range(200)} | {"y1": "cat", "y2": "cat"}
     assert [i for i, _ in Narrowed(MemoryKnowledge("k", texts), ["y1", "y2"]).keyword_search("cat", 2)] == [

@@ -6,7 +6,7 @@ Weights of words stay those of the whole base; what is found, linked and told is
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Any
 
 from workbench.context import Community, Entity, KnowledgeBase, Passage, Relation
@@ -37,6 +37,10 @@ class Narrowed:
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._whole, name)
+
+    def within(self, doc_ids: Iterable[str]) -> list[str]:
+        """Those of these documents, in their order: for what a tool found past this narrowing."""
+        return [doc_id for doc_id in doc_ids if doc_id in self._documents]
 
     def fingerprint(self) -> str:
         """Of the whole one and of which documents are left: no call of a tool is taken for one on another part."""

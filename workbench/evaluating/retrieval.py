@@ -105,7 +105,8 @@ async def _ask(
         base = bases(one)
         begun = time.perf_counter()
         try:
-            done.rankings[one.id] = await rank(one, base)
+            ranked = await rank(one, base)
+            done.rankings[one.id] = base.within(ranked) if isinstance(base, Narrowed) else ranked
         except Exception as error:  # a tool may raise anything: it found nothing, and the table says so
             done.rankings[one.id] = []
             done.failures.append(f"{one.id}: {type(error).__name__}: {error}")
