@@ -185,7 +185,7 @@ def test_whatever_they_say_is_text() -> None:
         "changes": [{"key": ALL, "before": ALL, "after": ALL}, {"key": "records", "added": [ALL], "changed": [ALL]}],
     }  # fmt: skip
     past = {"decisions": [{"review_id": f"0-reflect {ALL}", "point": "reflect", "action": "edit", "edits": {ALL: ALL},
-                           "message": ALL, "who": ALL, "note": ALL}],
+                           "proposal": {}, "message": ALL, "who": ALL, "note": ALL}],
             "records": [], "reflections": [], "evidence": [], "citations": [], "answer": ALL}  # fmt: skip
     moments = [*rows_of(past, [checkpoint], ENGLISH), *rows_of(past, [], ENGLISH)]
     conflict = {

@@ -10,7 +10,8 @@ from typing import Any, TypedDict
 
 from workbench.errors import UnknownRun
 from workbench.labels import Labels, labels_for, milliseconds
-from workbench.plans import Plan
+from workbench.labels.told import plan_edit_told
+from workbench.plan_edits import edit_of
 from workbench.show import Block, page_html, plain
 from workbench.show.outline import Column, clipped
 
@@ -176,7 +177,7 @@ def edits(row: Mapping[str, Any], origin: Mapping[str, Any]) -> list[dict[str, A
     if row["message"] != origin["message"]:
         found.append({"what": "query", "query": row["message"]})
     if mine.get("plan") and mine["plan"] != theirs.get("plan"):
-        found.append({"what": "plan", **_plan_edit(origin["plan"], mine["plan"])})
+        found.append({"what": "plan", **edit_of(origin["plan"], mine["plan"])})
     settings, before = mine.get("settings", {}), theirs.get("settings", {})
     if settings != before:
         found.append({"what": "settings", "settings": {k: v for k, v in settings.items() if before.get(k) != v}})
@@ -195,14 +196,6 @@ def edits(row: Mapping[str, Any], origin: Mapping[str, Any]) -> list[dict[str, A
     elif mine.get("tape") and len(decisions) < origin["decided"]:
         found.append({"what": "asked_anew", "at": str(len(decisions))})
     return found
-
-
-def _plan_edit(before: Mapping[str, Any] | None, after: Mapping[str, Any]) -> dict[str, Any]:
-    """Which steps of a plan are not as they were."""
-    if before is None:
-        return {"added": [step["step_id"] for step in after["steps"]], "removed": [], "changed": []}
-    diff = Plan.load(before).diff(Plan.load(after))
-    return {"added": diff["added"], "removed": diff["removed"], "changed": sorted(diff["changed"])}
 
 
 # how it shows itself
@@ -228,8 +221,7 @@ def _subject(node: Node, labels: Labels, here: str | None) -> str:
 def _edit(edit: Mapping[str, Any], labels: Labels) -> str:
     what = edit["what"]
     if what == "plan":
-        signs = (("+", "added"), ("~", "changed"), ("−", "removed"))
-        text = " ".join(f"{sign}{name}" for sign, kind in signs for name in edit[kind])
+        text = plan_edit_told(edit)
     elif what == "decision":
         text = f"{edit['at']} {labels(edit['action'])} {', '.join(edit['fields'])}".strip()
     elif what in ("settings", "thresholds", "without"):

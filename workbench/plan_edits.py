@@ -122,3 +122,11 @@ def _without_path(value: Any, path: Sequence[str]) -> Any:
     if len(path) == 1:
         return {name: one for name, one in value.items() if name != path[0]}
     return {**value, path[0]: _without_path(value[path[0]], path[1:])}
+
+
+def edit_of(before: Mapping[str, Any] | None, after: Mapping[str, Any]) -> dict[str, list[str]]:
+    """Which steps of a plan (as JSON) are not as they were, by id: ``added``, ``removed``, ``changed``."""
+    if not before:
+        return {"added": [step["step_id"] for step in after["steps"]], "removed": [], "changed": []}
+    diff = Plan.load(before).diff(Plan.load(after))
+    return {"added": diff["added"], "removed": diff["removed"], "changed": sorted(diff["changed"])}

@@ -67,7 +67,7 @@ def _funnel(found: int, kept: int, cited: int, labels: Labels) -> Markup:
 def _piece(piece: Piece, labels: Labels, whole: bool) -> Markup:
     dropped = piece["fate"] == "dropped"
     text = " ".join(str(piece["text"]).split())
-    score = el("div", el("span", f"{piece['score']:.2f}"), _meter(piece["score"], dropped), cls="wb-score")
+    score = el("div", el("span", _score(piece["score"])), _meter(piece["score"], dropped), cls="wb-score")
     fate = (
         [el("span", labels("dropped", why=labels(f"why_{piece['why']}", n=piece["of"])), cls="wb-dim")]
         if dropped
@@ -96,6 +96,11 @@ def _piece(piece: Piece, labels: Labels, whole: bool) -> Markup:
         aria_selected=chosen,
         tabindex="-1",
     )
+
+
+def _score(score: float) -> str:
+    """Two digits; what is little is not nothing."""
+    return "<0.01" if 0 < score < 0.005 else f"{score:.2f}"
 
 
 def _meter(score: float, dropped: bool) -> Markup:

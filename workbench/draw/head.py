@@ -71,7 +71,7 @@ def _facts(
         if reflections
         else None,
         el("span", labels("work", span=taken)) if records else el("span", labels("nothing_run")),
-        el("span", labels("saved_steps", n=spared, span=milliseconds(saved["seconds"] * 1000)))
+        el("span", labels("taped_calls", n=spared, span=milliseconds(saved["seconds"] * 1000)))
         if saved and spared
         else None,
         el("span", document["holder"]) if document["holder"] and document["status"] == "running" else None,

@@ -9,6 +9,7 @@ from typing import Any
 
 from workbench.draw.page import Markup, Picture, button, closed, code, el, glyph, opened
 from workbench.labels import Labels, milliseconds
+from workbench.labels.told import edits_told
 
 Document = Mapping[str, Any]
 MOST_SHOWN = 400
@@ -110,7 +111,7 @@ def _decided(key: str, decision: Mapping[str, Any], labels: Labels) -> Row:
     who = decision["who"]
     what = labels("did_" + decision["action"])
     told = labels("past_by_you", what=what) if who == "person" else labels("past_by", what=what, who=who)
-    edits = [f"{name}{labels('colon')}{_text(value, 80)}" for name, value in decision["edits"].items()]
+    edits = [_text(told, 120) for told in edits_told(decision["edits"], decision["proposal"], labels)]
     said = " · ".join(text for text in (decision["message"], decision["note"]) if text)
     name = labels("past_decision", point=labels("point_" + decision["point"]))
     told += f"{labels('colon')}{labels('comma').join(edits)}" if edits else ""

@@ -182,7 +182,9 @@ def decision_brief(decision: Decision) -> dict[str, Any]:
         proposed["reasoning"] = proposal.get("reasoning", "")
     else:
         plan = proposal.get("plan") or {}
-        proposed = {"version": plan.get("version"), "steps": [step["step_id"] for step in plan.get("steps", [])]}
+        steps = [step["step_id"] for step in plan.get("steps", [])]
+        proposed = {"version": plan.get("version"), "steps": steps}
+        proposed |= {"plan": plan} if "plan" in decision["edits"] else {}
     kept = ("review_id", "point", "action", "edits", "message", "who", "note")
     return {**{name: decision[name] for name in kept}, "proposed": proposed}  # type: ignore[literal-required]
 

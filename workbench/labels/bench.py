@@ -12,6 +12,7 @@ WORDS: Mapping[str, tuple[str, str]] = {
     "view_compare": ("Compare", "对比"),
     "view_knowledge": ("Knowledge graph", "知识图谱"),
     "forked_from": ("forked from {run}", "由 {run} 分出"),
+    "taped_calls": ("{n} calls recorded, {span} saved", "沿用 {n} 次调用，节省 {span}"),
     "pass_of": ("pass {n} of {most}", "第 {n} / {most} 轮"),
     "nothing_run": ("nothing has run yet", "尚未执行"),
     "carry_on": ("Go on", "继续"),

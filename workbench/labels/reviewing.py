@@ -90,6 +90,11 @@ WORDS: Mapping[str, tuple[str, str]] = {
     "go_with_edit": ("Go on with 1 edit", "按 1 处修改继续"),
     "go_with_edits": ("Go on with {n} edits", "按 {n} 处修改继续"),
     "stop_here": ("Stop here", "到此为止"),
+    "skip_steps": ("Skip these steps", "跳过这些步骤"),
+    "skip_steps_told": (
+        "What has not started is skipped; the reflection comes next",
+        "尚未开始的步骤都跳过，接着进入反思",
+    ),
     "stop_here_told": ("Stop searching, and answer from what was found", "停止检索，用已找到的内容回答"),
     "respond_dots": ("Respond…", "补充说明…"),
     "respond_field": ("Say it in words; what is missing is planned", "用文字说明；缺少的部分会重新规划"),

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from workbench.labels import SIGNS, Labels, labels_for, milliseconds
+from workbench.labels.told import edits_told
 from workbench.plans import Plan, last_records, work_seconds
 from workbench.state import ExecutionRecord, Reflection
 from workbench.timeline import Bar, bars, busy_ms, drawn, span_ms
@@ -229,7 +230,7 @@ def _decisions(document: Document, labels: Labels) -> Iterator[Block]:
             labels(f"point_{decision['point']}"),
             labels(decision["action"]),
             decision["who"],
-            _clip("; ".join(f"{k}: {_brief(v)}" for k, v in decision["edits"].items()) or decision["message"], 200),
+            _clip("; ".join(edits_told(decision["edits"], decision["proposal"], labels)) or decision["message"], 200),
             decision["note"],
         )
         for decision in document["decisions"]

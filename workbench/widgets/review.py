@@ -108,6 +108,8 @@ class Review(traitlets.HasTraits):
         self.refusal.show(Picture())
         self._form = form_of(self._request, self._document.get("plan"), self._labels, self._told)
         self.form.children = [self._form.box]
+        stop = "skip_steps" if proposals.kind(self._request) == "step" else "stop_here"
+        self.stop.description, self.stop.tooltip = self._labels(stop), self._labels(f"{stop}_told")
         taken = proposals.allowed(self._request)
         for widget, kind in ((self.stop, "reject"), (self.respond, "respond"), (self.form, "edit")):
             widget.layout.display = None if kind in taken else "none"

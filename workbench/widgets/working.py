@@ -48,6 +48,7 @@ class Working:
         self._unfolded: set[str] = set()
         self._piece, self._every = "", False
         self._found: tuple[Any, list[Any]] = (None, [])
+        self._at = ("", "")
         self.ask, self.review = ask, Review(labels)
         self.rail, self.evidence, self.timeline = Pick(), Pick(), Pick()
         self.answer, self.turns, self.fork_bar = Pick(), Pick(), Pick()
@@ -83,13 +84,14 @@ class Working:
     def reset(self) -> None:
         """Another run comes: nothing is chosen, unfolded or edited any more."""
         self._unfolded, self._piece, self._every = set(), "", False
-        self.editor.chosen = ""
+        self._at = ("", "")
 
     # what it shows
 
     def show(self, run: Run | None, document: Document | None, now: Now) -> None:
         """Show a run as it stands; None shows what can be asked."""
         self._run, self._document = run, document
+        self._moved_on()
         for part in (self.rail, self.plan, self.evidence, self.timeline):
             displayed(part, document is not None)
         (self.grid.remove_class if document else self.grid.add_class)("wb-nothing")
@@ -111,6 +113,14 @@ class Working:
         displayed(self.past.region, ended)
         if ended:
             self.past.show(document, _checkpoints(run))
+
+    def _moved_on(self) -> None:
+        """Close the form of a step when the run has come to another decision, or to its end."""
+        document = self._document or {}
+        at = (str(document.get("status")), str((document.get("review") or {}).get("review_id")))
+        if at != self._at:
+            self._at = at
+            self.editor.chosen = ""
 
     def _show_side(self, run: Run, document: Document, now: Now) -> None:
         paused = document["status"] == "paused" and document["review"]
