@@ -90,3 +90,36 @@ def test_killed_in_a_wave(workspace, tmp_path, undisturbed):
         assert canonical(run.to_dict()) == undisturbed
         assert len(run.records) == len({(r["step_id"], r["attempt"]) for r in run.records})
         assert Counter(entry["node"] for entry in run.log)["executor"] == 4
+
+
+LEFT = """
+import asyncio, atexit, sys, threading, time
+from workbench import Workbench
+
+wb, begun = Workbench.open(sys.argv[1]), threading.Event()
+
+@wb.tools.tool(intents={"qa"})
+async def slow(query: str) -> list[str]:
+    "Ends only when its names are gone."
+    begun.set()
+    while True:
+        await asyncio.sleep(0.01)
+
+print(wb.start(sys.argv[2], kb="film").run_id)
+begun.wait()
+
+@atexit.register  # as IPython does with a notebook's names
+def emptied(names=globals(), wait=time.sleep):
+    names.clear()
+    wait(0.5)
+"""
+
+
+def test_left_while_a_step_runs(workspace):
+    """A process that ends in good order, as a kernel that is restarted, leaves a run that can go on."""
+    left = subprocess.run([sys.executable, "-c", LEFT, workspace, QUESTION], capture_output=True, text=True, timeout=60)
+    assert left.returncode == 0 and not left.stderr, left.stderr
+    with Workbench.open(workspace) as wb:
+        run = wb.run(left.stdout.strip())
+        assert (run.status, run.error) == ("interrupted", None)
+        assert "slow" not in {record["tool"] for record in run.records}

@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import asyncio
 import sys
+import threading
 import uuid
+import weakref
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -37,6 +39,7 @@ if TYPE_CHECKING:
     from workbench.agents import AgentPool
 
 AT_ONCE = 10
+_opened: weakref.WeakSet[Workbench] = weakref.WeakSet()
 
 
 class Workbench(Futures, Benches):
@@ -66,6 +69,7 @@ class Workbench(Futures, Benches):
         conversations = open_conversations(path / "workbench.db", settings, self._clock.now)
         self._work = Work(path, conversations, self._context, settings.max_concurrency, self)
         self._open = True
+        _opened.add(self)
 
     @classmethod
     def open(cls, path: str | Path, settings: Settings | None = None, **overrides: Any) -> Workbench:
@@ -359,3 +363,14 @@ def _default_planner(settings: Settings, chat: Any) -> Planner:
     from workbench.retrieval.llm_plan import LLMPlanner
 
     return LLMPlanner(chat, rules, settings)
+
+
+def _left() -> None:
+    """The process ends, and nobody has closed them: what runs is stopped, so that it can be resumed."""
+    for wb in list(_opened):
+        wb.close()
+
+
+# With `atexit` it would be too late: a run could start no thread any more, and IPython would have emptied the notebook
+# whose tools it calls, so that it would fail.
+threading._register_atexit(_left)  # type: ignore[attr-defined]
