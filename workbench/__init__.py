@@ -46,14 +46,16 @@ The package in the order in which a message walks through it; an import only eve
     persist.py        answer -> what is kept
     agents.py         the retrieval graph without a person, by worker name
     tools/            what a step may call: one file a tool, one registry, one port
-        registry.py tool.py adapt.py naive.py keyword.py local.py global_.py hybrid.py discover.py
-        and what they share: evidence.py signals.py neighbours.py calibration.py
+        registry.py tool.py adapt.py naive.py keyword.py local.py global_.py hybrid.py discover.py chain.py paths.py
+        and what they share: evidence.py signals.py neighbours.py calibration.py; for chains: walk.py seeds.py
+        asked_words.py; for paths: topics.py path_words.py path_match.py
     memory/           conversations, in SQLite or PostgreSQL
         store.py postgres.py migrations.py
     waiting.py        what waits for a person, over all runs
     knowledge/        a corpus and its three indexes behind one KnowledgeBase
-        leftovers.py library.py rebuilding.py adding.py knowledge_base.py view.py corpus.py tables.py triples.py files.py names.py
-        entities.py vocabulary.py surfaces.py linking.py graph.py vectors.py cleared.py keywords.py index.py
+        leftovers.py library.py rebuilding.py adding.py knowledge_base.py view.py corpus.py tables.py triples.py
+        files.py names.py entities.py vocabulary.py surfaces.py linking.py title_links.py typed.py graph.py vectors.py
+        cleared.py keywords.py index.py
     runs.py           what is kept of a run: plans by version, records, decisions, log
     taped.py          the ports of a run over its tape
     around.py         the part of the knowledge graph around an answer

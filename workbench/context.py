@@ -64,6 +64,15 @@ class Relation(TypedDict):
     chunk_id: str
 
 
+class RelationKind(TypedDict):
+    """A type of relation between two types of entities, and how many relations are of it."""
+
+    type: str
+    source: str
+    target: str
+    count: int
+
+
 class Community(TypedDict):
     """A group of entities that belong together. ``summary`` is extractive; ``doc_ids`` are the documents behind it."""
 
@@ -83,10 +92,85 @@ class Mention(TypedDict):
     entity_id: str
 
 
+class Titled(TypedDict):
+    """A title in a text: ``text[start:end]`` is a writing of the titles of these documents."""
+
+    start: int
+    end: int
+    doc_ids: list[str]
+
+
+class Link(TypedDict):
+    """A passage names a document: ``surface`` is its title as ``sentence`` writes it."""
+
+    chunk_id: str
+    doc_id: str
+    surface: str
+    sentence: str
+
+
+class Shared(TypedDict):
+    """A phrase in a sentence of a passage, and the other passages that hold it."""
+
+    chunk_id: str
+    phrase: str
+    sentence: str
+    chunk_ids: list[str]
+
+
+class Ways(Protocol):
+    """The ways from passage to passage in a knowledge base: titles that a text names, phrases that two texts share."""
+
+    def titles_in(self, text: str) -> list[Titled]:
+        """The titles that a text names, in its order; all documents of a title, for which ``link`` chooses one."""
+
+    def links_from(self, chunk_ids: Sequence[str]) -> list[Link]:
+        """The documents that these passages name by their titles, once a sentence, without their own."""
+
+    def naming(self, doc_id: str, most: int) -> list[str]:
+        """Ids of the passages that hold this document's title; none when more than ``most`` do."""
+
+    def links_to(self, doc_id: str, chunk_ids: Sequence[str]) -> list[Link]:
+        """The sentences in which these passages name the document."""
+
+    def shared(self, chunk_ids: Sequence[str], most: int) -> list[Shared]:
+        """The phrases (names, titles) of these passages that others hold too; none that more than ``most`` hold."""
+
+    def holding(self, text: str, most: int) -> dict[str, list[str]]:
+        """Phrase of a text -> ids of the passages that hold it; those that more than ``most`` hold are left out."""
+
+    def stems(self, chunk_ids: Sequence[str]) -> dict[str, frozenset[str]]:
+        """The terms of each passage and its titles, without endings (``knowledge.keywords.stem``)."""
+
+
+class TypedGraph(Protocol):
+    """The relations of a knowledge base by their types: which there are, and where they lead."""
+
+    def kinds(self) -> list[RelationKind]:
+        """Every type of relation with the types of its ends, sorted."""
+
+    def readings(self, text: str) -> list[Mention]:
+        """Every known name at every place of a text, and everybody who bears it; nothing is chosen."""
+
+    def sides(self, entity_id: str) -> dict[tuple[str, bool], int]:
+        """How many relations of a type leave the entity (True) and reach it (False)."""
+
+    def follow(self, entity_ids: Sequence[str], relation: str, forward: bool) -> list[Relation]:
+        """Relations of this type that leave these entities, or (``forward`` False) reach them, by id."""
+
+
 class KnowledgeBase(Protocol):
     """One indexed corpus and its three indexes. Any thread may call every method, and none changes anything."""
 
     name: str
+
+    @property
+    def ways(self) -> Ways:
+        """The ways from passage to passage."""
+
+    @property
+    def typed(self) -> TypedGraph:
+        """Its relations by their types."""
 
     def warm(self) -> None:
         """Load what a first search needs; called before the clock of any step runs, and cheap when called again."""

@@ -13,7 +13,20 @@ from contextlib import AbstractContextManager, nullcontext
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
-from workbench.context import Community, Context, Entity, Mention, Passage, Planner, Relation, Tool
+from workbench.context import (
+    Community,
+    Context,
+    Entity,
+    Link,
+    Mention,
+    Passage,
+    Planner,
+    Relation,
+    RelationKind,
+    Shared,
+    Titled,
+    Tool,
+)
 from workbench.errors import UnknownKnowledge
 from workbench.memory.store import SqliteConversations
 from workbench.plans import Plan, canonical_json
@@ -59,6 +72,8 @@ class MemoryKnowledge:
     def __init__(self, name: str, texts: Mapping[str, str]):
         self.name, self._texts = name, dict(texts)
 
+        self.ways = MemoryWays(self._texts)
+        self.typed = MemoryTyped()
     def warm(self) -> None:
         """Nothing to load."""
 
@@ -146,6 +161,71 @@ class MemoryKnowledge:
 
 
 class MemoryKnowledgeBases:
+class MemoryTyped:
+    """No relations."""
+
+    def kinds(self) -> list[RelationKind]:
+        """None."""
+        return []
+
+    def readings(self, text: str) -> list[Mention]:
+        """No known names."""
+        return []
+
+    def sides(self, entity_id: str) -> dict[tuple[str, bool], int]:
+        """No relations."""
+        return {}
+
+    def follow(self, entity_ids: Sequence[str], relation: str, forward: bool) -> list[Relation]:
+        """No relations."""
+        return []
+
+
+class MemoryWays:
+    """Ways between a few texts: a document's id is its title, and nothing else is a phrase."""
+
+    def __init__(self, texts: Mapping[str, str]):
+        self._texts = texts
+
+    def titles_in(self, text: str) -> list[Titled]:
+        """Every id that stands in the text, in its order."""
+        found = [(text.find(doc_id), doc_id) for doc_id in self._texts]
+        return [Titled(start=at, end=at + len(i), doc_ids=[i]) for at, i in sorted(found) if at >= 0]
+
+    def links_from(self, chunk_ids: Sequence[str]) -> list[Link]:
+        """The other ids in the texts."""
+        own = [chunk_id.rpartition("#")[0] for chunk_id in chunk_ids]
+        return [link for doc_id in self._texts for i in own if i != doc_id for link in self._said(doc_id, i)]
+
+    def naming(self, doc_id: str, most: int) -> list[str]:
+        """The texts that hold the id."""
+        found = sorted(f"{i}#0" for i in self._texts if i != doc_id and self._said(doc_id, i))
+        return found if len(found) <= most else []
+
+    def links_to(self, doc_id: str, chunk_ids: Sequence[str]) -> list[Link]:
+        """The sentences that hold the id."""
+        return [link for chunk_id in chunk_ids for link in self._said(doc_id, chunk_id.rpartition("#")[0])]
+
+    def _said(self, doc_id: str, within: str) -> list[Link]:
+        told = [sentence for sentence in sentences(self._texts.get(within, "")) if doc_id in sentence]
+        return [Link(chunk_id=f"{within}#0", doc_id=doc_id, surface=doc_id, sentence=sentence) for sentence in told]
+
+    def shared(self, chunk_ids: Sequence[str], most: int) -> list[Shared]:
+        """No phrases."""
+        return []
+
+    def holding(self, text: str, most: int) -> dict[str, list[str]]:
+        """No phrases."""
+        return {}
+
+    def stems(self, chunk_ids: Sequence[str]) -> dict[str, frozenset[str]]:
+        """The stems of the texts and of their ids."""
+        texts = {
+            i: f"{doc_id} {self._texts[doc_id]}" for i in chunk_ids if (doc_id := i.rpartition("#")[0]) in self._texts
+        }
+        return {i: frozenset(map(stem, terms(text))) for i, text in texts.items()}
+
+
     """Knowledge bases by name."""
 
     def __init__(self, bases: Iterable[MemoryKnowledge]):

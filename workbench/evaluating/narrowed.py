@@ -9,7 +9,18 @@ import hashlib
 from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Any
 
-from workbench.context import Community, Entity, KnowledgeBase, Passage, Relation
+from workbench.context import (
+    Community,
+    Entity,
+    KnowledgeBase,
+    Link,
+    Passage,
+    Relation,
+    Shared,
+    Titled,
+    TypedGraph,
+    Ways,
+)
 from workbench.errors import UnknownKnowledge
 from workbench.state import Filters
 
@@ -34,6 +45,8 @@ class Narrowed:
     def __init__(self, whole: KnowledgeBase, documents: Collection[str]):
         self.name, self._whole, self._documents = whole.name, whole, frozenset(documents)
         self._passages = frozenset(p["chunk_id"] for p in whole.passages_of(sorted(self._documents)))
+        self.typed = NarrowedTyped(whole.typed, self._passages)
+        self.ways = NarrowedWays(whole.ways, self._documents, self._passages)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._whole, name)
@@ -100,6 +113,67 @@ class Narrowed:
             if inside:
                 found.append({**community, "doc_ids": inside})
         return found
+
+
+class NarrowedTyped:
+    """``TypedGraph`` of what these passages state; names and types are those of the whole base."""
+
+    def __init__(self, whole: TypedGraph, passages: Collection[str]):
+        self._whole, self._passages = whole, passages
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._whole, name)
+
+    def follow(self, entity_ids: Sequence[str], relation: str, forward: bool) -> list[Relation]:
+        """The relations that these passages state."""
+        return [r for r in self._whole.follow(entity_ids, relation, forward) if r["chunk_id"] in self._passages]
+
+
+class NarrowedWays:
+    """``Ways`` between these documents alone; what is too common in the whole one stays so."""
+
+    def __init__(self, whole: Ways, documents: Collection[str], passages: Collection[str]):
+        self._whole, self._documents, self._passages = whole, documents, passages
+
+    def titles_in(self, text: str) -> list[Titled]:
+        """The titles of these documents."""
+        named = [
+            Titled(start=t["start"], end=t["end"], doc_ids=[i for i in t["doc_ids"] if i in self._documents])
+            for t in self._whole.titles_in(text)
+        ]
+        return [title for title in named if title["doc_ids"]]
+
+    def links_from(self, chunk_ids: Sequence[str]) -> list[Link]:
+        """The links to these documents."""
+        return [link for link in self._whole.links_from(self._inside(chunk_ids)) if link["doc_id"] in self._documents]
+
+    def naming(self, doc_id: str, most: int) -> list[str]:
+        """The passages of these documents that name one."""
+        return self._inside(self._whole.naming(doc_id, most))
+
+    def links_to(self, doc_id: str, chunk_ids: Sequence[str]) -> list[Link]:
+        """The sentences of these documents."""
+        return self._whole.links_to(doc_id, self._inside(chunk_ids))
+
+    def shared(self, chunk_ids: Sequence[str], most: int) -> list[Shared]:
+        """What passages of these documents share."""
+        met = [
+            Shared(**{**one, "chunk_ids": self._inside(one["chunk_ids"])})
+            for one in self._whole.shared(self._inside(chunk_ids), most)
+        ]
+        return [one for one in met if one["chunk_ids"]]
+
+    def holding(self, text: str, most: int) -> dict[str, list[str]]:
+        """The passages of these documents that hold a phrase of the text."""
+        met = {phrase: self._inside(ids) for phrase, ids in self._whole.holding(text, most).items()}
+        return {phrase: ids for phrase, ids in met.items() if ids}
+
+    def stems(self, chunk_ids: Sequence[str]) -> dict[str, frozenset[str]]:
+        """The terms of these passages."""
+        return self._whole.stems(self._inside(chunk_ids))
+
+    def _inside(self, chunk_ids: Sequence[str]) -> list[str]:
+        return [chunk_id for chunk_id in chunk_ids if chunk_id in self._passages]
 
 
 class OneBase:

@@ -22,6 +22,8 @@ from workbench.knowledge.entities import canonical
 from workbench.knowledge.index import Index
 from workbench.knowledge.linking import Linker
 from workbench.knowledge.surfaces import Bearer, Kind, Surface, candidates, key_of, units
+from workbench.knowledge.title_links import IndexWays
+from workbench.knowledge.typed import IndexTyped
 from workbench.knowledge.view import View, entities, relations
 from workbench.models import rerank
 from workbench.models.embeddings import TextModel, products, text_model, word_vectors
@@ -66,6 +68,8 @@ class CorpusKnowledge:
         self._seen: View | None = None
         self._warm = False
         self._words: dict[str, np.ndarray] = {}
+        self.ways = IndexWays(self._index)
+        self.typed = IndexTyped(self._index)
 
     def close(self) -> None:
         """Close the index; the base cannot be used after that."""

@@ -86,3 +86,13 @@ def find(kind: Kind, text: str) -> list[tuple[int, int, str]]:
     spans = [(m.start(), m.end(), _by_word(kind)[m.group()]) for m in _pattern(kind).finditer(lowered)]
     cased = {word.lower(): word for word in _CASED}
     return [s for s in spans if text[s[0] : s[1]] == cased.get(lowered[s[0] : s[1]], text[s[0] : s[1]])]
+
+
+def words_of(section: Literal["relation", "asking"]) -> dict[str, list[str]]:
+    """What a word says: a kind of relation by all its words, or a way of asking.
+
+    >>> "导演" in words_of("relation")["direct"], "who" in words_of("asking")["person"]
+    (True, True)
+    """
+    own = section == "relation"
+    return {name: [*([name] if own else []), *words["en"], *words["zh"]] for name, words in _entries()[section].items()}

@@ -32,6 +32,8 @@ BUILT_IN = {
     "global_search": "workbench.tools.global_",
     "hybrid_search": "workbench.tools.hybrid",
     "discover": "workbench.tools.discover",
+    "chain_exploration": "workbench.tools.chain",
+    "graph_paths": "workbench.tools.paths",
 }
 
 

@@ -1,0 +1,161 @@
+"""Which path of typed relations a question asks for: all that its words allow, scored by how well they tell it."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import NamedTuple
+
+from workbench.context import RelationKind
+from workbench.tools.path_words import UNTYPED, WORKS, Asked, Cue
+
+LONGEST = 3
+"""Relations of the longest path."""
+
+
+class Hop(NamedTuple):
+    """One relation of a path, with or against its direction."""
+
+    relation: str
+    forward: bool
+
+    def __str__(self) -> str:
+        return self.relation if self.forward else f"~{self.relation}"
+
+
+Path = tuple[Hop, ...]
+
+
+@dataclass(frozen=True)
+class Weights:
+    """What each thing that is seen of a path and a question counts."""
+
+    told: float = 2.0
+    told_back: float = 0.6
+    told_again: float = 0.1
+    untold_end: float = -1.0
+    untold: float = -2.5
+    untold_back: float = -0.8
+    back_both: float = 1.0
+    both_unmet: float = -2.0
+    more_unmet: float = -1.0
+    skipped: float = -2.0
+    asked: float = 2.0
+    not_asked: float = -3.0
+    hop: float = -0.1
+
+
+WEIGHTS = Weights()
+
+
+@dataclass(frozen=True)
+class Schema:
+    """Which relations lead from which type to which, and how often."""
+
+    ends: Mapping[tuple[str, Hop], Mapping[str, int]] = field(repr=False)
+    counts: Mapping[Hop, int]
+
+    @classmethod
+    def of(cls, kinds: Sequence[RelationKind]) -> Schema:
+        """The schema of a base with these relations."""
+        ends: dict[tuple[str, Hop], dict[str, int]] = defaultdict(dict)
+        counts: dict[Hop, int] = defaultdict(int)
+        for kind in kinds:
+            if kind["type"] not in UNTYPED:
+                ends[kind["source"], Hop(kind["type"], True)][kind["target"]] = kind["count"]
+                ends[kind["target"], Hop(kind["type"], False)][kind["source"]] = kind["count"]
+                for forward in (True, False):
+                    counts[Hop(kind["type"], forward)] += kind["count"]
+        return cls(dict(ends), dict(counts))
+
+    def after(self, types: frozenset[str]) -> dict[Hop, frozenset[str]]:
+        """Every hop that these types mostly make, with the types that it mostly leads to."""
+        met: dict[Hop, dict[str, int]] = defaultdict(lambda: defaultdict(int))
+        for (start, hop), ends in self.ends.items():
+            if start in types and 10 * sum(ends.values()) > self.counts[hop]:
+                for kind, count in ends.items():
+                    met[hop][kind] += count
+        return {hop: _mostly(counts) for hop, counts in sorted(met.items())}
+
+    def leads(self, hop: Hop) -> frozenset[str]:
+        """The types that a hop mostly leads to, from wherever."""
+        met: dict[str, int] = defaultdict(int)
+        for (_, other), ends in self.ends.items():
+            for kind, count in ends.items() if other == hop else ():
+                met[kind] += count
+        return _mostly(met)
+
+    def paths(self, starts: Collection[Hop], relations: frozenset[str]) -> Iterator[tuple[Path, frozenset[str]]]:
+        """Every path that begins so, and the types of its end; a path of one hop may be of any relation."""
+        stack: list[tuple[Path, frozenset[str]]] = []
+        for hop in sorted(starts):
+            ends = self.leads(hop)
+            yield (hop,), ends
+            stack.append(((hop,), ends))
+        while stack:
+            path, types = stack.pop()
+            for hop, ends in self.after(types).items():
+                longer = (*path, hop)
+                if {other.relation for other in longer} <= relations:
+                    yield longer, ends
+                    if len(longer) < LONGEST:
+                        stack.append((longer, ends))
+
+
+def _mostly(counts: Mapping[str, int]) -> frozenset[str]:
+    """The types that make up more than a tenth."""
+    total = sum(counts.values())
+    return frozenset(kind for kind, count in counts.items() if count * 10 > total)
+
+
+def score(asked: Asked, path: Path, ends: frozenset[str], weights: Weights = WEIGHTS) -> float:
+    """How well the words of a question tell a path; 0 is nothing told and nothing against it."""
+    told = max(_aligned(order, path, weights) for order in asked.orders())
+    back = any(a.relation == b.relation and a.forward != b.forward for a, b in pairwise(path))
+    total = told + weights.hop * len(path)
+    if asked.both:
+        total += weights.back_both if back else weights.both_unmet
+    if asked.more and not back:
+        total += weights.more_unmet
+    return total + _as_asked(asked, path, ends, weights)
+
+
+def _as_asked(asked: Asked, path: Path, ends: frozenset[str], weights: Weights) -> float:
+    """Whether the end of the path is what the question word asks for."""
+    total = 0.0
+    if asked.kind == "person":
+        total += weights.asked if "Person" in ends else weights.not_asked
+    elif asked.kind == "work":
+        total += weights.asked if ends & WORKS else weights.not_asked
+    elif asked.kind:
+        total += weights.asked if any(asked.kind in kind.lower() for kind in ends) else weights.not_asked
+    if asked.relation:
+        right = path[-1].relation in asked.relation.weights
+        total += weights.asked if right and (asked.kind or not ends & WORKS) else weights.not_asked
+    return total
+
+
+def _aligned(cues: Sequence[Cue], path: Path, weights: Weights) -> float:
+    """The best way to hand the cues to the hops, both in their order."""
+    row = [weights.skipped * sum(_most(cue) for cue in cues[:n]) for n in range(len(cues) + 1)]
+    for place, hop in enumerate(path):
+        before = path[place - 1] if place else None
+        back = before and before.relation == hop.relation
+        untold = weights.untold_back if back else weights.untold
+        untold += weights.untold_end if place == len(path) - 1 else 0.0
+        new = [row[0] + untold]
+        told = [float("-inf")]
+        for n, cue in enumerate(cues, start=1):
+            said = cue.weights.get(hop.relation, 0.0)
+            first = row[n - 1] + (weights.told_back if back else weights.told) * said if said else float("-inf")
+            again = told[n - 1] + weights.told_again if said else float("-inf")
+            told.append(max(first, again, told[n - 1] + weights.skipped * _most(cue)))
+            new.append(max(told[n], row[n] + untold))
+        row = new
+    return row[-1]
+
+
+def _most(cue: Cue) -> float:
+    return max(cue.weights.values())

@@ -1,0 +1,169 @@
+"""What the words of a question say of relations: which ones they call up, in which order, and what is asked for.
+
+A relation is called up by the words of its own name (``starred_actors``: starred, actors) and by every word, English
+or Chinese, that ``vocabulary.json`` puts beside one of them (acted, cast, 主演). So any base's own names work too.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from typing import NamedTuple
+
+from workbench.context import RelationKind
+from workbench.knowledge import vocabulary
+from workbench.knowledge.keywords import stem
+from workbench.text import CJK, fold
+
+_FORM_WORDS = frozenset(("has", "have", "by", "in", "of", "from", "to", "is", "at", "on", "for", "the", "a", "with"))
+_TOKEN = re.compile(r"[a-z0-9]+(?:'[a-z]+)?|[\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff]+")
+UNTYPED = frozenset({"mentions"})
+"""Relations that say nothing but that two names stand together."""
+WORKS = frozenset({"Node", "Document", "Film", "Movie", "Book", "Song", "Work", "Album"})
+"""Types that "films", "books" and "works" ask for."""
+
+
+class Cue(NamedTuple):
+    """A word that calls up relations: its place among the tokens, and how much it speaks for each of them."""
+
+    place: int
+    word: str
+    weights: Mapping[str, float]
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A question with a gap where its topic stands.
+
+    Attributes:
+        words: stems and Chinese words in order; the gap is ``""``.
+        gap: its place.
+        cues: in the order of the text.
+        kind: ``person``, ``work``, or the stem of a type's name; "" where the question does not say.
+        relation: the cue that stands with the question word, if any.
+        both: "share", "same", "together": what is asked for stands beside the topic.
+        more: "also", "other".
+    """
+
+    words: tuple[str, ...]
+    gap: int
+    cues: tuple[Cue, ...]
+    kind: str = ""
+    relation: Cue | None = None
+    both: bool = False
+    more: bool = False
+
+    def orders(self) -> list[tuple[Cue, ...]]:
+        """The cues in the orders in which a path may meet them: from the topic outwards, what is asked for last."""
+        last = self.relation
+        inner = [cue for cue in self.cues if cue is not last]
+        end = (last,) if last else ()
+        near = sorted(inner, key=lambda cue: (abs(cue.place - self.gap), -cue.place))
+        left = [cue for cue in reversed(inner) if cue.place < self.gap]
+        right = [cue for cue in inner if cue.place > self.gap]
+        found = [(*some, *end) for some in (near, right + left, left + right)]
+        return [order for place, order in enumerate(found) if order not in found[:place]]
+
+
+@dataclass(frozen=True)
+class Lexicon:
+    """The words of a base's relations and types, by stem."""
+
+    relations: Mapping[str, Mapping[str, float]]
+    types: Mapping[str, str]
+    chinese: re.Pattern[str] = field(repr=False)
+
+    @classmethod
+    def of(cls, kinds: Sequence[RelationKind]) -> Lexicon:
+        """The lexicon of a base with these relations."""
+        said: dict[str, set[str]] = defaultdict(set)
+        for name in sorted({kind["type"] for kind in kinds} - UNTYPED):
+            for word in words_of_relation(name):
+                said[word].add(name)
+        relations = {word: dict.fromkeys(sorted(names), 1 / len(names)) for word, names in said.items()}
+        named = sorted({kind[end] for kind in kinds for end in ("source", "target")})
+        types = {stem(fold(part)): name for name in named for part in re.findall(r"[A-Z]?[a-z]+", name)[-1:]}
+        return cls(relations, types, _chinese(tuple(sorted(said))))
+
+    def read(self, text: str, start: int, end: int) -> list[Asked]:
+        """A question whose topic is ``text[start:end]``; two readings of "what film genre": a film, and a genre."""
+        before, after = self.tokens(text[:start]), self.tokens(text[end:])
+        words, gap = (*before, "", *after), len(before)
+        cues = tuple(Cue(i, w, self.relations[w]) for i, w in enumerate(words) if w in self.relations)
+        ways = [_asking().get(word, "") for word in words]
+        both, more = "both" in ways, "more" in ways
+        return [Asked(words, gap, cues, *asked, both, more) for asked in self._asked(words, ways, gap, cues)]
+
+    def tokens(self, text: str) -> list[str]:
+        """Stems, and in Chinese the longest known words, every other character by itself.
+
+        >>> Lexicon.of([]).tokens("《喜宴》和哪些电影 starred")
+        ['喜', '宴', '和', '哪些', '电影', 'star']
+        """
+        found: list[str] = []
+        for token in _TOKEN.findall(fold(text)):
+            found += self.chinese.findall(token) if CJK.match(token) else [stem(token)]
+        return found
+
+    def _asked(
+        self, words: Sequence[str], ways: Sequence[str], gap: int, cues: Sequence[Cue]
+    ) -> list[tuple[str, Cue | None]]:
+        """What is asked for: by "who", by the noun at "which", or by the only word that can be meant."""
+        at = {cue.place: cue for cue in cues}
+        wh = next((i for i, way in enumerate(ways) if way in ("person", "which")), None)
+        if wh is None:
+            return [("", next((cue for cue in cues if cue.word in _when()), None))]
+        person = ways[wh] == "person" or ways[wh + 1 : wh + 2] == ["person"]
+        kind = "person" if person else ""
+        for places in (range(wh + 1, len(words)), range(wh - 1, -1, -1)):
+            for place in places:
+                if place == gap and not (person and places.step < 0):
+                    break
+                if not person and ways[place] == "work":
+                    noun = at.get(place + 1)
+                    return [("work", None), *([("", noun)] if noun else [])]
+                if not person and words[place] in self.types and place not in at:
+                    return [(words[place], None)]
+                if place in at:
+                    return [(kind, at[place])]
+        return [(kind, None)]
+
+
+@cache
+def _when() -> frozenset[str]:
+    return frozenset(stem(fold(word)) for word in vocabulary.words_of("relation")["release"])
+
+
+@cache
+def _concepts() -> dict[str, frozenset[str]]:
+    """Every stem and Chinese word of a kind of relation, by the kind."""
+    return {
+        name: frozenset(stem(fold(word)) for word in words) for name, words in vocabulary.words_of("relation").items()
+    }
+
+
+@cache
+def _asking() -> dict[str, str]:
+    return {stem(fold(word)): way for way, words in vocabulary.words_of("asking").items() for word in words}
+
+
+def words_of_relation(name: str) -> frozenset[str]:
+    """The stems and Chinese words that call a relation up.
+
+    >>> sorted({"star", "actor", "主演", "direct"} & words_of_relation("starred_actors"))
+    ['actor', 'star', '主演']
+    """
+    parts = re.findall(r"[A-Z]?[^\W_A-Z]+|[A-Z]+", name.replace("_", " "))
+    own = {stem(fold(part)) for part in parts} - _FORM_WORDS
+    own |= {character for part in parts if CJK.match(part) for character in [fold(part)]}
+    beside = [words for words in _concepts().values() if words & own]
+    return frozenset(own).union(*beside)
+
+
+@cache
+def _chinese(words: tuple[str, ...]) -> re.Pattern[str]:
+    known = {word for word in (*words, *_asking()) if CJK.match(word)}
+    return re.compile("|".join([*sorted(known, key=lambda word: (-len(word), word)), "."]))

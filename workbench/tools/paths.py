@@ -1,0 +1,163 @@
+"""``graph_paths``: a question that is a path of typed relations ("films of the director of X"), followed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from pydantic import Field
+
+from workbench.context import KnowledgeBase, Relation, ToolLog
+from workbench.state import RetrievalResult
+from workbench.tools import evidence
+from workbench.tools.path_match import Hop, Path, Schema, score
+from workbench.tools.path_words import UNTYPED, Lexicon
+from workbench.tools.tool import Found, FunctionTool, Search
+from workbench.tools.topics import Topic, topics
+
+WIDEST = 5_000
+"""Entities from which a path goes on; of more the best connected with its beginning."""
+TRIED = 12
+"""Paths that are followed before giving up: the first that leads anywhere is the answer."""
+
+
+class Input(Search):
+    """What ``graph_paths`` can be asked."""
+
+    entities: list[str] = Field(default_factory=list, description="The name that the question is about, when known")
+
+
+class Output(Found):
+    """What ``graph_paths`` gives: ``entities`` are the topic and then the answers."""
+
+    answers: list[str] = Field(default_factory=list, description="Names at the end of the path, best first")
+    path: list[str] = Field(default_factory=list, description="Its relations from the topic on, ~ against direction")
+
+
+@dataclass(frozen=True)
+class Way:
+    """One way to read a question: from whom, along which relations."""
+
+    topic: Topic
+    path: Path
+    score: float
+
+    def __str__(self) -> str:
+        return " ".join([self.topic.entity["name"], *map(str, self.path)])
+
+
+Chain = tuple[Relation, ...]
+
+
+def search(tool_input: Input, knowledge: KnowledgeBase, log: ToolLog) -> Output:
+    """Link the topic, choose the path, follow it; every answer with the relations that lead to it."""
+    with log("link") as detail:
+        found = topics(tool_input.query, tool_input.entities, knowledge)
+        detail["topics"] = [topic.entity["name"] for topic in found[:5]]
+    with log("match") as detail:
+        ways = ways_of(tool_input.query, found, knowledge)
+        detail["paths"] = {str(way): round(way.score, 2) for way in ways[:5]}
+    with log("follow") as detail:
+        followed = ((way, follow(way, knowledge)) for way in ways[:TRIED])
+        way, chains = next(((way, chains) for way, chains in followed if chains), (None, {}))
+        if way is None:
+            return Output()
+        detail["path"], detail["answers"] = str(way), len(chains)
+    with log("evidence") as detail:
+        names = {end: entity["name"] for end in chains if (entity := knowledge.entity(end))}
+        results = evidence.ranked(told(way, chains, knowledge), tool_input.top_k)
+        detail["hits"] = len(results)
+    answers = list(dict.fromkeys(names.values()))
+    topic = way.topic.entity["name"]
+    return Output(
+        results=results,
+        entities=[topic, *answers],
+        candidates=answers,
+        answers=answers,
+        path=[str(hop) for hop in way.path],
+    )
+
+
+def ways_of(text: str, found: Sequence[Topic], knowledge: KnowledgeBase) -> list[Way]:
+    """Every way to read a question, best first; shorter before longer, then by name."""
+    kinds = knowledge.typed.kinds()
+    lexicon, schema = Lexicon.of(kinds), Schema.of(kinds)
+    ways = []
+    for topic in found:
+        readings = lexicon.read(text, topic.start, topic.end)
+        relations = frozenset(relation for cue in readings[0].cues for relation in cue.weights)
+        starts = {Hop(*side) for side in knowledge.typed.sides(topic.entity["entity_id"]) if side[0] not in UNTYPED}
+        for path, ends in schema.paths(starts, relations):
+            total = topic.score + max(score(reading, path, ends) for reading in readings)
+            ways.append(Way(topic, path, total))
+    order = ((-round(w.score, 6), len(w.path), w.topic.start, w.path, w.topic.entity["entity_id"]) for w in ways)
+    return [way for _, way in sorted(zip(order, ways, strict=True), key=lambda pair: pair[0])]
+
+
+def follow(way: Way, knowledge: KnowledgeBase) -> dict[str, Chain]:
+    """Where a path ends: entity id -> one chain of relations that leads there; reached by most chains first.
+
+    The topic is met once: it is neither an answer nor on the way to one.
+    """
+    topic = way.topic.entity["entity_id"]
+    reached: dict[str, tuple[int, Chain]] = {topic: (1, ())}
+    for hop in way.path:
+        met: dict[str, tuple[int, Chain]] = {}
+        for relation in knowledge.typed.follow(_widest(reached), hop.relation, hop.forward):
+            here, there = _ends(relation, hop)
+            if there != topic:
+                ways, chain = reached[here]
+                known = met.get(there)
+                met[there] = (known[0] + ways, known[1]) if known else (ways, (*chain, relation))
+        reached = met
+    return {end: reached[end][1] for end in sorted(reached, key=lambda end: (-reached[end][0], end))}
+
+
+def _widest(reached: Mapping[str, tuple[int, Chain]]) -> list[str]:
+    return sorted(reached, key=lambda i: (-reached[i][0], i))[:WIDEST]
+
+
+def _ends(relation: Relation, hop: Hop) -> tuple[str, str]:
+    ends = relation["source"], relation["target"]
+    return ends if hop.forward else (ends[1], ends[0])
+
+
+def told(way: Way, chains: Mapping[str, Chain], knowledge: KnowledgeBase) -> Iterator[RetrievalResult]:
+    """Each answer as evidence: its chain in words, and the passage that states the last of its relations."""
+    ids = {i for chain in chains.values() for relation in chain for i in (relation["source"], relation["target"])}
+    names = {i: entity["name"] for i in sorted(ids) if (entity := knowledge.entity(i))}
+    stated = {p["chunk_id"]: p for p in knowledge.passages(_chunks(chains.values()))}
+    for end, chain in chains.items():
+        words = "; ".join(_said(r, hop, names) for r, hop in zip(chain, way.path, strict=True))
+        sentences = " ".join(dict.fromkeys(relation["sentence"] for relation in chain))
+        last = Relation(
+            relation_id=" > ".join(relation["relation_id"] for relation in chain),
+            source=way.topic.entity["entity_id"],
+            type=" ".join(map(str, way.path)),
+            target=end,
+            sentence=f"{words}. {sentences}",
+            chunk_id=chain[-1]["chunk_id"],
+        )
+        result = evidence.relationship(last, 0.9, TOOL.name, knowledge.name, stated.get(last["chunk_id"]))
+        result["metadata"]["path"] = {"topic": names[last["source"]], "answer": names[end], "said": words}
+        yield result
+
+
+def _chunks(chains: Iterable[Chain]) -> list[str]:
+    return sorted({chain[-1]["chunk_id"] for chain in chains})
+
+
+def _said(relation: Relation, hop: Hop, names: Mapping[str, str]) -> str:
+    """One step of a path: "The Wedding Banquet directed_by Ang Lee", "Ang Lee ~directed_by Eat Drink Man Woman"."""
+    here, there = _ends(relation, hop)
+    return f"{names[here]} {hop} {names[there]}"
+
+
+TOOL = FunctionTool(
+    name="graph_paths",
+    description="Follows the path of relations that a question asks for: the films of the director of X.",
+    input_schema=Input,
+    output_schema=Output,
+    function=search,
+    calibration="",
+)
