@@ -28,12 +28,13 @@ from workbench.context import (
     Tool,
 )
 from workbench.errors import UnknownKnowledge
+from workbench.knowledge.keywords import stem
 from workbench.memory.store import SqliteConversations
 from workbench.plans import Plan, canonical_json
 from workbench.runs import RunStore
 from workbench.settings import Settings
 from workbench.state import Filters, RouteDecision
-from workbench.text import fold, terms
+from workbench.text import fold, sentences, terms
 from workbench.tools.registry import ToolRegistry
 
 if TYPE_CHECKING:
@@ -71,9 +72,9 @@ class MemoryKnowledge:
 
     def __init__(self, name: str, texts: Mapping[str, str]):
         self.name, self._texts = name, dict(texts)
-
         self.ways = MemoryWays(self._texts)
         self.typed = MemoryTyped()
+
     def warm(self) -> None:
         """Nothing to load."""
 
@@ -160,7 +161,6 @@ class MemoryKnowledge:
         return networkx.MultiDiGraph()
 
 
-class MemoryKnowledgeBases:
 class MemoryTyped:
     """No relations."""
 
@@ -226,6 +226,7 @@ class MemoryWays:
         return {i: frozenset(map(stem, terms(text))) for i, text in texts.items()}
 
 
+class MemoryKnowledgeBases:
     """Knowledge bases by name."""
 
     def __init__(self, bases: Iterable[MemoryKnowledge]):

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from workbench.context import Community
-from workbench.knowledge import corpus, entities, graph, keywords, names, triples, vectors
+from workbench.knowledge import corpus, entities, graph, keywords, names, title_links, triples, vectors
 from workbench.knowledge.corpus import Document, Problem
 from workbench.knowledge.index import Index
 from workbench.knowledge.knowledge_base import open_model
@@ -29,7 +29,7 @@ Progress = Callable[[str, int, int], None]
 """``progress(stage, done, total)``; stages: read, vectors, words, names, graph, write, chroma."""
 
 
-_VERSION = 7
+_VERSION = 8
 """Of what is made of a document; raised when that changes, so that the next ``add`` makes all anew."""
 
 
@@ -208,6 +208,8 @@ class Addition:
         given = [] if document.title == corpus.made_title(document.text) else [document.title]
         title = " | ".join([*given, *document.aliases])
         names = list(entities.names_in_fields(document.fields, document.names))
+        keys = title_links.title_keys(document.title, document.aliases, document.text) if given else {}
+        title_links.insert(connection, document.doc_id, keys)
         for position, text in enumerate(texts):
             key = vectors.key_of(self._model.name, vectors.titled(document.title, document.aliases, text))
             row = (f"{document.doc_id}#{position}", document.doc_id, position, text, vectors.key_of("", text), key)
@@ -215,6 +217,7 @@ class Addition:
                 "INSERT INTO passages (chunk_id, doc_id, position, text, digest, vector) VALUES (?, ?, ?, ?, ?, ?)", row
             ).lastrowid
             keywords.insert(connection, number, title, names, text)
+            title_links.insert_phrases(connection, number, keys, text)
 
     def _follow(self) -> None:
         """Bring Chroma up to the index."""
@@ -233,6 +236,7 @@ def _lead(source: entities.Source) -> str:
 
 
 def _delete(connection: Any, doc_id: str) -> None:
+    title_links.delete(connection, doc_id)
     connection.execute("DELETE FROM terms WHERE rowid IN (SELECT number FROM passages WHERE doc_id = ?)", (doc_id,))
     connection.execute("DELETE FROM passages WHERE doc_id = ?", (doc_id,))
     connection.execute("DELETE FROM documents WHERE doc_id = ?", (doc_id,))

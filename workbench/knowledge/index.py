@@ -63,6 +63,14 @@ MIGRATIONS = (
         doc_ids TEXT NOT NULL
     ) WITHOUT ROWID;
     """,
+    """
+    CREATE TABLE titles (
+        key TEXT NOT NULL, made INTEGER NOT NULL, doc_id TEXT NOT NULL, PRIMARY KEY (key, doc_id)
+    ) WITHOUT ROWID;
+    CREATE INDEX titles_by_document ON titles (doc_id);
+    CREATE TABLE phrases (key TEXT NOT NULL, number INTEGER NOT NULL, PRIMARY KEY (key, number)) WITHOUT ROWID;
+    CREATE INDEX phrases_by_passage ON phrases (number);
+    """,
 )
 
 

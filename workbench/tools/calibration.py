@@ -22,7 +22,7 @@ said, 0.77 right).
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 FIELDS_ARE_RIGHT = 0.93
@@ -58,6 +58,7 @@ MODELS: Mapping[str, Logistic] = {
             "reranked": 1.79,
         },
     ),
+    "chain_exploration": Logistic(-5.0, {"chain": 4.0, "answered": 2.0, "place": 1.0}),
     "global_search": Logistic(-2.2, {"cosine": 0.63, "traits": 10.0}),
 }
 """What is seen is told in ``signals.py``; every signal speaks for a result, so no weight is below 0."""
@@ -70,6 +71,18 @@ def probability(tool: str, signals: Mapping[str, float]) -> float:
     True
     """
     return round(MODELS[tool](signals), 6)
+
+
+def descending(scores: Sequence[float]) -> list[float]:
+    """Scores that fall from each to the next, if by no more than can be seen, so that an order stands.
+
+    >>> descending([0.5, 0.7, 0.2])
+    [0.5, 0.499999, 0.2]
+    """
+    found: list[float] = []
+    for score in scores:
+        found.append(round(min(score, found[-1] - 1e-6) if found else score, 6))
+    return found
 
 
 def ordered(count: int) -> list[float]:

@@ -1,0 +1,189 @@
+"""``chain_exploration``: by hand-made corpora in both languages, and what holds for any corpus."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from workbench.knowledge.library import Library
+from workbench.knowledge.title_links import phrases, title_keys
+from workbench.settings import Settings
+from workbench.testing import MemoryKnowledge
+from workbench.tools.asked_words import AskedWords
+from workbench.tools.chain import TOOL, Input, search
+from workbench.tools.seeds import seeds
+from workbench.tools.tool import StepLog
+from workbench.tools.walk import STEPS, Walk, chosen
+
+ENGLISH = [
+    ("film", "Lanterns at Dusk (1961 film)", "Lanterns at Dusk is a 1961 drama directed by Mara K. Velden."),
+    ("woman", "Mara K. Velden", "Mara K. Velden (born in Osterby) was a director. Her husband was Jonas Hale."),
+    ("man", "Jonas Hale", "Jonas Hale was a painter who studied at the Royal Academy of Tarn."),
+    ("other", "Lanterns at Noon", "Lanterns at Noon is a song about lanterns by the band Dusk."),
+    ("town", "Osterby", "Osterby is a small town in the north with an old church."),
+    ("school", "Tarn Guild", "The guild was a rival of the Royal Academy of Tarn and taught carving."),
+    *((f"noise{n}", f"Ledger {n}", f"A ledger of accounts number {n} was kept in the office.") for n in range(12)),
+]
+CHINESE = [
+    ("film", "夜航灯", "《夜航灯》是一部剧情片，由林若川执导。"),
+    ("man", "林若川", "林若川，导演，1950年出生于临溪镇，妻子是画家苏晚晴。"),
+    ("wife", "苏晚晴", "苏晚晴是一位画家，毕业于云泽美术学院。"),
+    ("town", "临溪镇", "临溪镇是一座古镇，以木桥闻名。"),
+    *((f"noise{n}", f"账册{n}号", f"这是办公室里的第{n}本账册，记录了收支。") for n in range(12)),
+]
+
+
+def base(folder: Path, documents) -> Library:
+    path = folder / "corpus.jsonl"
+    lines = (json.dumps({"id": i, "title": title, "text": text}, ensure_ascii=False) for i, title, text in documents)
+    path.write_text("\n".join(lines), encoding="utf-8")
+    library = Library(folder / "knowledge", Settings.load(embedding_model="hashing", names="rules"))
+    library.add("base", [path])
+    return library
+
+
+@pytest.fixture(scope="module")
+def english(tmp_path_factory):
+    library = base(tmp_path_factory.mktemp("english"), ENGLISH)
+    yield library.get("base")
+    library.close()
+
+
+@pytest.fixture(scope="module")
+def chinese(tmp_path_factory):
+    library = base(tmp_path_factory.mktemp("chinese"), CHINESE)
+    yield library.get("base")
+    library.close()
+
+
+def explored(knowledge, query, **more):
+    log = StepLog()
+    return search(Input(query=query, **more), knowledge, log), log
+
+
+def documents(output):
+    return list(dict.fromkeys(r["metadata"]["doc_id"] for r in output.results))
+
+
+def test_a_chain_leads_from_the_film_over_its_director_to_her_husband(english):
+    output, log = explored(english, "Where did the husband of the director of Lanterns at Dusk study?")
+    assert documents(output)[:2] == ["film", "woman"] and "man" in documents(output)[:4]
+    man = next(r for r in output.results if r["metadata"]["doc_id"] == "man")
+    assert [(step["from"], step["to"], step["by"]) for step in man["metadata"]["chain"]] == [
+        ("film#0", "woman#0", "title"),
+        ("woman#0", "man#0", "title"),
+    ]
+    assert "Mara K. Velden names Jonas Hale (“Her husband was Jonas Hale.”)" in man["metadata"]["path"]
+    assert output.paths[0] == output.results[1]["metadata"]["path"] and man["metadata"]["path"] in output.paths
+    assert [step["name"] for step in log.sub_steps] == ["link", "seeds", "step 1", "step 2", "choose", "calibrate"]
+    assert log.sub_steps[1]["detail"]["named"] == ["Lanterns at Dusk"]
+
+
+def test_a_chain_in_chinese(chinese):
+    output, _ = explored(chinese, "《夜航灯》的导演的妻子毕业于哪所学院？")
+    assert documents(output)[:3] == ["film", "man", "wife"]
+    wife = next(r for r in output.results if r["metadata"]["doc_id"] == "wife")
+    assert "林若川提到苏晚晴" in wife["metadata"]["path"]
+
+
+def test_a_link_is_followed_back_and_a_shared_phrase_too(english):
+    back, _ = explored(english, "Which 1961 drama was directed by Mara K. Velden, born in Osterby?")
+    assert set(documents(back)[:3]) >= {"woman", "film"}
+    alike, _ = explored(english, "Jonas Hale studied at an academy. Which guild taught carving as its rival?")
+    assert set(documents(alike)[:2]) == {"man", "school"}
+
+
+def test_scores_are_probabilities_that_fall_in_the_order_of_the_set(english):
+    output, _ = explored(english, "Where did the husband of the director of Lanterns at Dusk study?")
+    scores = [r["score"] for r in output.results]
+    assert all(0 <= score <= 1 for score in scores) and scores == sorted(scores, reverse=True)
+    assert len(set(scores[:5])) == 5
+    assert [r["metadata"]["rank"] for r in output.results] == list(range(1, len(scores) + 1))
+
+
+def test_ways_say_who_names_whom_and_what_is_shared(english):
+    ways = english.ways
+    named = ways.titles_in("Who painted Jonas Hale's portrait in Lanterns at Dusk?")
+    assert [title["doc_ids"] for title in named] == [["man"], ["film"]]
+    assert {(link["doc_id"], link["surface"]) for link in ways.links_from(["woman#0"])} == {
+        ("man", "Jonas Hale"),
+        ("town", "Osterby"),
+    }
+    assert ways.naming("man", 60) == ["woman#0"] and ways.naming("man", 0) == []
+    assert [link["sentence"] for link in ways.links_to("man", ["woman#0"])] == ["Her husband was Jonas Hale."]
+    shared = ways.shared(["man#0"], 60)
+    assert {(s["phrase"], *s["chunk_ids"]) for s in shared} >= {("royal academy of tarn", "school#0")}
+    assert ways.holding("the Royal Academy of Tarn", 60) == {"royal academy of tarn": ["man#0", "school#0"]}
+    assert {"director", "osterbi"} <= ways.stems(["woman#0"])["woman#0"]
+
+
+def test_initials_and_longer_names_are_kept_whole():
+    assert "mara k velden" in phrases("It was directed by Mara K. Velden in May.")
+    keys = title_keys("Velden (crater)", [], "Velden is a crater.")
+    assert set(keys) == {"velden crater", "velden"}
+
+
+def test_a_title_inside_a_longer_name_is_not_named(tmp_path):
+    library = base(tmp_path, [("a", "Hale", "Hale is a village."), ("b", "Book", "Jonas Hale wrote it.")])
+    ways = library.get("base").ways
+    assert ways.titles_in("Jonas Hale wrote it.") == [] and ways.naming("a", 60) == ["b#0"]
+    assert ways.links_to("a", ["b#0"]) == [] and ways.titles_in("He left Hale.")[0]["doc_ids"] == ["a"]
+    library.close()
+
+
+def test_what_is_taken_out_of_the_corpus_leads_nowhere(tmp_path):
+    library = base(tmp_path, ENGLISH)
+    base(tmp_path, [d for d in ENGLISH if d[0] != "man"]).close()
+    ways = library.get("base").ways
+    assert ways.titles_in("Who was Jonas Hale?") == []
+    assert {link["doc_id"] for link in ways.links_from(["woman#0"])} == {"town"}
+    assert ways.holding("the Royal Academy of Tarn", 60) == {"royal academy of tarn": ["school#0"]}
+    library.close()
+
+
+def test_nothing_is_found_where_nothing_is_asked(english):
+    output, _ = explored(english, "?")
+    assert all(0 <= r["score"] <= 1 for r in output.results)
+
+
+NAMES = ["Arvel", "Borun", "Cestra", "Dovane", "Elmir"]
+TEXTS = st.lists(
+    st.lists(st.sampled_from([*NAMES, "river", "built", "king"]), min_size=1, max_size=8), min_size=5, max_size=5
+)
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(texts=TEXTS, question=st.lists(st.sampled_from([*NAMES, "river", "king", "who"]), min_size=1, max_size=5))
+def test_paths_are_ways_of_the_graph_and_nothing_comes_twice(texts, question):
+    knowledge = MemoryKnowledge("m", {n: f"{' '.join(t)}." for n, t in zip(NAMES, texts, strict=True)})
+    query = " ".join(question)
+    walk = Walk(AskedWords.of(query, knowledge), query, seeds(query, knowledge), knowledge)
+    for _ in range(STEPS):
+        walk.step()
+    chains = walk.finish()
+    found = [chunk_id for chunk_id, _ in chosen(chains, 50)]
+    assert len(found) == len(set(found))
+    for chunk_id in found:
+        path = chains.path(chunk_id)
+        assert len({reached for reached, _ in path}) == len(path) <= STEPS * 2
+        at = path[0][1].parent if path else ""
+        for reached, step in path:
+            one, other = step.parent.rpartition("#")[0], reached.rpartition("#")[0]
+            assert step.parent == at
+            names, named = (one, other) if step.by == "title" else (other, one)
+            assert named in knowledge.passages_of([names])[0]["text"]
+            at = reached
+    scores = [r["score"] for r in asked(query, knowledge).results]
+    assert scores == sorted(scores, reverse=True) and all(0 <= s <= 1 for s in scores)
+
+
+def asked(query, knowledge):
+    return search(Input(query=query), knowledge, StepLog())
+
+
+def test_the_tool_says_what_it_is():
+    assert TOOL.parallel and "hops" in TOOL.description

@@ -1,0 +1,282 @@
+"""Chains of passages: from the best ones along titles that they name and phrases that they share with others.
+
+A step is worth what of the question it covers anew: the linking sentence and the passage that is reached, by the weight
+of the words that no title on the way has covered yet. Two steps at most, from a few passages at a time.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Literal, NamedTuple
+
+from workbench.context import KnowledgeBase
+from workbench.tools.asked_words import AskedWords, root, roots
+from workbench.tools.seeds import Seeds
+
+WIDTH, STEPS = 6, 2
+"""Passages from which a step is taken, one a title; and how many steps there are."""
+PARENT, SENTENCE, PASSAGE, OWN = 0.6, 0.4, 0.3, 0.3
+"""What a reached passage is worth of: its parent's score, the cover of the linking sentence, its own, its likeness."""
+OUT, BACK, PHRASE = 1.0, 0.8, 0.7
+"""How far a link is trusted: a named title, a passage that names this one, a phrase that both hold."""
+NAMED_BY, HUB = 15, 60
+"""Passages looked at that name this one; a title or a phrase that more than ``HUB`` hold leads nowhere."""
+ALIKE = 10
+"""Passages looked at that share a phrase."""
+SAME_TITLE, SIBLING = 0.15, 0.05
+"""What a second passage of one title, and of one parent, loses."""
+VOUCHES, BEST = 0.8, 8
+"""The part of its score that one of the best passages lends its parent."""
+POOL = 40
+"""Passages among which titles and parents are counted."""
+
+By = Literal["title", "named by", "phrase"]
+
+
+class Step(NamedTuple):
+    """How a passage was reached: from which one, by what, and the sentence that says it."""
+
+    parent: str
+    by: By
+    surface: str
+    sentence: str
+
+
+class _Edge(NamedTuple):
+    target: str
+    step: Step
+    trust: float
+    cover: float
+
+
+@dataclass
+class Chains:
+    """Passages with their scores; ``steps`` lead to those that owe their score to one, ``ways`` to all others."""
+
+    score: dict[str, float]
+    steps: dict[str, Step] = field(default_factory=dict)
+    ways: dict[str, Step] = field(default_factory=dict)
+    titles: dict[str, str] = field(default_factory=dict)
+    looked_at: int = 0
+
+    def path(self, chunk_id: str) -> list[tuple[str, Step]]:
+        """The steps that lead to a passage, the first one first: by the best of its parents, none of them twice."""
+        way: list[tuple[str, Step]] = []
+        seen = {chunk_id}
+        while (step := self._to(chunk_id)) and step.parent not in seen:
+            way.append((chunk_id, step))
+            chunk_id = step.parent
+            seen.add(chunk_id)
+        return way[::-1]
+
+    def _to(self, chunk_id: str) -> Step | None:
+        """The last step to a passage; one that is good by itself is led to only from what is better."""
+        step = self.steps.get(chunk_id) or self.ways.get(chunk_id)
+        if step and chunk_id not in self.steps and self.score[step.parent] <= self.score[chunk_id]:
+            return None
+        return step
+
+
+class Walk:
+    """One question's way through a knowledge base."""
+
+    def __init__(self, words: AskedWords, question: str, seeds: Seeds, knowledge: KnowledgeBase):
+        self._words, self._asked, self._seeds, self._knowledge = words, roots(question), seeds, knowledge
+        self.chains = Chains(dict(seeds.score))
+        self._held: dict[str, frozenset[str]] = {}
+        self._docs: dict[str, str] = {}
+        self._first: dict[str, str] = {}
+        self._covered: dict[str, frozenset[str]] = {}
+        self._seen: set[str] = set()
+        self._front = self._distinct(seeds.best()[: WIDTH * 4])
+        self._begin(self._front)
+
+    @property
+    def front(self) -> list[str]:
+        """Titles of the passages from which the next step is taken."""
+        return [self.chains.titles[i] for i in self._front]
+
+    def step(self) -> int:
+        """Go one step from the passages in front; how many passages were reached."""
+        reached: dict[str, tuple[float, Step]] = {}
+        edges = {parent: found for parent, found in self._edges() if found}
+        self._read(edge.target for found in edges.values() for edge in found)
+        for parent, found in edges.items():
+            left = self._words.left(self._covered[parent])
+            for edge in found:
+                worth = edge.trust * (
+                    PARENT * self.chains.score[parent]
+                    + SENTENCE * edge.cover
+                    + PASSAGE * self._cover(left, edge.target)
+                ) + OWN * self._seeds.own.get(edge.target, 0.0)
+                if worth > reached.get(edge.target, (0.0,))[0]:
+                    reached[edge.target] = (worth, edge.step)
+        self._keep(reached)
+        return len(reached)
+
+    def _keep(self, reached: Mapping[str, tuple[float, Step]]) -> None:
+        chains = self.chains
+        for target, (worth, step) in sorted(reached.items()):
+            if worth > chains.score.get(target, 0.0) and not self._leads_back(target, step.parent):
+                chains.score[target], chains.steps[target] = worth, step
+            else:
+                chains.ways.setdefault(target, step)
+        order = sorted(
+            (t for t in reached if t not in self._seen), key=lambda t: (-round(chains.score.get(t, 0.0), 9), t)
+        )
+        self._front = self._distinct(order)
+        for target in self._front:
+            parent = reached[target][1].parent
+            self._covered[target] = self._covered[parent] | roots(chains.titles[target])
+        self._seen |= set(self._front)
+
+    def finish(self) -> Chains:
+        """What was found; the titles of the best passages are known."""
+        self._read(_by_score(self.chains.score)[: POOL + BEST])
+        return self.chains
+
+    def _leads_back(self, target: str, parent: str) -> bool:
+        """Whether the way to the parent comes from the target itself."""
+        while parent != target and parent in self.chains.steps:
+            parent = self.chains.steps[parent].parent
+        return parent == target
+
+    def _begin(self, front: Sequence[str]) -> None:
+        self._seen |= set(front)
+        self._covered |= {i: roots(self.chains.titles[i]) for i in front}
+
+    def _distinct(self, order: Sequence[str]) -> list[str]:
+        """The first passages of different titles."""
+        self._read(order)
+        found: dict[str, str] = {}
+        for i in order:
+            if i in self.chains.titles:
+                found.setdefault(self.chains.titles[i].lower(), i)
+        return list(found.values())[:WIDTH]
+
+    def _read(self, chunk_ids: Iterable[str]) -> None:
+        missing = [i for i in dict.fromkeys(chunk_ids) if i not in self.chains.titles]
+        for passage in self._knowledge.passages(missing):
+            self.chains.titles[passage["chunk_id"]] = passage["title"]
+            self._docs[passage["chunk_id"]] = passage["doc_id"]
+        self.chains.looked_at += len(missing)
+
+    def _cover(self, left: AskedWords, chunk_id: str) -> float:
+        return left.share(self._roots([chunk_id])[chunk_id])
+
+    def _roots(self, chunk_ids: Sequence[str]) -> Mapping[str, frozenset[str]]:
+        missing = [i for i in chunk_ids if i not in self._held]
+        if missing:
+            held = self._knowledge.ways.stems(missing)
+            self._held |= {i: frozenset(map(root, held.get(i, ()))) for i in missing}
+        return self._held
+
+    def _edges(self) -> Iterator[tuple[str, list[_Edge]]]:
+        """The ways on from each passage in front, by the passage."""
+        ways, front = self._knowledge.ways, self._front
+        out = ways.links_from(front)
+        heads = self._heads({link["doc_id"] for link in out})
+        alike = ways.shared(front, HUB)
+        for parent in front:
+            left = self._words.left(self._covered[parent])
+            sentence = _Sentences(left)
+            found = [
+                _Edge(
+                    heads[link["doc_id"]],
+                    Step(parent, "title", link["surface"], link["sentence"]),
+                    OUT,
+                    sentence.cover(link["sentence"]),
+                )
+                for link in out
+                if link["chunk_id"] == parent and link["doc_id"] in heads
+            ]
+            found += self._naming(parent, sentence)
+            found += self._sharing(parent, [s for s in alike if s["chunk_id"] == parent], left, sentence)
+            title = self.chains.titles[parent].lower()
+            self._read(edge.target for edge in found)
+            yield parent, [e for e in found if self.chains.titles.get(e.target, title).lower() != title]
+
+    def _heads(self, doc_ids: Iterable[str]) -> dict[str, str]:
+        """The first passage of each document."""
+        wanted = sorted({*doc_ids} - self._first.keys())
+        for passage in self._knowledge.passages_of(wanted):
+            self._first.setdefault(passage["doc_id"], passage["chunk_id"])
+        return self._first
+
+    def _naming(self, parent: str, sentence: _Sentences) -> Iterator[_Edge]:
+        doc_id = self._docs[parent]
+        found = self._knowledge.ways.naming(doc_id, HUB)
+        found = sorted(found, key=lambda i: (-round(self._seeds.own.get(i, 0.0), 9), i))[:NAMED_BY]
+        for link in self._knowledge.ways.links_to(doc_id, found):
+            step = Step(parent, "named by", link["surface"], link["sentence"])
+            yield _Edge(link["chunk_id"], step, BACK, sentence.cover(link["sentence"]))
+
+    def _sharing(self, parent: str, alike: Sequence, left: AskedWords, sentence: _Sentences) -> Iterator[_Edge]:
+        best: dict[str, tuple[float, Step]] = {}
+        for shared in alike:
+            if roots(shared["phrase"]) <= self._asked:
+                continue
+            cover = sentence.cover(shared["sentence"])
+            for other in shared["chunk_ids"]:
+                if cover >= best.get(other, (-1.0,))[0]:
+                    best[other] = (cover, Step(parent, "phrase", shared["phrase"], shared["sentence"]))
+        self._roots(list(best))
+        covers = {i: self._cover(left, i) for i in best}
+        for i in sorted(best, key=lambda i: (-round(covers[i], 9), i))[:ALIKE]:
+            if covers[i] > 0:
+                yield _Edge(i, best[i][1], PHRASE, best[i][0])
+
+
+class _Sentences:
+    """How much of the words that are left each sentence covers; a sentence is read once."""
+
+    def __init__(self, left: AskedWords):
+        self._left = left
+        self._known: dict[str, float] = {}
+
+    def cover(self, sentence: str) -> float:
+        if sentence not in self._known:
+            self._known[sentence] = self._left.share(roots(sentence))
+        return self._known[sentence]
+
+
+def chosen(chains: Chains, most: int) -> list[tuple[str, float]]:
+    """The passages as a set, best first: one title once, and not all children of one parent, before anything twice.
+
+    The score of a passage is what it was chosen for, and never above the one before it.
+    """
+    score = dict(chains.score)
+    order = _by_score(score)
+    for i in order[:BEST]:
+        if i in chains.steps:
+            parent = chains.steps[i].parent
+            score[parent] = max(score[parent], VOUCHES * score[i])
+    order = _by_score(score)
+    pool, rest = order[:POOL], order[POOL:]
+    found: list[tuple[str, float]] = []
+    titles, parents = Counter[str](), Counter[str]()
+    while pool and len(found) < most:
+        worth = {i: score[i] - SAME_TITLE * titles[_title(chains, i)] - _siblings(chains, i, parents) for i in pool}
+        best = min(pool, key=lambda i: (-round(worth[i], 9), i))
+        pool.remove(best)
+        found.append((best, worth[best]))
+        titles[_title(chains, best)] += 1
+        if best in chains.steps:
+            parents[chains.steps[best].parent] += 1
+    found += [(i, score[i]) for i in rest[: max(0, most - len(found))]]
+    return found
+
+
+def _by_score(score: Mapping[str, float]) -> list[str]:
+    return sorted(score, key=lambda i: (-round(score[i], 9), i))
+
+
+def _siblings(chains: Chains, chunk_id: str, parents: Counter[str]) -> float:
+    step = chains.steps.get(chunk_id)
+    return SIBLING * parents[step.parent] if step else 0.0
+
+
+def _title(chains: Chains, chunk_id: str) -> str:
+    return chains.titles.get(chunk_id, chunk_id).lower()
