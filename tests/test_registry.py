@@ -55,7 +55,9 @@ def test_ours_are_imported_when_first_asked_for():
 
 
 def test_an_unknown_name_lists_the_known_ones_and_guesses(registry):
-    with pytest.raises(UnknownTool, match=r"Unknown tool 'hybrid'. Did you mean 'hybrid_search'\? Known: chain_exploration, discover, "):
+    with pytest.raises(
+        UnknownTool, match=r"Unknown tool 'hybrid'. Did you mean 'hybrid_search'\? Known: chain_exploration, discover, "
+    ):
         registry["hybrid"]
     assert registry.get("hybrid") is None
 
@@ -184,7 +186,11 @@ def _nameless(*, year: int): ...
         (_nameless, {"intents": {"qa"}}, "needs a parameter `query: str`"),
         (_nameless, {"description": ""}, "needs a description"),
         (_nameless, {"name": "Über tool"}, "is not a name for a tool"),
-        (_nameless, {"name": "discover"}, "There is a tool 'discover' already.*replace=True.*Known: chain_exploration, discover, "),
+        (
+            _nameless,
+            {"name": "discover"},
+            "There is a tool 'discover' already.*replace=True.*Known: chain_exploration, discover, ",
+        ),
     ],
 )
 def test_what_cannot_be_a_tool_is_said_at_once(registry, function, options, message):
@@ -259,7 +265,9 @@ def test_every_problem_names_step_field_and_mend(registry):
         ("d", "tool_input.filters.year_from"),
         ("d", "tool_input.who"),
     }
-    assert found["a", "tool"].startswith("a: unknown tool 'hybrid'. Did you mean 'hybrid_search'? Known: chain_exploration, discover,")
+    assert found["a", "tool"].startswith(
+        "a: unknown tool 'hybrid'. Did you mean 'hybrid_search'? Known: chain_exploration, discover,"
+    )
     assert found["b", "tool_input.top_k"] == (
         "b: input 'top_k' is 0: input should be greater than or equal to 1. Give integer, 1 to 1000 (default 50)."
     )
