@@ -60,6 +60,8 @@ LAB_FLAGS = (
 LAB_SETTINGS = {
     "@jupyterlab/apputils-extension/notification": {"fetchNews": "false", "checkForUpdates": False},
 }
+# It asks every kernel about itself, and writes an error when that one is restarted before it has answered.
+DISABLED = {"disabledExtensions": {"@jupyterlab/debugger-extension": True}}
 SECONDS = 60.0
 PANEL = "jupyterapp.shell.currentWidget"
 IDLE = f"{PANEL}?.sessionContext?.session?.kernel?.status === 'idle'"
@@ -292,6 +294,8 @@ def jupyterlab(root: Path, own: Path) -> Iterator[Lab]:
         file = own / "settings" / f"{plugin}.jupyterlab-settings"
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(json.dumps(settings))
+    (own / "config" / "labconfig").mkdir()
+    (own / "config" / "labconfig" / "page_config.json").write_text(json.dumps(DISABLED))
     command = [
         *(sys.executable, "-m", "jupyterlab", "--no-browser", "--ip=127.0.0.1", "--ServerApp.port=0", "--allow-root"),
         *(f"--ServerApp.root_dir={root}", f"--IdentityProvider.token={token}"),
