@@ -42,12 +42,12 @@ class Bench(Root):
 
     run_id = traitlets.Unicode("")
     view = traitlets.Enum(VIEWS, "work")
+    _follow: Follow | None = None
 
     def __init__(self, wb: Any, run: Run | str | None, asking: Mapping[str, Any], lang: str | None):
         self._wb, self._asking, self._lock = wb, dict(asking), threading.RLock()
         opened = run if isinstance(run, Run) else wb.run(run) if run else self._waiting()
         self.labels = _labels(lang, opened.message if opened else "", wb.settings.lang)
-        self._follow: Follow | None = None
         self._said = ""
         self._static = Static()
         self.head, self.ask = Pick(), AskForm(self.labels, kb=asking.get("kb"), review=points_of(asking.get("review")))
@@ -76,8 +76,8 @@ class Bench(Root):
         """The run on the bench."""
         return self._wb.run(self.run_id) if self.run_id else None
 
-    def refresh(self, now: Now | None = None) -> None:
-        """Show the run as it stands."""
+    def refresh(self, now: Now | None = None) -> str:
+        """Show the run as it stands, and tell its status; empty for no run."""
         with self._lock:
             run = self.run
             document = run.to_dict() if run else None
@@ -89,8 +89,10 @@ class Bench(Root):
                 self.working.show(run, document, now or Now())
             else:
                 self.futures.show(self.view, run, document)
-            if not (document and document["status"] == "running"):
+            status = document["status"] if document else ""
+            if status != "running":
                 self._static.show(self._bundle)
+            return status
 
     def _head(self, run: Run | None, document: Any) -> Picture:
         origin = run.origin if run else None
@@ -104,10 +106,7 @@ class Bench(Root):
             action()
         except WorkbenchError as error:
             self._said = str(error)
-        self.refresh()
-        run = self.run
-        if run and run.status == "running":
-            self.follow(run)
+        self._show_and_follow()
 
     def go(self, view: str) -> None:
         """Open a view."""
@@ -127,12 +126,15 @@ class Bench(Root):
         self.working.reset()
         with self.hold_trait_notifications():
             self.view = "work"
-        self.refresh()
-        run = self.run
-        if run and run.status == "running":
-            self.follow(run)
+        self._show_and_follow()
 
     # a run that works
+
+    def _show_and_follow(self) -> None:
+        """Show the run, and follow it if it was shown at work: asked once more, it might have paused meanwhile."""
+        run = self.run
+        if self.refresh() == "running" and run:
+            self.follow(run)
 
     def follow(self, run: Run) -> None:
         """Show what the run does while it does it; returns at once."""
