@@ -37,10 +37,12 @@ class Weights:
     told_again: float = 0.1
     untold_end: float = -1.0
     untold: float = -2.5
-    untold_back: float = -0.8
+    untold_work: float = -1.5
+    untold_back: float = -0.3
     back_both: float = 1.0
+    round_again: float = -3.0
     both_unmet: float = -2.0
-    more_unmet: float = -1.0
+    more_unmet: float = -1.5
     skipped: float = -2.0
     asked: float = 2.0
     not_asked: float = -3.0
@@ -88,7 +90,7 @@ class Schema:
         return _mostly(met)
 
     def paths(self, starts: Collection[Hop], relations: frozenset[str]) -> Iterator[tuple[Path, frozenset[str]]]:
-        """Every path that begins so, and the types of its end; a path of one hop may be of any relation."""
+        """Every path that begins so, and the types of its end; all but one relation are among those called up."""
         stack: list[tuple[Path, frozenset[str]]] = []
         for hop in sorted(starts):
             ends = self.leads(hop)
@@ -98,7 +100,7 @@ class Schema:
             path, types = stack.pop()
             for hop, ends in self.after(types).items():
                 longer = (*path, hop)
-                if {other.relation for other in longer} <= relations:
+                if len({other.relation for other in longer} - relations) <= 1:
                     yield longer, ends
                     if len(longer) < LONGEST:
                         stack.append((longer, ends))
@@ -112,13 +114,16 @@ def _mostly(counts: Mapping[str, int]) -> frozenset[str]:
 
 def score(asked: Asked, path: Path, ends: frozenset[str], weights: Weights = WEIGHTS) -> float:
     """How well the words of a question tell a path; 0 is nothing told and nothing against it."""
-    told = max(_aligned(order, path, weights) for order in asked.orders())
-    back = any(a.relation == b.relation and a.forward != b.forward for a, b in pairwise(path))
+    back = any(a.relation == b.relation for a, b in pairwise(path))
+    beside = asked.both or asked.more
+    told = max(_aligned(order, path, beside, asked.work, weights) for order in asked.orders())
     total = told + weights.hop * len(path)
     if asked.both:
         total += weights.back_both if back else weights.both_unmet
     if asked.more and not back:
         total += weights.more_unmet
+    if len(path) > 2 and path[0] == path[2]:
+        total += weights.round_again
     return total + _as_asked(asked, path, ends, weights)
 
 
@@ -137,19 +142,23 @@ def _as_asked(asked: Asked, path: Path, ends: frozenset[str], weights: Weights) 
     return total
 
 
-def _aligned(cues: Sequence[Cue], path: Path, weights: Weights) -> float:
+def _aligned(cues: Sequence[Cue], path: Path, beside: bool, work: bool, weights: Weights) -> float:
     """The best way to hand the cues to the hops, both in their order."""
     row = [weights.skipped * sum(_most(cue) for cue in cues[:n]) for n in range(len(cues) + 1)]
     for place, hop in enumerate(path):
         before = path[place - 1] if place else None
         back = before and before.relation == hop.relation
-        untold = weights.untold_back if back else weights.untold
+        untold = weights.untold_back if back else weights.untold_work if work else weights.untold
         untold += weights.untold_end if place == len(path) - 1 else 0.0
         new = [row[0] + untold]
         told = [float("-inf")]
         for n, cue in enumerate(cues, start=1):
             said = cue.weights.get(hop.relation, 0.0)
-            first = row[n - 1] + (weights.told_back if back else weights.told) * said if said else float("-inf")
+            first = (
+                row[n - 1] + (weights.told_back if back and not beside else weights.told) * said
+                if said
+                else float("-inf")
+            )
             again = told[n - 1] + weights.told_again if said else float("-inf")
             told.append(max(first, again, told[n - 1] + weights.skipped * _most(cue)))
             new.append(max(told[n], row[n] + untold))

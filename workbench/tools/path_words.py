@@ -20,6 +20,8 @@ from workbench.text import CJK, fold
 
 _FORM_WORDS = frozenset(("has", "have", "by", "in", "of", "from", "to", "is", "at", "on", "for", "the", "a", "with"))
 _TOKEN = re.compile(r"[a-z0-9]+(?:'[a-z]+)?|[\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff]+")
+_DOES = frozenset(("did", "do", "doe", "has", "have"))
+_IS = frozenset(("is", "are", "was", "were", "有", "是", "为", "叫"))
 UNTYPED = frozenset({"mentions"})
 """Relations that say nothing but that two names stand together."""
 WORKS = frozenset({"Node", "Document", "Film", "Movie", "Book", "Song", "Work", "Album"})
@@ -46,6 +48,7 @@ class Asked:
         relation: the cue that stands with the question word, if any.
         both: "share", "same", "together": what is asked for stands beside the topic.
         more: "also", "other".
+        work: films are spoken of, or whatever works there are.
     """
 
     words: tuple[str, ...]
@@ -55,6 +58,7 @@ class Asked:
     relation: Cue | None = None
     both: bool = False
     more: bool = False
+    work: bool = False
 
     def orders(self) -> list[tuple[Cue, ...]]:
         """The cues in the orders in which a path may meet them: from the topic outwards, what is asked for last."""
@@ -94,8 +98,8 @@ class Lexicon:
         words, gap = (*before, "", *after), len(before)
         cues = tuple(Cue(i, w, self.relations[w]) for i, w in enumerate(words) if w in self.relations)
         ways = [_asking().get(word, "") for word in words]
-        both, more = "both" in ways, "more" in ways
-        return [Asked(words, gap, cues, *asked, both, more) for asked in self._asked(words, ways, gap, cues)]
+        found = [way in ways for way in ("both", "more", "work")]
+        return [Asked(words, gap, cues, *asked, *found) for asked in self._asked(words, ways, gap, cues)]
 
     def tokens(self, text: str) -> list[str]:
         """Stems, and in Chinese the longest known words, every other character by itself.
@@ -115,9 +119,12 @@ class Lexicon:
         at = {cue.place: cue for cue in cues}
         wh = next((i for i, way in enumerate(ways) if way in ("person", "which")), None)
         if wh is None:
-            return [("", next((cue for cue in cues if cue.word in _when()), None))]
+            return [self._unasked(words, ways, cues)]
         person = ways[wh] == "person" or ways[wh + 1 : wh + 2] == ["person"]
         kind = "person" if person else ""
+        after = wh + 2 if ways[wh + 1 : wh + 2] == ["more"] else wh + 1
+        if not person and _DOES.intersection(words[after : after + 1]):  # "what else did": the verb tells how
+            return [("", None)]
         for places in (range(wh + 1, len(words)), range(wh - 1, -1, -1)):
             for place in places:
                 if place == gap and not (person and places.step < 0):
@@ -128,8 +135,21 @@ class Lexicon:
                 if not person and words[place] in self.types and place not in at:
                     return [(words[place], None)]
                 if place in at:
-                    return [(kind, at[place])]
+                    made = not person and wh >= len(words) - 2 and not _IS.intersection(words[place + 1 : wh])
+                    return [("work", None), ("", at[place])] if made and places.step < 0 else [(kind, at[place])]
         return [(kind, None)]
+
+    @staticmethod
+    def _unasked(words: Sequence[str], ways: Sequence[str], cues: Sequence[Cue]) -> tuple[str, Cue | None]:
+        """What is asked for without a question word: at the head in English, at the end in Chinese; or "when"."""
+        when = next((cue for cue in cues if cue.word in _when()), None)
+        if when:
+            return "", when
+        at = {cue.place: cue for cue in cues}
+        chinese = any(CJK.match(word) for word in words)
+        heads = [i for i in range(len(words)) if i in at or ways[i] == "work"]
+        head = heads[-1 if chinese else 0] if heads else -1
+        return ("", at[head]) if head in at else ("work" if heads else "", None)
 
 
 @cache

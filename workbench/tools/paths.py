@@ -86,9 +86,12 @@ def ways_of(text: str, found: Sequence[Topic], knowledge: KnowledgeBase) -> list
     for topic in found:
         readings = lexicon.read(text, topic.start, topic.end)
         relations = frozenset(relation for cue in readings[0].cues for relation in cue.weights)
-        starts = {Hop(*side) for side in knowledge.typed.sides(topic.entity["entity_id"]) if side[0] not in UNTYPED}
+        sides = knowledge.typed.sides(topic.entity["entity_id"])
+        starts = {Hop(*side): count for side, count in sides.items() if side[0] not in UNTYPED}
         for path, ends in schema.paths(starts, relations):
             total = topic.score + max(score(reading, path, ends) for reading in readings)
+            if path[0].relation not in relations:  # nothing says it: what most of its relations are
+                total += starts[path[0]] / sum(starts.values())
             ways.append(Way(topic, path, total))
     order = ((-round(w.score, 6), len(w.path), w.topic.start, w.path, w.topic.entity["entity_id"]) for w in ways)
     return [way for _, way in sorted(zip(order, ways, strict=True), key=lambda pair: pair[0])]

@@ -15,7 +15,7 @@ _QUOTED = re.compile(r"[《〈“\"「『]([^》〉”\"」』]+)[》〉”\"」
 _FIRST_WORDS = "who what which when where how list name describe can the in is are was were did do does give"
 _FIRST = frozenset(_FIRST_WORDS.split())
 """Words whose capital at the head of a question says nothing."""
-_CAPITAL, _RARE, _PLAIN = 1.0, 0.5, -0.3
+_CAPITAL, _RARE, _PLAIN = 1.0, 0.5, -0.1
 """What a word of the name speaks for it: with a capital or digit; in small letters, and no ordinary one; ordinary."""
 _LOST_CAPITAL, _LOST_RARE = -1.5, -0.8
 """What a word beside the name speaks against it: the name should have been longer."""
@@ -42,8 +42,9 @@ def topics(text: str, given: Sequence[str], knowledge: KnowledgeBase) -> list[To
         given: names that it is about, when they are known: no other is looked at, if one of them stands there.
         knowledge: where the names are.
     """
-    found = []
-    for mention in knowledge.typed.readings(text):
+    readings, found = knowledge.typed.readings(text), []
+    surnames = [mention for mention in knowledge.link(text) if mention not in readings]
+    for mention in [*readings, *surnames]:
         entity = knowledge.entity(mention["entity_id"])
         if entity:
             place = mention["start"], mention["end"]
