@@ -1,0 +1,234 @@
+"""The bench without a browser: what is pressed, what becomes of the run in the store, what is shown."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import subprocess
+import sys
+import time
+from html import unescape
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from workbench.errors import WorkbenchError
+from workbench.plans import Plan, PlanStep
+from workbench.session import Workbench
+from workbench.widgets.bench import Bench
+
+QUESTION = "Compare The Wedding Banquet and Eat Drink Man Woman"
+SECONDS = 60
+
+
+def text(pick: Any) -> str:
+    """What a picture says."""
+    return " ".join(unescape(re.sub(r"<[^>]+>", " ", pick.picture.html)).split())
+
+
+def ask(bench: Bench, message: str = QUESTION, review: tuple[str, ...] = ("reflect",)) -> Bench:
+    bench.ask.message.value = message
+    for point, box in bench.ask.points.items():
+        box.value = point in review
+    bench.ask.submit()
+    return bench.wait(SECONDS)
+
+
+def shown(widget: Any) -> bool:
+    return widget.layout.display != "none"
+
+
+@pytest.fixture
+def bench(wb: Workbench) -> Bench:
+    return wb.bench(kb="film")
+
+
+def test_an_empty_bench_asks(bench: Bench) -> None:
+    assert "Ask a question" in text(bench.head) and shown(bench.ask.region)
+    assert not shown(bench.working.evidence) and bench.ask.kb.value == "film"
+    assert len(bench.ask.examples.children) == 2
+    bench.ask.examples.children[0].click()
+    assert bench.ask.message.value.startswith("Compare ")
+    bench.ask.message.value = "   "
+    bench.ask.submit()
+    assert bench.run is None
+
+
+def test_from_the_question_to_the_answer_and_a_fork(bench: Bench) -> None:
+    run = ask(bench).run
+    assert run.status == "paused" and "waiting for you · reflect" in text(bench.head)
+    assert shown(bench.working.review.band) and not shown(bench.ask.region)
+    bench.working.review.note.value = "enough"
+    bench.working.review.submit()
+    bench.wait(SECONDS)
+    assert run.status == "done" and run.decisions[-1]["note"] == "enough"
+    assert run.answer[:30] in text(bench.working.answer) and shown(bench.ask.region)
+    bench.head.press("fork")
+    bench.wait(SECONDS)
+    assert bench.run.origin == run.run_id and bench.run.status == "paused"
+    assert f"forked from {run.run_id}" in text(bench.head)
+    bench.working.review.stop.click()
+    bench.wait(SECONDS)
+    assert bench.run.decisions[-1]["action"] == "reject" and "calls recorded" in text(bench.head)
+    bench.view = "compare"
+    assert run.run_id in text(bench.futures.compare._head)
+
+
+def test_a_bench_opens_on_what_waits_in_its_conversation(wb: Workbench, bench: Bench) -> None:
+    run = ask(bench).run
+    again = wb.bench(kb="film")
+    assert again.run_id == run.run_id and "waited here" in text(again.head)
+    assert wb.bench(kb="film", session="another").run_id == ""
+    again.head.press("new")
+    assert again.run_id == "" and run.status == "paused"
+
+
+def test_an_answer_given_elsewhere_is_shown(wb: Workbench, bench: Bench) -> None:
+    run = ask(bench).run
+    wb.run(run.run_id).approve()
+    bench.working.review.submit()
+    bench.wait(SECONDS)
+    assert run.status == "done" and len(run.decisions) == 1
+    assert run.answer[:30] in text(bench.working.answer)
+
+
+def test_a_run_whose_process_died_is_gone_on_with(workspace: Path) -> None:
+    asked = "from workbench import Workbench; import os, sys\n"
+    asked += f"wb = Workbench.open({str(workspace)!r})\n"
+    asked += "@wb.tools.tool(name='slow', description='slow', intents=['compare'])\n"
+    asked += "async def slow(query: str) -> list[str]:\n    os._exit(9)\n"
+    asked += f"wb.ask({QUESTION!r}, kb='film')\n"
+    assert subprocess.run([sys.executable, "-c", asked], timeout=120).returncode == 9
+    with Workbench.open(workspace) as wb:
+
+        @wb.tools.tool(name="slow", description="slow", intents=["compare"])
+        async def slow(query: str) -> list[str]:
+            return ["It was shot in Taipei."]
+
+        bench = wb.bench(kb="film")
+        assert bench.run.status == "interrupted" and "Go on" in text(bench.head)
+        finished = {record["step_id"]: record["started_at"] for record in bench.run.records}
+        bench.head.press("resume")
+        bench.wait(SECONDS)
+        assert bench.run.status == "done"
+        assert finished.items() <= {r["step_id"]: r["started_at"] for r in bench.run.records}.items()
+
+
+def test_a_run_that_works_is_followed_and_cancelled_at_once(wb: Workbench) -> None:
+    begun, ended = asyncio.Event(), []
+
+    @wb.tools.tool(name="slow", description="slow", intents=["compare"])
+    async def slow(query: str) -> list[str]:
+        begun.set()
+        try:
+            await asyncio.sleep(60)
+        except asyncio.CancelledError:
+            ended.append(query)
+            raise
+        return []
+
+    bench = wb.bench(kb="film")
+    bench.ask.message.value = QUESTION
+    for box in bench.ask.points.values():
+        box.value = False
+    bench.ask.submit()
+    until = time.monotonic() + SECONDS
+    while "running ·" not in text(bench.working.timeline) and time.monotonic() < until:
+        time.sleep(0.02)
+    assert "slow" in text(bench.working.timeline)
+    bench.head.press("cancel")
+    while bench.run.status != "cancelled" and time.monotonic() < until:
+        time.sleep(0.02)
+    assert bench.run.status == "cancelled" and ended
+
+
+def test_an_edited_plan_of_a_finished_run_becomes_a_fork(bench: Bench) -> None:
+    run = ask(bench, review=()).run
+    editor = bench.working.editor
+    plan = Plan.load(editor.plan)
+    editor._edit(
+        plan.adding(
+            PlanStep(step_id="mine", objective="fathers", tool="keyword_search", tool_input={"query": "father"})
+        )
+    )
+    assert shown(bench.working.fork_bar) and "Fork with 1 edit" in text(bench.working.fork_bar)
+    bench.working.fork_bar.press("fork")
+    bench.wait(SECONDS)
+    fork = bench.run
+    assert fork.origin == run.run_id and fork.plan.step("mine") and fork.saved["steps"] == len(plan.steps)
+
+
+def test_only_to_here_and_the_rest(bench: Bench) -> None:
+    run = ask(bench, review=("plan",)).run
+    editor, first = bench.working.editor, run.plan.steps[0].step_id
+    editor.chosen = first
+    editor._ask("only")
+    bench.wait(SECONDS)
+    assert bench.run.status == "done"
+    assert {record["step_id"] for record in bench.run.records if record["status"] == "success"} == {first}
+
+
+def test_evidence_timeline_and_knowledge_are_looked_into(bench: Bench) -> None:
+    run = ask(bench, review=()).run
+    working = bench.working
+    working.answer.press("evidence", "1")
+    cited = run.evidence[0]["result_id"]
+    assert 'aria-selected="true"' in next(
+        h
+        for k, h in working.evidence.picture.rows.items()
+        if k in {p["key"] for p in run.pieces if p["result_id"] == cited}
+    )
+    few = len(working.evidence.picture.rows)
+    working.evidence.press("every")
+    assert len(working.evidence.picture.rows) == len(run.pieces) > few
+    lanes = len(working.timeline.picture.rows)
+    working.timeline.press("unfold")
+    assert len(working.timeline.picture.rows) > lanes
+    bench.view = "knowledge"
+    explore = bench.futures.knowledge
+    one, *_, other = explore.found.entities
+    explore.graph.press("choose", one)
+    explore.card.press("start", one)
+    explore.graph.press("choose", other)
+    explore.card.press("way", other)
+    assert explore.found.path[0] == one and explore.found.path[-1] == other
+    assert explore.to_frame()["on_path"].any()
+
+
+def test_the_conversation_before_opens_its_runs(bench: Bench) -> None:
+    first = ask(bench, review=()).run
+    second = ask(bench, "Who directed it?", review=()).run
+    assert QUESTION in text(bench.working.turns)
+    bench.working.turns.press("open", first.run_id)
+    assert bench.run_id == first.run_id != second.run_id
+
+
+def test_what_is_refused_is_told_and_changes_nothing(bench: Bench, wb: Workbench) -> None:
+    ask(bench, "x" * (wb.settings.max_message_characters + 1))
+    assert bench.run is None and "characters" in text(bench.head)
+    bench.working.turns.press("open", "no-such-run")
+    assert "no-such-run" in text(bench.head)
+
+
+def test_both_languages_and_no_other(wb: Workbench) -> None:
+    chinese = wb.bench(kb="film", lang="zh", session="zh")
+    assert "提一个问题" in text(chinese.head) and chinese.ask.button.description == "提问"
+    with pytest.raises(WorkbenchError, match="Known: en, zh"):
+        wb.bench(lang="fr")
+
+
+def test_a_closed_workspace_is_told_in_the_head(workspace: Path) -> None:
+    wb = Workbench.open(workspace)
+    bench = wb.bench(kb="film")
+    ask(bench)
+    wb.close()
+    bench._refreshed(None)
+    assert "closed" in text(bench.head)
+
+
+def test_a_late_front_end_gets_the_whole(bench: Bench) -> None:
+    ask(bench, review=())
+    pick = bench.working.timeline
+    pick.press("choose", next(key for key in pick.picture.rows if key != "graph"))
+    assert pick.get_state()["html"] == pick.picture.html
