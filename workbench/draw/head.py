@@ -85,7 +85,7 @@ def _actions(document: Document | None, labels: Labels) -> list[Markup]:
     if status in ("interrupted", "failed"):
         found.append(button(labels("carry_on"), "resume", cls="wb-primary", title=labels("carry_on_told")))
     if status == "done" and document["plan"]:
-        found.append(button(labels("fork_anew"), "fork", name=labels("fork_anew_told")))
+        found.append(button(labels("fork_anew"), "fork", title=labels("fork_anew_told")))
     if status in _UNDER_WAY:
         found.append(button(labels("cancel_run"), "cancel", cls="" if status == "running" else "wb-quiet"))
     return [*found, button(labels("new_question"), "new", cls="wb-quiet")]

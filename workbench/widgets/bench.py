@@ -43,6 +43,7 @@ class Bench(Root):
     run_id = traitlets.Unicode("")
     view = traitlets.Enum(VIEWS, "work")
     _follow: Follow | None = None
+    _document: dict[str, Any] | None = None
 
     def __init__(self, wb: Any, run: Run | str | None, asking: Mapping[str, Any], lang: str | None):
         self._wb, self._asking, self._lock = wb, dict(asking), threading.RLock()
@@ -61,7 +62,7 @@ class Bench(Root):
         self.sheet.on_event(self._keyed)
         self.ask.observe(lambda change: self.act(lambda: self._ask(change.new)), "asked")
         self.observe(lambda _: self._opened(), "run_id")
-        self.observe(lambda _: self.refresh(), "view")
+        self.observe(lambda _: self._viewed(), "view")
         if opened and run is None:
             self._said = self.labels("reopened")
         if opened:
@@ -80,12 +81,9 @@ class Bench(Root):
         """Show the run as it stands, and tell its status; empty for no run."""
         with self._lock:
             run = self.run
-            document = run.to_dict() if run else None
-            self.head.show(self._head(run, document))
-            shown = self.view == "work"
-            displayed(self.working.region, shown)
-            displayed(self.futures.region, not shown)
-            if shown:
+            self._document = document = run.to_dict() if run else None
+            self._frame(run)
+            if self.view == "work":
                 self.working.show(run, document, now or Now())
             else:
                 self.futures.show(self.view, run, document)
@@ -93,6 +91,17 @@ class Bench(Root):
             if status != "running":
                 self._static.show(self._bundle)
             return status
+
+    def _viewed(self) -> None:
+        """Another view is open at once; what it shows may take a moment."""
+        self._frame(self.run)
+        self.refresh()
+
+    def _frame(self, run: Run | None) -> None:
+        """The head, and which view is open."""
+        self.head.show(self._head(run, self._document))
+        displayed(self.working.region, self.view == "work")
+        displayed(self.futures.region, self.view != "work")
 
     def _head(self, run: Run | None, document: Any) -> Picture:
         origin = run.origin if run else None
