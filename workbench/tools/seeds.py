@@ -33,8 +33,13 @@ class Seeds:
 
     own: dict[str, float]
     score: dict[str, float]
+    rest: float = 0.0
     named: dict[str, str] = field(default_factory=dict)
     held: Mapping[str, Sequence[str]] = field(default_factory=dict)
+
+    def likeness(self, chunk_id: str) -> float:
+        """``own``; of any other passage as much as the last one that is known has of meaning."""
+        return self.own.get(chunk_id, self.rest)
 
     def best(self) -> list[str]:
         """Every passage that is known, best first, ties by id."""
@@ -47,9 +52,9 @@ def seeds(question: str, knowledge: KnowledgeBase) -> Seeds:
     named = {doc_id: question[t["start"] : t["end"]] for t in titles for doc_id in t["doc_ids"]}
     mine = {p["chunk_id"]: p["doc_id"] for p in knowledge.passages_of(list(named))}
     lexical = _lexical(question, list(named.values()), mine, knowledge)
-    near = knowledge.vector_search(question, DEEP)
-    dense = _scaled(dict(near))
-    own = {i: (lexical.get(i, 0.0) + dense.get(i, 0.0)) / 2 for i in sorted({*lexical, *dense, *mine})}
+    dense = _scaled(dict(knowledge.vector_search(question, DEEP)))
+    rest = min(dense.values(), default=0.0)
+    own = {i: (lexical.get(i, 0.0) + dense.get(i, rest)) / 2 for i in sorted({*lexical, *dense, *mine})}
     score = dict(own)
     for title in titles:  # of several passages of one title the most like the question gets the whole bonus
         group = [i for i, doc_id in mine.items() if doc_id in title["doc_ids"]]
@@ -58,9 +63,8 @@ def seeds(question: str, knowledge: KnowledgeBase) -> Seeds:
             score[i] += TITLE * own[i] / (most + 1e-9)
     held = {p: ids for p, ids in knowledge.ways.holding(question, RARE).items() if not _inside(p, named.values())}
     for i, bonus in _rare(held).items():
-        own.setdefault(i, 0.0)
-        score[i] = score.get(i, 0.0) + bonus
-    return Seeds(own, score, named, held)
+        score[i] = score.get(i, rest / 2) + bonus
+    return Seeds(own, score, rest / 2, named, held)
 
 
 def _lexical(
@@ -79,8 +83,8 @@ def _lexical(
 
 
 def _scaled(values: Mapping[str, float]) -> dict[str, float]:
-    low, high = min(values.values(), default=0.0), max(values.values(), default=0.0)
-    return {i: (value - low) / (high - low + 1e-9) for i, value in values.items()}
+    high = max(values.values(), default=0.0)
+    return {i: max(0.0, value) / (high + 1e-9) for i, value in values.items()}
 
 
 def _rare(held: Mapping[str, Sequence[str]]) -> dict[str, float]:

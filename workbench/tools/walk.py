@@ -11,10 +11,12 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
-from workbench.context import KnowledgeBase
+from workbench.context import KnowledgeBase, Link, Shared
 from workbench.tools.asked_words import AskedWords, root, roots
 from workbench.tools.seeds import Seeds
 
+TOGETHER = 4
+"""Passages of one document that are read when one of them is in front."""
 WIDTH, STEPS = 6, 2
 """Passages from which a step is taken, one a title; and how many steps there are."""
 PARENT, SENTENCE, PASSAGE, OWN = 0.6, 0.4, 0.3, 0.3
@@ -110,7 +112,7 @@ class Walk:
                     PARENT * self.chains.score[parent]
                     + SENTENCE * edge.cover
                     + PASSAGE * self._cover(left, edge.target)
-                ) + OWN * self._seeds.own.get(edge.target, 0.0)
+                ) + OWN * self._seeds.likeness(edge.target)
                 if worth > reached.get(edge.target, (0.0,))[0]:
                     reached[edge.target] = (worth, edge.step)
         self._keep(reached)
@@ -123,14 +125,12 @@ class Walk:
                 chains.score[target], chains.steps[target] = worth, step
             else:
                 chains.ways.setdefault(target, step)
-        order = sorted(
-            (t for t in reached if t not in self._seen), key=lambda t: (-round(chains.score.get(t, 0.0), 9), t)
-        )
-        self._front = self._distinct(order)
+        new = {t: chains.score.get(t, 0.0) for t in reached if self._docs.get(t) not in self._seen}
+        self._front = self._distinct(_by_score(new))
         for target in self._front:
             parent = reached[target][1].parent
             self._covered[target] = self._covered[parent] | roots(chains.titles[target])
-        self._seen |= set(self._front)
+        self._seen |= {self._docs[i] for i in self._front}
 
     def finish(self) -> Chains:
         """What was found; the titles of the best passages are known."""
@@ -144,7 +144,7 @@ class Walk:
         return parent == target
 
     def _begin(self, front: Sequence[str]) -> None:
-        self._seen |= set(front)
+        self._seen |= {self._docs[i] for i in front}
         self._covered |= {i: roots(self.chains.titles[i]) for i in front}
 
     def _distinct(self, order: Sequence[str]) -> list[str]:
@@ -174,29 +174,34 @@ class Walk:
         return self._held
 
     def _edges(self) -> Iterator[tuple[str, list[_Edge]]]:
-        """The ways on from each passage in front, by the passage."""
-        ways, front = self._knowledge.ways, self._front
-        out = ways.links_from(front)
+        """The ways on from each passage in front and the others of its document, by the passage."""
+        ways, groups = self._knowledge.ways, self._groups()
+        every = [i for group in groups.values() for i in group]
+        out, alike = ways.links_from(every), ways.shared(every, HUB)
         heads = self._heads({link["doc_id"] for link in out})
-        alike = ways.shared(front, HUB)
-        for parent in front:
+        for parent, group in groups.items():
             left = self._words.left(self._covered[parent])
             sentence = _Sentences(left)
             found = [
-                _Edge(
-                    heads[link["doc_id"]],
-                    Step(parent, "title", link["surface"], link["sentence"]),
-                    OUT,
-                    sentence.cover(link["sentence"]),
-                )
+                self._edge(heads[link["doc_id"]], parent, "title", link, OUT, sentence)
                 for link in out
-                if link["chunk_id"] == parent and link["doc_id"] in heads
+                if link["chunk_id"] in group and link["doc_id"] in heads
             ]
             found += self._naming(parent, sentence)
-            found += self._sharing(parent, [s for s in alike if s["chunk_id"] == parent], left, sentence)
+            found += self._sharing(parent, [s for s in alike if s["chunk_id"] in group], left, sentence)
             title = self.chains.titles[parent].lower()
             self._read(edge.target for edge in found)
             yield parent, [e for e in found if self.chains.titles.get(e.target, title).lower() != title]
+
+    def _groups(self) -> dict[str, list[str]]:
+        """Each passage in front with the first ones of its document."""
+        every = self._knowledge.passages_of([self._docs[i] for i in self._front])
+        mine = {i: [p["chunk_id"] for p in every if p["doc_id"] == self._docs[i]] for i in self._front}
+        return {i: list(dict.fromkeys([i, *chunk_ids]))[:TOGETHER] for i, chunk_ids in mine.items()}
+
+    def _edge(self, target: str, parent: str, by: By, link: Link, trust: float, sentence: _Sentences) -> _Edge:
+        step = Step(parent, by, link["surface"], link["sentence"])
+        return _Edge(target, step, trust, sentence.cover(link["sentence"]))
 
     def _heads(self, doc_ids: Iterable[str]) -> dict[str, str]:
         """The first passage of each document."""
@@ -208,12 +213,11 @@ class Walk:
     def _naming(self, parent: str, sentence: _Sentences) -> Iterator[_Edge]:
         doc_id = self._docs[parent]
         found = self._knowledge.ways.naming(doc_id, HUB)
-        found = sorted(found, key=lambda i: (-round(self._seeds.own.get(i, 0.0), 9), i))[:NAMED_BY]
+        found = sorted(found, key=lambda i: (-round(self._seeds.likeness(i), 9), i))[:NAMED_BY]
         for link in self._knowledge.ways.links_to(doc_id, found):
-            step = Step(parent, "named by", link["surface"], link["sentence"])
-            yield _Edge(link["chunk_id"], step, BACK, sentence.cover(link["sentence"]))
+            yield self._edge(link["chunk_id"], parent, "named by", link, BACK, sentence)
 
-    def _sharing(self, parent: str, alike: Sequence, left: AskedWords, sentence: _Sentences) -> Iterator[_Edge]:
+    def _sharing(self, parent: str, alike: Sequence[Shared], left: AskedWords, sentence: _Sentences) -> Iterator[_Edge]:
         best: dict[str, tuple[float, Step]] = {}
         for shared in alike:
             if roots(shared["phrase"]) <= self._asked:
