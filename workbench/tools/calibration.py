@@ -58,6 +58,7 @@ MODELS: Mapping[str, Logistic] = {
             "reranked": 1.79,
         },
     ),
+    "graph_paths": Logistic(-12.68, {"read": 8.71, "asked": 4.19, "named": 1.91, "hops": 1.42}),
     "chain_exploration": Logistic(-5.0, {"chain": 4.0, "answered": 2.0, "place": 1.0}),
     "global_search": Logistic(-2.2, {"cosine": 0.63, "traits": 10.0}),
 }

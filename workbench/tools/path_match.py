@@ -127,6 +127,21 @@ def score(asked: Asked, path: Path, ends: frozenset[str], weights: Weights = WEI
     return total + _as_asked(asked, path, ends, weights)
 
 
+def signals(asked: Asked, path: Path, ends: frozenset[str]) -> dict[str, float]:
+    """What is seen of a path that was chosen, each 0 to 1.
+
+    ``hops``: the share of its relations that a word tells; ``asked``: its end is what is asked for, 0.5 where nothing
+    says; ``read``: the share of the question's words that call up a relation or ask.
+    """
+    called = {name for cue in asked.cues for name in cue.weights}
+    right = _as_asked(asked, path, ends, WEIGHTS)
+    return {
+        "hops": sum(hop.relation in called for hop in path) / len(path),
+        "asked": 0.5 if right == 0 else float(right > 0),
+        "read": asked.read,
+    }
+
+
 def _as_asked(asked: Asked, path: Path, ends: frozenset[str], weights: Weights) -> float:
     """Whether the end of the path is what the question word asks for."""
     total = 0.0

@@ -17,6 +17,7 @@ from workbench.context import RelationKind
 from workbench.knowledge import vocabulary
 from workbench.knowledge.keywords import stem
 from workbench.text import CJK, fold
+from workbench.tools.signals import content_terms
 
 _FORM_WORDS = frozenset(("has", "have", "by", "in", "of", "from", "to", "is", "at", "on", "for", "the", "a", "with"))
 _TOKEN = re.compile(r"[a-z0-9]+(?:'[a-z]+)?|[\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff]+")
@@ -49,6 +50,7 @@ class Asked:
         both: "share", "same", "together": what is asked for stands beside the topic.
         more: "also", "other".
         work: films are spoken of, or whatever works there are.
+        read: the share of the content words that call up a relation or ask, 0 to 1.
     """
 
     words: tuple[str, ...]
@@ -59,6 +61,7 @@ class Asked:
     both: bool = False
     more: bool = False
     work: bool = False
+    read: float = 1.0
 
     def orders(self) -> list[tuple[Cue, ...]]:
         """The cues in the orders in which a path may meet them: from the topic outwards, what is asked for last."""
@@ -98,8 +101,15 @@ class Lexicon:
         words, gap = (*before, "", *after), len(before)
         cues = tuple(Cue(i, w, self.relations[w]) for i, w in enumerate(words) if w in self.relations)
         ways = [_asking().get(word, "") for word in words]
-        found = [way in ways for way in ("both", "more", "work")]
-        return [Asked(words, gap, cues, *asked, *found) for asked in self._asked(words, ways, gap, cues)]
+        both, more, work = (way in ways for way in ("both", "more", "work"))
+        content = [word for word in content_terms(f"{text[:start]} / {text[end:]}") if not self._known(word)]
+        read = 1 - len(content) / (len(content) + sum(map(bool, ways)) + len(cues) or 1)
+        said = self._asked(words, ways, gap, cues)
+        return [Asked(words, gap, cues, kind, relation, both, more, work, read) for kind, relation in said]
+
+    def _known(self, term: str) -> bool:
+        """Whether a term of the keyword index, a bigram in Chinese, is read by the words of this lexicon."""
+        return any(word in self.relations or word in _asking() for word in self.tokens(term))
 
     def tokens(self, text: str) -> list[str]:
         """Stems, and in Chinese the longest known words, every other character by itself.

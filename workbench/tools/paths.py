@@ -10,8 +10,9 @@ from pydantic import Field
 from workbench.context import KnowledgeBase, Relation, ToolLog
 from workbench.state import RetrievalResult
 from workbench.tools import evidence
-from workbench.tools.path_match import Hop, Path, Schema, score
-from workbench.tools.path_words import UNTYPED, Lexicon
+from workbench.tools.calibration import probability
+from workbench.tools.path_match import Hop, Path, Schema, score, signals
+from workbench.tools.path_words import UNTYPED, Asked, Lexicon
 from workbench.tools.tool import Found, FunctionTool, Search
 from workbench.tools.topics import Topic, topics
 
@@ -41,6 +42,18 @@ class Way:
     topic: Topic
     path: Path
     score: float
+    asked: Asked
+    ends: frozenset[str]
+
+    @property
+    def signals(self) -> dict[str, float]:
+        """What is seen of it; ``named``: the topic is written like a name, and nothing else in the question is."""
+        return {**signals(self.asked, self.path, self.ends), "named": float(self.topic.whole)}
+
+    @property
+    def probability(self) -> float:
+        """That the path is the one asked for, and the base complete."""
+        return probability(TOOL.name, self.signals)
 
     def __str__(self) -> str:
         return " ".join([self.topic.entity["name"], *map(str, self.path)])
@@ -89,10 +102,11 @@ def ways_of(text: str, found: Sequence[Topic], knowledge: KnowledgeBase) -> list
         sides = knowledge.typed.sides(topic.entity["entity_id"])
         starts = {Hop(*side): count for side, count in sides.items() if side[0] not in UNTYPED}
         for path, ends in schema.paths(starts, relations):
-            total = topic.score + max(score(reading, path, ends) for reading in readings)
+            told, reading = max(((score(r, path, ends), -n) for n, r in enumerate(readings)))
+            total = topic.score + told
             if path[0].relation not in relations:  # nothing says it: what most of its relations are
                 total += starts[path[0]] / sum(starts.values())
-            ways.append(Way(topic, path, total))
+            ways.append(Way(topic, path, total, readings[-reading], ends))
     order = ((-round(w.score, 6), len(w.path), w.topic.start, w.path, w.topic.entity["entity_id"]) for w in ways)
     return [way for _, way in sorted(zip(order, ways, strict=True), key=lambda pair: pair[0])]
 
@@ -141,7 +155,8 @@ def told(way: Way, chains: Mapping[str, Chain], knowledge: KnowledgeBase) -> Ite
             sentence=f"{words}. {sentences}",
             chunk_id=chain[-1]["chunk_id"],
         )
-        result = evidence.relationship(last, 0.9, TOOL.name, knowledge.name, stated.get(last["chunk_id"]))
+        result = evidence.relationship(last, way.probability, TOOL.name, knowledge.name, stated.get(last["chunk_id"]))
+        result["metadata"]["signals"] = way.signals
         result["metadata"]["path"] = {"topic": names[last["source"]], "answer": names[end], "said": words}
         yield result
 
@@ -162,5 +177,5 @@ TOOL = FunctionTool(
     input_schema=Input,
     output_schema=Output,
     function=search,
-    calibration="",
+    calibration="Logistic in the words read, whether the end is what is asked for, and how the topic is written.",
 )

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from workbench.context import Entity, KnowledgeBase
 from workbench.knowledge.surfaces import STOP, key_of, ordinary_words
 from workbench.text import CJK
+from workbench.tools.signals import claimed_names
 
 _WORD = re.compile(r"[^\W_]+(?:['’][^\W_]+)*")
 _QUOTED = re.compile(r"[《〈“\"「『]([^》〉”\"」』]+)[》〉”\"」』]")
@@ -26,12 +27,13 @@ _BEHIND = 4.0
 
 @dataclass(frozen=True)
 class Topic:
-    """Whom ``text[start:end]`` may name, and how surely."""
+    """Whom ``text[start:end]`` may name, and how surely; ``whole``: by a name that leaves no other beside it."""
 
     start: int
     end: int
     entity: Entity
     score: float
+    whole: bool
 
 
 def topics(text: str, given: Sequence[str], knowledge: KnowledgeBase) -> list[Topic]:
@@ -48,7 +50,7 @@ def topics(text: str, given: Sequence[str], knowledge: KnowledgeBase) -> list[To
         entity = knowledge.entity(mention["entity_id"])
         if entity:
             place = mention["start"], mention["end"]
-            found.append(Topic(*place, entity, _surely(text, *place, entity)))
+            found.append(Topic(*place, entity, _surely(text, *place, entity), _whole(text, *place)))
     keys = {key_of(name) for name in given}
     named = [t for t in found if keys & {key_of(text[t.start : t.end]), key_of(t.entity["name"])}]
     found = sorted(named or found, key=lambda t: (-round(t.score, 6), t.start, t.entity["entity_id"]))
@@ -75,6 +77,13 @@ def _surely(text: str, start: int, end: int, entity: Entity) -> float:
     if any(abs(m.start(1) - start) + abs(m.end(1) - end) <= 2 for m in _QUOTED.finditer(text)):
         total += _QUOTES
     return total + (_AS_WRITTEN if _as_written(text, start, end, entity["name"]) else 0.0)
+
+
+def _whole(text: str, start: int, end: int) -> bool:
+    """Whether it is written like a name, and nothing else in the question is."""
+    inside = text[start:end]
+    named = (len(CJK.findall(inside)) > 1) or any(c.isupper() or c.isdigit() for c in inside)
+    return named and not claimed_names(f"{text[:start]} / {text[end:]}")
 
 
 def _as_written(text: str, start: int, end: int, name: str) -> bool:
