@@ -90,6 +90,7 @@ def test_an_answer_given_elsewhere_is_shown(wb: Workbench, bench: Bench) -> None
     bench.working.review.submit()
     bench.wait(SECONDS)
     assert run.status == "done" and len(run.decisions) == 1
+    assert "It went on elsewhere" in text(bench.head)
     assert run.answer[:30] in text(bench.working.answer)
 
 

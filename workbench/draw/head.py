@@ -42,7 +42,7 @@ def head(
     top = el(
         "div",
         el("div", el("h2", question, cls="wb-question"), el("div", facts, cls="wb-facts wb-dim"), cls="wb-main"),
-        el("div", status, _actions(document, labels), cls="wb-actions"),
+        el("div", status, _actions(document, labels, origin), cls="wb-actions"),
         cls="wb-head-top",
     )
     alert = el("p", said, cls="wb-said", role="status") if said else None
@@ -78,12 +78,14 @@ def _facts(
     ]
 
 
-def _actions(document: Document | None, labels: Labels) -> list[Markup]:
+def _actions(document: Document | None, labels: Labels, origin: str | None) -> list[Markup]:
     if document is None:
         return []
     status, found = document["status"], []
     if status in ("interrupted", "failed"):
         found.append(button(labels("carry_on"), "resume", cls="wb-primary", title=labels("carry_on_told")))
+    if status == "done" and origin:
+        found.append(button(labels("compare_with", run=origin), "view:compare"))
     if status == "done" and document["plan"]:
         found.append(button(labels("fork_anew"), "fork", title=labels("fork_anew_told")))
     if status in _UNDER_WAY:

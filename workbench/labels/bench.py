@@ -26,7 +26,7 @@ WORDS: Mapping[str, tuple[str, str]] = {
     "cancel_run": ("Cancel", "取消"),
     "new_question": ("New question", "新问题"),
     "reopened": ("This run waited here; the bench goes on with it.", "这次运行在此等待，工作台接着它继续。"),
-    "answered_elsewhere": ("Answered elsewhere; showing that.", "已在别处决定，现显示结果。"),
+    "went_on_elsewhere": ("It went on elsewhere; showing how it stands.", "已在别处继续，现显示它的状态。"),
     # asking
     "question": ("Question", "问题"),
     "ask_placeholder": ("Ask the knowledge base. Example: {example}", "向知识库提问，例如：{example}"),

@@ -63,7 +63,6 @@ WORDS: Mapping[str, tuple[str, str]] = {
     "changes": ("changes", "修改"),
     "timeline": ("Timeline", "时间线"),
     "graph": ("graph", "图"),
-    "work_axis": ("work time, ms", "工作时间，毫秒"),
     "quick_nodes": ("{n} quick nodes", "{n} 个很快的节点"),
     "attempt": ("attempt {n}", "第 {n} 次尝试"),
     "waiting": ("waiting for a person", "等待人的决定"),
@@ -165,7 +164,6 @@ WORDS: Mapping[str, tuple[str, str]] = {
     "critical": ("critical path", "关键路径"),
     "error": ("Error", "错误"),
     "stop_reason": ("Stopped because", "停止原因"),
-    "open_again": ("Open it again", "再次打开"),
     # what is made of runs
     "graft_of": ("Put together on {base}", "合并到 {base}"),
     "from_step": ("was", "原步骤"),

@@ -17,7 +17,7 @@ import traitlets
 from workbench.asking import points_of
 from workbench.draw.head import VIEWS, head
 from workbench.draw.page import Picture
-from workbench.errors import WorkbenchError
+from workbench.errors import NotPaused, WorkbenchError
 from workbench.labels import LANGUAGES, Labels, labels_for
 from workbench.run import Run
 from workbench.show import page_html, plain
@@ -113,6 +113,8 @@ class Bench(Root):
         self._said = ""
         try:
             action()
+        except NotPaused:
+            self._said = self.labels("went_on_elsewhere")
         except WorkbenchError as error:
             self._said = str(error)
         self._show_and_follow()
