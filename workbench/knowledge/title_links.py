@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 import sqlite3
+import zlib
 from collections.abc import Iterable, Iterator, Sequence
 
 from workbench.context import Link, Shared, Titled
@@ -16,6 +17,7 @@ from workbench.knowledge.index import Index
 from workbench.knowledge.surfaces import LONGEST, STOP, Unit, key_of, ordinary_words, unbroken, units
 from workbench.text import CJK, sentences
 
+_BITS = 1 << 23
 NAMESAKES = 3
 """Of how many documents a made short form may be the name; a title may be that of any number."""
 
@@ -116,10 +118,21 @@ class IndexWays:
 
     def __init__(self, index: Index):
         self._index = index
+        self._starts = _Starts(-1, ())
 
     def titles_in(self, text: str) -> list[Titled]:
         """The titles that a text names, in its order, with all documents of each."""
-        return _titles(self._index, [text])[0]
+        return self._titles([text])[0]
+
+    def _titles(self, texts: Sequence[str]) -> list[list[Titled]]:
+        """For each text the titles that it names, in its order; where two overlap the longer wins."""
+        if self._starts.generation != self._index.generation:
+            keys = (row[0] for row in self._index.rows("SELECT DISTINCT key FROM titles"))
+            self._starts = _Starts(self._index.generation, keys)
+        read = [list(_runs(text, self._starts)) for text in texts]
+        wanted = sorted({key for runs in read for _, options in runs for _, _, key in options})
+        known = _bearers(self._index, wanted)
+        return [list(_longest(runs, known)) for runs in read]
 
     def links_from(self, chunk_ids: Sequence[str]) -> list[Link]:
         """Every document that these passages name, once a sentence, without their own."""
@@ -128,7 +141,7 @@ class IndexWays:
             for chunk_id, doc_id, text in _texts(self._index, chunk_ids)
             for sentence in sentences(text)
         ]
-        found = _titles(self._index, [sentence for _, _, sentence in said])
+        found = self._titles([sentence for _, _, sentence in said])
         return [
             Link(chunk_id=chunk_id, doc_id=doc_id, surface=sentence[title["start"] : title["end"]], sentence=sentence)
             for (chunk_id, own, sentence), titles in zip(said, found, strict=True)
@@ -188,12 +201,23 @@ class IndexWays:
         return {chunk_id: frozenset(f"{title} {body}".split()) for chunk_id, title, body in rows}
 
 
-def _titles(index: Index, texts: Sequence[str]) -> list[list[Titled]]:
-    """For each text the titles that it names, in its order; where two overlap the longer wins."""
-    read = [list(_runs(text)) for text in texts]
-    wanted = sorted({key for runs in read for _, options in runs for _, _, key in options})
-    known = _bearers(index, wanted)
-    return [list(_longest(runs, known)) for runs in read]
+class _Starts:
+    """With which two units titles begin, as bits: few places of a text can begin one, and few are looked up."""
+
+    def __init__(self, generation: int, keys: Iterable[str]):
+        self.generation, self._bits = generation, bytearray(_BITS // 8)
+        for key in keys:
+            place = self._place(*key.split(" ", 2)[:2])
+            self._bits[place >> 3] |= 1 << (place & 7)
+
+    def may_begin(self, *units: str) -> bool:
+        """False where no title begins with these one or two units."""
+        place = self._place(*units)
+        return bool(self._bits[place >> 3] & 1 << (place & 7))
+
+    @staticmethod
+    def _place(*units: str) -> int:
+        return zlib.crc32(" ".join(units).encode()) % _BITS
 
 
 def _bearers(index: Index, keys: Sequence[str]) -> dict[str, tuple[str, ...]]:
@@ -208,21 +232,29 @@ def _bearers(index: Index, keys: Sequence[str]) -> dict[str, tuple[str, ...]]:
 _Option = tuple[int, int, str]
 
 
-def _runs(text: str) -> Iterator[tuple[int, list[_Option]]]:
+def _runs(text: str, starts: _Starts) -> Iterator[tuple[int, list[_Option]]]:
     """(place of a unit, every run of units from there that could be a title, longest first)."""
     found = units(text)
     marks = _marks(text, found)
     for at, unit in enumerate(found):
-        if marks[at] or (at + 1 < len(found) and marks[at + 1]):
-            options, key = [], unit.key
-            for end in range(at, min(at + LONGEST, len(found))):
-                if end > at:
-                    if not unbroken(text, found[end - 1], found[end]):
-                        break
-                    key += f" {found[end].key}"
-                if _may_be_named(text, found, marks, at, end, key):
-                    options.append((unit.start, found[end].end, key))
-            yield at, options[::-1]
+        pair = at + 1 < len(found)
+        if not marks[at] and not (pair and marks[at + 1]):
+            continue
+        alone = starts.may_begin(unit.key) and _may_be_named(text, found, marks, at, at, unit.key)
+        options = [(unit.start, unit.end, unit.key)] if alone else []
+        if pair and starts.may_begin(unit.key, found[at + 1].key):
+            options += _longer(text, found, marks, at)
+        yield at, options[::-1]
+
+
+def _longer(text: str, found: Sequence[Unit], marks: Sequence[bool], at: int) -> Iterator[_Option]:
+    key = found[at].key
+    for end in range(at + 1, min(at + LONGEST, len(found))):
+        if not unbroken(text, found[end - 1], found[end]):
+            break
+        key += f" {found[end].key}"
+        if _may_be_named(text, found, marks, at, end, key):
+            yield found[at].start, found[end].end, key
 
 
 def _marks(text: str, found: Sequence[Unit]) -> list[bool]:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
+from typing import NamedTuple
 
 from workbench.context import KnowledgeBase
 from workbench.knowledge.keywords import stem
@@ -17,45 +18,48 @@ RELATED = 0.8
 """What a related word counts for the one that was asked for: wife for spouse."""
 
 
+class Word(NamedTuple):
+    """A word of a question: its inverse document frequency, its own stems, and those that may stand for it."""
+
+    weight: float
+    forms: frozenset[str]
+    related: frozenset[str]
+
+
 @dataclass(frozen=True)
 class AskedWords:
-    """Root of a content word -> its inverse document frequency."""
+    """The content words of a question, each once."""
 
-    weights: Mapping[str, float]
+    words: tuple[Word, ...]
 
     @classmethod
     def of(cls, question: str, knowledge: KnowledgeBase) -> AskedWords:
         """The content words of a question."""
-        weights: dict[str, float] = {}
+        found: dict[str, Word] = {}
         for term in content_terms(question):
-            weights.setdefault(root(stem(term)), knowledge.term_weight(term))
-        return cls(weights)
+            word = root(stem(term))
+            found.setdefault(word, Word(knowledge.term_weight(term), forms(word), related().get(word, frozenset())))
+        return cls(tuple(found.values()))
 
     def left(self, covered: Collection[str]) -> AskedWords:
-        """The words that are not covered yet."""
-        return AskedWords({word: weight for word, weight in self.weights.items() if word not in covered})
+        """The words that none of these stems is of."""
+        return AskedWords(tuple(word for word in self.words if word.forms.isdisjoint(covered)))
 
     def share(self, held: Collection[str]) -> float:
-        """The share of the words' weight, 0 to 1, that a text of these roots covers.
+        """The share of the words' weight, 0 to 1, that a text of these stems covers.
 
-        >>> round(AskedWords({"spous": 2.0, "king": 2.0}).share({"king", "wife"}), 3)
+        >>> words = AskedWords((Word(2.0, forms("spous"), related()["spous"]), Word(2.0, forms("king"), frozenset())))
+        >>> round(words.share({"king", "wife"}), 3)
         0.9
         """
-        total = sum(self.weights.values())
-        found = 0.0
-        for word, weight in self.weights.items():
-            if word in held:
+        total = found = 0.0
+        for weight, own, others in self.words:
+            total += weight
+            if not own.isdisjoint(held):
                 found += weight
-            elif not related().get(word, _NONE).isdisjoint(held):
+            elif not others.isdisjoint(held):
                 found += RELATED * weight
         return found / total if total else 0.0
-
-    def share_of_stems(self, texts: Iterable[Collection[str]]) -> float:
-        """The share that several texts cover together, each given by its stems."""
-        return self.share(frozenset(root(word) for text in texts for word in text))
-
-
-_NONE: frozenset[str] = frozenset()
 
 
 def root(stemmed: str) -> str:
@@ -67,18 +71,27 @@ def root(stemmed: str) -> str:
     return stemmed[:-2] if len(stemmed) >= 6 and stemmed.endswith(("er", "or")) else stemmed
 
 
-def roots(text: str) -> frozenset[str]:
-    """The roots of the words in a text."""
-    return frozenset(root(stem(term)) for term in terms(text))
+def forms(word: str) -> frozenset[str]:
+    """The stems of which this is the root.
+
+    >>> sorted(forms("direct"))
+    ['direct', 'directer', 'director']
+    """
+    return frozenset({word, f"{word}er", f"{word}or"} if len(word) >= 4 else {word})
+
+
+def stems(text: str) -> frozenset[str]:
+    """The stems of the words in a text."""
+    return frozenset(map(stem, terms(text)))
 
 
 @cache
 def related() -> Mapping[str, frozenset[str]]:
-    """Root -> roots that a text may hold in its place (``related.txt``)."""
+    """Root -> stems that a text may hold in its place (``related.txt``)."""
     found: dict[str, set[str]] = defaultdict(set)
     for line in files("workbench.tools").joinpath("related.txt").read_text(encoding="utf-8").splitlines():
         head, _, others = line.partition(":")
         if not line.startswith("#"):
-            for word in roots(head):
-                found[word] |= roots(others) - {word}
+            for word in map(root, stems(head)):
+                found[word] |= frozenset().union(*(forms(root(other)) for other in stems(others))) - forms(word)
     return {word: frozenset(others) for word, others in found.items()}

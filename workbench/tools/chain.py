@@ -70,7 +70,7 @@ def _results(
 ) -> list[dict[str, Any]]:
     passages = {p["chunk_id"]: p for p in knowledge.passages([chunk_id for chunk_id, _ in found])}
     held = knowledge.ways.stems([chunk_id for chunk_id, _ in found[:ANSWERING]])
-    answered = words.share_of_stems(held.values())
+    answered = words.share(frozenset().union(*held.values()))
     signals = [
         {"chain": low, "answered": answered, "place": 1 / place}
         for place, low in enumerate(_never_rising([score for _, score in found]), start=1)

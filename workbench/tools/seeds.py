@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 from workbench.context import KnowledgeBase
 from workbench.text import terms
-from workbench.tools.asked_words import roots
+from workbench.tools.asked_words import stems
 
 TITLE = 0.6
 """The bonus of a passage whose title the question names."""
@@ -75,8 +75,8 @@ def _lexical(
     most = max(plain.values(), default=0.0) + 1e-9
     if not titles:
         return {i: score / most for i, score in plain.items()}
-    explained = frozenset().union(*map(roots, titles))
-    rest = " ".join(t for t in terms(question) if not roots(t) <= explained)
+    explained = frozenset().union(*map(stems, titles))
+    rest = " ".join(t for t in terms(question) if not stems(t) <= explained)
     other = dict(knowledge.keyword_search(rest, DEEP)) if rest else {}
     found = {i: ((1 - EXPLAINED) * plain.get(i, 0.0) + EXPLAINED * other.get(i, 0.0)) / most for i in {*plain, *other}}
     return found | {i: plain.get(i, 0.0) / most for i in mine}

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
 from workbench.context import KnowledgeBase, Link, Shared
-from workbench.tools.asked_words import AskedWords, root, roots
+from workbench.tools.asked_words import AskedWords, stems
 from workbench.tools.seeds import Seeds
 
 TOGETHER = 4
@@ -85,7 +85,7 @@ class Walk:
     """One question's way through a knowledge base."""
 
     def __init__(self, words: AskedWords, question: str, seeds: Seeds, knowledge: KnowledgeBase):
-        self._words, self._asked, self._seeds, self._knowledge = words, roots(question), seeds, knowledge
+        self._words, self._asked, self._seeds, self._knowledge = words, stems(question), seeds, knowledge
         self.chains = Chains(dict(seeds.score))
         self._held: dict[str, frozenset[str]] = {}
         self._docs: dict[str, str] = {}
@@ -129,7 +129,7 @@ class Walk:
         self._front = self._distinct(_by_score(new))
         for target in self._front:
             parent = reached[target][1].parent
-            self._covered[target] = self._covered[parent] | roots(chains.titles[target])
+            self._covered[target] = self._covered[parent] | stems(chains.titles[target])
         self._seen |= {self._docs[i] for i in self._front}
 
     def finish(self) -> Chains:
@@ -145,7 +145,7 @@ class Walk:
 
     def _begin(self, front: Sequence[str]) -> None:
         self._seen |= {self._docs[i] for i in front}
-        self._covered |= {i: roots(self.chains.titles[i]) for i in front}
+        self._covered |= {i: stems(self.chains.titles[i]) for i in front}
 
     def _distinct(self, order: Sequence[str]) -> list[str]:
         """The first passages of different titles."""
@@ -164,13 +164,13 @@ class Walk:
         self.chains.looked_at += len(missing)
 
     def _cover(self, left: AskedWords, chunk_id: str) -> float:
-        return left.share(self._roots([chunk_id])[chunk_id])
+        return left.share(self._stems_of([chunk_id])[chunk_id])
 
-    def _roots(self, chunk_ids: Sequence[str]) -> Mapping[str, frozenset[str]]:
+    def _stems_of(self, chunk_ids: Sequence[str]) -> Mapping[str, frozenset[str]]:
         missing = [i for i in chunk_ids if i not in self._held]
         if missing:
             held = self._knowledge.ways.stems(missing)
-            self._held |= {i: frozenset(map(root, held.get(i, ()))) for i in missing}
+            self._held |= {i: held.get(i, frozenset()) for i in missing}
         return self._held
 
     def _edges(self) -> Iterator[tuple[str, list[_Edge]]]:
@@ -220,13 +220,13 @@ class Walk:
     def _sharing(self, parent: str, alike: Sequence[Shared], left: AskedWords, sentence: _Sentences) -> Iterator[_Edge]:
         best: dict[str, tuple[float, Step]] = {}
         for shared in alike:
-            if roots(shared["phrase"]) <= self._asked:
+            if stems(shared["phrase"]) <= self._asked:
                 continue
             cover = sentence.cover(shared["sentence"])
             for other in shared["chunk_ids"]:
                 if cover >= best.get(other, (-1.0,))[0]:
                     best[other] = (cover, Step(parent, "phrase", shared["phrase"], shared["sentence"]))
-        self._roots(list(best))
+        self._stems_of(list(best))
         covers = {i: self._cover(left, i) for i in best}
         for i in sorted(best, key=lambda i: (-round(covers[i], 9), i))[:ALIKE]:
             if covers[i] > 0:
@@ -242,7 +242,7 @@ class _Sentences:
 
     def cover(self, sentence: str) -> float:
         if sentence not in self._known:
-            self._known[sentence] = self._left.share(roots(sentence))
+            self._known[sentence] = self._left.share(stems(sentence))
         return self._known[sentence]
 
 
