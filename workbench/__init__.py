@@ -41,8 +41,8 @@ The package in the order in which a message walks through it; an import only eve
         graph.py plan.py review.py dispatch.py execute.py reflect.py merge.py
         and what they stand on: llm_plan.py skip.py signals.py rewrite.py wording.py reasons.py
     generate/         evidence -> cited answer: by the offline writer, or streamed from a chat model
-        node.py compose.py question.py themes.py sources.py evidence.py direct.py works.py recommend.py sides.py
-        verdict.py facts.py quotes.py silence.py voice.py citations.py wording.py prompt.py
+        node.py compose.py question.py themes.py sources.py evidence.py direct.py followed.py works.py recommend.py
+        sides.py verdict.py facts.py quotes.py silence.py voice.py citations.py wording.py prompt.py
     persist.py        answer -> what is kept
     agents.py         the retrieval graph without a person, by worker name
     tools/            what a step may call: one file a tool, one registry, one port

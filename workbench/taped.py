@@ -14,7 +14,7 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any, cast
 
-from workbench.context import Context, Conversations, KnowledgeBase, KnowledgeBases
+from workbench.context import Context, Conversations, KnowledgeBase, KnowledgeBases, TypedGraph
 from workbench.errors import KnowledgeError, UnknownKnowledge
 from workbench.tape import FROM_TAPE, SEALED, Effect, Tape
 
@@ -128,6 +128,17 @@ class TapedBase:
         if not self._here:
             raise KnowledgeError(f"The graph of {self.name!r} is not on the tape. Add the corpus to this workspace.")
         return self._bases.get(self.name).graph()
+
+    @property
+    def typed(self) -> TypedGraph:
+        """The relations by their types, for a planner: its whole plan is one effect.
+
+        Raises:
+            KnowledgeError: the base is not in this workspace.
+        """
+        if not self._here:
+            raise KnowledgeError(f"The relations of {self.name!r} are on no tape. Add the corpus to this workspace.")
+        return self._bases.get(self.name).typed
 
     def __getattr__(self, method: str) -> Any:
         if method not in READS:

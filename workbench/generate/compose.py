@@ -8,6 +8,7 @@ from typing import NamedTuple
 from workbench.generate.citations import cite
 from workbench.generate.direct import direct, untyped
 from workbench.generate.evidence import Evidence, evidence_of
+from workbench.generate.followed import followed
 from workbench.generate.question import Question
 from workbench.generate.recommend import recommendation
 from workbench.generate.sides import comparison
@@ -33,20 +34,21 @@ def compose(
 ) -> Answer:
     """Write the answer to a question from merged evidence, every statement with its ``[n]``.
 
-    Args:
-        question: what was read of the question.
-        results: the merged evidence, in the order of its numbers.
-        evidence: the same with an index's term weights and totals, when there is one.
-        called: the Chinese name of a title or a person, or the name itself.
-        told: what the conversation said before, for "more" and "others".
+        Args:
+            question: what was read of the question.
+            results: the merged evidence, in the order of its numbers.
+            evidence: the same with an index's term weights and totals, when there is one.
+            called: the Chinese name of a title or a person, or the name itself.
+            told: what the conversation said before, for "more" and "others".
 
-    >>> metadata = {"doc_id": "mv1", "title": "Hulk", "fields": {"year": 2003, "directors": ["Ang Lee"]}}
-    >>> film = {"result_id": "low_level:mv1#0", "source_type": "chunk", "score": 0.9, "metadata": metadata,
-    ...         "evidence": "Hulk is a 2003 superhero film directed by Ang Lee."}
-    >>> from workbench.generate.question import Subject
-    >>> hulk = Subject("Hulk", "Hulk", "film", True, "mv1")
-    >>> compose(Question("", "en", "qa", (hulk,), masked="when was \\ue002 released?"), [film]).text
-    'Hulk was released in 2003 [1].'
+        >>> metadata = {"doc_id": "mv1", "title": "Hulk", "fields": {"year": 2003, "directors": ["Ang Lee"]}}
+        >>> film = {"result_id": "low_level:mv1#0", "source_type": "chunk", "score": 0.9, "metadata": metadata,
+        ...         "evidence": "Hulk is a 2003 superhero film directed by Ang Lee."}
+        >>> from workbench.generate.followed import followed
+    from workbench.generate.question import Subject
+        >>> hulk = Subject("Hulk", "Hulk", "film", True, "mv1")
+        >>> compose(Question("", "en", "qa", (hulk,), masked="when was \\ue002 released?"), [film]).text
+        'Hulk was released in 2003 [1].'
     """
     evidence = evidence or evidence_of(results)
     text = written(question, evidence, Voice(question.language, called), told)
@@ -58,6 +60,8 @@ def written(question: Question, evidence: Evidence, voice: Voice, told: str) -> 
     """The text of the answer, by intent."""
     people = [s for s in question.subjects if s.is_person]
     of_a_document = any(not s.is_person and evidence.about(s) for s in question.subjects)
+    if said := followed(evidence, voice):
+        return said
     if question.intent == "recommend":
         return recommendation(question, evidence, voice, told)
     if question.intent == "compare" and (said := comparison(question, evidence, voice)):

@@ -20,6 +20,7 @@ from workbench.route import parse_worker_name
 from workbench.settings import Settings, default_settings
 from workbench.state import ExecutionRecord, QueryIntent, RetrievalState, RouteDecision
 from workbench.text import fold, language_of
+from workbench.tools.paths import lead
 from workbench.tools.registry import BUILT_IN, require
 
 AGENT_TOOLS: dict[str, tuple[str, ...]] = {
@@ -29,6 +30,8 @@ AGENT_TOOLS: dict[str, tuple[str, ...]] = {
     "deep_research_agent": ("deep_research", "hybrid_search"),
 }
 """Agent type -> its one tool; a second one stands in where the first is not registered, and the plan says so."""
+
+PATHS = "graph_paths"
 
 FULL, WIDE, SHORT, NAMES = (15.0, 50), (20.0, 50), (10.0, 30), (10.0, 20)
 RANK = (15.0, 30)
@@ -90,7 +93,7 @@ class RulePlanner:
         branches = []
         for base in knowledge:
             ask = Ask(query, decision, names_for(base, knowledge, decision), self.settings.max_tasks)
-            drafts = _one_step(ask, tool) if tool else RECIPES[decision["query_intent"]](ask)
+            drafts = _one_step(ask, tool) if tool else _led(ask, base, tools) or RECIPES[decision["query_intent"]](ask)
             branches.append(_in_base(drafts, base) if len(knowledge) > 1 else drafts)
         own = _registered(query, decision["query_intent"], knowledge, tools) if not tool and branches else []
         steps, left_out = self._number(branches, own)
@@ -215,6 +218,26 @@ RECIPES: dict[QueryIntent, Callable[[Ask], list[Draft]]] = {
     "person": _person,
     "unknown": _otherwise,
 }
+
+
+def _led(ask: Ask, base: KnowledgeBase, tools: Mapping[str, Tool]) -> list[Draft]:
+    """Follow a path of relations when the question is one, of several relations or over triples; else nothing.
+
+    A question that narrows by year or genre, recommends or compares is none.
+    """
+    decision = ask.decision
+    narrowed = set(decision["filters"]) - {"director", "cast"}
+    if PATHS not in tools or narrowed or decision["query_intent"] in ("recommend", "compare"):
+        return []
+    way = lead(ask.query, base)
+    if way is None or (len(way.path) == 1 and not way.over_triples):
+        return []
+    path, name = " → ".join(map(str, way.path)), way.topic.entity["name"]
+    again = say("fallback", ask.query)
+    return [
+        Draft("paths", PATHS, say("path", ask.query, path=path, name=name), {"query": ask.query}),
+        Draft("hybrid", "hybrid_search", again, {"query": ask.grounded}, SHORT, (0,), condition="if_insufficient"),
+    ]
 
 
 def _one_step(ask: Ask, tool: str) -> list[Draft]:

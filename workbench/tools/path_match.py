@@ -21,6 +21,11 @@ class Hop(NamedTuple):
     relation: str
     forward: bool
 
+    @property
+    def reverse(self) -> Hop:
+        """The same relation the other way."""
+        return Hop(self.relation, not self.forward)
+
     def __str__(self) -> str:
         return self.relation if self.forward else f"~{self.relation}"
 

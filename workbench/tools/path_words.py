@@ -51,6 +51,7 @@ class Asked:
         more: "also", "other".
         work: films are spoken of, or whatever works there are.
         read: the share of the content words that call up a relation or ask, 0 to 1.
+        several: more than one thing is asked.
     """
 
     words: tuple[str, ...]
@@ -62,6 +63,7 @@ class Asked:
     more: bool = False
     work: bool = False
     read: float = 1.0
+    several: bool = False
 
     def orders(self) -> list[tuple[Cue, ...]]:
         """The cues in the orders in which a path may meet them: from the topic outwards, what is asked for last."""
@@ -104,8 +106,9 @@ class Lexicon:
         both, more, work = (way in ways for way in ("both", "more", "work"))
         content = [word for word in content_terms(f"{text[:start]} / {text[end:]}") if not self._known(word)]
         read = 1 - len(content) / (len(content) + sum(map(bool, ways)) + len(cues) or 1)
+        several = sum(way in ("person", "which") for way in ways) > 1
         said = self._asked(words, ways, gap, cues)
-        return [Asked(words, gap, cues, kind, relation, both, more, work, read) for kind, relation in said]
+        return [Asked(words, gap, cues, kind, relation, both, more, work, read, several) for kind, relation in said]
 
     def _known(self, term: str) -> bool:
         """Whether a term of the keyword index, a bigram in Chinese, is read by the words of this lexicon."""

@@ -8,9 +8,10 @@ from dataclasses import dataclass
 from pydantic import Field
 
 from workbench.context import KnowledgeBase, Relation, ToolLog
+from workbench.knowledge.triples import NODE
 from workbench.state import RetrievalResult
 from workbench.tools import evidence
-from workbench.tools.calibration import probability
+from workbench.tools.calibration import ordered, probability
 from workbench.tools.path_match import Hop, Path, Schema, score, signals
 from workbench.tools.path_words import UNTYPED, Asked, Lexicon
 from workbench.tools.tool import Found, FunctionTool, Search
@@ -20,6 +21,9 @@ WIDEST = 5_000
 """Entities from which a path goes on; of more the best connected with its beginning."""
 TRIED = 12
 """Paths that are followed before giving up: the first that leads anywhere is the answer."""
+
+SURE, HALF_TOLD = 0.7, 0.5
+"""What a path must have for a plan to count on it: its probability, and the share of its relations that words tell."""
 
 
 class Input(Search):
@@ -54,6 +58,11 @@ class Way:
     def probability(self) -> float:
         """That the path is the one asked for, and the base complete."""
         return probability(TOOL.name, self.signals)
+
+    @property
+    def over_triples(self) -> bool:
+        """Whether it begins or ends at a head of triples, which has no text of its own."""
+        return NODE in {self.topic.entity["type"], *self.ends}
 
     def __str__(self) -> str:
         return " ".join([self.topic.entity["name"], *map(str, self.path)])
@@ -111,22 +120,36 @@ def ways_of(text: str, found: Sequence[Topic], knowledge: KnowledgeBase) -> list
     return [way for _, way in sorted(zip(order, ways, strict=True), key=lambda pair: pair[0])]
 
 
+def lead(text: str, knowledge: KnowledgeBase) -> Way | None:
+    """The path that a question surely asks for and that leads somewhere; None for a question of another kind."""
+    with knowledge.reading():
+        for way in ways_of(text, topics(text, (), knowledge), knowledge)[:TRIED]:
+            if way.probability < SURE or way.asked.several or way.signals["hops"] < HALF_TOLD:
+                return None
+            if follow(way, knowledge):
+                return way
+    return None
+
+
 def follow(way: Way, knowledge: KnowledgeBase) -> dict[str, Chain]:
     """Where a path ends: entity id -> one chain of relations that leads there; reached by most chains first.
 
-    The topic is met once: it is neither an answer nor on the way to one.
+    The topic is met once: it is neither an answer nor on the way to one. "Other films" are none of those whose actors
+    lead back to films.
     """
     topic = way.topic.entity["entity_id"]
-    reached: dict[str, tuple[int, Chain]] = {topic: (1, ())}
-    for hop in way.path:
+    before = reached = dict[str, tuple[int, Chain]]({topic: (1, ())})
+    for place, hop in enumerate(way.path):
+        back = place > 0 and way.path[place - 1] == hop.reverse
+        gone = before.keys() | {topic} if back and way.asked.more else {topic}
         met: dict[str, tuple[int, Chain]] = {}
         for relation in knowledge.typed.follow(_widest(reached), hop.relation, hop.forward):
             here, there = _ends(relation, hop)
-            if there != topic:
+            if there not in gone:
                 ways, chain = reached[here]
                 known = met.get(there)
                 met[there] = (known[0] + ways, known[1]) if known else (ways, (*chain, relation))
-        reached = met
+        before, reached = reached, met
     return {end: reached[end][1] for end in sorted(reached, key=lambda end: (-reached[end][0], end))}
 
 
@@ -144,7 +167,7 @@ def told(way: Way, chains: Mapping[str, Chain], knowledge: KnowledgeBase) -> Ite
     ids = {i for chain in chains.values() for relation in chain for i in (relation["source"], relation["target"])}
     names = {i: entity["name"] for i in sorted(ids) if (entity := knowledge.entity(i))}
     stated = {p["chunk_id"]: p for p in knowledge.passages(_chunks(chains.values()))}
-    for end, chain in chains.items():
+    for (end, chain), share in zip(chains.items(), ordered(len(chains)), strict=True):
         words = "; ".join(_said(r, hop, names) for r, hop in zip(chain, way.path, strict=True))
         sentences = " ".join(dict.fromkeys(relation["sentence"] for relation in chain))
         last = Relation(
@@ -155,9 +178,18 @@ def told(way: Way, chains: Mapping[str, Chain], knowledge: KnowledgeBase) -> Ite
             sentence=f"{words}. {sentences}",
             chunk_id=chain[-1]["chunk_id"],
         )
-        result = evidence.relationship(last, way.probability, TOOL.name, knowledge.name, stated.get(last["chunk_id"]))
+        result = evidence.relationship(
+            last, way.probability * share, TOOL.name, knowledge.name, stated.get(last["chunk_id"])
+        )
         result["metadata"]["signals"] = way.signals
-        result["metadata"]["path"] = {"topic": names[last["source"]], "answer": names[end], "said": words}
+        result["metadata"]["path"] = {
+            "topic": names[last["source"]],
+            "relations": [str(hop) for hop in way.path],
+            "answer": names[end],
+            "said": words,
+            "of": len(chains),
+            "sure": way.probability,
+        }
         yield result
 
 

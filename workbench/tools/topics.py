@@ -13,7 +13,7 @@ from workbench.tools.signals import claimed_names
 
 _WORD = re.compile(r"[^\W_]+(?:['’][^\W_]+)*")
 _QUOTED = re.compile(r"[《〈“\"「『]([^》〉”\"」』]+)[》〉”\"」』]")
-_FIRST_WORDS = "who what which when where how list name describe can the in is are was were did do does give"
+_FIRST_WORDS = "and who what which when where how list name describe can the in is are was were did do does give"
 _FIRST = frozenset(_FIRST_WORDS.split())
 """Words whose capital at the head of a question says nothing."""
 _CAPITAL, _RARE, _PLAIN = 1.0, 0.5, -0.1
