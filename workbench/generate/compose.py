@@ -34,21 +34,20 @@ def compose(
 ) -> Answer:
     """Write the answer to a question from merged evidence, every statement with its ``[n]``.
 
-        Args:
-            question: what was read of the question.
-            results: the merged evidence, in the order of its numbers.
-            evidence: the same with an index's term weights and totals, when there is one.
-            called: the Chinese name of a title or a person, or the name itself.
-            told: what the conversation said before, for "more" and "others".
+    Args:
+        question: what was read of the question.
+        results: the merged evidence, in the order of its numbers.
+        evidence: the same with an index's term weights and totals, when there is one.
+        called: the Chinese name of a title or a person, or the name itself.
+        told: what the conversation said before, for "more" and "others".
 
-        >>> metadata = {"doc_id": "mv1", "title": "Hulk", "fields": {"year": 2003, "directors": ["Ang Lee"]}}
-        >>> film = {"result_id": "low_level:mv1#0", "source_type": "chunk", "score": 0.9, "metadata": metadata,
-        ...         "evidence": "Hulk is a 2003 superhero film directed by Ang Lee."}
-        >>> from workbench.generate.followed import followed
-    from workbench.generate.question import Subject
-        >>> hulk = Subject("Hulk", "Hulk", "film", True, "mv1")
-        >>> compose(Question("", "en", "qa", (hulk,), masked="when was \\ue002 released?"), [film]).text
-        'Hulk was released in 2003 [1].'
+    >>> metadata = {"doc_id": "mv1", "title": "Hulk", "fields": {"year": 2003, "directors": ["Ang Lee"]}}
+    >>> film = {"result_id": "low_level:mv1#0", "source_type": "chunk", "score": 0.9, "metadata": metadata,
+    ...         "evidence": "Hulk is a 2003 superhero film directed by Ang Lee."}
+    >>> from workbench.generate.question import Subject
+    >>> hulk = Subject("Hulk", "Hulk", "film", True, "mv1")
+    >>> compose(Question("", "en", "qa", (hulk,), masked="when was \\ue002 released?"), [film]).text
+    'Hulk was released in 2003 [1].'
     """
     evidence = evidence or evidence_of(results)
     text = written(question, evidence, Voice(question.language, called), told)

@@ -9,8 +9,11 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from workbench.context import RelationKind
+from workbench.knowledge.entities import CATEGORIES
 from workbench.tools.path_words import UNTYPED, WORKS, Asked, Cue
 
+NOBODY = CATEGORIES | WORKS
+"""Types that "who" does not ask for; of a type that is not known it may be."""
 LONGEST = 3
 """Relations of the longest path."""
 
@@ -95,7 +98,7 @@ class Schema:
         return _mostly(met)
 
     def paths(self, starts: Collection[Hop], relations: frozenset[str]) -> Iterator[tuple[Path, frozenset[str]]]:
-        """Every path that begins so, and the types of its end; all but one relation are among those called up."""
+        """Every path that begins so, and the types of its end; a short one may have one relation that nothing calls."""
         stack: list[tuple[Path, frozenset[str]]] = []
         for hop in sorted(starts):
             ends = self.leads(hop)
@@ -105,7 +108,8 @@ class Schema:
             path, types = stack.pop()
             for hop, ends in self.after(types).items():
                 longer = (*path, hop)
-                if len({other.relation for other in longer} - relations) <= 1:
+                uncalled = {other.relation for other in longer} - relations
+                if len(uncalled) <= (len(longer) < LONGEST):
                     yield longer, ends
                     if len(longer) < LONGEST:
                         stack.append((longer, ends))
@@ -151,7 +155,7 @@ def _as_asked(asked: Asked, path: Path, ends: frozenset[str], weights: Weights) 
     """Whether the end of the path is what the question word asks for."""
     total = 0.0
     if asked.kind == "person":
-        total += weights.asked if "Person" in ends else weights.not_asked
+        total += weights.asked if "Person" in ends else weights.not_asked if ends & NOBODY else 0.0
     elif asked.kind == "work":
         total += weights.asked if ends & WORKS else weights.not_asked
     elif asked.kind:
