@@ -1,10 +1,10 @@
-"""The two widgets with a front-end of their own: one shows markup and tells what was chosen, one brings the style."""
+"""The widgets with a front-end of their own: one shows markup and tells what was chosen, one brings the style."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import anywidget
 import ipywidgets
@@ -30,11 +30,29 @@ class Event(NamedTuple):
 Heard = Callable[[Event], None]
 
 
+class Shared(ipywidgets.Widget):
+    """What all of them have in common, sent and saved once: a notebook with a hundred pictures has it once too."""
+
+    pick = traitlets.Unicode().tag(sync=True)
+    css = traitlets.Unicode().tag(sync=True)
+    _only: ClassVar[Shared | None] = None
+
+    @classmethod
+    def only(cls) -> Shared:
+        """The one of this process; another one, when that was closed."""
+        if cls._only is None or cls._only.comm is None:
+            texts = ((_HERE / name).read_text(encoding="utf-8") for name in ("pick.js", "bench.css"))
+            cls._only = cls(**dict(zip(("pick", "css"), texts, strict=True)))
+        return cls._only
+
+
 class _Telling(anywidget.AnyWidget):
     """A front-end that sends events."""
 
+    shared = traitlets.Instance(Shared).tag(sync=True, **ipywidgets.widget_serialization)
+
     def __init__(self, **traits: Any):
-        super().__init__(**traits)
+        super().__init__(shared=Shared.only(), **traits)
         self._heard: list[Heard] = []
         self.on_msg(lambda _, content, __: self.press(*_told(content)))
 
@@ -61,7 +79,7 @@ class Pick(_Telling):
     Rows that change are sent alone; a front-end that connects later gets the whole.
     """
 
-    _esm = _HERE / "pick.js"
+    _esm = _HERE / "load.js"  # short, for it is saved with every one: it runs `pick.js` of the shared model
     html = traitlets.Unicode("").tag(sync=True)
 
     def __init__(self, picture: Picture | None = None, **traits: Any):
@@ -93,7 +111,6 @@ class Sheet(_Telling):
     ``redo``."""
 
     _esm = _HERE / "sheet.js"
-    _css = _HERE / "bench.css"
     lang = traitlets.Unicode("en").tag(sync=True)
 
 

@@ -24,8 +24,16 @@ const named = (root) => {
   }
 };
 
+const styled = async (model) => {
+  const shared = await model.widget_manager.get_model(model.get("shared").slice(10));
+  let style = document.getElementById("wb-style");
+  if (!style) document.head.append((style = Object.assign(document.createElement("style"), { id: "wb-style" })));
+  if (style.textContent !== shared.get("css")) style.textContent = shared.get("css");
+};
+
 export default {
   render({ model, el }) {
+    styled(model);
     const guard = () => {
       const root = el.closest(".wb-root");
       if (!root) return void requestAnimationFrame(guard);
