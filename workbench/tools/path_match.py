@@ -14,6 +14,7 @@ from workbench.tools.path_words import UNTYPED, WORKS, Asked, Cue
 
 NOBODY = CATEGORIES | WORKS
 """Types that "who" does not ask for; of a type that is not known it may be."""
+_NEVER = float("-inf")
 LONGEST = 3
 """Relations of the longest path."""
 
@@ -124,8 +125,7 @@ def _mostly(counts: Mapping[str, int]) -> frozenset[str]:
 def score(asked: Asked, path: Path, ends: frozenset[str], weights: Weights = WEIGHTS) -> float:
     """How well the words of a question tell a path; 0 is nothing told and nothing against it."""
     back = any(a.relation == b.relation for a, b in pairwise(path))
-    beside = asked.both or asked.more
-    told = max(_aligned(order, path, beside, asked.work, weights) for order in asked.orders())
+    told = max(_aligned(order, path, asked, weights) for order in asked.orders())
     total = told + weights.hop * len(path)
     if asked.both:
         total += weights.back_both if back else weights.both_unmet
@@ -161,33 +161,35 @@ def _as_asked(asked: Asked, path: Path, ends: frozenset[str], weights: Weights) 
     elif asked.kind:
         total += weights.asked if any(asked.kind in kind.lower() for kind in ends) else weights.not_asked
     if asked.relation:
-        right = path[-1].relation in asked.relation.weights
-        total += weights.asked if right and (asked.kind or not ends & WORKS) else weights.not_asked
+        if path[-1].relation not in asked.relation.weights:
+            total += weights.not_asked
+        elif asked.kind or not ends & WORKS:  # "genre" asks for one, and not for the films of one
+            total += weights.asked
     return total
 
 
-def _aligned(cues: Sequence[Cue], path: Path, beside: bool, work: bool, weights: Weights) -> float:
+def _aligned(cues: Sequence[Cue], path: Path, asked: Asked, weights: Weights) -> float:
     """The best way to hand the cues to the hops, both in their order."""
     row = [weights.skipped * sum(_most(cue) for cue in cues[:n]) for n in range(len(cues) + 1)]
     for place, hop in enumerate(path):
-        before = path[place - 1] if place else None
-        back = before and before.relation == hop.relation
-        untold = weights.untold_back if back else weights.untold_work if work else weights.untold
-        untold += weights.untold_end if place == len(path) - 1 else 0.0
-        new = [row[0] + untold]
-        told = [float("-inf")]
+        back = place > 0 and path[place - 1].relation == hop.relation
+        untold = _untold(back, place == len(path) - 1, asked, weights)
+        gain = weights.told_back if back and not (asked.both or asked.more) else weights.told
+        new, told = [row[0] + untold], [_NEVER]
         for n, cue in enumerate(cues, start=1):
             said = cue.weights.get(hop.relation, 0.0)
-            first = (
-                row[n - 1] + (weights.told_back if back and not beside else weights.told) * said
-                if said
-                else float("-inf")
-            )
-            again = told[n - 1] + weights.told_again if said else float("-inf")
-            told.append(max(first, again, told[n - 1] + weights.skipped * _most(cue)))
-            new.append(max(told[n], row[n] + untold))
+            first, again = (row[n - 1] + gain * said, told[-1] + weights.told_again) if said else (_NEVER, _NEVER)
+            told.append(max(first, again, told[-1] + weights.skipped * _most(cue)))
+            new.append(max(told[-1], row[n] + untold))
         row = new
     return row[-1]
+
+
+def _untold(back: bool, last: bool, asked: Asked, weights: Weights) -> float:
+    """What a hop counts that no cue tells: little on the way back, and on the way to films that are spoken of."""
+    if back:
+        return weights.untold_back + (weights.untold_end if last and asked.kind != "work" else 0.0)
+    return (weights.untold_work if asked.work else weights.untold) + (weights.untold_end if last else 0.0)
 
 
 def _most(cue: Cue) -> float:

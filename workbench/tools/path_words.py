@@ -94,7 +94,8 @@ class Lexicon:
                 said[word].add(name)
         relations = {word: dict.fromkeys(sorted(names), 1 / len(names)) for word, names in said.items()}
         named = sorted({kind[end] for kind in kinds for end in ("source", "target")})
-        types = {stem(fold(part)): name for name in named for part in re.findall(r"[A-Z]?[a-z]+", name)[-1:]}
+        parts = {name: [fold(part) for part in re.findall(r"[A-Z]?[a-z]+", name)] for name in named}
+        types = {stem(words[-1]): name for name, words in parts.items() if words and words[-1] not in _FORM_WORDS}
         return cls(relations, types, _chinese(tuple(sorted(said))))
 
     def read(self, text: str, start: int, end: int) -> list[Asked]:
@@ -179,6 +180,11 @@ def _concepts() -> dict[str, frozenset[str]]:
 
 
 @cache
+def _words() -> frozenset[str]:
+    return frozenset().union(*_concepts().values())
+
+
+@cache
 def _asking() -> dict[str, str]:
     return {stem(fold(word)): way for way, words in vocabulary.words_of("asking").items() for word in words}
 
@@ -191,7 +197,7 @@ def words_of_relation(name: str) -> frozenset[str]:
     """
     parts = re.findall(r"[A-Z]?[^\W_A-Z]+|[A-Z]+", name.replace("_", " "))
     own = {stem(fold(part)) for part in parts} - _FORM_WORDS
-    own |= {character for part in parts if CJK.match(part) for character in [fold(part)]}
+    own |= {word for part in parts if CJK.match(part) for word in _chinese(tuple(sorted(_words()))).findall(fold(part))}
     beside = [words for words in _concepts().values() if words & own]
     return frozenset(own).union(*beside)
 
