@@ -73,12 +73,13 @@ def test_a_chain_leads_from_the_film_over_its_director_to_her_husband(english):
     output, log = explored(english, "Where did the husband of the director of Lanterns at Dusk study?")
     assert documents(output)[:2] == ["film", "woman"] and "man" in documents(output)[:4]
     man = next(r for r in output.results if r["metadata"]["doc_id"] == "man")
-    assert [(step["from"], step["to"], step["by"]) for step in man["metadata"]["chain"]] == [
+    assert [(step["from"], step["to"], step["by"]) for step in man["metadata"]["chain"]["steps"]] == [
         ("film#0", "woman#0", "title"),
         ("woman#0", "man#0", "title"),
     ]
-    assert "Mara K. Velden names Jonas Hale (“Her husband was Jonas Hale.”)" in man["metadata"]["path"]
-    assert output.paths[0] == output.results[1]["metadata"]["path"] and man["metadata"]["path"] in output.paths
+    assert "Mara K. Velden names Jonas Hale (“Her husband was Jonas Hale.”)" in man["metadata"]["chain"]["says"]
+    assert output.paths[0] == output.results[1]["metadata"]["chain"]["says"]
+    assert man["metadata"]["chain"]["says"] in output.paths
     assert [step["name"] for step in log.sub_steps] == ["link", "seeds", "step 1", "step 2", "choose", "calibrate"]
     assert log.sub_steps[1]["detail"]["named"] == ["Lanterns at Dusk"]
 
@@ -87,7 +88,7 @@ def test_a_chain_in_chinese(chinese):
     output, _ = explored(chinese, "《夜航灯》的导演的妻子毕业于哪所学院？")
     assert documents(output)[:3] == ["film", "man", "wife"]
     wife = next(r for r in output.results if r["metadata"]["doc_id"] == "wife")
-    assert "林若川提到苏晚晴" in wife["metadata"]["path"]
+    assert "林若川提到苏晚晴" in wife["metadata"]["chain"]["says"]
 
 
 def test_a_link_is_followed_back_and_a_shared_phrase_too(english):

@@ -34,12 +34,12 @@ The package in the order in which a message walks through it; an import only eve
     conversation.py   the parent graph: the order of everything below
     route.py          message -> knowledge base, worker, reading (a small graph of its own)
     question/         what a question says by its words alone
-        reading.py language.py names.py described.py times.py filters.py intent.py
+        reading.py language.py names.py described.py times.py filters.py intent.py hops.py
     recall.py         conversation -> the last messages
     followup.py       a follow-up -> a question that stands alone
     retrieval/        the child graph, one file a node
         graph.py plan.py review.py dispatch.py execute.py reflect.py merge.py
-        and what they stand on: llm_plan.py skip.py signals.py rewrite.py wording.py reasons.py
+        and what they stand on: chained.py drafts.py llm_plan.py skip.py signals.py rewrite.py wording.py reasons.py
     generate/         evidence -> cited answer: by the offline writer, or streamed from a chat model
         node.py compose.py question.py themes.py sources.py evidence.py direct.py followed.py works.py recommend.py
         sides.py verdict.py facts.py quotes.py silence.py voice.py citations.py wording.py prompt.py

@@ -8,13 +8,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Any, Literal
+from dataclasses import replace
+from typing import Any
 
 from langgraph.runtime import Runtime
 
 from workbench.context import Context, KnowledgeBase, Tool
 from workbench.plans import ENDED_WELL, Plan, PlanBudget, PlanStep, last_records
+from workbench.retrieval.chained import chained
+from workbench.retrieval.drafts import FULL, NAMES, RANK, SHORT, WIDE, Ask, Draft
 from workbench.retrieval.wording import acceptance, assumptions, say
 from workbench.route import parse_worker_name
 from workbench.settings import Settings, default_settings
@@ -32,44 +34,6 @@ AGENT_TOOLS: dict[str, tuple[str, ...]] = {
 """Agent type -> its one tool; a second one stands in where the first is not registered, and the plan says so."""
 
 PATHS = "graph_paths"
-
-FULL, WIDE, SHORT, NAMES = (15.0, 50), (20.0, 50), (10.0, 30), (10.0, 20)
-RANK = (15.0, 30)
-"""Budgets of the table: seconds and results, at the default settings; other settings scale them."""
-
-
-@dataclass(frozen=True)
-class Draft:
-    """A step without a number. ``after`` and ``take`` (input -> (draft, its output)) point at earlier drafts."""
-
-    label: str
-    tool: str
-    objective: str
-    tool_input: dict[str, Any]
-    budget: tuple[float, int] = FULL
-    after: tuple[int, ...] = ()
-    take: Mapping[str, tuple[int, str]] = field(default_factory=dict)
-    condition: Literal["always", "if_insufficient"] = "always"
-
-    @property
-    def before(self) -> list[int]:
-        """Every earlier draft that must have ended."""
-        return sorted({*self.after, *(source for source, _ in self.take.values())})
-
-
-@dataclass(frozen=True)
-class Ask:
-    """What one branch of a plan is for: the question, as one knowledge base is asked it."""
-
-    query: str
-    decision: RouteDecision
-    names: tuple[str, ...]
-    most: int
-
-    @property
-    def grounded(self) -> str:
-        """The question, with the knowledge base's own spelling of names that it writes otherwise."""
-        return _with_names(self.query, self.names)
 
 
 class RulePlanner:
@@ -93,7 +57,7 @@ class RulePlanner:
         branches = []
         for base in knowledge:
             ask = Ask(query, decision, names_for(base, knowledge, decision), self.settings.max_tasks)
-            drafts = _one_step(ask, tool) if tool else _led(ask, base, tools) or RECIPES[decision["query_intent"]](ask)
+            drafts = _one_step(ask, tool) if tool else _drafts(ask, base, tools)
             branches.append(_in_base(drafts, base) if len(knowledge) > 1 else drafts)
         own = _registered(query, decision["query_intent"], knowledge, tools) if not tool and branches else []
         steps, left_out = self._number(branches, own)
@@ -220,6 +184,10 @@ RECIPES: dict[QueryIntent, Callable[[Ask], list[Draft]]] = {
 }
 
 
+def _drafts(ask: Ask, base: KnowledgeBase, tools: Mapping[str, Tool]) -> list[Draft]:
+    return _led(ask, base, tools) or chained(ask, base, tools) or RECIPES[ask.decision["query_intent"]](ask)
+
+
 def _led(ask: Ask, base: KnowledgeBase, tools: Mapping[str, Tool]) -> list[Draft]:
     """Follow a path of relations when the question is one, of several relations or over triples; else nothing.
 
@@ -291,15 +259,6 @@ def names_for(base: KnowledgeBase, knowledge: Sequence[KnowledgeBase], decision:
         return tuple(names)
     known = {name: [other.name for other in knowledge if other.find_entity(name)] for name in names}
     return tuple(name for name in names if base.name in known[name] or not known[name])
-
-
-def _with_names(query: str, names: Iterable[str]) -> str:
-    """The query and the names that it does not hold.
-
-    >>> _with_names("喜宴哪一年上映？", ["The Wedding Banquet"]), _with_names("Who is Ang Lee?", ["Ang Lee"])
-    ('喜宴哪一年上映？ The Wedding Banquet', 'Who is Ang Lee?')
-    """
-    return " ".join([query, *(name for name in names if fold(name) not in fold(query))])
 
 
 def _titled(names: Sequence[str], query: str) -> str:

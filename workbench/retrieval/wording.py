@@ -20,6 +20,7 @@ _SENTENCES: dict[str, tuple[str, str]] = {
     "together": ("Find what speaks of all sides: {query}", "查找能并列比较各方的内容：{query}"),
     "who": ("Find out who {name} is", "确认 {name} 是谁"),
     "works": ("Find the works of {name}: {query}", "查找 {name} 的作品：{query}"),
+    "chain": ("Follow what names what, from text to text: {query}", "沿各篇之间的提及逐步查找：{query}"),
     "path": ("Follow the relations {path} from {name}: {query}", "从 {name} 沿关系 {path} 查找：{query}"),
     "left_out": (
         "There was no room for {tools}: a plan has at most {most} steps.",

@@ -61,7 +61,7 @@ def search(tool_input: Input, knowledge: KnowledgeBase, log: ToolLog) -> Output:
         results=results,
         entities=question.entities,
         candidates=evidence.titles(results, without=question.subjects),
-        paths=list(dict.fromkeys(r["metadata"]["path"] for r in results if "path" in r["metadata"])),
+        paths=list(dict.fromkeys(r["metadata"]["chain"]["says"] for r in results if "chain" in r["metadata"])),
     )
 
 
@@ -107,8 +107,8 @@ def _with_path(result: RetrievalResult, chunk_id: str, chains: Chains) -> Retrie
         }
         for reached, step in steps
     ]
-    path = " → ".join(step["says"] for step in told)
-    return {**result, "metadata": {**result["metadata"], "path": path, "chain": told}}
+    chain = {"says": " → ".join(step["says"] for step in told), "steps": told}
+    return {**result, "metadata": {**result["metadata"], "chain": chain}}
 
 
 _SAYS = {

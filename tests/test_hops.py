@@ -1,0 +1,119 @@
+"""Bridges and sides: which questions take a second step, and the plans that are made of them."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+
+import pytest
+
+from workbench.knowledge.library import Library
+from workbench.question.hops import is_bridge
+from workbench.question.names import names_in
+from workbench.question.reading import read_question
+from workbench.retrieval.plan import RulePlanner
+from workbench.settings import Settings
+from workbench.state import RouteDecision
+from workbench.tools.registry import ToolRegistry, check
+
+TEXTS = [
+    ("a", "Lanterns at Dusk", "Lanterns at Dusk is a drama directed by Mara Velden."),
+    ("b", "Salt Road", "Salt Road is a drama directed by Teo Brandt."),
+    ("c", "Mara Velden", "Mara Velden (born 1920) was a director."),
+    ("d", "夜航灯", "《夜航灯》由林若川执导。"),
+    ("e", "盐路", "《盐路》由白石执导。"),
+]
+
+
+@pytest.fixture(scope="module")
+def base(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("hops")
+    lines = (json.dumps({"id": i, "title": t, "text": x}, ensure_ascii=False) for i, t, x in TEXTS)
+    (folder / "texts.jsonl").write_text("\n".join(lines), encoding="utf-8")
+    library = Library(folder / "knowledge", Settings.load(embedding_model="hashing", names="rules"))
+    library.add("texts", [folder / "texts.jsonl"])
+    yield library.get("texts")
+    library.close()
+
+
+def plan_for(question, base):
+    decision = RouteDecision(
+        requested_kb_prefix="texts",
+        routed_kb_prefix="texts",
+        kb_prefix="texts",
+        confidence=1.0,
+        method="override",
+        reason="",
+        worker_name="texts:fusion_agent:retrieve_only",
+        **read_question(question, [base]),
+    )
+    plan = asyncio.run(RulePlanner(Settings.load())(question, decision, [base], ToolRegistry()))
+    assert check(plan, ToolRegistry()) == []
+    return plan
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        "Where was the director of Lanterns at Dusk born?",
+        "What is the nationality of the performer of the song Salt Road?",
+        "Who is Mara Velden's paternal grandfather?",
+        "Which band recorded the album that was named after a river?",
+        "Which film has the director who died first, Lanterns at Dusk or Salt Road?",
+        "《夜航灯》的导演的妻子毕业于哪所学院？",
+        "林若川的岳父是谁？",
+    ],
+)
+def test_a_bridge_is_seen(question, base):
+    assert is_bridge(question, names_in(question, [base]))
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        "Who directed Lanterns at Dusk?",
+        "When was Mara Velden born?",
+        "Who is the director of Lanterns at Dusk?",
+        "Which is older, Lanterns at Dusk or Salt Road?",
+        "《夜航灯》是谁导演的？",
+        "林若川的妻子是谁？",
+    ],
+)
+def test_a_question_of_one_step_is_none(question, base):
+    assert not is_bridge(question, names_in(question, [base]))
+
+
+def test_a_bridge_becomes_one_chain_and_a_step_for_want_of_it(base):
+    plan = plan_for("Where was the director of Lanterns at Dusk born?", base)
+    assert [(step.tool, step.condition) for step in plan.steps] == [
+        ("chain_exploration", "always"),
+        ("naive_search", "if_insufficient"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("question", "sides"),
+    [
+        (
+            "Which film has the director who died first, Lanterns at Dusk or Salt Road?",
+            [
+                "Which film has the director who died first, Lanterns at Dusk or ?",
+                "Which film has the director who died first, or Salt Road?",
+            ],
+        ),
+        (
+            "比较一下《夜航灯》和《盐路》的导演谁更年长",
+            ["比较一下《夜航灯》和的导演谁更年长", "比较一下和《盐路》的导演谁更年长"],
+        ),
+    ],
+)
+def test_each_side_of_a_comparison_is_followed_by_itself(question, sides, base):
+    plan = plan_for(question, base)
+    followed = [step for step in plan.steps if step.tool == "chain_exploration"]
+    assert [step.tool_input["query"] for step in followed] == sides
+    assert plan.steps[-1].depends_on == [step.step_id for step in followed]
+
+
+def test_a_list_is_no_chain(base):
+    tools = [step.tool for step in plan_for("List some dramas about lanterns", base).steps]
+    assert "chain_exploration" not in tools
