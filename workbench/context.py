@@ -152,8 +152,8 @@ class TypedGraph(Protocol):
     def readings(self, text: str) -> list[Mention]:
         """Every known name at every place of a text, and everybody who bears it; nothing is chosen."""
 
-    def sides(self, entity_id: str) -> dict[tuple[str, bool], int]:
-        """How many relations of a type leave the entity (True) and reach it (False)."""
+    def sides(self, entity_id: str) -> list[tuple[str, bool, int]]:
+        """``(type, whether they leave it, how many)`` of the relations of an entity, sorted."""
 
     def follow(self, entity_ids: Sequence[str], relation: str, forward: bool) -> list[Relation]:
         """Relations of this type that leave these entities, or (``forward`` False) reach them, by id."""

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import replace
 from datetime import datetime, timedelta
+from operator import attrgetter
 from typing import Any, cast
 
 from workbench.context import Context, Conversations, KnowledgeBase, KnowledgeBases, TypedGraph
@@ -21,6 +22,7 @@ from workbench.tape import FROM_TAPE, SEALED, Effect, Tape
 READS = (
     *("counts", "keyword_search", "vector_search", "rerank", "term_weight", "passages", "passages_of", "select"),
     *("link", "entity", "find_entity", "relations_of", "mentions_of", "communities"),
+    *("typed.kinds", "typed.readings", "typed.sides"),
 )
 
 
@@ -131,14 +133,8 @@ class TapedBase:
 
     @property
     def typed(self) -> TypedGraph:
-        """The relations by their types, for a planner: its whole plan is one effect.
-
-        Raises:
-            KnowledgeError: the base is not in this workspace.
-        """
-        if not self._here:
-            raise KnowledgeError(f"The relations of {self.name!r} are on no tape. Add the corpus to this workspace.")
-        return self._bases.get(self.name).typed
+        """What a planner reads of the relations by their types; only tools follow them."""
+        return cast(TypedGraph, TapedTyped(self))
 
     def __getattr__(self, method: str) -> Any:
         if method not in READS:
@@ -164,9 +160,19 @@ class TapedBase:
                 )
             self._tape.keep(replace(found, replayed=True))
             return _loaded(method, found.value)
-        value = getattr(self._bases.get(self.name), method)(*given)
+        value = attrgetter(method)(self._bases.get(self.name))(*given)
         self._tape.keep(Effect("knowledge", name, self._fingerprint, given, value))
         return value
+
+
+class TapedTyped:
+    """The relations of a taped base by their types: its reads, under names of their own."""
+
+    def __init__(self, base: TapedBase):
+        self._base = base
+
+    def __getattr__(self, method: str) -> Any:
+        return getattr(self._base, f"typed.{method}")
 
 
 class TapedConversations:

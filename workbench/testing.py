@@ -172,9 +172,9 @@ class MemoryTyped:
         """No known names."""
         return []
 
-    def sides(self, entity_id: str) -> dict[tuple[str, bool], int]:
+    def sides(self, entity_id: str) -> list[tuple[str, bool, int]]:
         """No relations."""
-        return {}
+        return []
 
     def follow(self, entity_ids: Sequence[str], relation: str, forward: bool) -> list[Relation]:
         """No relations."""

@@ -60,10 +60,10 @@ class IndexTyped:
             for entity_id in bearers.get(key, ())
         ]
 
-    def sides(self, entity_id: str) -> dict[tuple[str, bool], int]:
-        """How many relations of a type leave the entity (True) and reach it (False)."""
+    def sides(self, entity_id: str) -> list[tuple[str, bool, int]]:
+        """``(type, whether they leave it, how many)`` of the relations of an entity, sorted."""
         rows = self._index.rows(_SIDES, (entity_id, entity_id))
-        return {(kind, bool(leaves)): count for kind, leaves, count in sorted(rows)}
+        return [(kind, bool(leaves), count) for kind, leaves, count in sorted(rows)]
 
     def follow(self, entity_ids: Sequence[str], relation: str, forward: bool) -> list[Relation]:
         """Relations of this type that leave these entities, or (``forward`` False) reach them, by id."""

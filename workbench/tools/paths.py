@@ -111,7 +111,7 @@ def ways_of(text: str, found: Sequence[Topic], knowledge: KnowledgeBase) -> list
         readings = lexicon.read(text, topic.start, topic.end)
         relations = frozenset(relation for cue in readings[0].cues for relation in cue.weights)
         sides = knowledge.typed.sides(topic.entity["entity_id"])
-        starts = {Hop(*side): count for side, count in sides.items() if side[0] not in UNTYPED}
+        starts = {Hop(name, forward): count for name, forward, count in sides if name not in UNTYPED}
         for path, ends in schema.paths(starts, relations):
             told, reading = max(((score(r, path, ends), -n) for n, r in enumerate(readings)))
             total = topic.score + told
@@ -123,14 +123,11 @@ def ways_of(text: str, found: Sequence[Topic], knowledge: KnowledgeBase) -> list
 
 
 def lead(text: str, knowledge: KnowledgeBase) -> Way | None:
-    """The path that a question surely asks for and that leads somewhere; None for a question of another kind."""
+    """The path that a question surely asks for, which only the tool follows; None for a question of another kind."""
     with knowledge.reading():
-        for way in ways_of(text, topics(text, (), knowledge), knowledge)[:TRIED]:
-            if way.probability < SURE or way.asked.several or way.signals["hops"] < HALF_TOLD:
-                return None
-            if follow(way, knowledge):
-                return way
-    return None
+        way = next(iter(ways_of(text, topics(text, (), knowledge), knowledge)), None)
+    unsure = way is None or way.probability < SURE or way.asked.several or way.signals["hops"] < HALF_TOLD
+    return None if unsure else way
 
 
 def follow(way: Way, knowledge: KnowledgeBase) -> dict[str, Chain]:
