@@ -65,7 +65,7 @@ MIGRATIONS = (
     """,
     """
     CREATE TABLE titles (
-        key TEXT NOT NULL, made INTEGER NOT NULL, doc_id TEXT NOT NULL, PRIMARY KEY (key, doc_id)
+        key TEXT NOT NULL, doc_id TEXT NOT NULL, made INTEGER NOT NULL, PRIMARY KEY (key, doc_id)
     ) WITHOUT ROWID;
     CREATE INDEX titles_by_document ON titles (doc_id);
     CREATE TABLE phrases (key TEXT NOT NULL, number INTEGER NOT NULL, PRIMARY KEY (key, number)) WITHOUT ROWID;
