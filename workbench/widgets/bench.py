@@ -109,15 +109,18 @@ class Bench(Root):
         return head(document, self.labels, view=self.view, origin=origin, saved=saved, said=self._said)
 
     def act(self, action: Callable[[], Any]) -> None:
-        """Do what somebody asked for, and show what came of it; what is refused is told in the head."""
-        self._said = ""
+        """Do what somebody asked for, and show what came of it; what is refused is told in the head.
+
+        An action that gives a run has set it to work, which may have been refused before anybody looked.
+        """
+        self._said, worked = "", None
         try:
-            action()
+            worked = action()
         except NotPaused:
             self._said = self.labels("went_on_elsewhere")
         except WorkbenchError as error:
             self._said = str(error)
-        self._show_and_follow()
+        self._show_and_follow(worked is not None)
 
     def go(self, view: str) -> None:
         """Open a view."""
@@ -141,10 +144,10 @@ class Bench(Root):
 
     # a run that works
 
-    def _show_and_follow(self) -> None:
+    def _show_and_follow(self, worked: bool = False) -> None:
         """Show the run, and follow it if it was shown at work: asked once more, it might have paused meanwhile."""
-        run = self.run
-        if self.refresh() == "running" and run:
+        run, status = self.run, self.refresh()
+        if run and (status == "running" or worked):
             self.follow(run)
 
     def follow(self, run: Run) -> None:

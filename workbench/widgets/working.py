@@ -216,9 +216,8 @@ class Working:
         """The answer that was given did not fit: said where it was given."""
         self.review.refuse(str(fault))
 
-    def _answer(self, response: Mapping[str, Any]) -> None:
-        if self._run and response:
-            self._run.answer_review(dict(response), wait=False)
+    def _answer(self, response: Mapping[str, Any]) -> Run | None:
+        return self._run.answer_review(dict(response), wait=False) if self._run and response else None
 
     def _scope(self, asked: Mapping[str, Any]) -> None:
         """Run only a part of the plan: as an edit where the run waits for one, else in a fork."""
