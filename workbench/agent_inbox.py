@@ -92,7 +92,10 @@ def _reread(given: Mapping[str, Any], request: Request) -> Answer:
         return dict(given)
     if not isinstance(args, Mapping):
         return dict(given)
-    action = {**decision["edited_action"], "args": _edits(args, request)}
+    try:
+        action = {**decision["edited_action"], "args": _edits(args, request)}
+    except InvalidAnswer:  # the review point refuses it too, and names the place in the answer
+        return dict(given)
     return {**given, "decisions": [{**decision, "edited_action": action}, *given["decisions"][1:]]}
 
 

@@ -95,7 +95,8 @@ def _tells(key: str) -> bool:
 def insert(connection: sqlite3.Connection, doc_id: str, keys: dict[str, int]) -> None:
     """Keep the writings of a document's title."""
     connection.executemany(
-        "INSERT OR IGNORE INTO titles (key, made, doc_id) VALUES (?, ?, ?)", ((key, made, doc_id) for key, made in keys.items())
+        "INSERT OR IGNORE INTO titles (key, made, doc_id) VALUES (?, ?, ?)",
+        ((key, made, doc_id) for key, made in keys.items()),
     )
 
 
