@@ -31,8 +31,14 @@ from workbench.settings import Settings
 from workbench.tools.calibration import MODELS, Logistic
 from workbench.tools.registry import StepLog, ToolRegistry
 
-TOOLS = ("keyword_search", "naive_search", "local_search", "hybrid_search")
-RAW = {"keyword_search": "bm25", "naive_search": "cosine", "hybrid_search": "reranked", "global_search": "cosine"}
+TOOLS = ("keyword_search", "naive_search", "local_search", "hybrid_search", "chain_exploration")
+RAW = {
+    "keyword_search": "bm25",
+    "naive_search": "cosine",
+    "hybrid_search": "reranked",
+    "global_search": "cosine",
+    "chain_exploration": "chain",
+}
 FILMS = Path(__file__).parent.parent / "data" / "films.jsonl"
 TOP = 20
 RARE_TAG = 150  # films that may share a tag: "comedy" and "own" say little

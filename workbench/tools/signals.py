@@ -30,6 +30,7 @@ _ASKING_ZH = re.compile(
 )
 _QUOTED = re.compile("《([^》]+)》")
 LEAD = 60  # the hits over which a lead is measured, whatever part of them is asked for
+PARTS = 100  # documents of one title that are read
 MEANT = 5  # further names that join the words searched for; more would drown the question
 _LATIN = re.compile(r"[^\W\d_]{2,}(?<![\u3400-\u9fff])")
 _STARTS = re.compile(r"(?:^|[.!?:;\n。！？：；/])\W*$")
@@ -40,7 +41,8 @@ _ASKING_WORDS = frozenset(_ASKING.split())
 class Named:
     """Something that a question names as one: its names, folded, its weight, and the passages and document it is in.
 
-    A name weighs as much as two words of its rarity; a genre or country as one word.
+    A name weighs as much as two words of its rarity; a genre or country as one word. ``doc_ids`` are the document and
+    those of the same title that no year tells apart from it: the parts of one article.
     """
 
     name: str
@@ -49,6 +51,7 @@ class Named:
     entity_id: str = ""
     doc_id: str = ""
     chunk_ids: frozenset[str] = frozenset()
+    doc_ids: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True)
@@ -129,7 +132,7 @@ class Question:
         return {
             "covered": covered / total,
             "unread": unread / total,
-            "subject": float(passage["doc_id"] in self.subjects),
+            "subject": float(any(passage["doc_id"] in name.doc_ids for name in self.named)),
         }
 
     def judge(self, tool: str, text: str, title: str = "", doc_id: str = "", **known: float) -> float:
@@ -140,7 +143,7 @@ class Question:
 
 def _holds(passage: Passage, name: Named, values: Collection[str]) -> bool:
     """Whether a passage is about a name or says it; passages from elsewhere are read, ours are known by their ids."""
-    if passage["chunk_id"] in name.chunk_ids or (passage["doc_id"] and passage["doc_id"] == name.doc_id):
+    if passage["chunk_id"] in name.chunk_ids or passage["doc_id"] in name.doc_ids:
         return True
     return any(n in values for n in name.names) or (not passage["chunk_id"] and _says(passage, name))
 
@@ -151,7 +154,8 @@ def _says(passage: Passage, name: Named) -> bool:
 
 
 def _entity(entity: Entity, passages: int, knowledge: KnowledgeBase) -> Named:
-    chunk_ids = frozenset(knowledge.mentions_of(entity["entity_id"]))
+    parts = _parts(entity, knowledge)
+    chunk_ids = frozenset([*knowledge.mentions_of(entity["entity_id"]), *(p["chunk_id"] for p in parts)])
     return Named(
         name=entity["name"],
         names=tuple(fold(n) for n in (entity["name"], *entity["aliases"]) if len(n) > 1),
@@ -159,7 +163,20 @@ def _entity(entity: Entity, passages: int, knowledge: KnowledgeBase) -> Named:
         entity_id=entity["entity_id"],
         doc_id=entity["doc_id"] or "",
         chunk_ids=chunk_ids,
+        doc_ids=frozenset(p["doc_id"] for p in parts),
     )
+
+
+def _parts(entity: Entity, knowledge: KnowledgeBase) -> list[Passage]:
+    """The passages of the document that an entity is, and of those of the same title; two years are two things."""
+    if not entity["doc_id"]:
+        return []
+    named = {doc_id for title in knowledge.ways.titles_in(entity["name"]) for doc_id in title["doc_ids"]}
+    found = knowledge.passages_of([entity["doc_id"], *sorted(named - {entity["doc_id"]})[:PARTS]])
+    own = [p for p in found if p["doc_id"] == entity["doc_id"]]
+    if not own or "year" in own[0]["fields"]:
+        return own
+    return [p for p in found if fold(p["title"]) == fold(own[0]["title"])]
 
 
 def _group(kind: vocabulary.Kind, name: str, knowledge: KnowledgeBase) -> Named:
