@@ -129,7 +129,7 @@ def score(asked: Asked, path: Path, ends: frozenset[str], weights: Weights = WEI
     total = told + weights.hop * len(path)
     if asked.both:
         total += weights.back_both if back else weights.both_unmet
-    if asked.more and not back:
+    if asked.more and not back and len(asked.cues) > 1:  # with one cue, what else than was said before
         total += weights.more_unmet
     if len(path) > 2 and path[0] == path[2]:
         total += weights.round_again
