@@ -1,12 +1,12 @@
-"""What each part of ``graph_paths`` adds, how it takes other words than those of a set, and how far it is to be believed.
+"""What each part of ``graph_paths`` adds, how it takes other words than a set's, and how far it is to be believed.
 
     python experiments/graph_paths.py WORKSPACE DATA [--limit N] [--fit]
 
 WORKSPACE holds the bases ``metaqa`` (of its triples) and ``film``; DATA the sets ``metaqa``, ``2wiki``, ``hotpot``,
-``cmrc`` and ``xquad``. Every row of the first table differs from the tool in one thing. The second asks of the same paths
-in words that are not MetaQA's (written before they were tried; ``more``, ``made`` and ``penned`` were learned from the
-first try). The third is the reliability of the score: questions of other sets have no path, and most films of MetaQA's
-questions are not in ``film``.
+``cmrc`` and ``xquad``. Every row of the first table differs from the tool in one thing. The second asks for the same
+paths in words that are not MetaQA's: 195 of 215 were right when they were first tried; then "made" and "penned" joined
+the vocabulary, and some rules were mended by what was missed. The third is the reliability of the score: questions of
+other sets have no path, and most films of MetaQA's questions are not in ``film``.
 """
 
 from __future__ import annotations
