@@ -193,13 +193,21 @@ class Bench(Root):
             self.run_id, self.view = "", "work"
         elif kind == "cancel" and self.run:
             run = self.run
-            threading.Thread(target=lambda: self.act(run.cancel), name="cancel", daemon=True).start()
+            threading.Thread(target=self._cancel, args=(run,), name="cancel", daemon=True).start()
         elif kind == "resume" and self.run:
             run = self.run
             self.act(lambda: run.resume(wait=False))
         elif kind == "fork" and self.run:
             run = self.run
             self.act(lambda: self.put(fork_anew(run)))
+
+    def _cancel(self, run: Run) -> None:
+        self._said = ""
+        try:
+            run.cancel()
+        except WorkbenchError as error:
+            self._said = str(error)
+        self._refreshed(None)
 
     def _keyed(self, event: Event) -> None:
         if self.view == "work":
