@@ -25,10 +25,12 @@ _YES_OR_NO = re.compile(
 def chained(ask: Ask, base: KnowledgeBase, tools: Mapping[str, Tool]) -> list[Draft]:
     """The steps that follow chains, or none where chains are not what is wanted."""
     intent = ask.decision["query_intent"]
-    if CHAIN not in tools or intent in ("recommend", "list"):
+    if CHAIN not in tools:
         return []
     names = names_in(ask.query, [base])
     typed = bool(base.select({"year_from": 1}))
+    if intent in ("recommend", "list") and (typed or not names):
+        return []
     if typed and (intent == "compare" or not is_bridge(ask.query, names)):
         return []
     if len({named["name"] for named in names}) > len(ask.names):
