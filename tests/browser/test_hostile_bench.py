@@ -1,0 +1,112 @@
+"""Hostile text on the bench: whatever documents, people, tools and notes say is shown as text, in every view."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from playwright.sync_api import Page, expect
+
+from tests.browser.bench_page import BenchPage
+from tests.browser.test_journey import newest
+from tests.browser.test_restart import until
+from tests.test_hostile import ALL, HASHING, HOSTILE, NAME, STEERING
+from workbench.session import Workbench
+
+LONG = "word " * 200_000  # 1 MB
+WAYS = f"{ALL} {LONG}"
+OPEN = """
+from workbench import Workbench
+wb = Workbench.open("workspace", embedding_model="hashing", names="rules")
+
+@wb.tools.tool(description=open("said").read(), intents=["qa", "list", "recommend", "compare"])
+async def failing(query: str) -> list[str]:
+    raise ValueError(open("said").read())
+"""
+# What no text may bring into the page, and what stands wider than the bench.
+FOREIGN = "script, iframe, object, embed, img, link, form, a[href^='javascript'], [onerror], [onload], [onmouseover]"
+WIDER = """() => [...document.querySelectorAll('.wb-root')].flatMap(root => {
+    const right = root.getBoundingClientRect().right + 1;
+    const clipped = (e) => e.closest('[data-scroll]') || getComputedStyle(e).overflowX !== 'visible';
+    const hidden = (e) => { for (; e && e !== root; e = e.parentElement) if (clipped(e)) return true; return false; };
+    return [...root.querySelectorAll('*')].filter(e => e.checkVisibility() && !hidden(e)
+        && e.getBoundingClientRect().right > right).map(
+            e => `${e.tagName} ${e.className}: ${e.innerText?.slice(0, 60)}`)
+})"""
+
+
+TEXTS = """() => [...document.querySelectorAll('.wb-root, .wb-static')].flatMap(root => [root.textContent,
+    ...[...root.querySelectorAll('[aria-label], [title]')].map(e => `${e.ariaLabel ?? ''} ${e.title}`)])"""
+
+
+def plain(page: Page) -> None:
+    """Nothing in the bench but text, all of it visible, and none of it wider."""
+    assert page.locator(f".wb-root :is({FOREIGN})").count() == 0
+    assert page.evaluate(WIDER) == []
+    shown = "\n".join(page.evaluate(TEXTS)).replace("\u200b", "")  # which ipywidgets puts into empty labels
+    hidden = STEERING.search(shown.replace("\n", " "))
+    assert not hidden, ascii(shown[max(0, hidden.start() - 100) : hidden.end() + 50])
+
+
+def test_hostile_text_stays_text(notebook: Callable[..., Any], tmp_path: Path) -> None:
+    corpus = tmp_path / "films.jsonl"
+    lines = [
+        {
+            "id": f"d{number} {text}",
+            "type": "Film",
+            "title": f"Banquet {number} {text}",
+            "year": 1990 + number,
+            "directors": [f"Ang Lee {text}"],
+            "genres": ["Comedy"],
+            "overview": f"The banquet of film {number} was released in {1990 + number}. {text} A comedy {text}.",
+            "url": "javascript:alert(1)",
+        }
+        for number, text in enumerate((*HOSTILE, ALL, LONG))
+    ]
+    corpus.write_text("\n".join(map(json.dumps, lines)), encoding="utf-8")
+    (tmp_path / "said").write_text(ALL, encoding="utf-8")
+    with Workbench.open(tmp_path / "workspace", **HASHING) as store:
+        store.add_knowledge("film", [corpus])
+        nb = notebook([OPEN, 'wb.bench(kb="film")', "wb.inbox()"])
+        nb.run_all()
+        page, bench = nb.page, BenchPage(nb.page)
+        plain(page)
+
+        bench.ask(f"List comedies about a banquet {ALL}")
+        first = newest(store, "paused", decided=0)
+        bench.press("Add step")
+        bench.fill("Objective", WAYS)
+        expect(bench.alert.first).to_contain_text("characters")
+        bench.fill("Objective", ALL)
+        bench.fill("query", ALL)
+        bench.note(WAYS)
+        plain(page)
+        bench.press("Run with")
+        expect(bench.root).to_contain_text("The answer was refused")  # a note of a megabyte
+        plain(page)
+        bench.note(ALL)
+        bench.press("Run with")
+        newest(store, "paused", decided=1)
+        bench.choose(first.plan.steps[0].step_id)
+        plain(page)
+        page.keyboard.press("Escape")
+        bench.press("Respond")
+        bench.fill("Say it in words; what is missing is planned", ALL)
+        bench.note(ALL)
+        plain(page)
+        bench.press("Send")
+        run = newest(store, "paused", decided=2)
+        for decided in range(2, 6):
+            if run.status == "paused":
+                bench.press("Approve")
+                until(lambda past=decided: len(run.decisions) > past and run.status != "running", "it goes on")
+        assert run.decisions[0]["note"].split() == ALL.split() and run.status == "done", run.error
+        expect(bench.root.locator(".wb-answer")).to_be_visible()
+        page.locator(".wb-region-evidence [role=option]").first.click()
+        plain(page)
+        store.ask(f"banquet {ALL}", kb="film", review={"plan"}, session=NAME)
+        for view in ("Runs and forks", "Compare", "Knowledge graph"):
+            bench.view(view)
+            plain(page)
