@@ -50,19 +50,22 @@ export default {
         });
       }).observe(root, { childList: true, subtree: true });
       named(root);
-      root.addEventListener("keydown", (event) => {
+      const kindOf = (event) => {
         const command = event.ctrlKey || event.metaKey;
-        const typing = event.target.matches?.(TYPING);
-        const kind =
-          command && event.key === "Enter" ? "primary"
-          : event.key === "Escape" ? "escape"
-          : command && !typing && event.key.toLowerCase() === "z" ? (event.shiftKey ? "redo" : "undo")
-          : null;
-        if (kind) {
-          event.preventDefault();
-          model.send({ kind, key: "" });
-        }
-        if (!command || kind) event.stopPropagation();
+        if (command && event.key === "Enter") return "primary";
+        if (event.key === "Escape") return "escape";
+        if (!command || event.key.toLowerCase() !== "z" || event.target.matches?.(TYPING)) return null;
+        return event.shiftKey ? "redo" : "undo";
+      };
+      // On the way in, for the text fields of ipywidgets let no key out.
+      root.addEventListener("keydown", (event) => {
+        const kind = kindOf(event);
+        if (!kind) return;
+        event.preventDefault();
+        model.send({ kind, key: "" });
+      }, true);
+      root.addEventListener("keydown", (event) => {
+        if (!(event.ctrlKey || event.metaKey) || kindOf(event)) event.stopPropagation();
       });
     };
     guard();
