@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from workbench.context import Entity, KnowledgeBase
+from workbench.context import Entity, KnowledgeBase, Mention
 from workbench.knowledge.surfaces import STOP, key_of, ordinary_words
 from workbench.text import CJK
 from workbench.tools.signals import claimed_names
@@ -23,6 +23,8 @@ _LOST_CAPITAL, _LOST_RARE = -1.5, -0.8
 _AS_WRITTEN, _QUOTES, _LETTER = 0.6, 4.0, 0.05
 _BEHIND = 4.0
 """Names that much worse than the best are nobody's topic."""
+MOST_TOPICS = 50
+"""Distinct names that are weighed; a question that names more asks for no one path."""
 
 
 @dataclass(frozen=True)
@@ -46,7 +48,10 @@ def topics(text: str, given: Sequence[str], knowledge: KnowledgeBase) -> list[To
     """
     readings, found = knowledge.typed.readings(text), []
     surnames = [mention for mention in knowledge.link(text) if mention not in readings]
+    first: dict[str, Mention] = {}  # a name that stands there a thousand times is one topic
     for mention in [*readings, *surnames]:
+        first.setdefault(mention["entity_id"], mention)
+    for mention in list(first.values())[:MOST_TOPICS]:
         entity = knowledge.entity(mention["entity_id"])
         if entity:
             place = mention["start"], mention["end"]
