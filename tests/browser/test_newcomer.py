@@ -115,7 +115,7 @@ def test_a_click_is_answered_while_a_run_works(
     bench = BenchPage(nb.page)
     bench.ask(QUESTION)
     until((tmp_path / "calls").exists, "the slow tool is called")
-    expect(bench.root.locator(".wb-region-evidence [role=option]").first).to_be_visible()
+    expect(bench.root.locator(".wb-region-evidence [role=option]").first).to_be_visible(timeout=120_000)
     nb.eval(f"void ({LATENCY})")
     taken: dict[str, list[float]] = {kind: [] for kind in CLICKS}
     for kind in [*CLICKS] * 8:
