@@ -93,9 +93,11 @@ class Bench(Root):
             return status
 
     def _viewed(self) -> None:
-        """Another view is open at once; what it shows may take a moment."""
+        """Another view is open at once; beside a run that works its content comes with the follower's next look."""
         self._frame(self.run)
-        self.refresh()
+        working = self._document is not None and self._document["status"] == "running"
+        if not (working and self._follow):
+            self.refresh()
 
     def _frame(self, run: Run | None) -> None:
         """The head, and which view is open."""
