@@ -69,9 +69,10 @@ The package in the order in which a message walks through it; an import only eve
         head.py rail.py steps.py lanes.py plan_graph.py plan_changes.py problems.py timeline.py evidence.py answer.py
         signals.py fork_bar.py inbox.py past.py beside.py changes.py graft.py tree.py knowledge.py page.py
     figures/          records -> plotly figures; pure
-        dag.py steps.py timeline.py graph.py findings.py knowledge.py picture.py paper.py
+        dag.py steps.py timeline.py graph.py findings.py knowledge.py reliability.py picture.py paper.py
     evaluating/       measuring: answers to a table of questions, rankings of a set, answers over triples
-        bench.py questions.py retrieval.py kbqa.py rankings.py narrowed.py statistics.py rows.py
+        bench.py questions.py retrieval.py reflection.py calibration.py kbqa.py rankings.py narrowed.py statistics.py
+        rows.py
     serve.py          the graphs for a LangGraph server
     testing.py        in-memory twins of the ports
     events.py         the stream's vocabulary, and the log of nodes

@@ -358,7 +358,7 @@ def _default_planner(settings: Settings, chat: Any) -> Planner:
     from workbench.retrieval.plan import RulePlanner
 
     rules = RulePlanner(settings)
-    if settings.planner == "rules" or chat is None:
+    if settings.planner != "llm" or chat is None:
         return rules
     from workbench.retrieval.llm_plan import LLMPlanner
 

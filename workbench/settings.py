@@ -49,7 +49,9 @@ class Settings(BaseSettings):
 
     # routing and planning
     auto_route: bool = Field(True, validation_alias=_named("auto_route", "KB_AUTO_ROUTE"))
-    planner: Literal["rules", "llm"] = "rules"
+    planner: Literal["rules", "one_step", "llm"] = Field(
+        "rules", description="who plans; 'one_step': one hybrid search, whatever is asked"
+    )
     max_tasks: int = Field(6, ge=1, le=50, validation_alias=_named("max_tasks", "MA_PLANNER_MAX_TASKS"))
 
     # a step's budget
@@ -67,6 +69,9 @@ class Settings(BaseSettings):
     time_budget_s: float = Field(30, gt=0)
 
     # merging and memory
+    merge: Literal["by_score", "as_found"] = Field(
+        "by_score", description="the order of the evidence; 'as_found': one step's findings behind the other's"
+    )
     merge_max_results: int = Field(50, ge=1)
     merge_max_characters: int = Field(10_000, ge=100)
     history_window: int = Field(6, ge=0)

@@ -77,15 +77,14 @@ def questions(page: Page, file: Path, kb: str, no_baseline: bool, keep: bool) ->
     return 0 if all(score["right"] for score in table["questions"]) else 1
 
 
-def _measured(command: Callable[..., Any]) -> Callable[..., Any]:
-    """The options that both measures of a set have."""
+def _set(command: Callable[..., Any]) -> Callable[..., Any]:
+    """The options that say which questions are asked of which base."""
     for option in reversed(
         (
             click.option("--kb", type=Text(), required=True, help="The knowledge base to search."),
             click.option(
                 "--questions", "file", type=FILE, required=True, help="JSON Lines: id, question, and the rest."
             ),
-            click.option("--tool", "tools", type=Text(), multiple=True, help="What is measured; the first one leads."),
             click.option("--where", type=Pair(), multiple=True, help="Only questions that hold this value."),
             click.option("--limit", type=click.IntRange(min=1), help="Only so many questions, evenly drawn."),
         )
@@ -94,25 +93,43 @@ def _measured(command: Callable[..., Any]) -> Callable[..., Any]:
     return command
 
 
+def _ranked(command: Callable[..., Any]) -> Callable[..., Any]:
+    """The options of a set with gold documents."""
+    for option in reversed(
+        (
+            click.option(
+                "--gold", type=Text(), default="gold", show_default=True, help="The field with the gold documents."
+            ),
+            click.option(
+                "--docs",
+                type=Pair(),
+                multiple=True,
+                help="Only documents that hold this value; conv=conv: the question's.",
+            ),
+        )
+    ):
+        command = option(command)
+    return command
+
+
+_tools = click.option("--tool", "tools", type=Text(), multiple=True, help="What is measured; the first one leads.")
+_cuts = click.option("--k", "cuts", type=Cuts(), default="1,2,5,10", show_default=True, help="Where rankings are cut.")
+
+
 @evaluate.command()
-@_measured
-@click.option("--k", "cuts", type=Cuts(), default="1,2,5,10", show_default=True, help="Where rankings are cut.")
-@click.option("--gold", type=Text(), default="gold", show_default=True, help="The field with the gold documents.")
+@_set
+@_tools
 @click.option(
-    "--docs", type=Pair(), multiple=True, help="Only documents that hold this value; conv=conv: the question's."
+    "--without",
+    "parts",
+    type=Text(),
+    multiple=True,
+    help="Each agent once more without this part: plan, reflect or merge.",
 )
+@_cuts
+@_ranked
 @paged
-def retrieval(
-    page: Page,
-    kb: str,
-    file: Path,
-    tools: tuple[str, ...],
-    where: tuple[tuple[str, str], ...],
-    limit: int | None,
-    cuts: tuple[int, ...],
-    gold: str,
-    docs: tuple[tuple[str, str], ...],
-) -> None:
+def retrieval(page: Page, kb: str, file: Path, **options: Any) -> None:
     """How well tools rank documents: recall, all-found, MRR and nDCG in percent, beside BM25, dense and their fusion.
 
     A tool is any of `workbench`'s or your own, or an agent (fusion_agent: the whole retrieval graph). It gets the words
@@ -121,17 +138,56 @@ def retrieval(
     from workbench.evaluating.bench import eval_retrieval
     from workbench.evaluating.retrieval import table_text
 
-    with page.open() as wb, _progress(page) as told:
-        options = {"tools": tools, "cuts": cuts, "gold": gold, "docs": dict(docs), "told": told}
-        table = eval_retrieval(wb, kb, file, where=dict(where), limit=limit, **options)
-    if page.as_json:
-        page.result(table)
-    else:
-        click.echo(table_text(table, cuts))
+    table = _table(page, eval_retrieval, kb, file, options)
+    if not page.as_json:
+        click.echo(table_text(table, options["cuts"]))
 
 
 @evaluate.command()
-@_measured
+@_set
+@click.option("--agent", type=Text(), default="fusion_agent", show_default=True, help="Who reflects.")
+@click.option("--passes", type=click.IntRange(min=1), default=3, show_default=True, help="How far to go.")
+@_cuts
+@_ranked
+@paged
+def reflection(page: Page, kb: str, file: Path, **options: Any) -> None:
+    """Whether a round of reflection pays: recall, steps and time with one pass at most, with two, and so on."""
+    from workbench.evaluating.bench import eval_reflection
+    from workbench.evaluating.reflection import table_text
+
+    table = _table(page, eval_reflection, kb, file, options)
+    if not page.as_json:
+        click.echo(table_text(table))
+
+
+@evaluate.command()
+@_set
+@_tools
+@_ranked
+@click.option(
+    "--plot",
+    type=click.Path(dir_okay=False, writable=True, path_type=Path),
+    help="Write the reliability diagram to this HTML file.",
+)
+@click.option("--lang", type=click.Choice(["en", "zh"]), default="en", show_default=True, help="Of the diagram.")
+@paged
+def calibration(page: Page, kb: str, file: Path, plot: Path | None, lang: str, **options: Any) -> None:
+    """How far scores can be believed: the calibration error of every tool, and a diagram of what was said and was."""
+    from workbench.evaluating.bench import eval_calibration
+    from workbench.evaluating.calibration import rows_of, table_text
+
+    table = _table(page, eval_calibration, kb, file, options)
+    if not page.as_json:
+        click.echo(table_text(table))
+    if plot:
+        from workbench.figures import reliability
+
+        reliability(rows_of(table), language=lang).write_html(plot)
+
+
+@evaluate.command()
+@_set
+@_tools
 @click.option(
     "--topic",
     type=click.Choice(["asked", "given"]),
@@ -140,25 +196,24 @@ def retrieval(
     help="Whether a tool is told the name that the question is about.",
 )
 @paged
-def kbqa(
-    page: Page,
-    kb: str,
-    file: Path,
-    tools: tuple[str, ...],
-    where: tuple[tuple[str, str], ...],
-    limit: int | None,
-    topic: str,
-) -> None:
+def kbqa(page: Page, kb: str, file: Path, **options: Any) -> None:
     """How often the first answer over a graph of triples is right, and how good the list is, by hops."""
     from workbench.evaluating.bench import eval_kbqa
     from workbench.evaluating.kbqa import table_text
 
+    table = _table(page, eval_kbqa, kb, file, options)
+    if not page.as_json:
+        click.echo(table_text(table))
+
+
+def _table(page: Page, measure: Callable[..., dict[str, Any]], kb: str, file: Path, options: dict[str, Any]) -> Any:
+    """Measure, and print what came out where a program reads it."""
+    pairs: dict[str, dict[str, str]] = {name: dict(options[name]) for name in ("where", "docs") if name in options}
     with page.open() as wb, _progress(page) as told:
-        table = eval_kbqa(wb, kb, file, where=dict(where), limit=limit, tools=tools, topic=topic, told=told)
+        table = measure(wb, kb, file, **{**options, **pairs, "told": told})
     if page.as_json:
         page.result(table)
-    else:
-        click.echo(table_text(table))
+    return table
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""A workspace, measured: the doors of the two tables, for the command line and for a notebook."""
+"""A workspace, measured: the doors of the tables, for the command line and for a notebook."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from workbench.context import Context
-from workbench.evaluating import kbqa, retrieval
+from workbench.evaluating import calibration, kbqa, reflection, retrieval
 from workbench.evaluating.rows import chosen, read_rows
 from workbench.knowledge.library import Library
 from workbench.loop import LoopThread
@@ -55,6 +55,32 @@ def eval_kbqa(
 ) -> dict[str, Any]:
     """The table of ``kbqa.measure`` over a file of questions, with the models that took part."""
     return _measured(bench, kb, questions, where, limit, kbqa.measure, options)
+
+
+def eval_reflection(
+    bench: Bench,
+    kb: str,
+    questions: Path,
+    *,
+    where: Mapping[str, str] | None = None,
+    limit: int | None = None,
+    **options: Any,
+) -> dict[str, Any]:
+    """The table of ``reflection.measure`` over a file of questions, with the models that took part."""
+    return _measured(bench, kb, questions, where, limit, reflection.measure, options)
+
+
+def eval_calibration(
+    bench: Bench,
+    kb: str,
+    questions: Path,
+    *,
+    where: Mapping[str, str] | None = None,
+    limit: int | None = None,
+    **options: Any,
+) -> dict[str, Any]:
+    """The table of ``calibration.measure`` over a file of questions, with the models that took part."""
+    return _measured(bench, kb, questions, where, limit, calibration.measure, options)
 
 
 def _measured(

@@ -3,7 +3,8 @@
     {"set", "questions", "tools": {name: {"R@5", "all@5", "MRR", "nDCG@10", "by", "ms", "ci"}}, "paired"}
 
 BM25, dense and their fusion are always in it. A tool gets the words of a question, and its conversation as a narrower
-base, and nothing else of the row.
+base, and nothing else of the row. An agent's line tells its ``steps`` and ``passes`` too, and may be followed by lines
+that differ from it in one thing: "fusion_agent without plan".
 """
 
 from __future__ import annotations
@@ -16,9 +17,10 @@ from typing import Any
 from workbench.context import Context, KnowledgeBase
 from workbench.errors import CorpusError
 from workbench.evaluating.narrowed import Narrowed, documents_by
-from workbench.evaluating.rankings import BASELINES, Ranker, ranker
+from workbench.evaluating.rankings import BASELINES, Found, Ranker, ranker, without
 from workbench.evaluating.rows import Asked, Row, asked_of, groups, listed
-from workbench.evaluating.statistics import Bootstrap, means, scores_of, spread
+from workbench.evaluating.statistics import Bootstrap, Scores, means, scores_of, spread
+from workbench.route import AGENT_TYPES
 
 CUTS = (1, 2, 5, 10)
 OWN = "conv"
@@ -30,11 +32,71 @@ Told = Callable[[str, int, int], None]
 
 @dataclass
 class Measured:
-    """What one tool did: a ranking and seconds for each question, and what it failed with."""
+    """What one tool did for each question, by its id: what it found, in how many seconds; and what it failed with."""
 
-    rankings: dict[str, list[str]]
-    seconds: list[float]
+    found: dict[str, Found]
+    seconds: dict[str, float]
     failures: list[str]
+
+
+@dataclass
+class Measure:
+    """A set that is asked: its questions, their gold documents, and the base of each.
+
+    Attributes:
+        rows: as they were chosen.
+        gold: question -> ids of documents.
+        lost: how many of these the base does not have.
+        told: hears of progress.
+    """
+
+    rows: Sequence[Row]
+    gold: Mapping[str, list[str]]
+    lost: int
+    asked: Sequence[Asked]
+    base_of: Callable[[Asked], KnowledgeBase]
+    told: Told | None
+
+    @classmethod
+    def of(
+        cls,
+        rows: Sequence[Row],
+        knowledge: KnowledgeBase,
+        gold: str = "gold",
+        docs: Mapping[str, str] | None = None,
+        told: Told | None = None,
+    ) -> Measure:
+        """Read what a question is asked of and what is right.
+
+        Raises:
+            CorpusError: a question has no gold documents, or the base holds none of them.
+        """
+        wanted = {row["id"]: listed(row, gold) for row in rows}
+        lost, asked = _lost(wanted, knowledge), [asked_of(row) for row in rows]
+        knowledge.warm()
+        return cls(rows, wanted, lost, asked, _bases(asked, knowledge, docs or {}), told)
+
+    async def ask(self, name: str, rank: Ranker) -> Measured:
+        """Ask every question; a tool that fails found nothing, and that is kept."""
+        done = Measured({}, {}, [])
+        for number, one in enumerate(self.asked, start=1):
+            base = self.base_of(one)
+            begun = time.perf_counter()
+            try:
+                found = await rank(one, base)
+                kept = base.within(found.documents) if isinstance(base, Narrowed) else found.documents
+                done.found[one.id] = found._replace(documents=kept)
+            except Exception as error:  # a tool may raise anything: it found nothing, and the table says so
+                done.found[one.id] = Found([])
+                done.failures.append(f"{one.id}: {type(error).__name__}: {error}")
+            done.seconds[one.id] = time.perf_counter() - begun
+            if self.told:
+                self.told(name, number, len(self.asked))
+        return done
+
+    def scores(self, measured: Measured, cuts: Sequence[int]) -> Scores:
+        """What each ranking is worth."""
+        return scores_of(self.gold, {i: found.documents for i, found in measured.found.items()}, cuts)
 
 
 async def measure(
@@ -43,6 +105,7 @@ async def measure(
     context: Context,
     *,
     tools: Sequence[str] = (),
+    parts: Sequence[str] = (),
     cuts: Sequence[int] = CUTS,
     gold: str = "gold",
     docs: Mapping[str, str] | None = None,
@@ -55,6 +118,7 @@ async def measure(
         knowledge: the base to search.
         context: the ports; its tools are the ones that can be named.
         tools: the first one is what all others are compared with; the baselines follow.
+        parts: of ``rankings.WITHOUT``: each agent is asked once more without each of them.
         cuts: the k of ``R@k`` and ``all@k``.
         gold: the field with the ids of the gold documents.
         docs: only documents that hold these values; the value ``conv`` is that of the question.
@@ -62,58 +126,51 @@ async def measure(
 
     Raises:
         CorpusError: a question has no gold documents, or the base holds none of them.
+        ToolError: there is no such part to leave out.
         UnknownTool: lists the known ones.
         MissingExtra: ir-measures is not installed.
     """
-    wanted = {row["id"]: listed(row, gold) for row in rows}
-    lost = _lost(wanted, knowledge)
-    asked = [asked_of(row) for row in rows]
-    bases = _bases(asked, knowledge, docs or {})
-    names = list(dict.fromkeys([*tools, *BASELINES]))
-    rankers = {name: ranker(name, context) for name in names}  # an unknown one is an error before the first question
-    split, bootstrap = groups(rows), Bootstrap([one.id for one in asked])
+    rankers = _rankers(tools, parts, context)  # an unknown one is an error before the first question
+    of = Measure.of(rows, knowledge, gold, docs, told)
+    split, bootstrap = groups(rows), Bootstrap([one.id for one in of.asked])
     table, scores = {}, {}
-    knowledge.warm()
-    for name in names:
-        found = await _ask(name, rankers[name], asked, bases, told)
-        scores[name] = scores_of(wanted, found.rankings, cuts)
+    for name, rank in rankers.items():
+        found = await of.ask(name, rank)
+        scores[name] = of.scores(found, cuts)
         table[name] = {
-            **means(scores[name], list(wanted)),
+            **means(scores[name], list(of.gold)),
             "by": {
                 field: {value: {"questions": len(ids), **means(scores[name], ids)} for value, ids in values.items()}
                 for field, values in split.items()
             },
-            "ms": spread(found.seconds),
+            **(_work(found.found.values()) if name.split()[0] in AGENT_TYPES else {}),
+            "ms": spread(list(found.seconds.values())),
             "ci": bootstrap.interval(scores[name]),
             **({"failed": len(found.failures), "failures": found.failures[:3]} if found.failures else {}),
         }
-    first, *others = names
+    first, *others = rankers
     return {
         "set": knowledge.name,
-        "questions": len(asked),
-        **({"gold_not_in_base": lost} if lost else {}),
+        "questions": len(of.asked),
+        **({"gold_not_in_base": of.lost} if of.lost else {}),
         "tools": table,
         "paired": [{"tool": n, "against": first, **bootstrap.compare(scores[n], scores[first])} for n in others],
     }
 
 
-async def _ask(
-    name: str, rank: Ranker, asked: Sequence[Asked], bases: Callable[[Asked], KnowledgeBase], told: Told | None
-) -> Measured:
-    done = Measured({}, [], [])
-    for number, one in enumerate(asked, start=1):
-        base = bases(one)
-        begun = time.perf_counter()
-        try:
-            ranked = await rank(one, base)
-            done.rankings[one.id] = base.within(ranked) if isinstance(base, Narrowed) else ranked
-        except Exception as error:  # a tool may raise anything: it found nothing, and the table says so
-            done.rankings[one.id] = []
-            done.failures.append(f"{one.id}: {type(error).__name__}: {error}")
-        done.seconds.append(time.perf_counter() - begun)
-        if told:
-            told(name, number, len(asked))
-    return done
+def _rankers(tools: Sequence[str], parts: Sequence[str], context: Context) -> dict[str, Ranker]:
+    found: dict[str, Ranker] = {}
+    for tool in tools:
+        found[tool] = ranker(tool, context)
+        if tool in AGENT_TYPES:
+            found |= {f"{tool} without {part}": ranker(tool, without(part, context)) for part in parts}
+    return {**found, **{name: ranker(name, context) for name in BASELINES if name not in found}}
+
+
+def _work(found: Iterable[Found]) -> dict[str, float]:
+    """Steps and passes of a question, on average."""
+    every = list(found)
+    return {name: round(sum(getattr(one, name) for one in every) / len(every), 2) for name in ("steps", "passes")}
 
 
 def _bases(
@@ -159,12 +216,13 @@ def table_text(table: Mapping[str, Any], cuts: Sequence[int]) -> str:
     shown = f"R@{5 if 5 in cuts else cuts[-1]}"
     paired = {row["tool"]: row[shown] for row in table["paired"]}
     lines = [f"{table['set']}: {table['questions']} questions, in percent"]
-    lines.append(f"{'':<18}" + "".join(f"{name:>8}" for name in names) + f"{'p50 ms':>9}{'p95 ms':>9}  {shown} +-")
+    wide = max(18, *(len(tool) + 2 for tool in table["tools"]))
+    lines.append(f"{'':<{wide}}" + "".join(f"{name:>8}" for name in names) + f"{'p50 ms':>9}{'p95 ms':>9}  {shown} +-")
     for tool, line in table["tools"].items():
         apart = paired.get(tool)
         behind = f"  {apart['difference']:+.1f} [{apart['low']:+.1f}, {apart['high']:+.1f}]" if apart else "  first"
         cells = "".join(f"{line[name]:>8.1f}" for name in names)
-        lines.append(f"{tool:<18}{cells}{line['ms']['p50']:>9.1f}{line['ms']['p95']:>9.1f}{behind}")
+        lines.append(f"{tool:<{wide}}{cells}{line['ms']['p50']:>9.1f}{line['ms']['p95']:>9.1f}{behind}")
         if "failed" in line:
             lines.append(f"  {line['failed']} failed: {line['failures'][0]}")
     return "\n".join(lines)

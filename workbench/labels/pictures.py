@@ -54,6 +54,15 @@ WORDS: Mapping[str, tuple[str, str]] = {
     "not_drawn": ("{n} dropped ones not drawn; to_frame() has them", "{n} 条未采用的没有画出，在 to_frame() 中"),
     "other_documents": ("{n} more documents", "另外 {n} 篇"),
     "step_rank": ("{step}: rank {n}", "{step}：第 {n} 名"),
+    # how far scores can be believed
+    "reliability": ("How far scores can be believed", "分数有多可信"),
+    "reliability_told": (
+        "on the diagonal a score says what is; below it boasts; a larger sign: more findings",
+        "对角线上名副其实，线下为夸大；标记越大，结果越多",
+    ),
+    "axis_said": ("the probability that was said", "所报的概率"),
+    "axis_right": ("the share that was right", "其中正确的比例"),
+    "reliability_bin": ("said {said}, right {right}, {n} findings", "所报 {said}，正确 {right}，{n} 条"),
     # the knowledge graph in plotly
     "knowledge_around": ("What the answer rests on", "回答所依据的实体"),
     "on_the_way": ("on the way", "途中"),

@@ -30,6 +30,7 @@ async def merger(state: RetrievalState, runtime: Runtime[Context]) -> dict[str, 
         max_results=settings.merge_max_results,
         max_characters=settings.merge_max_characters,
         matching=matching_documents(decision, bases),
+        by_score=settings.merge == "by_score",
     )
     reflections = state.get("reflections", [])
     stop_reason = state.get("stop_reason") or (reflections[-1]["stop_reason"] if reflections else None)
@@ -57,6 +58,7 @@ def merge(
     max_results: int = 50,
     max_characters: int = 10_000,
     matching: Collection[str] | None = None,
+    by_score: bool = True,
 ) -> Merged:
     """Evidence without doubles, best first, as sources ``[1]``, ``[2]``, ... of a context.
 
@@ -67,6 +69,7 @@ def merge(
         max_characters: how long the context may be. It is cut between two pieces, and touches ``context`` only;
             the first piece always stays, so that evidence never gives an empty context.
         matching: documents that hold the question's filters; others with typed fields keep half of their score.
+        by_score: best first; else one step's findings stand behind the other's, as each step gave them.
 
     >>> piece = {"source_id": "d1#0", "source_type": "chunk", "granularity": "low_level", "score": 0.5,
     ...          "evidence": "It is a 1993 film.", "metadata": {"title": "Hulk", "tools": ["naive_search"]}}
@@ -78,6 +81,9 @@ def merge(
     """
     retrieved = sum(len(results) for results in results_by_step.values())
     unique = distinct(results_by_step, matching)
+    if not by_score:
+        places = {one: place for place, one in enumerate(as_found(results_by_step))}
+        unique.sort(key=lambda result: places[identity(result)])
     kept = unique[:max_results]
     sources = _fitting([_source(n, result) for n, result in enumerate(kept, 1)], max_characters)
     context = "\n\n".join(sources)
@@ -107,6 +113,11 @@ def distinct(
     return sorted(
         pieces, key=lambda r: (-r["score"], r["source_id"], r["granularity"], r["metadata"].get("kb_prefix", ""))
     )
+
+
+def as_found(results_by_step: Mapping[str, Sequence[RetrievalResult]]) -> list[Identity]:
+    """Every piece once, in the order of the steps and of what each found."""
+    return list(dict.fromkeys(identity(result) for results in results_by_step.values() for result in results))
 
 
 def _kept(result: RetrievalResult, tools: list[str], matching: Collection[str] | None) -> RetrievalResult:

@@ -33,6 +33,8 @@ AGENT_TOOLS: dict[str, tuple[str, ...]] = {
 }
 """Agent type -> its one tool; a second one stands in where the first is not registered, and the plan says so."""
 
+ONE = "hybrid_search"
+"""The whole plan where one step is wanted whatever is asked."""
 PATHS = "graph_paths"
 
 
@@ -53,7 +55,7 @@ class RulePlanner:
     ) -> Plan:
         """The plan for a question over these knowledge bases, a branch for each."""
         agent_type = parse_worker_name(decision["worker_name"]).agent_type
-        tool, notes = _tool_of(agent_type, tools, query)
+        tool, notes = (ONE, []) if self._one_step(agent_type) else _tool_of(agent_type, tools, query)
         branches = []
         for base in knowledge:
             ask = Ask(query, decision, names_for(base, knowledge, decision), self.settings.max_tasks)
@@ -71,6 +73,9 @@ class RulePlanner:
             acceptance_criteria=acceptance(query, decision),
             metadata={"planner": self.name, "route": summary(decision, knowledge)},
         )
+
+    def _one_step(self, agent_type: str) -> bool:
+        return self.settings.planner == "one_step" and agent_type not in AGENT_TOOLS
 
     def _number(self, branches: Sequence[Sequence[Draft]], own: Sequence[Draft]) -> tuple[list[PlanStep], list[str]]:
         """Steps of the drafts, and the tools of those for which there was no room.
