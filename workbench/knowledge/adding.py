@@ -187,7 +187,7 @@ class Addition:
     def _insert(self, connection: Any, document: Document, texts: Sequence[str]) -> None:
         content = document.content()
         connection.execute(
-            "INSERT INTO documents VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            "INSERT INTO documents VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, '', '')",
             (
                 document.doc_id,
                 document.digest(),

@@ -71,6 +71,15 @@ MIGRATIONS = (
     CREATE TABLE phrases (key TEXT NOT NULL, number INTEGER NOT NULL, PRIMARY KEY (key, number)) WITHOUT ROWID;
     CREATE INDEX phrases_by_passage ON phrases (number);
     """,
+    # what Chroma has yet to follow; when a document came; which passages are nearly the same; who is in which community
+    """
+    ALTER TABLE documents ADD COLUMN added TEXT NOT NULL DEFAULT '';
+    ALTER TABLE documents ADD COLUMN language TEXT NOT NULL DEFAULT '';
+    CREATE TABLE unfollowed (chunk_id TEXT PRIMARY KEY) WITHOUT ROWID;
+    CREATE TABLE sketches (number INTEGER PRIMARY KEY, sketch BLOB NOT NULL);
+    CREATE TABLE homes (entity_id TEXT PRIMARY KEY, community_id TEXT NOT NULL) WITHOUT ROWID;
+    CREATE INDEX mentions_by_passage ON mentions (chunk_id);
+    """,
 )
 
 
