@@ -93,10 +93,11 @@ class Bench(Root):
             return status
 
     def _viewed(self) -> None:
-        """Another view is open at once; beside a run that works its content comes with the follower's next look."""
+        """Another view is open at once; beside a run that works its follower brings the content."""
         self._frame(self.run)
-        working = self._document is not None and self._document["status"] == "running"
-        if not (working and self._follow):
+        if self._follow and self._document is not None and self._document["status"] == "running":
+            self._follow.look()
+        else:
             self.refresh()
 
     def _frame(self, run: Run | None) -> None:
@@ -165,10 +166,14 @@ class Bench(Root):
             follow.wait(timeout)
         return self
 
-    def _changed(self, now: Now) -> None:
+    def _changed(self, now: Now, read: bool) -> None:
         with self._lock:
-            if self._follow and self._follow.now is now:
+            if not (self._follow and self._follow.now is now):
+                return
+            if read:
                 self._refreshed(now)
+            elif self.view == "work":
+                self.working.pass_time(now)
 
     def _ended(self, fault: WorkbenchError | None) -> None:
         with self._lock:

@@ -10,6 +10,7 @@ from typing import Any
 
 from workbench.errors import WorkbenchError
 from workbench.run import Run
+from workbench.widgets.turns import ShortTurns
 
 _OFTEN_S, _SELDOM_S = 0.1, 0.4
 """Between two tellings: while something happens, and while only time goes by."""
@@ -51,15 +52,15 @@ class Follow:
 
     Args:
         run: the run.
-        changed: told what goes on, at most ten times a second.
+        changed: told what goes on, at most ten times a second; and whether to read the run, or only time went by.
         ended: told at the pause or the end; with the error, when the answer that was given did not fit.
     """
 
-    def __init__(self, run: Run, changed: Callable[[Now], None], ended: Callable[[WorkbenchError | None], None]):
+    def __init__(self, run: Run, changed: Callable[[Now, bool], None], ended: Callable[[WorkbenchError | None], None]):
         self.run, self.now = run, Now()
         self._changed, self._ended = changed, ended
         self._news, self._over = threading.Event(), threading.Event()
-        self._left = False
+        self._left = self._deaf = False
         for work in (self._listen, self._tell):
             threading.Thread(target=work, name=f"follow-{run.run_id}", daemon=True).start()
 
@@ -67,6 +68,10 @@ class Follow:
         """Tell nothing any more; the run goes on."""
         self._left = True
         self._over.set()
+        self._news.set()
+
+    def look(self) -> None:
+        """Tell what goes on as soon as may be, as if something had happened."""
         self._news.set()
 
     def wait(self, timeout: float | None = None) -> bool:
@@ -79,6 +84,7 @@ class Follow:
             for event in self.run.events():
                 self.now.hear(event)
                 self._news.set()
+            self._deaf = True
             self.run.wait()
         except WorkbenchError as error:
             fault = error
@@ -88,10 +94,15 @@ class Follow:
         self._news.set()
 
     def _tell(self) -> None:
-        while not self._over.is_set():
-            self._news.wait(_SELDOM_S)
-            self._news.clear()
-            if self._over.is_set():
-                return
-            self._changed(self.now)
-            self._over.wait(_OFTEN_S)
+        """Tell what goes on. What an event says may be kept a moment after it, so the look after that reads once more;
+        a run that works in another process tells no events, so every look reads."""
+        lately = False
+        with ShortTurns():
+            while not self._over.is_set():
+                news = self._news.wait(_SELDOM_S)
+                self._news.clear()
+                if self._over.is_set():
+                    return
+                self._changed(self.now, news or lately or self._deaf)
+                lately = news
+                self._over.wait(_OFTEN_S)

@@ -114,6 +114,12 @@ class Working:
         if ended:
             self.past.show(document, _checkpoints(run))
 
+    def pass_time(self, now: Now) -> None:
+        """Nothing happened, but the steps at work have taken longer."""
+        if self._document is not None and now.steps:
+            self.editor.show(self._document, now.seconds(), editable=False)
+            self._show_timeline(now)
+
     def _moved_on(self) -> None:
         """Close the form of a step when the run has come to another decision, or to its end."""
         document = self._document or {}
