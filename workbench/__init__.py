@@ -55,7 +55,7 @@ The package in the order in which a message walks through it; an import only eve
     knowledge/        a corpus and its three indexes behind one KnowledgeBase
         leftovers.py library.py rebuilding.py adding.py knowledge_base.py view.py corpus.py tables.py triples.py
         files.py names.py entities.py vocabulary.py surfaces.py linking.py title_links.py typed.py graph.py vectors.py
-        cleared.py keywords.py index.py
+        cleared.py keywords.py ranks.py kept_arrays.py index.py
     runs.py           what is kept of a run: plans by version, records, decisions, log
     taped.py          the ports of a run over its tape
     around.py         the part of the knowledge graph around an answer
@@ -71,8 +71,8 @@ The package in the order in which a message walks through it; an import only eve
     figures/          records -> plotly figures; pure
         dag.py steps.py timeline.py graph.py findings.py knowledge.py reliability.py picture.py paper.py
     evaluating/       measuring: answers to a table of questions, rankings of a set, answers over triples
-        bench.py questions.py retrieval.py reflection.py calibration.py kbqa.py rankings.py narrowed.py statistics.py
-        rows.py
+        bench.py questions.py together.py retrieval.py reflection.py calibration.py kbqa.py rankings.py narrowed.py
+        statistics.py rows.py
     serve.py          the graphs for a LangGraph server
     testing.py        in-memory twins of the ports
     events.py         the stream's vocabulary, and the log of nodes

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from workbench.context import Context
-from workbench.evaluating import calibration, kbqa, reflection, retrieval
+from workbench.evaluating import calibration, kbqa, reflection, retrieval, together
 from workbench.evaluating.rows import chosen, read_rows
 from workbench.knowledge.library import Library
 from workbench.loop import LoopThread
@@ -81,6 +81,19 @@ def eval_calibration(
 ) -> dict[str, Any]:
     """The table of ``calibration.measure`` over a file of questions, with the models that took part."""
     return _measured(bench, kb, questions, where, limit, calibration.measure, options)
+
+
+def eval_together(
+    bench: Bench,
+    kb: str,
+    questions: Path,
+    *,
+    where: Mapping[str, str] | None = None,
+    limit: int | None = None,
+    **options: Any,
+) -> dict[str, Any]:
+    """The tables of ``together.measure`` over a file of questions, with the models that took part."""
+    return _measured(bench, kb, questions, where, limit, together.measure, options)
 
 
 def _measured(

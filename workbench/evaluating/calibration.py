@@ -15,7 +15,7 @@ from typing import Any
 
 from workbench.context import Context, KnowledgeBase
 from workbench.evaluating.rankings import ranker
-from workbench.evaluating.retrieval import Measure, Told
+from workbench.evaluating.retrieval import Measure, Measured, Told
 from workbench.evaluating.rows import Row
 
 BINS = 10
@@ -49,16 +49,20 @@ async def measure(
     """
     rankers = {name: ranker(name, context) for name in tools or TOOLS}
     of = Measure.of(rows, knowledge, gold, docs, told)
-    table = {}
-    for name, rank in rankers.items():
-        done = await of.ask(name, rank)
-        said = {i: [(p, doc in of.gold[i]) for doc, p in found.said] for i, found in done.found.items()}
-        table[name] = {
-            **reliability(claim for claims in said.values() for claim in claims),
-            "first": reliability(max(claims, key=lambda claim: claim[0]) for claims in said.values() if claims),
-            **({"failed": len(done.failures), "failures": done.failures[:3]} if done.failures else {}),
+    return table(of, {name: await of.ask(name, rank) for name, rank in rankers.items()})
+
+
+def table(of: Measure, done: Mapping[str, Measured]) -> dict[str, Any]:
+    """The table of the module's docstring, of what each tool did."""
+    lines = {}
+    for name, measured in done.items():
+        said = [[(p, doc in of.gold[i]) for doc, p in found.said] for i, found in measured.found.items()]
+        lines[name] = {
+            **reliability(claim for claims in said for claim in claims),
+            "first": reliability(max(claims, key=lambda claim: claim[0]) for claims in said if claims),
+            **measured.failed(),
         }
-    return {"set": knowledge.name, "questions": len(of.asked), "tools": table}
+    return {"set": of.name, "questions": len(of.asked), "tools": lines}
 
 
 def reliability(claims: Iterable[Claim]) -> dict[str, Any]:
@@ -87,20 +91,22 @@ def _means(claims: Sequence[Claim]) -> dict[str, float]:
     }
 
 
-def rows_of(table: Mapping[str, Any], part: str = "") -> list[dict[str, Any]]:
+def rows_of(measured: Mapping[str, Any], part: str = "") -> list[dict[str, Any]]:
     """The bins of every tool as rows, ``part`` ``"first"`` for those of the best findings: what the figure draws."""
     return [
-        {"tool": tool, **one} for tool, line in table["tools"].items() for one in (line[part] if part else line)["bins"]
+        {"tool": tool, **one}
+        for tool, line in measured["tools"].items()
+        for one in (line[part] if part else line)["bins"]
     ]
 
 
-def table_text(table: Mapping[str, Any]) -> str:
+def table_text(measured: Mapping[str, Any]) -> str:
     """The table for people: a line a tool, for all findings and for the best one of each question."""
-    lines = [f"{table['set']}: {table['questions']} questions; said and right are means"]
+    lines = [f"{measured['set']}: {measured['questions']} questions; said and right are means"]
     lines.append(f"{'':<18}{'every finding':<37}{'the best of each question':<30}".rstrip())
     head = f"{'said':>8}{'right':>8}{'ECE':>8}{'Brier':>8}"
     lines.append(f"{'':<18}{head}     {head}")
-    for tool, line in table["tools"].items():
+    for tool, line in measured["tools"].items():
         lines.append(f"{tool:<18}{_cells(line)}     {_cells(line['first'])}")
         if "failed" in line:
             lines.append(f"  {line['failed']} failed: {line['failures'][0]}")

@@ -6,7 +6,7 @@ Weights of words stay those of the whole base; what is found, linked and told is
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 from workbench.context import (
@@ -15,6 +15,7 @@ from workbench.context import (
     KnowledgeBase,
     Link,
     Passage,
+    Reached,
     Relation,
     Shared,
     Titled,
@@ -104,6 +105,18 @@ class Narrowed:
     def relations_of(self, entity_id: str) -> list[Relation]:
         """The relations that these documents state."""
         return [r for r in self._whole.relations_of(entity_id) if r["chunk_id"] in self._passages]
+
+    def spread(
+        self, passages: Mapping[str, float], entities: Mapping[str, float], damping: float, most: int
+    ) -> list[Reached]:
+        """A walk over the whole base, of which these documents are told."""
+        begins, wanted = {i: w for i, w in passages.items() if i in self._passages}, 4 * most
+        while True:
+            found = self._whole.spread(begins, entities, damping, wanted)
+            kept = [one for one in found if one["chunk_id"] in self._passages]
+            if len(kept) >= most or len(found) < wanted:
+                return kept[:most]
+            wanted *= 4
 
     def communities(self) -> list[Community]:
         """The communities, without the documents outside."""

@@ -47,26 +47,30 @@ async def measure(
         docs: only documents that hold these values.
         told: hears of progress.
     """
+    rankers = [ranker(agent, changed(context, {"max_iterations": most + 1})) for most in range(passes)]
     of = Measure.of(rows, knowledge, gold, docs, told)
+    done = [await of.ask(f"{agent}, {most} passes", rank) for most, rank in enumerate(rankers, start=1)]
+    return table(of, done, agent, cuts)
+
+
+def table(
+    of: Measure, done: Sequence[Measured], agent: str = AGENT_TYPES[0], cuts: Sequence[int] = CUTS
+) -> dict[str, Any]:
+    """The table of the module's docstring, of what the agent did with one pass at most, with two, and so on."""
     bootstrap = Bootstrap([one.id for one in of.asked])
-    shown = _shown(cuts)
+    shown = f"R@{cuts[len(cuts) // 2]}"
     lines: list[dict[str, Any]] = []
     before: Scores | None = None
-    for most in range(1, passes + 1):
-        done = await of.ask(f"{agent}, {most}", ranker(agent, changed(context, {"max_iterations": most})))
-        scores = of.scores(done, cuts)
-        line: dict[str, Any] = {"passes": most, **means(scores, list(of.gold)), **_cost(done, most)}
+    for most, measured in enumerate(done, start=1):
+        scores = of.scores(measured, cuts)
+        line: dict[str, Any] = {"passes": most, **means(scores, list(of.gold)), **_cost(measured, most)}
         if before is not None:
             apart = [scores[shown][i] - before[shown][i] for i in of.gold]
             line |= {"gained": sum(d > 0 for d in apart), "lost": sum(d < 0 for d in apart)}
             line["against"] = bootstrap.compare(scores, before)[shown]
         lines.append(line)
         before = scores
-    return {"set": knowledge.name, "questions": len(of.asked), "agent": agent, "shown": shown, "rounds": lines}
-
-
-def _shown(cuts: Sequence[int]) -> str:
-    return f"R@{cuts[len(cuts) // 2]}"
+    return {"set": of.name, "questions": len(of.asked), "agent": agent, "shown": shown, "rounds": lines}
 
 
 def _cost(done: Measured, most: int) -> dict[str, Any]:
@@ -75,17 +79,17 @@ def _cost(done: Measured, most: int) -> dict[str, Any]:
         "steps": round(sum(one.steps for one in found) / len(found), 2),
         "went_on": sum(one.passes >= most for one in found),
         "ms": spread(list(done.seconds.values())),
-        **({"failed": len(done.failures), "failures": done.failures[:3]} if done.failures else {}),
+        **done.failed(),
     }
 
 
-def table_text(table: Mapping[str, Any]) -> str:
+def table_text(measured: Mapping[str, Any]) -> str:
     """The table for people: a line for each number of passes, the difference to one less behind it."""
-    lines = table["rounds"]
+    lines = measured["rounds"]
     names = [name for name in lines[0] if name.startswith(("R@", "all@"))]
     head = "".join(f"{name:>8}" for name in names)
-    told = [f"{table['set']}: {table['questions']} questions to {table['agent']}, in percent"]
-    told.append(f"{'passes':<8}{head}{'steps':>8}{'p50 ms':>9}{'p95 ms':>9}{'went on':>9}  {table['shown']} +-")
+    told = [f"{measured['set']}: {measured['questions']} questions to {measured['agent']}, in percent"]
+    told.append(f"{'passes':<8}{head}{'steps':>8}{'p50 ms':>9}{'p95 ms':>9}{'went on':>9}  {measured['shown']} +-")
     for line in lines:
         cells = "".join(f"{line[name]:>8.1f}" for name in names)
         cost = f"{line['steps']:>8.2f}{line['ms']['p50']:>9.1f}{line['ms']['p95']:>9.1f}{line['went_on']:>9}"

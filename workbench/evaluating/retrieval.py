@@ -38,18 +38,24 @@ class Measured:
     seconds: dict[str, float]
     failures: list[str]
 
+    def failed(self) -> dict[str, Any]:
+        """How many questions failed, and the first ones; nothing where none did."""
+        return {"failed": len(self.failures), "failures": self.failures[:3]} if self.failures else {}
+
 
 @dataclass
 class Measure:
     """A set that is asked: its questions, their gold documents, and the base of each.
 
     Attributes:
+        name: of the base.
         rows: as they were chosen.
         gold: question -> ids of documents.
         lost: how many of these the base does not have.
         told: hears of progress.
     """
 
+    name: str
     rows: Sequence[Row]
     gold: Mapping[str, list[str]]
     lost: int
@@ -74,7 +80,7 @@ class Measure:
         wanted = {row["id"]: listed(row, gold) for row in rows}
         lost, asked = _lost(wanted, knowledge), [asked_of(row) for row in rows]
         knowledge.warm()
-        return cls(rows, wanted, lost, asked, _bases(asked, knowledge, docs or {}), told)
+        return cls(knowledge.name, rows, wanted, lost, asked, _bases(asked, knowledge, docs or {}), told)
 
     async def ask(self, name: str, rank: Ranker) -> Measured:
         """Ask every question; a tool that fails found nothing, and that is kept."""
@@ -130,35 +136,40 @@ async def measure(
         UnknownTool: lists the known ones.
         MissingExtra: ir-measures is not installed.
     """
-    rankers = _rankers(tools, parts, context)  # an unknown one is an error before the first question
+    rankers = rankers_of(tools, parts, context)  # an unknown one is an error before the first question
     of = Measure.of(rows, knowledge, gold, docs, told)
-    split, bootstrap = groups(rows), Bootstrap([one.id for one in of.asked])
-    table, scores = {}, {}
-    for name, rank in rankers.items():
-        found = await of.ask(name, rank)
-        scores[name] = of.scores(found, cuts)
-        table[name] = {
+    return table(of, {name: await of.ask(name, rank) for name, rank in rankers.items()}, cuts)
+
+
+def table(of: Measure, done: Mapping[str, Measured], cuts: Sequence[int] = CUTS) -> dict[str, Any]:
+    """The table of the module's docstring, of what each tool did; the others are compared with the first one."""
+    split, bootstrap = groups(of.rows), Bootstrap([one.id for one in of.asked])
+    scores = {name: of.scores(measured, cuts) for name, measured in done.items()}
+    lines = {}
+    for name, measured in done.items():
+        lines[name] = {
             **means(scores[name], list(of.gold)),
             "by": {
                 field: {value: {"questions": len(ids), **means(scores[name], ids)} for value, ids in values.items()}
                 for field, values in split.items()
             },
-            **(_work(found.found.values()) if name.split()[0] in AGENT_TYPES else {}),
-            "ms": spread(list(found.seconds.values())),
+            **(_work(measured.found.values()) if name.split()[0] in AGENT_TYPES else {}),
+            "ms": spread(list(measured.seconds.values())),
             "ci": bootstrap.interval(scores[name]),
-            **({"failed": len(found.failures), "failures": found.failures[:3]} if found.failures else {}),
+            **measured.failed(),
         }
-    first, *others = rankers
+    first, *others = done
     return {
-        "set": knowledge.name,
+        "set": of.name,
         "questions": len(of.asked),
         **({"gold_not_in_base": of.lost} if of.lost else {}),
-        "tools": table,
+        "tools": lines,
         "paired": [{"tool": n, "against": first, **bootstrap.compare(scores[n], scores[first])} for n in others],
     }
 
 
-def _rankers(tools: Sequence[str], parts: Sequence[str], context: Context) -> dict[str, Ranker]:
+def rankers_of(tools: Sequence[str], parts: Sequence[str], context: Context) -> dict[str, Ranker]:
+    """What ranks by each name: the tools, each agent without each part, and the baselines."""
     found: dict[str, Ranker] = {}
     for tool in tools:
         found[tool] = ranker(tool, context)
@@ -210,15 +221,15 @@ def _lost(wanted: Mapping[str, Sequence[str]], knowledge: KnowledgeBase) -> int:
     return len(every) - len(held)
 
 
-def table_text(table: Mapping[str, Any], cuts: Sequence[int]) -> str:
+def table_text(measured: Mapping[str, Any], cuts: Sequence[int]) -> str:
     """The table for people: a line a tool, the difference to the first one with its interval behind it."""
     names = [name for k in cuts for name in (f"R@{k}", f"all@{k}")] + ["MRR", "nDCG@10"]
     shown = f"R@{5 if 5 in cuts else cuts[-1]}"
-    paired = {row["tool"]: row[shown] for row in table["paired"]}
-    lines = [f"{table['set']}: {table['questions']} questions, in percent"]
-    wide = max(18, *(len(tool) + 2 for tool in table["tools"]))
+    paired = {row["tool"]: row[shown] for row in measured["paired"]}
+    lines = [f"{measured['set']}: {measured['questions']} questions, in percent"]
+    wide = max(18, *(len(tool) + 2 for tool in measured["tools"]))
     lines.append(f"{'':<{wide}}" + "".join(f"{name:>8}" for name in names) + f"{'p50 ms':>9}{'p95 ms':>9}  {shown} +-")
-    for tool, line in table["tools"].items():
+    for tool, line in measured["tools"].items():
         apart = paired.get(tool)
         behind = f"  {apart['difference']:+.1f} [{apart['low']:+.1f}, {apart['high']:+.1f}]" if apart else "  first"
         cells = "".join(f"{line[name]:>8.1f}" for name in names)
