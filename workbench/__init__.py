@@ -38,7 +38,7 @@ The package in the order in which a message walks through it; an import only eve
     recall.py         conversation -> the last messages
     followup.py       a follow-up -> a question that stands alone
     retrieval/        the child graph, one file a node
-        graph.py plan.py review.py dispatch.py execute.py reflect.py merge.py
+        graph.py plan.py review.py dispatch.py execute.py reflect.py merge.py enriching.py
         and what they stand on: chained.py drafts.py llm_plan.py skip.py signals.py rewrite.py wording.py reasons.py
     generate/         evidence -> cited answer: by the offline writer, or streamed from a chat model
         node.py compose.py question.py themes.py sources.py evidence.py direct.py followed.py works.py recommend.py
@@ -47,6 +47,8 @@ The package in the order in which a message walks through it; an import only eve
     agents.py         the retrieval graph without a person, by worker name
     tools/            what a step may call: one file a tool, one registry, one port
         registry.py tool.py adapt.py naive.py keyword.py local.py global_.py hybrid.py discover.py chain.py paths.py
+        enrichment.py
+        pagerank.py
         and what they share: evidence.py signals.py neighbours.py calibration.py; for chains: walk.py seeds.py
         asked_words.py; for paths: topics.py path_words.py path_match.py
     memory/           conversations, in SQLite or PostgreSQL
@@ -56,6 +58,8 @@ The package in the order in which a message walks through it; an import only eve
         leftovers.py library.py rebuilding.py adding.py knowledge_base.py view.py corpus.py tables.py triples.py
         files.py names.py entities.py vocabulary.py surfaces.py linking.py title_links.py typed.py graph.py vectors.py
         cleared.py keywords.py ranks.py kept_arrays.py index.py
+    enrichment/       a source outside, asked for what the corpus lacks: TMDB
+        tmdb.py asking.py records.py telling.py notes.py
     runs.py           what is kept of a run: plans by version, records, decisions, log
     taped.py          the ports of a run over its tape
     around.py         the part of the knowledge graph around an answer

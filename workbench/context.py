@@ -6,7 +6,7 @@ A node gets one ``Context`` through LangGraph's ``runtime.context``. It is made 
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -118,6 +118,18 @@ class Shared(TypedDict):
     chunk_ids: list[str]
 
 
+class Reached(TypedDict):
+    """A passage where a walk over the graph is found with this probability.
+
+    ``way``: ``(kind, id)`` of where it came from most often, from a beginning to the passage itself; kinds are
+    ``passage``, ``entity`` and ``phrase``, in turns of passage and name. Empty where no short way stands out.
+    """
+
+    chunk_id: str
+    probability: float
+    way: list[tuple[str, str]]
+
+
 class Ways(Protocol):
     """The ways from passage to passage in a knowledge base: titles that a text names, phrases that two texts share."""
 
@@ -159,6 +171,30 @@ class TypedGraph(Protocol):
         """Relations of this type that leave these entities, or (``forward`` False) reach them, by id."""
 
 
+class Enriched(TypedDict):
+    """What a source outside the corpus said: evidence and a piece of graph, for one run and never stored in a base.
+
+    ``notes`` say why there is less than was asked for; ``asked`` counts its answers.
+    """
+
+    passages: list[Passage]
+    entities: list[Entity]
+    relations: list[Relation]
+    notes: list[str]
+    asked: int
+
+
+class Enricher(Protocol):
+    """A source outside the corpus, such as a film database on the net."""
+
+    @property
+    def name(self) -> str:
+        """As people know it."""
+
+    async def __call__(self, names: Mapping[str, Collection[int]], language: str) -> Enriched:
+        """What it says of these names, each with the years that it may be of. What goes wrong there is a note."""
+
+
 class KnowledgeBase(Protocol):
     """One indexed corpus and its three indexes. Any thread may call every method, and none changes anything."""
 
@@ -171,6 +207,10 @@ class KnowledgeBase(Protocol):
     @property
     def typed(self) -> TypedGraph:
         """Its relations by their types."""
+
+    @property
+    def enricher(self) -> Enricher | None:
+        """The source outside that may be asked about what this base lacks; None where there is none."""
 
     def warm(self) -> None:
         """Load what a first search needs; called before the clock of any step runs, and cheap when called again."""
@@ -219,6 +259,15 @@ class KnowledgeBase(Protocol):
 
     def mentions_of(self, entity_id: str) -> list[str]:
         """Ids of the passages that name the entity, by id."""
+
+    def spread(
+        self, passages: Mapping[str, float], entities: Mapping[str, float], damping: float, most: int
+    ) -> list[Reached]:
+        """Personalised PageRank: where a walk that begins at these, by their weights, is found most often.
+
+        A passage is linked with the entities and phrases that it names, the rare ones more; what is not known of the
+        beginnings is left out, and where nothing is left nothing is found. Best first, ties by id.
+        """
 
     def communities(self) -> list[Community]:
         """Every community, largest first, ties by id."""

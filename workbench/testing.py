@@ -16,11 +16,13 @@ from typing import TYPE_CHECKING, Any
 from workbench.context import (
     Community,
     Context,
+    Enricher,
     Entity,
     Link,
     Mention,
     Passage,
     Planner,
+    Reached,
     Relation,
     RelationKind,
     Shared,
@@ -29,6 +31,7 @@ from workbench.context import (
 )
 from workbench.errors import UnknownKnowledge
 from workbench.knowledge.keywords import stem
+from workbench.knowledge.ranks import Ranks, made
 from workbench.memory.store import SqliteConversations
 from workbench.plans import Plan, canonical_json
 from workbench.runs import RunStore
@@ -74,6 +77,7 @@ class MemoryKnowledge:
         self.name, self._texts = name, dict(texts)
         self.ways = MemoryWays(self._texts)
         self.typed = MemoryTyped()
+        self.enricher: Enricher | None = None
 
     def warm(self) -> None:
         """Nothing to load."""
@@ -149,6 +153,19 @@ class MemoryKnowledge:
     def mentions_of(self, entity_id: str) -> list[str]:
         """No mentions."""
         return []
+
+    def spread(
+        self, passages: Mapping[str, float], entities: Mapping[str, float], damping: float, most: int
+    ) -> list[Reached]:
+        """An id is the name of its document, which other texts may hold too."""
+        ids = sorted(self._texts, key=str.encode)
+        held = [(name, [n for n, i in enumerate(ids) if name in (i, *self._said(i))]) for name in ids]
+        begins = {n: passages[f"{i}#0"] for n, i in enumerate(ids) if f"{i}#0" in passages}
+        ranks = Ranks.of(made(range(len(ids)), held))
+        return ranks.reached(begins, entities, damping, most, lambda numbers: {n: f"{ids[n]}#0" for n in numbers})
+
+    def _said(self, doc_id: str) -> list[str]:
+        return [other for other in self._texts if other in self._texts[doc_id]]
 
     def communities(self) -> list[Community]:
         """No communities."""

@@ -9,18 +9,19 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
 
-from workbench.context import Community, Entity, Mention, Passage, Relation
+from workbench.context import Community, Enricher, Entity, Mention, Passage, Reached, Relation
 from workbench.errors import KnowledgeError
 from workbench.knowledge import keywords, vectors
 from workbench.knowledge.entities import canonical
 from workbench.knowledge.index import Index
 from workbench.knowledge.linking import Linker
+from workbench.knowledge.ranks import reached_in
 from workbench.knowledge.surfaces import Bearer, Kind, Surface, candidates, key_of, units
 from workbench.knowledge.title_links import IndexWays
 from workbench.knowledge.typed import IndexTyped
@@ -129,6 +130,15 @@ class CorpusKnowledge:
                     self._seen.close()
                 self._seen = View(self._index, self._folder, generation)
             return self._seen
+
+    @property
+    def enricher(self) -> Enricher | None:
+        """TMDB, for a base that says who directed what."""
+        if not self._index.rows("SELECT 1 FROM field_values WHERE relation = 'directed_by' LIMIT 1"):
+            return None
+        from workbench.enrichment.tmdb import Tmdb
+
+        return Tmdb(self._settings)
 
     @_in_one_generation
     def warm(self) -> None:
@@ -284,6 +294,13 @@ class CorpusKnowledge:
             (limit,),
         )
         return [row[0] for row in rows]
+
+    @_in_one_generation
+    def spread(
+        self, passages: Mapping[str, float], entities: Mapping[str, float], damping: float, most: int
+    ) -> list[Reached]:
+        """Personalised PageRank from these passages and entities: where a walk is found most often, with its way."""
+        return reached_in(self._index, self._view.ranks, passages, entities, damping, most)
 
     @_in_one_generation
     def communities(self) -> list[Community]:

@@ -159,7 +159,7 @@ class IndexWays:
                 "SELECT chunk_id FROM terms JOIN passages ON number = terms.rowid "
                 "WHERE terms MATCH ? AND doc_id != ? LIMIT ?"
             )
-            match = f'body : "{keywords.stored(_spelled(key))}"'
+            match = f'body : "{keywords.stored(spelled(key))}"'
             found.update(row[0] for row in self._index.rows(sql, (match, doc_id, most + 1)))
             if len(found) > most:
                 return []
@@ -187,13 +187,13 @@ class IndexWays:
                     others = [other for other in met[key] if other != chunk_id]
                     if others:
                         found.append(
-                            Shared(chunk_id=chunk_id, phrase=_spelled(key), sentence=sentence, chunk_ids=others)
+                            Shared(chunk_id=chunk_id, phrase=spelled(key), sentence=sentence, chunk_ids=others)
                         )
         return found
 
     def holding(self, text: str, most: int) -> dict[str, list[str]]:
         """Phrase of a text -> ids of the passages that hold it; those that more than ``most`` hold are left out."""
-        return {_spelled(key): ids for key in sorted(phrases(text)) if (ids := _holding(self._index, key, most))}
+        return {spelled(key): ids for key in sorted(phrases(text)) if (ids := _holding(self._index, key, most))}
 
     def stems(self, chunk_ids: Sequence[str]) -> dict[str, frozenset[str]]:
         """The terms of each passage and of its titles, as the keyword index keeps them."""
@@ -308,7 +308,7 @@ def _keys_of(index: Index, doc_id: str) -> list[str]:
     return [key for key, bearers in _bearers(index, mine).items() if doc_id in bearers]
 
 
-def _spelled(key: str) -> str:
+def spelled(key: str) -> str:
     """A key as text: Chinese characters close up."""
     return re.sub(r"(?<=[\u3400-\u9fff]) (?=[\u3400-\u9fff])", "", key)
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from workbench.context import Community, Entity, Relation
 from workbench.knowledge import graph, keywords, vectors
 from workbench.knowledge.index import Index
+from workbench.knowledge.ranks import Ranks
 
 if TYPE_CHECKING:
     import networkx
@@ -118,6 +119,12 @@ class View:
     def graph(self) -> networkx.MultiDiGraph:
         """Entities and relations for networkx."""
         return self._part("graph", lambda: graph.build(entities(self._index), relations(self._index)))
+
+    @property
+    def ranks(self) -> Ranks:
+        """The links between passages and names, as arrays; made and kept beside the index when first asked for."""
+        content = f"{self.generation} {self.fingerprint}"
+        return self._part("ranks", lambda: Ranks.load(self._index, self._folder, content))
 
     def weight(self, term: str) -> float:
         """Inverse document frequency of a term."""

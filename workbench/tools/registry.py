@@ -34,6 +34,8 @@ BUILT_IN = {
     "discover": "workbench.tools.discover",
     "chain_exploration": "workbench.tools.chain",
     "graph_paths": "workbench.tools.paths",
+    "enrichment": "workbench.tools.enrichment",
+    "pagerank": "workbench.tools.pagerank",
 }
 
 
