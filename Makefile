@@ -65,10 +65,11 @@ score: $(ENV_READY) ## ask the table of film questions and print how many are ri
 	@$(BIN)/workbench kb add film data/films.jsonl
 	@$(BIN)/workbench eval questions experiments/film_questions.jsonl
 
+DATA ?=
+LIMIT ?=
 .PHONY: bench
-bench: $(ENV_READY) ## measure: indexing, questions, parallel steps, own overhead
-	$(BIN)/python -m tests.bench
-	$(BIN)/python -m tests.bench_tape
+bench: $(ENV_READY) ## measure speed and retrieval, and write experiments/benchmarks.md (DATA=folder of question sets, LIMIT=)
+	$(BIN)/python -m tests.benchmarks $(DATA) $(if $(LIMIT),--limit $(LIMIT))
 
 .PHONY: screenshots
 screenshots: $(ENV_READY) ## take the pictures of the bench anew, in a real JupyterLab; needs Chromium

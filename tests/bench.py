@@ -1,4 +1,4 @@
-"""What it costs, printed: `make bench`. Every figure stands beside a baseline measured in the same run.
+"""What it costs, printed: a part of `make bench`. Every figure stands beside a baseline measured in the same run.
 
 Machines are noisy: read ratios, not single times. Nothing here is asserted.
 """
@@ -37,7 +37,11 @@ def main() -> None:
     """Print the table."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rounds", type=int, default=5, help="times each question is asked")
-    rounds = parser.parse_args().rounds
+    run(parser.parse_args().rounds)
+
+
+def run(rounds: int) -> None:
+    """Measure, and print each figure as it comes."""
     print(f"Python {platform.python_version()}, {platform.machine()}, questions asked {rounds} times each\n")
     with tempfile.TemporaryDirectory() as folder:
         indexing(Path(folder))

@@ -19,7 +19,11 @@ def main() -> None:
     """Print the table."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rounds", type=int, default=5, help="times each question is asked with a tape and without")
-    rounds = parser.parse_args().rounds
+    run(parser.parse_args().rounds)
+
+
+def run(rounds: int) -> None:
+    """Measure, and print each figure as it comes."""
     with tempfile.TemporaryDirectory() as folder, Workbench.open(Path(folder) / "w") as wb:
         wb.add_knowledge("film", [ROOT / "data" / "films.jsonl"])
         for question in QUESTIONS:

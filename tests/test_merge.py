@@ -60,6 +60,13 @@ def test_equal_scores_stand_by_id() -> None:
     assert [r["source_id"] for r in found] == ["c#0", "a#0", "b#0"]
 
 
+def test_as_found_one_step_stands_behind_the_other_and_nothing_is_compared() -> None:
+    found = {"a": [piece("a#0", 0.2), piece("b#0", 0.1)], "b": [piece("c#0", 0.9), piece("b#0", 0.8)]}
+    assert [r["source_id"] for r in merge(found)["retrieval_results"]] == ["c#0", "b#0", "a#0"]
+    plain = merge(found, by_score=False)["retrieval_results"]
+    assert [(r["source_id"], r["score"]) for r in plain] == [("a#0", 0.2), ("b#0", 0.8), ("c#0", 0.9)]
+
+
 def test_the_cut_is_between_pieces_and_touches_the_context_only() -> None:
     merged = merge({"a": [piece(f"d{n}#0", 0.9 - n / 10, "x" * 90) for n in range(5)]}, max_characters=220)
     assert merged["context"].count("x" * 90) == 2 and len(merged["context"]) <= 220
