@@ -6,11 +6,11 @@ A node gets one ``Context`` through LangGraph's ``runtime.context``. It is made 
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, Protocol, TypedDict
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypedDict
 
 from workbench.plans import Plan
 from workbench.settings import Settings
@@ -121,8 +121,9 @@ class Shared(TypedDict):
 class Reached(TypedDict):
     """A passage where a walk over the graph is found with this probability.
 
-    ``way``: ``(kind, id)`` of where it came from most often, from a beginning to the passage itself; kinds are
-    ``passage``, ``entity`` and ``phrase``, in turns of passage and name. Empty where no short way stands out.
+    ``way``: ``(kind, id)`` of what led there, in turns of name and passage, the passage itself last; kinds are
+    ``passage``, ``entity`` and ``phrase``. It begins with a name where the walk begins, or with a passage where it is
+    found more often than at all that lead there. Empty for such a passage.
     """
 
     chunk_id: str
@@ -184,6 +185,14 @@ class Enriched(TypedDict):
     asked: int
 
 
+class Wanted(NamedTuple):
+    """A name to ask a source outside for: how else it is written, and the years that it may be of."""
+
+    name: str
+    also: tuple[str, ...] = ()
+    years: tuple[int, ...] = ()
+
+
 class Enricher(Protocol):
     """A source outside the corpus, such as a film database on the net."""
 
@@ -191,8 +200,8 @@ class Enricher(Protocol):
     def name(self) -> str:
         """As people know it."""
 
-    async def __call__(self, names: Mapping[str, Collection[int]], language: str) -> Enriched:
-        """What it says of these names, each with the years that it may be of. What goes wrong there is a note."""
+    async def __call__(self, names: Sequence[Wanted], language: str) -> Enriched:
+        """What it says of these names. What goes wrong there is a note."""
 
 
 class KnowledgeBase(Protocol):

@@ -34,6 +34,11 @@ def review(request: Mapping[str, Any]) -> Event:
     return {"status": "review", "content": dict(request)}
 
 
+def enrichment(content: Mapping[str, Any]) -> Event:
+    """What a source outside the corpus was asked for at merge, and what came of it."""
+    return {"status": "enrichment", "content": dict(content)}
+
+
 def failed(message: str) -> Event:
     """The run failed."""
     return {"status": "error", "message": message}

@@ -25,7 +25,7 @@ from workbench.taped import taped
 from workbench.tools.registry import BUILT_IN
 from workbench.tools.tool import FunctionTool
 
-_NOT_OF_A_RUN = ("chat_base_url", "embedding_base_url", "lang")
+_NOT_OF_A_RUN = ("chat_base_url", "embedding_base_url", "tmdb_base_url", "lang")
 """Where servers are and how things are shown: neither decides what a run does."""
 
 

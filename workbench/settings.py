@@ -41,6 +41,11 @@ class Settings(BaseSettings):
     rerank_model: Literal["auto", "none", "maxsim"] = "auto"
     names: Literal["auto", "rules", "models"] = Field("auto", description="who finds names in texts while indexing")
 
+    # a source outside, for what the corpus lacks
+    tmdb_key: SecretStr = Field(SecretStr(""), description="a token or key of themoviedb.org; empty: it is not asked")
+    tmdb_base_url: str = "https://api.themoviedb.org/3"
+    tmdb_timeout_s: float = Field(6, gt=0, description="for all that one step asks of it")
+
     # showing
     lang: Literal["", "en", "zh"] = Field("", description="the language of labels; empty: that of the question")
 

@@ -138,6 +138,15 @@ class Decision(TypedDict):
     note: str
 
 
+class Enrichment(TypedDict):
+    """What was asked of a source outside the corpus at merge: names, what went wrong, a piece of graph for this run."""
+
+    asked: list[str]
+    notes: list[str]
+    entities: list[dict[str, Any]]
+    relations: list[dict[str, Any]]
+
+
 class Merged(TypedDict):
     """The evidence as the answer sees it (contracts, 7)."""
 
@@ -145,6 +154,7 @@ class Merged(TypedDict):
     retrieval_results: list[RetrievalResult]
     reference: dict[str, list[dict[str, str]]]
     statistics: dict[str, Any]
+    enrichment: NotRequired[Enrichment]
 
 
 class Citation(TypedDict):

@@ -9,8 +9,10 @@ from typing import Any
 from langgraph.runtime import Runtime
 
 from workbench.context import Context, KnowledgeBase, RunLog
+from workbench.events import enrichment
 from workbench.fates import Identity, identity, remaining, winners
 from workbench.plans import ENDED_WELL, last_records, work_seconds
+from workbench.retrieval.enriching import STEP, enriched
 from workbench.retrieval.skip import NOT_NEEDED
 from workbench.state import ExecutionRecord, Merged, RetrievalResult, RetrievalState, RouteDecision
 
@@ -24,6 +26,10 @@ async def merger(state: RetrievalState, runtime: Runtime[Context]) -> dict[str, 
     records = state.get("records", [])
     found = remaining(gather(records, runtime.context.runs, state.get("run_id", "")), state.get("without", {}))
     bases = runtime.context.bases(state.get("kb_prefixes", []))
+    added = await enriched(state, runtime.context, found)
+    if added:
+        found = remaining({**found, STEP: added.results}, state.get("without", {}))
+        runtime.stream_writer(enrichment({**added.told, "found": len(added.results)}))
     merged = merge(
         found,
         records,
@@ -32,6 +38,8 @@ async def merger(state: RetrievalState, runtime: Runtime[Context]) -> dict[str, 
         matching=matching_documents(decision, bases),
         by_score=settings.merge == "by_score",
     )
+    if added:
+        merged["enrichment"] = added.told
     reflections = state.get("reflections", [])
     stop_reason = state.get("stop_reason") or (reflections[-1]["stop_reason"] if reflections else None)
     return {"merged": merged, "stop_reason": stop_reason or "no_further_action"}

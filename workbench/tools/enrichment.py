@@ -1,0 +1,145 @@
+"""``enrichment``: what a source outside the corpus says of a name that the corpus lacks, or lacks a field of.
+
+Its evidence is marked ``transient`` and names its page; it is a run's own, and no knowledge base ever keeps it. Without
+a source, a key or a network there is a note instead.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from pydantic import Field
+
+from workbench.context import Enriched, Entity, KnowledgeBase, Passage, ToolLog, Wanted
+from workbench.enrichment.notes import note
+from workbench.question.names import names_in
+from workbench.text import CJK, language_of
+from workbench.tools import evidence
+from workbench.tools.signals import Question
+from workbench.tools.tool import Found, FunctionTool, Search
+
+_YEAR = re.compile(r"(?<!\d)(?:1[89]|20)\d\d(?!\d)")
+
+
+class Input(Search):
+    """What ``enrichment`` can be asked."""
+
+    names: list[str] = Field(default_factory=list, description="Names to ask for; empty: those in the query")
+
+
+class Output(Found):
+    """What ``enrichment`` gives: ``subgraph`` has ``entities`` and ``relations``, ``notes`` say what went wrong."""
+
+    notes: list[str] = Field(default_factory=list, description="Why there is less than was asked for")
+    subgraph: dict[str, list[Any]] = Field(default_factory=dict, description="Entities and relations, of this run only")
+
+
+async def search(tool_input: Input, knowledge: KnowledgeBase, log: ToolLog) -> Output:
+    """Ask the source of this base for the names, and judge what it says by the words of the query."""
+    query, language = tool_input.query, language_of(tool_input.query)
+    enricher = knowledge.enricher
+    if enricher is None:
+        with log("ask") as detail:
+            detail["notes"] = [note("no source", language, kb=knowledge.name)]
+        return Output(notes=detail["notes"])
+    with log("names") as detail:
+        wanted = await asyncio.to_thread(_wanted, query, tool_input.names, knowledge)
+        detail["names"] = [name.name for name in wanted]
+    with log("ask", source=enricher.name) as detail:
+        said = await enricher(wanted, language) if wanted else None
+        notes = said["notes"] if said else [note("no name", language, source=enricher.name)]
+        detail |= {"answers": said["asked"] if said else 0, **({"notes": notes} if notes else {})}
+    if said is None:
+        return Output(notes=notes)
+    with log("judge") as detail:
+        found = await asyncio.to_thread(_judged, query, said, knowledge, enricher.name)
+        detail["hits"] = len(found)
+    results = evidence.ranked(found, tool_input.top_k)
+    subgraph = await asyncio.to_thread(_joined, said, knowledge)
+    entities = [e["name"] for e in subgraph["entities"]]
+    return Output(
+        results=results, entities=entities, candidates=evidence.titles(results), notes=notes, subgraph=subgraph
+    )
+
+
+def _wanted(query: str, names: Sequence[str], knowledge: KnowledgeBase) -> list[Wanted]:
+    """Each name as the language of the query writes it, with the years in the query and of the document about it."""
+    asked = list(dict.fromkeys(names)) or [named["name"] for named in names_in(query, [knowledge])]
+    said, chinese = list(map(int, _YEAR.findall(query))), language_of(query) == "zh"
+    wanted = []
+    for name in filter(str.strip, asked):
+        entity = knowledge.find_entity(name)
+        written = [entity["name"], *entity["aliases"]] if entity else [name]
+        own = next((n for n in [name, *written] if bool(CJK.search(n)) == chinese), name)
+        years = sorted({*said, *_years(entity, knowledge)})
+        wanted.append(Wanted(own, tuple(n for n in [name, *written] if n != own), tuple(years)))
+    return wanted
+
+
+def _years(entity: Entity | None, knowledge: KnowledgeBase) -> list[int]:
+    about = knowledge.passages_of([entity["doc_id"]])[:1] if entity and entity["doc_id"] else []
+    return [year for passage in about if isinstance(year := passage["fields"].get("year"), int)]
+
+
+def _judged(query: str, said: Enriched, knowledge: KnowledgeBase, source: str) -> list[Any]:
+    question = Question.of(query, knowledge)
+    names = {entity["doc_id"]: [entity["name"], *entity["aliases"]] for entity in said["entities"]}
+    results = []
+    for passage in said["passages"]:
+        score = question.judge("keyword_search", passage["text"], passage["title"], subject=1.0, bm25=1.0)
+        called = names.get(passage["doc_id"], [])
+        result = evidence.chunk(passage, score, TOOL.name, knowledge.name)
+        result["metadata"] |= {
+            "doc_id": _document(passage, called, knowledge),
+            "aliases": called[1:],
+            "transient": True,
+            "source": source,
+        }
+        results.append(result)
+    return results
+
+
+def _document(passage: Passage, names: Sequence[str], knowledge: KnowledgeBase) -> str:
+    """The document of the base that is about the same thing: of one of its names, and of its year within one."""
+    year = passage["fields"].get("year")
+    for name in names:
+        entity = knowledge.find_entity(name)
+        about = knowledge.passages_of([entity["doc_id"]])[:1] if entity and entity["doc_id"] else []
+        for own in about:
+            its = own["fields"].get("year", year)
+            if its == year or (isinstance(its, int) and year and abs(its - year) <= 1):
+                return own["doc_id"]
+    return passage["doc_id"]
+
+
+def _joined(said: Enriched, knowledge: KnowledgeBase) -> dict[str, list[Any]]:
+    """The piece of graph, its people those of the knowledge base where it knows them."""
+    known = {
+        entity["entity_id"]: here["entity_id"]
+        for entity in said["entities"]
+        if entity["type"] == "Person" and (here := knowledge.find_entity(entity["name"])) and here["type"] == "Person"
+    }
+    entities = {known.get(e["entity_id"], e["entity_id"]): e for e in said["entities"]}
+    return {
+        "entities": [{**e, "entity_id": entity_id, "transient": True} for entity_id, e in entities.items()],
+        "relations": [_moved(relation, known) for relation in said["relations"]],
+    }
+
+
+def _moved(relation: Mapping[str, Any], known: Mapping[str, str]) -> dict[str, Any]:
+    source, target = (known.get(relation[end], relation[end]) for end in ("source", "target"))
+    kind = relation["type"]
+    return {**relation, "relation_id": f"{source}|{kind}|{target}", "source": source, "target": target}
+
+
+TOOL = FunctionTool(
+    name="enrichment",
+    description="What a film database on the net (TMDB) says of a name that the corpus lacks, or of a missing field.",
+    input_schema=Input,
+    output_schema=Output,
+    function=search,
+    calibration="keyword_search's model, from the words of the question that the text holds; it bears the asked name.",
+)
