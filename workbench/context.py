@@ -122,8 +122,8 @@ class Reached(TypedDict):
     """A passage where a walk over the graph is found with this probability.
 
     ``way``: ``(kind, id)`` of what led there, in turns of name and passage, the passage itself last; kinds are
-    ``passage``, ``entity`` and ``phrase``. It begins with a name where the walk begins, or with a passage where it is
-    found more often than at all that lead there. Empty for such a passage.
+    ``passage``, ``entity`` and ``phrase``. It begins at a name from which the walk began; where no name was given, at a
+    passage where it is found more often than at all around. Empty where nothing led there.
     """
 
     chunk_id: str

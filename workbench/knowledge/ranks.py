@@ -131,15 +131,16 @@ class Ranks:
         ids_of: Callable[[Sequence[int]], Mapping[int, str]],
     ) -> list[Reached]:
         """``KnowledgeBase.spread`` from passages by their numbers; ``ids_of`` gives the ids of numbers."""
-        begins = {self.passage(number): weight for number, weight in passages.items()}
-        begins |= {self.name(entity_id): weight for entity_id, weight in entities.items()}
-        spread = self.spread({node: w for node, w in begins.items() if node >= 0}, damping)
+        named = {node: weight for i, weight in entities.items() if (node := self.name(i)) >= 0}
+        begins = named | {node: w for number, w in passages.items() if (node := self.passage(number)) >= 0}
+        spread = self.spread(begins, damping)
         if spread is None:
             return []
+        told = (self.spread(named, damping) if passages else None) or spread
         near = spread.best(len(self.numbers), most)
         ids = self._ids(near, ids_of)
         best = sorted(near, key=lambda node: (-spread.found[node], ids[node]))[:most]
-        ways = {node: spread.way(node) for node in best}
+        ways = {node: told.way(node) for node in best}
         ids |= self._ids(sorted({n for way in ways.values() for n in way if n < len(self.numbers)}), ids_of)
         return [
             Reached(
@@ -205,18 +206,36 @@ class Spread:
         return np.flatnonzero((held >= edge) & (held > 0)).tolist()
 
     def way(self, node: int) -> list[int]:
-        """The nodes on the way by which most of its probability came, from a beginning to the node itself."""
-        way, at = [node], node
-        while len(way) < 2 * LONGEST_WAY:
-            row = slice(self.links.indptr[at], self.links.indptr[at + 1])
-            near = self.links.indices[row]
-            came = self.leaves[near] * self.links.data[row]
-            came[[other in way for other in near.tolist()]] = 0
-            if not len(came) or came.max() <= self.begun[at]:
+        """The nodes by which most came to a passage, each from one where the walk is found more often.
+
+        The first one is a name at which the walk begins, or a passage to which no better one leads.
+        """
+        way = [node]
+        while len(way) < 2 * LONGEST_WAY and (before := self._before(way[-1], way)):
+            way += before
+            if len(before) == 1:
                 break
-            at = int(near[came.argmax()])
-            way.append(at)
-        return way[::-1] if self.begun[at] > 0 else []
+        return way[::-1] if len(way) > 1 else []
+
+    def _before(self, at: int, way: Sequence[int]) -> list[int]:
+        """The name that led to a passage, and the better passage that led to the name if it does not begin there."""
+        import numpy as np
+
+        links, row = self.links, slice(self.links.indptr[at], self.links.indptr[at + 1])
+        names, weights = links.indices[row], links.data[row]
+        if not len(names) or not self.found[at]:
+            return []
+        passed = weights * self.leaves[names] / np.maximum(self.found[names], 1e-12)
+        rows = [slice(links.indptr[name], links.indptr[name + 1]) for name in names.tolist()]
+        near = np.concatenate([links.indices[one] for one in rows])
+        by = np.repeat(np.arange(len(names)), [one.stop - one.start for one in rows])
+        came = (self.leaves[near] * (weights * passed)[by]) * (self.found[near] > self.found[at])
+        begun = self.begun[names] * passed
+        came[np.isin(names, way)[by]] = 0
+        if came.max() > begun.max():
+            best = int(came.argmax())
+            return [int(names[by[best]]), int(near[best])]
+        return [int(names[begun.argmax()])] if begun.max() > 0 else []
 
 
 def made(numbers: Sequence[int], labelled: Iterable[tuple[str, Sequence[int]]]) -> dict[str, np.ndarray]:

@@ -138,7 +138,7 @@ def _steps(
         if kind != "passage":
             by = kind, i
         elif i in passages:
-            if by:
+            if by and (before or by[1] != document_entity(passages[i]["doc_id"])):
                 yield _step(before, by, passages[i], knowledge)
             before = passages[i]
 
@@ -149,9 +149,9 @@ def _step(before: Passage | None, by: tuple[str, str], reached: Passage, knowled
     writings = [name, *(entity["aliases"] if entity else ())]
     if before is None:
         how, told = "asked", _saying(reached["text"], writings)
-    elif about == reached["doc_id"]:
+    elif about == reached["doc_id"] or fold(name) == fold(reached["title"]):
         how, told = "title", _saying(before["text"], writings)
-    elif about == before["doc_id"]:
+    elif about == before["doc_id"] or fold(name) == fold(before["title"]):
         how, told = "named by", _saying(reached["text"], writings)
     else:
         how, told = "phrase", _saying(before["text"], writings)
