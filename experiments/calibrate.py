@@ -1,12 +1,15 @@
 """Fit the tools' calibration on public labelled questions, and show how far their probabilities can be believed.
 
-    python experiments/calibrate.py DATA [--fit] [--questions 120] [--embeddings use hashing]
+    python experiments/calibrate.py DATA [--fit] [--questions 120] [--embeddings use hashing] [--tools NAME ...]
+        [--paths WORKSPACE] [--plot FILE]
 
 DATA is a folder with ``cmrc``, ``xquad``, ``hotpot``, ``2wiki`` and ``metaqa``, each with ``questions.jsonl``; a set
 that is not there is skipped, and that is said. They are for measuring and are not shipped. Half of the questions (by a
 hash of their id) fit, the other half measure. One question in three is asked of a corpus it does not belong to: what
 is found for it is wrong. Likeness is judged by people's tags: two films are alike when they share a rare one.
-Without ``--fit`` the constants of ``workbench/tools/calibration.py`` are measured as they are.
+Without ``--fit`` the constants of ``workbench/tools/calibration.py`` are measured as they are. ``graph_paths`` answers
+over triples: ``--paths`` names a workspace that holds the bases ``metaqa`` (of its triples) and ``film``. ``--plot``
+writes the reliability diagram of all of them.
 """
 
 from __future__ import annotations
@@ -26,12 +29,16 @@ from typing import Any
 
 import numpy as np
 
+from workbench.evaluating.calibration import reliability
+from workbench.figures import reliability as diagram
 from workbench.knowledge.library import Library
 from workbench.settings import Settings
 from workbench.tools.calibration import MODELS, Logistic
 from workbench.tools.registry import StepLog, ToolRegistry
 
-TOOLS = ("keyword_search", "naive_search", "local_search", "hybrid_search", "chain_exploration")
+OTHERWISE = ("graph_paths", "global_search")
+"""Whose questions are of another kind: over triples, and of likeness."""
+TOOLS = tuple(tool for tool in MODELS if tool not in OTHERWISE)
 RAW = {
     "keyword_search": "bm25",
     "naive_search": "cosine",
@@ -75,25 +82,56 @@ def main() -> None:
     parser.add_argument("--passages", type=int, default=1200, help="of each corpus, at most")
     parser.add_argument("--embeddings", nargs="+", default=["use", "hashing"])
     parser.add_argument("--work", type=Path, help="where to keep the indexes between runs; default: a temporary folder")
+    parser.add_argument("--tools", nargs="+", choices=[*MODELS], default=[*MODELS])
+    parser.add_argument("--paths", type=Path, help="a workspace with the bases metaqa and film, for graph_paths")
+    parser.add_argument("--plot", type=Path, help="write the reliability diagram to this HTML file")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as temporary:
         folder = options.work or Path(temporary)
         folder.mkdir(parents=True, exist_ok=True)
         corpora = load(options.data, folder, options.questions, options.passages)
+        for corpus in corpora:
+            corpus.tools = tuple(tool for tool in corpus.tools if tool in options.tools)
         rows = [row for model in options.embeddings for row in observe(corpora, model, folder)]
-    for tool in (*TOOLS, "global_search"):
-        sys.stdout.write(judge(tool, rows, options.fit))
+    if options.paths and "graph_paths" in options.tools:
+        rows += paths_rows(options.paths, options.data)
+    bins = []
+    for tool in options.tools:
+        model = judge(tool, rows, options.fit)
+        bins += said_and_was(tool, model, rows)
+    if options.plot:
+        diagram(bins, title="Reliability, on the half of the questions that no fit saw").write_html(options.plot)
 
 
-def judge(tool: str, rows: Sequence[dict[str, Any]], fitting: bool) -> str:
-    """The report on one tool, by the half of the questions that the fit did not see."""
+def paths_rows(workspace: Path, data: Path) -> list[dict[str, Any]]:
+    """What ``graph_paths`` answers over MetaQA's triples, the films, and questions that are no paths."""
+    sys.path.insert(0, str(Path(__file__).parent))
+    import graph_paths
+
+    library = Library(workspace / "knowledge", Settings.load())
+    try:
+        return list(graph_paths.observe(library, _questions(data, "metaqa"), data))
+    finally:
+        library.close()
+
+
+def said_and_was(tool: str, model: Logistic, rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The bins of one tool, as the diagram draws them."""
+    measured = [row for row in rows if row["tool"] == tool and not row["fits"]]
+    return [{"tool": tool, **one} for one in reliability((model(r["signals"]), r["right"]) for r in measured)["bins"]]
+
+
+def judge(tool: str, rows: Sequence[dict[str, Any]], fitting: bool) -> Logistic:
+    """Report on one tool, by the half of the questions that the fit did not see; the model that was judged."""
+    model = MODELS[tool]
     measured = [row for row in rows if row["tool"] == tool and not row["fits"]]
     if not measured:
-        return f"\n{tool}: nothing to measure\n"
-    model = MODELS[tool]
+        sys.stdout.write(f"\n{tool}: nothing to measure\n")
+        return model
     if fitting:
         model = fit([row for row in rows if row["tool"] == tool and row["fits"]], list(model.weights))
-    return report(tool, model, measured)
+    sys.stdout.write(report(tool, model, measured))
+    return model
 
 
 def load(data: Path, folder: Path, questions: int, passages: int) -> list[Corpus]:

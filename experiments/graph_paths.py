@@ -49,7 +49,7 @@ def main() -> None:
         with changed():
             sys.stdout.write(f"{name:<38}{_by_hops(asked, base)}\n")
     sys.stdout.write(f"\nother words: {_other_words(asked, base)}\n")
-    rows = list(_observe(library, asked, options.data))
+    rows = list(observe(library, asked, options.data))
     measured = [row for row in rows if not row["fits"]]
     model = MODELS["graph_paths"]
     if options.fit:
@@ -85,7 +85,7 @@ def _other_words(asked: Sequence[Mapping[str, Any]], base: Any) -> str:
     return "\n".join([f"{right} of {total} along the right path", *missed])
 
 
-def _observe(library: Library, asked: Sequence[Mapping[str, Any]], data: Path) -> Iterator[dict[str, Any]]:
+def observe(library: Library, asked: Sequence[Mapping[str, Any]], data: Path) -> Iterator[dict[str, Any]]:
     """The first answer to each question: what was seen of its path, and whether it is right."""
     ours = [(Asked(q["id"], q["question"], frozenset(map(fold, q["answers"]))), "metaqa") for q in asked]
     films = [(Asked(f"film/{q.id}", q.text, q.gold), "film") for q, _ in ours]
