@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from typing import Any
+from urllib.parse import urlsplit
 from urllib.request import getproxies, proxy_bypass
 
 import httpx
@@ -35,9 +36,8 @@ class _Keyed(httpx.AsyncBaseTransport):
     A token of TMDB's goes into a header; its shorter keys are taken in the address only.
     """
 
-    def __init__(self, key: str, url: str):
-        place = httpx.URL(url)
-        proxy = None if proxy_bypass(place.host) else getproxies().get(place.scheme)
+    def __init__(self, key: str, scheme: str, host: str):
+        proxy = None if proxy_bypass(host) else getproxies().get(scheme)
         self._key, self._inner = key, httpx.AsyncHTTPTransport(proxy=proxy)
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
@@ -74,7 +74,7 @@ class Server:
         self.url, self.asked = base_url.rstrip("/"), 0
         self._key, self._timeout_s, self._setting, self._patience = key, timeout_s, setting, patience
         self._client = httpx.AsyncClient(
-            transport=_Keyed(key, base_url),
+            transport=_Keyed(key, *_place(base_url)),
             timeout=timeout_s,
             follow_redirects=False,
             headers={"Accept": "application/json"},
@@ -116,6 +116,17 @@ class Server:
         kind = "" if isinstance(error, Refused | NoJson | LimitReached) else type(error).__name__
         told = ": ".join(part for part in (kind, said) if part)
         return hidden(f"{address(self.url)}: {told.rstrip('.')}.", [self._key])
+
+
+def _place(url: str) -> tuple[str, str]:
+    try:
+        parts = urlsplit(url)
+        scheme, host, _ = parts.scheme, parts.hostname or "", parts.port
+    except ValueError as error:
+        raise httpx.InvalidURL(str(error)) from None
+    if scheme not in ("http", "https") or not host:
+        raise httpx.InvalidURL("it needs http:// or https:// and a host")
+    return scheme, host
 
 
 def _object(body: bytes) -> dict[str, Any]:

@@ -14,7 +14,7 @@ import httpx
 from workbench.context import Enriched, Wanted
 from workbench.enrichment.asking import NoJson, Refused, Server
 from workbench.enrichment.notes import note
-from workbench.enrichment.records import Film, Hit, Person, film, hits, key_of, person
+from workbench.enrichment.records import Film, Hit, Person, film, hits, key_of, person, text
 from workbench.enrichment.telling import told
 from workbench.errors import SettingsError
 from workbench.models.failures import LimitReached
@@ -67,7 +67,7 @@ class Tmdb:
         except (TimeoutError, httpx.TimeoutException):
             notes.append(note("slow", language, seconds=f"{settings.tmdb_timeout_s:g}", setting=TIMEOUT))
         except (Refused, NoJson, LimitReached, httpx.HTTPError, httpx.InvalidURL, OSError) as error:
-            said = server.explain(error) if server else f"{type(error).__name__}."
+            said = server.explain(error) if server else f"{type(error).__name__}: {error}."
             notes.append(note(_kind(error), language, said=said, key=KEY, url=BASE_URL))
         distinct = {(type(thing), thing.number): thing for thing in found}
         asked = server.asked if server else 0
@@ -76,7 +76,8 @@ class Tmdb:
 
 async def _bearers(server: Server, wanted: Wanted, language: str, notes: list[str]) -> list[Film | Person]:
     """Everything that bears a name; of several films those of the year, where one is known."""
-    given = {"query": wanted.name, "include_adult": "false", "language": _LANGUAGES[language]}
+    name = text(wanted.name)
+    given = {"query": name, "include_adult": "false", "language": _LANGUAGES[language]}
     answer = await server.get("search/multi", given)
     keys = {key for key in map(key_of, (wanted.name, *wanted.also)) if key}
     found: list[Film | Person] = []
@@ -86,10 +87,10 @@ async def _bearers(server: Server, wanted: Wanted, language: str, notes: list[st
             found.append(thing)
     films = [thing for thing in found if isinstance(thing, Film)]
     if not found:
-        notes.append(note("unknown", language, name=wanted.name))
+        notes.append(note("unknown", language, name=name))
     elif len(films) > 1:
         told_apart = ", ".join(str(film.year or "?") for film in films)
-        notes.append(note("ambiguous", language, name=wanted.name, years=told_apart))
+        notes.append(note("ambiguous", language, name=name, years=told_apart))
     return found
 
 
