@@ -86,6 +86,7 @@ class Settings(BaseSettings):
     # the index
     exact_search_limit: int = Field(20_000, ge=1, description="vectors up to which search is exact")
     chunk_characters: int = Field(1_200, ge=100)
+    index_memory_mb: float = Field(512, gt=0, description="what an `add` holds of a corpus and its graph at a time")
 
     @classmethod
     def load(cls, **overrides: Any) -> Settings:

@@ -1,36 +1,47 @@
 """One ``add``: what the files gave becomes the next generation of an index, in one transaction.
 
-Documents are compared by content. What is new is embedded and looked through for names, which is kept by content at
-once; the graph is built anew from all documents, so that it never depends on the order in which they came; and only
-then everything is written together. Chroma follows.
+Documents are compared by content, and are at hand a few at a time. What is new is embedded and looked through for
+names, which is kept by content at once; only then everything is written together. The graph of a small base is made
+anew of all documents, so that it never depends on the order in which they came; that of a large one grows by what is
+new, in parts that memory has room for, until a tenth has changed. Chroma follows.
 """
 
 from __future__ import annotations
 
-import json
 import os
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
-from workbench.context import Community
-from workbench.knowledge import corpus, entities, graph, keywords, names, title_links, triples, vectors
+from workbench.knowledge import corpus, entities, names, spool, storing, triples, vectors
 from workbench.knowledge.corpus import Document, Problem
-from workbench.knowledge.index import Index
+from workbench.knowledge.growing import Growth
+from workbench.knowledge.index import Index, fingerprint
 from workbench.knowledge.knowledge_base import open_model
 from workbench.models import rerank
 from workbench.models.embeddings import TextModel, word_vectors
 from workbench.plans import canonical_json
 from workbench.settings import Settings
-from workbench.text import sentences
 
 Progress = Callable[[str, int, int], None]
-"""``progress(stage, done, total)``; stages: read, vectors, words, names, graph, write, chroma."""
+"""``progress(stage, done, total)``; stages: read, vectors, words, names, write, graph, chroma.
+
+``total`` is 0 while nobody knows. What it raises ends the ``add``: the base stays as it was, and what was computed is
+there for the next one.
+"""
 
 
 _VERSION = 8
 """Of what is made of a document; raised when that changes, so that the next ``add`` makes all anew."""
+SMALL = 2_000
+"""Documents up to which a graph is always made anew."""
+_PER_PASSAGE = 40 * 1024
+"""Bytes that the graph takes for a passage while it is made."""
+_FEWEST = 200
+"""Passages of which a part of a graph is made, however little memory is allowed."""
 
 
 @dataclass
@@ -46,6 +57,18 @@ class AddReport:
     seconds: float = 0.0
 
 
+class Said(Protocol):
+    """What reading files said, complete when the last document has come."""
+
+    @property
+    def problems(self) -> list[Problem]:
+        """Lines that were left out."""
+
+    @property
+    def sources(self) -> list[str]:
+        """Files that were read to the end."""
+
+
 class Addition:
     """One ``add``, while the base is held for writing."""
 
@@ -54,75 +77,107 @@ class Addition:
         self._report = AddReport(name)
         self._model: TextModel = open_model(index, name, settings)
         self._finder = names.finder_name(settings)
+        self._spool = spool.Spool(index)
+        self._part = max(_FEWEST, int(settings.index_memory_mb * 2**20 / _PER_PASSAGE))
         self._recipe = canonical_json(
             {"version": _VERSION, "chunk_characters": settings.chunk_characters, "names": self._finder}
         )
 
-    def run(self, loaded: corpus.Loaded, paths: Sequence[Path]) -> AddReport:
-        """Bring in what was loaded from these paths."""
-        self._report.problems = loaded.problems
-        known = {row[0]: (row[1], row[2]) for row in self._index.rows("SELECT doc_id, digest, source FROM documents")}
-        new = [d for d in loaded.documents if d.doc_id not in known]
-        changed = [d for d in loaded.documents if d.doc_id in known and known[d.doc_id][0] != d.digest()]
-        gone = self._gone(known, loaded, paths)
-        self._report.added, self._report.changed, self._report.deleted = len(new), len(changed), len(gone)
-        self._report.unchanged = len(loaded.documents) - len(new) - len(changed)
-        if self._index.meta("recipe", self._recipe) != self._recipe:
-            here = {d.doc_id for d in [*new, *changed]}
-            self._write([*new, *changed, *(d for d in self._stored() if d.doc_id not in {*here, *gone})], gone)
-        elif new or changed or gone or not self._index.generation:
-            self._write([*new, *changed], gone)
+    @property
+    def places(self) -> spool.Places:
+        """Where each id was read first, on disk."""
+        return self._spool.places
+
+    def run(self, documents: Iterable[Document], said: Said, paths: Sequence[Path]) -> AddReport:
+        """Bring in these documents, which were read from these paths."""
+        count = 0
+        for count in self._spool.take(documents):
+            self._tell("read", count, 0)
+        self._tell("read", count, count)
+        self._report.problems = said.problems
+        did = self._spool.compare(self._lost(said, paths))
+        self._report.added, self._report.changed = did.get("new", 0), did.get("changed", 0)
+        self._report.deleted = did.get("gone", 0)
+        self._report.unchanged = count - self._report.added - self._report.changed
+        if other := self._index.meta("recipe", self._recipe) != self._recipe:
+            self._spool.everything()
+        if other or did or not self._index.generation:
+            self._write(sum(did.values()), other)
         self._follow()
         return self._report
 
-    def _gone(self, known: dict[str, tuple[str, str]], loaded: corpus.Loaded, paths: Sequence[Path]) -> list[str]:
-        """Documents whose file was read to its end without them, or is no longer in a folder that was given.
+    def _lost(self, said: Said, paths: Sequence[Path]) -> list[str]:
+        """Files that were read to their end, or are no longer in a folder that was given: what they lack is gone.
 
         A file with a line that cannot be read deletes nothing: the line may be the document.
         """
-        here = {document.doc_id for document in loaded.documents}
-        unread = (p for p in loaded.problems if corpus.USED_BEFORE not in p["reason"])
+        unread = (p for p in said.problems if corpus.USED_BEFORE not in p["reason"])
         broken = {Path(os.path.realpath(p["file"])).as_posix() for p in unread}
-        read = set(loaded.sources) - broken
+        read = set(said.sources) - broken
         folders = tuple(f"{path.resolve().as_posix()}/" for path in paths if path.is_dir())
-        return sorted(
-            doc_id
-            for doc_id, (_, source) in known.items()
-            if doc_id not in here
-            and (source in read or (folders and source.startswith(folders) and not Path(source).exists()))
-        )
+        known = (row[0] for row in self._index.rows("SELECT DISTINCT source FROM documents ORDER BY 1"))
+        return [s for s in known if s in read or (folders and s.startswith(folders) and not Path(s).exists())]
 
-    def _write(self, documents: Sequence[Document], gone: Sequence[str]) -> None:
-        cut = {d.doc_id: corpus.chunks(d.text, self._settings.chunk_characters) for d in documents}
-        titled = [vectors.titled(d.title, d.aliases, text) for d in documents for text in cut[d.doc_id]]
-        vectors.ensure(self._index, self._model, titled, lambda done, total: self._tell("vectors", done, total))
-        self._ensure_words(titled)
-        written = [d.doc_id for d in documents if d.type != triples.NODE]  # triples say themselves what they name
-        texts = [(vectors.key_of("", text), text) for doc_id in written for text in cut[doc_id]]
-        names.ensure(self._index, self._finder, texts, lambda done, total: self._tell("names", done, total))
-        dropped = {*gone, *cut}
-        sources = self._sources(documents, cut, dropped)
-        self._tell("graph", 0, 1)
-        extracted = entities.extract(sources)
-        leads = {s.doc_id: _lead(s) for s in sources}
-        groups = graph.communities(extracted.entities, extracted.relations, extracted.categories, leads)
-        self._tell("graph", 1, 1)
-        self._tell("write", 0, 1)
+    def _write(self, changes: int, all_anew: bool) -> None:
+        total, passages = sum(map(len, self._spool.ids("new", "changed", "again"))), 0
+        done = 0
+        for batch in self._spool.documents():
+            passages += self._compute(batch, done, total)
+            done += len(batch)
         with self._index.transaction() as connection:
-            for doc_id in sorted(dropped):
-                _delete(connection, doc_id)
-            for document in documents:
-                self._insert(connection, document, cut[document.doc_id])
-            _replace_graph(connection, extracted, groups)
-            connection.execute("DELETE FROM vectors WHERE key NOT IN (SELECT vector FROM passages)")
-            kept = "SELECT ? || ':' || digest FROM passages"
-            connection.execute(f"DELETE FROM found_names WHERE key NOT IN ({kept})", (self._finder,))
-            self._index.set_meta("embedding_model", self._model.name)
-            self._index.set_meta("recipe", self._recipe)
-            self._index.set_meta("generation", str(self._index.generation + 1))
-        self._tell("write", 1, 1)
+            grown = changes + int(self._index.meta("grown", "0"))
+            growth = Growth(self._index)
+            anew = all_anew or self._make_anew(grown, passages)
+            self._delete(connection, None if anew else growth)
+            self._insert(connection, total)
+            if not anew:
+                self._grow(growth, chain(self._spool.ids("new", "changed", "again"), growth.read_again()))
+            elif self._passages() <= self._part:
+                self._tell("graph", 0, 1)
+                growth.make_anew([source for ids in self._all_ids() for source in self._sources(ids)])
+                self._tell("graph", 1, 1)
+            else:
+                growth.clear()
+                self._grow(growth, self._all_ids())
+            self._clean(connection)
+            for key, value in {
+                "embedding_model": self._model.name,
+                "recipe": self._recipe,
+                "grown": str(0 if anew else grown),
+                "generation": str(self._index.generation + 1),
+            }.items():
+                self._index.set_meta(key, value)
+            self._index.set_meta("fingerprint", f"{self._index.generation} {fingerprint(self._index)}")
 
-    def _ensure_words(self, texts: Sequence[str]) -> None:
+    def _make_anew(self, grown: int, passages: int) -> bool:
+        """Whether the graph is made of all documents: there are few, or a tenth has changed and memory has room."""
+        (documents,) = self._index.rows("SELECT count(*) FROM documents")[0]
+        if not documents:
+            return True
+        return self._passages() + passages <= self._part and (documents <= SMALL or grown * 10 > documents)
+
+    def _passages(self) -> int:
+        return int(self._index.rows("SELECT count(*) FROM passages")[0][0])
+
+    def _compute(self, documents: Sequence[Document], done: int, total: int) -> int:
+        """Vectors, words and names of some documents, kept by content at once; how many passages they have."""
+
+        def tell(stage: str) -> Callable[[int, int], None]:
+            return lambda had, of: self._tell(stage, done + len(documents) * had // of, total)
+
+        cut = [(d, self._cut(d)) for d in documents]
+        titled = [vectors.titled(d.title, d.aliases, text) for d, texts in cut for text in texts]
+        tell("vectors")(0, 1)
+        vectors.ensure(self._index, self._model, titled, tell("vectors"))
+        self._ensure_words(titled, tell("words"))
+        written = [text for d, texts in cut if d.type != triples.NODE for text in texts]  # triples say what they name
+        names.ensure(self._index, self._finder, [(vectors.key_of("", text), text) for text in written], tell("names"))
+        return len(titled)
+
+    def _cut(self, document: Document) -> list[str]:
+        return corpus.chunks(document.text, self._settings.chunk_characters)
+
+    def _ensure_words(self, texts: Sequence[str], on_done: Callable[[int, int], None]) -> None:
         """Keep the vector of every word that a reranker will ask for."""
         if not rerank.available(self._settings, self._model.name):
             return
@@ -133,41 +188,59 @@ class Addition:
             part = missing[start : start + 512]
             rows = word_vectors(self._model, part)
             self._index.keep("words", ((word, row.tobytes()) for word, row in zip(part, rows, strict=True)))
-            self._tell("words", min(start + 512, len(missing)), len(missing))
+            on_done(min(start + 512, len(missing)), len(missing))
 
-    def _stored(self) -> list[Document]:
-        """The documents of the base, as they were loaded."""
-        columns = "doc_id, title, text, url, licence, type, fields, aliases, names, source"
-        return [
-            Document(
-                i,
-                title,
-                text,
-                url,
-                licence,
-                kind,
-                json.loads(fields),
-                tuple(json.loads(aliases)),
-                json.loads(names),
-                source,
-            )
-            for i, title, text, url, licence, kind, fields, aliases, names, source in self._index.rows(
-                f"SELECT {columns} FROM documents ORDER BY doc_id"
-            )
-        ]
+    def _delete(self, connection: Any, growth: Growth | None) -> None:
+        """Forget what is gone and what changed; what is loaded anew is kept with the day on which it came."""
+        connection.execute("CREATE TEMP TABLE IF NOT EXISTS days (doc_id TEXT PRIMARY KEY, added TEXT) WITHOUT ROWID")
+        connection.execute("DELETE FROM days")
+        connection.execute("INSERT INTO days SELECT doc_id, added FROM documents JOIN work USING (doc_id)")
+        for ids in self._spool.ids("gone", "changed", "again"):
+            if growth:
+                growth.forget(ids, {d.doc_id: d for d in self._spool.these(ids)})
+            for doc_id in ids:
+                storing.delete(connection, doc_id)
 
-    def _sources(
-        self, documents: Sequence[Document], cut: dict[str, list[str]], dropped: set[str]
-    ) -> list[entities.Source]:
-        """What the graph is made of: the documents that stay as they are, and the new ones."""
-        found = names.kept(self._index, self._finder)
-        stay = [d for d in self._stored() if d.doc_id not in dropped]
-        passages = {d.doc_id: [(f"{d.doc_id}#{i}", text) for i, text in enumerate(cut[d.doc_id])] for d in documents}
-        for doc_id, chunk_id, text in self._index.rows(
-            "SELECT doc_id, chunk_id, text FROM passages ORDER BY doc_id, position"
-        ):
-            if doc_id not in dropped:
-                passages.setdefault(doc_id, []).append((chunk_id, text))
+    def _insert(self, connection: Any, total: int) -> None:
+        done, today = 0, datetime.now(UTC).date().isoformat()
+        for batch in self._spool.documents():
+            self._tell("write", done, total)
+            days = dict(self._index.rows_in("SELECT doc_id, added FROM days WHERE doc_id IN ({})", _ids(batch)))
+            for document in batch:
+                day = days.get(document.doc_id, today)
+                storing.insert(connection, document, self._cut(document), self._model.name, day)
+            done += len(batch)
+        self._tell("write", total, total)
+
+    def _all_ids(self) -> Iterator[list[str]]:
+        """Ids of all documents in their order, in handfuls."""
+        sql, last = f"SELECT doc_id FROM documents WHERE doc_id > ? ORDER BY doc_id LIMIT {spool.BATCH}", ""
+        while found := [row[0] for row in self._index.rows(sql, (last,))]:
+            yield found
+            last = found[-1]
+
+    def _grow(self, growth: Growth, handfuls: Iterable[list[str]]) -> None:
+        """Let the graph grow by these documents, in parts that memory has room for."""
+        part: list[entities.Source] = []
+        done = 0
+        for ids in handfuls:
+            part += self._sources(ids)
+            if sum(len(s.passages) for s in part) >= self._part:
+                self._tell("graph", done, 0)
+                growth.add(part)
+                done, part = done + len(part), []
+        growth.add(part)
+        growth.finish()
+        self._tell("graph", done, done)
+
+    def _sources(self, doc_ids: Sequence[str]) -> list[entities.Source]:
+        """What the graph is made of: these documents as they are stored, and the names that were found in them."""
+        passages: dict[str, list[tuple[str, str, str]]] = {}
+        columns = "doc_id, position, chunk_id, text, digest"
+        rows = self._index.rows_in(f"SELECT {columns} FROM passages WHERE doc_id IN ({{}})", doc_ids)
+        for doc_id, _, *passage in sorted(rows):
+            passages.setdefault(doc_id, []).append(tuple(passage))
+        found = names.kept(self._index, self._finder, [p[2] for held in passages.values() for p in held])
         return [
             entities.Source(
                 d.doc_id,
@@ -176,48 +249,18 @@ class Addition:
                 d.fields,
                 d.aliases,
                 d.names,
-                [
-                    (chunk_id, text, found.get(vectors.key_of("", text), []))
-                    for chunk_id, text in passages.get(d.doc_id, [])
-                ],
+                [(chunk_id, text, found.get(digest, [])) for chunk_id, text, digest in passages.get(d.doc_id, [])],
             )
-            for d in [*stay, *documents]
+            for d in spool.stored(self._index, doc_ids)
         ]
 
-    def _insert(self, connection: Any, document: Document, texts: Sequence[str]) -> None:
-        content = document.content()
-        connection.execute(
-            "INSERT INTO documents VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, '', '')",
-            (
-                document.doc_id,
-                document.digest(),
-                document.title,
-                document.text,
-                document.url,
-                document.licence,
-                document.type,
-                *(canonical_json(content[name]) for name in ("fields", "aliases", "names")),
-                document.source,
-                entities.year_of(document.fields),
-            ),
-        )
-        pairs = entities.field_values(document.fields)
-        connection.executemany(
-            "INSERT INTO field_values VALUES (?, ?, ?)", ((*pair, document.doc_id) for pair in pairs)
-        )
-        given = [] if document.title == corpus.made_title(document.text) else [document.title]
-        title = " | ".join([*given, *document.aliases])
-        names = list(entities.names_in_fields(document.fields, document.names))
-        keys = title_links.title_keys(document.title, document.aliases, document.text) if given else {}
-        title_links.insert(connection, document.doc_id, keys)
-        for position, text in enumerate(texts):
-            key = vectors.key_of(self._model.name, vectors.titled(document.title, document.aliases, text))
-            row = (f"{document.doc_id}#{position}", document.doc_id, position, text, vectors.key_of("", text), key)
-            number = connection.execute(
-                "INSERT INTO passages (chunk_id, doc_id, position, text, digest, vector) VALUES (?, ?, ?, ?, ?, ?)", row
-            ).lastrowid
-            keywords.insert(connection, number, title, names, text)
-            title_links.insert_phrases(connection, number, keys, text)
+    def _clean(self, connection: Any) -> None:
+        """Drop what was computed for texts that are gone."""
+        if not any(self._spool.ids("gone", "changed", "again")):
+            return
+        connection.execute("DELETE FROM vectors WHERE key NOT IN (SELECT vector FROM passages)")
+        kept = "SELECT ? || ':' || digest FROM passages"
+        connection.execute(f"DELETE FROM found_names WHERE key NOT IN ({kept})", (self._finder,))
 
     def _follow(self) -> None:
         """Bring Chroma up to the index."""
@@ -231,42 +274,5 @@ class Addition:
             self._tell("chroma", 1, 1)
 
 
-def _lead(source: entities.Source) -> str:
-    return next(iter(sentences(source.passages[0][1])), "") if source.passages else ""
-
-
-def _delete(connection: Any, doc_id: str) -> None:
-    title_links.delete(connection, doc_id)
-    connection.execute("DELETE FROM terms WHERE rowid IN (SELECT number FROM passages WHERE doc_id = ?)", (doc_id,))
-    connection.execute("DELETE FROM passages WHERE doc_id = ?", (doc_id,))
-    connection.execute("DELETE FROM documents WHERE doc_id = ?", (doc_id,))
-    connection.execute("DELETE FROM field_values WHERE doc_id = ?", (doc_id,))
-
-
-def _replace_graph(connection: Any, extracted: entities.Extracted, groups: Sequence[Community]) -> None:
-    rows: dict[str, Iterable[tuple[Any, ...]]] = {
-        "entities": (
-            (e["entity_id"], e["name"], e["type"], canonical_json(e["aliases"]), e["doc_id"])
-            for e in extracted.entities
-        ),
-        "relations": (tuple(relation.values()) for relation in extracted.relations),
-        "mentions": extracted.mentions,
-        "surfaces": (
-            (key, place, surface.kind, *bearer)
-            for key, surface in extracted.surfaces.items()
-            for place, bearer in enumerate(surface.bearers)
-        ),
-        "communities": (
-            (g["community_id"], g["title"], canonical_json(g["members"]), g["summary"], canonical_json(g["doc_ids"]))
-            for g in groups
-        ),
-    }
-    for table, values in rows.items():
-        connection.execute(f"DELETE FROM {table}")
-        _insert_all(connection, table, values)
-
-
-def _insert_all(connection: Any, table: str, rows: Iterable[tuple[Any, ...]]) -> None:
-    ordered = sorted(rows, key=lambda row: row[:2])
-    if ordered:
-        connection.executemany(f"INSERT INTO {table} VALUES ({', '.join('?' * len(ordered[0]))})", ordered)
+def _ids(documents: Iterable[Document]) -> list[str]:
+    return [document.doc_id for document in documents]

@@ -16,7 +16,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, TypedDict
+from typing import Any, Protocol, TypedDict
 
 from workbench.errors import shown
 from workbench.knowledge import tables, triples
@@ -97,10 +97,19 @@ class Loaded:
     sources: list[str] = field(default_factory=list)
 
 
+class Places(Protocol):
+    """File and line where each id was read first."""
+
+    def __contains__(self, doc_id: object, /) -> bool: ...
+    def __getitem__(self, doc_id: str, /) -> tuple[str, int]: ...
+    def __setitem__(self, doc_id: str, place: tuple[str, int], /) -> None: ...
+
+
 class Reading:
     """The documents of these files and folders one by one, in their order; a second one of an id is a problem.
 
-    Only the ids are held. ``problems`` and ``sources`` are complete when the last document has come.
+    Only the ids are held, in ``places``, which may be on disk. ``problems`` and ``sources`` are complete when the last
+    document has come.
 
     Raises:
         CorpusError: a path does not exist, or a named file is of no known kind.
@@ -109,10 +118,11 @@ class Reading:
     def __init__(self, paths: Iterable[str | Path]):
         self.problems: list[Problem] = []
         self.sources: list[str] = []
-        self._files = files(given_paths(paths))
+        self.places: Places = dict[str, tuple[str, int]]()
+        self._files = list(files(given_paths(paths)))
 
     def __iter__(self) -> Iterator[Document]:
-        seen, sources = dict[str, tuple[str, int]](), set[str]()
+        seen, sources = self.places, set[str]()
         for path, name in self._files:
             source = Path(os.path.realpath(path)).as_posix()  # which takes a loop of links too
             if source in sources:

@@ -8,12 +8,14 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from workbench.context import Community, Entity, Relation
+from workbench.text import CJK
 
 if TYPE_CHECKING:
     import networkx
 
 _SEED = 7
-_SUMMARY_SENTENCES = 4
+SENTENCES = 4
+"""Of a summary."""
 
 
 def build(entities: Iterable[Entity], relations: Iterable[Relation]) -> networkx.MultiDiGraph:
@@ -40,8 +42,9 @@ def communities(
     relations: Sequence[Relation],
     categories: Collection[str],
     leads: Mapping[str, str],
+    fewest: int = 2,
 ) -> list[Community]:
-    """Groups of at least two documents' entities, largest first.
+    """Groups of entities with the ``fewest`` documents or more, largest first.
 
     A relation counts less the better connected its ends are, so that "American" holds nothing together; what a text
     mentions counts half of what a field says, and a category a tenth. ``leads`` are the first sentences of documents,
@@ -60,7 +63,7 @@ def communities(
     for group in groups:
         ranked = sorted(group, key=lambda i: (-round(inner[i], 6), i))
         doc_ids = [d for i in ranked if (d := by_id[i]["doc_id"])]
-        if len(doc_ids) < 2:
+        if len(doc_ids) < fewest:
             continue
         named = [by_id[i] for i in ranked if i not in categories]
         title = [e["name"] for e in named if not e["doc_id"]][:1] + [e["name"] for e in named if e["doc_id"]][:2]
@@ -69,7 +72,7 @@ def communities(
                 "community_id": "",
                 "title": " · ".join(dict.fromkeys(title)),
                 "members": ranked,
-                "summary": " ".join(leads[d] for d in doc_ids[:_SUMMARY_SENTENCES] if leads.get(d)),
+                "summary": summary(leads.get(d, "") for d in doc_ids[:SENTENCES]),
                 "doc_ids": doc_ids,
             }
         )
@@ -137,3 +140,16 @@ def _louvain(ids: Sequence[str], weights: Mapping[tuple[str, str], float], resol
             home[entity_id] = group
             group.append(entity_id)
     return groups
+
+
+def summary(leads: Iterable[str]) -> str:
+    """The first few of these sentences as one text, Chinese ones close up.
+
+    >>> summary(["One is.", "", "二是。", "三是。", "Four is.", "Five is."])
+    'One is. 二是。三是。 Four is.'
+    """
+    told = ""
+    for said in [one for one in leads if one][:SENTENCES]:
+        close = not told or (CJK.match(said) and told[-1] in "。！？”》")
+        told += said if close else f" {said}"
+    return told

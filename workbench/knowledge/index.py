@@ -8,6 +8,7 @@ computed is there for the next one, and can be wrong for nobody.
 
 from __future__ import annotations
 
+import hashlib
 import sqlite3
 import threading
 from collections.abc import Iterable, Iterator, Sequence
@@ -192,3 +193,12 @@ class Index:
         if version < len(MIGRATIONS):
             begin_with_log(connection)
             upgrade(connection, MIGRATIONS, "PRAGMA user_version", "PRAGMA user_version = {}")
+
+
+def fingerprint(index: Index) -> str:
+    """Hex digest of the documents' digests, in an order of their own."""
+    told = hashlib.sha256()
+    rows = index.connection().execute("SELECT digest FROM documents ORDER BY digest")
+    for place, (digest,) in enumerate(rows):
+        told.update(f"\n{digest}".encode() if place else digest.encode())
+    return told.hexdigest()

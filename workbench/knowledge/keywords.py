@@ -52,10 +52,12 @@ def stored(text: str) -> str:
     return " ".join(stem(term) for term in terms(text))
 
 
-def insert(connection: sqlite3.Connection, number: int, title: str, names: Iterable[str], body: str) -> None:
-    """Index passage ``number``; terms never run over the border between two names."""
-    row = (number, stored(title), " ".join(stored(name) for name in names), stored(body))
+def insert(connection: sqlite3.Connection, number: int, title: str, names: Iterable[str], body: str) -> list[str]:
+    """Index passage ``number``; terms never run over the border between two names. The terms of the body."""
+    kept = stored(body)
+    row = (number, stored(title), " ".join(stored(name) for name in names), kept)
     connection.execute("INSERT INTO terms (rowid, title, names, body) VALUES (?, ?, ?, ?)", row)
+    return kept.split()
 
 
 def search(index: Index, query: str, top_k: int) -> list[tuple[str, float]]:

@@ -22,10 +22,10 @@ from workbench.knowledge.entities import canonical
 from workbench.knowledge.index import Index
 from workbench.knowledge.linking import Linker
 from workbench.knowledge.ranks import reached_in
-from workbench.knowledge.surfaces import Bearer, Kind, Surface, candidates, key_of, units
+from workbench.knowledge.surfaces import candidates, key_of, units
 from workbench.knowledge.title_links import IndexWays
 from workbench.knowledge.typed import IndexTyped
-from workbench.knowledge.view import View, entities, relations
+from workbench.knowledge.view import View, entities, relations, surfaces
 from workbench.models import rerank
 from workbench.models.embeddings import TextModel, products, text_model, word_vectors
 from workbench.settings import Settings
@@ -247,20 +247,8 @@ class CorpusKnowledge:
 
         Values that only group (genres, countries, years) are no names; ``knowledge.vocabulary`` finds those.
         """
-        found = self._surfaces(candidates(text, units(text)), "AND NOT category")
+        found = surfaces(self._index, candidates(text, units(text)), "AND NOT category")
         return Linker(found).link(text)
-
-    def _surfaces(self, keys: Sequence[str], also: str = "") -> dict[str, Surface]:
-        """The surfaces of these keys that somebody bears."""
-        columns = "key, place, kind, rank, lead, entity_id, year, category"
-        sql = f"SELECT {columns} FROM surfaces WHERE key IN ({{}}) {also}"
-        bearers: dict[str, list[Bearer]] = {}
-        kinds: dict[str, Kind] = {}
-        rows = sorted(self._index.rows_in(sql, keys), key=lambda row: row[:2])
-        for key, _, kind, rank, lead, entity_id, year, category in rows:
-            kinds[key] = kind
-            bearers.setdefault(key, []).append(Bearer(rank, lead, entity_id, year, bool(category)))
-        return {key: Surface(tuple(found), kinds[key]) for key, found in bearers.items()}
 
     @_in_one_generation
     def entity(self, entity_id: str) -> Entity | None:
@@ -271,7 +259,7 @@ class CorpusKnowledge:
     def find_entity(self, name: str) -> Entity | None:
         """The entity that has this name or alias, compared folded; the best connected one if several do."""
         key = key_of(name)
-        surface = self._surfaces([key]).get(key)
+        surface = surfaces(self._index, [key]).get(key)
         return self.entity(surface.bearers[0].entity_id) if surface else None
 
     @_in_one_generation

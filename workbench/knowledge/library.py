@@ -115,13 +115,14 @@ class Library:
         begun, tell = time.monotonic(), progress or _silent
         given = corpus.given_paths(paths)
         with self.writing(check_name(name)) as folder:
-            tell("read", 0, 1)
-            loaded = corpus.load(given)
-            tell("read", 1, 1)
+            tell("read", 0, 0)
+            reading = corpus.Reading(given)
             remember(folder, given)
             index = Index(folder / "index.db", create=True)
             try:
-                report = Addition(index, folder, name, self._settings, tell).run(loaded, given)
+                addition = Addition(index, folder, name, self._settings, tell)
+                reading.places = addition.places
+                report = addition.run(reading, reading, given)
             finally:
                 index.close()
         report.seconds = round(time.monotonic() - begun, 3)

@@ -92,9 +92,10 @@ def ensure(index: Index, finder: str, texts: Sequence[tuple[str, str]], on_done:
         on_done(min(start + 64, len(missing)), len(missing))
 
 
-def kept(index: Index, finder: str) -> dict[str, list[Name]]:
-    """Digest of a text -> the names in it, for every text that was looked at."""
-    rows = index.rows("SELECT key, names FROM found_names WHERE key LIKE ?", (f"{finder}:%",))
+def kept(index: Index, finder: str, digests: Sequence[str]) -> dict[str, list[Name]]:
+    """Digest of a text -> the names in it, for those of these texts that were looked at."""
+    keys = [f"{finder}:{digest}" for digest in dict.fromkeys(digests)]
+    rows = index.rows_in("SELECT key, names FROM found_names WHERE key IN ({})", keys)
     return {key.removeprefix(f"{finder}:"): [Name(*name) for name in json.loads(names)] for key, names in rows}
 
 

@@ -131,7 +131,7 @@ def _make(
         index.set_meta("generation", str(old.generation))  # so that who has the old one open sees a newer one
         if old.model:
             index.set_meta("embedding_model", old.model)
-        did = Addition(index, folder, name, settings, tell).run(loaded, [])
+        did = Addition(index, folder, name, settings, tell).run(loaded.documents, loaded, [])
     finally:
         index.close()
     report.added, report.problems = did.added, did.problems

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import sqlite3
 import threading
@@ -13,8 +12,10 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from workbench.context import Community, Entity, Relation
 from workbench.knowledge import graph, keywords, vectors
-from workbench.knowledge.index import Index
+from workbench.knowledge.communities import of_row
+from workbench.knowledge.index import Index, fingerprint
 from workbench.knowledge.ranks import Ranks
+from workbench.knowledge.surfaces import Bearer, Kind, Surface
 
 if TYPE_CHECKING:
     import networkx
@@ -59,8 +60,9 @@ class View:
         return self._part("fingerprint", self._digest)
 
     def _digest(self) -> str:
-        digests = sorted(row[0] for row in self._index.rows("SELECT digest FROM documents"))
-        return hashlib.sha256("\n".join(digests).encode()).hexdigest()
+        """As the last ``add`` has kept it; made where an older version wrote the index."""
+        generation, _, kept = self._index.meta("fingerprint").partition(" ")
+        return kept if generation == str(self.generation) else fingerprint(self._index)
 
     @property
     def counts(self) -> dict[str, int]:
@@ -103,17 +105,8 @@ class View:
         return self._part("communities", self._load_communities)
 
     def _load_communities(self) -> list[Community]:
-        rows = self._index.rows("SELECT community_id, title, members, summary, doc_ids FROM communities ORDER BY 1")
-        return [
-            {
-                "community_id": community_id,
-                "title": title,
-                "members": json.loads(members),
-                "summary": summary,
-                "doc_ids": json.loads(doc_ids),
-            }
-            for community_id, title, members, summary, doc_ids in rows
-        ]
+        rows = self._index.rows("SELECT community_id, title, members, summary, doc_ids FROM communities")
+        return sorted(map(of_row, rows), key=lambda c: (-len(c["members"]), c["community_id"]))
 
     @property
     def graph(self) -> networkx.MultiDiGraph:
@@ -155,3 +148,17 @@ def relations(index: Index, where: str = "", parameters: Sequence[Any] = ()) -> 
             f"SELECT {columns} FROM relations {where} ORDER BY 1", parameters
         )
     ]
+
+
+def surfaces(index: Index, keys: Sequence[str], also: str = "") -> dict[str, Surface]:
+    """The writings of these keys that somebody bears."""
+    columns = "key, place, kind, rank, lead, entity_id, year, category"
+    sql = f"SELECT {columns} FROM surfaces WHERE key IN ({{}}) {also}"
+    bearers: dict[str, list[Bearer]] = {}
+    kinds: dict[str, Kind] = {}
+    for key, _, kind, rank, lead, entity_id, year, category in sorted(
+        index.rows_in(sql, keys), key=lambda row: row[:2]
+    ):
+        kinds[key] = kind
+        bearers.setdefault(key, []).append(Bearer(rank, lead, entity_id, year, bool(category)))
+    return {key: Surface(tuple(found), kinds[key]) for key, found in bearers.items()}

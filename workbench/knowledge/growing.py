@@ -1,0 +1,322 @@
+"""The graph of an index as documents come and go: made anew of all of them, or grown by what is new.
+
+Grown means: what some documents give by themselves is joined to what is there. A name that both sides know becomes one
+entity, whichever said more of it; new texts are looked through for known names, and old texts for new ones. What only
+all documents together can say (the most frequent spelling, which names are ordinary words) is said when it is made
+anew.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from workbench.context import Entity, Relation
+from workbench.knowledge import communities, entities, keywords, triples, view
+from workbench.knowledge.corpus import Document
+from workbench.knowledge.entities import Extracted, Source, document_entity
+from workbench.knowledge.index import Index
+from workbench.knowledge.linking import Linker
+from workbench.knowledge.surfaces import Bearer, Surface, candidates, compiled, units
+from workbench.knowledge.title_links import spelled
+from workbench.plans import canonical_json
+from workbench.text import sentences
+
+_TABLES = ("entities", "relations", "mentions", "surfaces", "communities", "homes")
+_UNSURE = ("name:", "node:")
+"""Entities that only texts or triples name: they become what a title or a field says of the name."""
+_HUB = 200
+"""Passages that hold a new name; a name that more hold is looked for when the graph is made anew."""
+_COUNTED = 10_000
+"""Relations of an entity that are counted; who has more leads anyway."""
+_AT_ONCE = 200
+
+
+class _Found(NamedTuple):
+    """What a part of the documents says, in the ids of the index."""
+
+    entities: list[Entity]
+    relations: list[Relation]
+    mentions: list[tuple[str, str]]
+
+
+class Growth:
+    """The graph of an index, inside the transaction that writes its documents."""
+
+    def __init__(self, index: Index):
+        self._index = index
+        self._again: set[str] = set()
+        self._loose: set[str] = set()
+
+    @property
+    def _connection(self) -> sqlite3.Connection:
+        return self._index.connection()
+
+    def clear(self) -> None:
+        """Begin with nothing."""
+        for table in _TABLES:
+            self._connection.execute(f"DELETE FROM {table}")
+
+    def make_anew(self, sources: Sequence[Source]) -> None:
+        """The graph of these documents and nothing else: a function of them alone."""
+        found = entities.extract(sources)
+        self.clear()
+        self._insert("entities", map(_entity_row, found.entities))
+        self._insert("relations", (tuple(relation.values()) for relation in found.relations))
+        self._insert("mentions", found.mentions)
+        self._insert(
+            "surfaces", (row for key, surface in found.surfaces.items() for row in _surface_rows(key, surface))
+        )
+        communities.make_anew(self._connection, found, sources)
+
+    def _insert(self, table: str, rows: Iterable[tuple[Any, ...]]) -> None:
+        ordered = sorted(rows, key=lambda row: row[:2])
+        if ordered:
+            marks = ", ".join("?" * len(ordered[0]))
+            self._connection.executemany(f"INSERT OR IGNORE INTO {table} VALUES ({marks})", ordered)
+
+    def forget(self, doc_ids: Sequence[str], changed: Mapping[str, Document]) -> None:
+        """Take out what these documents state, before their passages go.
+
+        Who names one that goes, or gets another title, is read again: it may mean somebody else now.
+
+        Args:
+            doc_ids: of the documents.
+            changed: those of them that come back, as they will be.
+        """
+        for doc_id in doc_ids:
+            entity_id = document_entity(doc_id)
+            stays = self._same_title(entity_id, changed.get(doc_id))
+            if not stays:
+                self._forget_entity(doc_id, entity_id)
+            self._forget_statements(doc_id, entity_id)
+        communities.forget(self._connection, [d for d in doc_ids if d not in changed])
+
+    def _same_title(self, entity_id: str, document: Document | None) -> bool:
+        rows = self._index.rows("SELECT name, aliases FROM entities WHERE entity_id = ?", (entity_id,))
+        wanted = document and (document.title, canonical_json(list(document.aliases)))
+        return bool(rows) and rows[0] == wanted
+
+    def _forget_entity(self, doc_id: str, entity_id: str) -> None:
+        """The entity that a document is about, with what others say of it."""
+        naming = self._index.rows("SELECT DISTINCT source FROM relations WHERE target = ?", (entity_id,))
+        heads = [source.removeprefix("doc:") for (source,) in naming if source.startswith("doc:")]
+        self._again.update(head for head in heads if head != doc_id)
+        for head in heads:
+            self._forget_statements(head, document_entity(head))
+        self._drop(entity_id)
+
+    def _forget_statements(self, doc_id: str, entity_id: str) -> None:
+        """Every relation and mention that the passages of a document state."""
+        mine = "SELECT chunk_id FROM passages WHERE doc_id = ?"
+        stated = f"(source = ? OR target = ?) AND (source = ? OR chunk_id IN ({mine}))"
+        ends = (entity_id, entity_id, entity_id, doc_id)
+        for source, target in self._index.rows(f"SELECT source, target FROM relations WHERE {stated}", ends):
+            self._loose.update((source, target))
+        self._connection.execute(f"DELETE FROM relations WHERE {stated}", ends)
+        named = self._index.rows(f"SELECT DISTINCT entity_id FROM mentions WHERE chunk_id IN ({mine})", (doc_id,))
+        self._loose.update(row[0] for row in named)
+        self._connection.execute(f"DELETE FROM mentions WHERE chunk_id IN ({mine})", (doc_id,))
+
+    def read_again(self) -> Iterator[list[str]]:
+        """Ids of documents that stay and are to be added anew, since what they name has gone."""
+        rows = self._index.rows_in("SELECT doc_id FROM documents WHERE doc_id IN ({})", sorted(self._again))
+        found = sorted(row[0] for row in rows)
+        for start in range(0, len(found), _AT_ONCE):
+            yield found[start : start + _AT_ONCE]
+
+    def add(self, sources: Sequence[Source]) -> None:
+        """Join what these documents say, whose passages are written, to the graph."""
+        if not sources:
+            return
+        extracted = entities.extract(sources)
+        known = view.surfaces(self._index, list(extracted.surfaces))
+        self._rename_known(extracted, known)
+        found = self._joined(extracted, known)
+        self._keep_entities(found.entities)
+        self._insert("relations", (tuple(relation.values()) for relation in found.relations))
+        self._insert("mentions", found.mentions)
+        self._join_surfaces(extracted, found, known)
+        linked = [s for s in sources if s.type != triples.NODE]
+        self._link([(document_entity(s.doc_id), chunk_id, text) for s in linked for chunk_id, text, _ in s.passages])
+        self._look_back(extracted, known, {s.doc_id for s in sources})
+        communities.grow(self._connection, found.entities, found.relations, extracted.categories, sources)
+
+    def finish(self) -> None:
+        """Drop whoever nobody names any more."""
+        for entity_id in sorted(self._loose):
+            if not entity_id.startswith("doc:") and not self._index.rows(_NAMED, (entity_id,) * 3):
+                self._drop(entity_id)
+        self._loose.clear()
+
+    def _drop(self, entity_id: str) -> None:
+        """Every row of an entity."""
+        for entity in self._entities([entity_id]):
+            keys = list(compiled([entity], {}))
+            self._connection.executemany(
+                "DELETE FROM surfaces WHERE key = ? AND entity_id = ?", ((key, entity_id) for key in keys)
+            )
+        self._connection.execute("DELETE FROM relations WHERE source = ? OR target = ?", (entity_id, entity_id))
+        self._connection.execute("DELETE FROM mentions WHERE entity_id = ?", (entity_id,))
+        self._connection.execute("DELETE FROM homes WHERE entity_id = ?", (entity_id,))
+        self._connection.execute("DELETE FROM entities WHERE entity_id = ?", (entity_id,))
+
+    def _entities(self, ids: Sequence[str]) -> list[Entity]:
+        marks = ", ".join("?" * len(ids))
+        return view.entities(self._index, f"WHERE entity_id IN ({marks})", ids)
+
+    def _rename_known(self, extracted: Extracted, known: Mapping[str, Surface]) -> None:
+        """What was only a name in texts is now what a title or a field of the new documents says it is."""
+        for key, surface in extracted.surfaces.items():
+            sure = next((b.entity_id for b in surface.bearers if b.rank < 2 and not _unsure(b.entity_id)), None)
+            if sure and surface.kind != "surname" and key in known:
+                for bearer in known[key].bearers:
+                    if bearer.entity_id in (f"name:{key}", f"node:{key}"):
+                        self._rename(bearer.entity_id, sure)
+
+    def _rename(self, old: str, new: str) -> None:
+        stated = view.relations(self._index, "WHERE source = ? OR target = ?", (old, old))
+        mentions = self._index.rows("SELECT ?, chunk_id FROM mentions WHERE entity_id = ?", (new, old))
+        home = self._index.rows("SELECT ?, community_id FROM homes WHERE entity_id = ?", (new, old))
+        self._drop(old)
+        self._insert("relations", _relation_rows(stated, {old: new}))
+        self._insert("mentions", mentions)
+        self._insert("homes", home)
+
+    def _joined(self, extracted: Extracted, known: Mapping[str, Surface]) -> _Found:
+        """What was extracted, in the ids by which the index knows it."""
+        names: dict[str, str] = {}
+        for entity in extracted.entities:
+            own = entity["entity_id"]
+            surface = known.get(own.partition(":")[2]) if _unsure(own) else None
+            if surface and own not in (b.entity_id for b in surface.bearers):
+                names[own] = "" if surface.kind == "surname" else surface.bearers[0].entity_id
+        relations = {row[0]: row for row in _relation_rows(extracted.relations, names)}
+        mentions = {(names.get(i, i), chunk_id) for i, chunk_id in extracted.mentions} - {("", "")}
+        return _Found(
+            [e for e in extracted.entities if e["entity_id"] not in names],
+            [Relation(**dict(zip(_RELATION, row, strict=True))) for row in relations.values()],  # type: ignore[typeddict-item]
+            sorted(pair for pair in mentions if pair[0]),
+        )
+
+    def _keep_entities(self, found: Sequence[Entity]) -> None:
+        """New entities as they are; of a known one only other names are added, and a document's is as it is now."""
+        known: dict[str, Entity] = {}
+        for start in range(0, len(found), _AT_ONCE):
+            part = [e["entity_id"] for e in found[start : start + _AT_ONCE] if not e["doc_id"]]
+            known |= {e["entity_id"]: e for e in self._entities(part)}
+        rows = []
+        for entity in found:
+            if before := known.get(entity["entity_id"]):
+                aliases = sorted({*before["aliases"], *entity["aliases"], entity["name"]} - {before["name"]})
+                entity = {**before, "aliases": aliases if entity["aliases"] else before["aliases"]}
+                if entity == before:
+                    continue
+            rows.append(_entity_row(entity))
+        self._connection.executemany("INSERT OR REPLACE INTO entities VALUES (?, ?, ?, ?, ?)", rows)
+
+    def _join_surfaces(self, extracted: Extracted, found: _Found, known: Mapping[str, Surface]) -> None:
+        """The writings of the new documents' names, with all who bear them."""
+        mine = {e["entity_id"] for e in found.entities}
+        leads = {i: -self._degree(i) for i in mine}
+        rows = list[tuple[Any, ...]]()
+        for key, surface in extracted.surfaces.items():
+            bearers = [b._replace(lead=leads[b.entity_id]) for b in surface.bearers if b.entity_id in mine]
+            if bearers and (joined := _together(known.get(key), Surface(tuple(bearers), surface.kind))):
+                rows += _surface_rows(key, joined)
+        self._connection.executemany("DELETE FROM surfaces WHERE key = ?", {(row[0],) for row in rows})
+        self._insert("surfaces", rows)
+
+    def _degree(self, entity_id: str) -> int:
+        counted = f"SELECT count(*) FROM (SELECT 1 FROM relations WHERE {{}} = ? LIMIT {_COUNTED})"
+        return sum(self._index.rows(counted.format(end), (entity_id,))[0][0] for end in ("source", "target"))
+
+    def _link(self, passages: Sequence[tuple[str, str, str]]) -> None:
+        """Find every known name in these ``(entity of the document, chunk id, text)``."""
+        for start in range(0, len(passages), _AT_ONCE):
+            part = passages[start : start + _AT_ONCE]
+            keys = dict.fromkeys(key for *_, text in part for key in self._possible(text))
+            linker = Linker(view.surfaces(self._index, list(keys), "AND NOT category"))
+            beside = {doc: self._beside(doc) for doc in dict.fromkeys(doc for doc, *_ in part)}
+            mentions, relations = [], []
+            for doc, chunk_id, text in part:
+                for sentence in sentences(text):
+                    for named in linker.link(sentence, doc):
+                        other = named["entity_id"]
+                        mentions.append((other, chunk_id))
+                        if other != doc and other not in beside[doc]:
+                            row = (f"{doc}|mentions|{other}", doc, "mentions", other, sentence, chunk_id)
+                            relations.append(row)
+            self._insert("mentions", mentions)
+            self._insert("relations", relations)
+
+    def _possible(self, text: str) -> list[str]:
+        return candidates(text, units(text))
+
+    def _beside(self, doc: str) -> set[str]:
+        """Entities that a field of a document, or a triple, relates to it."""
+        sql = "SELECT target FROM relations WHERE source = ? UNION SELECT source FROM relations WHERE target = ? AND "
+        return {row[0] for row in self._index.rows(f"{sql} type != 'mentions'", (doc, doc))}
+
+    def _look_back(self, extracted: Extracted, known: Mapping[str, Surface], mine: Collection[str]) -> None:
+        """Look through the texts that were there for the titles and fields that are new."""
+        sql = (
+            "SELECT chunk_id, doc_id, text FROM terms JOIN passages ON number = terms.rowid WHERE terms MATCH ? LIMIT ?"
+        )
+        found: dict[str, tuple[str, str, str]] = {}
+        for key, surface in extracted.surfaces.items():
+            said = surface.kind in ("name", "words") and any(not b.category for b in surface.bearers)
+            if key in known or not said or all(_unsure(b.entity_id) for b in surface.bearers):
+                continue
+            words = keywords.stored(spelled(key))
+            rows = self._index.rows(sql, (f'body : "{words}"', _HUB + 1)) if words else []
+            if len(rows) <= _HUB:
+                found |= {row[0]: (document_entity(row[1]), row[0], row[2]) for row in rows if row[1] not in mine}
+        self._link([found[chunk_id] for chunk_id in sorted(found)])
+
+
+_NAMED = (
+    "SELECT 1 FROM relations WHERE source = ? UNION ALL SELECT 1 FROM relations WHERE target = ? "
+    "UNION ALL SELECT 1 FROM mentions WHERE entity_id = ? LIMIT 1"
+)
+_RELATION = ("relation_id", "source", "type", "target", "sentence", "chunk_id")
+
+
+def _unsure(entity_id: str) -> bool:
+    return entity_id.startswith(_UNSURE)
+
+
+def _entity_row(entity: Entity) -> tuple[Any, ...]:
+    return entity["entity_id"], entity["name"], entity["type"], canonical_json(entity["aliases"]), entity["doc_id"]
+
+
+def _relation_rows(relations: Iterable[Relation], names: Mapping[str, str]) -> Iterator[tuple[str, ...]]:
+    """Rows of relations under other names for their ends; one whose end has none, or that leads back, is left out."""
+    for relation in relations:
+        source, kind = names.get(relation["source"], relation["source"]), relation["type"]
+        target = names.get(relation["target"], relation["target"])
+        if source and target and source != target:
+            stated = relation["sentence"], relation["chunk_id"]
+            yield f"{source}|{kind}|{target}", source, kind, target, *stated
+
+
+def _surface_rows(key: str, surface: Surface) -> Iterator[tuple[Any, ...]]:
+    return ((key, place, surface.kind, *bearer) for place, bearer in enumerate(surface.bearers))
+
+
+def _together(known: Surface | None, new: Surface) -> Surface | None:
+    """One writing of names on both sides: a name beats a surname, and of two who share a surname the clear one has it.
+
+    None leaves what is known as it is.
+    """
+    if known is None or (known.kind == "surname" and new.kind != "surname"):
+        return new
+    if new.kind == "surname" and known.kind != "surname":
+        return None
+    bearers: dict[str, Bearer] = {b.entity_id: b for b in known.bearers}
+    for bearer in new.bearers:
+        before = bearers.get(bearer.entity_id, bearer)
+        bearers[bearer.entity_id] = bearer._replace(rank=min(before.rank, bearer.rank))
+    ranked = sorted(bearers.values(), key=lambda b: (b.rank, b.lead, b.entity_id))
+    return Surface(tuple(ranked[:1] if new.kind == "surname" else ranked), known.kind)

@@ -1,0 +1,158 @@
+"""What files gave, on disk until it is written, so that no corpus is held in memory.
+
+Documents lie in temporary tables of the index's own connection: SQLite keeps those in a file that has no name, so that
+nothing of them is left after a kill. What is new, changed and gone is found by comparing tables.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from typing import Any
+
+from workbench.knowledge.corpus import Document
+from workbench.knowledge.index import Index
+
+BATCH = 256
+"""Documents that are at hand at once."""
+_TABLES = """
+    CREATE TEMP TABLE loaded (
+        doc_id TEXT PRIMARY KEY, digest TEXT NOT NULL, source TEXT NOT NULL, content TEXT NOT NULL
+    ) WITHOUT ROWID;
+    CREATE TEMP TABLE places (doc_id TEXT PRIMARY KEY, file TEXT NOT NULL, line INTEGER NOT NULL) WITHOUT ROWID;
+    CREATE TEMP TABLE work (doc_id TEXT PRIMARY KEY, kind TEXT NOT NULL) WITHOUT ROWID;
+"""
+_STORED = "doc_id, title, text, url, licence, type, fields, aliases, names, source"
+
+
+class Places:
+    """Where each id was read first, for ``corpus.Reading``: on disk, as the documents are."""
+
+    def __init__(self, index: Index):
+        self._index = index
+
+    def __contains__(self, doc_id: object) -> bool:
+        return bool(self._index.rows("SELECT 1 FROM places WHERE doc_id = ?", (doc_id,)))
+
+    def __getitem__(self, doc_id: str) -> tuple[str, int]:
+        return self._index.rows("SELECT file, line FROM places WHERE doc_id = ?", (doc_id,))[0]
+
+    def __setitem__(self, doc_id: str, place: tuple[str, int]) -> None:
+        self._index.connection().execute("INSERT INTO places VALUES (?, ?, ?)", (doc_id, *place))
+
+
+class Spool:
+    """Documents on their way into an index, and what is to be done with them."""
+
+    def __init__(self, index: Index):
+        self._index = index
+        self._begin()
+        self.places = Places(index)
+
+    def _begin(self) -> None:
+        connection = self._index.connection()
+        with self._index.named():
+            connection.execute("PRAGMA temp_store = FILE")
+            for table in ("loaded", "places", "work"):
+                connection.execute(f"DROP TABLE IF EXISTS temp.{table}")
+            connection.executescript(_TABLES)
+
+    def take(self, documents: Iterable[Document]) -> Iterator[int]:
+        """Lay them down; how many there are so far, after each handful."""
+        count = 0
+        for batch in _handfuls(documents):
+            with self._index.transaction() as connection:
+                connection.executemany("INSERT OR REPLACE INTO loaded VALUES (?, ?, ?, ?)", map(_row, batch))
+            count += len(batch)
+            yield count
+
+    def __len__(self) -> int:
+        return int(self._index.rows("SELECT count(*) FROM loaded")[0][0])
+
+    def compare(self, lost: Collection[str]) -> dict[str, int]:
+        """Mark what is new and changed, and what is gone from the sources that have ``lost`` it; the counts by kind."""
+        with self._index.transaction() as connection:
+            connection.execute("DELETE FROM work")
+            connection.execute(
+                "INSERT INTO work SELECT loaded.doc_id, CASE WHEN documents.doc_id IS NULL THEN 'new' ELSE 'changed' "
+                "END FROM loaded LEFT JOIN documents USING (doc_id) "
+                "WHERE documents.doc_id IS NULL OR documents.digest != loaded.digest"
+            )
+            connection.executemany(
+                "INSERT INTO work SELECT doc_id, 'gone' FROM documents "
+                "WHERE source = ? AND doc_id NOT IN (SELECT doc_id FROM loaded)",
+                ((source,) for source in lost),
+            )
+        return self._counts()
+
+    def everything(self) -> None:
+        """Mark every other document of the index as well: it is to be made anew."""
+        with self._index.transaction() as connection:
+            connection.execute(
+                "INSERT OR IGNORE INTO work SELECT doc_id, 'again' FROM documents "
+                "WHERE doc_id NOT IN (SELECT doc_id FROM loaded)"
+            )
+            connection.execute("INSERT OR IGNORE INTO work SELECT doc_id, 'again' FROM loaded")
+        rows = self._index.rows(
+            "SELECT doc_id FROM work WHERE kind = 'again' AND doc_id NOT IN (SELECT doc_id FROM loaded)"
+        )
+        for _ in self.take(stored(self._index, [row[0] for row in rows])):
+            pass
+
+    def _counts(self) -> dict[str, int]:
+        return dict(self._index.rows("SELECT kind, count(*) FROM work GROUP BY kind"))
+
+    def ids(self, *kinds: str) -> Iterator[list[str]]:
+        """Ids of what is marked so, in their order, in handfuls."""
+        marks = ", ".join("?" * len(kinds))
+        sql = f"SELECT doc_id FROM work WHERE kind IN ({marks}) AND doc_id > ? ORDER BY doc_id LIMIT {BATCH}"
+        last = ""
+        while found := [row[0] for row in self._index.rows(sql, (*kinds, last))]:
+            yield found
+            last = found[-1]
+
+    def documents(self) -> Iterator[list[Document]]:
+        """Everything that is to be written, by id, in handfuls."""
+        for ids in self.ids("new", "changed", "again"):
+            yield self.these(ids)
+
+    def these(self, doc_ids: Sequence[str]) -> list[Document]:
+        """Those of these documents that were loaded, by id."""
+        sql = "SELECT doc_id, source, content FROM loaded WHERE doc_id IN ({})"
+        return [_document(*row) for row in sorted(self._index.rows_in(sql, doc_ids))]
+
+
+def stored(index: Index, doc_ids: Sequence[str]) -> Iterator[Document]:
+    """The documents of an index as they were loaded, in the order of these ids, read a few at a time."""
+    for start in range(0, len(doc_ids), BATCH):
+        part = doc_ids[start : start + BATCH]
+        rows = {row[0]: row for row in index.rows_in(f"SELECT {_STORED} FROM documents WHERE doc_id IN ({{}})", part)}
+        yield from (of_row(rows[doc_id]) for doc_id in part if doc_id in rows)
+
+
+def of_row(row: Sequence[Any]) -> Document:
+    """A document of the columns in which an index keeps it."""
+    doc_id, title, text, url, licence, kind, fields, aliases, names, source = row
+    lists = json.loads(fields), tuple(json.loads(aliases)), json.loads(names)
+    return Document(doc_id, title, text, url, licence, kind, *lists, source)
+
+
+def _row(document: Document) -> tuple[str, str, str, str]:
+    content = json.dumps(document.content(), ensure_ascii=False)
+    return document.doc_id, document.digest(), document.source, content
+
+
+def _document(doc_id: str, source: str, content: str) -> Document:
+    given = json.loads(content)
+    return Document(doc_id, **{**given, "aliases": tuple(given["aliases"])}, source=source)
+
+
+def _handfuls(documents: Iterable[Document]) -> Iterator[list[Document]]:
+    batch: list[Document] = []
+    for document in documents:
+        batch.append(document)
+        if len(batch) == BATCH:
+            yield batch
+            batch = []
+    if batch:
+        yield batch
