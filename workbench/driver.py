@@ -156,7 +156,7 @@ class Driver:
                 answer = live.reviewer(request)
                 if answer is None:
                     break
-                request = await self._advance(live, Given(answer, request["review_id"]), context, config)
+                request = await self._advance(live, Given(written(answer), request["review_id"]), context, config)
             self._settle(live, request)
         except asyncio.CancelledError:
             cancelled = self.runs.is_cancelled(live.run_id)
@@ -273,7 +273,7 @@ def _resuming(given: Given, snapshot: StateSnapshot) -> Any:
     request = pending(snapshot)
     if request is None or request["review_id"] != given.review_id:
         raise NotPaused("This review point was answered elsewhere. Look at the run again with `workbench show`.")
-    return Command(resume={snapshot.interrupts[0].id: written(given.answer)})
+    return Command(resume={snapshot.interrupts[0].id: given.answer})
 
 
 def _reasons(error: Any) -> str:

@@ -24,7 +24,7 @@ from workbench.lease import Lease
 from workbench.loop import LoopThread
 from workbench.memory.store import SqlConversations, SqliteConversations
 from workbench.past import checkpoint, is_checkpoint_id, review_after
-from workbench.reviewers import again
+from workbench.reviewers import again, written
 from workbench.runs import RunRow, RunStore
 from workbench.state import Decision, RetrievalResult
 
@@ -249,6 +249,7 @@ class Work:
         """Take the run and give it the answer, if it waits for one.
 
         Raises:
+            InvalidAnswer: it is no answer at all, or too long to keep; whether it fits is seen by the graph.
             NotPaused: nothing waits; the recorded answer given again just continues an interrupted run.
             WorkspaceBusy: another process is at it.
         """
@@ -259,8 +260,9 @@ class Work:
                 return self.answer(run_id, given)
             if request is None:
                 raise NotPaused(f"Run {run_id} waits, but its checkpoint is lost. Run `workbench doctor --repair`.")
+            wanted = Given(written(given), request["review_id"])
             self._take(driver, row)
-            self._start(driver, Live(run_id), Given(given, request["review_id"]))
+            self._start(driver, Live(run_id), wanted)
             return
         last = driver.runs.decisions(run_id)
         if status == "interrupted" and last and _same(last[-1], given):

@@ -106,7 +106,15 @@ def test_hostile_text_stays_text(notebook: Callable[..., Any], tmp_path: Path) -
         expect(bench.root.locator(".wb-answer")).to_be_visible()
         page.locator(".wb-region-evidence [role=option]").first.click()
         plain(page)
-        store.ask(f"banquet {ALL}", kb="film", review={"plan"}, session=NAME)
+        waits = store.ask(f"banquet {ALL}", kb="film", review={"plan"}, session=NAME)
+        inbox = page.locator(".wb-inbox")
+        inbox.get_by_role("option").first.click()
+        for note, then in ((WAYS, "characters"), (ALL, "Stopped")):
+            inbox.get_by_label("Note", exact=True).fill(note)
+            inbox.get_by_role("button", name="Stop here").click()
+            expect(inbox).to_contain_text(then)
+            plain(page)
+        assert waits.decisions[0]["note"].split() == ALL.split()
         for view in ("Runs and forks", "Compare", "Knowledge graph"):
             bench.view(view)
             plain(page)

@@ -13,7 +13,7 @@ from workbench.draw.evidence import evidence
 from workbench.draw.fork_bar import fork_bar
 from workbench.draw.rail import rail
 from workbench.draw.timeline import timeline
-from workbench.errors import WorkbenchError
+from workbench.errors import InvalidAnswer, WorkbenchError
 from workbench.labels import Labels
 from workbench.plans import Plan
 from workbench.run import Run
@@ -223,7 +223,13 @@ class Working:
         self.review.refuse(str(fault))
 
     def _answer(self, response: Mapping[str, Any]) -> Run | None:
-        return self._run.answer_review(dict(response), wait=False) if self._run and response else None
+        if not (self._run and response):
+            return None
+        try:
+            return self._run.answer_review(dict(response), wait=False)
+        except InvalidAnswer as error:
+            self.review.refuse(str(error))
+            return None
 
     def _scope(self, asked: Mapping[str, Any]) -> None:
         """Run only a part of the plan: as an edit where the run waits for one, else in a fork."""
