@@ -84,6 +84,7 @@ def test_reference_implies_the_dependency():
         ([step("a", "a")], "depends_on", "Cycle: a -> a"),
         ([step("a", budget=PlanBudget(top_k=0))], "budget.top_k", "top_k is 0"),
         ([step("a", budget=PlanBudget(timeout_s=0))], "budget.timeout_s", "timeout_s is 0"),
+        ([PlanStep(step_id="a", objective="x" * 10_001, tool="naive_search")], "objective", "10,001 characters"),
         ([step("a", budget=PlanBudget(timeout_s=float("nan")))], "budget.timeout_s", "timeout_s is nan"),
         ([step(" ")], "step_id", "has no id"),
     ],

@@ -253,9 +253,10 @@ class Plan(BaseModel):
         known = [step.step_id for step in self.steps]
         for index, step in enumerate(self.steps):
             name, place = step.step_id, index + 1
-            if fault := unkeepable(step.model_dump()):
-                message, mend = f"Step {place}: {fault}.", "Give plain, short JSON values."
-                yield problem(name, "tool_input", message, mend, "unkeepable", place=place, fault=fault)
+            for field, value in step.model_dump().items():
+                if fault := unkeepable({field: value}):
+                    message, mend = f"Step {place}: {fault}.", "Give plain, short JSON values."
+                    yield problem(name, field, message, mend, "unkeepable", place=place, fault=fault)
             if (length := len(name)) > _LONGEST_ID:
                 message = f"Step {place} has an id of {length:,} characters."
                 yield problem(name, "step_id", message, "Shorten it.", "long_id", place=place, length=length)

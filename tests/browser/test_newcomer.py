@@ -9,25 +9,42 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import nbformat
+import pytest
 from playwright.sync_api import expect
 
-from tests.browser.bench_page import OPEN, QUESTION, BenchPage
+from tests.browser.bench_page import QUESTION, BenchPage
 from tests.browser.test_journey import newest, store  # noqa: F401 - a fixture
 from tests.browser.test_restart import until
 from workbench.session import Workbench
 
 MOST_S = 180.0
+REPOSITORY = Path(__file__).parents[2]
+FIRST = REPOSITORY / "notebooks" / "01_ask.ipynb"
 
 
-def test_from_an_empty_notebook_to_a_compared_fork(notebook: Callable[..., Any], store: Workbench) -> None:  # noqa: F811
+def cells_up_to_the_bench() -> list[str]:
+    """The code of the first notebook, as it stands there, up to the cell that shows the bench."""
+    code = [cell.source for cell in nbformat.read(FIRST, as_version=4).cells if cell.cell_type == "code"]
+    return code[: next(n for n, source in enumerate(code) if "wb.bench(" in source) + 1]
+
+
+def test_from_the_first_notebook_to_a_compared_fork(
+    notebook: Callable[..., Any],
+    store: Workbench,  # noqa: F811
+    tmp_path: Path,
+) -> None:
     """By clicks alone: nothing is typed, not even the question."""
+    (tmp_path / "notebooks").mkdir()
+    (tmp_path / ".workbench").symlink_to(tmp_path / "workspace")
+    (tmp_path / "data").symlink_to(REPOSITORY / "data")
     began = time.monotonic()
     marks: dict[str, float] = {}
 
     def reached(name: str) -> None:
         marks[name] = time.monotonic() - began
 
-    nb = notebook([OPEN, 'wb.bench(kb="film")'])
+    nb = notebook(cells_up_to_the_bench(), name="notebooks/first")
     reached("open")
     nb.run_all()
     bench = BenchPage(nb.page)
@@ -55,12 +72,14 @@ def test_from_an_empty_notebook_to_a_compared_fork(notebook: Callable[..., Any],
     nb.clean()
 
 
-# A tool that waits, and one that computes in a thread beside the kernel's own.
-BUSY = """
+OPENED = """
 import asyncio, pathlib
 from workbench import Workbench
 wb = Workbench.open("workspace", step_timeout_s=300, time_budget_s=300)
-
+"""
+# What a step does while somebody clicks: it waits, as for a server, or it computes in a thread beside the kernel's own.
+STEPS = {
+    "waits": """
 @wb.tools.tool(intents={"compare"})
 async def waits(query: str, log) -> list[str]:
     "Waits."
@@ -68,14 +87,17 @@ async def waits(query: str, log) -> list[str]:
     while not pathlib.Path("go").exists():
         await asyncio.sleep(0.05)
     return ["waited"]
-
+""",
+    "computes": """
 @wb.tools.tool(intents={"compare"})
 def computes(query: str) -> list[str]:
     "Computes in pure Python, so that it holds the interpreter as often as it may."
+    pathlib.Path("calls").touch()
     while not pathlib.Path("go").exists():
         sum(i * i for i in range(20_000))
     return ["computed"]
-"""
+""",
+}
 # From a click to the first change under a place: in the page itself, so that nothing of the test's own is counted.
 LATENCY = """
 window.latency = (target, place) => new Promise((done, late) => {
@@ -104,13 +126,15 @@ CLICKS = {
 }
 
 
+@pytest.mark.parametrize("step", STEPS)
 def test_a_click_is_answered_while_a_run_works(
     notebook: Callable[..., Any],
     store: Workbench,  # noqa: F811
     tmp_path: Path,
+    step: str,
 ) -> None:
-    """The half of them within 100 ms beside a tool that computes; a crowded machine gets as much more."""
-    nb = notebook([BUSY, BARE, 'wb.bench(kb="film", review=None)'])
+    """A click costs little more than one on a button of ipywidgets with nothing behind it; the times are printed."""
+    nb = notebook([OPENED + STEPS[step], BARE, 'wb.bench(kb="film", review=None)'])
     nb.run_all()
     bench = BenchPage(nb.page)
     bench.ask(QUESTION)
@@ -118,14 +142,17 @@ def test_a_click_is_answered_while_a_run_works(
     expect(bench.root.locator(".wb-region-evidence [role=option]").first).to_be_visible(timeout=120_000)
     nb.eval(f"void ({LATENCY})")
     taken: dict[str, list[float]] = {kind: [] for kind in CLICKS}
-    for kind in [*CLICKS] * 8:
+    for kind in [*CLICKS] * 10:
         taken[kind] += [nb.page.evaluate("([click, place]) => latency(click, place)", pair) for pair in CLICKS[kind]]
-    ours = sorted(ms for kind, every in taken.items() for ms in every if kind != "bare")
+    ours = [ms for kind, every in taken.items() for ms in every if kind != "bare"]
     crowded = max(1.0, os.getloadavg()[0] / (os.cpu_count() or 1))
-    print(f"\nfrom a click to its answer while a run works, {crowded:.1f} processes a core:")
+    print(f"\nfrom a click to its answer while a step {step}, {crowded:.1f} processes a core:")
     for kind, every in {**taken, "ours": ours}.items():
-        p95 = statistics.quantiles(every, n=20)[-1]
-        print(f"{kind:>9}: p50 {statistics.median(every):.0f} ms, p95 {p95:.0f} ms of {len(every)}")
-    assert statistics.median(ours) < 100 * crowded
+        print(f"{kind:>9}: p50 {statistics.median(every):.0f} ms, p95 {p95(every):.0f} ms of {len(every)}")
+    assert statistics.median(ours) < 3 * statistics.median(taken["bare"])
     (tmp_path / "go").touch()
     newest(store, "done", decided=0)
+
+
+def p95(taken: list[float]) -> float:
+    return statistics.quantiles(taken, n=20)[-1]

@@ -35,7 +35,13 @@ def forks(tree: Mapping[str, Any], labels: Labels, marked: Sequence[str] = ()) -
     }
     left = len(nodes) - len(shown)
     more = el("div", labels("and_more", n=left), cls="wb-dim") if left else ""
-    head = el("div", _title(nodes, here, labels), el("span", cls="wb-push"), _comparing(marked, labels), cls="wb-bar")
+    head = el(
+        "div",
+        _title(nodes, here, labels),
+        el("span", cls="wb-push"),
+        _comparing(marked, len(nodes), labels),
+        cls="wb-bar",
+    )
     title = labels("forks")
     return Picture(
         Markup(opened("section", cls="wb-part") + head + opened("div", cls="wb-list", role="tree", aria_label=title)),
@@ -50,11 +56,12 @@ def _title(nodes: Sequence[Node], here: str | None, labels: Labels) -> Markup:
     return el("h3", title, " ", el("span", counted, cls="wb-dim"), cls="wb-title")
 
 
-def _comparing(marked: Sequence[str], labels: Labels) -> Markup:
+def _comparing(marked: Sequence[str], there: int, labels: Labels) -> Markup:
     letters = labels("comma").join(LETTERS[: len(marked)])
     if len(marked) >= 2:
         return button(labels("forks_compare", letters=letters), "compare", cls="wb-primary")
-    word = labels("forks_choose_more", letter=letters) if marked else labels("forks_choose")
+    one = labels("forks_only") if there < 2 else labels("forks_choose")
+    word = labels("forks_choose_more", letter=letters) if marked else one
     return el("span", word, cls="wb-dim")
 
 

@@ -95,6 +95,7 @@ WORDS: Mapping[str, tuple[str, str]] = {
     "forks_mark_told": ("Put run {run} beside others", "把运行 {run} 放入比较"),
     "forks_marked": ("{letter} in the comparison", "比较中的 {letter}"),
     "forks_choose": ("Mark two to four runs to compare them", "勾选二到四次运行进行比较"),
+    "forks_only": ("One run: fork it, or ask again, and compare", "只有一次运行：分叉或再问一次，即可比较"),
     "forks_choose_more": ("Mark one more to compare with {letter}", "再勾选一次运行，与 {letter} 比较"),
     "forks_compare": ("Compare {letters}", "比较 {letters}"),
     # checkpoints

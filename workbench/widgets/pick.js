@@ -49,10 +49,18 @@ export default {
       rove();
       tell("choose", option.dataset.key);
     };
+    // Seen at once, whatever Python is at; what it sends next takes the place of the button.
+    const acknowledge = (button) => {
+      button.setAttribute("aria-busy", "true");
+      setTimeout(() => button.removeAttribute("aria-busy"), 1000);
+    };
     const press = (target) => {
       const doing = target.closest("[data-do]");
       if (doing && root.contains(doing)) {
-        if (!doing.disabled) tell(doing.dataset.do, doing.dataset.of ?? doing.closest("[data-key]")?.dataset.key ?? "");
+        if (!doing.disabled) {
+          acknowledge(doing);
+          tell(doing.dataset.do, doing.dataset.of ?? doing.closest("[data-key]")?.dataset.key ?? "");
+        }
         return true;
       }
       const option = target.closest(OPTIONS);

@@ -6,7 +6,7 @@ import sys
 import threading
 from typing import ClassVar
 
-_S = 0.0001
+_S = 0.0005
 
 
 class ShortTurns:
