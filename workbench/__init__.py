@@ -99,6 +99,7 @@ The package in the order in which a message walks through it; an import only eve
     plan_edits.py     what people do to a plan
     plans.py          the one plan type
     state.py          every type that a graph carries, once
+    pieces.py         what a knowledge base gives, as plain data
     settings.py       every number that can be changed
     salvage.py        what can still be read of a damaged SQLite file
     sqlite.py         what SQLite and the file system refuse, in words
