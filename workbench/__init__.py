@@ -15,7 +15,7 @@ The package in the order in which a message walks through it; an import only eve
     repair.py         what is wrong with its files, and the mend
     prune.py          what a workspace no longer needs
     widgets/          the bench in a notebook: thin widgets over runs; data in, one trait out
-        workspace.py bench.py working.py futures.py ask.py follow.py plan.py draft.py form.py fields.py controls.py
+        workspace.py bench.py working.py futures.py ask.py follow.py turns.py plan.py draft.py form.py fields.py controls.py
         review.py review_form.py inbox.py past.py beside.py tree.py knowledge.py shown.py pick.py
     run.py            Run, one question carried through: how it stands, what it did, the four answers
     pictured.py       the pictures of a run, as plotly figures
@@ -39,7 +39,8 @@ The package in the order in which a message walks through it; an import only eve
     followup.py       a follow-up -> a question that stands alone
     retrieval/        the child graph, one file a node
         graph.py plan.py review.py dispatch.py execute.py reflect.py merge.py enriching.py
-        and what they stand on: chained.py drafts.py llm_plan.py skip.py signals.py rewrite.py wording.py reasons.py
+        and what they stand on: agreement.py chained.py drafts.py llm_plan.py skip.py signals.py rewrite.py wording.py
+        reasons.py
     generate/         evidence -> cited answer: by the offline writer, or streamed from a chat model
         node.py compose.py question.py themes.py sources.py evidence.py direct.py followed.py works.py recommend.py
         sides.py verdict.py facts.py quotes.py silence.py voice.py citations.py wording.py prompt.py
@@ -47,10 +48,9 @@ The package in the order in which a message walks through it; an import only eve
     agents.py         the retrieval graph without a person, by worker name
     tools/            what a step may call: one file a tool, one registry, one port
         registry.py tool.py adapt.py naive.py keyword.py local.py global_.py hybrid.py discover.py chain.py paths.py
-        enrichment.py
-        pagerank.py
+        enrichment.py pagerank.py deep.py deeper.py
         and what they share: evidence.py signals.py neighbours.py calibration.py; for chains: walk.py seeds.py
-        asked_words.py; for paths: topics.py path_words.py path_match.py
+        asked_words.py; for research: research.py lacking.py; for paths: topics.py path_words.py path_match.py
     memory/           conversations, in SQLite or PostgreSQL
         store.py postgres.py migrations.py
     waiting.py        what waits for a person, over all runs
@@ -98,8 +98,8 @@ The package in the order in which a message walks through it; an import only eve
     tape.py           every effect of a run, by what determines it
     plan_edits.py     what people do to a plan
     plans.py          the one plan type
-    state.py          every type that a graph carries, once
     pieces.py         what a knowledge base gives, as plain data
+    state.py          every type that a graph carries, once
     settings.py       every number that can be changed
     salvage.py        what can still be read of a damaged SQLite file
     sqlite.py         what SQLite and the file system refuse, in words

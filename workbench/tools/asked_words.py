@@ -19,11 +19,12 @@ RELATED = 0.8
 
 
 class Word(NamedTuple):
-    """A word of a question: its inverse document frequency, its own stems, and those that may stand for it."""
+    """A word of a question: its inverse document frequency, its stems, those that may stand for it, how it was said."""
 
     weight: float
     forms: frozenset[str]
     related: frozenset[str]
+    said: str = ""
 
 
 @dataclass(frozen=True)
@@ -38,7 +39,8 @@ class AskedWords:
         found: dict[str, Word] = {}
         for term in content_terms(question):
             word = root(stem(term))
-            found.setdefault(word, Word(knowledge.term_weight(term), forms(word), related().get(word, frozenset())))
+            near = related().get(word, frozenset())
+            found.setdefault(word, Word(knowledge.term_weight(term), forms(word), near, term))
         return cls(tuple(found.values()))
 
     def left(self, covered: Collection[str]) -> AskedWords:
@@ -53,7 +55,7 @@ class AskedWords:
         0.9
         """
         total = found = 0.0
-        for weight, own, others in self.words:
+        for weight, own, others, _ in self.words:
             total += weight
             if not own.isdisjoint(held):
                 found += weight

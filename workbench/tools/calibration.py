@@ -61,6 +61,9 @@ MODELS: Mapping[str, Logistic] = {
     "graph_paths": Logistic(-12.68, {"read": 8.71, "asked": 4.19, "named": 1.91, "hops": 1.42}),
     "chain_exploration": Logistic(-12.66, {"chain": 5.85, "answered": 3.75, "place": 3.99}),
     "pagerank": Logistic(-8.0, {"rank": 6.0, "answered": 2.0, "place": 2.0}),
+    "deep_research": Logistic(-10.0, {"worth": 5.0, "answered": 3.0, "place": 4.0}),
+    "deeper_research": Logistic(-10.0, {"worth": 5.0, "answered": 3.0, "place": 4.0}),
+    "merge": Logistic(-9.0, {"hybrid_search": 6.0, "chain_exploration": 10.0}),
     "global_search": Logistic(-2.2, {"cosine": 0.63, "traits": 10.0}),
 }
 """What is seen is told in ``signals.py``; every signal speaks for a result, so no weight is below 0."""

@@ -73,17 +73,17 @@ def _results(
     answered = words.share(frozenset().union(*held.values()))
     signals = [
         {"chain": low, "answered": answered, "place": 1 / place}
-        for place, low in enumerate(_never_rising([score for _, score in found]), start=1)
+        for place, low in enumerate(never_rising([score for _, score in found]), start=1)
     ]
     scores = descending([probability(TOOL.name, seen) for seen in signals])
     results: list[RetrievalResult] = []
     for (chunk_id, _), seen, score in zip(found, signals, scores, strict=True):
         result = evidence.chunk(passages[chunk_id], score, TOOL.name, knowledge.name, seen)
-        results.append(_with_path(result, chunk_id, chains))
+        results.append(with_path(result, chunk_id, chains))
     return evidence.ranked(results, len(results))
 
 
-def _never_rising(scores: Sequence[float]) -> list[float]:
+def never_rising(scores: Sequence[float]) -> list[float]:
     """The scores, each at most the one before: what a set is chosen for may rise, and the order stands."""
     low, found = float("inf"), []
     for score in scores:
@@ -92,7 +92,8 @@ def _never_rising(scores: Sequence[float]) -> list[float]:
     return found
 
 
-def _with_path(result: RetrievalResult, chunk_id: str, chains: Chains) -> RetrievalResult:
+def with_path(result: RetrievalResult, chunk_id: str, chains: Chains) -> RetrievalResult:
+    """The result with the way to its passage, if one leads there."""
     steps = chains.path(chunk_id)
     if not steps:
         return result

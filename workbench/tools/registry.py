@@ -36,6 +36,8 @@ BUILT_IN = {
     "graph_paths": "workbench.tools.paths",
     "enrichment": "workbench.tools.enrichment",
     "pagerank": "workbench.tools.pagerank",
+    "deep_research": "workbench.tools.deep",
+    "deeper_research": "workbench.tools.deeper",
 }
 
 

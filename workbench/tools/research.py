@@ -1,0 +1,352 @@
+"""Searching, saying what is missing, and asking for exactly that: what ``deep_research`` and ``deeper_research`` do.
+
+Each name of a question is a thread of its own: the passages that hold it, and those that were reached from there. What
+a thread does not say of the question's words is missing. A sentence that says some of them and names something new
+("directed by Mara Velden", where the director is asked for) tells whom to ask next, and for what: "Mara Velden born".
+No model is asked; the same question finds the same twice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from workbench.context import KnowledgeBase, Passage, ToolLog
+from workbench.text import fold, sentences
+from workbench.tools import chain, hybrid
+from workbench.tools.asked_words import AskedWords, Word, stems
+from workbench.tools.lacking import Demand, Lack, Side, field_stems, joined, lacks
+from workbench.tools.signals import Question
+from workbench.tools.tool import StepLog
+from workbench.tools.walk import (
+    BEST,
+    HUB,
+    OUT,
+    OWN,
+    PARENT,
+    PASSAGE,
+    PHRASE,
+    POOL,
+    SENTENCE,
+    Chains,
+    Step,
+    chosen,
+)
+
+HITS = 20
+"""What a next search gives."""
+BEGINNING = 3
+"""Passages of a name, or of a question without names, that its thread begins with."""
+JOINING = 2
+"""Passages of one next search that join a thread."""
+LIKELY = 0.2
+"""How probable a passage must be for a thread without a name to begin with it."""
+SHARE_OF_TIME = 0.8
+"""The part of its time after which no search is begun: what is found has to be told, too."""
+
+
+@dataclass(frozen=True)
+class Reach:
+    """How far a research goes: rounds of searches, next searches a round and thread, whether chains are followed."""
+
+    rounds: int
+    asks: int
+    chains: bool
+
+
+class Ask(NamedTuple):
+    """A next search: its words, what it is to bring, and the sentence of a passage that led to it."""
+
+    query: str
+    lacks: tuple[Lack, ...]
+    left: AskedWords
+    bridge: Bridge | None
+
+
+class Bridge(NamedTuple):
+    """A name that a passage of a thread brings in: how the sentence covers the question, what documents it is of."""
+
+    surface: str
+    sentence: str
+    parent: str
+    doc_ids: frozenset[str]
+    cover: float
+
+
+@dataclass
+class Thread:
+    """What is found on one name of the question; ``fresh`` came last, ``asked`` are the names it has gone on to."""
+
+    side: Side
+    passages: dict[str, Passage] = field(default_factory=dict)
+    held: set[str] = field(default_factory=set)
+    fresh: list[str] = field(default_factory=list)
+    asked: set[str] = field(default_factory=set)
+
+
+class Research:
+    """One question's research; ``run`` once, then read ``chains``, ``thoughts``, ``missing`` and ``found_by``.
+
+    Args:
+        query: the question.
+        question: the same, as the knowledge base sees it.
+        knowledge: where to search.
+        reach: how far.
+        log: each search and each finding of what is missing is a sub-step of it.
+        late: says why no other search may begin, or nothing.
+    """
+
+    def __init__(
+        self,
+        query: str,
+        question: Question,
+        knowledge: KnowledgeBase,
+        reach: Reach,
+        log: ToolLog,
+        late: Callable[[], str],
+    ):
+        self._query, self._question, self._knowledge = query, question, knowledge
+        self._reach, self._log, self._late = reach, log, late
+        self._demand = Demand.of(question, query, knowledge)
+        self._threads = [Thread(side) for side in self._demand.sides]
+        self._likely: dict[str, float] = {}
+        self._fields = frozenset[str]()
+        self._asked = {fold(query)}
+        self.chains = Chains({})
+        self.found_by: dict[str, dict[str, Any]] = {}
+        self.thoughts: list[dict[str, Any]] = []
+        self.missing: list[Lack] = []
+
+    def run(self) -> str:
+        """Why it stopped: ``covered``, ``nothing new``, ``rounds``, or what ``late`` says."""
+        self._begin()
+        for number in range(2, self._reach.rounds + 1):
+            self._tell_missing(number - 1)
+            if not self.missing:
+                return "covered"
+            asks = list(self._asks())
+            if not asks:
+                return "nothing new"
+            new = 0
+            for thread, ask in asks:
+                if stop := self._late():
+                    return stop
+                new += self._ask(number, thread, ask)
+            if not new:
+                return "nothing new"
+        self._tell_missing(self._reach.rounds)
+        return "rounds" if self.missing else "covered"
+
+    def best(self, most: int) -> list[tuple[str, float]]:
+        """Passages with what they were chosen for: the best set, as of ``chain_exploration``."""
+        order = sorted(self.chains.score, key=lambda i: (-round(self.chains.score[i], 9), i))
+        self._titles([*order[: POOL + BEST], *(step.parent for step in self.chains.steps.values())])
+        return chosen(self.chains, most)
+
+    # --- the first searches ---
+
+    def _begin(self) -> None:
+        if self._reach.chains:
+            for query in dict.fromkeys([self._query, *self._one_by_one()]):
+                if not self.chains.score or not self._late():
+                    self._follow(query)
+        if not self._reach.chains or not self._late():
+            with self._log("search 1", tool="hybrid_search", query=self._query) as detail:
+                hits = self._found(hybrid, self._query)
+                self._likely = {hit["source_id"]: hit["score"] for hit in hits}
+                for hit in hits:
+                    self._keep(hit["source_id"], hit["score"] * (OWN if self._reach.chains else 1.0))
+                    self._note(1, self._query, (), hit["source_id"])
+                detail["hits"] = len(hits)
+                detail["evidence"] = self._titles(hit["source_id"] for hit in hits[:BEGINNING])
+        best = sorted(self.chains.score, key=lambda i: (-round(self.chains.score[i], 9), i))[: 2 * HITS]
+        passages = self._knowledge.passages(best)
+        self._fields = frozenset().union(*(field_stems(p["fields"]) for p in passages))
+        for thread in self._threads:
+            self._start(thread, passages)
+
+    def _start(self, thread: Thread, passages: Sequence[Passage]) -> None:
+        """The first passages of a thread: on its name before those that say it, and what a chain has led to from it."""
+        side = thread.side
+        if side.name:
+            holding = [p for p in passages if side.holds(p)]
+            holding.sort(key=lambda p: p["doc_id"] not in side.doc_ids)
+        else:
+            holding = [p for p in passages if self._likely.get(p["chunk_id"], 1.0) >= LIKELY]
+        self._join(thread, holding[:BEGINNING])
+        for passage in passages[: 2 * BEGINNING]:
+            way = self.chains.path(passage["chunk_id"])
+            if way and way[0][1].parent in thread.passages:
+                self._join(thread, [passage])
+
+    def _one_by_one(self) -> Iterator[str]:
+        """The question for each of its names, without the others."""
+        names = [side.name for side in self._demand.sides if side.name in self._query]
+        for name in names if len(names) > 1 else ():
+            query = self._query
+            for other in sorted((n for n in names if n != name and n not in name), key=len, reverse=True):
+                query = query.replace(other, " ")
+            yield " ".join(query.split())
+
+    def _follow(self, query: str) -> None:
+        with self._log("search 1", tool="chain_exploration", query=query) as detail:
+            hits = self._found(chain, query)
+            whole = query == self._query
+            for hit in hits:
+                told = hit["metadata"].get("chain", {}).get("steps", ())
+                step = Step(*(told[-1][name] for name in ("from", "by", "surface", "sentence"))) if told else None
+                self._keep(hit["source_id"], hit["metadata"]["signals"]["chain"] * (1.0 if whole else OWN), step)
+                self._note(1, query, (), hit["source_id"])
+            detail["hits"] = len(hits)
+            detail["evidence"] = self._titles(hit["source_id"] for hit in hits[:BEGINNING])
+
+    # --- what is missing ---
+
+    def _tell_missing(self, number: int) -> None:
+        with self._log(f"missing {number}") as detail:
+            self.missing = [lack for thread in self._threads for lack in self._lacks(thread)]
+            detail["missing"] = [lack._asdict() for lack in self.missing]
+            evidence = [i for thread in self._threads for i in thread.fresh]
+            detail["evidence"] = self._titles(evidence)
+        self.thoughts.append(
+            {"round": number, "evidence": evidence, "missing": [lack._asdict() for lack in self.missing], "asks": []}
+        )
+
+    def _lacks(self, thread: Thread) -> list[Lack]:
+        return lacks(thread.side, bool(thread.passages), self._left(thread), self._fields)
+
+    def _left(self, thread: Thread) -> tuple[Word, ...]:
+        return self._demand.left(thread.held)
+
+    # --- the next searches ---
+
+    def _asks(self) -> Iterator[tuple[Thread, Ask]]:
+        """For each thread with something missing: whom its last passages name, and what of them is wanted."""
+        for thread in self._threads:
+            missing, left = tuple(self._lacks(thread)), self._left(thread)
+            wanted = " ".join(joined(word.said for word in left))
+            bridges = self._bridges(thread)[: self._reach.asks] if missing else []
+            thread.fresh = []
+            queries: list[tuple[str, Bridge | None]] = [(f"{b.surface} {wanted}", b) for b in bridges]
+            if missing and not queries:
+                queries = [(f"{thread.side.name} {wanted}", None), (wanted, None)]
+            for query, bridge in queries:
+                query = query.strip()
+                if query and fold(query) not in self._asked:
+                    self._asked.add(fold(query))
+                    yield thread, Ask(query, missing, AskedWords(left), bridge)
+
+    def _bridges(self, thread: Thread) -> list[Bridge]:
+        """The names that the thread's last passages bring in, by how well their sentences cover the question."""
+        asked = fold(self._query)
+        own = {fold(passage["title"]) for passage in thread.passages.values()}
+        best: dict[str, Bridge] = {}
+        for bridge in self._named(thread):
+            key = fold(bridge.surface)
+            if key in asked or key in own or key in thread.asked or len(key) < 2:
+                continue
+            if key not in best or bridge.cover > best[key].cover:
+                best[key] = bridge
+        found = sorted(best.values(), key=lambda b: (-round(b.cover * (OUT if b.doc_ids else PHRASE), 9), b.surface))
+        covering = [bridge for bridge in found if bridge.cover > 0] or found[:1]
+        thread.asked |= {fold(bridge.surface) for bridge in covering[: self._reach.asks]}
+        return covering
+
+    def _named(self, thread: Thread) -> Iterator[Bridge]:
+        words = self._demand.words
+        for link in self._knowledge.ways.links_from(thread.fresh):
+            cover = words.share(stems(link["sentence"]))
+            yield Bridge(link["surface"], link["sentence"], link["chunk_id"], frozenset({link["doc_id"]}), cover)
+        for chunk_id in thread.fresh:
+            for sentence in sentences(thread.passages[chunk_id]["text"]):
+                cover = words.share(stems(sentence))
+                for mention in self._knowledge.link(sentence) if cover else ():
+                    entity = self._knowledge.entity(mention["entity_id"])
+                    if entity and entity["doc_id"]:
+                        yield Bridge(mention["surface"], sentence, chunk_id, frozenset({entity["doc_id"]}), cover)
+                    elif entity and 1 < len(self._knowledge.mentions_of(entity["entity_id"])) <= HUB:
+                        yield Bridge(mention["surface"], sentence, chunk_id, frozenset(), cover)
+
+    def _ask(self, number: int, thread: Thread, ask: Ask) -> int:
+        """Search for what is missing; how many passages joined the thread by it."""
+        told = {"side": thread.side.name, "because": ask.bridge.sentence if ask.bridge else ""}
+        with self._log(f"search {number}", tool="hybrid_search", query=ask.query, **told) as detail:
+            hits = self._found(hybrid, ask.query)
+            passages = self._knowledge.passages([hit["source_id"] for hit in hits])
+            held = self._knowledge.ways.stems([p["chunk_id"] for p in passages])
+            joining = []
+            for passage, hit in zip(passages, hits, strict=True):
+                i = passage["chunk_id"]
+                trust, cover = self._trust(thread, ask, passage), ask.left.share(held.get(i, ()))
+                self._note(number, ask.query, ask.lacks, i)
+                if not trust or (trust < OUT and not cover):
+                    self._keep(i, OWN * OWN * hit["score"])
+                    continue
+                if i not in thread.passages:
+                    joining.append((-round(trust * (1 + cover), 9), i, passage))
+                self._keep(i, self._worth(ask, trust, cover, i, hit["score"]), _step(ask, trust, i))
+            new = [passage for _, _, passage in sorted(joining, key=lambda one: one[:2])[:JOINING]]
+            self._join(thread, new)
+            detail["hits"], detail["evidence"] = len(hits), self._titles(p["chunk_id"] for p in new)
+        self.thoughts[-1]["asks"].append({"query": ask.query, **told, "evidence": [p["chunk_id"] for p in new]})
+        return len(new)
+
+    def _trust(self, thread: Thread, ask: Ask, passage: Passage) -> float:
+        """Whether a passage is of what was asked: the document of the name, one that says it, or nothing of it."""
+        if ask.bridge is None:
+            return OUT if thread.side.holds(passage) else 0.0
+        name = fold(ask.bridge.surface)
+        if passage["doc_id"] in ask.bridge.doc_ids or fold(passage["title"]) == name:
+            return OUT
+        return PHRASE if name in fold(passage["text"]) and passage["chunk_id"] != ask.bridge.parent else 0.0
+
+    def _worth(self, ask: Ask, trust: float, cover: float, chunk_id: str, score: float) -> float:
+        likely = OWN * self._likely.get(chunk_id, 0.0)
+        if ask.bridge is None:
+            return trust * (PASSAGE * cover + PARENT * score) + likely
+        parent = self.chains.score.get(ask.bridge.parent, 0.0)
+        return trust * (PARENT * parent + SENTENCE * ask.bridge.cover + PASSAGE * cover) + likely
+
+    # --- what is known ---
+
+    def _found(self, tool: Any, query: str) -> list[dict[str, Any]]:
+        most = 2 * HITS if query == self._query else HITS
+        output = tool.search(tool.Input(query=query, top_k=most), self._knowledge, StepLog())
+        return [hit for hit in output.results if hit["source_type"] == "chunk"]
+
+    def _keep(self, chunk_id: str, worth: float, step: Step | None = None) -> None:
+        if worth > self.chains.score.get(chunk_id, -1.0):
+            self.chains.score[chunk_id] = worth
+            if step and not self._leads_back(chunk_id, step.parent):
+                self.chains.steps[chunk_id] = step
+
+    def _leads_back(self, chunk_id: str, parent: str) -> bool:
+        while parent != chunk_id and parent in self.chains.steps:
+            parent = self.chains.steps[parent].parent
+        return parent == chunk_id
+
+    def _note(self, number: int, query: str, missing: Iterable[Lack], chunk_id: str) -> None:
+        told = {"round": number, "query": query, "missing": [lack.what for lack in missing]}
+        self.found_by.setdefault(chunk_id, told)
+
+    def _join(self, thread: Thread, passages: Sequence[Passage]) -> None:
+        new = {p["chunk_id"]: p for p in passages if p["chunk_id"] not in thread.passages}
+        thread.fresh += list(new)
+        thread.passages |= new
+        for held in self._knowledge.ways.stems(list(new)).values():
+            thread.held |= held
+        for passage in new.values():
+            thread.held |= field_stems(passage["fields"])
+
+    def _titles(self, chunk_ids: Iterable[str]) -> list[str]:
+        wanted = list(chunk_ids)
+        missing = [i for i in wanted if i not in self.chains.titles]
+        self.chains.titles |= {p["chunk_id"]: p["title"] for p in self._knowledge.passages(missing)}
+        return [self.chains.titles[i] for i in wanted if i in self.chains.titles]
+
+
+def _step(ask: Ask, trust: float, chunk_id: str) -> Step | None:
+    if ask.bridge is None or ask.bridge.parent == chunk_id:
+        return None
+    return Step(ask.bridge.parent, "title" if trust == OUT else "phrase", ask.bridge.surface, ask.bridge.sentence)
