@@ -15,8 +15,8 @@ The package in the order in which a message walks through it; an import only eve
     repair.py         what is wrong with its files, and the mend
     prune.py          what a workspace no longer needs
     widgets/          the bench in a notebook: thin widgets over runs; data in, one trait out
-        workspace.py bench.py working.py futures.py ask.py follow.py turns.py plan.py draft.py form.py fields.py controls.py
-        review.py review_form.py inbox.py past.py beside.py tree.py knowledge.py shown.py pick.py
+        workspace.py bench.py working.py futures.py ask.py follow.py turns.py plan.py draft.py form.py fields.py
+        controls.py review.py review_form.py inbox.py past.py beside.py tree.py knowledge.py shown.py pick.py
     run.py            Run, one question carried through: how it stands, what it did, the four answers
     pictured.py       the pictures of a run, as plotly figures
     futures/          what is made of a run that is there
