@@ -176,7 +176,12 @@ def test_budgets_follow_the_settings(shelf: Any) -> None:
 
 @pytest.mark.parametrize(
     ("agent", "tool"),
-    [("naive_rag_agent", "naive_search"), ("graph_agent", "local_search"), ("hybrid_agent", "hybrid_search")],
+    [
+        ("naive_rag_agent", "naive_search"),
+        ("graph_agent", "local_search"),
+        ("hybrid_agent", "hybrid_search"),
+        ("deep_research_agent", "deep_research"),
+    ],
 )
 def test_another_agent_is_one_step_of_its_tool(shelf: Any, agent: str, tool: str) -> None:
     plan = plan_for(shelf, "Compare Inception and Tenet", worker=f"film:{agent}")
@@ -184,7 +189,8 @@ def test_another_agent_is_one_step_of_its_tool(shelf: Any, agent: str, tool: str
 
 
 def test_what_stands_in_for_a_missing_tool_is_said(shelf: Any) -> None:
-    plan = plan_for(shelf, "Who is Ang Lee?", worker="film:deep_research_agent")
+    others = {name: tool for name, tool in ToolRegistry().items() if name != "deep_research"}
+    plan = plan_for(shelf, "Who is Ang Lee?", worker="film:deep_research_agent", tools=others)
     assert [s.tool for s in plan.steps] == ["hybrid_search"]
     assert any("deep_research" in assumption and "hybrid_search" in assumption for assumption in plan.assumptions)
 
@@ -250,7 +256,7 @@ def test_planning_anew_goes_on_behind_what_has_run(context: Context) -> None:
     before, after = Plan.load(first["plan"]), Plan.load(again["plan"])
     assert (again["iteration"], again["replan"], after.version) == (2, False, 2)
     assert after.steps[0] == before.steps[0]
-    assert [step.step_id.split("_")[1] for step in after.steps] == ["0", "1", "2"]
+    assert [step.step_id.split("_")[1] for step in after.steps] == ["0", "1", "2", "3"]
     assert not {step.step_id for step in before.steps[1:]} & {step.step_id for step in after.steps[1:]} - {
         "step_1_naive"
     }

@@ -56,7 +56,7 @@ def test_ours_are_imported_when_first_asked_for():
 
 def test_an_unknown_name_lists_the_known_ones_and_guesses(registry):
     with pytest.raises(
-        UnknownTool, match=r"Unknown tool 'hybrid'. Did you mean 'hybrid_search'\? Known: chain_exploration, discover, "
+        UnknownTool, match=r"Unknown tool 'hybrid'. Did you mean 'hybrid_search'\? Known: chain_exploration, deep_"
     ):
         registry["hybrid"]
     assert registry.get("hybrid") is None
@@ -189,7 +189,7 @@ def _nameless(*, year: int): ...
         (
             _nameless,
             {"name": "discover"},
-            "There is a tool 'discover' already.*replace=True.*Known: chain_exploration, discover, ",
+            "There is a tool 'discover' already.*replace=True.*Known: chain_exploration, deep_",
         ),
     ],
 )
@@ -266,7 +266,7 @@ def test_every_problem_names_step_field_and_mend(registry):
         ("d", "tool_input.who"),
     }
     assert found["a", "tool"].startswith(
-        "a: unknown tool 'hybrid'. Did you mean 'hybrid_search'? Known: chain_exploration, discover,"
+        "a: unknown tool 'hybrid'. Did you mean 'hybrid_search'? Known: chain_exploration, deep_"
     )
     assert found["b", "tool_input.top_k"] == (
         "b: input 'top_k' is 0: input should be greater than or equal to 1. Give integer, 1 to 1000 (default 50)."

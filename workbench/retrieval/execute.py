@@ -126,11 +126,12 @@ async def attempt(task: StepTask, step: PlanStep, context: Context) -> tuple[Exe
 
 
 def _inputs(task: StepTask, step: PlanStep, context: Context) -> dict[str, Any]:
-    """The step's input with references filled from the outputs of earlier steps, and ``top_k`` from the budget."""
+    """The step's input with references filled from the outputs of earlier steps, and what its budget says."""
     outputs = {i: context.runs.body(task["run_id"], ref)["output"] for i, ref in task["sources"].items() if ref}
     inputs = resolve_input(step, outputs)
-    if "top_k" in context.tools[step.tool].input_schema.model_fields:
-        inputs.setdefault("top_k", step.budget.top_k)
+    for name, value in (("top_k", step.budget.top_k), ("seconds", step.budget.timeout_s)):
+        if name in context.tools[step.tool].input_schema.model_fields:
+            inputs.setdefault(name, value)
     return inputs
 
 

@@ -6,7 +6,7 @@ that is. That somewhere else somebody was born covers nothing.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
@@ -30,12 +30,19 @@ _COMPARING = frozenset(_COMPARED.split())
 class Lack(NamedTuple):
     """One thing that is missing: a name, a field that other documents have, or a word; for which name of the question.
 
-    ``what`` is as the question writes it; Chinese pieces of one word come together.
+    ``what`` is as the question writes it.
     """
 
     kind: Literal["name", "field", "word"]
     what: str
     side: str
+
+
+class Piece(NamedTuple):
+    """Words of the question as it writes them."""
+
+    said: str
+    words: tuple[Word, ...]
 
 
 @dataclass(frozen=True)
@@ -81,51 +88,66 @@ class Demand:
         words = tuple(w for w in asked if w.forms.isdisjoint(said) and w.said not in _COMPARING)
         return cls(AskedWords(words), tuple(sides[:MOST_SIDES]) or (Side(""),))
 
-    def left(self, held: Collection[str]) -> tuple[Word, ...]:
-        """The words that no text of these stems says, nor says in another word; none where they weigh next to nothing.
+    def left(self, held: Collection[str]) -> list[Piece]:
+        """What no text of these stems says, nor says in other words; nothing where it weighs next to nothing.
 
         Words in a script that the texts are not written in are not missed: the texts would say them otherwise.
 
         >>> from workbench.tools.asked_words import forms
         >>> words = tuple(Word(2.0, forms(said), frozenset(), said) for said in ("born", "tarn", "出生"))
-        >>> [word.said for word in Demand(AskedWords(words), ()).left({"tarn"})]
+        >>> [piece.said for piece in Demand(AskedWords(words), ()).left({"tarn"})]
         ['born']
         """
         scripts = {bool(CJK.match(stem)) for stem in held} or {True, False}
+        words = [word for word in self.words.words if bool(CJK.match(word.said)) in scripts]
+        said = [not (word.forms.isdisjoint(held) and word.related.isdisjoint(held)) for word in words]
+        pieces = list(_pieces(words, said))
         every = sum(word.weight for word in self.words.words)
-        readable = (word for word in self.words.words if bool(CJK.match(word.said)) in scripts)
-        left = tuple(word for word in readable if word.forms.isdisjoint(held) and word.related.isdisjoint(held))
-        return left if sum(word.weight for word in left) > LITTLE * every else ()
+        return pieces if sum(word.weight for piece in pieces for word in piece.words) > LITTLE * every else []
 
 
-def lacks(side: Side, found: bool, left: Sequence[Word], fields: Collection[str]) -> list[Lack]:
+def _pieces(words: Sequence[Word], said: Sequence[bool]) -> Iterator[Piece]:
+    """The words that are not said; Chinese pairs close up, and a sign between two that are said is no word.
+
+    >>> words = [Word(1.0, frozenset(), frozenset(), pair) for pair in ("妻子", "子毕", "毕业", "业于", "born")]
+    >>> [piece.said for piece in _pieces(words, [True, False, False, False, False])]
+    ['毕业于', 'born']
+    >>> [piece.said for piece in _pieces(words, [True, False, True, False, True])]
+    []
+    """
+    at = 0
+    while at < len(words):
+        begun = at
+        while at < len(words) and not said[at] and (at == begun or _overlap(words[at - 1], words[at])):
+            at += 1
+        if at == begun:
+            at += 1
+            continue
+        text = words[begun].said + "".join(word.said[1:] for word in words[begun + 1 : at])
+        if CJK.match(text):
+            after = at < len(words) and said[at] and _overlap(words[at - 1], words[at])
+            before = begun > 0 and said[begun - 1] and _overlap(words[begun - 1], words[begun])
+            text = text[before : len(text) - after]
+        if len(text) > 1:
+            yield Piece(text, tuple(words[begun:at]))
+
+
+def _overlap(one: Word, other: Word) -> bool:
+    return bool(CJK.match(one.said) and CJK.match(other.said)) and one.said[-1] == other.said[0]
+
+
+def lacks(side: Side, found: bool, left: Sequence[Piece], fields: Collection[str]) -> list[Lack]:
     """What is missing for one side: its name when nothing on it was found, and the words that are left.
 
     Args:
         side: the name.
         found: whether any passage holds it.
-        left: the words that no passage of this side says.
+        left: what no passage of this side says.
         fields: stems of the names of the fields that documents of this base have.
     """
     missing = [Lack("name", side.name, side.name)] if side.name and not found else []
-    asked = [word for word in left if word.forms & set(fields)]
-    missing += [Lack("field", word.said, side.name) for word in asked]
-    return missing + [Lack("word", said, side.name) for said in joined(word.said for word in left if word not in asked)]
-
-
-def joined(terms: Iterable[str]) -> list[str]:
-    """Terms as words: overlapping Chinese pairs close up.
-
-    >>> joined(["毕业", "业于", "born", "学院"])
-    ['毕业于', 'born', '学院']
-    """
-    found: list[str] = []
-    for term in terms:
-        if found and CJK.match(term) and CJK.match(found[-1]) and found[-1][-1] == term[0]:
-            found[-1] += term[1:]
-        else:
-            found.append(term)
-    return found
+    kinds = ((any(word.forms & set(fields) for word in piece.words), piece.said) for piece in left)
+    return missing + [Lack("field" if known else "word", said, side.name) for known, said in kinds]
 
 
 def field_stems(fields: Mapping[str, Any]) -> frozenset[str]:

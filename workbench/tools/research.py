@@ -15,8 +15,8 @@ from typing import Any, NamedTuple
 from workbench.context import KnowledgeBase, Passage, ToolLog
 from workbench.text import fold, sentences
 from workbench.tools import chain, hybrid
-from workbench.tools.asked_words import AskedWords, Word, stems
-from workbench.tools.lacking import Demand, Lack, Side, field_stems, joined, lacks
+from workbench.tools.asked_words import AskedWords, stems
+from workbench.tools.lacking import Demand, Lack, Piece, Side, field_stems, lacks
 from workbench.tools.signals import Question
 from workbench.tools.tool import StepLog
 from workbench.tools.walk import (
@@ -216,7 +216,7 @@ class Research:
     def _lacks(self, thread: Thread) -> list[Lack]:
         return lacks(thread.side, bool(thread.passages), self._left(thread), self._fields)
 
-    def _left(self, thread: Thread) -> tuple[Word, ...]:
+    def _left(self, thread: Thread) -> list[Piece]:
         return self._demand.left(thread.held)
 
     # --- the next searches ---
@@ -225,7 +225,7 @@ class Research:
         """For each thread with something missing: whom its last passages name, and what of them is wanted."""
         for thread in self._threads:
             missing, left = tuple(self._lacks(thread)), self._left(thread)
-            wanted = " ".join(joined(word.said for word in left))
+            wanted = " ".join(piece.said for piece in left)
             bridges = self._bridges(thread)[: self._reach.asks] if missing else []
             thread.fresh = []
             queries: list[tuple[str, Bridge | None]] = [(f"{b.surface} {wanted}", b) for b in bridges]
@@ -235,7 +235,8 @@ class Research:
                 query = query.strip()
                 if query and fold(query) not in self._asked:
                     self._asked.add(fold(query))
-                    yield thread, Ask(query, missing, AskedWords(left), bridge)
+                    words = AskedWords(tuple(word for piece in left for word in piece.words))
+                    yield thread, Ask(query, missing, words, bridge)
 
     def _bridges(self, thread: Thread) -> list[Bridge]:
         """The names that the thread's last passages bring in, by how well their sentences cover the question."""
