@@ -14,9 +14,11 @@ from hypothesis import strategies as st
 from scipy.sparse import coo_array
 
 from workbench.knowledge import ranks as ranks_module
+from workbench.knowledge import walks
 from workbench.knowledge.kept_arrays import keep, kept
 from workbench.knowledge.library import Library
-from workbench.knowledge.ranks import FILE, LONGEST_WAY, Ranks, made, pagerank
+from workbench.knowledge.ranks import FILE, Ranks, made
+from workbench.knowledge.walks import LONGEST_WAY, Spread, pagerank
 from workbench.settings import Settings
 from workbench.testing import MemoryKnowledge
 from workbench.tools.pagerank import TOOL, Input, search
@@ -100,6 +102,31 @@ def test_passages_are_ranked_as_networkx_ranks_them_and_ways_are_ways_of_the_gra
 def spread(names, begins, most=6):
     ranks = Ranks.of(made(range(6), sorted(names.items())))
     return ranks.reached(begins, {}, 0.5, most, lambda numbers: {n: str(n) for n in numbers})
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(held=HELD, begins=st.dictionaries(st.integers(0, 5), st.sampled_from([0.5, 1.0]), min_size=1, max_size=3))
+def test_a_large_graph_is_walked_around_the_beginnings(monkeypatch, held, begins):
+    names = {f"name {n}": sorted(passages) for n, passages in enumerate(held)}
+    whole = spread(names, begins)
+    with monkeypatch.context() as changed:
+        changed.setattr(walks, "LARGE", -1)
+        changed.setattr(walks, "ROUNDS", 20)
+        assert spread(names, begins) == whole
+        changed.setattr(walks, "ROUNDS", 1)
+        near = {one["chunk_id"] for one in spread(names, begins)}
+        assert near <= {one["chunk_id"] for one in whole} and near >= {str(node) for node in begins}
+        changed.setattr(walks, "ROOM", 0)
+        assert {one["chunk_id"] for one in spread(names, begins)} == {str(node) for node in begins}
+
+
+def test_of_a_large_graph_the_rare_names_are_followed(monkeypatch):
+    monkeypatch.setattr(walks, "LARGE", 0)
+    monkeypatch.setattr(walks, "ROOM", 10)
+    links = Ranks.of(made(range(200), [("common", range(100)), ("rare", [0, 150])])).links
+    found = Spread.of(links, 200, {0: 1.0}, 0.5)
+    assert found is not None and found.nodes.tolist() == [0, 150, 201]
+    assert list(found.best(200, 5)) == [0, 150] and found.way(150) == [0, 201, 150] and found.way(7) == []
 
 
 def test_a_name_is_found_by_its_bytes_and_an_unknown_one_is_not():

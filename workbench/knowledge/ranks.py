@@ -21,6 +21,7 @@ from workbench.context import Reached
 from workbench.knowledge.index import Index
 from workbench.knowledge.kept_arrays import keep, kept
 from workbench.knowledge.title_links import spelled
+from workbench.knowledge.walks import Spread
 
 if TYPE_CHECKING:
     import numpy as np
@@ -30,8 +31,6 @@ _VERSION = 1
 """Of what the arrays are made of and how."""
 _PHRASE = "\x00"
 """Before a phrase, so that it is no entity's id."""
-LONGEST_WAY = 3
-"""Passages on the way to one that is found."""
 _STATED = """
     SELECT entity_id AS id, number FROM mentions JOIN passages USING (chunk_id)
     UNION SELECT source, number FROM relations JOIN passages USING (chunk_id) WHERE type != 'mentions'
@@ -42,36 +41,6 @@ _HELD = """
     SELECT key, number FROM phrases WHERE key IN (SELECT key FROM phrases GROUP BY key HAVING count(*) > 1)
     ORDER BY 1, 2
 """
-
-
-def pagerank(links: Any, begins: np.ndarray, damping: float = 0.85, tolerance: float = 1e-9) -> np.ndarray:
-    """Where a walk is found that follows a link with probability ``damping``, and else begins anew: sums to 1.
-
-    Equal to ``networkx.pagerank(graph, alpha=damping, personalization=begins)``: parallel links add up, a node without
-    links leads to the beginnings, and where nothing begins every node does.
-
-    Args:
-        links: scipy sparse matrix ``(n, n)`` of weights, from row to column, none below 0.
-        begins: how often the walk begins at each node, none below 0.
-        damping: above 0, below 1.
-        tolerance: how far all probabilities together may still be from where they tend.
-    """
-    import numpy as np
-
-    count = links.shape[0]
-    if not count:
-        return np.zeros(0)
-    total = begins.sum()
-    start = begins / total if total > 0 else np.full(count, 1 / count)
-    out = np.asarray(links.sum(axis=1)).ravel()
-    share = np.divide(1.0, out, out=np.zeros(count), where=out > 0)
-    ends, onward = out == 0, links.T
-    found = start
-    while True:
-        new = damping * (onward @ (found * share) + found[ends].sum() * start) + (1 - damping) * start
-        moved, found = np.abs(new - found).sum(), new
-        if moved * damping < tolerance * (1 - damping):
-            return found / found.sum()
 
 
 class _Labels:
@@ -133,21 +102,18 @@ class Ranks:
         """``KnowledgeBase.spread`` from passages by their numbers; ``ids_of`` gives the ids of numbers."""
         named = {node: weight for i, weight in entities.items() if (node := self.name(i)) >= 0}
         begins = named | {node: w for number, w in passages.items() if (node := self.passage(number)) >= 0}
-        spread = self.spread(begins, damping)
+        count = len(self.numbers)
+        spread = Spread.of(self.links, count, begins, damping)
         if spread is None:
             return []
-        told = (self.spread(named, damping) if passages else None) or spread
-        near = spread.best(len(self.numbers), most)
-        ids = self._ids(near, ids_of)
-        best = sorted(near, key=lambda node: (-spread.found[node], ids[node]))[:most]
+        told = (Spread.of(self.links, count, named, damping) if passages else None) or spread
+        found = spread.best(count, most)
+        ids = self._ids(list(found), ids_of)
+        best = sorted(found, key=lambda node: (-found[node], ids[node]))[:most]
         ways = {node: told.way(node) for node in best}
-        ids |= self._ids(sorted({n for way in ways.values() for n in way if n < len(self.numbers)}), ids_of)
+        ids |= self._ids(sorted({node for way in ways.values() for node in way if node < count}), ids_of)
         return [
-            Reached(
-                chunk_id=ids[node],
-                probability=float(spread.found[node]),
-                way=[self._told(stop, ids) for stop in ways[node]],
-            )
+            Reached(chunk_id=ids[node], probability=found[node], way=[self._told(stop, ids) for stop in ways[node]])
             for node in best
         ]
 
@@ -162,19 +128,6 @@ class Ranks:
         label = self.names[node - len(self.numbers)].decode()
         return ("phrase", spelled(label[1:])) if label.startswith(_PHRASE) else ("entity", label)
 
-    def spread(self, begins: Mapping[int, float], damping: float) -> Spread | None:
-        """A walk from these nodes by their weights; None where it begins nowhere."""
-        import numpy as np
-
-        start = np.zeros(self.links.shape[0])
-        start[list(begins)] = list(begins.values())
-        if not start.sum() > 0:
-            return None
-        found = np.round(pagerank(self.links, start, damping), 12)
-        out = np.asarray(self.links.sum(axis=1)).ravel()
-        leaves = np.divide(damping * found, out, out=np.zeros(len(out)), where=out > 0)
-        return Spread(self.links, found, leaves, (1 - damping) * start / start.sum())
-
     def passage(self, number: int) -> int:
         """The node of a passage, -1 for none."""
         import numpy as np
@@ -186,56 +139,6 @@ class Ranks:
         """The node of an entity, -1 for none."""
         place = self.names.place(label)
         return place + len(self.numbers) if place >= 0 else -1
-
-
-@dataclass(frozen=True)
-class Spread:
-    """Where a walk is found: ``leaves`` is what goes along a link of weight 1, ``begun`` what begins at each node."""
-
-    links: Any
-    found: np.ndarray
-    leaves: np.ndarray
-    begun: np.ndarray
-
-    def best(self, passages: int, most: int) -> list[int]:
-        """At least ``most`` of the first nodes, if so many are reached, and all of a tie at the end."""
-        import numpy as np
-
-        held = self.found[:passages]
-        edge = np.partition(held, -most)[-most] if most < len(held) else 0.0
-        return np.flatnonzero((held >= edge) & (held > 0)).tolist()
-
-    def way(self, node: int) -> list[int]:
-        """The nodes by which most came to a passage, each from one where the walk is found more often.
-
-        The first one is a name at which the walk begins, or a passage to which no better one leads.
-        """
-        way = [node]
-        while len(way) < 2 * LONGEST_WAY and (before := self._before(way[-1], way)):
-            way += before
-            if len(before) == 1:
-                break
-        return way[::-1] if len(way) > 1 else []
-
-    def _before(self, at: int, way: Sequence[int]) -> list[int]:
-        """The name that led to a passage, and the better passage that led to the name if it does not begin there."""
-        import numpy as np
-
-        links, row = self.links, slice(self.links.indptr[at], self.links.indptr[at + 1])
-        names, weights = links.indices[row], links.data[row]
-        if not len(names) or not self.found[at]:
-            return []
-        passed = weights * self.leaves[names] / np.maximum(self.found[names], 1e-12)
-        rows = [slice(links.indptr[name], links.indptr[name + 1]) for name in names.tolist()]
-        near = np.concatenate([links.indices[one] for one in rows])
-        by = np.repeat(np.arange(len(names)), [one.stop - one.start for one in rows])
-        came = (self.leaves[near] * (weights * passed)[by]) * (self.found[near] > self.found[at])
-        begun = self.begun[names] * passed
-        came[np.isin(names, way)[by]] = 0
-        if came.max() > begun.max():
-            best = int(came.argmax())
-            return [int(names[by[best]]), int(near[best])]
-        return [int(names[begun.argmax()])] if begun.max() > 0 else []
 
 
 def made(numbers: Sequence[int], labelled: Iterable[tuple[str, Sequence[int]]]) -> dict[str, np.ndarray]:
