@@ -10,10 +10,11 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import pairwise
+from functools import cached_property
 
 from workbench.context import Mention
-from workbench.knowledge.surfaces import STOP, Surface, Unit, ordinary_words, unbroken, units
+from workbench.knowledge.matching import Matcher
+from workbench.knowledge.surfaces import STOP, Surface, Unit, ordinary_words, units
 from workbench.text import CJK
 
 _OPENS, _CLOSES = "《〈“‘\"'「『«*_", "》〉”’\"'」』»*_"
@@ -29,10 +30,7 @@ class Linker:
     """A matcher over compiled surfaces: all of a base's, or those that can occur in the text at hand."""
 
     def __init__(self, surfaces: Mapping[str, Surface]):
-        self._surfaces = surfaces
-        self._lengths: dict[str, list[int]] = defaultdict(list)
-        for first, length in sorted({(key.split(" ")[0], -key.count(" ") - 1) for key in surfaces}):
-            self._lengths[first].append(-length)
+        self._surfaces, self._names = surfaces, Matcher(surfaces)
 
     def link(self, text: str, about: str = "") -> list[Mention]:
         """The known names in a text, in its order; where two overlap the longer wins.
@@ -54,21 +52,13 @@ class Linker:
         """Keys of names whose words stand in the text in lower case, from which ``common_keys`` counts."""
         found = units(text)
         for at in range(len(found)):
-            for key, length in self._known(text, found, at):
+            for key, length in self._names.at(text, found, at):
                 words = [text[u.start : u.end] for u in found[at : at + length]]
                 if not CJK.match(key) and any(w.islower() for w in words) and not any(w[0].isupper() for w in words):
                     yield key
 
-    def _known(self, text: str, found: Sequence[Unit], at: int) -> Iterator[tuple[str, int]]:
-        """(key, units) of the names that begin here, longest first."""
-        for length in self._lengths.get(found[at].key, ()):
-            part = found[at : at + length]
-            key = " ".join(unit.key for unit in part)
-            if len(part) == length and key in self._surfaces and all(unbroken(text, *two) for two in pairwise(part)):
-                yield key, length
-
     def _accepted(self, text: str, found: Sequence[Unit], at: int, style: _Style) -> Iterator[tuple[str, int]]:
-        for key, length in self._known(text, found, at):
+        for key, length in self._names.at(text, found, at):
             if _says_name(self._surfaces[key], key, text, found, at, length, style):
                 yield key, length
 
@@ -111,20 +101,31 @@ def _choose(surface: Surface, after: str, about: str) -> str:
 
 
 class _Style:
-    """How the writer of a text uses capitals."""
+    """How the writer of a text uses capitals; looked at when a name depends on it."""
 
     def __init__(self, text: str):
-        self._text = text
-        words = [m for m in re.finditer(r"[^\W\d_]{2,}", text) if not CJK.match(m.group())]
-        inner = [m.group() for m in words if not self.starts(m.start())]
-        lower = [w for w in inner if w[0].islower() and w.lower() not in STOP]
-        upper = [w for w in inner if w[0].isupper() and w.lower() not in STOP]
-        asks = bool(words) and words[0].group().lower() in _QUESTION_WORDS
-        self.chinese = bool(CJK.search(text))
-        self.tells = bool(lower) or self.chinese or len(upper) < 3 or (asks and text != text.upper())
+        self._text, self.chinese = text, bool(CJK.search(text))
+
+    @cached_property
+    def _words(self) -> list[re.Match[str]]:
+        return [m for m in re.finditer(r"[^\W\d_]{2,}", self._text) if not CJK.match(m.group())]
+
+    @cached_property
+    def _inner(self) -> list[str]:
+        return [m.group() for m in self._words if not self.starts(m.start()) and m.group().lower() not in STOP]
+
+    @cached_property
+    def tells(self) -> bool:
         """Whether a capital means something: not in A TEXT OF CAPITALS, Not in a Headline."""
-        self.careless = not upper
+        asks = bool(self._words) and self._words[0].group().lower() in _QUESTION_WORDS
+        few = sum(word[0].isupper() for word in self._inner) < 3
+        lower = any(word[0].islower() for word in self._inner)
+        return lower or self.chinese or few or (asks and self._text != self._text.upper())
+
+    @cached_property
+    def careless(self) -> bool:
         """Whether small letters mean nothing, since there are only small letters."""
+        return not any(word[0].isupper() for word in self._inner)
 
     def starts(self, place: int) -> bool:
         """Whether a sentence starts here, so that a capital is the rule."""
