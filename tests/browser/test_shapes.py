@@ -63,7 +63,7 @@ def test_keys_and_focus(notebook: Callable[..., Any], store: Workbench) -> None:
     step.focus()
     page.keyboard.press("Control+Enter")
     newest(store, "paused", decided=1)
-    expect(bench.root).to_contain_text("reflect")
+    expect(bench.band).to_contain_text("evidence")
     assert page.evaluate("document.activeElement.dataset.key") == key, "rows that were patched keep the focus"
     page.keyboard.press("Control+Enter")
     newest(store, "done", decided=2)
