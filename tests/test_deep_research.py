@@ -149,7 +149,8 @@ def test_the_next_search_asks_the_name_that_was_found_for_what_is_missing(englis
 def test_thoughts_carry_their_evidence(english):
     output, log = asked(english, WHERE)
     names = [step["name"] for step in log.sub_steps]
-    assert names[:4] == ["link", "search 1", "missing 1", "search 2"] and names[-1] == "choose"
+    assert names[:2] == ["link", f"search 1: {WHERE}"] and names[-1] == "choose"
+    assert names[2].startswith("missing 1: husband, study") and names[3] == "search 2: Mara Velden husband study"
     first, second = output.thoughts[:2]
     assert first["evidence"] == ["film#0"]
     assert first["asks"][0]["query"] == "Mara Velden husband study"
@@ -182,7 +183,8 @@ def test_research_in_chinese(chinese, tool):
 def test_it_ends_at_once_when_everything_is_covered(english):
     output, log = asked(english, "Who directed Lanterns at Dusk?")
     assert output.stopped == "covered" and output.missing == []
-    assert [step["name"] for step in log.sub_steps] == ["link", "search 1", "missing 1", "choose"]
+    names = ["link", "search 1: Who directed Lanterns at Dusk?", "missing 1", "choose"]
+    assert [step["name"] for step in log.sub_steps] == names
 
 
 @pytest.mark.parametrize("tool", TOOLS)

@@ -13,15 +13,15 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from workbench.context import KnowledgeBase, Passage, ToolLog
-from workbench.text import fold, sentences
+from workbench.text import fold
 from workbench.tools import chain, hybrid
-from workbench.tools.asked_words import AskedWords, stems
+from workbench.tools.asked_words import AskedWords
+from workbench.tools.bridges import Bridge, bridges
 from workbench.tools.lacking import Demand, Lack, Piece, Side, field_stems, lacks
 from workbench.tools.signals import Question
 from workbench.tools.tool import StepLog
 from workbench.tools.walk import (
     BEST,
-    HUB,
     OUT,
     OWN,
     PARENT,
@@ -42,6 +42,7 @@ JOINING = 2
 """Passages of one next search that join a thread."""
 LIKELY = 0.2
 """How probable a passage must be for a thread without a name to begin with it."""
+_LONGEST = 80
 SHARE_OF_TIME = 0.8
 """The part of its time after which no search is begun: what is found has to be told, too."""
 
@@ -62,16 +63,6 @@ class Ask(NamedTuple):
     lacks: tuple[Lack, ...]
     left: AskedWords
     bridge: Bridge | None
-
-
-class Bridge(NamedTuple):
-    """A name that a passage of a thread brings in: how the sentence covers the question, what documents it is of."""
-
-    surface: str
-    sentence: str
-    parent: str
-    doc_ids: frozenset[str]
-    cover: float
 
 
 @dataclass
@@ -152,7 +143,7 @@ class Research:
                 if not self.chains.score or not self._late():
                     self._follow(query)
         if not self._reach.chains or not self._late():
-            with self._log("search 1", tool="hybrid_search", query=self._query) as detail:
+            with self._log(_named("search", 1, self._query), tool="hybrid_search", query=self._query) as detail:
                 hits = self._found(hybrid, self._query)
                 self._likely = {hit["source_id"]: hit["score"] for hit in hits}
                 for hit in hits:
@@ -190,7 +181,7 @@ class Research:
             yield " ".join(query.split())
 
     def _follow(self, query: str) -> None:
-        with self._log("search 1", tool="chain_exploration", query=query) as detail:
+        with self._log(_named("search", 1, query), tool="chain_exploration", query=query) as detail:
             hits = self._found(chain, query)
             whole = query == self._query
             for hit in hits:
@@ -204,8 +195,10 @@ class Research:
     # --- what is missing ---
 
     def _tell_missing(self, number: int) -> None:
-        with self._log(f"missing {number}") as detail:
-            self.missing = [lack for thread in self._threads for lack in self._lacks(thread)]
+        self.missing = [lack for thread in self._threads for lack in self._lacks(thread)]
+        with self._log(
+            _named("missing", number, ", ".join(dict.fromkeys(lack.what for lack in self.missing)))
+        ) as detail:
             detail["missing"] = [lack._asdict() for lack in self.missing]
             evidence = [i for thread in self._threads for i in thread.fresh]
             detail["evidence"] = self._titles(evidence)
@@ -226,9 +219,9 @@ class Research:
         for thread in self._threads:
             missing, left = tuple(self._lacks(thread)), self._left(thread)
             wanted = " ".join(piece.said for piece in left)
-            bridges = self._bridges(thread)[: self._reach.asks] if missing else []
+            onward = self._bridges(thread) if missing else []
             thread.fresh = []
-            queries: list[tuple[str, Bridge | None]] = [(f"{b.surface} {wanted}", b) for b in bridges]
+            queries: list[tuple[str, Bridge | None]] = [(f"{b.surface} {wanted}", b) for b in onward]
             if missing and not queries:
                 queries = [(f"{thread.side.name} {wanted}", None), (wanted, None)]
             for query, bridge in queries:
@@ -239,40 +232,18 @@ class Research:
                     yield thread, Ask(query, missing, words, bridge)
 
     def _bridges(self, thread: Thread) -> list[Bridge]:
-        """The names that the thread's last passages bring in, by how well their sentences cover the question."""
-        asked = fold(self._query)
-        own = {fold(passage["title"]) for passage in thread.passages.values()}
-        best: dict[str, Bridge] = {}
-        for bridge in self._named(thread):
-            key = fold(bridge.surface)
-            if key in asked or key in own or key in thread.asked or len(key) < 2:
-                continue
-            if key not in best or bridge.cover > best[key].cover:
-                best[key] = bridge
-        found = sorted(best.values(), key=lambda b: (-round(b.cover * (OUT if b.doc_ids else PHRASE), 9), b.surface))
-        covering = [bridge for bridge in found if bridge.cover > 0] or found[:1]
-        thread.asked |= {fold(bridge.surface) for bridge in covering[: self._reach.asks]}
-        return covering
-
-    def _named(self, thread: Thread) -> Iterator[Bridge]:
-        words = self._demand.words
-        for link in self._knowledge.ways.links_from(thread.fresh):
-            cover = words.share(stems(link["sentence"]))
-            yield Bridge(link["surface"], link["sentence"], link["chunk_id"], frozenset({link["doc_id"]}), cover)
-        for chunk_id in thread.fresh:
-            for sentence in sentences(thread.passages[chunk_id]["text"]):
-                cover = words.share(stems(sentence))
-                for mention in self._knowledge.link(sentence) if cover else ():
-                    entity = self._knowledge.entity(mention["entity_id"])
-                    if entity and entity["doc_id"]:
-                        yield Bridge(mention["surface"], sentence, chunk_id, frozenset({entity["doc_id"]}), cover)
-                    elif entity and 1 < len(self._knowledge.mentions_of(entity["entity_id"])) <= HUB:
-                        yield Bridge(mention["surface"], sentence, chunk_id, frozenset(), cover)
+        """The names that the thread's last passages bring in and that were not asked; one that says little, if alone."""
+        asked, titles = fold(self._query), {fold(passage["title"]) for passage in thread.passages.values()}
+        found = bridges([thread.passages[i] for i in thread.fresh], self._demand.words, self._knowledge)
+        new = [b for b in found if not (b.name in asked or b.name in titles or b.name in thread.asked)]
+        best = ([bridge for bridge in new if bridge.cover > 0] or new[:1])[: self._reach.asks]
+        thread.asked |= {bridge.name for bridge in best}
+        return best
 
     def _ask(self, number: int, thread: Thread, ask: Ask) -> int:
         """Search for what is missing; how many passages joined the thread by it."""
         told = {"side": thread.side.name, "because": ask.bridge.sentence if ask.bridge else ""}
-        with self._log(f"search {number}", tool="hybrid_search", query=ask.query, **told) as detail:
+        with self._log(_named("search", number, ask.query), tool="hybrid_search", query=ask.query, **told) as detail:
             hits = self._found(hybrid, ask.query)
             passages = self._knowledge.passages([hit["source_id"] for hit in hits])
             held = self._knowledge.ways.stems([p["chunk_id"] for p in passages])
@@ -297,7 +268,7 @@ class Research:
         """Whether a passage is of what was asked: the document of the name, one that says it, or nothing of it."""
         if ask.bridge is None:
             return OUT if thread.side.holds(passage) else 0.0
-        name = fold(ask.bridge.surface)
+        name = ask.bridge.name
         if passage["doc_id"] in ask.bridge.doc_ids or fold(passage["title"]) == name:
             return OUT
         return PHRASE if name in fold(passage["text"]) and passage["chunk_id"] != ask.bridge.parent else 0.0
@@ -345,6 +316,16 @@ class Research:
         missing = [i for i in wanted if i not in self.chains.titles]
         self.chains.titles |= {p["chunk_id"]: p["title"] for p in self._knowledge.passages(missing)}
         return [self.chains.titles[i] for i in wanted if i in self.chains.titles]
+
+
+def _named(kind: str, number: int, what: str) -> str:
+    """The name of a sub-step, by which a timeline tells what was thought.
+
+    >>> _named("search", 2, "Mara Velden born"), _named("missing", 2, "")
+    ('search 2: Mara Velden born', 'missing 2')
+    """
+    told = what if len(what) <= _LONGEST else f"{what[:_LONGEST]}…"
+    return f"{kind} {number}: {told}" if told else f"{kind} {number}"
 
 
 def _step(ask: Ask, trust: float, chunk_id: str) -> Step | None:
