@@ -232,7 +232,7 @@ class Research:
                     yield thread, Ask(query, missing, words, bridge)
 
     def _bridges(self, thread: Thread) -> list[Bridge]:
-        """The names that the thread's last passages bring in and that were not asked; one that says little, if alone."""
+        """The names that the thread's last passages bring in and nobody asked for; one that says little, if alone."""
         asked, titles = fold(self._query), {fold(passage["title"]) for passage in thread.passages.values()}
         found = bridges([thread.passages[i] for i in thread.fresh], self._demand.words, self._knowledge)
         new = [b for b in found if not (b.name in asked or b.name in titles or b.name in thread.asked)]
