@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from workbench.knowledge import vectors
+from workbench.knowledge.chroma import Chroma, Place
 from workbench.knowledge.index import Index
 from workbench.models.embeddings import HashingEmbeddings
 
@@ -86,7 +87,7 @@ def test_ties_at_the_edge_go_by_id():
 def test_chroma_follows_what_was_added_changed_and_deleted(tmp_path, index, model):
     hold(index, model, TEXTS)
     query = model.array(["passage on 李安"])[0]
-    with vectors.Chroma(tmp_path / "chroma") as chroma:
+    with Chroma(Place(tmp_path / "chroma")) as chroma:
         assert chroma.search(index, query, 5) == []
         chroma.follow(index)
         assert chroma.count() == len(TEXTS)
@@ -95,7 +96,7 @@ def test_chroma_follows_what_was_added_changed_and_deleted(tmp_path, index, mode
     fewer = {c: t for c, t in TEXTS.items() if c != exact[0][0]} | {"new#0": "passage on 李安"}
     fewer[exact[1][0]] = "something else"
     hold(index, model, fewer)
-    with vectors.Chroma(tmp_path / "chroma") as chroma:
+    with Chroma(Place(tmp_path / "chroma")) as chroma:
         chroma.follow(index)
         assert chroma.count() == len(fewer)
         found = chroma.search(index, query, 10)
@@ -106,7 +107,7 @@ def test_chroma_follows_what_was_added_changed_and_deleted(tmp_path, index, mode
 
 def test_chroma_is_mended_from_any_state(tmp_path, index, model):
     hold(index, model, TEXTS)
-    with vectors.Chroma(tmp_path / "chroma") as chroma:
+    with Chroma(Place(tmp_path / "chroma")) as chroma:
         chroma.follow(index)
         chroma._collection.delete(ids=["d3#0", "d4#0"])
         wrong = model.array(["wrong"]).tolist()
@@ -139,7 +140,7 @@ def test_what_the_process_had_in_memory_is_in_no_file_of_chroma(tmp_path):
         for thread in threads:
             thread.join()
         folder = tmp_path / f"chroma-{round_}"
-        with vectors.Chroma(folder) as chroma:
+        with Chroma(Place(folder)) as chroma:
             chroma.follow(index)
         index.close()
         written = [file for file in folder.rglob("*") if file.is_file() and secret in file.read_bytes()]

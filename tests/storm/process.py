@@ -119,7 +119,7 @@ def _content(folder: Path) -> dict[str, list[Any]]:
     """What an index holds, by content: its tables without numbering, and what Chroma has of it."""
     import sqlite3
 
-    from workbench.knowledge.vectors import Chroma
+    from workbench.knowledge.chroma import Chroma, Place
 
     tables = ["documents", "vectors", "words", "found_names", "field_values", "entities", "surfaces", "relations"]
     home, content = folder / "knowledge" / "film", {}
@@ -132,7 +132,7 @@ def _content(folder: Path) -> dict[str, list[Any]]:
             "SELECT chunk_id, title, names, body FROM terms JOIN passages ON number = terms.rowid"
         ).fetchall()
     index.close()
-    with Chroma(home / "chroma") as chroma:
+    with Chroma(Place(home / "chroma")) as chroma:
         got = chroma._collection.get(include=["metadatas", "embeddings"])
         content["chroma"] = [
             (i, m["key"], v.tobytes()) for i, m, v in zip(got["ids"], got["metadatas"], got["embeddings"], strict=True)

@@ -16,11 +16,11 @@ from itertools import chain
 from pathlib import Path
 from typing import Any, Protocol
 
-from workbench.knowledge import corpus, entities, names, spool, storing, triples, vectors
+from workbench.knowledge import chroma, corpus, entities, names, spool, storing, triples, vectors
 from workbench.knowledge.corpus import Document, Problem
 from workbench.knowledge.growing import Growth
 from workbench.knowledge.index import Index, fingerprint
-from workbench.knowledge.knowledge_base import open_model
+from workbench.knowledge.knowledge_base import open_model, place_of
 from workbench.models import rerank
 from workbench.models.embeddings import TextModel, word_vectors
 from workbench.plans import canonical_json
@@ -264,13 +264,12 @@ class Addition:
 
     def _follow(self) -> None:
         """Bring Chroma up to the index."""
-        generation = str(self._index.generation)
-        if self._index.meta("chroma_generation") != generation:
+        place = place_of(self._folder, self._settings)
+        if not place.holds(self._index, self._index.generation):
             self._tell("chroma", 0, 1)
-            if vectors.follow(self._folder / "chroma", self._index):
+            if chroma.follow(place, self._index, lambda done, total: self._tell("chroma", done, total)):
                 reason = "was damaged, and has been made anew from the index"
-                self._report.problems.append({"file": str(self._folder / "chroma"), "line": 0, "reason": reason})
-            self._index.set_meta("chroma_generation", generation)
+                self._report.problems.append({"file": str(place.folder), "line": 0, "reason": reason})
             self._tell("chroma", 1, 1)
 
 

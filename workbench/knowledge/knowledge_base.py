@@ -8,6 +8,7 @@ each call looks whether the generation still holds: another process may have wri
 from __future__ import annotations
 
 import json
+import math
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -17,7 +18,8 @@ from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
 
 from workbench.context import Community, Enricher, Entity, Mention, Passage, Reached, Relation
 from workbench.errors import KnowledgeError
-from workbench.knowledge import keywords, vectors
+from workbench.knowledge import keywords, meant, vectors
+from workbench.knowledge.chroma import Place
 from workbench.knowledge.entities import canonical
 from workbench.knowledge.index import Index
 from workbench.knowledge.linking import Linker
@@ -128,7 +130,7 @@ class CorpusKnowledge:
             if self._seen is None or self._seen.generation != generation:
                 if self._seen:
                     self._seen.close()
-                self._seen = View(self._index, self._folder, generation)
+                self._seen = View(self._index, self._folder, generation, place_of(self._folder, self._settings))
             return self._seen
 
     @property
@@ -245,10 +247,12 @@ class CorpusKnowledge:
     def link(self, text: str) -> list[Mention]:
         """The known names in a text, longest match first wins, in the order of the text.
 
-        Values that only group (genres, countries, years) are no names; ``knowledge.vocabulary`` finds those.
+        Values that only group (genres, countries, years) are no names; ``knowledge.vocabulary`` finds those. Of several
+        bearers of a name the words around it choose.
         """
         found = surfaces(self._index, candidates(text, units(text)), "AND NOT category")
-        return Linker(found).link(text)
+        view = self._view
+        return meant.in_question(text, Linker(found).link(text), self._index, view.weight, math.log(1 + view.passages))
 
     @_in_one_generation
     def entity(self, entity_id: str) -> Entity | None:
@@ -330,6 +334,7 @@ class CorpusKnowledge:
             "reranker": "maxsim" if self._reranks else "none",
             "search": "exact" if self._view.passages <= self._settings.exact_search_limit else "hnsw",
             "chroma": self._view.in_chroma,
+            "chroma_at": place_of(self._folder, self._settings).mark,
             "fields": dict(sorted(fields.items())),
             "sources": dict(self._index.rows("SELECT source, count(*) FROM documents GROUP BY source ORDER BY source")),
         }
@@ -380,6 +385,11 @@ def open_model(index: Index, name: str, settings: Settings) -> TextModel:
             f"{model.name!r}. Set WORKBENCH_EMBEDDING_MODEL={remembered}, or remove the base and add its files anew."
         )
     return model
+
+
+def place_of(folder: Path, settings: Settings) -> Place:
+    """Where the base in this folder has its vectors in Chroma."""
+    return Place(folder / "chroma", settings.chroma_url, settings.chroma_timeout_s)
 
 
 def _identity(path: Path) -> tuple[int, int] | None:

@@ -21,10 +21,10 @@ from pathlib import Path
 from typing import Any
 
 from workbench.errors import KnowledgeError, UnknownKnowledge, WorkspaceBusy, shown
-from workbench.knowledge import corpus
+from workbench.knowledge import chroma, corpus
 from workbench.knowledge.adding import Addition, AddReport, Progress
 from workbench.knowledge.index import Index
-from workbench.knowledge.knowledge_base import CorpusKnowledge
+from workbench.knowledge.knowledge_base import CorpusKnowledge, place_of
 from workbench.knowledge.rebuilding import READY, RebuildReport, rebuild, remember, settle
 from workbench.settings import Settings
 from workbench.sqlite import named
@@ -160,6 +160,7 @@ class Library:
             if folder.is_symlink():  # what it points at is somebody else's
                 folder.unlink()
                 return
+            chroma.forget(place_of(folder, self._settings), folder / "index.db")
             aside = folder.with_name(f".{name}.removed-{uuid.uuid4().hex[:8]}")
             folder.rename(aside)  # at once, so that nobody opens what is half removed
             shutil.rmtree(aside)

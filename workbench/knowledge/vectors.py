@@ -1,22 +1,17 @@
-"""The vector index: exact cosine by one matrix while the base is small, Chroma's HNSW above that.
+"""Vectors, kept by content in the index, so that an unchanged text is never embedded again; and exact search.
 
-Vectors are kept by content in the SQLite file, so that an unchanged text is never embedded again, and in Chroma, which
-is brought up to the SQLite file after each change. Up to ``settings.exact_search_limit`` passages a query is one
-product with a matrix in memory: complete, and the same twice. Above it Chroma gives candidates, and their cosines are
-exact again.
+Up to ``settings.exact_search_limit`` passages a query is one product with a matrix in memory: complete, and the same
+twice. Above it Chroma gives candidates (``chroma.py``), and their cosines are exact again.
 """
 
 from __future__ import annotations
 
 import hashlib
-import shutil
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from workbench.errors import KnowledgeError, ModelError
-from workbench.knowledge.cleared import cleared
 from workbench.knowledge.index import Index
 from workbench.models.embeddings import products
 
@@ -25,10 +20,8 @@ if TYPE_CHECKING:
 
     from workbench.models.embeddings import TextModel
 
-_WRITE = 1_000
 _LARGEST = 1e6
 """More than any model gives in a place of a vector."""
-_HNSW: Any = {"space": "cosine", "ef_construction": 200, "ef_search": 200, "max_neighbors": 32}
 
 
 def key_of(model: str, text: str) -> str:
@@ -117,110 +110,8 @@ def best(chunk_ids: Sequence[str], scores: np.ndarray, top_k: int) -> list[tuple
     return [(chunk_id, -score) for score, chunk_id in ranked[:top_k]]
 
 
-class Chroma:
-    """The Chroma collection of one base. Hold it shortly, or close it when the generation changes.
-
-    An open client serves stale vectors after another process wrote; a new one does not. What it does with its files it
-    does on cleared memory, which it would write down as it comes.
-    """
-
-    @cleared()
-    def __init__(self, folder: Path):
-        import chromadb
-        import chromadb.config
-        import chromadb.errors
-
-        settings = chromadb.config.Settings(anonymized_telemetry=False)
-        self._client: Any = chromadb.PersistentClient(path=str(folder), settings=settings)
-        try:
-            self._collection: Any = self._client.get_or_create_collection(
-                "passages", embedding_function=None, configuration={"hnsw": _HNSW}
-            )
-        except chromadb.errors.ChromaError:
-            self.close()
-            raise
-
-    def __enter__(self) -> Chroma:
-        """Itself; closed at the end of the block."""
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        """Close."""
-        self.close()
-
-    @cleared()
-    def close(self) -> None:
-        """Let go of the files."""
-        self._client.close()
-
-    def count(self) -> int:
-        """Vectors kept."""
-        return self._collection.count()
-
-    @cleared()
-    def follow(self, index: Index) -> None:
-        """Bring the collection up to the index: what it lacks, what changed, what is gone. Any state before will do."""
-        wanted = dict(index.rows("SELECT chunk_id, vector FROM passages ORDER BY chunk_id"))
-        held = dict(self._held())
-        gone = sorted(set(held) - set(wanted))
-        changed = [chunk_id for chunk_id, key in wanted.items() if held.get(chunk_id) != key]
-        for start in range(0, len(gone), _WRITE):
-            self._collection.delete(ids=gone[start : start + _WRITE])
-        for start in range(0, len(changed), _WRITE):
-            part = changed[start : start + _WRITE]
-            self._collection.upsert(
-                ids=part,
-                embeddings=_stored(index, [wanted[chunk_id] for chunk_id in part]),
-                metadatas=[{"key": wanted[chunk_id]} for chunk_id in part],
-            )
-
-    def _held(self) -> Iterator[tuple[str, str]]:
-        total = self._collection.count()
-        for start in range(0, total, 10_000):
-            page = self._collection.get(include=["metadatas"], limit=10_000, offset=start)
-            yield from zip(page["ids"], (str((m or {}).get("key")) for m in page["metadatas"] or []), strict=True)
-
-    @cleared()
-    def search(self, index: Index, query: np.ndarray, top_k: int) -> list[tuple[str, float]]:
-        """As ``Matrix.search``, over the candidates that HNSW finds: nearly all of the best, not certainly."""
-        wanted = min(max(2 * top_k, 50), self.count())
-        if not wanted or top_k < 1:
-            return []
-        ids = sorted(self._collection.query(query_embeddings=[query], n_results=wanted, include=[])["ids"][0])
-        keys = dict(index.rows_in("SELECT chunk_id, vector FROM passages WHERE chunk_id IN ({})", ids))
-        ids = [chunk_id for chunk_id in ids if chunk_id in keys]
-        return best(ids, products(_stored(index, [keys[chunk_id] for chunk_id in ids]), query), top_k) if ids else []
-
-
-def follow(folder: Path, index: Index) -> bool:
-    """Bring the Chroma in this folder up to the index, and make it anew when it is damaged.
-
-    Returns:
-        Whether it was damaged.
-
-    Raises:
-        KnowledgeError: it cannot be written; the index itself is whole.
-    """
-    from chromadb.errors import ChromaError
-
-    try:
-        with Chroma(folder) as chroma:
-            chroma.follow(index)
-        return False
-    except ChromaError:  # made of the index, so nothing is lost with it; the caller says that it was made anew
-        shutil.rmtree(folder)
-    try:
-        with Chroma(folder) as chroma:
-            chroma.follow(index)
-        return True
-    except ChromaError as error:
-        raise KnowledgeError(
-            f"The vectors in {folder} cannot be written: {error}. The disk may be full. The index itself is whole: "
-            "free some space and run the `workbench kb add` again."
-        ) from error
-
-
-def _stored(index: Index, keys: Sequence[str]) -> np.ndarray:
+def stored(index: Index, keys: Sequence[str]) -> np.ndarray:
+    """``(len(keys), dimensions)`` float32: the vectors that are kept under these keys."""
     import numpy as np
 
     blobs: dict[str, Any] = dict(index.rows_in("SELECT key, vector FROM vectors WHERE key IN ({})", list(keys)))

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from workbench.context import Community, Entity, Relation
 from workbench.knowledge import graph, keywords, vectors
+from workbench.knowledge.chroma import Chroma, Place
 from workbench.knowledge.communities import of_row
 from workbench.knowledge.index import Index, fingerprint
 from workbench.knowledge.ranks import Ranks
@@ -31,8 +32,8 @@ MOST_WEIGHTS = 50_000
 class View:
     """What a reader holds of one generation. Any thread may ask; a part is made once."""
 
-    def __init__(self, index: Index, folder: Path, generation: int):
-        self.generation, self._index, self._folder = generation, index, folder
+    def __init__(self, index: Index, folder: Path, generation: int, place: Place):
+        self.generation, self._index, self._folder, self._place = generation, index, folder, place
         self.passages: int = index.rows("SELECT count(*) FROM passages")[0][0]
         self._lock = threading.RLock()
         self._closed = False
@@ -80,7 +81,7 @@ class View:
     @property
     def in_chroma(self) -> bool:
         """Whether Chroma is up to this generation; a killed ``add`` leaves it behind."""
-        return self._index.meta("chroma_generation") == str(self.generation)
+        return self._place.holds(self._index, self.generation)
 
     def nearest(self, query: np.ndarray, top_k: int) -> list[tuple[str, float]] | None:
         """What HNSW finds, or None when Chroma is not up to this generation, or was changed while it searched.
@@ -90,7 +91,7 @@ class View:
         with self._lock:
             if self._closed or not self.in_chroma:
                 return None
-            chroma = self._part("chroma", lambda: vectors.Chroma(self._folder / "chroma"))
+            chroma = self._part("chroma", lambda: Chroma.of(self._place, self._index))
             found = chroma.search(self._index, query, top_k)
             return found if self._newest() == self.generation else None
 
