@@ -35,7 +35,7 @@ def film(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
 
 def call(name: str, film: Any, query: str, **values: Any) -> Any:
     tool = TOOLS[name]
-    return tool.function(read_input(tool, {"query": query, **values}), film, StepLog())
+    return asyncio.run(tool(read_input(tool, {"query": query, **values}), film, StepLog()))
 
 
 def titles(output: Any) -> list[str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple, TypedDict
+from typing import Any, NamedTuple, NotRequired, TypedDict
 
 
 class Passage(TypedDict):
@@ -59,12 +59,16 @@ class Community(TypedDict):
 
 
 class Mention(TypedDict):
-    """A known name in a text: ``text[start:end]`` names ``entity_id``."""
+    """A known name in a text: ``text[start:end]`` names ``entity_id``.
+
+    ``others`` bear the name too, and nothing in the text tells them from it: the name is ambiguous.
+    """
 
     start: int
     end: int
     surface: str
     entity_id: str
+    others: NotRequired[list[str]]
 
 
 class Titled(TypedDict):

@@ -35,7 +35,8 @@ class Linker:
     def link(self, text: str, about: str = "") -> list[Mention]:
         """The known names in a text, in its order; where two overlap the longer wins.
 
-        ``about`` is the entity that the text is about: of several bearers of a name it is the one who is meant.
+        ``about`` is the entity that the text is about: of several bearers of a name it is the one who is meant. Where
+        several remain the best connected one is given, and the ``others`` with it.
         """
         mentions: list[Mention] = []
         found, style, at = units(text), _Style(text), 0
@@ -43,8 +44,9 @@ class Linker:
             named = next(self._accepted(text, found, at, style), None)
             if named:
                 start, end = found[at].start, found[at + named[1] - 1].end
-                entity_id = _choose(self._surfaces[named[0]], text[end:], about)
-                mentions.append({"start": start, "end": end, "surface": text[start:end], "entity_id": entity_id})
+                first, *others = _bearers(self._surfaces[named[0]], text[end:], about)
+                mention = Mention(start=start, end=end, surface=text[start:end], entity_id=first)
+                mentions.append(Mention(**mention, others=others) if others else mention)
             at += named[1] if named else 1
         return mentions
 
@@ -91,13 +93,14 @@ def _says_name(
     return False
 
 
-def _choose(surface: Surface, after: str, about: str) -> str:
-    """The best bearer; of several, the one that the text is about, or of the year that follows: Halloween (2018)."""
+def _bearers(surface: Surface, after: str, about: str) -> list[str]:
+    """Who may be meant, the best first: the one that the text is about, or of the year that follows, or equal ones."""
     if any(bearer.entity_id == about for bearer in surface.bearers):
-        return about
+        return [about]
     year = re.match(r"\s*[》”\"'’]?,?\s*[(（]?\s*((?:19|20)\d\d)\b", after)
     dated = [b for b in surface.bearers if year and b.year == int(year[1])]
-    return (dated or surface.bearers)[0].entity_id
+    likely = dated or surface.bearers
+    return [b.entity_id for b in likely if b.rank == likely[0].rank]
 
 
 class _Style:

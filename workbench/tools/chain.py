@@ -41,7 +41,7 @@ def search(tool_input: Input, knowledge: KnowledgeBase, log: ToolLog) -> Output:
     query = tool_input.query
     with log("link") as detail:
         question = Question.of(query, knowledge)
-        detail["entities"] = question.entities
+        detail |= question.linked
     with log("seeds") as detail:
         words = AskedWords.of(query, knowledge)
         begun = seeds(query, knowledge)

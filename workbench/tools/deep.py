@@ -59,7 +59,7 @@ def researched(
     with knowledge.reading():
         with log("link") as detail:
             question = Question.of(tool_input.query, knowledge)
-            detail["entities"] = question.entities
+            detail |= question.linked
         research = Research(tool_input.query, question, knowledge, reach, log, late)
         stopped = research.run()
         with log("choose", stopped=stopped) as detail:

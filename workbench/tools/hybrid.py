@@ -33,7 +33,7 @@ def search(tool_input: Input, knowledge: KnowledgeBase, log: ToolLog) -> Output:
     with log("link") as detail:
         question = Question.of(tool_input.query, knowledge, tool_input.entities)
         own = [p["chunk_id"] for p in knowledge.passages_of(question.subjects)][: RERANKED // 2]
-        detail["entities"] = question.entities
+        detail |= question.linked
     with log("bm25", k=pool) as detail:
         lexical = knowledge.keyword_search(question.text, pool)
         detail["hits"] = len(lexical)

@@ -29,7 +29,7 @@ def search(tool_input: Input, knowledge: KnowledgeBase, log: ToolLog) -> Output:
     """Cards of the linked entities, the sentences of their relations, and their passages."""
     with log("link") as detail:
         question = Question.of(tool_input.query, knowledge, tool_input.entities)
-        detail["entities"] = question.entities
+        detail |= question.linked
     with log("neighbours") as detail:
         near = around(question, knowledge)[:NEIGHBOURS]
         detail["neighbours"] = len(near)

@@ -54,7 +54,7 @@ def search(tool_input: Input, knowledge: KnowledgeBase, log: ToolLog) -> Output:
     query = tool_input.query
     with log("link") as detail:
         question = Question.of(query, knowledge, tool_input.entities)
-        detail["entities"] = question.entities
+        detail |= question.linked
     with log("seeds") as detail:
         begun = seeds(query, knowledge)
         passages, names = beginnings(question, begun)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
 
@@ -64,7 +64,8 @@ class Question:
         weights: content word of ``rest`` -> inverse document frequency.
         claimed: words of what is written like a name, in 《》 or with a capital, but is none that the index knows, as
             they are written: "Parasite" is not any text with a parasite in it.
-        named: the entities, in the order of the question.
+        named: the entities, in the order of the question; a name that several bear stands for all of them.
+        ambiguous: such a name -> who bears it, as a log tells it.
         grouped: genres and countries, which say what kind of thing is asked for.
     """
 
@@ -75,6 +76,7 @@ class Question:
     claimed: Mapping[str, str]
     named: tuple[Named, ...]
     grouped: tuple[Named, ...]
+    ambiguous: Mapping[str, list[str]] = field(default_factory=dict)
 
     @classmethod
     def of(cls, text: str, knowledge: KnowledgeBase, also: Sequence[str] = ()) -> Question:
@@ -88,14 +90,16 @@ class Question:
         groups = [(kind, *found) for kind in vocabulary.KINDS for found in vocabulary.find(kind, rest)]
         rest = _without(rest, [(start, end) for _, start, end, _ in groups])
         further = [e["name"] for i, e in meant.items() if i not in said]
+        others = {m["entity_id"]: _entities(m["others"], knowledge) for m in mentions if m.get("others")}
         return cls(
             text=" ".join([text, *further[:MEANT]]),
             rest=rest,
             knowledge=knowledge,
             weights={word: knowledge.term_weight(word) for word in content_terms(rest)},
             claimed=claimed_names(rest),
-            named=tuple(_entity(e, passages, knowledge) for e in (said | meant).values()),
+            named=tuple(_named([e, *others.get(i, ())], passages, knowledge) for i, e in (said | meant).items()),
             grouped=tuple({name: _group(kind, name, knowledge) for kind, _, _, name in groups}.values()),
+            ambiguous={said[i]["name"]: [_told(e, knowledge) for e in (said[i], *rest)] for i, rest in others.items()},
         )
 
     @property
@@ -104,9 +108,16 @@ class Question:
         return [n.name for n in self.named]
 
     @property
+    def linked(self) -> dict[str, Any]:
+        """What a tool's log says of the names: those known, and those that nothing in the question tells apart."""
+        return {"entities": self.entities, **({"ambiguous": self.ambiguous} if self.ambiguous else {})}
+
+    @property
     def subjects(self) -> list[str]:
-        """Ids of the documents that are about a named entity."""
-        return [n.doc_id for n in self.named if n.doc_id]
+        """Ids of the documents that are about a named entity, of each who bears an ambiguous name."""
+        several = {n.name for n in self.named if n.name in self.ambiguous}
+        own = [sorted(n.doc_ids) if n.name in several else [n.doc_id] for n in self.named if n.doc_id]
+        return [doc_id for ids in own for doc_id in ids]
 
     def signals(self, passage: Passage) -> dict[str, float]:
         """What is seen of one passage, each 0 to 1.
@@ -153,18 +164,31 @@ def _says(passage: Passage, name: Named) -> bool:
     return any(n in text and re.search(rf"(?<![a-z0-9]){re.escape(n)}(?![a-z0-9])", text) for n in name.names)
 
 
-def _entity(entity: Entity, passages: int, knowledge: KnowledgeBase) -> Named:
-    parts = _parts(entity, knowledge)
-    chunk_ids = frozenset([*knowledge.mentions_of(entity["entity_id"]), *(p["chunk_id"] for p in parts)])
+def _named(bearers: Sequence[Entity], passages: int, knowledge: KnowledgeBase) -> Named:
+    """A name by all who bear it, the likeliest first."""
+    parts = [part for entity in bearers for part in _parts(entity, knowledge)]
+    mentions = [chunk_id for entity in bearers for chunk_id in knowledge.mentions_of(entity["entity_id"])]
+    chunk_ids = frozenset([*mentions, *(p["chunk_id"] for p in parts)])
+    first = bearers[0]
     return Named(
-        name=entity["name"],
-        names=tuple(fold(n) for n in (entity["name"], *entity["aliases"]) if len(n) > 1),
+        name=first["name"],
+        names=tuple(dict.fromkeys(fold(n) for e in bearers for n in (e["name"], *e["aliases"]) if len(n) > 1)),
         weight=2 * math.log((passages + 1) / (min(passages, len(chunk_ids)) + 1)),
-        entity_id=entity["entity_id"],
-        doc_id=entity["doc_id"] or "",
+        entity_id=first["entity_id"],
+        doc_id=first["doc_id"] or "",
         chunk_ids=chunk_ids,
         doc_ids=frozenset(p["doc_id"] for p in parts),
     )
+
+
+def _entities(entity_ids: Sequence[str], knowledge: KnowledgeBase) -> list[Entity]:
+    return [entity for entity_id in entity_ids if (entity := knowledge.entity(entity_id))]
+
+
+def _told(entity: Entity, knowledge: KnowledgeBase) -> str:
+    about = knowledge.passages_of([entity["doc_id"]])[:1] if entity["doc_id"] else []
+    year = next((p["fields"].get("year") for p in about), None)
+    return f"{entity['name']} ({year or entity['doc_id'] or entity['type']})"
 
 
 def _parts(entity: Entity, knowledge: KnowledgeBase) -> list[Passage]:
@@ -174,7 +198,7 @@ def _parts(entity: Entity, knowledge: KnowledgeBase) -> list[Passage]:
     named = {doc_id for title in knowledge.ways.titles_in(entity["name"]) for doc_id in title["doc_ids"]}
     found = knowledge.passages_of([entity["doc_id"], *sorted(named - {entity["doc_id"]})[:PARTS]])
     own = [p for p in found if p["doc_id"] == entity["doc_id"]]
-    if not own or "year" in own[0]["fields"]:
+    if not own or "year" in own[0]["fields"] or entity["type"] != "Document":
         return own
     return [p for p in found if fold(p["title"]) == fold(own[0]["title"])]
 
