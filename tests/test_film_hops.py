@@ -1,0 +1,44 @@
+"""The questions made of the films: the file is what the script makes, and a bridge is seen in either language."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+
+from workbench.question.hops import is_bridge
+from workbench.question.names import names_in
+from workbench.session import Workbench
+
+EXPERIMENTS = Path(__file__).parents[1] / "experiments"
+FILE = EXPERIMENTS / "film_hops.jsonl"
+ROWS = [json.loads(line) for line in FILE.read_text(encoding="utf-8").splitlines()]
+
+
+def test_the_file_is_what_the_script_makes() -> None:
+    made = subprocess.run([sys.executable, EXPERIMENTS / "film_hops.py"], capture_output=True, check=True)
+    assert made.stdout.decode() == FILE.read_text(encoding="utf-8")
+
+
+def test_as_many_in_each_language_and_every_document_is_there(wb: Workbench) -> None:
+    counts = Counter((row["type"], row["lang"]) for row in ROWS)
+    assert len(counts) == 8 and len(set(counts.values())) == 1
+    gold = {doc_id for row in ROWS for doc_id in row["gold"]}
+    assert {passage["doc_id"] for passage in wb.knowledge.get("film").passages_of(sorted(gold))} == gold
+
+
+def test_a_bridge_is_a_bridge_in_either_language(wb: Workbench) -> None:
+    film = wb.knowledge.get("film")
+    for row in ROWS:
+        told = is_bridge(row["question"], names_in(row["question"], [film]))
+        assert told == (row["type"] in ("bridge", "year")), row["question"]
+    plain = (
+        "《喜宴》的导演是谁？",
+        "《喜宴》的主演有哪些人？",
+        "喜宴的导演叫什么？",
+        "In which film does Ang Lee appear?",
+    )
+    for question in plain:
+        assert not is_bridge(question, names_in(question, [film])), question
