@@ -2,8 +2,9 @@
 
 A record's text is its ``text``, ``overview`` or ``content``. ``id``, ``title``, ``url``, ``licence``, ``type`` (what
 the document is about: ``Film``), ``aliases`` (other names of the document) and ``names`` (other names of anybody in
-it, ``{"Ang Lee": ["李安"]}``) are read by name; everything else becomes a typed field. Triples give a document for each
-head. What cannot be read is listed with file, line and reason, and the rest is kept.
+it, ``{"Ang Lee": ["李安"]}``) are read by name; everything else becomes a typed field, of which some say other names
+too (``title_en``, ``directors_zh``: ``aliases.py``). Triples give a document for each head. What cannot be read is
+listed with file, line and reason, and the rest is kept.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from pathlib import Path
 from typing import Any, Protocol, TypedDict
 
 from workbench.errors import shown
-from workbench.knowledge import tables, triples
+from workbench.knowledge import aliases, tables, triples
 from workbench.knowledge.files import (
     BROKEN,
     SUFFIXES,
@@ -230,8 +231,8 @@ def _triples(path: Path) -> Iterator[tuple[int, Document | str]]:
         if isinstance(head, str):
             yield line, head
         else:
-            text = triples.card(head.name, head.tails)
-            yield line, Document(head.name, head.name, text, type=triples.NODE, fields=head.tails, source=source)
+            text, others = triples.card(head.name, head.tails), tuple(dict.fromkeys(aliases.of_document(head.tails)))
+            yield line, Document(head.name, head.name, text, "", "", triples.NODE, head.tails, others, source=source)
 
 
 def _json(text: str) -> Any:
@@ -299,6 +300,8 @@ def _document(record: Any, path: Path) -> Document:
         raise Unreadable(f"id is {shown(doc_id)}: a string or a whole number is needed")
     if len(str(doc_id)) > _LONGEST_ID:
         raise Unreadable(f"id has more than {_LONGEST_ID} characters: shorten it")
+    fields = {name: value for name, value in record.items() if name not in _RESERVED and value not in (None, "", [])}
+    others = [*_strings(record.get("aliases"), "aliases"), *aliases.of_document(fields)]
     return Document(
         doc_id=str(doc_id).strip(),
         title=title,
@@ -306,19 +309,20 @@ def _document(record: Any, path: Path) -> Document:
         url=str(record.get("url") or ""),
         licence=str(record.get("licence") or record.get("license") or ""),
         type=str(record.get("type") or "Document"),
-        fields={name: value for name, value in record.items() if name not in _RESERVED and value not in (None, "", [])},
-        aliases=tuple(dict.fromkeys(_strings(record.get("aliases"), "aliases"))),
-        names=_names(record.get("names")),
+        fields=fields,
+        aliases=tuple(name for name in dict.fromkeys(others) if name != title),
+        names=_names(record.get("names"), aliases.of_values(fields)),
         source=path.resolve().as_posix(),
     )
 
 
-def _names(value: Any) -> dict[str, list[str]]:
-    if value in (None, ""):
-        return {}
-    if not isinstance(value, dict):
+def _names(value: Any, twins: Iterable[tuple[str, str]]) -> dict[str, list[str]]:
+    if not isinstance(value, dict) and value not in (None, ""):
         raise Unreadable('names must be an object such as {"Ang Lee": ["李安"]}')
-    return {name: _strings(others, f"names of {name!r}") for name, others in value.items()}
+    found = {name: _strings(others, f"names of {name!r}") for name, others in (value or {}).items()}
+    for name, other in twins:
+        found[name] = list(dict.fromkeys([*found.get(name, []), other]))
+    return found
 
 
 def _strings(value: Any, what: str) -> list[str]:

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 
 from workbench.context import Entity, Relation
 from workbench.knowledge import triples, vocabulary
+from workbench.knowledge.aliases import is_alias, says_names
 from workbench.knowledge.linking import Linker, common_keys
 from workbench.knowledge.surfaces import Surface, compiled, key_of, surnames, variants, without_common
 from workbench.text import sentences
@@ -155,6 +156,7 @@ def field_values(fields: Mapping[str, Any]) -> list[tuple[str, str]]:
     pairs = {
         (meaning(name).relation, key_of(canonical(meaning(name).relation, text)))
         for name, value in fields.items()
+        if not says_names(name, fields)
         for text in values(name, value)
     }
     return sorted(pair for pair in pairs if pair[1])
@@ -214,6 +216,8 @@ class _Build:
         stated = _Sentences(source)
         others = {key_of(name): aliases for name, aliases in source.names.items()}
         for name, value in sorted(source.fields.items()):
+            if says_names(name, source.fields):
+                continue
             says = meaning(name)
             for text in values(name, value):
                 entity_id = self._entity(says, text, others.get(key_of(text), []))
@@ -244,6 +248,8 @@ class _Build:
         """Every triple of a head, when all heads are known: its tail may be one of them."""
         doc = document_entity(source.doc_id)
         for relation, tail, sentence, chunk_id in triples.statements(source.title, source.fields, source.passages):
+            if is_alias(relation) and tail not in self._heads:
+                continue  # another name of the head, which it bears
             node = self._heads.get(tail) or self._node(tail, meaning(relation).type)
             self._mentions.add((node, chunk_id))
             self._relate(doc, relation, node, sentence, chunk_id)

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from workbench.context import Entity, Mention
 from workbench.knowledge import view
 from workbench.knowledge.index import Index
+from workbench.knowledge.surfaces import STOP
 from workbench.text import CJK, terms
 
 RIVALS = 8
@@ -22,6 +23,9 @@ LEAD = 0.35
 _MOST = 0.7
 """A bearer of whom nearly as many words speak as of the best one is not ruled out."""
 _UNTYPED = "Document"
+_ASKED = "who whom whose what which when where why how is are was were be did does do has have"
+_ASKING = STOP | frozenset(_ASKED.split())
+"""Words that choose nobody."""
 
 
 @dataclass(frozen=True)
@@ -65,7 +69,7 @@ def told_apart(
         rarest: the weight of a term that one passage has.
     """
     around = f"{text[: mention['start']]} / {text[mention['end'] :]}"
-    words = [word for word in dict.fromkeys(terms(around)) if len(word) > 1 or CJK.match(word)]
+    words = [w for w in dict.fromkeys(terms(around)) if w not in _ASKING and (len(w) > 1 or CJK.match(w))]
     beside = {m["entity_id"] for m in mentions if m["start"] != mention["start"]}
     scores = {
         bearer.entity["entity_id"]: rarest * (len(beside & bearer.beside) + (str(bearer.year) in words))

@@ -1,0 +1,281 @@
+"""One thing under many names, in both languages, scripts and widths; and one name of several things."""
+
+from __future__ import annotations
+
+import json
+import random
+import unicodedata
+from collections.abc import Iterator
+from itertools import pairwise
+from pathlib import Path
+
+import opencc
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from workbench.context import Entity
+from workbench.knowledge import aliases
+from workbench.knowledge.corpus import load
+from workbench.knowledge.library import Library
+from workbench.knowledge.linking import Linker
+from workbench.knowledge.matching import Matcher
+from workbench.knowledge.surfaces import compiled, key_of, unbroken, units
+from workbench.settings import Settings
+from workbench.text import clean, fold, terms
+from workbench.tools.local import TOOL
+from workbench.tools.tool import StepLog, read_input
+
+ROWS = [
+    {
+        "id": "w",
+        "type": "Film",
+        "title": "The Wedding Banquet",
+        "original_title": "喜宴",
+        "year": 1993,
+        "directors": ["Ang Lee"],
+        "directors_zh": ["李安"],
+        "text": "A gay New Yorker marries for appearances. It is a comedy of manners.",
+    },
+    {
+        "id": "t",
+        "type": "Film",
+        "title": "卧虎藏龙",
+        "title_en": "Crouching Tiger, Hidden Dragon",
+        "year": 2000,
+        "directors": ["Ang Lee"],
+        "text": "玉娇龙盗走青冥剑。",
+    },
+    {"id": "p", "type": "Film", "title": "計畫", "year": 1999, "text": "這部電影講述臺灣的鐵路規畫與發展。"},
+    {
+        "id": "h1",
+        "type": "Film",
+        "title": "Halloween",
+        "year": 1978,
+        "directors": ["John Carpenter"],
+        "text": "A masked killer escapes from a sanitarium.",
+    },
+    {
+        "id": "h2",
+        "type": "Film",
+        "title": "Halloween",
+        "year": 2018,
+        "directors": ["David Gordon Green"],
+        "text": "Forty years later he returns to Haddonfield for the granddaughter.",
+    },
+    {"id": "b1", "type": "Person", "title": "John Moore", "text": "John Moore is an Irish film director from Dundalk."},
+    {
+        "id": "b2",
+        "type": "Person",
+        "title": "John Moore",
+        "text": "John Moore, a British general, fell at Corunna.",
+    },
+    {"id": "a1", "title": "Berlin", "text": "Berlin is the capital of Germany."},
+    {"id": "a2", "title": "Berlin", "text": "Its first mention is of 1244, as a town of merchants."},
+]
+TRIPLES = "霸王别姬\talso_known_as\tFarewell My Concubine\n霸王别姬\tdirected_by\t陈凯歌\n陈凯歌\t英文名\tChen Kaige\n"
+
+
+@pytest.fixture(scope="module")
+def library(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Library]:
+    folder = tmp_path_factory.mktemp("names")
+    (folder / "rows.jsonl").write_text("\n".join(json.dumps(row, ensure_ascii=False) for row in ROWS), "utf-8")
+    (folder / "triples.tsv").write_text(TRIPLES, "utf-8")
+    found = Library(folder / "kb", Settings.load(embedding_model="hashing", names="rules"))
+    found.add("rows", [folder / "rows.jsonl"])
+    found.add("triples", [folder / "triples.tsv"])
+    yield found
+    found.close()
+
+
+def linked(base, text: str) -> list[tuple[str, str]]:
+    return [(text[m["start"] : m["end"]], m["entity_id"]) for m in base.link(text)]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("喜宴讲什么？", [("喜宴", "doc:w")]),
+        ("《The Wedding Banquet》", [("The Wedding Banquet", "doc:w")]),
+        ("Ｔｈｅ Ｗｅｄｄｉｎｇ Ｂａｎｑｕｅｔ", [("Ｔｈｅ Ｗｅｄｄｉｎｇ Ｂａｎｑｕｅｔ", "doc:w")]),
+        ("李安导演了什么？", [("李安", "person:ang lee")]),
+        ("臥虎藏龍", [("臥虎藏龍", "doc:t")]),
+        ("crouching tiger hidden dragon", [("crouching tiger hidden dragon", "doc:t")]),
+        ("计划讲什么", [("计划", "doc:p")]),
+    ],
+)
+def test_a_thing_is_known_by_every_name(library, text, expected):
+    assert linked(library.get("rows"), text) == expected
+
+
+def test_fields_that_say_names_relate_to_nothing(library):
+    kinds = {kind["type"] for kind in library.get("rows").typed.kinds()} - {"mentions"}
+    assert kinds == {"directed_by", "released_in"}
+    lee = library.get("rows").entity("person:ang lee")
+    assert lee and lee["aliases"] == ["李安"]
+    assert library.get("rows").passages_of(["w"])[0]["fields"]["original_title"] == "喜宴"
+
+
+def test_triples_that_say_names_give_names(library):
+    base = library.get("triples")
+    assert linked(base, "Who directed Farewell My Concubine?")[0][1] == "doc:霸王别姬"
+    assert linked(base, "霸王別姬的導演陳凱歌") == [("霸王別姬", "doc:霸王别姬"), ("陳凱歌", "doc:陈凯歌")]
+    assert base.find_entity("chen kaige")["entity_id"] == "doc:陈凯歌"
+    assert {r["type"] for r in base.relations_of("doc:霸王别姬")} == {"directed_by"}
+
+
+def test_a_name_that_is_a_head_too_stays_related(tmp_path):
+    path = tmp_path / "t.tsv"
+    path.write_text("A Film\taka\tB Film\nB Film\tdirected_by\tAng Lee\n", "utf-8")
+    with_library = Library(tmp_path / "kb", Settings.load(embedding_model="hashing", names="rules"))
+    with_library.add("t", [path])
+    relations = with_library.get("t").relations_of("doc:A Film")
+    with_library.close()
+    assert [(r["type"], r["target"]) for r in relations] == [("aka", "doc:B Film")]
+
+
+def test_what_no_name_is_stays_a_field(tmp_path):
+    row = {
+        "id": 1,
+        "text": "x",
+        "title": "T",
+        "director_zh": "李安",
+        "title_en": 7,
+        "cast": ["A"],
+        "cast_zh": ["甲", "乙"],
+    }
+    path: Path = tmp_path / "r.jsonl"
+    path.write_text(json.dumps(row, ensure_ascii=False), "utf-8")
+    (document,) = load([path]).documents
+    assert document.aliases == () and document.names == {} and not aliases.says_names("cast_zh", document.fields)
+
+
+@pytest.mark.parametrize(
+    ("asked", "found"), [("计划讲述台湾的铁路规划", "p#0"), ("鐵路規劃與發展", "p#0"), ("盜走青冥劍", "t#0")]
+)
+def test_either_script_finds_texts_of_the_other(library, asked, found):
+    assert library.get("rows").keyword_search(asked, 1)[0][0] == found
+
+
+# one name of several
+
+
+@pytest.mark.parametrize(
+    ("text", "meant"),
+    [
+        ("Who stars in the Halloween of John Carpenter?", "doc:h1"),
+        ("Halloween by David Gordon Green", "doc:h2"),
+        ("Halloween from 1978", "doc:h1"),
+        ("Halloween (2018)", "doc:h2"),
+        ("In Halloween, who returns to Haddonfield?", "doc:h2"),
+        ("2018年的Halloween讲什么", "doc:h2"),
+        ("When did the general John Moore fall at Corunna?", "doc:b2"),
+        ("Which films did the Irish director John Moore make?", "doc:b1"),
+    ],
+)
+def test_the_words_around_a_name_say_who_is_meant(library, text, meant):
+    (mention,) = [m for m in library.get("rows").link(text) if m["entity_id"][:5] in ("doc:h", "doc:b")]
+    assert mention["entity_id"] == meant and "others" not in mention
+
+
+@pytest.mark.parametrize(
+    ("text", "all_of_them", "told"),
+    [
+        ("What is Halloween about?", {"doc:h1", "doc:h2"}, {"Halloween (1978)", "Halloween (2018)"}),
+        ("Halloween讲什么？", {"doc:h1", "doc:h2"}, {"Halloween (1978)", "Halloween (2018)"}),
+        ("Who is John Moore?", {"doc:b1", "doc:b2"}, {"John Moore (b1)", "John Moore (b2)"}),
+    ],
+)
+def test_without_such_words_it_stays_ambiguous_and_the_step_says_so(library, text, all_of_them, told):
+    base = library.get("rows")
+    (mention,) = base.link(text)
+    assert {mention["entity_id"], *mention["others"]} == all_of_them
+    log = StepLog()
+    output = TOOL.function(read_input(TOOL, {"query": text}), base, log)
+    (said,) = log.sub_steps[0]["detail"]["ambiguous"].values()
+    assert set(said) == told
+    assert {f"doc:{r['metadata']['doc_id']}" for r in output.results if r["source_type"] == "chunk"} >= all_of_them
+
+
+def test_the_parts_of_one_article_are_one_thing(library):
+    assert all("others" not in mention for mention in library.get("rows").link("Where is Berlin?"))
+
+
+# the matcher, and folding
+
+
+def entity(name: str, number: int) -> Entity:
+    return Entity(entity_id=str(number), name=name, type="Film", aliases=[], doc_id=None)
+
+
+def naive(keys: set[str], text: str) -> list[list[tuple[str, int]]]:
+    """Every name at every unit, by trying every length."""
+    found, rows = units(text), []
+    for at in range(len(found)):
+        row = []
+        for end in range(len(found), at, -1):
+            part = found[at:end]
+            if all(unbroken(text, *two) for two in pairwise(part)):
+                key = " ".join(unit.key for unit in part)
+                row += [(key, end - at)] if key in keys else []
+        rows.append(row)
+    return rows
+
+
+PIECES = st.sampled_from(
+    ["喜", "宴", "the", "dark", "Knight", "a", "é", "Ａ", "·", " ", "-", ". ", "。", "1", "&", "龍"]
+)
+TEXTS = st.lists(PIECES, max_size=14).map("".join) | st.text(max_size=30)
+
+
+@given(st.lists(TEXTS, max_size=12), TEXTS)
+def test_the_matcher_equals_a_naive_one(names, text):
+    keys = {key for name in names if (key := key_of(name))}
+    matcher, found = Matcher(sorted(keys)), units(text)
+    assert [matcher.at(text, found, at) for at in range(len(found))] == naive(keys, text)
+
+
+@given(st.lists(TEXTS, max_size=8), TEXTS)
+def test_linking_takes_any_text_and_its_spans_lie_in_it(names, text):
+    linker = Linker(compiled([entity(name, n) for n, name in enumerate(names)], {}))
+    mentions = linker.link(text)
+    assert all(
+        0 <= m["start"] < m["end"] <= len(text) and text[m["start"] : m["end"]] == m["surface"] for m in mentions
+    )
+    assert all(one["end"] <= two["start"] for one, two in pairwise(mentions))
+
+
+def test_a_hundred_thousand_names_are_matched_in_time_that_the_text_decides():
+    pick = random.Random(7)
+    words = [f"w{n}" for n in range(3000)]
+    keys = {" ".join(pick.choices(words, k=pick.randint(1, 4))) for _ in range(100_000)}
+    matcher, text = Matcher(keys), " ".join(pick.choices(words, k=300))
+    found = units(text)
+    assert sum(len(matcher.at(text, found, at)) for at in range(len(found))) > 250
+    assert [matcher.at(text, found, at) for at in range(20)] == naive(keys, text)[:20]
+
+
+@settings(max_examples=300)
+@given(st.text(max_size=20))
+def test_folding_is_idempotent(text):
+    once = fold(text)
+    assert fold(once) == once and terms(once) == terms(text)
+
+
+def test_every_character_folds_to_what_stays():
+    every = (chr(code) for code in range(0x110000) if not 0xD800 <= code < 0xE000)
+    moving = [c for c in every if fold(fold(c)) != fold(c)]
+    assert not moving, [f"U+{ord(c):04X} {unicodedata.name(c, '')}" for c in moving[:9]]
+
+
+def test_a_text_and_its_simplified_form_are_the_same_when_folded():
+    simplified = opencc.OpenCC("t2s").convert
+    every = [chr(code) for code in (*range(0x3400, 0x4DC0), *range(0x4E00, 0xA000))]
+    assert not [c for c in every if fold(c) != fold(simplified(c))]
+    text = "計畫、規畫與藉口；答覆、瞭解、著名、看著、乾隆、頭髮、發展、皇后、後來、裡面、鐘錶、姓鍾、於是、徵求"
+    assert fold(simplified(text)) == fold(text)
+
+
+def test_a_text_is_found_in_full_and_half_width_and_with_either_accent():
+    assert fold("Ａｍéｌｉｅ　２００１") == fold("Ame\u0301lie 2001") == "amelie 2001"
+    assert fold(clean("ﾊﾛｰ")) == fold("ハロー")
