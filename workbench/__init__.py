@@ -57,7 +57,7 @@ The package in the order in which a message walks through it; an import only eve
     waiting.py        what waits for a person, over all runs
     knowledge/        a corpus and its three indexes behind one KnowledgeBase
         leftovers.py library.py rebuilding.py adding.py spool.py storing.py growing.py communities.py sketches.py
-        knowledge_base.py view.py chroma.py corpus.py tables.py triples.py
+        knowledge_base.py view.py chroma.py corpus.py aliases.py tables.py triples.py
         files.py names.py entities.py vocabulary.py surfaces.py matching.py linking.py meant.py title_links.py typed.py
         graph.py vectors.py
         cleared.py keywords.py ranks.py walks.py kept_arrays.py index.py
