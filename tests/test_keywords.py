@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from tests.films import FILMS
-from workbench.knowledge import keywords
+from workbench.knowledge import keywords, rare_terms
 from workbench.knowledge.index import Index
 
 PASSAGES = {
@@ -72,9 +72,53 @@ def test_ties_go_by_id_and_top_k_holds(index):
 
 
 def test_rare_terms_weigh_more(index):
-    assert keywords.weight(index, "女儿", 4) == keywords.weight(index, "parents", 4) > keywords.weight(index, "李安", 4)
-    assert keywords.weight(index, "nowhere", 4) > keywords.weight(index, "parents", 4)
-    assert keywords.weight(index, "李安", 2) == 0
+    def weight(term, passages=4):
+        return keywords.weight(keywords.frequency(index, keywords.stem(term)), passages)
+
+    assert weight("女儿") == weight("parents") > weight("李安")
+    assert weight("nowhere") > weight("parents")
+    assert weight("李安", 2) == 0
+
+
+QUESTIONS = [
+    "Who directed The Landlord, and which novel is it adapted from?",
+    "a recluse in a fallout shelter of the Astrodome",
+    "drama films about a family in New York",
+    "Which comedy was directed by Robert Altman in 1970?",
+]
+
+
+@pytest.mark.parametrize("looked_at", [10, 100, 600])
+def test_a_large_corpus_is_searched_by_its_rare_words_and_scored_by_all(wb, monkeypatch, looked_at):
+    """What is found has the score of FTS5, and the best of a question with a rare word are the same."""
+    base = wb.knowledge.get("film")
+    frequency = base._view.frequency
+    whole = [keywords.search(base._index, question, 1_000) for question in QUESTIONS]
+    monkeypatch.setattr(rare_terms, "LOOKED_AT", looked_at)
+    monkeypatch.setattr(rare_terms, "_matching", counted := Counting(rare_terms._matching))
+    for question, scored in zip(QUESTIONS, whole, strict=True):
+        found = keywords.search(base._index, question, 20, frequency)
+        assert found == sorted(found, key=lambda pair: (-pair[1], pair[0]))
+        known = dict(scored)
+        assert all(abs(known[chunk_id] - score) < 1e-4 for chunk_id, score in found), "the scores of FTS5"
+        assert [i for i, _ in found[:3]] == [i for i, _ in scored[:3]] or looked_at < 600
+    assert counted.calls, "the plain way was not taken"
+
+
+class Counting:
+    """A function whose calls are counted."""
+
+    def __init__(self, function):
+        self._function, self.calls = function, 0
+
+    def __call__(self, *given):
+        self.calls += 1
+        return self._function(*given)
+
+
+def test_few_passages_are_scored_plainly(wb, monkeypatch):
+    monkeypatch.setattr(rare_terms, "search", None)
+    assert keywords.search(wb.knowledge.get("film")._index, "films of 1970", 5, lambda stem: 1)
 
 
 def test_threads_stem_as_one_does():

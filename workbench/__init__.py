@@ -60,7 +60,7 @@ The package in the order in which a message walks through it; an import only eve
         knowledge_base.py view.py chroma.py corpus.py aliases.py tables.py triples.py
         files.py names.py entities.py vocabulary.py surfaces.py matching.py linking.py meant.py title_links.py typed.py
         graph.py vectors.py
-        cleared.py keywords.py ranks.py walks.py kept_arrays.py index.py
+        cleared.py keywords.py rare_terms.py ranks.py walks.py kept_arrays.py index.py
     enrichment/       a source outside, asked for what the corpus lacks: TMDB
         tmdb.py asking.py records.py telling.py notes.py
     runs.py           what is kept of a run: plans by version, records, decisions, log
@@ -76,7 +76,7 @@ The package in the order in which a message walks through it; an import only eve
         head.py rail.py steps.py lanes.py plan_graph.py plan_changes.py problems.py timeline.py evidence.py answer.py
         signals.py fork_bar.py inbox.py past.py beside.py changes.py graft.py tree.py knowledge.py page.py
     figures/          records -> plotly figures; pure
-        dag.py steps.py timeline.py graph.py findings.py knowledge.py reliability.py picture.py paper.py
+        dag.py steps.py timeline.py graph.py findings.py knowledge.py rankings.py reliability.py picture.py paper.py
     evaluating/       measuring: answers to a table of questions, rankings of a set, answers over triples
         bench.py questions.py together.py retrieval.py reflection.py calibration.py kbqa.py rankings.py narrowed.py
         statistics.py rows.py

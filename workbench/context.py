@@ -203,6 +203,9 @@ class KnowledgeBase(Protocol):
     def communities(self) -> list[Community]:
         """Every community, largest first, ties by id."""
 
+    def communities_of(self, entity_ids: Sequence[str]) -> list[Community]:
+        """The communities in which one of these entities is, by id."""
+
     def graph(self) -> networkx.MultiDiGraph:
         """The knowledge graph for people: entities as nodes, relations as edges. It is not a copy: do not change it."""
 

@@ -171,6 +171,10 @@ class MemoryKnowledge:
         """No communities."""
         return []
 
+    def communities_of(self, entity_ids: Sequence[str]) -> list[Community]:
+        """No communities."""
+        return []
+
     def graph(self) -> networkx.MultiDiGraph:
         """An empty graph."""
         import networkx

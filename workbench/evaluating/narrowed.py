@@ -120,8 +120,15 @@ class Narrowed:
 
     def communities(self) -> list[Community]:
         """The communities, without the documents outside."""
+        return self._inside(self._whole.communities())
+
+    def communities_of(self, entity_ids: Sequence[str]) -> list[Community]:
+        """The communities of these entities, without the documents outside."""
+        return self._inside(self._whole.communities_of(entity_ids))
+
+    def _inside(self, communities: Iterable[Community]) -> list[Community]:
         found: list[Community] = []
-        for community in self._whole.communities():
+        for community in communities:
             inside = [doc_id for doc_id in community["doc_ids"] if doc_id in self._documents]
             if inside:
                 found.append({**community, "doc_ids": inside})

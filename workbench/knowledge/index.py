@@ -81,6 +81,9 @@ MIGRATIONS = (
     CREATE TABLE homes (entity_id TEXT PRIMARY KEY, community_id TEXT NOT NULL) WITHOUT ROWID;
     CREATE INDEX mentions_by_passage ON mentions (chunk_id);
     """,
+    """
+    INSERT OR IGNORE INTO homes SELECT value, community_id FROM communities, json_each(members);
+    """,
 )
 
 

@@ -9,10 +9,11 @@ from __future__ import annotations
 import math
 import sqlite3
 import threading
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from functools import lru_cache
 from typing import Any
 
+from workbench.knowledge import rare_terms
 from workbench.knowledge.index import Index
 from workbench.text import CJK, terms
 
@@ -60,12 +61,19 @@ def insert(connection: sqlite3.Connection, number: int, title: str, names: Itera
     return kept.split()
 
 
-def search(index: Index, query: str, top_k: int) -> list[tuple[str, float]]:
-    """``(chunk_id, score > 0)``, best first, ties by id. Function words count only when there is nothing else."""
+def search(
+    index: Index, query: str, top_k: int, frequency: Callable[[str], int] | None = None
+) -> list[tuple[str, float]]:
+    """``(chunk_id, score > 0)``, best first, ties by id. Function words count only when there is nothing else.
+
+    With ``frequency`` (in how many passages a stem stands) a large corpus is searched by its rare words.
+    """
     asked = list(dict.fromkeys(terms(query)))
     wanted = dict.fromkeys(stem(term) for term in ([t for t in asked if t not in _SKIPPED] or asked))
     if not wanted or top_k < 1:
         return []
+    if frequency and sum(map(frequency, wanted)) > rare_terms.LOOKED_AT:
+        return rare_terms.search(index, list(wanted), top_k, WEIGHTS, frequency)
     match = " OR ".join(f'"{term}"' for term in wanted)
     sql = (
         "SELECT chunk_id, round(-bm25(terms, ?, ?, ?), 6) AS score FROM terms JOIN passages ON number = terms.rowid "
@@ -74,7 +82,16 @@ def search(index: Index, query: str, top_k: int) -> list[tuple[str, float]]:
     return [(chunk, score) for chunk, score in index.rows(sql, (*WEIGHTS, match, top_k)) if score > 0]
 
 
-def weight(index: Index, term: str, passages: int) -> float:
-    """ln((passages + 1) / (passages with the term + 1)): 0 for what is everywhere, most for what is nowhere."""
-    row = index.rows("SELECT doc FROM term_counts WHERE term = ?", (stem(term),))
-    return round(math.log((passages + 1) / (min(row[0][0] if row else 0, passages) + 1)), 6)
+def weight(frequency: int, passages: int) -> float:
+    """ln((passages + 1) / (passages with the term + 1)): 0 for what is everywhere, most for what is nowhere.
+
+    >>> weight(9, 9), weight(0, 9)
+    (0.0, 2.302585)
+    """
+    return round(math.log((passages + 1) / (min(frequency, passages) + 1)), 6)
+
+
+def frequency(index: Index, stemmed: str) -> int:
+    """In how many passages a stem stands."""
+    row = index.rows("SELECT doc FROM term_counts WHERE term = ?", (stemmed,))
+    return int(row[0][0]) if row else 0

@@ -142,6 +142,11 @@ class CorpusKnowledge:
 
         return Tmdb(self._settings)
 
+    @property
+    def _is_large(self) -> bool:
+        """Whether a search looks at what is likely to be best, and not at everything."""
+        return self._view.passages > self._settings.exact_search_limit
+
     @_in_one_generation
     def warm(self) -> None:
         """Load the models and vectors that a first search needs, so that its time is its own. Asks no server."""
@@ -150,7 +155,11 @@ class CorpusKnowledge:
             if self._reranks:
                 rerank.words("预热")
             self._warm = True
-        self._view.matrix  # noqa: B018 - read when first asked for
+        self.ways.titles_in("warm")
+        if not self._is_large:
+            self._view.matrix  # noqa: B018 - read when first asked for
+        elif not self._settings.chroma_url and not self._model.name.startswith("openai:"):
+            self._view.nearest(self._model.array(["warm"])[0], 1)
 
     @_in_one_generation
     def fingerprint(self) -> str:
@@ -165,15 +174,14 @@ class CorpusKnowledge:
     @_in_one_generation
     def keyword_search(self, query: str, top_k: int) -> list[tuple[str, float]]:
         """``(chunk_id, BM25 score > 0)``, best first, ties by id."""
-        return keywords.search(self._index, query, top_k)
+        return keywords.search(self._index, query, top_k, self._view.frequency if self._is_large else None)
 
     @_in_one_generation
     def vector_search(self, query: str, top_k: int) -> list[tuple[str, float]]:
         """``(chunk_id, cosine)``, best first, ties by id; exact up to ``settings.exact_search_limit`` passages."""
         view = self._view
         vector = self._model.array([query])[0]
-        large = view.passages > self._settings.exact_search_limit
-        found = view.nearest(vector, top_k) if large else None
+        found = view.nearest(vector, top_k) if self._is_large else None
         return view.matrix.search(vector, top_k) if found is None else found
 
     @_in_one_generation
@@ -300,6 +308,11 @@ class CorpusKnowledge:
         return self._view.communities
 
     @_in_one_generation
+    def communities_of(self, entity_ids: Sequence[str]) -> list[Community]:
+        """The communities in which one of these entities is, by id."""
+        return self._view.communities_of(entity_ids)
+
+    @_in_one_generation
     def graph(self) -> networkx.MultiDiGraph:
         """The knowledge graph for people: entities as nodes, relations as edges. Shared: do not change it."""
         return self._view.graph
@@ -332,7 +345,7 @@ class CorpusKnowledge:
             "generation": self._index.generation,
             "embedding_model": self._model.name,
             "reranker": "maxsim" if self._reranks else "none",
-            "search": "exact" if self._view.passages <= self._settings.exact_search_limit else "hnsw",
+            "search": "hnsw" if self._is_large else "exact",
             "chroma": self._view.in_chroma,
             "chroma_at": place_of(self._folder, self._settings).mark,
             "fields": dict(sorted(fields.items())),

@@ -11,9 +11,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from workbench.context import Community, Entity, Relation
-from workbench.knowledge import graph, keywords, vectors
+from workbench.knowledge import communities, graph, keywords, vectors
 from workbench.knowledge.chroma import Chroma, Place
-from workbench.knowledge.communities import of_row
 from workbench.knowledge.index import Index, fingerprint
 from workbench.knowledge.ranks import Ranks
 from workbench.knowledge.surfaces import Bearer, Kind, Surface
@@ -25,8 +24,8 @@ if TYPE_CHECKING:
 _Part = TypeVar("_Part")
 
 
-MOST_WEIGHTS = 50_000
-"""How many terms' weights are at hand."""
+MOST_FREQUENCIES = 50_000
+"""How many terms' frequencies are at hand."""
 
 
 class View:
@@ -38,7 +37,7 @@ class View:
         self._lock = threading.RLock()
         self._closed = False
         self._parts: dict[str, Any] = {}
-        self._weights: dict[str, float] = {}
+        self._frequencies: dict[str, int] = {}
 
     def _part(self, name: str, make: Callable[[], _Part]) -> _Part:
         if name not in self._parts:
@@ -107,7 +106,7 @@ class View:
 
     def _load_communities(self) -> list[Community]:
         rows = self._index.rows("SELECT community_id, title, members, summary, doc_ids FROM communities")
-        return sorted(map(of_row, rows), key=lambda c: (-len(c["members"]), c["community_id"]))
+        return sorted(map(communities.of_row, rows), key=lambda c: (-len(c["members"]), c["community_id"]))
 
     @property
     def graph(self) -> networkx.MultiDiGraph:
@@ -122,11 +121,21 @@ class View:
 
     def weight(self, term: str) -> float:
         """Inverse document frequency of a term."""
-        if term not in self._weights:
-            if len(self._weights) >= MOST_WEIGHTS:  # questions may hold any words, for years
-                self._weights.clear()
-            self._weights[term] = keywords.weight(self._index, term, self.passages)
-        return self._weights[term]
+        return keywords.weight(self.frequency(keywords.stem(term)), self.passages)
+
+    def frequency(self, stemmed: str) -> int:
+        """In how many passages a stem stands."""
+        if stemmed not in self._frequencies:
+            if len(self._frequencies) >= MOST_FREQUENCIES:  # questions may hold any words, for years
+                self._frequencies.clear()
+            self._frequencies[stemmed] = keywords.frequency(self._index, stemmed)
+        return self._frequencies[stemmed]
+
+    def communities_of(self, entity_ids: Sequence[str]) -> list[Community]:
+        """The communities in which one of these entities is, by their ids."""
+        rows = self._index.rows_in("SELECT community_id FROM homes WHERE entity_id IN ({})", list(entity_ids))
+        homes = sorted({row[0] for row in rows})
+        return communities.read(self._index.connection(), homes)
 
 
 def entities(index: Index, where: str = "", parameters: Sequence[Any] = ()) -> list[Entity]:

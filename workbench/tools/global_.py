@@ -44,7 +44,7 @@ def search(tool_input: Input, knowledge: KnowledgeBase, log: ToolLog) -> Output:
         order = [i for i, _ in fuse([[i for i, _ in near], [i for i, _ in words]])]
         detail["hits"] = len(order)
     with log("communities") as detail:
-        chosen = _touched(question, given, knowledge.passages(order[:POOL]), knowledge.communities())
+        chosen = _touched(question, given, knowledge.passages(order[:POOL]), knowledge)
         detail["communities"] = len(chosen)
     with log("candidates", seeds=len(seeds)) as detail:
         pool = knowledge.passages_of(given) or _pool(order, chosen, knowledge)
@@ -86,10 +86,10 @@ def _weighed(
 
 
 def _touched(
-    question: Question, given: Sequence[str], best: Sequence[Passage], communities: Sequence[Community]
+    question: Question, given: Sequence[str], best: Sequence[Passage], knowledge: KnowledgeBase
 ) -> list[Community]:
     """The communities with most of what is named, given and found: names count 1, each found passage 1 by its rank."""
-    names = {n.entity_id for n in question.named}
+    names = dict.fromkeys(n.entity_id for n in question.named)
     gained = dict.fromkeys([*given, *question.subjects], 1.0)
     for rank, passage in enumerate(best, start=1):
         gained.setdefault(passage["doc_id"], 1 / rank)
@@ -98,7 +98,8 @@ def _touched(
         held = sum(gained.get(doc_id, 0.0) for doc_id in community["doc_ids"])
         return round(held + sum(member in names for member in community["members"]), 9)
 
-    scored = [(touched(c), c) for c in communities]
+    found = knowledge.communities_of([*names, *(f"doc:{doc_id}" for doc_id in gained)])
+    scored = [(touched(c), c) for c in found]
     scored.sort(key=lambda pair: (-pair[0], pair[1]["community_id"]))
     return [c for score, c in scored[:COMMUNITIES] if score > 0]
 
