@@ -12,7 +12,7 @@ from workbench.around import Around
 from workbench.conversation import build_conversation
 from workbench.errors import KnowledgeError, PlanError
 from workbench.fates import pieces
-from workbench.figures import dag, dag_rows, findings, graph, knowledge, timeline
+from workbench.figures import dag, dag_rows, findings, graph, knowledge, rankings, timeline
 from workbench.figures.paper import COLOURS, DARK
 from workbench.plans import Plan, PlanStep
 from workbench.session import Workbench
@@ -382,3 +382,14 @@ def test_ink_can_be_read_on_its_tint():
 def test_plotly_and_pandas_are_imported_when_first_used():
     check = "import sys, workbench.figures; print({'plotly', 'pandas', 'networkx'} & set(sys.modules))"
     assert subprocess.run([sys.executable, "-c", check], capture_output=True, text=True).stdout.strip() == "set()"
+
+
+@pytest.mark.parametrize("language", ["en", "zh"])
+def test_rankings_show_each_tool_with_its_interval(language):
+    line = {"R@5": 80.0, "all@5": 60.0, "ci": {"R@5": [70.0, 85.0], "all@5": [50.0, 72.5]}}
+    table = {"set": "$x$ <b>", "questions": 20, "tools": {"a": line, "<img src=x>": line, "c" * 60: line}}
+    picture = rankings(table, language=language)
+    recall, every = picture.data
+    assert list(recall.x) == [80.0] * 3 and list(every.error_x.arrayminus) == [10.0] * 3
+    assert list(recall.error_x.array) == [5.0] * 3 and len(picture.to_frame()) == 6
+    assert "<img" not in picture.to_json() and "$x$" not in picture.layout.title.text

@@ -10,8 +10,9 @@ from workbench.figures.dag import dag
 from workbench.figures.findings import findings
 from workbench.figures.graph import graph
 from workbench.figures.knowledge import knowledge
+from workbench.figures.rankings import rankings
 from workbench.figures.reliability import reliability
 from workbench.figures.steps import dag_rows
 from workbench.figures.timeline import timeline
 
-__all__ = ["dag", "dag_rows", "findings", "graph", "knowledge", "reliability", "timeline"]
+__all__ = ["dag", "dag_rows", "findings", "graph", "knowledge", "rankings", "reliability", "timeline"]

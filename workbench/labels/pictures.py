@@ -63,6 +63,12 @@ WORDS: Mapping[str, tuple[str, str]] = {
     "axis_said": ("the probability that was said", "所报的概率"),
     "axis_right": ("the share that was right", "其中正确的比例"),
     "reliability_bin": ("said {said}, right {right}, {n} findings", "所报 {said}，正确 {right}，{n} 条"),
+    # rankings of a set
+    "rankings": ("{set}: {n} questions, in percent", "{set}：{n} 个问题，百分比"),
+    "rankings_told": (
+        "R@k: share of the gold documents among the first k; all@k: questions with all of them. 95 % intervals.",
+        "R@k：前 k 个文档中找到的答案文档比例；all@k：全部找到的问题比例。95 % 区间。",
+    ),
     # the knowledge graph in plotly
     "knowledge_around": ("What the answer rests on", "回答所依据的实体"),
     "on_the_way": ("on the way", "途中"),
