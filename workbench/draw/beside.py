@@ -225,7 +225,7 @@ def _timing(document: Document, labels: Labels) -> Markup:
     ]
     title = labels("beside_timing")
     head = el("h3", title, " ", el("span", labels("beside_scale"), cls="wb-dim"), cls="wb-title")
-    axis = el("div", ticks, cls="wb-axis", aria_hidden="true")
+    axis = el("div", ticks, cls="wb-beside-axis", aria_hidden="true")
     return el("section", head, bars, axis, el("div", legend, cls="wb-dim"), cls="wb-part", aria_label=title)
 
 
