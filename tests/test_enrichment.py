@@ -369,3 +369,16 @@ def test_the_port_never_raises(place, server):
         enricher = wb.knowledge.get("film").enricher
         said = asyncio.run(enricher([Wanted("\ud800"), Wanted("x" * 5000), Wanted("")], "en"))
     assert said["passages"] == []
+
+
+def test_every_view_of_an_enriched_run_shows_it(place, server):
+    with bench(place, server.url) as wb:
+        run, other = wb.ask(QUESTION, kb="film"), wb.ask("Who directed Memento?", kb="film")
+        for figure in (run.dag(), run.timeline(), run.graph(), run.findings(), run.knowledge()):
+            assert figure.to_frame() is not None
+        piece = next(p for p in run.pieces if p["result_id"] == "low_level:tmdb:movie/496243")
+        assert piece["fate"] == "cited" and piece["tools"] == ["enrichment"]
+        assert run.provenance() is not None and run.what_if() is not None and run.leave_one_out() is not None
+        assert wb.compare(run, other) is not None and run.to_frame() is not None
+        assert "Parasite" in str(run._repr_mimebundle_())
+        assert outside(run.graft(other))
