@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import Any
 
@@ -105,6 +105,24 @@ def around(
     kept = tuple(one for one in seeds if one in entities)
     ordered = tuple(relations[key] for key in sorted(relations))
     return Around(entities, ordered, kept, tuple(o for o in opened if o in entities), more, tuple(path))
+
+
+def with_outside(found: Around, enrichment: Mapping[str, Any] | None, source: str = "TMDB") -> Around:
+    """The same with what a source outside the corpus said for this run; its own things are of a type of their own."""
+    if not enrichment:
+        return found
+    room = MOST_NODES - len(found.entities)
+    new = [e for e in enrichment["entities"] if e["entity_id"] not in found.entities][:room]
+    entities = found.entities | {e["entity_id"]: Entity(**_plain(e) | {"type": source}) for e in new}  # type: ignore[typeddict-item]
+    known = {relation["relation_id"]: relation for relation in found.relations}
+    for relation in enrichment["relations"]:
+        if relation["source"] in entities and relation["target"] in entities:
+            known.setdefault(relation["relation_id"], relation)
+    return replace(found, entities=entities, relations=tuple(known[key] for key in sorted(known)))
+
+
+def _plain(entity: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: entity[name] for name in Entity.__annotations__}
 
 
 def way(knowledge: KnowledgeBase, start: str, end: str) -> list[str]:

@@ -78,19 +78,19 @@ class Pictured:
             KnowledgeError: there is no such entity, or no way; the knowledge base is not here.
             RunError: no knowledge base was asked.
         """
-        from workbench.around import around, seeds_of, way
+        from workbench.around import around, seeds_of, way, with_outside
 
-        base = self._base()
+        base, outside = self._base(), self.merged.get("enrichment")
         documents = [str(one["source"].get("doc_id", "")) for one in self.citations]
         documents = documents or [str(one["metadata"].get("doc_id", "")) for one in self.evidence[:8]]
         seeds = seeds_of(base, documents, f"{self.query}\n{self.answer}")
         opened = [*seeds, *(_entity(base, name) for name in expand)]
         if path is None:
-            return around(base, seeds, opened)
+            return with_outside(around(base, seeds, opened), outside)
         found = way(base, *(_entity(base, name) for name in path))
         if not found:
             raise KnowledgeError(f"No relations of {base.name!r} lead from {shown(path[0])} to {shown(path[1])}.")
-        return around(base, seeds, opened, found)
+        return with_outside(around(base, seeds, opened, found), outside)
 
     def _base(self: Any) -> Any:
         """The knowledge base that was asked."""
