@@ -18,6 +18,7 @@ The package in the order in which a message walks through it; an import only eve
         workspace.py bench.py working.py futures.py ask.py follow.py turns.py plan.py draft.py form.py fields.py
         controls.py review.py review_form.py inbox.py past.py beside.py tree.py knowledge.py shown.py pick.py
     run.py            Run, one question carried through: how it stands, what it did, the four answers
+    inspected.py      a knowledge base looked into
     pictured.py       the pictures of a run, as plotly figures
     futures/          what is made of a run that is there
         workspace.py replay.py check.py capsule.py crate.py sealing.py made_test.py compare.py sides.py graft.py
@@ -57,7 +58,7 @@ The package in the order in which a message walks through it; an import only eve
     waiting.py        what waits for a person, over all runs
     knowledge/        a corpus and its three indexes behind one KnowledgeBase
         leftovers.py library.py rebuilding.py adding.py spool.py storing.py growing.py communities.py sketches.py
-        knowledge_base.py view.py chroma.py corpus.py aliases.py tables.py triples.py
+        inspecting.py knowledge_base.py view.py chroma.py corpus.py aliases.py tables.py triples.py
         files.py names.py entities.py vocabulary.py surfaces.py matching.py linking.py meant.py title_links.py typed.py
         graph.py vectors.py
         cleared.py keywords.py rare_terms.py ranks.py walks.py kept_arrays.py index.py
@@ -70,7 +71,7 @@ The package in the order in which a message walks through it; an import only eve
     agent_inbox.py    the shapes of LangChain's Agent Inbox
     reviewers.py      who answers at a review point when it is not a person at a screen
     show/             a run as static HTML and text
-        outline.py beside.py inbox.py web.py terminal.py
+        outline.py beside.py inbox.py knowledge.py web.py terminal.py
     document.py       a run as one JSON document
     draw/             records -> light HTML and SVG; pure, escaped throughout
         head.py rail.py steps.py lanes.py plan_graph.py plan_changes.py problems.py timeline.py evidence.py answer.py

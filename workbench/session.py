@@ -37,6 +37,7 @@ from workbench.work import Work
 
 if TYPE_CHECKING:
     from workbench.agents import AgentPool
+    from workbench.inspected import Inspected
 
 AT_ONCE = 10
 _opened: weakref.WeakSet[Workbench] = weakref.WeakSet()
@@ -139,6 +140,12 @@ class Workbench(Futures, Benches):
             the damaged one is kept.
         """
         return self.knowledge.rebuild(name, progress=progress)
+
+    def inspect_knowledge(self, name: str) -> Inspected:
+        """What is in a base: counts, growth, coverage, what belongs to nothing, what is there twice."""
+        from workbench.inspected import Inspected
+
+        return Inspected(self.knowledge.get(name).inspect())
 
     def remove_knowledge(self, name: str) -> None:
         """Forget a knowledge base; the runs that used it stay."""

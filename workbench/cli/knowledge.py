@@ -1,4 +1,4 @@
-"""``workbench kb``: add, list, rebuild, remove."""
+"""``workbench kb``: add, list, inspect, rebuild, remove."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ PROBLEMS_SHOWN = 10
 
 @click.group()
 def kb() -> None:
-    """Knowledge bases: add files, list, rebuild, remove."""
+    """Knowledge bases: add files, list, inspect, rebuild, remove."""
 
 
 @kb.command()
@@ -65,7 +65,7 @@ def progress(page: Page) -> Iterator[Progress | None]:
         task = bar.add_task("read", total=None)
 
         def tell(stage: str, done: int, total: int) -> None:
-            bar.update(task, description=stage, completed=done, total=total)
+            bar.update(task, description=stage, completed=done, total=total or None)
 
         yield tell
 
@@ -115,6 +115,19 @@ def list_(page: Page) -> int:
     else:
         page.out.print(_table(found))
     return FAILED if faults else DONE
+
+
+@kb.command()
+@click.argument("name", type=Text())
+@paged
+def inspect(page: Page, name: str) -> None:
+    """Look into NAME: counts, growth, coverage, what belongs to nothing, what is there twice."""
+    with page.open() as wb:
+        found = wb.inspect_knowledge(name)
+    if page.as_json:
+        page.result(found.to_dict())
+    else:
+        page.show(found.blocks())
 
 
 def _table(found: list[dict[str, Any]]) -> Any:

@@ -84,6 +84,9 @@ MIGRATIONS = (
     """
     INSERT OR IGNORE INTO homes SELECT value, community_id FROM communities, json_each(members);
     """,
+    """
+    CREATE INDEX documents_by_day ON documents (added, language);
+    """,
 )
 
 

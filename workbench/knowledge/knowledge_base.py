@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
 
 from workbench.context import Community, Enricher, Entity, Mention, Passage, Reached, Relation
 from workbench.errors import KnowledgeError
-from workbench.knowledge import keywords, meant, vectors
+from workbench.knowledge import inspecting, keywords, meant, vectors
 from workbench.knowledge.chroma import Place
 from workbench.knowledge.entities import canonical
 from workbench.knowledge.index import Index
@@ -351,6 +351,12 @@ class CorpusKnowledge:
             "fields": dict(sorted(fields.items())),
             "sources": dict(self._index.rows("SELECT source, count(*) FROM documents GROUP BY source ORDER BY source")),
         }
+
+    @_in_one_generation
+    def inspect(self) -> dict[str, Any]:
+        """``describe``, and growth, coverage, languages, orphans and duplicates, with the bytes of its files."""
+        held = sum(file.stat().st_size for file in self._folder.rglob("*") if file.is_file())
+        return {"name": self.name, "bytes": held, **self.describe(), **inspecting.inspect(self._index)}
 
     def _titled(self, texts: Sequence[str]) -> tuple[list[str], np.ndarray]:
         """The texts, those of the base's passages with their titles, and a vector for each."""

@@ -1,14 +1,14 @@
 """The words and signs with which runs are shown, English and Chinese, for every form alike.
 
 The words stand in one file a subject: ``runs`` (what a page of a run says), ``bench``, ``editor``, ``reviewing``,
-``pictures`` and ``beside`` (comparisons and forks as widgets).
+``pictures``, ``beside`` (comparisons and forks as widgets) and ``knowledge``.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
-from workbench.labels import bench, beside, editor, pictures, reviewing, runs
+from workbench.labels import bench, beside, editor, knowledge, pictures, reviewing, runs
 from workbench.text import language_of
 
 _WORDS: Mapping[str, tuple[str, str]] = {
@@ -18,6 +18,7 @@ _WORDS: Mapping[str, tuple[str, str]] = {
     **reviewing.WORDS,
     **pictures.WORDS,
     **beside.WORDS,
+    **knowledge.WORDS,
 }
 LANGUAGES = ("en", "zh")
 _spoken = ""
