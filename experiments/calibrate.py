@@ -8,13 +8,15 @@ that is not there is skipped, and that is said. They are for measuring and are n
 hash of their id) fit, the other half measure. One question in three is asked of a corpus it does not belong to: what
 is found for it is wrong. Likeness is judged by people's tags: two films are alike when they share a rare one.
 Without ``--fit`` the constants of ``workbench/tools/calibration.py`` are measured as they are. ``graph_paths`` answers
-over triples: ``--paths`` names a workspace that holds the bases ``metaqa`` (of its triples) and ``film``. ``--plot``
+over triples: ``--paths`` names a workspace that holds the bases ``metaqa`` (of its triples) and ``film``. ``merge``
+weighs the scores of other tools as they are: where those are fitted anew, it is fitted once more after them. ``--plot``
 writes the reliability diagram of all of them.
 """
 
 from __future__ import annotations
 
 import argparse
+import asyncio
 import gzip
 import hashlib
 import json
@@ -23,7 +25,6 @@ import tempfile
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cache
-from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -32,12 +33,14 @@ import numpy as np
 from workbench.evaluating.calibration import reliability
 from workbench.figures import reliability as diagram
 from workbench.knowledge.library import Library
+from workbench.retrieval.agreement import evidence_of
 from workbench.settings import Settings
 from workbench.tools.calibration import MODELS, Logistic
 from workbench.tools.registry import StepLog, ToolRegistry
+from workbench.tools.tool import read_input
 
-OTHERWISE = ("graph_paths", "global_search")
-"""Whose questions are of another kind: over triples, and of likeness."""
+OTHERWISE = ("graph_paths", "global_search", "merge")
+"""Whose questions are of another kind, over triples and of likeness; and what weighs the others."""
 TOOLS = tuple(tool for tool in MODELS if tool not in OTHERWISE)
 RAW = {
     "keyword_search": "bm25",
@@ -219,21 +222,41 @@ def observe(corpora: Sequence[Corpus], embedding_model: str, folder: Path) -> It
     for corpus in corpora:
         name = "films" if corpus.paths == [FILMS] else corpus.name
         library.add(name, corpus.paths)
-        for question, tool in product(corpus.questions, corpus.tools):
-            asked = registry[tool].input_schema(query=question.text, top_k=TOP)
-            output = registry[tool].function(asked, library.get(name), StepLog())
-            for result in output.results:
-                doc_id = result["metadata"].get("doc_id")
-                if result["source_type"] == "chunk" and (question.judged is None or doc_id in question.judged):
-                    yield {
-                        "corpus": corpus.name if question.gold else "(off-corpus)",
-                        "tool": tool,
-                        "question": f"{embedding_model} {question.id}",
-                        "fits": _half(question.id),
-                        "signals": result["metadata"]["signals"],
-                        "right": doc_id in question.gold,
-                    }
+        base = library.get(name)
+        for question in corpus.questions:
+            found = {tool: _found(registry[tool], question, base) for tool in corpus.tools}
+            told = {
+                "corpus": corpus.name if question.gold else "(off-corpus)",
+                "question": f"{embedding_model} {question.id}",
+                "fits": _half(question.id),
+            }
+            claims = [(tool, signals, doc_id) for tool, results in found.items() for _, _, signals, doc_id in results]
+            for tool, signals, doc_id in [*claims, *_together(found)]:
+                if question.judged is None or doc_id in question.judged:
+                    yield {**told, "tool": tool, "signals": signals, "right": doc_id in question.gold}
     library.close()
+
+
+Passage = tuple[str, float, dict[str, float], str]
+"""Id, score, signals and document of a passage that a tool found."""
+
+
+def _found(tool: Any, question: Asked, base: Any) -> list[Passage]:
+    output = asyncio.run(tool(read_input(tool, {"query": question.text, "top_k": TOP}), base, StepLog()))
+    passages = [result for result in output.results if result["source_type"] == "chunk"]
+    return [(r["source_id"], r["score"], r["metadata"]["signals"], str(r["metadata"]["doc_id"])) for r in passages]
+
+
+def _together(found: dict[str, list[Passage]]) -> Iterator[tuple[str, dict[str, float], str]]:
+    """What the tools that the merge weighs say of each passage that one of them found."""
+    weighed = {tool: found[tool] for tool in MODELS["merge"].weights if tool in found}
+    if set(weighed) != set(MODELS["merge"].weights):
+        return
+    said: dict[tuple[str, str], dict[str, float]] = {}
+    for tool, passages in weighed.items():
+        for chunk_id, score, _, doc_id in passages:
+            said.setdefault((chunk_id, doc_id), {})[tool] = evidence_of(score)
+    yield from (("merge", signals, doc_id) for (_, doc_id), signals in said.items())
 
 
 def fit(rows: Sequence[dict[str, Any]], signals: Sequence[str], ridge: float = 1e-5) -> Logistic:

@@ -12,15 +12,19 @@ import pytest
 
 from workbench.tools.calibration import MODELS, Logistic, ordered, probability
 
-COMMAND = Path(__file__).resolve().parent.parent / "experiments" / "calibrate.py"
+EXPERIMENTS = Path(__file__).resolve().parent.parent / "experiments"
+
+
+def loaded(name: str) -> ModuleType:
+    spec = importlib.util.spec_from_file_location(name, EXPERIMENTS / f"{name}.py")
+    module = sys.modules[name] = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
 
 
 @pytest.fixture(scope="module")
 def calibrate() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("calibrate", COMMAND)
-    module = sys.modules["calibrate"] = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return loaded("calibrate")
 
 
 @pytest.mark.parametrize("tool", list(MODELS))
@@ -43,6 +47,17 @@ def test_probabilities_have_six_digits_and_no_overflow():
     assert probability("hybrid_search", {"covered": 0.3333333333}) == round(
         probability("hybrid_search", {"covered": 1 / 3}), 6
     )
+
+
+def test_the_best_threshold_is_the_one_that_tells_enough_from_too_little(capsys):
+    thresholds = loaded("thresholds")
+    passes = [thresholds.Pass(base, "qa", top, top > 0.5) for base in "ab" for top in (0.1, 0.3, 0.6, 0.9)]
+    assert thresholds.best(passes) == 0.35
+    boast = [thresholds.Pass("c", "qa", 0.9, n % 2 == 0) for n in range(40)]  # many, and they tell nothing
+    assert thresholds.best([*passes, *boast]) == 0.35
+    said = thresholds.table("qa", passes)
+    assert "8 passes over 2 bases, 50% enough, now 0.4" in said and "best: 0.35 [0.35 to 0.35" in said
+    assert "nothing to derive from (1 passes)" in thresholds.table("list", [thresholds.Pass("a", "list", 0.9, True)])
 
 
 def test_an_order_without_scores_stays_an_order():
@@ -89,8 +104,11 @@ def test_the_command_measures_a_small_set_from_end_to_end(calibrate, tmp_path, c
     films = tmp_path / "films.jsonl"
     films.write_text('{"id": "f", "title": "Hulk", "overview": "Hulk is a 2003 film."}\n', encoding="utf-8")
     monkeypatch.setattr(calibrate, "FILMS", films)
-    monkeypatch.setattr("sys.argv", ["calibrate", str(tmp_path / "data"), "--embeddings", "hashing", "--fit"])
+    plot = tmp_path / "plot.html"
+    words = ["calibrate", str(tmp_path / "data"), "--embeddings", "hashing", "--fit", "--plot", str(plot)]
+    monkeypatch.setattr("sys.argv", words)
     calibrate.main()
     said = capsys.readouterr().out
+    assert "hybrid_search" in plot.read_text(encoding="utf-8") and "merge: Logistic(" in said
     assert "hybrid_search: Logistic(" in said and "min-max of 'reranked' instead: ECE" in said
     assert "cmrc" in said and "films" in said and "global_search: nothing to measure" in said

@@ -83,10 +83,11 @@ def test_a_question_of_one_step_is_none(question, base):
     assert not is_bridge(question, names_in(question, [base]))
 
 
-def test_a_bridge_becomes_one_chain_and_a_step_for_want_of_it(base):
+def test_a_bridge_becomes_a_chain_a_search_beside_it_and_a_step_for_want_of_both(base):
     plan = plan_for("Where was the director of Lanterns at Dusk born?", base)
     assert [(step.tool, step.condition) for step in plan.steps] == [
         ("chain_exploration", "always"),
+        ("hybrid_search", "always"),
         ("naive_search", "if_insufficient"),
     ]
 
@@ -111,7 +112,7 @@ def test_each_side_of_a_comparison_is_followed_by_itself(question, sides, base):
     plan = plan_for(question, base)
     followed = [step for step in plan.steps if step.tool == "chain_exploration"]
     assert [step.tool_input["query"] for step in followed] == sides
-    assert plan.steps[-1].depends_on == [step.step_id for step in followed]
+    assert plan.steps[-1].depends_on == [step.step_id for step in plan.steps[:-1]]
 
 
 def test_a_list_is_no_chain(base):

@@ -50,6 +50,31 @@ def test_highest_score_wins_and_every_tool_is_kept() -> None:
     assert only["score"] == 0.8 and only["metadata"]["tools"] == ["hybrid_search", "keyword_search"]
 
 
+def test_what_a_search_and_a_chain_say_of_a_passage_is_weighed_together() -> None:
+    search = [piece("both#0", 0.5, tool="hybrid_search"), piece("search#0", 0.5, tool="hybrid_search")]
+    chain = [piece("both#0", 0.5, tool="chain_exploration"), piece("chain#0", 0.5, tool="chain_exploration")]
+    chain[0]["metadata"]["chain"] = {"says": "a way"}
+    found = distinct({"a": search, "b": chain})
+    assert found[0]["source_id"] == "both#0" and found[0]["score"] > max(found[1]["score"], found[2]["score"])
+    assert found[0]["metadata"]["chain"] == {"says": "a way"}
+    assert found[0]["metadata"]["tools"] == ["chain_exploration", "hybrid_search"]
+    assert [r["score"] for r in distinct({"a": search})] == [0.5, 0.5]
+    again = distinct({"a": search, "b": chain, "c": [piece("search#0", 0.97, tool="naive_search")]})
+    assert (again[0]["source_id"], again[0]["score"]) == ("search#0", 0.97)
+
+
+@given(st.floats(0, 1), st.floats(0, 1), st.floats(0, 1))
+def test_more_said_is_never_believed_less(one: float, other: float, more: float) -> None:
+    def said(search: float, chain: float) -> float:
+        found = {
+            "a": [piece("d#0", search, tool="hybrid_search")],
+            "b": [piece("d#0", chain, tool="chain_exploration")],
+        }
+        return distinct(found)[0]["score"]
+
+    assert said(one, other) <= said(max(one, more), other) and said(one, other) <= said(one, max(other, more))
+
+
 def test_one_source_on_two_levels_is_two_pieces() -> None:
     found = distinct({"a": [piece("x", 0.5), piece("x", 0.5, granularity="community", source_type="community")]})
     assert [r["granularity"] for r in found] == ["community", "low_level"]

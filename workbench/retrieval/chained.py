@@ -2,7 +2,7 @@
 
 Documents with typed fields say in one passage what most questions ask of them; a chain joins in only where a question
 is a bridge by its words. Texts that only name one another are always followed: what names the answer is seldom known
-before it is read.
+before it is read. A search looks beside the chain, for what answers by itself; the merge weighs what both say.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from workbench.question.names import Named, names_in
 from workbench.retrieval.drafts import SHORT, Ask, Draft
 from workbench.retrieval.wording import say
 
-CHAIN = "chain_exploration"
+CHAIN, SEARCH = "chain_exploration", "hybrid_search"
 _YES_OR_NO = re.compile(
     r"\W*(?:are|is|was|were|do|does|did|have|has|had)\b|.*\bboth\b|.*(?:都|是否|同一|相同|一样)", re.I
 )
@@ -43,6 +43,8 @@ def chained(ask: Ask, base: KnowledgeBase, tools: Mapping[str, Tool]) -> list[Dr
         ]
     else:
         drafts = [Draft("chain", CHAIN, say("chain", ask.query), {"query": ask.grounded})]
+    if not typed:
+        drafts.append(Draft("hybrid", SEARCH, say("search", ask.query), {"query": ask.grounded}))
     again = Draft(
         "naive",
         "naive_search",

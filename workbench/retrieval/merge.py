@@ -12,6 +12,7 @@ from workbench.context import Context, KnowledgeBase, RunLog
 from workbench.events import enrichment
 from workbench.fates import Identity, identity, remaining, winners
 from workbench.plans import ENDED_WELL, last_records, work_seconds
+from workbench.retrieval.agreement import agreed
 from workbench.retrieval.enriching import STEP, enriched
 from workbench.retrieval.skip import NOT_NEEDED
 from workbench.state import ExecutionRecord, Merged, RetrievalResult, RetrievalState, RouteDecision
@@ -111,13 +112,16 @@ def merge(
 def distinct(
     results_by_step: Mapping[str, Sequence[RetrievalResult]], matching: Collection[str] | None = None
 ) -> list[RetrievalResult]:
-    """One piece for each (source, granularity) of a base: the highest score wins, every tool that found it is kept."""
-    tools: dict[Identity, set[str]] = {}
+    """One piece for each (source, granularity) of a base: the highest score wins, every tool that found it is kept.
+
+    Where a search and a chain both looked, the score is what they say together. A way to a piece stays with it.
+    """
+    found: dict[Identity, list[RetrievalResult]] = {}
     for results in results_by_step.values():
         for result in results:
-            tools.setdefault(identity(result), set()).update(result["metadata"].get("tools", []))
-    best = winners(results_by_step)
-    pieces = [_kept(result, sorted(tools[one]), matching) for one, (_, result) in best.items()]
+            found.setdefault(identity(result), []).append(result)
+    together, best = agreed(results_by_step), winners(results_by_step)
+    pieces = [_kept(result, found[one], together.get(one), matching) for one, (_, result) in best.items()]
     return sorted(
         pieces, key=lambda r: (-r["score"], r["source_id"], r["granularity"], r["metadata"].get("kb_prefix", ""))
     )
@@ -128,12 +132,20 @@ def as_found(results_by_step: Mapping[str, Sequence[RetrievalResult]]) -> list[I
     return list(dict.fromkeys(identity(result) for results in results_by_step.values() for result in results))
 
 
-def _kept(result: RetrievalResult, tools: list[str], matching: Collection[str] | None) -> RetrievalResult:
-    metadata, score = {**result["metadata"], "tools": tools}, result["score"]
+def _kept(
+    best: RetrievalResult,
+    every: Sequence[RetrievalResult],
+    together: float | None,
+    matching: Collection[str] | None,
+) -> RetrievalResult:
+    tools = {tool for result in every for tool in result["metadata"].get("tools", [])}
+    way = next((result["metadata"]["chain"] for result in every if "chain" in result["metadata"]), None)
+    metadata = {**({"chain": way} if way else {}), **best["metadata"], "tools": sorted(tools)}
+    score = best["score"] if together is None else together
     if matching is not None and metadata.get("fields") and metadata.get("doc_id") not in matching:
         metadata["contradicts_filters"] = True
         score *= CONTRADICTION
-    return {**result, "score": round(score, 6), "metadata": metadata}
+    return {**best, "score": round(score, 6), "metadata": metadata}
 
 
 def _source(number: int, result: RetrievalResult) -> str:
