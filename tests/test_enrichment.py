@@ -237,7 +237,7 @@ def test_without_a_key_or_a_network_there_is_a_note(place, settings, said):
     with bench(place, closed_port(), **settings) as wb:
         run = wb.ask(QUESTION, kb="film")
         assert run.status == "done" and said in notes_of(run), notes_of(run)
-        assert "corpus does not say" in run.answer
+        assert "corpus does not say" in run.answer and said in str(run)
         chinese = wb.ask("寄生虫的导演是谁？", kb="film")
         assert chinese.status == "done" and notes_of(chinese)
 

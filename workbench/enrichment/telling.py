@@ -27,6 +27,8 @@ _SAYS = {
     "revenue": ("grossed {} at the box office", "的票房是{}"),
     "rating": ("is rated {}", "的评分是{}"),
 }
+FIELDS = frozenset(_SAYS)
+"""Typed fields of a film that are said there, beside its year and its other titles."""
 _RELATIONS = {"directors": "directed_by", "writers": "written_by", "cast": "acted_in"}
 _WORKS = {"directed_by": ("directed {}", "执导了{}"), "acted_in": ("acted in {}", "出演了{}")}
 

@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from workbench.context import Context, KnowledgeBase
+from workbench.enrichment.telling import FIELDS
 from workbench.generate.question import Subject, asked
 from workbench.question.names import Named, names_in
 from workbench.state import Enrichment, RetrievalResult, RetrievalState
@@ -18,9 +19,7 @@ from workbench.tools.tool import StepLog
 
 STEP = "enrichment"
 """Under which the evidence is merged: no step of the plan."""
-_KNOWN_THERE = frozenset(
-    ("directors", "writers", "cast", "composers", "producers", "cinematographers", "genres", "countries", "languages")
-) | frozenset(("studios", "runtime", "budget", "revenue", "rating", "year", "born", "aliases"))
+_KNOWN_THERE = {"year", "born", "aliases", *FIELDS}
 
 
 class Added(NamedTuple):
@@ -28,6 +27,11 @@ class Added(NamedTuple):
 
     results: list[RetrievalResult]
     told: Enrichment
+
+    @property
+    def counts(self) -> dict[str, Any]:
+        """For the statistics: what was asked for, how much came, and what went wrong."""
+        return {"asked": self.told["asked"], "found": len(self.results), "notes": self.told["notes"]}
 
 
 async def enriched(

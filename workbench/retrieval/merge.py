@@ -41,6 +41,7 @@ async def merger(state: RetrievalState, runtime: Runtime[Context]) -> dict[str, 
     )
     if added:
         merged["enrichment"] = added.told
+        merged["statistics"]["enrichment"] = added.counts
     reflections = state.get("reflections", [])
     stop_reason = state.get("stop_reason") or (reflections[-1]["stop_reason"] if reflections else None)
     return {"merged": merged, "stop_reason": stop_reason or "no_further_action"}

@@ -121,6 +121,8 @@ def _sources(document: Document, labels: Labels) -> Iterator[Block]:
     ]
     if rows:
         yield clipped(labels("sources"), columns, rows)
+    if notes := document["statistics"].get("enrichment", {}).get("notes"):
+        yield Lines(tuple(((_line(note), "dim"),) for note in notes))
 
 
 def _plan(document: Document, labels: Labels) -> Iterator[Block]:
