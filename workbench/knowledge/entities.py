@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 from workbench.context import Entity, Relation
 from workbench.knowledge import triples, vocabulary
 from workbench.knowledge.aliases import is_alias, says_names
-from workbench.knowledge.linking import Linker, common_keys
+from workbench.knowledge.linking import Linker, common_keys, nearest
 from workbench.knowledge.surfaces import Surface, compiled, key_of, surnames, variants, without_common
 from workbench.text import sentences
 
@@ -313,11 +313,14 @@ class _Build:
         surfaces = compiled(named, degrees)
         common = common_keys(Linker(surfaces), texts, len(texts))
         linker = Linker(without_common(surfaces, common))
+        beside: dict[str, set[str]] = defaultdict(set)
+        for one, other in self._related:
+            beside[one].add(other)
         for source in sources:
             doc = document_entity(source.doc_id)
             for chunk_id, text, _ in source.passages:
                 for sentence in sentences(text):
-                    for mention in linker.link(sentence, doc):
+                    for mention in nearest(linker.link(sentence, doc), doc, lambda one: beside.get(one, ())):
                         self._mention(doc, mention["entity_id"], sentence, chunk_id)
         return common
 

@@ -17,7 +17,7 @@ from workbench.knowledge import communities, entities, keywords, triples, view
 from workbench.knowledge.corpus import Document
 from workbench.knowledge.entities import Extracted, Source, document_entity
 from workbench.knowledge.index import Index
-from workbench.knowledge.linking import Linker
+from workbench.knowledge.linking import Linker, nearest
 from workbench.knowledge.surfaces import Bearer, Surface, candidates, compiled, units
 from workbench.knowledge.title_links import spelled
 from workbench.plans import canonical_json
@@ -242,7 +242,7 @@ class Growth:
             mentions, relations = [], []
             for doc, chunk_id, text in part:
                 for sentence in sentences(text):
-                    for named in linker.link(sentence, doc):
+                    for named in nearest(linker.link(sentence, doc), doc, self._beside):
                         other = named["entity_id"]
                         mentions.append((other, chunk_id))
                         if other != doc and other not in beside[doc]:

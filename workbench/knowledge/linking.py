@@ -177,6 +177,26 @@ _QUESTION_WORDS = (
 )
 
 
+def nearest(mentions: Sequence[Mention], about: str, beside: Callable[[str], Collection[str]]) -> list[Mention]:
+    """The names of a text about something; of several bearers of one the one that most beside it is related to.
+
+    Args:
+        mentions: as ``Linker.link`` finds them.
+        about: the entity that the text is about.
+        beside: the entities that one is related to.
+    """
+    if not any("others" in mention for mention in mentions):
+        return list(mentions)
+    near = {*beside(about), *(mention["entity_id"] for mention in mentions)}
+    found = []
+    for mention in mentions:
+        bearers = [mention["entity_id"], *mention.get("others", ())]
+        related = {one: len(near & {*beside(one)} - {one}) if len(bearers) > 1 else 0 for one in bearers}
+        best = max(bearers, key=related.__getitem__)  # the first of equal ones
+        found.append(Mention(**{**mention, "entity_id": best}))
+    return found
+
+
 def common_keys(linker: Linker, passages: Iterable[str], total: int) -> list[str]:
     """Keys of names that stand in lower case in at least 3 of 1,000 passages (and in two): ordinary in this corpus."""
     counts: dict[str, int] = defaultdict(int)
