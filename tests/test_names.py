@@ -201,6 +201,20 @@ def test_the_parts_of_one_article_are_one_thing(library):
     assert all("others" not in mention for mention in library.get("rows").link("Where is Berlin?"))
 
 
+def test_a_text_names_the_bearer_that_is_related_to_what_it_is_about(tmp_path):
+    row = {"id": "h0", "type": "Film", "title": "The Fog", "year": 1980, "directors": ["John Carpenter"]}
+    other = {"id": "h9", "type": "Film", "title": "Joe", "year": 2013, "directors": ["David Gordon Green"]}
+    rows = [*ROWS, {**row, "text": "After Halloween he made it."}, {**other, "text": "Before Halloween he made it."}]
+    path = tmp_path / "rows.jsonl"
+    path.write_text("\n".join(json.dumps(row, ensure_ascii=False) for row in rows), "utf-8")
+    found = Library(tmp_path / "kb", Settings.load(embedding_model="hashing", names="rules"))
+    found.add("rows", [path])
+    base = found.get("rows")
+    named = {i: [r["target"] for r in base.relations_of(f"doc:{i}") if r["type"] == "mentions"] for i in ("h0", "h9")}
+    found.close()
+    assert named == {"h0": ["doc:h1"], "h9": ["doc:h2"]}
+
+
 # the matcher, and folding
 
 
