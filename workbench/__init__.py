@@ -35,7 +35,7 @@ The package in the order in which a message walks through it; an import only eve
     conversation.py   the parent graph: the order of everything below
     route.py          message -> knowledge base, worker, reading (a small graph of its own)
     question/         what a question says by its words alone
-        reading.py language.py names.py described.py times.py filters.py intent.py hops.py
+        reading.py language.py names.py described.py times.py filters.py intent.py hops.py events.py
     recall.py         conversation -> the last messages
     followup.py       a follow-up -> a question that stands alone
     retrieval/        the child graph, one file a node
@@ -57,8 +57,8 @@ The package in the order in which a message walks through it; an import only eve
         store.py postgres.py migrations.py
     waiting.py        what waits for a person, over all runs
     knowledge/        a corpus and its three indexes behind one KnowledgeBase
-        leftovers.py library.py rebuilding.py adding.py spool.py storing.py growing.py communities.py sketches.py
-        inspecting.py knowledge_base.py view.py chroma.py corpus.py aliases.py tables.py triples.py
+        leftovers.py library.py rebuilding.py adding.py spool.py storing.py growing.py beginnings.py communities.py
+        sketches.py inspecting.py knowledge_base.py view.py chroma.py corpus.py aliases.py tables.py triples.py
         files.py names.py entities.py vocabulary.py surfaces.py matching.py linking.py meant.py title_links.py typed.py
         graph.py vectors.py
         cleared.py keywords.py rare_terms.py ranks.py walks.py kept_arrays.py index.py

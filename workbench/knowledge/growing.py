@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 from workbench.context import Entity, Relation
 from workbench.knowledge import communities, entities, keywords, triples, view
+from workbench.knowledge.beginnings import Beginnings
 from workbench.knowledge.corpus import Document
 from workbench.knowledge.entities import Extracted, Source, document_entity
 from workbench.knowledge.index import Index
@@ -31,6 +32,8 @@ _HUB = 200
 _COUNTED = 10_000
 """Relations of an entity that are counted; who has more leads anyway."""
 _AT_ONCE = 200
+_MANY = 500
+"""Documents for which it pays to read the beginnings of all names first."""
 
 
 class _Found(NamedTuple):
@@ -46,6 +49,7 @@ class Growth:
 
     def __init__(self, index: Index):
         self._index = index
+        self._beginnings: Beginnings | None = None
         self._again: set[str] = set()
         self._loose: set[str] = set()
 
@@ -131,6 +135,9 @@ class Growth:
         if not sources:
             return
         extracted = entities.extract(sources)
+        if self._beginnings is None and len(sources) > _MANY:
+            keys = self._connection.execute("SELECT DISTINCT key FROM surfaces")
+            self._beginnings = Beginnings(row[0] for row in keys)
         known = view.surfaces(self._index, list(extracted.surfaces))
         self._rename_known(extracted, known)
         found = self._joined(extracted, known)
@@ -227,6 +234,8 @@ class Growth:
                 rows += _surface_rows(key, joined)
         self._connection.executemany("DELETE FROM surfaces WHERE key = ?", {(row[0],) for row in rows})
         self._insert("surfaces", rows)
+        if self._beginnings:
+            self._beginnings.add(row[0] for row in rows)
 
     def _degree(self, entity_id: str) -> int:
         counted = f"SELECT count(*) FROM (SELECT 1 FROM relations WHERE {{}} = ? LIMIT {_COUNTED})"
@@ -252,7 +261,8 @@ class Growth:
             self._insert("relations", relations)
 
     def _possible(self, text: str) -> list[str]:
-        return candidates(text, units(text))
+        found = units(text)
+        return self._beginnings.candidates(text, found) if self._beginnings else candidates(text, found)
 
     def _beside(self, doc: str) -> set[str]:
         """Entities that a field of a document, or a triple, relates to it."""

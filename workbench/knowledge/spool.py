@@ -13,7 +13,7 @@ from typing import Any
 from workbench.knowledge.corpus import Document
 from workbench.knowledge.index import Index
 
-BATCH = 256
+BATCH = 32
 """Documents that are at hand at once."""
 _TABLES = """
     CREATE TEMP TABLE loaded (
