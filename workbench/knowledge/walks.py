@@ -17,6 +17,8 @@ LARGE = 1_000_000
 """Links of a graph that is walked as a whole."""
 ROUNDS, ROOM = 2, 20_000
 """How often a large graph is gone on from passages to names to passages, and to how many places at most each time."""
+CLOSE = 1e-7
+"""How far all probabilities together may be from where they tend: ranks need no more."""
 LONGEST_WAY = 3
 """Passages on a way that is told."""
 
@@ -89,7 +91,7 @@ class Spread:
             links = _within(links, nodes)
         start = np.zeros(len(nodes))
         start[np.searchsorted(nodes, list(begins))] = list(begins.values())
-        found = np.round(pagerank(links, start, damping), 12)
+        found = np.round(pagerank(links, start, damping, CLOSE), 12)
         out = np.asarray(links.sum(axis=1)).ravel()
         leaves = np.divide(damping * found, out, out=np.zeros(len(out)), where=out > 0)
         return cls(nodes, links, found, leaves, (1 - damping) * start / start.sum())

@@ -1,13 +1,14 @@
 """``pagerank``: a walk over passages and the names in them, from what the question names and what is like it.
 
 Personalised PageRank (Haveliwala 2002) as HippoRAG 2 asks it: the walk begins at the names of the question, the rarer
-the more often, and at the passages that are like it, and is found where much of both comes together, however many
-passages lie between.
+the more often, at the passages that are like it, and at the names that their sentences bring in where they say what is
+asked ("directed by Mara Velden", where the director is); it is found where much of all comes together.
 """
 
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -18,7 +19,8 @@ from workbench.knowledge.entities import document_entity
 from workbench.state import RetrievalResult
 from workbench.text import fold, language_of, sentences
 from workbench.tools import evidence
-from workbench.tools.asked_words import AskedWords
+from workbench.tools.asked_words import AskedWords, stems
+from workbench.tools.bridges import bridges
 from workbench.tools.calibration import descending, probability
 from workbench.tools.seeds import Seeds, seeds
 from workbench.tools.signals import Question
@@ -26,9 +28,11 @@ from workbench.tools.tool import Found, FunctionTool, Search
 
 BEGINNINGS = 40
 """Passages like the question at which the walk begins."""
-NAMES = 0.5
-"""The part of all beginnings that lies at the names of the question, when it names something."""
-SHARP = 2.0
+NAMES = 0.3
+"""The part of the other beginnings that lies at the names of the question, when it names something."""
+STATED, READ = 0.6, 2
+"""The part that lies at names which the best passages bring in where they say what is asked; and how many are read."""
+SHARP = 4.0
 """The power of a passage's likeness that it begins with: the best ones count for more."""
 LIKE = 0.5
 """What the likeness of a passage counts beside its place in the walk."""
@@ -57,7 +61,8 @@ def search(tool_input: Input, knowledge: KnowledgeBase, log: ToolLog) -> Output:
         detail |= question.linked
     with log("seeds") as detail:
         begun = seeds(query, knowledge)
-        passages, names = beginnings(question, begun)
+        said = stated(query, begun, knowledge)
+        passages, names = beginnings(question, begun, said)
         detail["passages"], detail["names"] = len(passages), {i: round(w, 4) for i, w in names.items()}
     with log("walk", damping=tool_input.damping) as detail:
         reached = knowledge.spread(passages, names, tool_input.damping, max(BEGINNINGS, tool_input.top_k))
@@ -75,7 +80,9 @@ def search(tool_input: Input, knowledge: KnowledgeBase, log: ToolLog) -> Output:
     )
 
 
-def beginnings(question: Question, begun: Seeds) -> tuple[dict[str, float], dict[str, float]]:
+def beginnings(
+    question: Question, begun: Seeds, said: Mapping[str, float]
+) -> tuple[dict[str, float], dict[str, float]]:
     """How often the walk begins at passages and at names: a name by how rare it is, a passage by how like it is.
 
     A title of which nothing but the words are known begins at the documents of that title.
@@ -85,8 +92,27 @@ def beginnings(question: Question, begun: Seeds) -> tuple[dict[str, float], dict
     named = {name.entity_id: name.weight for name in question.named if name.weight > 0}
     heavy = max(named.values(), default=1.0)
     named = {document_entity(doc_id): heavy for doc_id in begun.named} | named
-    weight = NAMES if named else 0.0
-    return _shares(like, 1 - weight), _shares(named, weight)
+    told = STATED if said else 0.0
+    weight = (1 - told) * (NAMES if named else 0.0)
+    names = Counter(_shares(named, weight))
+    names.update(_shares(said, told))
+    return _shares(like, 1 - told - weight), dict(names)
+
+
+def stated(query: str, begun: Seeds, knowledge: KnowledgeBase) -> dict[str, float]:
+    """The documents that the best passages, one a title, name where they say what is asked, by how much they say."""
+    covered = frozenset().union(*map(stems, begun.named.values()))
+    left = AskedWords.of(query, knowledge).left(covered)
+    titles: dict[str, Passage] = {}
+    for passage in knowledge.passages(begun.best()[: READ * 4]):
+        titles.setdefault(fold(passage["title"]), passage)
+    found: dict[str, float] = {}
+    for passage in list(titles.values())[:READ]:
+        for bridge in bridges([passage], left, knowledge):
+            for doc_id in sorted(bridge.doc_ids - {passage["doc_id"]}):
+                entity_id, worth = document_entity(doc_id), begun.score[passage["chunk_id"]] * bridge.cover
+                found[entity_id] = max(worth, found.get(entity_id, 0.0))
+    return {entity_id: worth for entity_id, worth in found.items() if worth > 0}
 
 
 def _shares(weights: Mapping[str, float], whole: float) -> dict[str, float]:
