@@ -69,23 +69,41 @@ def visible_json(text: str) -> str:
 
 
 @cache
-def _simplified() -> dict[int, str]:
-    """Traditional characters to simplified ones (``traditional.txt``)."""
-    _, old, new = (Path(__file__).parent / "traditional.txt").read_text(encoding="utf-8").splitlines()
-    return str.maketrans(dict(zip(old, new, strict=True)))
+def _tables() -> tuple[dict[int, str], dict[int, str]]:
+    """Traditional characters to simplified ones; and those that two writings of a word may differ in to one of them."""
+    _, old, new, _, some, one = (Path(__file__).parent / "traditional.txt").read_text(encoding="utf-8").splitlines()
+    return str.maketrans(dict(zip(old, new, strict=True))), str.maketrans(dict(zip(some, one, strict=True)))
 
 
-def fold(text: str) -> str:
-    """Full width, case, accents and traditional characters folded away: what two writings of one name share.
+def simplified(text: str) -> str:
+    """The text in simplified characters, one for each; everything else is as it was.
 
-    >>> fold("Ｃａｆé  Society"), fold("臥虎藏龍")
-    ('cafe society', '卧虎藏龙')
+    >>> simplified("臥虎藏龍 by Ang Lee")
+    '卧虎藏龙 by Ang Lee'
+    """
+    return text if text.isascii() else text.translate(_tables()[0])
+
+
+def spelled(text: str) -> str:
+    """Full width, case, accents and traditional characters folded away: words as a dictionary has them.
+
+    >>> spelled("Ｃａｆé  Society"), spelled("臥虎藏龍"), spelled("計劃")
+    ('cafe society', '卧虎藏龙', '计划')
     """
     if text.isascii():  # most English text: the same, three times as fast
         return re.sub(r"\s+", " ", text.lower()).strip()
     wide = unicodedata.normalize("NFKD", unicodedata.normalize("NFKC", text).casefold())
     bare = "".join(c for c in wide if not unicodedata.combining(c))
-    return re.sub(r"\s+", " ", bare.translate(_simplified())).strip()
+    return re.sub(r"\s+", " ", bare.translate(_tables()[0])).strip()
+
+
+def fold(text: str) -> str:
+    """``spelled``, and characters alike that only the word tells apart: what two writings of one name share.
+
+    >>> fold("Ｃａｆé  Society"), fold("計畫") == fold("计划")
+    ('cafe society', True)
+    """
+    return spelled(text).translate(_tables()[1])
 
 
 def terms(text: str) -> list[str]:

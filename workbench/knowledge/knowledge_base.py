@@ -32,7 +32,7 @@ from workbench.models import rerank
 from workbench.models.embeddings import TextModel, products, text_model, word_vectors
 from workbench.settings import Settings
 from workbench.state import Filters
-from workbench.text import terms
+from workbench.text import simplified, terms
 
 if TYPE_CHECKING:
     import networkx
@@ -180,7 +180,7 @@ class CorpusKnowledge:
     def vector_search(self, query: str, top_k: int) -> list[tuple[str, float]]:
         """``(chunk_id, cosine)``, best first, ties by id; exact up to ``settings.exact_search_limit`` passages."""
         view = self._view
-        vector = self._model.array([query])[0]
+        vector = self._model.array([simplified(query)])[0]
         found = view.nearest(vector, top_k) if self._is_large else None
         return view.matrix.search(vector, top_k) if found is None else found
 
@@ -195,7 +195,7 @@ class CorpusKnowledge:
         if not texts:
             return []
         titled, rows = self._titled(texts)
-        asked = self._model.array([query])[0]
+        asked = self._model.array([simplified(query)])[0]
         weights = {word: self._weight(word) + 1e-6 for word in rerank.words(query) or [query]}
         cosines = products(rows, asked).tolist()
         return rerank.scores(weights, [rerank.words(text) for text in titled], self._word_vectors, cosines)
@@ -325,7 +325,7 @@ class CorpusKnowledge:
             KnowledgeError: Chroma is not up to the index.
         """
         view = self._view
-        asked = self._model.array(list(queries))
+        asked = self._model.array(list(map(simplified, queries)))
         found = [view.nearest(vector, top_k) for vector in asked]
         if None in found:
             raise KnowledgeError(f"The vectors of {self.name!r} are not in Chroma. Run the `workbench kb add` again.")
@@ -368,7 +368,7 @@ class CorpusKnowledge:
             for digest, title, aliases, text, blob in sorted(self._index.rows_in(_TITLED, digests))
         }
         missing = [text for text, digest in zip(texts, digests, strict=True) if digest not in known]
-        for text, row in zip(missing, self._model.array(missing), strict=True):
+        for text, row in zip(missing, self._model.array([simplified(text) for text in missing]), strict=True):
             known[vectors.key_of("", text)] = (text, row)
         return [known[digest][0] for digest in digests], np.array([known[digest][1] for digest in digests])
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from workbench.errors import KnowledgeError, ModelError
 from workbench.knowledge.index import Index
 from workbench.models.embeddings import products
+from workbench.text import simplified
 
 if TYPE_CHECKING:
     import numpy as np
@@ -36,8 +37,8 @@ def titled(title: str, aliases: Sequence[str], text: str) -> str:
     ('Memento (记忆碎片). A man forgets.', 'Memento is a film.')
     """
     if aliases:
-        return f"{title} ({', '.join(aliases)}). {text}"
-    return text if text.startswith(title) else f"{title}. {text}"
+        return simplified(f"{title} ({', '.join(aliases)}). {text}")
+    return simplified(text if text.startswith(title) else f"{title}. {text}")
 
 
 def ensure(index: Index, model: TextModel, texts: Sequence[str], on_done: Callable[[int, int], None]) -> None:

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 from workbench.errors import MissingExtra
 from workbench.models.embeddings import products
 from workbench.settings import Settings
-from workbench.text import CJK, fold
+from workbench.text import CJK, spelled
 
 if TYPE_CHECKING:
     import numpy as np
@@ -58,7 +58,7 @@ def words(text: str) -> tuple[str, ...]:
     ('directed', 'wedding', 'banquet')
     """
     found: list[str] = []
-    for run in _RUN.findall(fold(text)):
+    for run in _RUN.findall(spelled(text)):
         found += _jieba().cut_for_search(run) if CJK.match(run) else [run]
     return tuple(word for word in found if word not in _SKIPPED)
 
