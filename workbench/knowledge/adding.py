@@ -34,7 +34,7 @@ there for the next one.
 """
 
 
-_VERSION = 9
+_VERSION = 10
 """Of what is made of a document; raised when that changes, so that the next ``add`` makes all anew."""
 SMALL = 2_000
 """Documents up to which a graph is always made anew."""
