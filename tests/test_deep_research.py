@@ -130,6 +130,13 @@ def test_words_of_another_script_are_not_missed(english):
     assert output.missing == []
 
 
+def test_a_long_list_has_its_ways_too(english, monkeypatch):
+    monkeypatch.setattr(research, "POOL", 1)
+    monkeypatch.setattr(research, "BEST", 0)
+    output, _ = asked(english, WHERE, "deeper_research")
+    assert len(output.results) > 5 and output.paths
+
+
 # --- what is asked next ---
 
 

@@ -133,7 +133,9 @@ class Research:
         """Passages with what they were chosen for: the best set, as of ``chain_exploration``."""
         order = sorted(self.chains.score, key=lambda i: (-round(self.chains.score[i], 9), i))
         self._titles([*order[: POOL + BEST], *(step.parent for step in self.chains.steps.values())])
-        return chosen(self.chains, most)
+        found = chosen(self.chains, most)
+        self._titles(i for i, _ in found)
+        return found
 
     # --- the first searches ---
 
