@@ -33,7 +33,7 @@ import numpy as np
 from workbench.evaluating.calibration import reliability
 from workbench.figures import reliability as diagram
 from workbench.knowledge.library import Library
-from workbench.retrieval.agreement import evidence_of
+from workbench.retrieval.agreement import CHAIN, SEARCH, signals_of
 from workbench.settings import Settings
 from workbench.tools.calibration import MODELS, Logistic
 from workbench.tools.registry import StepLog, ToolRegistry
@@ -249,13 +249,12 @@ def _found(tool: Any, question: Asked, base: Any) -> list[Passage]:
 
 def _together(found: dict[str, list[Passage]]) -> Iterator[tuple[str, dict[str, float], str]]:
     """What the tools that the merge weighs say of each passage that one of them found."""
-    weighed = {tool: found[tool] for tool in MODELS["merge"].weights if tool in found}
-    if set(weighed) != set(MODELS["merge"].weights):
+    if not {SEARCH, CHAIN} <= found.keys():
         return
     said: dict[tuple[str, str], dict[str, float]] = {}
-    for tool, passages in weighed.items():
-        for chunk_id, score, _, doc_id in passages:
-            said.setdefault((chunk_id, doc_id), {})[tool] = evidence_of(score)
+    for tool in (SEARCH, CHAIN):
+        for place, (chunk_id, score, _, doc_id) in enumerate(found[tool]):
+            said.setdefault((chunk_id, doc_id), {}).update(signals_of(tool, place, score))
     yield from (("merge", signals, doc_id) for (_, doc_id), signals in said.items())
 
 

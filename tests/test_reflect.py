@@ -8,7 +8,7 @@ import pytest
 
 from workbench.plans import Plan, PlanStep
 from workbench.retrieval.graph import build_retrieval
-from workbench.retrieval.reflect import call_of, calls, propose, worth_rewriting
+from workbench.retrieval.reflect import call_of, calls, other_words_may_find, propose, worth_rewriting
 from workbench.retrieval.rewrite import essence, feedback, rewrite, rewritten
 from workbench.retrieval.signals import Asked, Need, quality, signals, thresholds
 from workbench.testing import FixedPlanner, MemoryKnowledge, memory_context
@@ -378,12 +378,31 @@ async def test_what_is_found_is_enough() -> None:
     assert state["merged"]["retrieval_results"][0]["source_id"] == "Hulk#0"
 
 
-async def test_what_is_not_in_the_corpus_costs_one_rewriting() -> None:
-    question = "Who directed the film Parasite?"
+async def test_what_is_not_in_the_corpus_costs_one_rewriting_in_another_language() -> None:
+    question = "电影 Parasite 的 superhero film 是谁导演的？"
     state = await retrieved(question, ["Parasite"], search("keyword_search", question))
     assert state["stop_reason"] == "no_further_action" and state["iteration"] == 2
     assert state["reflections"][0]["rewrite_query"] and not state["reflections"][1]["rewrite_query"]
     assert state["reflections"][1]["signals"]["unknown"] == ["Parasite"]
+
+
+async def test_plain_texts_in_the_language_of_the_question_are_not_asked_again() -> None:
+    question = "Who directed the film Parasite?"
+    state = await retrieved(question, ["Parasite"], search("keyword_search", question))
+    assert state["stop_reason"] == "no_further_action" and state["iteration"] == 1
+    assert state["reflections"][0]["signals"]["unknown"] == ["Parasite"]
+
+
+def test_other_words_may_find_more_where_words_could_not_tell() -> None:
+    films = MemoryKnowledge("films", {"h": "Hulk is a film."})
+    films.select = lambda filters: ["h"]  # documents with years
+    texts = MemoryKnowledge("texts", {"a": "A grey cat."})
+    found = [piece("a#0", 0.2, "A grey cat sleeps on the piano of 喜宴.")]
+    assert not other_words_may_find("Where does the cat sleep?", found, [texts])
+    assert other_words_may_find("猫睡在哪里？", found, [texts])
+    assert other_words_may_find("Where does the cat sleep?", [piece("a#0", 0.2, "灰色的猫睡在钢琴上。")], [texts])
+    assert other_words_may_find("Where does the cat sleep?", [], [texts])
+    assert other_words_may_find("Where does the cat sleep?", found, [texts, films])
 
 
 async def test_a_question_that_shares_no_word_with_the_corpus_ends_with_nothing() -> None:

@@ -2,7 +2,8 @@
 
 Documents with typed fields say in one passage what most questions ask of them; a chain joins in only where a question
 is a bridge by its words. Texts that only name one another are always followed: what names the answer is seldom known
-before it is read. A search looks beside the chain, for what answers by itself; the merge weighs what both say.
+before it is read. A search looks beside the chain, for what answers by itself; the merge weighs what both say. Where
+the question is of two events, each is searched in its own words.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import re
 from collections.abc import Mapping, Sequence
 
 from workbench.context import KnowledgeBase, Tool
+from workbench.question.events import events
 from workbench.question.hops import is_bridge
 from workbench.question.names import Named, names_in
 from workbench.retrieval.drafts import SHORT, Ask, Draft
@@ -35,15 +37,16 @@ def chained(ask: Ask, base: KnowledgeBase, tools: Mapping[str, Tool]) -> list[Dr
         return []
     if len({named["name"] for named in names}) > len(ask.names):
         return []  # the others are another base's to tell
-    sides = _sides(ask, names)
-    if len(sides) > 1:
-        drafts = [
-            Draft(f"side_{number}", CHAIN, say("side", ask.query, name=name), {"query": query})
-            for number, (name, query) in enumerate(sides.items(), start=1)
-        ]
-    else:
-        drafts = [Draft("chain", CHAIN, say("chain", ask.query), {"query": ask.grounded})]
+    sides = _sides(ask, names, base)
+    drafts = [
+        Draft(f"side_{number}", CHAIN, say("side", ask.query, name=name), {"query": query})
+        for number, (name, query) in enumerate(sides.items(), start=1)
+    ] or [Draft("chain", CHAIN, say("chain", ask.query), {"query": ask.grounded})]
     if not typed:
+        drafts += [
+            Draft(f"event_{number}", SEARCH, say("event", ask.query, event=event), {"query": event})
+            for number, event in enumerate(events(ask.query) if not sides else (), start=1)
+        ]
         drafts.append(Draft("hybrid", SEARCH, say("search", ask.query), {"query": ask.grounded}))
     again = Draft(
         "naive",
@@ -57,11 +60,17 @@ def chained(ask: Ask, base: KnowledgeBase, tools: Mapping[str, Tool]) -> list[Dr
     return [*drafts, again]
 
 
-def _sides(ask: Ask, names: Sequence[Named]) -> dict[str, str]:
-    """Name -> the question without the other names; of a comparison alone, and as many as there is room for."""
+def _sides(ask: Ask, names: Sequence[Named], base: KnowledgeBase) -> dict[str, str]:
+    """Name -> the question without the other names; of a comparison alone, and as many as there is room for.
+
+    Names of which no text is a document's own are no sides: every text may speak of all of them.
+    """
     compared = ask.decision["query_intent"] == "compare" or _YES_OR_NO.match(ask.query)
     distinct = {named["name"]: named for named in reversed(names)}
-    if not compared or not 2 <= len(distinct) < ask.most:
+    if not compared or not 2 <= len(distinct) < ask.most - 1:
+        return {}
+    entities = [base.find_entity(name) for name in distinct]
+    if not any(entity and entity["doc_id"] for entity in entities):
         return {}
     return {named["name"]: _without(ask.query, [n for n in names if n["name"] != named["name"]]) for named in names}
 

@@ -63,7 +63,7 @@ MODELS: Mapping[str, Logistic] = {
     "pagerank": Logistic(-8.0, {"rank": 6.0, "answered": 2.0, "place": 2.0}),
     "deep_research": Logistic(-10.0, {"worth": 5.0, "answered": 3.0, "place": 4.0}),
     "deeper_research": Logistic(-10.0, {"worth": 5.0, "answered": 3.0, "place": 4.0}),
-    "merge": Logistic(-9.0, {"hybrid_search": 6.0, "chain_exploration": 10.0}),
+    "merge": Logistic(-5.2, {"hybrid_search": 3.4, "chain_exploration": 6.3, "first": 2.9}),
     "global_search": Logistic(-2.2, {"cosine": 0.63, "traits": 10.0}),
 }
 """What is seen is told in ``signals.py``; every signal speaks for a result, so no weight is below 0."""
