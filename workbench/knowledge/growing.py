@@ -89,13 +89,12 @@ class Growth:
             doc_ids: of the documents.
             changed: those of them that come back, as they will be.
         """
+        going = [d for d in doc_ids if not self._same_title(document_entity(d), changed.get(d))]
+        communities.forget(self._connection, going)
+        for doc_id in going:
+            self._forget_entity(doc_id, document_entity(doc_id))
         for doc_id in doc_ids:
-            entity_id = document_entity(doc_id)
-            stays = self._same_title(entity_id, changed.get(doc_id))
-            if not stays:
-                self._forget_entity(doc_id, entity_id)
-            self._forget_statements(doc_id, entity_id)
-        communities.forget(self._connection, [d for d in doc_ids if d not in changed])
+            self._forget_statements(doc_id, document_entity(doc_id))
 
     def _same_title(self, entity_id: str, document: Document | None) -> bool:
         rows = self._index.rows("SELECT name, aliases FROM entities WHERE entity_id = ?", (entity_id,))
@@ -104,8 +103,10 @@ class Growth:
 
     def _forget_entity(self, doc_id: str, entity_id: str) -> None:
         """The entity that a document is about, with what others say of it."""
-        naming = self._index.rows("SELECT DISTINCT source FROM relations WHERE target = ?", (entity_id,))
-        heads = [source.removeprefix("doc:") for (source,) in naming if source.startswith("doc:")]
+        ends = self._index.rows("SELECT source, target FROM relations WHERE source = ? OR target = ?", (entity_id,) * 2)
+        self._loose.update(end for pair in ends for end in pair)
+        naming = sorted({source for source, target in ends if target == entity_id and source.startswith("doc:")})
+        heads = [source.removeprefix("doc:") for source in naming]
         self._again.update(head for head in heads if head != doc_id)
         for head in heads:
             self._forget_statements(head, document_entity(head))
@@ -139,7 +140,8 @@ class Growth:
             keys = self._connection.execute("SELECT DISTINCT key FROM surfaces")
             self._beginnings = Beginnings(row[0] for row in keys)
         known = view.surfaces(self._index, list(extracted.surfaces))
-        self._rename_known(extracted, known)
+        if self._rename_known(extracted, known):
+            known = view.surfaces(self._index, list(extracted.surfaces))
         found = self._joined(extracted, known)
         self._keep_entities(found.entities)
         self._insert("relations", (tuple(relation.values()) for relation in found.relations))
@@ -173,14 +175,17 @@ class Growth:
         marks = ", ".join("?" * len(ids))
         return view.entities(self._index, f"WHERE entity_id IN ({marks})", ids)
 
-    def _rename_known(self, extracted: Extracted, known: Mapping[str, Surface]) -> None:
+    def _rename_known(self, extracted: Extracted, known: Mapping[str, Surface]) -> bool:
         """What was only a name in texts is now what a title or a field of the new documents says it is."""
+        renamed = False
         for key, surface in extracted.surfaces.items():
             sure = next((b.entity_id for b in surface.bearers if b.rank < 2 and not _unsure(b.entity_id)), None)
             if sure and surface.kind != "surname" and key in known:
                 for bearer in known[key].bearers:
                     if bearer.entity_id in (f"name:{key}", f"node:{key}"):
                         self._rename(bearer.entity_id, sure)
+                        renamed = True
+        return renamed
 
     def _rename(self, old: str, new: str) -> None:
         stated = view.relations(self._index, "WHERE source = ? OR target = ?", (old, old))
