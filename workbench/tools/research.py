@@ -31,6 +31,7 @@ from workbench.tools.walk import (
     SENTENCE,
     Chains,
     Step,
+    articles_of,
     chosen,
 )
 
@@ -42,6 +43,10 @@ JOINING = 2
 """Passages of one next search that join a thread."""
 LIKELY = 0.2
 """How probable a passage must be for a thread without a name to begin with it."""
+GUESSED = 0.25
+"""What is left of the worth of a passage that only says a name, beside one of the document that is named."""
+BESIDE = 0.5
+"""What the score of a first search counts beside a chain's."""
 _LONGEST = 80
 SHARE_OF_TIME = 0.8
 """The part of its time after which no search is begun: what is found has to be told, too."""
@@ -149,7 +154,8 @@ class Research:
                 hits = self._found(hybrid, self._query)
                 self._likely = {hit["source_id"]: hit["score"] for hit in hits}
                 for hit in hits:
-                    self._keep(hit["source_id"], hit["score"] * (OWN if self._reach.chains else 1.0))
+                    chained = self.chains.score.get(hit["source_id"], 0.0)
+                    self._keep(hit["source_id"], chained + hit["score"] * (BESIDE if self._reach.chains else 1.0))
                     self._note(1, self._query, (), hit["source_id"])
                 detail["hits"] = len(hits)
                 detail["evidence"] = self._titles(hit["source_id"] for hit in hits[:BEGINNING])
@@ -277,6 +283,7 @@ class Research:
 
     def _worth(self, ask: Ask, trust: float, cover: float, chunk_id: str, score: float) -> float:
         likely = OWN * self._likely.get(chunk_id, 0.0)
+        trust *= 1.0 if ask.bridge and trust == OUT else GUESSED
         if ask.bridge is None:
             return trust * (PASSAGE * cover + PARENT * score) + likely
         parent = self.chains.score.get(ask.bridge.parent, 0.0)
@@ -316,7 +323,9 @@ class Research:
     def _titles(self, chunk_ids: Iterable[str]) -> list[str]:
         wanted = list(chunk_ids)
         missing = [i for i in wanted if i not in self.chains.titles]
-        self.chains.titles |= {p["chunk_id"]: p["title"] for p in self._knowledge.passages(missing)}
+        passages = self._knowledge.passages(missing)
+        self.chains.titles |= {p["chunk_id"]: p["title"] for p in passages}
+        self.chains.articles |= articles_of(passages, self._knowledge)
         return [self.chains.titles[i] for i in wanted if i in self.chains.titles]
 
 

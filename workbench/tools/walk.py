@@ -11,7 +11,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
-from workbench.context import KnowledgeBase, Link, Shared
+from workbench.context import KnowledgeBase, Link, Passage, Shared
+from workbench.knowledge.corpus import made_title
 from workbench.tools.asked_words import AskedWords, stems
 from workbench.tools.seeds import Seeds
 
@@ -55,12 +56,16 @@ class _Edge(NamedTuple):
 
 @dataclass
 class Chains:
-    """Passages with their scores; ``steps`` lead to those that owe their score to one, ``ways`` to all others."""
+    """Passages with their scores; ``steps`` lead to those that owe their score to one, ``ways`` to all others.
+
+    ``articles`` tell which passages are of one article (``articles_of``).
+    """
 
     score: dict[str, float]
     steps: dict[str, Step] = field(default_factory=dict)
     ways: dict[str, Step] = field(default_factory=dict)
     titles: dict[str, str] = field(default_factory=dict)
+    articles: dict[str, str] = field(default_factory=dict)
     looked_at: int = 0
 
     def path(self, chunk_id: str) -> list[tuple[str, Step]]:
@@ -153,12 +158,14 @@ class Walk:
         found: dict[str, str] = {}
         for i in order:
             if i in self.chains.titles:
-                found.setdefault(self.chains.titles[i].lower(), i)
+                found.setdefault(self.chains.articles[i], i)
         return list(found.values())[:WIDTH]
 
     def _read(self, chunk_ids: Iterable[str]) -> None:
         missing = [i for i in dict.fromkeys(chunk_ids) if i not in self.chains.titles]
-        for passage in self._knowledge.passages(missing):
+        passages = self._knowledge.passages(missing)
+        self.chains.articles |= articles_of(passages, self._knowledge)
+        for passage in passages:
             self.chains.titles[passage["chunk_id"]] = passage["title"]
             self._docs[passage["chunk_id"]] = passage["doc_id"]
         self.chains.looked_at += len(missing)
@@ -189,9 +196,9 @@ class Walk:
             ]
             found += self._naming(parent, sentence)
             found += self._sharing(parent, [s for s in alike if s["chunk_id"] in group], left, sentence)
-            title = self.chains.titles[parent].lower()
+            own = self.chains.articles[parent]
             self._read(edge.target for edge in found)
-            yield parent, [e for e in found if self.chains.titles.get(e.target, title).lower() != title]
+            yield parent, [e for e in found if self.chains.articles.get(e.target, own) != own]
 
     def _groups(self) -> dict[str, list[str]]:
         """Each passage in front with the first ones of its document."""
@@ -260,13 +267,13 @@ def chosen(chains: Chains, most: int) -> list[tuple[str, float]]:
     order = _by_score(score)
     pool, rest = order[:POOL], order[POOL:]
     found: list[tuple[str, float]] = []
-    titles, parents = Counter[str](), Counter[str]()
+    articles, parents = Counter[str](), Counter[str]()
     while pool and len(found) < most:
-        worth = {i: score[i] - SAME_TITLE * titles[_title(chains, i)] - _siblings(chains, i, parents) for i in pool}
+        worth = {i: score[i] - SAME_TITLE * articles[_article(chains, i)] - _siblings(chains, i, parents) for i in pool}
         best = min(pool, key=lambda i: (-round(worth[i], 9), i))
         pool.remove(best)
         found.append((best, worth[best]))
-        titles[_title(chains, best)] += 1
+        articles[_article(chains, best)] += 1
         if best in chains.steps:
             parents[chains.steps[best].parent] += 1
     found += [(i, score[i]) for i in rest[: max(0, most - len(found))]]
@@ -282,5 +289,17 @@ def _siblings(chains: Chains, chunk_id: str, parents: Counter[str]) -> float:
     return SIBLING * parents[step.parent] if step else 0.0
 
 
-def _title(chains: Chains, chunk_id: str) -> str:
-    return chains.titles.get(chunk_id, chunk_id).lower()
+def _article(chains: Chains, chunk_id: str) -> str:
+    return chains.articles.get(chunk_id, chunk_id)
+
+
+def articles_of(passages: Sequence[Passage], knowledge: KnowledgeBase) -> dict[str, str]:
+    """Chunk id -> what says that passages are of one article: a title that was given, else the document.
+
+    A title that was made of how a text begins ("Hey!") says nothing of whether two texts belong together.
+    """
+    first = {p["doc_id"]: p for p in passages if not p["position"]}
+    later = sorted({p["doc_id"] for p in passages} - first.keys())
+    first |= {p["doc_id"]: p for p in knowledge.passages_of(later) if not p["position"]}
+    made = {doc_id for doc_id, p in first.items() if p["title"] == made_title(p["text"])}
+    return {p["chunk_id"]: p["doc_id"] if p["doc_id"] in made else p["title"].lower() for p in passages}
