@@ -60,7 +60,7 @@ The package in the order in which a message walks through it; an import only eve
         leftovers.py library.py rebuilding.py adding.py spool.py storing.py growing.py beginnings.py communities.py
         sketches.py inspecting.py knowledge_base.py view.py chroma.py corpus.py aliases.py tables.py triples.py
         files.py names.py entities.py vocabulary.py surfaces.py matching.py linking.py meant.py title_links.py typed.py
-        graph.py vectors.py
+        graph.py graph_view.py vectors.py
         cleared.py keywords.py rare_terms.py ranks.py walks.py kept_arrays.py index.py
     enrichment/       a source outside, asked for what the corpus lacks: TMDB
         tmdb.py asking.py records.py telling.py notes.py

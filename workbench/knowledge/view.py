@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from workbench.context import Community, Entity, Relation
 from workbench.knowledge import communities, graph, keywords, vectors
 from workbench.knowledge.chroma import Chroma, Place
+from workbench.knowledge.graph_view import graph_view
 from workbench.knowledge.index import Index, fingerprint
 from workbench.knowledge.ranks import Ranks
 from workbench.knowledge.surfaces import Bearer, Kind, Surface
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
 _Part = TypeVar("_Part")
 
 
+MOST_NODES = 100_000
+"""How large a graph is that networkx holds; a larger one is a view over the index."""
 MOST_FREQUENCIES = 50_000
 """How many terms' frequencies are at hand."""
 
@@ -110,8 +113,13 @@ class View:
 
     @property
     def graph(self) -> networkx.MultiDiGraph:
-        """Entities and relations for networkx."""
-        return self._part("graph", lambda: graph.build(entities(self._index), relations(self._index)))
+        """Entities and relations for networkx; of very many a view, of which nothing is loaded."""
+        return self._part("graph", self._graph)
+
+    def _graph(self) -> networkx.MultiDiGraph:
+        if self.counts["entities"] > MOST_NODES:
+            return graph_view(self._index)
+        return graph.build(entities(self._index), relations(self._index))
 
     @property
     def ranks(self) -> Ranks:
