@@ -133,6 +133,7 @@ def test_words_of_another_script_are_not_missed(english):
 def test_a_long_list_has_its_ways_too(english, monkeypatch):
     monkeypatch.setattr(research, "POOL", 1)
     monkeypatch.setattr(research, "BEST", 0)
+    monkeypatch.setattr(research, "HITS", 1)  # of a chain only its end is among the hits
     output, _ = asked(english, WHERE, "deeper_research")
     assert len(output.results) > 5 and output.paths
 
@@ -206,11 +207,11 @@ def test_it_ends_when_nothing_new_comes_and_says_what_is_still_missing(english, 
 def test_it_gives_what_it_has_when_its_time_is_nearly_over(english, monkeypatch):
     clock, real = ManualClock(), research.hybrid.search
     monkeypatch.setattr(research.hybrid, "search", lambda *given: clock.advance(2.0) or real(*given))
-    whole, log = asked(english, WHERE, clock=clock, seconds=60)
+    whole, log = asked(english, WHERE, clock=clock, timeout_s=60)
     assert whole.stopped == "covered"
-    short, log = asked(english, WHERE, clock=clock, seconds=5.5)
+    short, log = asked(english, WHERE, clock=clock, timeout_s=5.5)
     assert short.stopped == "time" and len(of_kind(log, "search")) == 2 and "film" in documents(short)
-    least, log = asked(english, WHERE, clock=clock, seconds=0.1)
+    least, log = asked(english, WHERE, clock=clock, timeout_s=0.1)
     assert least.stopped == "time" and len(of_kind(log, "search")) == 1 and documents(least)[0] == "film"
 
 

@@ -129,7 +129,7 @@ def _inputs(task: StepTask, step: PlanStep, context: Context) -> dict[str, Any]:
     """The step's input with references filled from the outputs of earlier steps, and what its budget says."""
     outputs = {i: context.runs.body(task["run_id"], ref)["output"] for i, ref in task["sources"].items() if ref}
     inputs = resolve_input(step, outputs)
-    for name, value in (("top_k", step.budget.top_k), ("seconds", step.budget.timeout_s)):
+    for name, value in (("top_k", step.budget.top_k), ("timeout_s", step.budget.timeout_s)):
         if name in context.tools[step.tool].input_schema.model_fields:
             inputs.setdefault(name, value)
     return inputs

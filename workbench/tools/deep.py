@@ -32,7 +32,7 @@ ANSWERING = 5
 class Input(Search):
     """What a research can be asked."""
 
-    seconds: float = Field(12.0, gt=0, le=3600, description="How long it may take; then it gives what it has")
+    timeout_s: float = Field(12.0, gt=0, le=3600, description="How long it may take; then it gives what it has")
 
 
 class Output(Found):
@@ -54,7 +54,7 @@ def researched(
             return "cancelled"
         ended = max((step["offset_ms"] + step["duration_ms"] for step in log.sub_steps), default=0.0)
         longest = max((s["duration_ms"] for s in log.sub_steps if s["name"].startswith("search")), default=0.0)
-        return "time" if ended + longest > 1000 * SHARE_OF_TIME * tool_input.seconds else ""
+        return "time" if ended + longest > 1000 * SHARE_OF_TIME * tool_input.timeout_s else ""
 
     with knowledge.reading():
         with log("link") as detail:
