@@ -133,9 +133,22 @@ def test_words_of_another_script_are_not_missed(english):
 def test_a_long_list_has_its_ways_too(english, monkeypatch):
     monkeypatch.setattr(research, "POOL", 1)
     monkeypatch.setattr(research, "BEST", 0)
-    monkeypatch.setattr(research, "HITS", 1)  # of a chain only its end is among the hits
     output, _ = asked(english, WHERE, "deeper_research")
     assert len(output.results) > 5 and output.paths
+
+
+def test_a_way_goes_only_over_what_a_search_has_given(english, monkeypatch):
+    monkeypatch.setattr(research, "HITS", 1)
+    real = research.chain.search
+
+    def ends(given_input, knowledge, log):
+        output = real(given_input.model_copy(update={"top_k": 50}), knowledge, log)
+        return output.model_copy(update={"results": output.results[2:4]})
+
+    monkeypatch.setattr(research.chain, "search", ends)
+    output, _ = asked(english, WHERE, "deeper_research")
+    steps = [s for r in output.results for s in r["metadata"].get("chain", {}).get("steps", ())]
+    assert output.results and {s["from"] for s in steps} <= {r["source_id"] for r in output.results}
 
 
 # --- what is asked next ---

@@ -136,6 +136,8 @@ class Research:
 
     def best(self, most: int) -> list[tuple[str, float]]:
         """Passages with what they were chosen for: the best set, as of ``chain_exploration``."""
+        chains = self.chains  # a parent that no search has given, only a way of its, vouches for nothing
+        chains.steps = {i: step for i, step in chains.steps.items() if step.parent in chains.score}
         order = sorted(self.chains.score, key=lambda i: (-round(self.chains.score[i], 9), i))
         self._titles([*order[: POOL + BEST], *(step.parent for step in self.chains.steps.values())])
         found = chosen(self.chains, most)
