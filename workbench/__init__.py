@@ -88,7 +88,7 @@ The package in the order in which a message walks through it; an import only eve
         chat.py embeddings.py rerank.py
         and what a server can do to them: wire.py patience.py failures.py
     labels/           the words with which runs are shown, in both languages, a file a subject
-        runs.py bench.py editor.py reviewing.py pictures.py beside.py told.py
+        runs.py bench.py editor.py reviewing.py pictures.py beside.py knowledge.py told.py
     timeline.py       what happened when, on an axis of work time
     proposals.py      what is proposed at a review point, and what an edit changes
     walked.py         the graphs unfolded, and where a run went in them
