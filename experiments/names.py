@@ -90,7 +90,8 @@ def _memory() -> float:
 
 def _tried(known: frozenset[str], found: Sequence[Any]) -> int:
     keys = [unit.key for unit in found]
-    return sum(" ".join(keys[at : at + n]) in known for at in range(len(keys)) for n in range(1, LONGEST + 1))
+    ends = [range(at + 1, min(at + LONGEST, len(keys)) + 1) for at in range(len(keys))]
+    return sum(" ".join(keys[at:end]) in known for at in range(len(keys)) for end in ends[at])
 
 
 def _automaton(keys: Sequence[str]) -> Any:
