@@ -2,45 +2,67 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import tracemalloc
 
-import numpy as np
 import pytest
 
+from workbench.knowledge.corpus import Document, Reading
+from workbench.knowledge.entities import Source
+from workbench.knowledge.index import Index
 from workbench.knowledge.library import Library
-from workbench.models.embeddings import HashingEmbeddings
+from workbench.knowledge.spool import BATCH, Spool
 from workbench.settings import Settings
 
-CHARACTERS = 4_000
+PART = 200
+"""Passages of which a part of a graph is made when next to no memory is allowed."""
+
+
+def write(path, documents, characters):
+    with path.open("w") as file:
+        for number in range(documents):
+            said = f"Hill {number} has sheep. They came {number} times. "
+            text = (said * (characters // len(said) + 1))[:characters]
+            file.write(json.dumps({"id": f"d{number}", "title": f"Hill {number}", "text": text}) + "\n")
+    return path
 
 
 @pytest.fixture
-def library(tmp_path, monkeypatch):
-    monkeypatch.setattr(HashingEmbeddings, "array", lambda self, texts: np.eye(len(texts), 1024, dtype=np.float32))
+def library(tmp_path):
     core = {"embedding_model": "hashing", "names": "rules", "rerank_model": "none"}
-    library = Library(tmp_path / "kb", Settings.load(**core, index_memory_mb=1, chunk_characters=CHARACTERS))
+    library = Library(tmp_path / "kb", Settings.load(**core, index_memory_mb=1))
     yield library
     library.close()
 
 
-def peak(library, path, documents) -> int:
-    """Bytes of Python's own while so many documents are indexed."""
-    with path.open("w") as file:
-        for number in range(documents):
-            said = f"Sheep {number} went over a hill. It came back at {number}. "
-            text = (said * (CHARACTERS // len(said)))[:CHARACTERS]
-            file.write(json.dumps({"id": f"{path.stem}{number}", "title": f"Hill {number}", "text": text}) + "\n")
+def test_what_is_read_goes_to_disk(tmp_path):
+    """10 MB of text cost under 2: a list of all documents, as it was before, would cost more than the text."""
+    path = write(tmp_path / "corpus.jsonl", 2_000, 5_000)
+    index = Index(tmp_path / "index.db", create=True)
+    spool, reading = Spool(index), Reading([path])
+    reading.places = spool.places
     tracemalloc.start()
-    library.add(path.stem, [path])
-    found = tracemalloc.get_traced_memory()[1]
+    for _ in spool.take(reading):
+        pass
+    spool.compare([])
+    held = sum(len(batch) for batch in spool.documents())
+    peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
-    return found
+    index.close()
+    assert held == 2_000
+    assert peak < 2 * 2**20, f"{peak / 2**20:.1f} MB"
 
 
-def test_a_corpus_is_never_in_memory_as_a_whole(library, tmp_path):
-    """Four times the documents cost next to nothing more; every copy of the corpus would show, and there were five."""
-    peak(library, tmp_path / "first.jsonl", 1)  # what is loaded once is loaded
-    few, many = (peak(library, tmp_path / f"n{count}.jsonl", count) for count in (200, 800))
-    more = (many - few) / (600 * CHARACTERS)
-    assert more < 1, f"{more:.1f} bytes a character more"
+def test_an_add_holds_as_many_documents_as_it_may(library, tmp_path):
+    path = write(tmp_path / "corpus.jsonl", 700, 100)
+    alive: dict[str, int] = {}
+
+    def look(stage: str, done: int, total: int) -> None:
+        count = sum(type(one) in (Document, Source) for one in gc.get_objects())
+        alive[stage] = max(count, alive.get(stage, 0))
+
+    library.add("corpus", [path], progress=look)
+    assert library.get("corpus").counts()["documents"] == 700
+    assert max(alive.values()) <= PART + 2 * BATCH, alive
+    assert alive["graph"] >= PART, "the graph was looked at while it was made"
