@@ -289,9 +289,8 @@ def of_a_corpus(folder: Path, corpus: Path, questions: Path | None, limit: int, 
 def of_more(folder: Path, corpus: Path | None) -> dict[str, Any]:
     """What adding costs: to the documents of a real file, or to made ones."""
     if corpus:
-        opened = gzip.open(corpus, "rt", encoding="utf-8") if corpus.suffix == ".gz" else corpus.open(encoding="utf-8")
-        with opened as file:
-            return {"corpus": corpus.name, **adding_costs(folder, Settings.load(), list(file))}
+        read = gzip.decompress(corpus.read_bytes()) if corpus.suffix == ".gz" else corpus.read_bytes()
+        return {"corpus": corpus.name, **adding_costs(folder, Settings.load(), read.decode().splitlines(keepends=True))}
     growth = Growth()
     lines = [f"{json.dumps(growth.document(n))}\n" for n in range(BASE + MORE)]
     with drawn_vectors():

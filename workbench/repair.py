@@ -123,7 +123,8 @@ def _index_damage(library: Library, name: str) -> str:
     chroma = faults(sqlite) if (sqlite := file.parent / "chroma" / "chroma.sqlite3").exists() else []
     if chroma:
         return f"{sqlite} is damaged: {'; '.join(chroma)}"
-    return "" if base["chroma"] and (base["chroma_at"] or sqlite.exists()) else f"the vectors of {name} in Chroma are behind its index"
+    up_to_date = base["chroma"] and (base["chroma_at"] or sqlite.exists())
+    return "" if up_to_date else f"the vectors of {name} in Chroma are behind its index"
 
 
 def _salvaged(path: Path, make: Callable[[Path], None]) -> Iterator[Fault]:
