@@ -65,7 +65,7 @@ MODELS: Mapping[str, Logistic] = {
     ),
     "graph_paths": Logistic(-12.68, {"read": 8.71, "asked": 4.19, "named": 1.91, "hops": 1.42}),
     "chain_exploration": Logistic(-12.66, {"chain": 5.85, "answered": 3.75, "place": 3.99}),
-    "pagerank": Logistic(-10.55, {"rank": 6.85, "covered": 0.0, "answered": 4.48, "place": 2.21}),
+    "pagerank": Logistic(-9.08, {"rank": 4.98, "covered": 3.4, "answered": 2.64, "place": 2.33}),
     "deep_research": Logistic(-6.21, {"worth": 6.73, "answered": 0.23, "place": 3.17}),
     "deeper_research": Logistic(-8.36, {"worth": 4.13, "place": 3.72}),
     "merge": Logistic(-5.2, {"hybrid_search": 1.9, "chain_exploration": 7.8, "first": 2.9}),

@@ -71,7 +71,7 @@ def search(tool_input: Input, knowledge: KnowledgeBase, log: ToolLog) -> Output:
         chosen = _chosen(reached, begun)[: tool_input.top_k]
         detail["led to"] = sum(len(one["way"]) > 1 for one, _ in chosen)
     with log("calibrate"):
-        results = _results(chosen, query, knowledge)
+        results = _results(chosen, question, query, knowledge)
     return Output(
         results=results,
         entities=question.entities,
@@ -133,14 +133,22 @@ def _chosen(reached: Sequence[Reached], begun: Seeds) -> list[tuple[Reached, flo
     return [(one, worth[one["chunk_id"]]) for one in ranked]
 
 
-def _results(chosen: Sequence[tuple[Reached, float]], query: str, knowledge: KnowledgeBase) -> list[dict[str, Any]]:
+def _results(
+    chosen: Sequence[tuple[Reached, float]], question: Question, query: str, knowledge: KnowledgeBase
+) -> list[dict[str, Any]]:
     words = AskedWords.of(query, knowledge)
     held = knowledge.ways.stems([one["chunk_id"] for one, _ in chosen[:ANSWERING]])
     answered = words.share(frozenset().union(*held.values()))
     met = [i for one, _ in chosen for i in (one["chunk_id"], *(i for kind, i in one["way"] if kind == "passage"))]
     passages = {p["chunk_id"]: p for p in knowledge.passages(list(dict.fromkeys(met)))}
     signals = [
-        {"rank": worth, "answered": answered, "place": 1 / place} for place, (_, worth) in enumerate(chosen, start=1)
+        {
+            "rank": worth,
+            "covered": question.signals(passages[one["chunk_id"]])["covered"],
+            "answered": answered,
+            "place": 1 / place,
+        }
+        for place, (one, worth) in enumerate(chosen, start=1)
     ]
     scores = descending([probability(TOOL.name, seen) for seen in signals])
     results: list[RetrievalResult] = []
@@ -232,5 +240,5 @@ TOOL = FunctionTool(
     input_schema=Input,
     output_schema=Output,
     function=search,
-    calibration="Logistic in the place of the walk and likeness, and how much of the question the best five cover.",
+    calibration="Logistic in how often the walk is there, its place, and what it and the best five cover.",
 )
