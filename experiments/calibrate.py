@@ -39,7 +39,7 @@ from workbench.tools.calibration import MODELS, Logistic
 from workbench.tools.registry import StepLog, ToolRegistry
 from workbench.tools.tool import read_input
 
-OTHERWISE = ("graph_paths", "global_search", "merge")
+OTHERWISE = ("graph_paths", "global_search", "merge", "merge_unlinked")
 """Whose questions are of another kind, over triples and of likeness; and what weighs the others."""
 TOOLS = tuple(tool for tool in MODELS if tool not in OTHERWISE)
 RAW = {

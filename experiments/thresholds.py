@@ -7,7 +7,9 @@ there is skipped. Every question is asked of its own base and, one in three, of 
 one pass found is enough when every gold document is among the first five. For each intent the table says, by the least
 top score: of the passes that were not enough how many would go on (``caught``), and of those that were how many would
 go on for nothing (``bothered``). The best is the highest ``caught - bothered`` (Youden's J), averaged over the sets,
-so that a large one counts no more than a small one; in brackets the best when any one set is left out.
+so that a large one counts no more than a small one (over all passes where no set has both kinds); in brackets the best
+when any one set is left out. What stands in ``retrieval/signals.py`` stays until enough questions speak against it: over
+plain texts a higher threshold gains nothing, since another pass gains nothing there (``workbench eval reflection``).
 """
 
 from __future__ import annotations
@@ -125,7 +127,7 @@ def best(passes: Sequence[Pass]) -> float:
     def worth(step: float) -> float:
         apart = [_apart(group, step) for group in by_base.values()]
         known = [value for value in apart if value is not None]
-        return round(sum(known) / len(known), 9) if known else 0.0
+        return round(sum(known) / len(known) if known else _apart(passes, step) or 0.0, 9)
 
     return max(STEPS, key=lambda step: (worth(step), -step))
 

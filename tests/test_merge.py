@@ -53,14 +53,24 @@ def test_highest_score_wins_and_every_tool_is_kept() -> None:
 def test_what_a_search_and_a_chain_say_of_a_passage_is_weighed_together() -> None:
     search = [piece("both#0", 0.5, tool="hybrid_search"), piece("search#0", 0.5, tool="hybrid_search")]
     chain = [piece("both#0", 0.5, tool="chain_exploration"), piece("chain#0", 0.5, tool="chain_exploration")]
-    chain[0]["metadata"]["chain"] = {"says": "a way"}
+    chain[0]["metadata"]["chain"] = {"says": "a way", "steps": [{"by": "phrase"}]}
     found = distinct({"a": search, "b": chain})
     assert found[0]["source_id"] == "both#0" and found[0]["score"] > max(found[1]["score"], found[2]["score"])
-    assert found[0]["metadata"]["chain"] == {"says": "a way"}
+    assert found[0]["metadata"]["chain"]["says"] == "a way"
     assert found[0]["metadata"]["tools"] == ["chain_exploration", "hybrid_search"]
     assert [r["score"] for r in distinct({"a": search})] == [0.5, 0.5]
     again = distinct({"a": search, "b": chain, "c": [piece("search#0", 0.97, tool="naive_search")]})
     assert (again[0]["source_id"], again[0]["score"]) == ("search#0", 0.97)
+
+
+def test_a_chain_that_went_along_no_title_counts_for_less() -> None:
+    def said(by: str) -> float:
+        chain = piece("d#0", 0.6, tool="chain_exploration")
+        chain["metadata"]["chain"] = {"says": "", "steps": [{"by": by}]}
+        found = distinct({"a": [piece("e#0", 0.5, tool="hybrid_search")], "b": [chain]})
+        return next(r["score"] for r in found if r["source_id"] == "d#0")
+
+    assert said("phrase") < said("title") == said("named by")
 
 
 @given(st.floats(0, 1), st.floats(0, 1), st.floats(0, 1))

@@ -15,7 +15,8 @@ from workbench.fates import Identity, identity
 from workbench.state import RetrievalResult
 from workbench.tools.calibration import probability
 
-MODEL = "merge"
+LINKED, UNLINKED = "merge", "merge_unlinked"
+"""The model where the chain went along titles, and where it knew phrases alone: then it knows less."""
 SEARCH, CHAIN = "hybrid_search", "chain_exploration"
 UNSEEN = 0.003
 """What a tool that looked says of a passage that it did not find; what it says less of counts as this much."""
@@ -33,9 +34,12 @@ def agreed(results_by_step: Mapping[str, Sequence[RetrievalResult]]) -> dict[Ide
     """
     told: dict[Identity, dict[str, float]] = {}
     others: dict[Identity, float] = {}
+    model = UNLINKED
     for results in results_by_step.values():
         for place, result in enumerate(results):
             one, (tool, *_) = identity(result), result["metadata"].get("tools") or [""]
+            if any(step["by"] != "phrase" for step in result["metadata"].get("chain", {}).get("steps", ())):
+                model = LINKED
             if tool in (SEARCH, CHAIN):
                 signals = signals_of(tool, place, result["score"])
                 mine = told.setdefault(one, {})
@@ -44,7 +48,7 @@ def agreed(results_by_step: Mapping[str, Sequence[RetrievalResult]]) -> dict[Ide
                 others[one] = max(others.get(one, 0.0), result["score"])
     if not {SEARCH, CHAIN} <= {name for mine in told.values() for name in mine}:
         return {}
-    return {one: max(probability(MODEL, mine), others.get(one, 0.0)) for one, mine in told.items()}
+    return {one: max(probability(model, mine), others.get(one, 0.0)) for one, mine in told.items()}
 
 
 def signals_of(tool: str, place: int, score: float) -> dict[str, float]:
