@@ -167,6 +167,24 @@ def test_changes_are_followed_and_an_open_reader_sees_them(library, film, tmp_pa
     fresh.close()
 
 
+@pytest.mark.parametrize("stage", ["read", "vectors", "names", "write", "graph", "chroma"])
+def test_an_add_that_is_stopped_by_who_watches_leaves_the_base_as_it_was(library, film, tmp_path, stage):
+    before = answers(film)
+    write(tmp_path / "films.jsonl", FILMS[1:], ["It is about tea.", *TEXTS[2:]])
+
+    def stop(at: str, done: int, total: int) -> None:
+        if at == stage:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        library.add("film", [tmp_path / "films.jsonl"], progress=stop)
+    if stage != "chroma":
+        assert answers(film) == before
+    library.add("film", [tmp_path / "films.jsonl"])
+    assert film.counts()["documents"] == 4
+    assert library.inspect("film")["chroma"]
+
+
 def test_files_that_are_gone_from_a_folder_are_gone_from_the_base(library, tmp_path):
     notes = tmp_path / "notes"
     notes.mkdir()
