@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 LARGE = 1_000_000
 """Links of a graph that is walked as a whole."""
-ROUNDS, ROOM = 2, 20_000
+ROUNDS, ROOM = 2, 5_000
 """How often a large graph is gone on from passages to names to passages, and to how many places at most each time."""
 CLOSE = 1e-7
 """How far all probabilities together may be from where they tend: ranks need no more."""
