@@ -65,7 +65,7 @@ def obey(workspace: str) -> None:
     def say(value: object) -> None:
         print(json.dumps(value), flush=True)
 
-    with Workbench.open(workspace) as wb:
+    with Workbench.open(workspace, step_timeout_s=600, time_budget_s=600) as wb:  # so that what is endless is
         endless(wb)
         wb.ports()
         doing = {

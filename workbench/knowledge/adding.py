@@ -76,6 +76,7 @@ class Addition:
         self._index, self._folder, self._settings, self._tell = index, folder, settings, tell
         self._report = AddReport(name)
         self._model: TextModel = open_model(index, name, settings)
+        self._lengths = set[int]()
         self._finder = names.finder_name(settings)
         self._spool = spool.Spool(index)
         self._part = max(_FEWEST, int(settings.index_memory_mb * 2**20 / _PER_PASSAGE))
@@ -168,7 +169,7 @@ class Addition:
         cut = [(d, self._cut(d)) for d in documents]
         titled = [vectors.titled(d.title, d.aliases, text) for d, texts in cut for text in texts]
         tell("vectors")(0, 1)
-        vectors.ensure(self._index, self._model, titled, tell("vectors"))
+        vectors.ensure(self._index, self._model, titled, self._lengths, tell("vectors"))
         self._ensure_words(titled, tell("words"))
         written = [text for d, texts in cut if d.type != triples.NODE for text in texts]  # triples say what they name
         names.ensure(self._index, self._finder, [(vectors.key_of("", text), text) for text in written], tell("names"))

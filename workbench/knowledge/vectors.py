@@ -43,23 +43,38 @@ def titled(title: str, aliases: Sequence[str], text: str) -> str:
     return simplified(text if text.startswith(title) else f"{title}. {text}")
 
 
-def ensure(index: Index, model: TextModel, texts: Sequence[str], on_done: Callable[[int, int], None]) -> None:
-    """Embed and keep the texts that have no vector yet; ``on_done(done, total)`` after each handful."""
+def ensure(
+    index: Index, model: TextModel, texts: Sequence[str], lengths: set[int], on_done: Callable[[int, int], None]
+) -> None:
+    """Embed and keep the texts that have no vector yet; ``on_done(done, total)`` after each handful.
+
+    Args:
+        index: where they are kept.
+        model: embeds them.
+        texts: what is embedded.
+        lengths: of the vectors of one add so far, which must all be alike; those of these texts join them.
+        on_done: hears of progress.
+    """
     wanted = {key_of(model.name, text): text for text in texts}
     known = dict(index.rows_in("SELECT key, length(vector) / 4 FROM vectors WHERE key IN ({})", list(wanted)))
     missing = [(key, text) for key, text in wanted.items() if key not in known]
-    lengths = set(known.values())
+    lengths.update(known.values())
+    _alike(lengths, model)
     for start in range(0, len(missing), 32):
         part = missing[start : start + 32]
         rows = model.array([text for _, text in part])
         lengths.add(rows.shape[1])
-        if len(lengths) > 1:
-            raise ModelError(
-                f"The embedding model {model.name!r} gave vectors of {' and '.join(map(str, sorted(lengths)))} "
-                "numbers. Nothing of this was added: give the server one model, and add it again."
-            )
+        _alike(lengths, model)
         index.keep("vectors", ((key, row.tobytes()) for (key, _), row in zip(part, rows, strict=True)))
         on_done(min(start + 32, len(missing)), len(missing))
+
+
+def _alike(lengths: set[int], model: TextModel) -> None:
+    if len(lengths) > 1:
+        raise ModelError(
+            f"The embedding model {model.name!r} gave vectors of {' and '.join(map(str, sorted(lengths)))} "
+            "numbers. Nothing of this was added: give the server one model, and add it again."
+        )
 
 
 @dataclass(frozen=True)
