@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
-DEADLINE_S = 20.0
+DEADLINE_S = 60.0
 _LOOK_S = 0.02
 _USAGE = {"prompt_tokens": 7, "completion_tokens": 5, "total_tokens": 12}
 
