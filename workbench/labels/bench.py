@@ -33,7 +33,7 @@ WORDS: Mapping[str, tuple[str, str]] = {
     "follow_up": ("Ask on in this conversation", "在这个对话中接着问"),
     "knowledge_base": ("Knowledge base", "知识库"),
     "kb_any": ("let the router choose", "由路由决定"),
-    "kb_documents": ("{name} · {n} documents", "{name} · {n} 篇"),
+    "kb_choice": ("{name} · {n} documents", "{name} · {n} 篇"),
     "pause_at": ("Pause for me at", "在这些地方等我决定"),
     "ask_now": ("Ask", "提问"),
     "example_compare": ("Compare {a} and {b}", "对比《{a}》和《{b}》"),

@@ -54,7 +54,7 @@ class AskForm(traitlets.HasTraits):
         """Show what can be asked: knowledge bases with their documents, example questions, and whether it goes on."""
         labels = self._labels
         options = [(labels("kb_any"), "")] if len(bases) != 1 else []
-        options += [(labels("kb_documents", name=name, n=f"{count:,}"), name) for name, count in bases.items()]
+        options += [(labels("kb_choice", name=name, n=f"{count:,}"), name) for name, count in bases.items()]
         kept = self.kb.value or self._wanted
         if tuple(options) != tuple(self.kb.options):
             self.kb.options = options or [(labels("kb_any"), "")]
