@@ -226,7 +226,7 @@ def scale(run: Bench) -> str:
 def kbqa(run: Bench) -> str:
     """Questions over a graph of triples."""
     if run.data is None or not run.has("metaqa", "kb.tsv.gz"):
-        return "Not measured, since the set is not there: metaqa."
+        return "Not measured in this run: metaqa."
     folder = run.data / "metaqa"
     lines = ["| Hits@1 | 1 hop | 2 hops | 3 hops | all | F1 | p50 ms |", "|---|" + "--:|" * 6]
     with Workbench.open(run.work) as wb:
@@ -330,7 +330,7 @@ def main(words: Sequence[str] | None = None) -> None:
             tell(f"{title} ...")
             body = measure(run)
             absent = [one.name for one in SETS if one not in run.there()] if name in OF_SETS else []
-            body += f"\n\nNot measured, since the set is not there: {', '.join(absent)}." if absent else ""
+            body += f"\n\nNot measured in this run: {', '.join(absent)}." if absent else ""
             write(options.out, {title: f"{made(_command(options, name))}\n\n{body}"})
     tell(f"written: {options.out}")
 
