@@ -22,78 +22,44 @@ class Bench(Protocol):
         """The ports that nodes see."""
 
 
-def eval_retrieval(
-    bench: Bench,
-    kb: str,
-    questions: Path,
-    *,
-    where: Mapping[str, str] | None = None,
-    limit: int | None = None,
-    **options: Any,
-) -> dict[str, Any]:
-    """The table of ``retrieval.measure`` over a file of questions, with the models that took part.
+class Door:
+    """The door of one table: ``measure`` over a file of questions, with the models that took part.
 
     Args:
-        bench: an open workspace.
-        kb: the knowledge base to search.
-        questions: JSON Lines: ``id``, ``question``, the gold documents, and whatever else.
-        where: only questions that hold these values.
-        limit: only so many of them.
-        **options: of ``retrieval.measure``.
+        measure: what makes the table of chosen rows.
     """
-    return _measured(bench, kb, questions, where, limit, retrieval.measure, options)
+
+    def __init__(self, measure: Callable[..., Coroutine[Any, Any, dict[str, Any]]]):
+        self._measure = measure
+
+    def __call__(
+        self,
+        bench: Bench,
+        kb: str,
+        questions: Path,
+        *,
+        where: Mapping[str, str] | None = None,
+        limit: int | None = None,
+        **options: Any,
+    ) -> dict[str, Any]:
+        """The table.
+
+        Args:
+            bench: an open workspace.
+            kb: the knowledge base to search.
+            questions: JSON Lines: ``id``, ``question``, the gold documents, and whatever else.
+            where: only questions that hold these values.
+            limit: only so many of them.
+            **options: of what measures.
+        """
+        return _measured(bench, kb, questions, where, limit, self._measure, options)
 
 
-def eval_kbqa(
-    bench: Bench,
-    kb: str,
-    questions: Path,
-    *,
-    where: Mapping[str, str] | None = None,
-    limit: int | None = None,
-    **options: Any,
-) -> dict[str, Any]:
-    """The table of ``kbqa.measure`` over a file of questions, with the models that took part."""
-    return _measured(bench, kb, questions, where, limit, kbqa.measure, options)
-
-
-def eval_reflection(
-    bench: Bench,
-    kb: str,
-    questions: Path,
-    *,
-    where: Mapping[str, str] | None = None,
-    limit: int | None = None,
-    **options: Any,
-) -> dict[str, Any]:
-    """The table of ``reflection.measure`` over a file of questions, with the models that took part."""
-    return _measured(bench, kb, questions, where, limit, reflection.measure, options)
-
-
-def eval_calibration(
-    bench: Bench,
-    kb: str,
-    questions: Path,
-    *,
-    where: Mapping[str, str] | None = None,
-    limit: int | None = None,
-    **options: Any,
-) -> dict[str, Any]:
-    """The table of ``calibration.measure`` over a file of questions, with the models that took part."""
-    return _measured(bench, kb, questions, where, limit, calibration.measure, options)
-
-
-def eval_together(
-    bench: Bench,
-    kb: str,
-    questions: Path,
-    *,
-    where: Mapping[str, str] | None = None,
-    limit: int | None = None,
-    **options: Any,
-) -> dict[str, Any]:
-    """The tables of ``together.measure`` over a file of questions, with the models that took part."""
-    return _measured(bench, kb, questions, where, limit, together.measure, options)
+eval_retrieval = Door(retrieval.measure)
+eval_kbqa = Door(kbqa.measure)
+eval_reflection = Door(reflection.measure)
+eval_calibration = Door(calibration.measure)
+eval_together = Door(together.measure)
 
 
 def _measured(
