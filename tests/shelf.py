@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import pytest
@@ -35,3 +35,13 @@ def shelf(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Library]:
     library.add("essays", [folder / "essays"])
     yield library
     library.close()
+
+
+def small_base(folder: Path, documents: Iterable[tuple[str, str, str]]) -> Library:
+    """A library with one base, ``base``, of documents by hand: ``(id, title, text)`` each."""
+    path = folder / "corpus.jsonl"
+    lines = (json.dumps({"id": i, "title": title, "text": text}, ensure_ascii=False) for i, title, text in documents)
+    path.write_text("\n".join(lines), encoding="utf-8")
+    library = Library(folder / "knowledge", Settings.load(embedding_model="hashing", names="rules"))
+    library.add("base", [path])
+    return library

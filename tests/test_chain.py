@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import json
-from pathlib import Path
-
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from workbench.knowledge.library import Library
+from tests.shelf import small_base
 from workbench.knowledge.title_links import phrases, title_keys
-from workbench.settings import Settings
 from workbench.testing import MemoryKnowledge
 from workbench.tools.asked_words import AskedWords
 from workbench.tools.chain import TOOL, Input, search
@@ -37,25 +33,16 @@ CHINESE = [
 ]
 
 
-def base(folder: Path, documents) -> Library:
-    path = folder / "corpus.jsonl"
-    lines = (json.dumps({"id": i, "title": title, "text": text}, ensure_ascii=False) for i, title, text in documents)
-    path.write_text("\n".join(lines), encoding="utf-8")
-    library = Library(folder / "knowledge", Settings.load(embedding_model="hashing", names="rules"))
-    library.add("base", [path])
-    return library
-
-
 @pytest.fixture(scope="module")
 def english(tmp_path_factory):
-    library = base(tmp_path_factory.mktemp("english"), ENGLISH)
+    library = small_base(tmp_path_factory.mktemp("english"), ENGLISH)
     yield library.get("base")
     library.close()
 
 
 @pytest.fixture(scope="module")
 def chinese(tmp_path_factory):
-    library = base(tmp_path_factory.mktemp("chinese"), CHINESE)
+    library = small_base(tmp_path_factory.mktemp("chinese"), CHINESE)
     yield library.get("base")
     library.close()
 
@@ -129,7 +116,7 @@ def test_initials_and_longer_names_are_kept_whole():
 
 
 def test_a_title_inside_a_longer_name_is_not_named(tmp_path):
-    library = base(tmp_path, [("a", "Hale", "Hale is a village."), ("b", "Book", "Jonas Hale wrote it.")])
+    library = small_base(tmp_path, [("a", "Hale", "Hale is a village."), ("b", "Book", "Jonas Hale wrote it.")])
     ways = library.get("base").ways
     assert ways.titles_in("Jonas Hale wrote it.") == [] and ways.naming("a", 60) == ["b#0"]
     assert ways.links_to("a", ["b#0"]) == [] and ways.titles_in("He left Hale.")[0]["doc_ids"] == ["a"]
@@ -137,8 +124,8 @@ def test_a_title_inside_a_longer_name_is_not_named(tmp_path):
 
 
 def test_what_is_taken_out_of_the_corpus_leads_nowhere(tmp_path):
-    library = base(tmp_path, ENGLISH)
-    base(tmp_path, [d for d in ENGLISH if d[0] != "man"]).close()
+    library = small_base(tmp_path, ENGLISH)
+    small_base(tmp_path, [d for d in ENGLISH if d[0] != "man"]).close()
     ways = library.get("base").ways
     assert ways.titles_in("Who was Jonas Hale?") == []
     assert {link["doc_id"] for link in ways.links_from(["woman#0"])} == {"town"}

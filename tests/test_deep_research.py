@@ -5,12 +5,12 @@ from __future__ import annotations
 import asyncio
 import json
 import threading
-from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from tests.shelf import small_base
 from workbench.knowledge.library import Library
 from workbench.settings import Settings
 from workbench.testing import ManualClock, MemoryKnowledge
@@ -41,25 +41,16 @@ WHERE = "Where did the husband of the director of Lanterns at Dusk study?"
 TOOLS = {"deep_research": (deep.TOOL, deep.DEEP), "deeper_research": (deeper.TOOL, deeper.DEEPER)}
 
 
-def base(folder: Path, documents) -> Library:
-    path = folder / "corpus.jsonl"
-    lines = (json.dumps({"id": i, "title": title, "text": text}, ensure_ascii=False) for i, title, text in documents)
-    path.write_text("\n".join(lines), encoding="utf-8")
-    library = Library(folder / "knowledge", Settings.load(embedding_model="hashing", names="rules"))
-    library.add("base", [path])
-    return library
-
-
 @pytest.fixture(scope="module")
 def english(tmp_path_factory):
-    library = base(tmp_path_factory.mktemp("english"), ENGLISH)
+    library = small_base(tmp_path_factory.mktemp("english"), ENGLISH)
     yield library.get("base")
     library.close()
 
 
 @pytest.fixture(scope="module")
 def chinese(tmp_path_factory):
-    library = base(tmp_path_factory.mktemp("chinese"), CHINESE)
+    library = small_base(tmp_path_factory.mktemp("chinese"), CHINESE)
     yield library.get("base")
     library.close()
 

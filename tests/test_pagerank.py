@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from itertools import pairwise
 from pathlib import Path
 
@@ -13,6 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from scipy.sparse import coo_array
 
+from tests.shelf import small_base
 from workbench.knowledge import ranks as ranks_module
 from workbench.knowledge import walks
 from workbench.knowledge.kept_arrays import keep, kept
@@ -140,15 +140,6 @@ def test_a_name_is_found_by_its_bytes_and_an_unknown_one_is_not():
 # --- kept beside the index ---
 
 
-def base(folder: Path, documents) -> Library:
-    path = folder / "corpus.jsonl"
-    lines = (json.dumps({"id": i, "title": title, "text": text}, ensure_ascii=False) for i, title, text in documents)
-    path.write_text("\n".join(lines), encoding="utf-8")
-    library = Library(folder / "knowledge", Settings.load(embedding_model="hashing", names="rules"))
-    library.add("base", [path])
-    return library
-
-
 def walked(folder: Path):
     library = Library(folder / "knowledge", Settings.load(embedding_model="hashing", names="rules"))
     try:
@@ -166,16 +157,16 @@ def counted(monkeypatch):
 
 
 def test_arrays_are_made_once_for_a_content_and_anew_for_another(tmp_path, counted):
-    base(tmp_path, ENGLISH).close()
+    small_base(tmp_path, ENGLISH).close()
     first = walked(tmp_path)
     assert {one["chunk_id"] for one in first} >= {"film#0", "woman#0", "man#0", "school#0"}
     assert walked(tmp_path) == first and len(counted) == 1
-    base(tmp_path, [d for d in ENGLISH if d[0] != "woman"]).close()
+    small_base(tmp_path, [d for d in ENGLISH if d[0] != "woman"]).close()
     assert {one["chunk_id"] for one in walked(tmp_path)} == {"film#0"} and len(counted) == 2
 
 
 def test_what_a_kill_or_a_bad_disk_leaves_is_made_anew(tmp_path, counted):
-    base(tmp_path, ENGLISH).close()
+    small_base(tmp_path, ENGLISH).close()
     first, file = walked(tmp_path), tmp_path / "knowledge" / "base" / FILE
     whole = file.read_bytes()
     for damaged in (b"", whole[: len(whole) // 2], whole[:-9] + b"\x7f" + whole[-8:], b"{}" + whole, b"\xff" * 300):
@@ -188,7 +179,7 @@ def test_what_a_kill_or_a_bad_disk_leaves_is_made_anew(tmp_path, counted):
 
 
 def test_where_nothing_can_be_kept_it_is_made_for_the_process_and_said(tmp_path, counted, caplog):
-    base(tmp_path, ENGLISH).close()
+    small_base(tmp_path, ENGLISH).close()
     file = tmp_path / "knowledge" / "base" / FILE
     file.mkdir()  # cannot be replaced by a file
     first = walked(tmp_path)
@@ -212,14 +203,14 @@ def test_arrays_come_back_as_they_were(tmp_path, sizes, content):
 
 @pytest.fixture(scope="module")
 def english(tmp_path_factory):
-    library = base(tmp_path_factory.mktemp("english"), ENGLISH)
+    library = small_base(tmp_path_factory.mktemp("english"), ENGLISH)
     yield library.get("base")
     library.close()
 
 
 @pytest.fixture(scope="module")
 def chinese(tmp_path_factory):
-    library = base(tmp_path_factory.mktemp("chinese"), CHINESE)
+    library = small_base(tmp_path_factory.mktemp("chinese"), CHINESE)
     yield library.get("base")
     library.close()
 

@@ -7,6 +7,7 @@ nothing of them is left after a kill. What is new, changed and gone is found by 
 from __future__ import annotations
 
 import json
+from collections import deque
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import Any
 
@@ -96,8 +97,7 @@ class Spool:
         rows = self._index.rows(
             "SELECT doc_id FROM work WHERE kind = 'again' AND doc_id NOT IN (SELECT doc_id FROM loaded)"
         )
-        for _ in self.take(stored(self._index, [row[0] for row in rows])):
-            pass
+        deque(self.take(stored(self._index, [row[0] for row in rows])), maxlen=0)  # to its end, and nothing is held
 
     def _counts(self) -> dict[str, int]:
         return dict(self._index.rows("SELECT kind, count(*) FROM work GROUP BY kind"))
