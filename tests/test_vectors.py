@@ -39,7 +39,7 @@ def index(tmp_path):
 
 def hold(index, model, texts):
     """The index holds exactly these passages, ``{chunk_id: text}``."""
-    vectors.ensure(index, model, list(texts.values()), lambda done, total: None)
+    vectors.ensure(index, model, list(texts.values()), set(), lambda done, total: None)
     with index.transaction() as connection:
         connection.execute("DELETE FROM passages")
         for chunk_id, text in texts.items():
@@ -55,8 +55,8 @@ TEXTS = {
 
 def test_a_text_is_embedded_once(index, model):
     told = []
-    vectors.ensure(index, model, ["a", "b", "a"], lambda done, total: told.append((done, total)))
-    vectors.ensure(index, model, ["b", "c"], lambda done, total: told.append((done, total)))
+    vectors.ensure(index, model, ["a", "b", "a"], set(), lambda done, total: told.append((done, total)))
+    vectors.ensure(index, model, ["b", "c"], set(), lambda done, total: told.append((done, total)))
     assert model.asked == 3
     assert told == [(2, 2), (1, 1)]
 
