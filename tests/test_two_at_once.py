@@ -16,7 +16,7 @@ import pytest
 
 from workbench.canonical import canonical
 from workbench.errors import NotPaused, RunError, WorkbenchError, WorkspaceBusy
-from workbench.plans import Plan, PlanStep
+from workbench.plans import Plan, PlanBudget, PlanStep
 from workbench.runs import RunStore
 from workbench.session import Workbench
 
@@ -65,7 +65,7 @@ def obey(workspace: str) -> None:
     def say(value: object) -> None:
         print(json.dumps(value), flush=True)
 
-    with Workbench.open(workspace, step_timeout_s=600, time_budget_s=600) as wb:  # so that what is endless is
+    with Workbench.open(workspace, time_budget_s=600) as wb:  # so that what is endless is
         endless(wb)
         wb.ports()
         doing = {
@@ -106,7 +106,13 @@ def endless(wb: Workbench) -> None:
     @wb.register_planner
     async def planner(query, decision, knowledge, tools) -> Plan:
         if "SLOW" in query:
-            step = PlanStep(step_id="slow", objective=query, tool="endless", tool_input={"query": query})
+            step = PlanStep(
+                step_id="slow",
+                objective=query,
+                tool="endless",
+                tool_input={"query": query},
+                budget=PlanBudget(timeout_s=600),
+            )
             return Plan(problem_statement=query, steps=[step])
         return await rules(query, decision, knowledge, tools)
 
