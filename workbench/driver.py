@@ -201,7 +201,8 @@ class Driver:
         none is. A slow one, which waits for a model or a tool, must not hold up the others.
         """
         try:
-            await asyncio.wait_for(self._places.acquire(), PATIENCE_S)
+            async with asyncio.timeout(PATIENCE_S):  # `wait_for` loses a cancel that comes with the place
+                await self._places.acquire()
         except TimeoutError:
             yield
             return

@@ -106,7 +106,8 @@ async def attempt(task: StepTask, step: PlanStep, context: Context) -> tuple[Exe
     error: str | None = None
     try:
         raw_input = _inputs(task, step, context)
-        output = await asyncio.wait_for(_call(step, raw_input, task["kb_prefix"], context, log), limit)
+        async with asyncio.timeout(limit):  # `wait_for` loses a cancel that comes with the result
+            output = await _call(step, raw_input, task["kb_prefix"], context, log)
         status, error = _judged(log.sub_steps)
     except TimeoutError:
         status, error = "timeout", f"{step.tool} took longer than {limit:g} s"
