@@ -61,7 +61,7 @@ The package in the order in which a message walks through it; an import only eve
         sketches.py inspecting.py knowledge_base.py view.py chroma.py corpus.py aliases.py tables.py triples.py
         files.py names.py entities.py vocabulary.py surfaces.py matching.py linking.py meant.py title_links.py typed.py
         graph.py graph_view.py vectors.py
-        cleared.py keywords.py rare_terms.py ranks.py walks.py kept_arrays.py index.py
+        siblings.py cleared.py keywords.py rare_terms.py ranks.py walks.py kept_arrays.py index.py
     enrichment/       a source outside, asked for what the corpus lacks: TMDB
         tmdb.py asking.py records.py telling.py notes.py
     runs.py           what is kept of a run: plans by version, records, decisions, log

@@ -21,6 +21,7 @@ from workbench.knowledge.corpus import Document, Problem
 from workbench.knowledge.growing import Growth
 from workbench.knowledge.index import Index, fingerprint
 from workbench.knowledge.knowledge_base import open_model, place_of
+from workbench.knowledge.siblings import Siblings
 from workbench.models import rerank
 from workbench.models.embeddings import TextModel, word_vectors
 from workbench.plans import canonical_json
@@ -76,7 +77,7 @@ class Addition:
         self._index, self._folder, self._settings, self._tell = index, folder, settings, tell
         self._report = AddReport(name)
         self._model: TextModel = open_model(index, name, settings)
-        self._lengths = set[int]()
+        self._lengths, self._siblings = set[int](), Siblings(folder.parent, name)
         self._finder = names.finder_name(settings)
         self._spool = spool.Spool(index)
         self._part = max(_FEWEST, int(settings.index_memory_mb * 2**20 / _PER_PASSAGE))
@@ -169,7 +170,7 @@ class Addition:
         cut = [(d, self._cut(d)) for d in documents]
         titled = [vectors.titled(d.title, d.aliases, text) for d, texts in cut for text in texts]
         tell("vectors")(0, 1)
-        vectors.ensure(self._index, self._model, titled, self._lengths, tell("vectors"))
+        vectors.ensure(self._index, self._model, titled, self._lengths, tell("vectors"), self._siblings)
         self._ensure_words(titled, tell("words"))
         written = [text for d, texts in cut if d.type != triples.NODE for text in texts]  # triples say what they name
         names.ensure(self._index, self._finder, [(vectors.key_of("", text), text) for text in written], tell("names"))
@@ -184,12 +185,15 @@ class Addition:
             return
         wanted = sorted({word for text in texts for word in rerank.words(text)})
         known = {row[0] for row in self._index.rows_in("SELECT word FROM words WHERE word IN ({})", wanted)}
-        missing = [word for word in wanted if word not in known]
-        for start in range(0, len(missing), 512):
-            part = missing[start : start + 512]
+        missing = {word: word for word in wanted if word not in known}
+        taken = self._siblings.found("words", missing, lambda words: word_vectors(self._model, words))
+        self._index.keep("words", taken.items())
+        asked = [word for word in missing if word not in taken]
+        for start in range(0, len(asked), 512):
+            part = asked[start : start + 512]
             rows = word_vectors(self._model, part)
             self._index.keep("words", ((word, row.tobytes()) for word, row in zip(part, rows, strict=True)))
-            on_done(min(start + 512, len(missing)), len(missing))
+            on_done(min(start + 512, len(asked)), len(asked))
 
     def _delete(self, connection: Any, growth: Growth | None) -> None:
         """Forget what is gone and what changed; what is loaded anew is kept with the day on which it came."""

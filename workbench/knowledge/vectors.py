@@ -7,12 +7,13 @@ twice. Above it Chroma gives candidates (``chroma.py``), and their cosines are e
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from workbench.errors import KnowledgeError, ModelError
 from workbench.knowledge.index import Index
+from workbench.knowledge.siblings import Siblings
 from workbench.models.embeddings import products
 from workbench.text import simplified
 
@@ -44,9 +45,14 @@ def titled(title: str, aliases: Sequence[str], text: str) -> str:
 
 
 def ensure(
-    index: Index, model: TextModel, texts: Sequence[str], lengths: set[int], on_done: Callable[[int, int], None]
+    index: Index,
+    model: TextModel,
+    texts: Sequence[str],
+    lengths: set[int],
+    on_done: Callable[[int, int], None],
+    siblings: Siblings | None = None,
 ) -> None:
-    """Embed and keep the texts that have no vector yet; ``on_done(done, total)`` after each handful.
+    """Keep a vector of each text; who has none is embedded, and ``on_done(done, total)`` hears of each handful.
 
     Args:
         index: where they are kept.
@@ -54,12 +60,17 @@ def ensure(
         texts: what is embedded.
         lengths: of the vectors of one add so far, which must all be alike; those of these texts join them.
         on_done: hears of progress.
+        siblings: may have embedded some of them.
     """
     wanted = {key_of(model.name, text): text for text in texts}
     known = dict(index.rows_in("SELECT key, length(vector) / 4 FROM vectors WHERE key IN ({})", list(wanted)))
-    missing = [(key, text) for key, text in wanted.items() if key not in known]
     lengths.update(known.values())
+    if siblings and (taken := siblings.found("vectors", _without(wanted, known), model.array)):
+        index.keep("vectors", taken.items())
+        known |= {key: len(row) // 4 for key, row in taken.items()}
+        lengths.update(known.values())
     _alike(lengths, model)
+    missing = list(_without(wanted, known).items())
     for start in range(0, len(missing), 32):
         part = missing[start : start + 32]
         rows = model.array([text for _, text in part])
@@ -67,6 +78,10 @@ def ensure(
         _alike(lengths, model)
         index.keep("vectors", ((key, row.tobytes()) for (key, _), row in zip(part, rows, strict=True)))
         on_done(min(start + 32, len(missing)), len(missing))
+
+
+def _without(wanted: Mapping[str, str], known: Container[str]) -> dict[str, str]:
+    return {key: text for key, text in wanted.items() if key not in known}
 
 
 def _alike(lengths: set[int], model: TextModel) -> None:
