@@ -1,7 +1,8 @@
 """A base made anew: from the files that were given, and where those are gone from the documents that its index kept.
 
 The paths of every ``add`` are remembered in ``sources.json`` beside the index, so that a base whose index is destroyed
-can be made again. The new one is made beside the old one and takes its place at once; a damaged one is kept.
+can be made again. The new one is made beside the old one and takes its place at once; a damaged one is kept. Files and
+old documents are read a few at a time, so that no corpus is held in memory.
 """
 
 from __future__ import annotations
@@ -12,15 +13,18 @@ import shutil
 import sqlite3
 import tempfile
 import uuid
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from itertools import chain
 from pathlib import Path
 
-from workbench.errors import KnowledgeError, WorkspaceError
+from workbench.errors import KnowledgeError
 from workbench.knowledge import corpus
 from workbench.knowledge.adding import Addition, AddReport, Progress
 from workbench.knowledge.index import Index
+from workbench.knowledge.spool import COLUMNS, of_row
 from workbench.models.embeddings import text_model
 from workbench.salvage import Rows, faults, readable
 from workbench.settings import Settings
@@ -29,7 +33,6 @@ from workbench.sqlite import named
 SOURCES = "sources.json"
 READY = ".ready"
 """How the folder of a base ends that is made and not yet in its place."""
-_COLUMNS = ["doc_id", "title", "text", "url", "licence", "type", "fields", "aliases", "names", "source"]
 
 
 @dataclass
@@ -51,12 +54,31 @@ class RebuildReport(AddReport):
 
 @dataclass
 class _Old:
-    """What is left of the old index."""
+    """What is left of the old index.
 
-    documents: list[corpus.Document] = field(default_factory=list)
+    Attributes:
+        connection: None where nothing is.
+        lost: documents that could not be read; known after the last one.
+    """
+
+    connection: sqlite3.Connection | None = None
     model: str = ""
     generation: int = 0
     lost: int = 0
+
+    def documents(self) -> Iterator[corpus.Document]:
+        """Those that can be read, one by one."""
+        if self.connection is None:
+            return
+        rows = Rows(self.connection, "documents", list(COLUMNS))
+        for row in rows:
+            try:
+                document = of_row(row[1:])
+            except (ValueError, TypeError):
+                self.lost += 1
+            else:
+                yield document
+        self.lost += rows.lost
 
 
 def remember(folder: Path, given: Sequence[Path]) -> None:
@@ -87,28 +109,12 @@ def rebuild(name: str, folder: Path, settings: Settings, tell: Progress) -> Rebu
     paths = [Path(path) for path in remembered(folder)]
     report = RebuildReport(name, missing=[str(path) for path in paths if not path.exists()])
     whole = (folder / "index.db").exists() and not faults(folder / "index.db")
-    old = _read(folder / "index.db", settings)
-    tell("read", 0, 1)
-    loaded = corpus.load([path for path in paths if path.exists()])
-    tell("read", 1, 1)
-    broken = {Path(p["file"]).resolve().as_posix() for p in loaded.problems if p["line"] == 0}
-    read, here = {*loaded.sources} - broken, {d.doc_id for d in loaded.documents}
-    kept = [d for d in old.documents if d.doc_id not in here and d.source not in read]
-    loaded.documents += kept
-    report.stored, report.lost = len(kept), 0 if not report.missing and paths else old.lost
-    if not loaded.documents and not paths:
-        raise KnowledgeError(
-            f"The index of {name!r} cannot be read, and nobody noted its files. "
-            f"Add them again: `workbench kb remove {name}`, then `workbench kb add {name} PATH...`."
-        )
-    if not loaded.documents and report.missing:
-        raise KnowledgeError(
-            f"The index of {name!r} cannot be read, and its files are gone: {', '.join(report.missing)}. "
-            "Put them back, and run this again."
-        )
     made = Path(tempfile.mkdtemp(prefix=f".{name}.rebuild-", dir=folder.parent))
     try:
-        _make(made, name, settings, tell, loaded, old, report)
+        with _old(folder / "index.db", whole, settings) as old:
+            did = _make(made, settings, tell, paths, old, report)
+            report.added, report.problems = did.added, did.problems
+            report.lost = 0 if not report.missing and paths else old.lost
         if paths:
             remember(made, paths)
         report.kept = _swap(folder, made, whole)
@@ -118,23 +124,49 @@ def rebuild(name: str, folder: Path, settings: Settings, tell: Progress) -> Rebu
 
 
 def _make(
-    folder: Path,
-    name: str,
-    settings: Settings,
-    tell: Progress,
-    loaded: corpus.Loaded,
-    old: _Old,
-    report: RebuildReport,
-) -> None:
+    folder: Path, settings: Settings, tell: Progress, paths: Sequence[Path], old: _Old, report: RebuildReport
+) -> AddReport:
+    reading = corpus.Reading([path for path in paths if path.exists()])
     index = Index(folder / "index.db", create=True)
     try:
         index.set_meta("generation", str(old.generation))  # so that who has the old one open sees a newer one
         if old.model:
             index.set_meta("embedding_model", old.model)
-        did = Addition(index, folder, name, settings, tell).run(loaded.documents, loaded, [])
+        addition = Addition(index, folder, report.name, settings, tell)
+        reading.places = addition.places
+        return addition.run(_documents(reading, old, report, bool(paths)), reading, [])
     finally:
         index.close()
-    report.added, report.problems = did.added, did.problems
+
+
+def _documents(reading: corpus.Reading, old: _Old, report: RebuildReport, noted: bool) -> Iterator[corpus.Document]:
+    """What the files give, and then what only the old index has."""
+    empty = True
+    for document in chain(reading, _kept(reading, old, report)):
+        empty = False
+        yield document
+    if not empty:
+        return
+    if not noted:
+        raise KnowledgeError(
+            f"The index of {report.name!r} cannot be read, and nobody noted its files. Add them again: "
+            f"`workbench kb remove {report.name}`, then `workbench kb add {report.name} PATH...`."
+        )
+    if report.missing:
+        raise KnowledgeError(
+            f"The index of {report.name!r} cannot be read, and its files are gone: {', '.join(report.missing)}. "
+            "Put them back, and run this again."
+        )
+
+
+def _kept(reading: corpus.Reading, old: _Old, report: RebuildReport) -> Iterator[corpus.Document]:
+    """Old documents whose file is gone or cannot be read, once the files that are there have been read."""
+    broken = {Path(p["file"]).resolve().as_posix() for p in reading.problems if p["line"] == 0}
+    read = {*reading.sources} - broken
+    for document in old.documents():
+        if document.doc_id not in reading.places and document.source not in read:
+            report.stored += 1
+            yield document
 
 
 def _swap(folder: Path, made: Path, whole: bool) -> str:
@@ -167,36 +199,28 @@ def settle(folder: Path) -> None:
         ready.rename(folder)
 
 
-def _read(path: Path, settings: Settings) -> _Old:
-    """What can be read of the old index, damaged or not."""
-    old = _Old()
+@contextmanager
+def _old(path: Path, whole: bool, settings: Settings) -> Iterator[_Old]:
+    """The old index, open for reading: itself when it is whole, else a copy that opens."""
     if not path.exists() or not path.stat().st_size:
-        return old
-    with tempfile.TemporaryDirectory(dir=path.parent.parent, prefix=f".{path.parent.name}.fresh-") as temporary:
+        yield _Old()
+        return
+    with ExitStack() as stack:
+        with named(path):
+            connection = stack.enter_context(closing(sqlite3.connect(path)) if whole else _opened(path))
+        meta = {row[1]: row[2] for row in Rows(connection, "meta", ["key", "value"])}
+        model = meta.get("embedding_model", "")
+        if model and text_model(settings, model).name != model:  # the settings name another one, which is meant
+            model = ""
+        noted = meta.get("generation", "0")
+        yield _Old(connection, model, int(noted) if noted.isdigit() else 0)
+
+
+@contextmanager
+def _opened(path: Path) -> Iterator[sqlite3.Connection]:
+    prefix = f".{path.parent.name}.fresh-"
+    with tempfile.TemporaryDirectory(dir=path.parent.parent, prefix=prefix) as temporary:
         fresh = Path(temporary) / "index.db"
         Index(fresh, create=True).close()
-        try:
-            with named(path), readable(path, fresh) as connection:
-                rows = Rows(connection, "documents", _COLUMNS)
-                for row in rows:
-                    _keep(old, row[1:])
-                old.lost += rows.lost
-                meta = {row[1]: row[2] for row in Rows(connection, "meta", ["key", "value"])}
-        except (KnowledgeError, WorkspaceError) as error:
-            if not isinstance(error.__cause__, sqlite3.DatabaseError):
-                raise
-            return old  # nothing of it can be read
-    old.generation = int(meta.get("generation", "0")) if meta.get("generation", "0").isdigit() else 0
-    model = meta.get("embedding_model", "")
-    if model and text_model(settings, model).name == model:  # else the settings name another one, which is meant
-        old.model = model
-    return old
-
-
-def _keep(old: _Old, row: Sequence[str]) -> None:
-    try:
-        i, title, text, url, licence, kind, fields, aliases, names, source = row
-        lists = json.loads(fields), tuple(json.loads(aliases)), json.loads(names)
-        old.documents.append(corpus.Document(i, title, text, url, licence, kind, *lists, source))
-    except (ValueError, TypeError):
-        old.lost += 1
+        with readable(path, fresh) as connection:
+            yield connection

@@ -23,7 +23,8 @@ _TABLES = """
     CREATE TEMP TABLE places (doc_id TEXT PRIMARY KEY, file TEXT NOT NULL, line INTEGER NOT NULL) WITHOUT ROWID;
     CREATE TEMP TABLE work (doc_id TEXT PRIMARY KEY, kind TEXT NOT NULL) WITHOUT ROWID;
 """
-_STORED = "doc_id, title, text, url, licence, type, fields, aliases, names, source"
+COLUMNS = ("doc_id", "title", "text", "url", "licence", "type", "fields", "aliases", "names", "source")
+"""In which an index keeps a document."""
 
 
 class Places:
@@ -124,9 +125,10 @@ class Spool:
 
 def stored(index: Index, doc_ids: Sequence[str]) -> Iterator[Document]:
     """The documents of an index as they were loaded, in the order of these ids, read a few at a time."""
+    sql = f"SELECT {', '.join(COLUMNS)} FROM documents WHERE doc_id IN ({{}})"
     for start in range(0, len(doc_ids), BATCH):
         part = doc_ids[start : start + BATCH]
-        rows = {row[0]: row for row in index.rows_in(f"SELECT {_STORED} FROM documents WHERE doc_id IN ({{}})", part)}
+        rows = {row[0]: row for row in index.rows_in(sql, part)}
         yield from (of_row(rows[doc_id]) for doc_id in part if doc_id in rows)
 
 
