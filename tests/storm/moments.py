@@ -1,8 +1,8 @@
 """When a process is killed, and how it finds that moment in itself.
 
 A process counts its own writes by SQLite's trace of statements, so a kill can fall between any two of them, whichever
-database they go to: the runs, the conversations, the checkpoints, the index. Chroma's writes and the small files of
-leases and holders are counted by their calls.
+database they go to: the runs, the conversations, the checkpoints, the index. Chroma's writes, the small files of
+leases and holders, and folders that are moved or removed are counted by their calls.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
 import signal
 import sqlite3
 import threading
@@ -69,6 +70,8 @@ class Failpoints:
             self._watch(chroma.Collection, name, f"chroma {name}")
         self._watch(Path, "write_text", "file")
         self._watch(os, "replace", "file in its place")
+        self._watch(Path, "rename", "folder in its place")
+        self._watch(shutil, "rmtree", "folder away")
 
     def _watch(self, owner: Any, name: str, label: str) -> None:
         done = getattr(owner, name)

@@ -93,14 +93,21 @@ def _count_calls(tell: Tell) -> None:
 
 
 def add(pipe: Connection, folder: str, scenario: Adding, moment: Moment | None, options: Mapping[str, Any]) -> None:
-    """Add the scenario's documents, and tell ``done``."""
+    """Add the scenario's documents, or make the base anew, and tell ``done``."""
     tell, points = _prepared(pipe, moment)
+    from workbench.knowledge import adding
     from workbench.session import Workbench
 
+    if scenario.part:
+        adding.SMALL, adding._FEWEST = 0, scenario.part
+    films = Path(folder) / "films.jsonl"
     with Workbench.open(folder, **options) as wb:
         tell({"begun": True})
-        wb.add_knowledge("film", [Path(folder) / "films.jsonl"], lambda stage, *_: points.heard(stage))
-        tell({"done": "added"})
+        if films.exists():
+            wb.add_knowledge("film", [films], lambda stage, *_: points.heard(stage))
+        else:
+            wb.rebuild_knowledge("film", lambda stage, *_: points.heard(stage))
+        tell({"done": "made"})
 
 
 def look(pipe: Connection, folder: str, scenario: Adding, moment: Moment | None, options: Mapping[str, Any]) -> None:

@@ -122,7 +122,8 @@ class Storm:
     def _options(self, scenario: Scenario) -> dict[str, Any]:
         """The settings of the scenario's processes."""
         if isinstance(scenario, Adding):
-            return {"names": "rules"}  # the models for names would take longer to load than the rest to run
+            few = {"index_memory_mb": 0.001} if scenario.part else {}
+            return {"names": "rules", **few}  # the models for names would take longer to load than the rest to run
         if scenario.streamed:
             return {"chat_model": "openai:scripted", "chat_base_url": self._server.url, "planner": "rules"}
         return {}
@@ -160,7 +161,9 @@ class Storm:
             first.rename(template / "films.jsonl")
             _finished(stretch(process.add, template, scenario, None, **self._options(scenario)))
             before.before = stretch(process.look, template, scenario, None, **self._options(scenario)).told("found")[0]
-        then.rename(template / "films.jsonl")
+            (template / "films.jsonl").unlink()
+        if scenario.then:
+            then.rename(template / "films.jsonl")
         folder = fresh(template, self._folder / f"calm-{template.name}")
         told = _finished(stretch(process.add, folder, scenario, None, **self._options(scenario)))
         seen = stretch(process.look, folder, scenario, None, **self._options(scenario))

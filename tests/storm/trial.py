@@ -149,18 +149,20 @@ def survive_adding(
         _failures(outcome, told)
         if told.killed and not told.hung:
             stage = (told.told("heard") or ["opening"])[-1]
-            outcome.kills.append((*_drawn(told, moment), f"kb add: {stage}"))
+            outcome.kills.append((*_drawn(told, moment), f"{scenario.name.split(',')[0]}: {stage}"))
         seen = stretch(process.look, folder, scenario, None, **options)
         found = next(iter(seen.told("found")), [])
         if found not in (calm.before, calm.after):
             outcome.lost.append(f"a reader found {len(found)} documents, neither the old nor the new ones")
+        if told.told("done") or not scenario.then:  # what is made anew is never half of it
+            content = next(iter(seen.told("content")), {})
+            outcome.wrong += [
+                f"{name}: {content.get(name)}, not {rows}"
+                for name, rows in calm.content.items()
+                if content.get(name) != rows
+            ]
         if told.told("done"):
             break
-    content = next(iter(seen.told("content")), {})
-    different = [
-        f"{name}: {content.get(name)}, not {rows}" for name, rows in calm.content.items() if content.get(name) != rows
-    ]
-    outcome.wrong += different
     return outcome
 
 
