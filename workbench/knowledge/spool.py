@@ -7,12 +7,16 @@ nothing of them is left after a kill. What is new, changed and gone is found by 
 from __future__ import annotations
 
 import json
+import os
+import tempfile
 from collections import deque
 from collections.abc import Collection, Iterable, Iterator, Sequence
+from functools import cache
 from typing import Any
 
 from workbench.knowledge.corpus import Document
 from workbench.knowledge.index import Index
+from workbench.sqlite import named
 
 BATCH = 32
 """Documents that are at hand at once."""
@@ -40,7 +44,8 @@ class Places:
         return self._index.rows("SELECT file, line FROM places WHERE doc_id = ?", (doc_id,))[0]
 
     def __setitem__(self, doc_id: str, place: tuple[str, int]) -> None:
-        self._index.connection().execute("INSERT INTO places VALUES (?, ?, ?)", (doc_id, *place))
+        with named(_where()):
+            self._index.connection().execute("INSERT INTO places VALUES (?, ?, ?)", (doc_id, *place))
 
 
 class Spool:
@@ -63,7 +68,8 @@ class Spool:
         """Lay them down; how many there are so far, after each handful."""
         count = 0
         for batch in _handfuls(documents):
-            with self._index.transaction() as connection:
+            with named(_where()):
+                connection = self._index.connection()
                 connection.executemany("INSERT OR REPLACE INTO loaded VALUES (?, ?, ?, ?)", map(_row, batch))
             count += len(batch)
             yield count
@@ -137,6 +143,15 @@ def of_row(row: Sequence[Any]) -> Document:
     doc_id, title, text, url, licence, kind, fields, aliases, names, source = row
     lists = json.loads(fields), tuple(json.loads(aliases)), json.loads(names)
     return Document(doc_id, title, text, url, licence, kind, *lists, source)
+
+
+@cache
+def _where() -> str:
+    """Where SQLite keeps temporary tables: in the first of these folders that can be written."""
+    folders = (os.environ.get("SQLITE_TMPDIR"), os.environ.get("TMPDIR"), "/var/tmp", "/usr/tmp", "/tmp")
+    usable = (folder for folder in folders if folder and os.path.isdir(folder) and os.access(folder, os.W_OK | os.X_OK))
+    folder = next(usable, tempfile.gettempdir())
+    return f"{folder} (for what is read and not yet added; SQLITE_TMPDIR names another folder)"
 
 
 def _row(document: Document) -> tuple[str, str, str, str]:
