@@ -121,6 +121,23 @@ def test_words_of_another_script_are_not_missed(english):
     assert output.missing == []
 
 
+@pytest.mark.parametrize("tool", TOOLS)
+def test_what_is_missing_is_named_as_the_texts_could_say_it(english, chinese, tool):
+    there, _ = asked(english, "谁是导演？", tool)
+    assert there.thoughts[0]["missing"] == [{"kind": "word", "what": "director", "side": ""}]
+    assert [ask["query"] for ask in there.thoughts[0]["asks"]] == ["director"] and there.missing == []
+    here, _ = asked(chinese, "Who was the composer of 夜航灯, and how tall?", tool)
+    assert here.missing == ["作曲"], "how to say tall nobody knows: it is not missed"
+    said = json.dumps([thought["missing"] for thought in here.thoughts], ensure_ascii=False)
+    assert "composer" not in said and "tall" not in said
+
+
+def test_a_chain_is_followed_in_the_language_of_the_texts(chinese):
+    output, _ = asked(chinese, "Who is the wife of the director of 夜航灯?")
+    assert [ask["query"] for ask in output.thoughts[0]["asks"]] == ["林若川 妻子"]
+    assert output.stopped == "covered" and "man" in documents(output)[:2]
+
+
 def test_a_long_list_has_its_ways_too(english, monkeypatch):
     monkeypatch.setattr(research, "POOL", 1)
     monkeypatch.setattr(research, "BEST", 0)

@@ -1,18 +1,22 @@
 """What of a question the evidence does not cover yet: names, and the words around them, for each name by itself.
 
 By words alone: a passage covers for a name what it says when it is about that name or says it, or was reached from one
-that is. That somewhere else somebody was born covers nothing.
+that is. That somewhere else somebody was born covers nothing. What texts in another language than the question's do not
+say is named in theirs, as far as its words are known in both (导演, directed): they could not say the others.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
 from typing import Any, Literal, NamedTuple
 
 from workbench.context import KnowledgeBase, Passage
+from workbench.knowledge.vocabulary import KINDS, canonical, names, words_of
 from workbench.text import CJK, fold
-from workbench.tools.asked_words import AskedWords, Word, stems
+from workbench.tools.asked_words import AskedWords, Word, forms, root, stems
 from workbench.tools.signals import Named, Question
 
 LITTLE = 0.08
@@ -69,10 +73,11 @@ class Side:
 
 @dataclass(frozen=True)
 class Demand:
-    """What a question asks for: its words around the names, and the names."""
+    """What a question asks for: its words around the names, the names, and its language."""
 
     words: AskedWords
     sides: tuple[Side, ...]
+    language: str = "en"
 
     @classmethod
     def of(cls, question: Question, text: str, knowledge: KnowledgeBase) -> Demand:
@@ -85,25 +90,75 @@ class Demand:
                 sides.append(Side(written, (fold(written),), doc_ids))
         said = frozenset().union(*(stems(writing) for side in sides for writing in (side.name, *side.writings)))
         asked = AskedWords.of(question.rest, knowledge).words
-        words = tuple(w for w in asked if w.forms.isdisjoint(said) and w.said not in _COMPARING)
-        return cls(AskedWords(words), tuple(sides[:MOST_SIDES]) or (Side(""),))
+        words = tuple(_in_both(w) for w in asked if w.forms.isdisjoint(said) and w.said not in _COMPARING)
+        return cls(AskedWords(words), tuple(sides[:MOST_SIDES]) or (Side(""),), written_in(question.rest))
 
-    def left(self, held: Collection[str]) -> list[Piece]:
+    def left(self, held: Collection[str], languages: Collection[str] = ()) -> list[Piece]:
         """What no text of these stems says, nor says in other words; nothing where it weighs next to nothing.
 
-        Words in a script that the texts are not written in are not missed: the texts would say them otherwise.
+        Args:
+            held: stems of the texts.
+            languages: in which they are written, if that is known.
 
-        >>> from workbench.tools.asked_words import forms
-        >>> words = tuple(Word(2.0, forms(said), frozenset(), said) for said in ("born", "tarn", "出生"))
-        >>> [piece.said for piece in Demand(AskedWords(words), ()).left({"tarn"})]
-        ['born']
+        >>> words = tuple(Word(2.0, forms(said), frozenset(), said) for said in ("导演", "毕业", "nba"))
+        >>> demand = Demand(AskedWords(words), (), "zh")
+        >>> [piece.said for piece in demand.left({"tarn"}, {"en"})], [piece.said for piece in demand.left(set())]
+        (['director', 'graduated', 'nba'], ['导演', '毕业', 'nba'])
         """
-        scripts = {bool(CJK.match(stem)) for stem in held} or {True, False}
-        words = [word for word in self.words.words if bool(CJK.match(word.said)) in scripts]
+        words = list(self.words.words)
+        if languages and self.language not in languages:
+            words = [told for word in words if (told := _in_other_words(word, self.language))]
         said = [not (word.forms.isdisjoint(held) and word.related.isdisjoint(held)) for word in words]
         pieces = list(_pieces(words, said))
         every = sum(word.weight for word in self.words.words)
         return pieces if sum(word.weight for piece in pieces for word in piece.words) > LITTLE * every else []
+
+
+def written_in(text: str) -> str:
+    """The language of most of a text.
+
+    >>> written_in("The Wedding Banquet (喜宴) is a film."), written_in("《喜宴》由Ang Lee执导。"), written_in("1993")
+    ('en', 'zh', 'en')
+    """
+    return "zh" if 4 * sum(bool(CJK.match(sign)) for sign in text) > len(text) else "en"
+
+
+def _in_both(word: Word) -> Word:
+    """The word; what the other language says for it may stand for it."""
+    return word._replace(
+        related=word.related.union(*(forms(root(s)) for one in counterparts(word.said) for s in stems(one)))
+    )
+
+
+def _in_other_words(word: Word, language: str) -> Word | None:
+    """A word of this language in the other one, None where nobody knows it there; any other word as it is."""
+    if bool(CJK.match(word.said)) != (language == "zh") or not word.said.isalpha():
+        return word
+    others = counterparts(word.said)
+    if not others:
+        return None
+    return Word(word.weight, frozenset().union(*(forms(root(s)) for s in stems(others[0]))), word.related, others[0])
+
+
+@cache
+def counterparts(word: str) -> tuple[str, ...]:
+    """What the other language says for a word, the nearest first; nothing where nobody knows it.
+
+    >>> counterparts("导演")[:2], counterparts("fathers")[:2], counterparts("喜剧")[:1], counterparts("若川")
+    (('director', 'directed'), ('父亲', '母亲'), ('Comedy',), ())
+    """
+    own, chinese = stems(word), bool(CJK.match(word))
+    known = [list(group) for group in _groups() if own in group.values()]
+    known += [names(kind, name) for kind in KINDS if (name := canonical(kind, word))]
+    return tuple(dict.fromkeys(one for group in known for one in group if bool(CJK.match(one)) != chinese))
+
+
+@cache
+def _groups() -> list[dict[str, frozenset[str]]]:
+    """Words of both languages that say nearly the same, each with its stems; the narrower groups come first."""
+    pairs = files("workbench.tools").joinpath("both_languages.txt").read_text(encoding="utf-8").splitlines()
+    groups = [pair.split() for pair in pairs if not pair.startswith("#")]
+    return [{one: stems(one) for one in group} for group in (*groups, *(w[1:] for w in words_of("relation").values()))]
 
 
 def _pieces(words: Sequence[Word], said: Sequence[bool]) -> Iterator[Piece]:

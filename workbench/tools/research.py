@@ -17,7 +17,7 @@ from workbench.text import fold
 from workbench.tools import chain, hybrid
 from workbench.tools.asked_words import AskedWords
 from workbench.tools.bridges import Bridge, bridges
-from workbench.tools.lacking import Demand, Lack, Piece, Side, field_stems, lacks
+from workbench.tools.lacking import Demand, Lack, Piece, Side, field_stems, lacks, written_in
 from workbench.tools.signals import Question
 from workbench.tools.tool import StepLog
 from workbench.tools.walk import (
@@ -107,7 +107,7 @@ class Research:
         self._demand = Demand.of(question, query, knowledge)
         self._threads = [Thread(side) for side in self._demand.sides]
         self._likely: dict[str, float] = {}
-        self._fields = frozenset[str]()
+        self._fields, self._languages = frozenset[str](), frozenset[str]()
         self._asked = {fold(query)}
         self.chains = Chains({})
         self.found_by: dict[str, dict[str, Any]] = {}
@@ -164,6 +164,7 @@ class Research:
         best = sorted(self.chains.score, key=lambda i: (-round(self.chains.score[i], 9), i))[: 2 * HITS]
         passages = self._knowledge.passages(best)
         self._fields = frozenset().union(*(field_stems(p["fields"]) for p in passages))
+        self._languages = _languages(passages)
         for thread in self._threads:
             self._start(thread, passages)
 
@@ -220,7 +221,7 @@ class Research:
         return lacks(thread.side, bool(thread.passages), self._left(thread), self._fields)
 
     def _left(self, thread: Thread) -> list[Piece]:
-        return self._demand.left(thread.held)
+        return self._demand.left(thread.held, _languages(thread.passages.values()) or self._languages)
 
     # --- the next searches ---
 
@@ -329,6 +330,10 @@ class Research:
         self.chains.titles |= {p["chunk_id"]: p["title"] for p in passages}
         self.chains.articles |= articles_of(passages, self._knowledge)
         return [self.chains.titles[i] for i in wanted if i in self.chains.titles]
+
+
+def _languages(passages: Iterable[Passage]) -> frozenset[str]:
+    return frozenset(written_in(passage["text"]) for passage in passages)
 
 
 def _named(kind: str, number: int, what: str) -> str:
