@@ -16,7 +16,8 @@ The package in the order in which a message walks through it; an import only eve
     prune.py          what a workspace no longer needs
     widgets/          the bench in a notebook: thin widgets over runs; data in, one trait out
         workspace.py bench.py working.py futures.py ask.py follow.py turns.py plan.py draft.py form.py fields.py
-        controls.py review.py review_form.py inbox.py past.py beside.py tree.py knowledge.py shown.py pick.py
+        controls.py review.py review_form.py inbox.py past.py beside.py tree.py knowledge.py indexing.py shown.py
+        pick.py
     run.py            Run, one question carried through: how it stands, what it did, the four answers
     inspected.py      a knowledge base looked into
     pictured.py       the pictures of a run, as plotly figures
@@ -71,7 +72,7 @@ The package in the order in which a message walks through it; an import only eve
     agent_inbox.py    the shapes of LangChain's Agent Inbox
     reviewers.py      who answers at a review point when it is not a person at a screen
     show/             a run as static HTML and text
-        outline.py beside.py inbox.py knowledge.py web.py terminal.py
+        outline.py beside.py inbox.py knowledge.py indexing.py web.py terminal.py
     document.py       a run as one JSON document
     draw/             records -> light HTML and SVG; pure, escaped throughout
         head.py rail.py steps.py lanes.py plan_graph.py plan_changes.py problems.py timeline.py evidence.py answer.py

@@ -32,6 +32,7 @@ from workbench.runs import runs_are_gone
 from workbench.settings import Settings
 from workbench.text import clean
 from workbench.tools.registry import ToolRegistry
+from workbench.widgets.indexing import watched
 from workbench.widgets.workspace import Benches
 from workbench.work import Work
 
@@ -125,12 +126,14 @@ class Workbench(Futures, Benches):
         Args:
             name: the knowledge base, made when it is missing.
             paths: JSONL, Markdown, text, CSV or triples (``.tsv``), files or folders.
-            progress: called with ``(stage, done, total)``.
+            progress: called with ``(stage, done, total)``; None shows a bar, in a notebook and in a terminal. An
+                interrupt leaves the base as it was.
 
         Returns:
             An ``AddReport``: what was added, changed, deleted, left alone; every bad line with file, line and reason.
         """
-        return self.knowledge.add(name, paths, progress=progress)
+        with watched(name, self.settings.lang, progress) as tell:
+            return self.knowledge.add(name, paths, progress=tell)
 
     def rebuild_knowledge(self, name: str, progress: Callable[[str, int, int], None] | None = None) -> Any:
         """Index a base anew, from its files and, where those are gone, from the documents that its index kept.
@@ -139,7 +142,8 @@ class Workbench(Futures, Benches):
             A ``RebuildReport``: an ``AddReport`` that also says what came from the old index, what is missing, where
             the damaged one is kept.
         """
-        return self.knowledge.rebuild(name, progress=progress)
+        with watched(name, self.settings.lang, progress) as tell:
+            return self.knowledge.rebuild(name, progress=tell)
 
     def inspect_knowledge(self, name: str) -> Inspected:
         """What is in a base: counts, growth, coverage, what belongs to nothing, what is there twice."""

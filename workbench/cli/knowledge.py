@@ -53,20 +53,14 @@ def show_report(page: Page, report: AddReport, counts: dict[str, int]) -> None:
 
 
 @contextmanager
-def progress(page: Page) -> Iterator[Progress | None]:
+def progress(page: Page) -> Iterator[Progress]:
     """One bar on standard error, its stage named; nothing where nobody watches."""
     if not page.watched:
-        yield None
+        yield lambda stage, done, total: None
         return
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+    from workbench.show.indexing import bar
 
-    columns = (TextColumn("{task.description:<8}"), BarColumn(40), MofNCompleteColumn(), TimeElapsedColumn())
-    with Progress(*columns, console=page.err, transient=True) as bar:
-        task = bar.add_task("read", total=None)
-
-        def tell(stage: str, done: int, total: int) -> None:
-            bar.update(task, description=stage, completed=done, total=total or None)
-
+    with bar(page.err) as tell:
         yield tell
 
 

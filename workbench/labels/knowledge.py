@@ -50,4 +50,16 @@ WORDS: Mapping[str, tuple[str, str]] = {
     "kb_field": ("field", "字段"),
     "kb_sources": ("Files: {n}", "文件：{n}"),
     "kb_source": ("file", "文件"),
+    "kb_stage_read": ("reading", "读取"),
+    "kb_stage_vectors": ("vectors", "向量"),
+    "kb_stage_words": ("words", "词语"),
+    "kb_stage_names": ("names", "名称"),
+    "kb_stage_write": ("writing", "写入"),
+    "kb_stage_graph": ("graph", "图谱"),
+    "kb_stage_chroma": ("Chroma", "Chroma"),
+    "kb_made": ("{name}: done in {seconds} s", "{name}：完成，用时 {seconds} 秒"),
+    "kb_stopped": (
+        "{name}: stopped at “{stage}”. Run it again: what is computed is kept.",
+        "{name}：在“{stage}”处停止。再次运行即可：已算出的都会保留。",
+    ),
 }

@@ -1,0 +1,110 @@
+"""How far an indexing is, in a real kernel: a bar that becomes a line, and an interrupt that leaves all as it was."""
+
+from __future__ import annotations
+
+import json
+import queue
+import time
+
+import pytest
+
+from tests.shelves import environment
+from workbench.widgets import indexing
+
+OPEN = """
+from workbench.session import Workbench
+wb = Workbench.open({folder!r})
+wb.add_knowledge("hills", [{few!r}]).added
+"""
+ADD = "wb.add_knowledge('hills', [{many!r}]).added"
+LOOK = "print(wb.knowledge.get('hills').counts()['documents'], wb.knowledge.get('hills').fingerprint())"
+VIEW = "application/vnd.jupyter.widget-view+json"
+
+
+def write(path, documents):
+    rows = ({"id": f"d{n}", "title": f"Hill {n}", "text": f"Hill {n} has {n} sheep."} for n in range(documents))
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return str(path)
+
+
+@pytest.fixture
+def kernel():
+    from jupyter_client.manager import start_new_kernel
+
+    manager, client = start_new_kernel(kernel_name="python3", env=environment())
+    yield manager, client
+    client.stop_channels()
+    manager.shutdown_kernel(now=True)
+
+
+def run(client, code, stop=None):
+    """The messages of one cell to its end; ``stop`` is called once, when the bar was displayed and has moved."""
+    asked, said, deadline = client.execute(code), [], time.monotonic() + 120
+    while time.monotonic() < deadline:
+        try:
+            message = client.get_iopub_msg(timeout=5)
+        except queue.Empty:
+            continue
+        if message["parent_header"].get("msg_id") != asked:
+            continue
+        said.append((message["msg_type"], message["content"]))
+        if stop and len(views(said)) and message["msg_type"] == "comm_msg":
+            stop, _ = None, stop()
+        if message["msg_type"] == "status" and message["content"]["execution_state"] == "idle":
+            return said
+    raise AssertionError("the cell did not end")
+
+
+def views(said):
+    return [c["data"] for kind, c in said if kind == "display_data" and VIEW in c["data"]]
+
+
+def lines(said):
+    return [c["data"]["text/plain"] for kind, c in said if kind == "update_display_data"]
+
+
+def printed(said):
+    return "".join(c["text"] for kind, c in said if kind == "stream" and c["name"] == "stdout")
+
+
+def test_a_bar_becomes_a_line_and_an_interrupt_leaves_the_base_as_it_was(kernel, tmp_path):
+    manager, client = kernel
+    few, many = write(tmp_path / "few.jsonl", 5), write(tmp_path / "many.jsonl", 3_000)
+    run(client, OPEN.format(folder=str(tmp_path / "w"), few=few))
+    before = printed(run(client, LOOK))
+    assert before.startswith("5 ")
+
+    stopped = run(client, ADD.format(many=many), stop=manager.interrupt_kernel)
+    assert [c["ename"] for kind, c in stopped if kind == "error"] == ["KeyboardInterrupt"]
+    (line,) = lines(stopped)
+    assert line.startswith("hills: stopped at") and "Run it again" in line
+    assert printed(run(client, LOOK)) == before
+
+    write(tmp_path / "many.jsonl", 200)
+    done = run(client, ADD.format(many=many))
+    assert any(kind == "execute_result" and c["data"]["text/plain"] == "195" for kind, c in done)
+    (view,) = views(done)
+    assert view["text/plain"].startswith("hills: ")
+    (line,) = lines(done)
+    assert line.startswith("hills: done in")
+    again = run(client, ADD.format(many=many))
+    assert views(again) == [], "what is done in a moment shows no bar"
+
+
+@pytest.mark.parametrize(("lang", "word"), [("en", "vectors"), ("zh", "向量")])
+def test_the_bar_says_the_stage_in_either_language(lang, word):
+    with indexing.Bar("hills", indexing.Labels(lang)) as shown:
+        shown.tell("vectors", 32, 1_000)
+        assert word in shown.said.value and "32 / 1,000" in shown.said.value
+        assert (shown.bar.value, shown.bar.max, shown.bar.bar_style) == (32, 1_000, "")
+        shown.tell("read", 64, 0)
+        assert (shown.bar.value, shown.bar.max, shown.bar.bar_style) == (1, 1, "info")
+
+
+def test_who_asks_to_be_told_is_told_and_no_bar_is_shown_where_nobody_looks(capfd):
+    told = []
+    with indexing.watched("hills", "", lambda *how: told.append(how)) as tell:
+        tell("read", 1, 2)
+    with indexing.watched("hills", "") as tell:
+        assert tell is None
+    assert told == [("read", 1, 2)] and capfd.readouterr() == ("", "")

@@ -1,0 +1,86 @@
+"""How far an indexing is: a bar in a notebook, and in a terminal; nothing where nobody looks."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from workbench.labels import Labels
+from workbench.show.indexing import Tell, bar
+from workbench.widgets.shown import in_kernel
+
+_SHOWN_AFTER_S = 0.3
+"""What is done sooner needs no bar."""
+_PAUSE_S = 0.1
+"""Between two messages to a front-end, unless another stage begins."""
+
+
+@contextmanager
+def watched(name: str, lang: str, told: Tell | None = None) -> Iterator[Tell | None]:
+    """What the block that indexes this base tells how far it is; whoever asked to be told is told instead.
+
+    In a notebook the bar leaves a line behind, also when it was stopped (Kernel > Interrupt).
+    """
+    if told:
+        yield told
+    elif "ipykernel" in sys.modules and in_kernel():
+        with Bar(name, Labels(lang)) as shown:
+            yield shown.tell
+    elif sys.stderr.isatty():
+        from rich.console import Console
+
+        with bar(Console(stderr=True)) as tell:
+            yield tell
+    else:
+        yield None
+
+
+class Bar:
+    """One bar for all stages of an indexing.
+
+    Attributes:
+        bar: how much of the stage is done; full and without a number where nobody knows.
+        said: the base, the stage and its numbers.
+    """
+
+    def __init__(self, name: str, labels: Labels):
+        import ipywidgets
+
+        self._name, self._labels = name, labels
+        self._stage, self._began, self._told = "read", time.monotonic(), 0.0
+        self._handle: Any = None
+        self.bar = ipywidgets.IntProgress(max=1)
+        self.said = ipywidgets.Label()
+        self._box = ipywidgets.HBox([self.bar, self.said])
+
+    def __enter__(self) -> Bar:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        """A line in its place: a widget would be an error in a notebook that is opened again."""
+        if self._handle is not None:
+            done = self._labels("kb_made", name=self._name, seconds=f"{time.monotonic() - self._began:.1f}")
+            stopped = self._labels("kb_stopped", name=self._name, stage=self._labels(f"kb_stage_{self._stage}"))
+            self._handle.update({"text/plain": stopped if kind else done}, raw=True)
+        for widget in (self._box, self.bar, self.said):
+            widget.close()
+
+    def tell(self, stage: str, done: int, total: int) -> None:
+        """Show that so much of a stage is done; ``total`` is 0 where nobody knows."""
+        now = time.monotonic()
+        if stage == self._stage and now - self._told < _PAUSE_S:
+            return
+        self._stage, self._told = stage, now
+        numbers = f" {done:,} / {total:,}" if total > 1 else f" {done:,}" if done > 1 else ""
+        self.said.value = f"{self._name}: {self._labels(f'kb_stage_{stage}')}{numbers}"
+        self.bar.bar_style = "" if total else "info"
+        self.bar.max, self.bar.value = total or 1, done if total else 1
+        if self._handle is None and now - self._began > _SHOWN_AFTER_S:
+            from IPython.display import display
+
+            view = {"model_id": self._box.model_id, "version_major": 2, "version_minor": 0}
+            bundle = {"application/vnd.jupyter.widget-view+json": view, "text/plain": self.said.value}
+            self._handle = display(bundle, raw=True, display_id=True)
