@@ -139,8 +139,7 @@ class Addition:
                 growth.make_anew([source for ids in self._all_ids() for source in self._sources(ids)])
                 self._tell("graph", 1, 1)
             else:
-                growth.clear()
-                self._grow(growth, self._all_ids())
+                growth.make_anew_in_parts(lambda: self._parts(self._all_ids()))
             self._clean(connection)
             for key, value in {
                 "embedding_model": self._model.name,
@@ -225,18 +224,25 @@ class Addition:
             last = found[-1]
 
     def _grow(self, growth: Growth, handfuls: Iterable[list[str]]) -> None:
-        """Let the graph grow by these documents, in parts that memory has room for."""
-        part: list[entities.Source] = []
-        done = 0
-        for ids in handfuls:
-            part += self._sources(ids)
-            if sum(len(s.passages) for s in part) >= self._part:
-                self._tell("graph", done, 0)
-                growth.add(part)
-                done, part = done + len(part), []
-        growth.add(part)
+        """Let the graph grow by these documents."""
+        for part in self._parts(handfuls):
+            growth.add(part)
         growth.finish()
-        self._tell("graph", done, done)
+
+    def _parts(self, handfuls: Iterable[list[str]]) -> Iterator[list[entities.Source]]:
+        """These documents in parts that memory has room for."""
+        part: list[entities.Source] = []
+        done = passages = 0
+        for ids in handfuls:
+            sources = self._sources(ids)
+            part += sources
+            passages += sum(len(source.passages) for source in sources)
+            if passages >= self._part:
+                self._tell("graph", done, 0)
+                yield part
+                done, part, passages = done + len(part), [], 0
+        yield part
+        self._tell("graph", done + len(part), done + len(part))
 
     def _sources(self, doc_ids: Sequence[str]) -> list[entities.Source]:
         """What the graph is made of: these documents as they are stored, and the names that were found in them."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -22,6 +22,8 @@ from workbench.knowledge.surfaces import Surface, compiled, key_of, surnames, va
 from workbench.text import sentences
 
 LONGEST_NAME = 80
+_READ = 2_000
+"""Texts of a part that tell which names are ordinary words, where other parts follow."""
 
 
 class FieldMeaning(NamedTuple):
@@ -167,8 +169,14 @@ def document_entity(doc_id: str) -> str:
     return f"doc:{doc_id}"
 
 
-def extract(sources: Sequence[Source]) -> Extracted:
-    """The knowledge graph of these documents."""
+def extract(sources: Sequence[Source], *, named: bool = True, linked: bool = True) -> Extracted:
+    """The knowledge graph of these documents.
+
+    Args:
+        sources: the documents.
+        named: with what their texts name.
+        linked: with where the texts hold the names; otherwise who calls has more names than these to look for.
+    """
     build = _Build()
     ordered = sorted(sources, key=lambda source: source.doc_id)
     texts = [source for source in ordered if source.type != triples.NODE]
@@ -177,9 +185,9 @@ def extract(sources: Sequence[Source]) -> Extracted:
     for source in ordered:
         if source.type == triples.NODE:
             build.add_triples(source)
-    for source in texts:
+    for source in texts if named else ():
         build.add_names(source)
-    return build.finish(texts)
+    return build.finish(texts, linked)
 
 
 class _Build:
@@ -286,14 +294,17 @@ class _Build:
             self._types[entity_id][kind] += 1
         return entity_id
 
-    def finish(self, sources: Sequence[Source]) -> Extracted:
+    def finish(self, sources: Sequence[Source], linked: bool) -> Extracted:
         for entity_id, kinds in self._types.items():
             self._entities[entity_id]["type"] = _most_frequent(kinds)
         for entity_id, spellings in self._spellings.items():
             entity = self._entities[entity_id]
             entity["name"] = _most_frequent(spellings)
             entity["aliases"] = [alias for alias in entity["aliases"] if alias != entity["name"]]
-        common = self._link(sources)
+        texts = [text for source in sources for _, text, _ in source.passages]
+        common = self._common(texts if linked else texts[:: len(texts) // _READ + 1])
+        if linked:
+            self._link(sources, common)
         years = {document_entity(s.doc_id): year for s in sources if (year := year_of(s.fields))}
         degrees = degrees_of(self._relations.values())
         surfaces = compiled(self._entities.values(), degrees, self._categories, years)
@@ -305,14 +316,18 @@ class _Build:
             surfaces=without_common(surfaces, common),
         )
 
-    def _link(self, sources: Sequence[Source]) -> list[str]:
-        """Find every known name in every text; gives the names that are ordinary words of this corpus."""
-        degrees = degrees_of(self._relations.values())
+    def _surfaces(self) -> dict[str, Surface]:
+        """Of everybody who can be named."""
         named = [self._entities[i] for i in sorted(self._entities.keys() - self._categories)]
-        texts = [text for source in sources for _, text, _ in source.passages]
-        surfaces = compiled(named, degrees)
-        common = common_keys(Linker(surfaces), texts, len(texts))
-        linker = Linker(without_common(surfaces, common))
+        return compiled(named, degrees_of(self._relations.values()))
+
+    def _common(self, texts: Sequence[str]) -> list[str]:
+        """The names that are ordinary words in these texts."""
+        return common_keys(Linker(self._surfaces()), texts, len(texts))
+
+    def _link(self, sources: Sequence[Source], common: Collection[str]) -> None:
+        """Find every known name in every text."""
+        linker = Linker(without_common(self._surfaces(), common))
         beside: dict[str, set[str]] = defaultdict(set)
         for one, other in self._related:
             beside[one].add(other)
@@ -322,7 +337,6 @@ class _Build:
                 for sentence in sentences(text):
                     for mention in nearest(linker.link(sentence, doc), doc, lambda one: beside.get(one, ())):
                         self._mention(doc, mention["entity_id"], sentence, chunk_id)
-        return common
 
     def _mention(self, doc: str, entity_id: str, sentence: str, chunk_id: str) -> None:
         self._mentions.add((entity_id, chunk_id))

@@ -9,14 +9,14 @@ anew.
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from workbench.context import Entity, Relation
 from workbench.knowledge import communities, entities, keywords, triples, view
 from workbench.knowledge.beginnings import Beginnings
 from workbench.knowledge.corpus import Document
-from workbench.knowledge.entities import Extracted, Source, document_entity
+from workbench.knowledge.entities import CATEGORIES, Extracted, Source, document_entity
 from workbench.knowledge.index import Index
 from workbench.knowledge.linking import Linker, nearest
 from workbench.knowledge.surfaces import Bearer, Surface, candidates, compiled, units
@@ -135,8 +135,30 @@ class Growth:
         """Join what these documents say, whose passages are written, to the graph."""
         if not sources:
             return
-        extracted = entities.extract(sources)
-        if self._beginnings is None and len(sources) > _MANY:
+        extracted = entities.extract(sources, linked=False)
+        known = self._join(extracted, len(sources) > _MANY)
+        self._link_all(sources)
+        self._look_back(extracted, known, {s.doc_id for s in sources})
+        self._house(sources)
+
+    def make_anew_in_parts(self, parts: Callable[[], Iterable[Sequence[Source]]]) -> None:
+        """The graph of more documents than memory has room for: all names are known before any text is searched.
+
+        Args:
+            parts: gives them all in parts, each time it is called.
+        """
+        self.clear()
+        for sources in parts():
+            self._join(entities.extract(sources, named=False, linked=False), True)
+        for sources in parts():
+            self._join(_of_texts(entities.extract(sources, linked=False)), True)
+        for sources in parts():
+            self._link_all(sources)
+            self._house(sources)
+
+    def _join(self, extracted: Extracted, many: bool) -> dict[str, Surface]:
+        """Keep what was extracted in the ids by which the index knows it; the writings that were known before."""
+        if self._beginnings is None and many:
             keys = self._connection.execute("SELECT DISTINCT key FROM surfaces")
             self._beginnings = Beginnings(row[0] for row in keys)
         known = view.surfaces(self._index, list(extracted.surfaces))
@@ -147,10 +169,24 @@ class Growth:
         self._insert("relations", (tuple(relation.values()) for relation in found.relations))
         self._insert("mentions", found.mentions)
         self._join_surfaces(extracted, found, known)
-        linked = [s for s in sources if s.type != triples.NODE]
-        self._link([(document_entity(s.doc_id), chunk_id, text) for s in linked for chunk_id, text, _ in s.passages])
-        self._look_back(extracted, known, {s.doc_id for s in sources})
-        communities.grow(self._connection, found.entities, found.relations, extracted.categories, sources)
+        return known
+
+    def _house(self, sources: Sequence[Source]) -> None:
+        """Give these documents, and whom they are related to, their communities."""
+        mine = [document_entity(source.doc_id) for source in sources]
+        stated: dict[str, Relation] = {}
+        for start in range(0, len(mine), _AT_ONCE):
+            part = mine[start : start + _AT_ONCE]
+            marks = ", ".join("?" * len(part))
+            for end in ("source", "target"):
+                rows = view.relations(self._index, f"WHERE {end} IN ({marks})", part)
+                stated |= {relation["relation_id"]: relation for relation in rows}
+        ends = {end for relation in stated.values() for end in (relation["source"], relation["target"])}
+        inner = sorted({*mine, *(end for end in ends if not end.startswith("doc:"))})
+        parts = (inner[start : start + _AT_ONCE] for start in range(0, len(inner), _AT_ONCE))
+        found = [entity for part in parts for entity in self._entities(part)]
+        categories = {entity["entity_id"] for entity in found if entity["type"] in CATEGORIES}
+        communities.grow(self._connection, found, [stated[i] for i in sorted(stated)], categories, sources)
 
     def finish(self) -> None:
         """Drop whoever nobody names any more."""
@@ -246,6 +282,11 @@ class Growth:
         counted = f"SELECT count(*) FROM (SELECT 1 FROM relations WHERE {{}} = ? LIMIT {_COUNTED})"
         return sum(self._index.rows(counted.format(end), (entity_id,))[0][0] for end in ("source", "target"))
 
+    def _link_all(self, sources: Iterable[Source]) -> None:
+        """Find every known name in the texts of these documents."""
+        linked = [s for s in sources if s.type != triples.NODE]
+        self._link([(document_entity(s.doc_id), chunk_id, text) for s in linked for chunk_id, text, _ in s.passages])
+
     def _link(self, passages: Sequence[tuple[str, str, str]]) -> None:
         """Find every known name in these ``(entity of the document, chunk id, text)``."""
         for start in range(0, len(passages), _AT_ONCE):
@@ -296,6 +337,17 @@ _NAMED = (
     "UNION ALL SELECT 1 FROM mentions WHERE entity_id = ? LIMIT 1"
 )
 _RELATION = ("relation_id", "source", "type", "target", "sentence", "chunk_id")
+
+
+def _of_texts(extracted: Extracted) -> Extracted:
+    """What the texts name, without what titles and fields state."""
+    mine = {e["entity_id"] for e in extracted.entities if e["entity_id"].startswith("name:")}
+    return Extracted(
+        entities=[e for e in extracted.entities if e["entity_id"] in mine],
+        relations=[r for r in extracted.relations if r["type"] == "mentions"],
+        mentions=extracted.mentions,
+        surfaces={k: s for k, s in extracted.surfaces.items() if any(b.entity_id in mine for b in s.bearers)},
+    )
 
 
 def _unsure(entity_id: str) -> bool:
