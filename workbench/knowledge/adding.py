@@ -41,6 +41,8 @@ SMALL = 2_000
 """Documents up to which a graph is always made anew."""
 _PER_PASSAGE = 40 * 1024
 """Bytes that the graph takes for a passage while it is made."""
+_PAGES = 0.25
+"""The part of that memory in which SQLite keeps pages: names come in no order, and each goes to a page of its own."""
 _FEWEST = 200
 """Passages of which a part of a graph is made, however little memory is allowed."""
 
@@ -92,6 +94,8 @@ class Addition:
 
     def run(self, documents: Iterable[Document], said: Said, paths: Sequence[Path]) -> AddReport:
         """Bring in these documents, which were read from these paths."""
+        pages = int(self._settings.index_memory_mb * 1024 * _PAGES)
+        self._index.connection().execute(f"PRAGMA cache_size = -{pages}")
         count = 0
         for count in self._spool.take(documents):
             self._tell("read", count, 0)

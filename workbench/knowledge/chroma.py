@@ -27,7 +27,9 @@ if TYPE_CHECKING:
     import numpy as np
 
 _WRITE = 1_000
-_HNSW: Any = {"space": "cosine", "ef_construction": 200, "ef_search": 200, "max_neighbors": 32}
+_HNSW: Any = {"space": "cosine", "ef_construction": 100, "ef_search": 200, "max_neighbors": 16}
+"""Twice the neighbours and twice the search while it is made find no more of the best ten (``python -m tests.scale``),
+and take half as long again."""
 _LOCAL = "passages"
 """The collection of a base that has a folder of its own."""
 Told = Callable[[int, int], None]

@@ -26,6 +26,9 @@ from workbench.text import CJK, sentences
 Finder = Callable[[str], Iterable[tuple[str, str]]]
 """A sentence to ``(surface, type)``; types: Person, Place, Organisation, Work, Name."""
 
+_HANDFUL = 256
+"""Texts that are looked through and kept at a time."""
+
 _CAPITAL = r"(?:[A-Z][\w’'.-]*[\w]|[A-Z]\.?|\d+(?:st|nd|rd|th)?(?=\s[A-Z]))"
 _JOIN = r"(?:of|the|de|del|der|van|von|da|di|la|le|&)"
 _SPAN = re.compile(rf"{_CAPITAL}(?:[ \u00a0]+(?:{_JOIN}[ \u00a0]+){{0,2}}{_CAPITAL}){{0,7}}")
@@ -86,10 +89,10 @@ def ensure(index: Index, finder: str, texts: Sequence[tuple[str, str]], on_done:
     wanted = {f"{finder}:{digest}": text for digest, text in texts}
     known = {row[0] for row in index.rows_in("SELECT key FROM found_names WHERE key IN ({})", list(wanted))}
     missing = [(key, text) for key, text in wanted.items() if key not in known]
-    for start in range(0, len(missing), 64):
-        part = missing[start : start + 64]
+    for start in range(0, len(missing), _HANDFUL):
+        part = missing[start : start + _HANDFUL]
         index.keep("found_names", ((key, json.dumps(find(text, finder), ensure_ascii=False)) for key, text in part))
-        on_done(min(start + 64, len(missing)), len(missing))
+        on_done(min(start + _HANDFUL, len(missing)), len(missing))
 
 
 def kept(index: Index, finder: str, digests: Sequence[str]) -> dict[str, list[Name]]:

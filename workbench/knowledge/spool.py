@@ -19,7 +19,9 @@ from workbench.knowledge.index import Index
 from workbench.sqlite import named
 
 BATCH = 32
-"""Documents that are at hand at once."""
+"""Documents that are read or looked up at once."""
+_MANY, _LONG = 512, 1 << 20
+"""Documents, and their characters, that are worked on at once: fewer, longer transactions."""
 _TABLES = """
     CREATE TEMP TABLE loaded (
         doc_id TEXT PRIMARY KEY, digest TEXT NOT NULL, source TEXT NOT NULL, content TEXT NOT NULL
@@ -120,8 +122,16 @@ class Spool:
 
     def documents(self) -> Iterator[list[Document]]:
         """Everything that is to be written, by id, in handfuls."""
+        batch: list[Document] = []
+        characters = 0
         for ids in self.ids("new", "changed", "again"):
-            yield self.these(ids)
+            batch += (found := self.these(ids))
+            characters += sum(len(document.text) for document in found)
+            if len(batch) >= _MANY or characters >= _LONG:
+                yield batch
+                batch, characters = [], 0
+        if batch:
+            yield batch
 
     def these(self, doc_ids: Sequence[str]) -> list[Document]:
         """Those of these documents that were loaded, by id."""

@@ -26,6 +26,10 @@ _LARGEST = 1e6
 """More than any model gives in a place of a vector."""
 
 
+_HANDFUL = 128
+"""Texts that are embedded and kept at a time: what a kill loses."""
+
+
 def key_of(model: str, text: str) -> str:
     """What a text's vector is kept under."""
     return hashlib.sha256(f"{model}\0{text}".encode()).hexdigest()[:32]
@@ -71,13 +75,13 @@ def ensure(
         lengths.update(known.values())
     _alike(lengths, model)
     missing = list(_without(wanted, known).items())
-    for start in range(0, len(missing), 32):
-        part = missing[start : start + 32]
+    for start in range(0, len(missing), _HANDFUL):
+        part = missing[start : start + _HANDFUL]
         rows = model.array([text for _, text in part])
         lengths.add(rows.shape[1])
         _alike(lengths, model)
         index.keep("vectors", ((key, row.tobytes()) for (key, _), row in zip(part, rows, strict=True)))
-        on_done(min(start + 32, len(missing)), len(missing))
+        on_done(min(start + _HANDFUL, len(missing)), len(missing))
 
 
 def _without(wanted: Mapping[str, str], known: Container[str]) -> dict[str, str]:
