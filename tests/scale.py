@@ -231,11 +231,14 @@ def peak_mb() -> int:
 
 
 def one_size(folder: Path, size: int, questions: int, tools: Sequence[str]) -> dict[str, Any]:
-    """Everything of one size, in this process."""
+    """Everything of one size, in this process; a base that is there is only asked."""
     growth, settings = Growth(), Settings.load(names="rules", embedding_model="use")
-    path = growth.write(folder / "corpus.jsonl", range(size))
-    with drawn_vectors():
-        told = indexed(folder / "kb", [path], settings)
+    known = folder / "indexed.json"
+    if not known.exists():
+        path = growth.write(folder / "corpus.jsonl", range(size))
+        with drawn_vectors():
+            known.write_text(json.dumps(indexed(folder / "kb", [path], settings)))
+    told = json.loads(known.read_text())
     print(f"{size:,}: {told}", file=sys.stderr, flush=True)
     return {"passages": size, **told, **asked(folder / "kb", growth.questions(questions, size), settings, tools)}
 
@@ -355,7 +358,7 @@ def main() -> None:
     parser.add_argument("--million", action="store_true", help="10^6 passages as well: hours, and 10 GB of disk")
     parser.add_argument("--questions-each", type=int, default=40, help="how many questions each tool is asked")
     parser.add_argument("--tools", nargs="+", default=list(TOOLS))
-    parser.add_argument("--folder", type=Path, help="where the bases are made, and stay; otherwise they go")
+    parser.add_argument("--folder", type=Path, help="where the bases are made, and stay to be asked again; otherwise they go")
     parser.add_argument("--corpus", type=Path, help="measure this set instead, with the settings of the environment")
     parser.add_argument("--questions", type=Path, help="its questions")
     parser.add_argument("--more", action="store_true", help="only what adding 61 documents costs")

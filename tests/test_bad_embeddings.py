@@ -131,15 +131,15 @@ def test_another_model_behind_the_same_name(tmp_path, server):
 def test_vectors_of_two_lengths_in_two_batches(tmp_path, server):
     notes = tmp_path / "many"
     notes.mkdir()
-    for n in range(50):
-        (notes / f"{n:02}.md").write_text(f"# Note {n:02}\n\nThis is note {n}.\n")
+    for n in range(200):
+        (notes / f"{n:03}.md").write_text(f"# Note {n:02}\n\nThis is note {n}.\n")
     server.embed = lambda text: embed(text)[: 3 if len(server.requests) > 1 else 4]
     with bench(tmp_path / "w", server.url) as wb, pytest.raises(ModelError, match="3 and 4 numbers"):
         wb.add_knowledge("many", [notes])
     server.embed = embed
     with bench(tmp_path / "w", server.url) as wb:
         wb.add_knowledge("many", [notes])
-        assert wb.knowledge.get("many").counts()["documents"] == 50
+        assert wb.knowledge.get("many").counts()["documents"] == 200
 
 
 def test_a_passing_trouble_is_asked_again(tmp_path, server, caplog):
