@@ -358,7 +358,9 @@ def main() -> None:
     parser.add_argument("--million", action="store_true", help="10^6 passages as well: hours, and 10 GB of disk")
     parser.add_argument("--questions-each", type=int, default=40, help="how many questions each tool is asked")
     parser.add_argument("--tools", nargs="+", default=list(TOOLS))
-    parser.add_argument("--folder", type=Path, help="where the bases are made, and stay to be asked again; otherwise they go")
+    parser.add_argument(
+        "--folder", type=Path, help="where the bases are made, and stay to be asked again; otherwise they go"
+    )
     parser.add_argument("--corpus", type=Path, help="measure this set instead, with the settings of the environment")
     parser.add_argument("--questions", type=Path, help="its questions")
     parser.add_argument("--more", action="store_true", help="only what adding 61 documents costs")
