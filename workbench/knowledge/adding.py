@@ -94,8 +94,7 @@ class Addition:
 
     def run(self, documents: Iterable[Document], said: Said, paths: Sequence[Path]) -> AddReport:
         """Bring in these documents, which were read from these paths."""
-        pages = int(self._settings.index_memory_mb * 1024 * _PAGES)
-        self._index.connection().execute(f"PRAGMA cache_size = -{pages}")
+        self._index.write_much(self._settings.index_memory_mb * _PAGES)
         count = 0
         for count in self._spool.take(documents):
             self._tell("read", count, 0)

@@ -90,6 +90,10 @@ MIGRATIONS = (
 )
 
 
+_LOG_PAGES = 16_384
+"""Of the log of who writes much: 64 MB."""
+
+
 class Index:
     """An open index file. Reading is for any thread; writing is for who holds the base's lock."""
 
@@ -125,6 +129,15 @@ class Index:
                     self._open.pop(thread).close()
                 self._open[threading.current_thread()] = found
         return found
+
+    def write_much(self, memory_mb: float) -> None:
+        """Make this thread's connection one for long writing.
+
+        Keys are hashes and names, which come in no order: pages that stay in memory, and a log that is long before it
+        goes into the file, let a page be written once for many rows.
+        """
+        for pragma in (f"cache_size = -{int(memory_mb * 1024)}", f"wal_autocheckpoint = {_LOG_PAGES}"):
+            self.connection().execute(f"PRAGMA {pragma}")
 
     def rows(self, sql: str, parameters: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
         """Every row of a query."""
