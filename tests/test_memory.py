@@ -14,7 +14,7 @@ from workbench.knowledge.corpus import Document, Reading
 from workbench.knowledge.entities import Source
 from workbench.knowledge.index import Index
 from workbench.knowledge.library import Library
-from workbench.knowledge.spool import BATCH, Spool
+from workbench.knowledge.spool import MANY, Spool
 from workbench.settings import Settings
 
 PART = 200
@@ -67,7 +67,7 @@ def test_an_add_holds_as_many_documents_as_it_may(library, tmp_path):
 
     library.add("corpus", [path], progress=look)
     assert library.get("corpus").counts()["documents"] == 700
-    assert max(alive.values()) <= PART + 2 * BATCH, alive
+    assert max(alive.values()) <= PART + 2 * MANY, alive
     assert alive["graph"] >= PART, "the graph was looked at while it was made"
 
 

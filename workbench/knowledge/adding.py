@@ -9,6 +9,7 @@ new, in parts that memory has room for, until a tenth has changed. Chroma follow
 from __future__ import annotations
 
 import os
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -228,8 +229,7 @@ class Addition:
 
     def _grow(self, growth: Growth, handfuls: Iterable[list[str]]) -> None:
         """Let the graph grow by these documents."""
-        for part in self._parts(handfuls):
-            growth.add(part)
+        deque(map(growth.add, self._parts(handfuls)), maxlen=0)  # a loop's variable would hold a part too long
         growth.finish()
 
     def _parts(self, handfuls: Iterable[list[str]]) -> Iterator[list[entities.Source]]:

@@ -9,6 +9,7 @@ anew.
 from __future__ import annotations
 
 import sqlite3
+from collections import deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -148,13 +149,21 @@ class Growth:
             parts: gives them all in parts, each time it is called.
         """
         self.clear()
-        for sources in parts():
-            self._join(entities.extract(sources, named=False, linked=False), True)
-        for sources in parts():
-            self._join(_of_texts(entities.extract(sources, linked=False)), True)
-        for sources in parts():
-            self._link_all(sources)
-            self._house(sources)
+        for step in (self._add_stated, self._add_named, self._settle):
+            deque(map(step, parts()), maxlen=0)  # a loop's variable would hold a part while the next one is read
+
+    def _add_stated(self, sources: Sequence[Source]) -> None:
+        """What titles, fields and triples say."""
+        self._join(entities.extract(sources, named=False, linked=False), True)
+
+    def _add_named(self, sources: Sequence[Source]) -> None:
+        """What the texts name besides."""
+        self._join(_of_texts(entities.extract(sources, linked=False)), True)
+
+    def _settle(self, sources: Sequence[Source]) -> None:
+        """Where the texts hold the names, and who belongs together."""
+        self._link_all(sources)
+        self._house(sources)
 
     def _join(self, extracted: Extracted, many: bool) -> dict[str, Surface]:
         """Keep what was extracted in the ids by which the index knows it; the writings that were known before."""

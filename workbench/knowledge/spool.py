@@ -20,7 +20,7 @@ from workbench.sqlite import named
 
 BATCH = 32
 """Documents that are read or looked up at once."""
-_MANY, _LONG = 512, 1 << 20
+MANY, _LONG = 128, 1 << 18
 """Documents, and their characters, that are worked on at once: fewer, longer transactions."""
 _TABLES = """
     CREATE TEMP TABLE loaded (
@@ -127,7 +127,7 @@ class Spool:
         for ids in self.ids("new", "changed", "again"):
             batch += (found := self.these(ids))
             characters += sum(len(document.text) for document in found)
-            if len(batch) >= _MANY or characters >= _LONG:
+            if len(batch) >= MANY or characters >= _LONG:
                 yield batch
                 batch, characters = [], 0
         if batch:
