@@ -9,8 +9,8 @@ hash of their id) fit, the other half measure. One question in three is asked of
 is found for it is wrong. Likeness is judged by people's tags: two films are alike when they share a rare one.
 Without ``--fit`` the constants of ``workbench/tools/calibration.py`` are measured as they are. ``graph_paths`` answers
 over triples: ``--paths`` names a workspace that holds the bases ``metaqa`` (of its triples) and ``film``. ``merge``
-weighs the scores of other tools as they are: where those are fitted anew, it is fitted once more after them. ``--plot``
-writes the reliability diagram of all of them.
+weighs the scores of other tools as they are: where those are fitted anew, it is fitted once more after them, by
+``merging.py``. ``--plot`` writes the reliability diagram of all of them.
 """
 
 from __future__ import annotations
@@ -33,15 +33,15 @@ import numpy as np
 from workbench.evaluating.calibration import reliability
 from workbench.figures import reliability as diagram
 from workbench.knowledge.library import Library
-from workbench.retrieval.agreement import CHAIN, SEARCH, signals_of
 from workbench.settings import Settings
 from workbench.tools.calibration import MODELS, Logistic
 from workbench.tools.registry import StepLog, ToolRegistry
 from workbench.tools.tool import read_input
 
-OTHERWISE = ("graph_paths", "global_search", "merge", "merge_unlinked")
-"""Whose questions are of another kind, over triples and of likeness; and what weighs the others."""
+OTHERWISE = ("graph_paths", "global_search", "merge")
+"""Whose questions are of another kind, over triples and of likeness; and what ``merging.py`` fits."""
 TOOLS = tuple(tool for tool in MODELS if tool not in OTHERWISE)
+OURS = tuple(tool for tool in MODELS if tool != "merge")
 RAW = {
     "keyword_search": "bm25",
     "naive_search": "cosine",
@@ -85,7 +85,7 @@ def main() -> None:
     parser.add_argument("--passages", type=int, default=1200, help="of each corpus, at most")
     parser.add_argument("--embeddings", nargs="+", default=["use", "hashing"])
     parser.add_argument("--work", type=Path, help="where to keep the indexes between runs; default: a temporary folder")
-    parser.add_argument("--tools", nargs="+", choices=[*MODELS], default=[*MODELS])
+    parser.add_argument("--tools", nargs="+", choices=[*OURS], default=[*OURS])
     parser.add_argument("--paths", type=Path, help="a workspace with the bases metaqa and film, for graph_paths")
     parser.add_argument("--plot", type=Path, help="write the reliability diagram to this HTML file")
     options = parser.parse_args()
@@ -231,7 +231,7 @@ def observe(corpora: Sequence[Corpus], embedding_model: str, folder: Path) -> It
                 "fits": _half(question.id),
             }
             claims = [(tool, signals, doc_id) for tool, results in found.items() for _, _, signals, doc_id in results]
-            for tool, signals, doc_id in [*claims, *_together(found)]:
+            for tool, signals, doc_id in claims:
                 if question.judged is None or doc_id in question.judged:
                     yield {**told, "tool": tool, "signals": signals, "right": doc_id in question.gold}
     library.close()
@@ -245,17 +245,6 @@ def _found(tool: Any, question: Asked, base: Any) -> list[Passage]:
     output = asyncio.run(tool(read_input(tool, {"query": question.text, "top_k": TOP}), base, StepLog()))
     passages = [result for result in output.results if result["source_type"] == "chunk"]
     return [(r["source_id"], r["score"], r["metadata"]["signals"], str(r["metadata"]["doc_id"])) for r in passages]
-
-
-def _together(found: dict[str, list[Passage]]) -> Iterator[tuple[str, dict[str, float], str]]:
-    """What the tools that the merge weighs say of each passage that one of them found."""
-    if not {SEARCH, CHAIN} <= found.keys():
-        return
-    said: dict[tuple[str, str], dict[str, float]] = {}
-    for tool in (SEARCH, CHAIN):
-        for place, (chunk_id, score, _, doc_id) in enumerate(found[tool]):
-            said.setdefault((chunk_id, doc_id), {}).update(signals_of(tool, place, score))
-    yield from (("merge", signals, doc_id) for (_, doc_id), signals in said.items())
 
 
 def fit(rows: Sequence[dict[str, Any]], signals: Sequence[str], ridge: float = 1e-5) -> Logistic:

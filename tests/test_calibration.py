@@ -109,6 +109,6 @@ def test_the_command_measures_a_small_set_from_end_to_end(calibrate, tmp_path, c
     monkeypatch.setattr("sys.argv", words)
     calibrate.main()
     said = capsys.readouterr().out
-    assert "hybrid_search" in plot.read_text(encoding="utf-8") and "merge: Logistic(" in said
+    assert "hybrid_search" in plot.read_text(encoding="utf-8") and "hybrid_search: Logistic(" in said
     assert "hybrid_search: Logistic(" in said and "min-max of 'reranked' instead: ECE" in said
     assert "cmrc" in said and "films" in said and "global_search: nothing to measure" in said

@@ -1,27 +1,39 @@
 """What two tools that looked for the same say together: one probability for a passage that a search and a chain judge.
 
 A search sees a passage by itself, a chain sees the way to it; either alone is sure of things that the other doubts.
-The log odds that each gives are weighed, and the first one of a search counts for more: it knows best what the question
-itself is about (``tools/calibration.py`` has the model and how it was fitted). What other tools find keeps the highest
-score that any of them gives it.
+The log odds that each gives are weighed. The chain counts as far as titles led it to something that it is sure of, the
+search as far as they did not: where texts name nothing that leads on, a chain knows no more than a search. The first
+one of a search counts for more, it knows best what the question itself is about (``tools/calibration.py`` has the
+model, ``experiments/merging.py`` fits it). What other tools find keeps the highest score that any of them gives it.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple
 
 from workbench.fates import Identity, identity
 from workbench.state import RetrievalResult
 from workbench.tools.calibration import probability
 
-LINKED, UNLINKED = "merge", "merge_unlinked"
-"""The model where the chain went along titles, and where it knew phrases alone: then it knows less."""
+MODEL = "merge"
 SEARCH, CHAIN = "hybrid_search", "chain_exploration"
-UNSEEN = 0.003
+UNSEEN = 0.0005
 """What a tool that looked says of a passage that it did not find; what it says less of counts as this much."""
 SPAN = 10.0
 """Log odds that count as 1."""
+SURE = 0.6
+"""So much of the best passage to which a title led, and the chain is believed in full."""
+
+
+class Said(NamedTuple):
+    """What one tool says of a passage: its log odds above not having found it, and whether a search put it first."""
+
+    tool: str
+    worth: float
+    first: bool
+    led: bool
 
 
 def agreed(results_by_step: Mapping[str, Sequence[RetrievalResult]]) -> dict[Identity, float]:
@@ -32,33 +44,55 @@ def agreed(results_by_step: Mapping[str, Sequence[RetrievalResult]]) -> dict[Ide
     >>> list(agreed(by)) == [("d", "low_level", "")], agreed({SEARCH: by[SEARCH]})
     (True, {})
     """
-    told: dict[Identity, dict[str, float]] = {}
     others: dict[Identity, float] = {}
-    model = UNLINKED
     for results in results_by_step.values():
-        for place, result in enumerate(results):
-            one, (tool, *_) = identity(result), result["metadata"].get("tools") or [""]
-            if any(step["by"] != "phrase" for step in result["metadata"].get("chain", {}).get("steps", ())):
-                model = LINKED
-            if tool in (SEARCH, CHAIN):
-                signals = signals_of(tool, place, result["score"])
-                mine = told.setdefault(one, {})
-                mine |= {name: max(mine.get(name, 0.0), value) for name, value in signals.items()}
-            else:
+        for result in results:
+            if _tool(result) not in (SEARCH, CHAIN):
+                one = identity(result)
                 others[one] = max(others.get(one, 0.0), result["score"])
-    if not {SEARCH, CHAIN} <= {name for mine in told.values() for name in mine}:
+    told = signals_of(results_by_step)
+    return {one: max(probability(MODEL, mine), others.get(one, 0.0)) for one, mine in told.items()}
+
+
+def signals_of(results_by_step: Mapping[str, Sequence[RetrievalResult]]) -> dict[Identity, dict[str, float]]:
+    """What the model weighs of each passage: ``search`` and ``chain``, as far as nothing led, and as far as it did."""
+    told: dict[Identity, list[Said]] = {}
+    for results in results_by_step.values():
+        for one, said in _said(results):
+            told.setdefault(one, []).append(said)
+    every = [said for mine in told.values() for said in mine]
+    if not {SEARCH, CHAIN} <= {said.tool for said in every}:
         return {}
-    return {one: max(probability(model, mine), others.get(one, 0.0)) for one, mine in told.items()}
+    led = min(1.0, max((said.worth for said in every if said.led), default=0.0) / SURE)
+    return {one: _weighed(mine, led) for one, mine in told.items()}
 
 
-def signals_of(tool: str, place: int, score: float) -> dict[str, float]:
-    """What a tool's probability adds to not having found a passage: its log odds above those; and the first place.
+def _said(results: Sequence[RetrievalResult]) -> Iterator[tuple[Identity, Said]]:
+    for place, result in enumerate(results):
+        tool = _tool(result)
+        if tool in (SEARCH, CHAIN):
+            steps = result["metadata"].get("chain", {}).get("steps", [])
+            led = tool == CHAIN and bool(steps) and steps[-1]["by"] != "phrase"
+            yield identity(result), Said(tool, worth_of(result["score"]), tool == SEARCH and place == 0, led)
 
-    >>> signals_of("hybrid_search", 1, 0.002), signals_of("chain_exploration", 0, 0.5)
-    ({'hybrid_search': 0.0}, {'chain_exploration': 0.581})
+
+def _weighed(said: Sequence[Said], led: float) -> dict[str, float]:
+    search, chain = (max((s.worth for s in said if s.tool == tool), default=0.0) for tool in (SEARCH, CHAIN))
+    apart = {"search": search * (1 - led), "search_led": search * led, "chain": chain * (1 - led)}
+    return {**apart, "chain_led": chain * led, "first": float(any(s.first for s in said))}
+
+
+def _tool(result: RetrievalResult) -> str:
+    return str(next(iter(result["metadata"].get("tools") or []), ""))
+
+
+def worth_of(score: float) -> float:
+    """What a probability adds to not having found a passage: its log odds above those.
+
+    >>> worth_of(0.0001), worth_of(0.5)
+    (0.0, 0.76)
     """
-    said = {tool: round(max(0.0, (_log_odds(score) - _log_odds(UNSEEN)) / SPAN), 3)}
-    return {**said, "first": 1.0} if tool == SEARCH and place == 0 else said
+    return round(max(0.0, (_log_odds(score) - _log_odds(UNSEEN)) / SPAN), 3)
 
 
 def _log_odds(score: float) -> float:

@@ -68,8 +68,7 @@ MODELS: Mapping[str, Logistic] = {
     "pagerank": Logistic(-9.08, {"rank": 4.98, "covered": 3.4, "answered": 2.64, "place": 2.33}),
     "deep_research": Logistic(-6.21, {"worth": 6.73, "answered": 0.23, "place": 3.17}),
     "deeper_research": Logistic(-8.36, {"worth": 4.13, "place": 3.72}),
-    "merge": Logistic(-5.2, {"hybrid_search": 1.9, "chain_exploration": 7.8, "first": 2.9}),
-    "merge_unlinked": Logistic(-5.2, {"hybrid_search": 3.9, "chain_exploration": 5.8, "first": 2.9}),
+    "merge": Logistic(-5.2, {"search": 7.0, "search_led": 1.0, "chain": 0.7, "chain_led": 7.0, "first": 2.0}),
     "global_search": Logistic(-2.2, {"cosine": 0.63, "traits": 10.0}),
 }
 """What is seen is told in ``signals.py``; every signal speaks for a result, so no weight is below 0."""

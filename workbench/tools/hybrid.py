@@ -35,7 +35,7 @@ def search(tool_input: Input, knowledge: KnowledgeBase, log: ToolLog) -> Output:
         own = [p["chunk_id"] for p in knowledge.passages_of(question.subjects)][: RERANKED // 2]
         detail |= question.linked
     with log("bm25", k=pool) as detail:
-        lexical = knowledge.keyword_search(question.text, pool)
+        lexical = knowledge.keyword_search(question.words, pool)
         detail["hits"] = len(lexical)
     with log("dense", k=pool) as detail:
         near = knowledge.vector_search(question.text, pool)

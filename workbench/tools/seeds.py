@@ -10,9 +10,11 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from workbench.context import KnowledgeBase
+from workbench.context import KnowledgeBase, Titled
 from workbench.text import terms
 from workbench.tools.asked_words import stems
+from workbench.tools.dated import dated
+from workbench.tools.joined import together
 
 TITLE = 0.6
 """The bonus of a passage whose title the question names."""
@@ -48,7 +50,8 @@ class Seeds:
 
 def seeds(question: str, knowledge: KnowledgeBase) -> Seeds:
     """The passages that are like the question, and the ones that it names."""
-    titles = knowledge.ways.titles_in(question)
+    days = [Titled(start=d.start, end=d.end, doc_ids=sorted(d.doc_ids)) for d in dated(question, knowledge)]
+    titles = [*knowledge.ways.titles_in(question), *days]
     named = {doc_id: question[t["start"] : t["end"]] for t in titles for doc_id in t["doc_ids"]}
     mine = {p["chunk_id"]: p["doc_id"] for p in knowledge.passages_of(list(named))}
     lexical = _lexical(question, list(named.values()), mine, knowledge)
@@ -71,7 +74,7 @@ def _lexical(
     question: str, titles: Sequence[str], mine: Mapping[str, str], knowledge: KnowledgeBase
 ) -> dict[str, float]:
     """BM25 from 0 to 1; words of named titles count in full for the passages of those titles alone."""
-    plain = dict(knowledge.keyword_search(question, DEEP))
+    plain = dict(knowledge.keyword_search(together(question, knowledge), DEEP))
     most = max(plain.values(), default=0.0) + 1e-9
     if not titles:
         return {i: score / most for i, score in plain.items()}

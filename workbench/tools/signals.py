@@ -14,6 +14,8 @@ from workbench.knowledge import vocabulary
 from workbench.knowledge.keywords import stem
 from workbench.text import CJK, fold, terms
 from workbench.tools.calibration import probability
+from workbench.tools.dated import Dated, dated, on_day
+from workbench.tools.joined import apart, together
 
 # Words that ask rather than name: a passage that answers need not hold them.
 _ASKING = (
@@ -60,16 +62,19 @@ class Question:
 
     Attributes:
         text: the query, with the further names that are meant.
+        words: the text, and its names as the texts write them: what to look for by words.
         rest: the query without the names that the knowledge base knows.
         weights: content word of ``rest`` -> inverse document frequency.
         claimed: words of what is written like a name, in 《》 or with a capital, but is none that the index knows, as
             they are written: "Parasite" is not any text with a parasite in it.
         named: the entities, in the order of the question; a name that several bear stands for all of them.
         ambiguous: such a name -> who bears it, as a log tells it.
+        dated: the days, each weighs as a name of all documents of that day.
         grouped: genres and countries, which say what kind of thing is asked for.
     """
 
     text: str
+    words: str
     rest: str
     knowledge: KnowledgeBase
     weights: Mapping[str, float]
@@ -77,22 +82,26 @@ class Question:
     named: tuple[Named, ...]
     grouped: tuple[Named, ...]
     ambiguous: Mapping[str, list[str]] = field(default_factory=dict)
+    dated: tuple[tuple[Dated, float], ...] = ()
 
     @classmethod
     def of(cls, text: str, knowledge: KnowledgeBase, also: Sequence[str] = ()) -> Question:
         """Read a query; ``also`` are further names that are meant, unknown ones are left out."""
+        asked, text = text, together(text, knowledge)
         mentions = knowledge.link(text)
         linked = [knowledge.entity(m["entity_id"]) for m in mentions]
         said = {e["entity_id"]: e for e in linked if e is not None}
         meant = {e["entity_id"]: e for e in map(knowledge.find_entity, also) if e is not None}
         passages = knowledge.counts()["passages"]
-        rest = _without(text, [(m["start"], m["end"]) for m in mentions])
+        on = dated(text, knowledge)
+        rest = _without(text, [*((m["start"], m["end"]) for m in mentions), *((d.start, d.end) for d in on)])
         groups = [(kind, *found) for kind in vocabulary.KINDS for found in vocabulary.find(kind, rest)]
         rest = _without(rest, [(start, end) for _, start, end, _ in groups])
         further = [e["name"] for i, e in meant.items() if i not in said]
         others = {m["entity_id"]: _entities(m["others"], knowledge) for m in mentions if m.get("others")}
         return cls(
-            text=" ".join([text, *further[:MEANT]]),
+            text=" ".join([asked, *further[:MEANT]]),
+            words=" ".join([asked, *further[:MEANT], *(w for w in text.split() if w not in asked.split())]),
             rest=rest,
             knowledge=knowledge,
             weights={word: knowledge.term_weight(word) for word in content_terms(rest)},
@@ -100,6 +109,7 @@ class Question:
             named=tuple(_named([e, *others.get(i, ())], passages, knowledge) for i, e in (said | meant).items()),
             grouped=tuple({name: _group(kind, name, knowledge) for kind, _, _, name in groups}.values()),
             ambiguous={said[i]["name"]: [_told(e, knowledge) for e in (said[i], *rest)] for i, rest in others.items()},
+            dated=tuple((d, _weight(passages, len(d.doc_ids))) for d in on),
         )
 
     @property
@@ -114,24 +124,28 @@ class Question:
 
     @property
     def subjects(self) -> list[str]:
-        """Ids of the documents that are about a named entity, of each who bears an ambiguous name."""
+        """Ids of the documents about a named entity, about each who bears an ambiguous name, and of a named day."""
         several = {n.name for n in self.named if n.name in self.ambiguous}
         own = [sorted(n.doc_ids) if n.name in several else [n.doc_id] for n in self.named if n.doc_id]
-        return [doc_id for ids in own for doc_id in ids]
+        return [doc_id for ids in (*own, *(sorted(d.doc_ids) for d, _ in self.dated)) for doc_id in ids]
 
     def signals(self, passage: Passage) -> dict[str, float]:
         """What is seen of one passage, each 0 to 1.
 
         ``covered``: the share of the question's weight that the passage or its fields hold; ``unread``: the share that
         is in another script than the passage, so that words cannot tell; ``subject``: the document is about a name in
-        the question.
+        the question, or of a day in it.
         """
         values = field_values(passage["fields"])
         text = " / ".join([passage["title"], passage["text"], *values])
-        held, chinese = passage_terms(text)
+        names = apart(text)
+        held, chinese = passage_terms(f"{text} / {names}" if names else text)
         folded = {_folded(value) for value in values}
-        covered = sum(name.weight for name in self.named if _holds(passage, name, folded))
+        said = fold(names)
+        covered = sum(name.weight for name in self.named if _holds(passage, name, folded) or _spoken(name, said))
         covered += sum(g.weight for g in self.grouped if _holds(passage, g, folded) or _says(passage, g))
+        on = [weight for one, weight in self.dated if on_day(passage["fields"], one.day)]
+        covered += sum(on)
         unread = 0.0
         for word, weight in self.weights.items():
             claimed = self.claimed.get(word)
@@ -139,11 +153,12 @@ class Question:
                 covered += weight
             elif not claimed and bool(CJK.match(word)) != chinese:
                 unread += weight
-        total = sum(unit.weight for unit in (*self.named, *self.grouped)) + sum(self.weights.values()) or 1.0
+        units = sum(unit.weight for unit in (*self.named, *self.grouped)) + sum(weight for _, weight in self.dated)
+        total = units + sum(self.weights.values()) or 1.0
         return {
             "covered": covered / total,
             "unread": unread / total,
-            "subject": float(any(passage["doc_id"] in name.doc_ids for name in self.named)),
+            "subject": float(bool(on) or any(passage["doc_id"] in name.doc_ids for name in self.named)),
         }
 
     def judge(self, tool: str, text: str, title: str = "", doc_id: str = "", **known: float) -> float:
@@ -160,7 +175,10 @@ def _holds(passage: Passage, name: Named, values: Collection[str]) -> bool:
 
 
 def _says(passage: Passage, name: Named) -> bool:
-    text = fold(f"{passage['title']} {passage['text']}")
+    return _spoken(name, fold(f"{passage['title']} {passage['text']}"))
+
+
+def _spoken(name: Named, text: str) -> bool:
     return any(n in text and re.search(rf"(?<![a-z0-9]){re.escape(n)}(?![a-z0-9])", text) for n in name.names)
 
 
@@ -173,12 +191,17 @@ def _named(bearers: Sequence[Entity], passages: int, knowledge: KnowledgeBase) -
     return Named(
         name=first["name"],
         names=tuple(dict.fromkeys(fold(n) for e in bearers for n in (e["name"], *e["aliases"]) if len(n) > 1)),
-        weight=2 * math.log((passages + 1) / (min(passages, len(chunk_ids)) + 1)),
+        weight=_weight(passages, len(chunk_ids)),
         entity_id=first["entity_id"],
         doc_id=first["doc_id"] or "",
         chunk_ids=chunk_ids,
         doc_ids=frozenset(p["doc_id"] for p in parts),
     )
+
+
+def _weight(passages: int, said: int) -> float:
+    """What a name weighs that so many passages say: as much as two words of its rarity."""
+    return 2 * math.log((passages + 1) / (min(passages, said) + 1))
 
 
 def _entities(entity_ids: Sequence[str], knowledge: KnowledgeBase) -> list[Entity]:

@@ -1,0 +1,207 @@
+"""Fit what the merge believes of a search and a chain (``retrieval/agreement.py``), and cross-validate it over sets.
+
+    python experiments/merging.py WORKSPACE DATA [--limit 150] [--films WORKSPACE]
+
+WORKSPACE holds the bases of the question sets in DATA (``make bench`` keeps one with ``--work``), ``--films`` one with
+the base ``film``, asked ``film_hops.jsonl``; a set that is not there is skipped. Every question is planned and its
+first pass is run once; the rest is arithmetic. Those that are planned otherwise than with a search
+and a chain are left out. The ratios of the weights are those of a grid with which the rankings
+are best: the sum of R@1, R@5 and all@5, each set counting the same. They are fitted once for each set on all others,
+and the set that was left out is ranked with them (``left out``); then on all. Scale and bias are those with which the
+scores are probabilities: fitted on half of the questions, the errors are of the other half. MuSiQue chooses nothing.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from itertools import product
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+sys.path.insert(0, str(Path(__file__).parent))
+from calibrate import _half, ece, fit
+from thresholds import SETS
+
+from workbench.context import Context, KnowledgeBase
+from workbench.evaluating.narrowed import OneBase
+from workbench.evaluating.rankings import order, results_of
+from workbench.evaluating.rows import Asked, asked_of, chosen, listed, read_rows
+from workbench.question.reading import read_question
+from workbench.retrieval.agreement import CHAIN, MODEL, SEARCH, signals_of
+from workbench.route import make_worker_name
+from workbench.session import Workbench
+from workbench.state import RouteDecision
+from workbench.tools.calibration import MODELS, Logistic
+from workbench.tools.tool import StepLog, read_input
+
+NAMES = tuple(MODELS[MODEL].weights)
+GRID: Mapping[str, Sequence[float]] = {
+    "search": (1.0,),
+    "search_led": (0.0, 0.1, 0.2, 0.3),
+    "chain": (0.0, 0.1, 0.2),
+    "chain_led": (0.7, 0.85, 1.0, 1.2),
+    "first": (0.15, 0.3, 0.45),
+}
+FILM_HOPS = Path(__file__).parent / "film_hops.jsonl"
+ALONE = ("keyword_search", SEARCH, CHAIN)
+
+
+class Question(NamedTuple):
+    """What the first pass found for one question: a line of signals a passage, whose it is, and what tools find alone.
+
+    Attributes:
+        id: of the question.
+        seen: passages x signals, in the order of ``NAMES``.
+        documents: of each passage.
+        gold: the right documents.
+        alone: the ranking of each tool.
+    """
+
+    id: str
+    seen: np.ndarray
+    documents: list[str]
+    gold: frozenset[str]
+    alone: Mapping[str, list[str]]
+
+
+def main() -> None:
+    """Ask, fit, and print."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("workspace", type=Path)
+    parser.add_argument("data", type=Path)
+    parser.add_argument("--limit", type=int, default=150, help="questions of each set, at most")
+    parser.add_argument("--films", type=Path, help="a workspace with the base film")
+    options = parser.parse_args()
+    asked = {}
+    with Workbench.open(options.workspace) as wb:
+        for name, (folder, where, gold) in SETS.items():
+            path = options.data / folder / "questions.jsonl"
+            if name in wb.knowledge.names() and path.exists():
+                asked[name] = list(observe(wb, name, path, where, gold, options.limit))
+            else:
+                sys.stderr.write(f"skipped: {name}\n")
+    if options.films:
+        with Workbench.open(options.films) as wb:
+            asked["film_hops"] = list(observe(wb, "film", FILM_HOPS, {}, "gold", options.limit))
+    sys.stdout.write(report(asked))
+
+
+def observe(wb: Workbench, kb: str, path: Path, where: Mapping[str, str], gold: str, limit: int) -> Iterator[Question]:
+    """The first pass over every question whose plan has a search and a chain, and the tools alone."""
+    base = wb.knowledge.get(kb)
+    context = replace(wb.ports(), knowledge=OneBase(base))
+    base.warm()
+    for row in chosen(read_rows(path, "id", "question"), where, limit):
+        asked = asked_of(row)
+        found = asyncio.run(first_pass(asked, base, context))
+        alone = {name: ranking(asyncio.run(results_of(context.tools[name], asked, base, context))) for name in ALONE}
+        documents = {result["source_id"]: result["metadata"]["doc_id"] for results in found for result in results}
+        signals = {one[0]: seen for one, seen in signals_of(dict(zip("abcdefgh", found, strict=False))).items()}
+        if not signals:
+            continue
+        ids = sorted(signals)
+        seen = np.array([[signals[i][name] for name in NAMES] for i in ids])
+        yield Question(asked.id, seen, [documents[i] for i in ids], frozenset(listed(row, gold)), alone)
+
+
+async def first_pass(asked: Asked, base: KnowledgeBase, context: Context) -> list[Sequence[dict[str, Any]]]:
+    """What the searches and chains of the plan find that run whatever the others find."""
+    decision = RouteDecision(
+        requested_kb_prefix=base.name,
+        routed_kb_prefix=base.name,
+        kb_prefix=base.name,
+        confidence=1.0,
+        method="override",
+        reason="measured",
+        worker_name=make_worker_name(base.name, "fusion_agent"),
+        **read_question(asked.question, [base]),
+    )
+    plan = await context.planner(asked.question, decision, [base], context.tools)
+    found = []
+    for step in plan.steps:
+        if step.tool in (SEARCH, CHAIN) and step.condition == "always":
+            tool = context.tools[step.tool]
+            given = read_input(tool, {**step.tool_input, "top_k": step.budget.top_k})
+            found.append((await tool(given, base, StepLog())).results)
+    return found
+
+
+def ranking(results: Sequence[Mapping[str, Any]]) -> list[str]:
+    """The documents, best first."""
+    return order(str(result["metadata"].get("doc_id") or "") for result in results)
+
+
+def worth(documents: Sequence[str], gold: frozenset[str]) -> tuple[float, float, float]:
+    """R@1, R@5 and all@5.
+
+    >>> worth(["a", "c", "b"], frozenset("ab"))
+    (0.5, 1.0, 1.0)
+    """
+    five = gold & set(documents[:5])
+    return len(gold & set(documents[:1])) / len(gold), len(five) / len(gold), float(five == gold)
+
+
+def ranked(question: Question, weights: np.ndarray) -> list[str]:
+    """The documents as the merge ranks them with these weights."""
+    best = np.argsort(-np.round(question.seen @ weights, 6), kind="stable")
+    return order(question.documents[place] for place in best[:40])
+
+
+def judged(questions: Sequence[Question], weights: np.ndarray) -> np.ndarray:
+    """The mean of ``worth`` in percent."""
+    return 100 * np.mean([worth(ranked(question, weights), question.gold) for question in questions], axis=0)
+
+
+def report(asked: Mapping[str, Sequence[Question]]) -> str:
+    """Each set by its best tool alone, as the merge is now, fitted on the others, fitted on all; and the model."""
+    grid = np.array(list(product(*(GRID[name] for name in NAMES))))
+    by_set = {name: np.array([judged(questions, w) for w in grid]) for name, questions in asked.items()}
+
+    def best(names: Sequence[str]) -> int:
+        return int(np.argmax(np.round(sum(by_set[name].sum(1) for name in names), 6)))
+
+    now = np.array([MODELS[MODEL].weights[name] for name in NAMES])
+    chosen_of_all = best(list(asked))
+    lines = ["R@1 / R@5 / all@5  best tool alone                     now                 left out            of all"]
+    for name, questions in asked.items():
+        tools = {t: np.mean([worth(q.alone[t], q.gold) for q in questions], axis=0) * 100 for t in ALONE}
+        first = max(tools, key=lambda tool: (tools[tool][1], tools[tool][0]))
+        apart = by_set[name][best([other for other in asked if other != name])]
+        told = [judged(questions, now), apart, by_set[name][chosen_of_all]]
+        lines.append(f"{name:10} {len(questions):4}  {_told(tools[first])} {first:18}" + "".join(map(_told, told)))
+    model, errors = calibrated(asked, grid[chosen_of_all], now)
+    return "\n".join([*lines, f"{MODEL}: Logistic({model.bias}, {dict(model.weights)})", errors]) + "\n"
+
+
+def calibrated(asked: Mapping[str, Sequence[Question]], ratios: np.ndarray, now: np.ndarray) -> tuple[Logistic, str]:
+    """The scale and bias of weights in these ratios, and the errors on the half that no fit saw, before and after."""
+    rows = [
+        {"signals": {"all": float(seen @ ratios)}, "seen": seen, "right": of in q.gold, "fits": _half(q.id)}
+        for questions in asked.values()
+        for q in questions
+        for seen, of in zip(q.seen, q.documents, strict=True)
+    ]
+    one = fit([row for row in rows if row["fits"]], ["all"])
+    weights = {name: round(one.weights["all"] * float(w), 2) for name, w in zip(NAMES, ratios, strict=True)}
+    model, rest = Logistic(one.bias, weights), [row for row in rows if not row["fits"]]
+    right = np.array([row["right"] for row in rest], float)
+    said = {"before": MODELS[MODEL], "after": model}
+    errors = [
+        f"{when} {ece(np.array([by(dict(zip(NAMES, row['seen'], strict=True))) for row in rest]), right):.4f}"
+        for when, by in said.items()
+    ]
+    return model, f"ECE of {len(rest)} passages: {', '.join(errors)}"
+
+
+def _told(values: np.ndarray) -> str:
+    return f"{values[0]:5.1f} /{values[1]:5.1f} /{values[2]:5.1f} "
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,100 @@
+"""Days in a text: 20260810, 2026-08-10, 10 August 2026, August 10th, 8月10日. Only days that a calendar has."""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+from typing import NamedTuple
+
+from workbench.text import fold
+
+_LONG = (
+    "january",
+    "february",
+    "march",
+    "april",
+    "may",
+    "june",
+    "july",
+    "august",
+    "september",
+    "october",
+    "november",
+    "december",
+)
+_MONTHS = [month[:3] for month in _LONG]
+_NAMES = "|".join([*_LONG, "sept", *_MONTHS])
+_YEAR = r"(?:1[5-9]|20)\d\d"
+_WRITTEN = [
+    rf"(?<!\d)(?P<y>{_YEAR})(?P<m>[01]\d)(?P<d>[0-3]\d)(?!\d)",
+    rf"(?<!\d)(?P<y>{_YEAR})([-/.])(?P<m>[01]?\d)\2(?P<d>[0-3]?\d)(?!\d)",
+    rf"(?:(?P<y>{_YEAR})年)?(?P<m>[01]?\d)月(?P<d>[0-3]?\d)[日号號]",
+    rf"\b(?P<d>[0-3]?\d)(?:st|nd|rd|th)?(?: of)? (?P<m>{_NAMES})\b\.?(?:,? (?P<y>{_YEAR})\b)?",
+    rf"\b(?P<m>{_NAMES})\.? (?P<d>[0-3]?\d)(?:st|nd|rd|th)?\b(?:,? (?P<y>{_YEAR})\b)?",
+]
+_PATTERNS = [re.compile(pattern, re.I) for pattern in _WRITTEN]
+_LENGTHS = (31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
+
+
+class Day(NamedTuple):
+    """A day; ``year`` is 0 where none is said, and is then any."""
+
+    year: int
+    month: int
+    day: int
+
+    def is_(self, other: Day) -> bool:
+        """Whether they may be one day.
+
+        >>> Day(0, 8, 10).is_(Day(2026, 8, 10)), Day(2025, 8, 10).is_(Day(2026, 8, 10))
+        (True, False)
+        """
+        return self[1:] == other[1:] and (self.year == other.year or 0 in (self.year, other.year))
+
+    def written(self) -> str:
+        """The ways in which texts write it, together: what to search for.
+
+        >>> Day(2026, 8, 1).written(), Day(0, 8, 1).written()
+        ('20260801 2026 08 01 1 aug august 8月1日', '08 01 1 aug august 8月1日')
+        """
+        year, month, day = self
+        both = f"{month:02} {day:02}"
+        numbers = f"{year}{month:02}{day:02} {year} {both}" if year else both
+        return f"{numbers} {day} {_MONTHS[month - 1]} {_LONG[month - 1]} {month}月{day}日"
+
+
+def days(text: str) -> list[tuple[int, int, Day]]:
+    """``(start, end, day)`` of each, in the order of the text.
+
+    >>> [day for _, _, day in days("on 20260810, May 8th, 2023 and January 6th")]
+    [Day(year=2026, month=8, day=10), Day(year=2023, month=5, day=8), Day(year=0, month=1, day=6)]
+    >>> days("2026年8月10日和 1:56 pm on 8 May, 2023")[0], days("20261399, 31 June, in May 2020")
+    ((0, 10, Day(year=2026, month=8, day=10)), [])
+    """
+    found: list[tuple[int, int, Day]] = []
+    for pattern in _PATTERNS:
+        for match in pattern.finditer(text):
+            day = Day(int(match["y"] or 0), _month(match["m"]), int(match["d"]))
+            free = all(match.end() <= start or end <= match.start() for start, end, _ in found)
+            if free and 1 <= day.month <= 12 and 1 <= day.day <= _LENGTHS[day.month - 1]:
+                found.append((match.start(), match.end(), day))
+    return sorted(found)
+
+
+def _month(written: str) -> int:
+    return int(written) if written.isdecimal() else _MONTHS.index(fold(written)[:3]) + 1
+
+
+@lru_cache(maxsize=32_768)
+def day_of(value: str) -> Day | None:
+    """The day with which a typed value begins or that is all that it says; None where it is none or several.
+
+    >>> day_of("20260810_18:00"), day_of("1993")
+    (Day(year=2026, month=8, day=10), None)
+    """
+    found = days(value)
+    return found[0][2] if len(found) == 1 and len(value) <= _LONGEST else None
+
+
+_LONGEST = 40
+"""A longer value is a text that speaks of a day."""
