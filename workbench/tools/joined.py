@@ -7,7 +7,7 @@ from functools import lru_cache
 
 from workbench.context import KnowledgeBase
 
-_JOINED = re.compile(r"(?<!\w)[A-Z][a-z]+(?:[A-Z][a-z-]+)+(?!\w)")
+_JOINED = re.compile(r"(?<!\w)(?!Ma?c[A-Z])[A-Z][a-z]+(?:[A-Z][a-z-]+)+(?!\w)")
 _APART = re.compile(r"(?<=[a-z])(?=[A-Z])")
 _NAME = re.compile(r"(?<!\w)[A-Z][a-z-]+(?: [A-Z][a-z-]+)+(?!\w)")
 
