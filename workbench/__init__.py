@@ -52,8 +52,8 @@ The package in the order in which a message walks through it; an import only eve
         registry.py tool.py adapt.py naive.py keyword.py local.py global_.py hybrid.py discover.py chain.py paths.py
         enrichment.py pagerank.py deep.py deeper.py
         and what they share: evidence.py signals.py dated.py joined.py neighbours.py calibration.py; for chains:
-        walk.py seeds.py asked_words.py; for research: research.py lacking.py bridges.py; for paths: topics.py path_words.py
-        path_match.py
+        walk.py seeds.py asked_words.py; for research: research.py lacking.py bridges.py; for paths: topics.py
+        path_words.py path_match.py
     memory/           conversations, in SQLite or PostgreSQL
         store.py postgres.py migrations.py
     waiting.py        what waits for a person, over all runs
