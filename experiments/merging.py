@@ -1,14 +1,14 @@
 """Fit what the merge believes of a search and a chain (``retrieval/agreement.py``), and cross-validate it over sets.
 
-    python experiments/merging.py WORKSPACE DATA [--limit 150] [--films WORKSPACE]
+    python experiments/merging.py WORKSPACE DATA [--limit 150]
 
-WORKSPACE holds the bases of the question sets in DATA (``make bench`` keeps one with ``--work``), ``--films`` one with
-the base ``film``, asked ``film_hops.jsonl``; a set that is not there is skipped. Every question is planned and its
-first pass is run once; the rest is arithmetic. Those that are planned otherwise than with a search
-and a chain are left out. The ratios of the weights are those of a grid with which the rankings
-are best: the sum of R@1, R@5 and all@5, each set counting the same. They are fitted once for each set on all others,
-and the set that was left out is ranked with them (``left out``); then on all. Scale and bias are those with which the
-scores are probabilities: fitted on half of the questions, the errors are of the other half. MuSiQue chooses nothing.
+WORKSPACE holds the bases of the question sets in DATA (``make bench`` keeps one with ``--work``); a set that is not
+there is skipped. Every question is planned and its first pass is run once; the rest is arithmetic. Those that are
+planned otherwise than with a search and a chain are left out. The ratios of the weights are those of a grid with which
+the rankings are best: the sum of R@1, R@5 and all@5, each set counting the same. They are fitted once for each set on
+all others, and the set that was left out is ranked with them (``left out``); then on all. Scale and bias are those with
+which the scores are probabilities: fitted on half of the questions, the errors are of the other half. MuSiQue chooses
+nothing.
 """
 
 from __future__ import annotations
@@ -48,7 +48,6 @@ GRID: Mapping[str, Sequence[float]] = {
     "chain_led": (0.7, 0.85, 1.0, 1.2),
     "first": (0.15, 0.3, 0.45),
 }
-FILM_HOPS = Path(__file__).parent / "film_hops.jsonl"
 ALONE = ("keyword_search", SEARCH, CHAIN)
 
 
@@ -76,7 +75,6 @@ def main() -> None:
     parser.add_argument("workspace", type=Path)
     parser.add_argument("data", type=Path)
     parser.add_argument("--limit", type=int, default=150, help="questions of each set, at most")
-    parser.add_argument("--films", type=Path, help="a workspace with the base film")
     options = parser.parse_args()
     asked = {}
     with Workbench.open(options.workspace) as wb:
@@ -86,10 +84,7 @@ def main() -> None:
                 asked[name] = list(observe(wb, name, path, where, gold, options.limit))
             else:
                 sys.stderr.write(f"skipped: {name}\n")
-    if options.films:
-        with Workbench.open(options.films) as wb:
-            asked["film_hops"] = list(observe(wb, "film", FILM_HOPS, {}, "gold", options.limit))
-    sys.stdout.write(report(asked))
+    sys.stdout.write(report({name: questions for name, questions in asked.items() if questions}))
 
 
 def observe(wb: Workbench, kb: str, path: Path, where: Mapping[str, str], gold: str, limit: int) -> Iterator[Question]:
