@@ -44,7 +44,6 @@ NAMES = tuple(MODELS[MODEL].weights)
 GRID: Mapping[str, Sequence[float]] = {
     "search": (1.0,),
     "search_led": (0.0, 0.1, 0.2, 0.3),
-    "chain": (0.0, 0.1, 0.2),
     "chain_led": (0.7, 0.85, 1.0, 1.2),
     "first": (0.15, 0.3, 0.45),
 }

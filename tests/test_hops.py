@@ -8,14 +8,12 @@ import json
 import pytest
 
 from workbench.knowledge.library import Library
-from workbench.question.events import events
 from workbench.question.hops import is_bridge
 from workbench.question.names import names_in
 from workbench.question.reading import read_question
 from workbench.retrieval.plan import RulePlanner
 from workbench.settings import Settings
 from workbench.state import RouteDecision
-from workbench.testing import MemoryKnowledge
 from workbench.tools.registry import ToolRegistry, check
 
 TEXTS = [
@@ -120,24 +118,3 @@ def test_each_side_of_a_comparison_is_followed_by_itself(question, sides, base):
 def test_a_list_is_no_chain(base):
     tools = [step.tool for step in plan_for("List some dramas about lanterns", base).steps]
     assert "chain_exploration" not in tools
-
-
-@pytest.mark.parametrize(
-    ("question", "told"),
-    [
-        (
-            "Did Mara Velden marry Jonas Hale before she directed Lanterns at Dusk?",
-            ["Mara Velden marry Jonas Hale", "she directed Lanterns at Dusk"],
-        ),
-        ("小安买灯是在小波修屋顶之前吗？", ["小安买灯", "小波修屋顶"]),
-    ],
-)
-def test_each_of_two_events_is_searched_in_its_own_words(question, told):
-    plan = plan_for(question, MemoryKnowledge("talk", {"a": "Jonas: I bought a lamp.", "b": "小安：我修好了屋顶。"}))
-    searched = [step for step in plan.steps if step.tool == "hybrid_search"]
-    assert [step.tool_input["query"] for step in searched] == [*told, question]
-    assert [step.tool for step in plan.steps].count("chain_exploration") == 1
-
-
-def test_a_long_text_is_no_question_of_two_events():
-    assert events("Did he thank her before she asked?") and not events(f"Did he {'thank her before she asked ' * 60}?")

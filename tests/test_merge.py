@@ -53,7 +53,7 @@ def test_highest_score_wins_and_every_tool_is_kept() -> None:
 def test_what_a_search_and_a_chain_say_of_a_passage_is_weighed_together() -> None:
     search = [piece("both#0", 0.5, tool="hybrid_search"), piece("search#0", 0.5, tool="hybrid_search")]
     chain = [piece("both#0", 0.5, tool="chain_exploration"), piece("chain#0", 0.5, tool="chain_exploration")]
-    chain[0]["metadata"]["chain"] = {"says": "a way", "steps": [{"by": "phrase"}]}
+    chain[0]["metadata"]["chain"] = {"says": "a way", "steps": [{"by": "title"}]}
     found = distinct({"a": search, "b": chain})
     assert found[0]["source_id"] == "both#0" and found[0]["score"] > max(found[1]["score"], found[2]["score"])
     assert found[0]["metadata"]["chain"]["says"] == "a way"

@@ -51,7 +51,7 @@ def test_the_set_that_is_left_out_chooses_nothing(merging) -> None:
 
     said = merging.report({"one": questions("chained"), "other": questions("searched"), "third": questions("searched")})
     one, other = said.splitlines()[1:3]
-    assert one.split()[-10:-5] == ["0.0", "/100.0", "/100.0", "0.0", "/100.0"] and other.rstrip().endswith("100.0")
+    assert "100.0 /100.0 /100.0" not in one and other.count("100.0 /100.0 /100.0") == 3
     assert "merge: Logistic(" in said and "ECE of" in said
 
 

@@ -36,7 +36,7 @@ The package in the order in which a message walks through it; an import only eve
     conversation.py   the parent graph: the order of everything below
     route.py          message -> knowledge base, worker, reading (a small graph of its own)
     question/         what a question says by its words alone
-        reading.py language.py names.py described.py times.py days.py filters.py intent.py hops.py events.py
+        reading.py language.py names.py described.py times.py days.py filters.py intent.py hops.py
     recall.py         conversation -> the last messages
     followup.py       a follow-up -> a question that stands alone
     retrieval/        the child graph, one file a node

@@ -55,7 +55,7 @@ def agreed(results_by_step: Mapping[str, Sequence[RetrievalResult]]) -> dict[Ide
 
 
 def signals_of(results_by_step: Mapping[str, Sequence[RetrievalResult]]) -> dict[Identity, dict[str, float]]:
-    """What the model weighs of each passage: ``search`` and ``chain``, as far as nothing led, and as far as it did."""
+    """What the model weighs of each passage: the search as far as nothing led, both as far as something did."""
     told: dict[Identity, list[Said]] = {}
     for results in results_by_step.values():
         for one, said in _said(results):
@@ -78,8 +78,8 @@ def _said(results: Sequence[RetrievalResult]) -> Iterator[tuple[Identity, Said]]
 
 def _weighed(said: Sequence[Said], led: float) -> dict[str, float]:
     search, chain = (max((s.worth for s in said if s.tool == tool), default=0.0) for tool in (SEARCH, CHAIN))
-    apart = {"search": search * (1 - led), "search_led": search * led, "chain": chain * (1 - led)}
-    return {**apart, "chain_led": chain * led, "first": float(any(s.first for s in said))}
+    first = float(any(s.first for s in said))
+    return {"search": search * (1 - led), "search_led": search * led, "chain_led": chain * led, "first": first}
 
 
 def _tool(result: RetrievalResult) -> str:

@@ -2,8 +2,7 @@
 
 Documents with typed fields say in one passage what most questions ask of them; a chain joins in only where a question
 is a bridge by its words. Texts that only name one another are always followed: what names the answer is seldom known
-before it is read. A search looks beside the chain, for what answers by itself; the merge weighs what both say. Where
-the question is of two events, each is searched in its own words.
+before it is read. A search looks beside the chain, for what answers by itself; the merge weighs what both say.
 """
 
 from __future__ import annotations
@@ -12,7 +11,6 @@ import re
 from collections.abc import Mapping, Sequence
 
 from workbench.context import KnowledgeBase, Tool
-from workbench.question.events import events
 from workbench.question.hops import is_bridge
 from workbench.question.names import Named, names_in
 from workbench.retrieval.drafts import SHORT, Ask, Draft
@@ -43,10 +41,6 @@ def chained(ask: Ask, base: KnowledgeBase, tools: Mapping[str, Tool]) -> list[Dr
         for number, (name, query) in enumerate(sides.items(), start=1)
     ] or [Draft("chain", CHAIN, say("chain", ask.query), {"query": ask.grounded})]
     if not typed:
-        drafts += [
-            Draft(f"event_{number}", SEARCH, say("event", ask.query, event=event), {"query": event})
-            for number, event in enumerate(events(ask.query) if not sides else (), start=1)
-        ]
         drafts.append(Draft("hybrid", SEARCH, say("search", ask.query), {"query": ask.grounded}))
     again = Draft(
         "naive",

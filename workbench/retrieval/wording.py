@@ -17,7 +17,6 @@ _SENTENCES: dict[str, tuple[str, str]] = {
     "candidates": ("Find candidates for: {query}", "查找候选：{query}"),
     "rank": ("Look at the candidates together, with the groups they belong to", "结合所属社群综合考察各候选"),
     "side": ("Find what the corpus says about {name}", "查找 {name} 一方的内容"),
-    "event": ("Find where it is told: {event}", "查找记述此事之处：{event}"),
     "together": ("Find what speaks of all sides: {query}", "查找能并列比较各方的内容：{query}"),
     "who": ("Find out who {name} is", "确认 {name} 是谁"),
     "works": ("Find the works of {name}: {query}", "查找 {name} 的作品：{query}"),
