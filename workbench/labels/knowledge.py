@@ -56,7 +56,7 @@ WORDS: Mapping[str, tuple[str, str]] = {
     "kb_stage_names": ("names", "名称"),
     "kb_stage_write": ("writing", "写入"),
     "kb_stage_graph": ("graph", "图谱"),
-    "kb_stage_chroma": ("Chroma", "Chroma"),
+    "kb_stage_chroma": ("vectors for Chroma", "写入 Chroma"),
     "kb_made": ("{name}: done in {seconds} s", "{name}：完成，用时 {seconds} 秒"),
     "kb_stopped": (
         "{name}: stopped at “{stage}”. Run it again: what is computed is kept.",
