@@ -7,6 +7,7 @@ from elsewhere, a server that lost its files), it is compared with the whole ind
 
 from __future__ import annotations
 
+import math
 import shutil
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -27,7 +28,9 @@ if TYPE_CHECKING:
     import numpy as np
 
 _WRITE = 1_000
-_HNSW: Any = {"space": "cosine", "ef_construction": 100, "ef_search": 500, "max_neighbors": 16}
+_NARROW, _FEW = 500, 20_000
+"""How many candidates a search keeps among that many vectors; twice as many for each four times as many vectors."""
+_HNSW: Any = {"space": "cosine", "ef_construction": 100, "ef_search": _NARROW, "max_neighbors": 16}
 """Looking further pays more than more neighbours: of the exact best ten of 20,000, questions find 98 % (96 % with 200,
 200 and 32), and what it takes to be made is two fifths.
 """
@@ -146,6 +149,13 @@ class Chroma:
             if not known or self._collection.count() != passages:
                 self._compare(index)
             self._count = self._collection.count()
+            self._widen()
+
+    def _widen(self) -> None:
+        """Let searches keep as many candidates as so many vectors ask for; who opens the collection next does."""
+        wanted = candidates(self._count)
+        if self._collection.configuration["hnsw"]["ef_search"] != wanted:
+            self._collection.modify(configuration={"hnsw": {"ef_search": wanted}})
 
     def _catch_up(self, index: Index, tell: Told) -> None:
         """Follow what the index has noted since it was followed."""
@@ -207,6 +217,15 @@ class Chroma:
         """Delete the collection."""
         with self._answering():
             self._client.delete_collection(self._collection.name)
+
+
+def candidates(vectors: int) -> int:
+    """How many candidates a search keeps among so many vectors: with 500, of 100,000 it finds 90 %, with 2,000 99 %.
+
+    >>> [candidates(n) for n in (10, 20_000, 20_001, 100_000, 1_000_000)]
+    [500, 500, 1000, 2000, 4000]
+    """
+    return _NARROW * 2 ** max(0, math.ceil(math.log(max(vectors, 1) / _FEW, 4)))
 
 
 def _files(folder: Path) -> Any:
