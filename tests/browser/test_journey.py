@@ -31,7 +31,10 @@ def newest(store: Workbench, status: str, decided: int, runs: int = 1, seconds: 
         if len(found) == runs and found[0].status == status and len(found[0].decisions) == decided:
             return found[0]
         time.sleep(0.05)
-    there = [(run.run_id, run.status, [d["review_id"] for d in run.decisions]) for run in store.runs()]
+    there = [
+        (run.status, [d["review_id"] for d in run.decisions], [(r["tool"], r["status"]) for r in run.records])
+        for run in store.runs()
+    ]
     raise AssertionError(f"no run that is {status} after {decided} decisions: {there}")
 
 

@@ -23,10 +23,14 @@ REPOSITORY = Path(__file__).parents[2]
 FIRST = REPOSITORY / "notebooks" / "01_ask.ipynb"
 
 
+# A step that a busy machine cuts short is proposed again, which would be another path.
+PATIENT = "import os\nos.environ |= {'WORKBENCH_STEP_TIMEOUT_S': '120', 'WORKBENCH_TIME_BUDGET_S': '240'}"
+
+
 def cells_up_to_the_bench() -> list[str]:
     """The code of the first notebook, as it stands there, up to the cell that shows the bench."""
     code = [cell.source for cell in nbformat.read(FIRST, as_version=4).cells if cell.cell_type == "code"]
-    return code[: next(n for n, source in enumerate(code) if "wb.bench(" in source) + 1]
+    return [PATIENT, *code[: next(n for n, source in enumerate(code) if "wb.bench(" in source) + 1]]
 
 
 def test_from_the_first_notebook_to_a_compared_fork(
