@@ -33,6 +33,8 @@ _WRITTEN = [
     rf"\b(?P<m>{_NAMES})\.? (?P<d>[0-3]?\d)(?:st|nd|rd|th)?\b(?:,? (?P<y>{_YEAR})\b)?",
 ]
 _PATTERNS = [re.compile(pattern, re.I) for pattern in _WRITTEN]
+_LONGEST = 40
+"""A longer value is a text that speaks of a day."""
 _LENGTHS = (31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
 
 
@@ -94,7 +96,3 @@ def day_of(value: str) -> Day | None:
     """
     found = days(value)
     return found[0][2] if len(found) == 1 and len(value) <= _LONGEST else None
-
-
-_LONGEST = 40
-"""A longer value is a text that speaks of a day."""
