@@ -6,10 +6,12 @@ import json
 from collections.abc import Iterator
 from pathlib import Path
 
+import chromadb
 import pytest
 
 from tests.servers.chroma import ChromaServer
 from workbench.errors import KnowledgeError
+from workbench.knowledge import chroma
 from workbench.knowledge.library import Library
 from workbench.settings import Settings
 
@@ -41,7 +43,8 @@ def write(path: Path, numbers: range) -> Path:
     return path
 
 
-def test_it_follows_what_came_changed_and_went_and_finds_as_the_index_does(tmp_path, server):
+def test_it_follows_what_came_changed_and_went_and_finds_as_the_index_does(tmp_path, server, monkeypatch):
+    monkeypatch.setattr(chroma, "_FEW", 30)
     library = Library(tmp_path / "kb", settings(server.url))
     exact = Library(tmp_path / "kb", Settings.load(embedding_model="hashing", names="rules", rerank_model="none"))
     for numbers in (range(60), range(5, 70)):
@@ -50,6 +53,8 @@ def test_it_follows_what_came_changed_and_went_and_finds_as_the_index_does(tmp_p
         assert (told["search"], told["chroma"], told["chroma_at"]) == ("hnsw", True, server.url)
         found = library.get("notes").vector_search("Passage 7 is about bees and war.", 5)
         assert found == exact.get("notes").vector_search("Passage 7 is about bees and war.", 5)
+        (held,) = chromadb.HttpClient(port=server.port).list_collections()
+        assert held.configuration["hnsw"]["ef_search"] == 1000, "among more vectors a search looks further"
     assert not (tmp_path / "kb" / "notes" / "chroma").exists()
     assert not exact.inspect("notes")["chroma"], "files of the base's own were never made"
     for one in (library, exact):
@@ -62,8 +67,6 @@ def test_two_workspaces_share_a_server_and_a_base_that_goes_takes_its_vectors_wi
     other.add("notes", [write(tmp_path / "b.jsonl", range(100, 120))])
     assert one.get("notes").vector_search("Passage 105", 1)[0][0] != "d105#0"
     assert other.get("notes").vector_search("Passage 105 is about", 20)[0][0].startswith("d1")
-    import chromadb
-
     held = len(chromadb.HttpClient(port=server.port).list_collections())
     one.remove("notes")
     assert len(chromadb.HttpClient(port=server.port).list_collections()) == held - 1

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -302,9 +302,11 @@ class _Build:
             entity["name"] = _most_frequent(spellings)
             entity["aliases"] = [alias for alias in entity["aliases"] if alias != entity["name"]]
         texts = [text for source in sources for _, text, _ in source.passages]
-        common = self._common(texts if linked else texts[:: len(texts) // _READ + 1])
+        read = texts if linked else texts[:: len(texts) // _READ + 1]
+        known = self._surfaces()
+        common = common_keys(Linker(known), read, len(read))
         if linked:
-            self._link(sources, common)
+            self._link(sources, Linker(without_common(known, common)))
         years = {document_entity(s.doc_id): year for s in sources if (year := year_of(s.fields))}
         degrees = degrees_of(self._relations.values())
         surfaces = compiled(self._entities.values(), degrees, self._categories, years)
@@ -321,13 +323,8 @@ class _Build:
         named = [self._entities[i] for i in sorted(self._entities.keys() - self._categories)]
         return compiled(named, degrees_of(self._relations.values()))
 
-    def _common(self, texts: Sequence[str]) -> list[str]:
-        """The names that are ordinary words in these texts."""
-        return common_keys(Linker(self._surfaces()), texts, len(texts))
-
-    def _link(self, sources: Sequence[Source], common: Collection[str]) -> None:
+    def _link(self, sources: Sequence[Source], linker: Linker) -> None:
         """Find every known name in every text."""
-        linker = Linker(without_common(self._surfaces(), common))
         beside: dict[str, set[str]] = defaultdict(set)
         for one, other in self._related:
             beside[one].add(other)

@@ -3,7 +3,8 @@
 Grown means: what some documents give by themselves is joined to what is there. A name that both sides know becomes one
 entity, whichever said more of it; new texts are looked through for known names, and old texts for new ones. What only
 all documents together can say (the most frequent spelling, which names are ordinary words) is said when it is made
-anew.
+anew. What is made anew and has no room in memory goes part by part through three steps: what titles, fields and triples
+state, what texts name besides, where the texts hold all those names.
 """
 
 from __future__ import annotations

@@ -137,7 +137,7 @@ class Index:
         goes into the file, let a page be written once for many rows.
         """
         for pragma in (f"cache_size = -{int(memory_mb * 1024)}", f"wal_autocheckpoint = {_LOG_PAGES}"):
-            self.connection().execute(f"PRAGMA {pragma}")
+            self.rows(f"PRAGMA {pragma}")
 
     def rows(self, sql: str, parameters: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
         """Every row of a query."""
