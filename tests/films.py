@@ -30,10 +30,10 @@ def film_index(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def workspace(tmp_path: Path, film_index: Path) -> Path:
-    """A workspace of one's own that knows the films."""
+    """A workspace of one's own that knows the films; another base that a test adds to it is its own."""
     folder = tmp_path / "workspace"
-    folder.mkdir()
-    (folder / "knowledge").symlink_to(film_index / "knowledge", target_is_directory=True)
+    (folder / "knowledge").mkdir(parents=True)
+    (folder / "knowledge" / "film").symlink_to(film_index / "knowledge" / "film", target_is_directory=True)
     return folder
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 import ipywidgets
@@ -55,16 +55,20 @@ class AskForm(traitlets.HasTraits):
         labels = self._labels
         options = [(labels("kb_any"), "")] if len(bases) != 1 else []
         options += [(labels("kb_choice", name=name, n=f"{count:,}"), name) for name, count in bases.items()]
-        kept = self.kb.value or self._wanted
         if tuple(options) != tuple(self.kb.options):
             self.kb.options = options or [(labels("kb_any"), "")]
         known = [value for _, value in self.kb.options]
-        self.kb.value, self.kb.disabled = (kept if kept in known else known[0]), len(known) < 2
+        self.kb.value, self.kb.disabled = self.chosen(known) or known[0], len(known) < 2
         self.message.placeholder = (
             labels("follow_up") if follows else labels("ask_placeholder", example=examples[0] if examples else "…")
         )
         if [button.tooltip for button in self.examples.children] != list(examples):
             self.examples.children = [self._example(text) for text in examples]
+
+    def chosen(self, known: Collection[str]) -> str:
+        """The knowledge base that is chosen, or that the bench was opened for, if it is one of these."""
+        kept = self.kb.value or self._wanted
+        return kept if kept in known else ""
 
     def submit(self) -> None:
         """Ask what is written there; an empty question does nothing."""

@@ -80,6 +80,7 @@ class Working:
         self.editor.observe(lambda change: self._act(lambda: self._scope(change.new)), "asked")
         self.review.observe(lambda change: self._act(lambda: self._answer(change.new)), "response")
         self.past.observe(lambda change: self._act(lambda: self._from_past(change.new)), "chosen")
+        self.ask.kb.observe(lambda _: self._show_ask(), "value")
 
     def reset(self) -> None:
         """Another run comes: nothing is chosen, unfolded or edited any more."""
@@ -98,7 +99,7 @@ class Working:
         under_way = document is not None and document["status"] in ("running", "paused", "interrupted")
         displayed(self.ask.region, not under_way)
         if not under_way:
-            self.ask.show(self._bases(), [] if document else self._examples(), follows=document is not None)
+            self._show_ask()
         if run is None or document is None:
             hidden = (self.review.band, self.review.inside, self.fork_bar, self.answer, self.turns, self.editor.form)
             for region in hidden:
@@ -113,6 +114,10 @@ class Working:
         displayed(self.past.region, ended)
         if ended:
             self.past.show(document, _checkpoints(run))
+
+    def _show_ask(self) -> None:
+        follows = self._document is not None
+        self.ask.show(self._bases(), [] if follows else self._examples(), follows=follows)
 
     def pass_time(self, now: Now) -> None:
         """Nothing happened, but the steps at work have taken longer."""
@@ -180,9 +185,9 @@ class Working:
         return {name: self._wb.knowledge.get(name).counts()["documents"] for name in self._wb.knowledge.names()}
 
     def _examples(self) -> list[str]:
-        """Two questions about what the first knowledge base holds."""
+        """Two questions about what the chosen knowledge base holds, or the first one where none is chosen."""
         names = self._wb.knowledge.names()
-        wanted = self.ask.kb.value or (names[0] if names else "")
+        wanted = self.ask.chosen(names) or (names[0] if names else "")
         titles = self._wb.knowledge.get(wanted).notable(2) if wanted in names else []
         if len(titles) < 2:
             return []
