@@ -1,17 +1,20 @@
 """Questions of one to two hops over the films, made of their facts: what ``workbench eval retrieval`` is shown with.
 
     python experiments/film_hops.py > experiments/film_hops.jsonl
+    python experiments/film_hops.py --texts FOLDER
 
+The second one writes a set of plain texts: the films' titles and overviews without any field, and the same questions.
 Each of four kinds is asked as often in Chinese as in English; ``gold`` holds the documents that an answer stands on.
 Films, and the facts that single them out, are drawn by the digest of their names: the same films give the same bytes.
 """
 
 from __future__ import annotations
 
+import argparse
 import json
 import sys
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from hashlib import sha256
 from itertools import combinations
 from pathlib import Path
@@ -104,10 +107,23 @@ def _same_director(films: Sequence[Film]) -> Iterator[tuple[Film, list[Film]]]:
 
 
 def main() -> None:
-    """Write them to standard output, a line each."""
+    """Write them to standard output, a line each, or with the texts into a folder."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--texts", type=Path, metavar="FOLDER", help="write corpus.jsonl and questions.jsonl there")
+    folder = parser.parse_args().texts
     films = [json.loads(line) for line in FILMS.read_text(encoding="utf-8").splitlines()]
-    for one in questions(films):
-        sys.stdout.write(json.dumps(one, ensure_ascii=False) + "\n")
+    asked = _lines(questions(films))
+    if folder is None:
+        sys.stdout.write(asked)
+        return
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "questions.jsonl").write_text(asked, encoding="utf-8")
+    texts = ({"id": film["id"], "title": film["title"], "text": film["overview"] or film["title"]} for film in films)
+    (folder / "corpus.jsonl").write_text(_lines(texts), encoding="utf-8")
+
+
+def _lines(rows: Iterable[Mapping[str, Any]]) -> str:
+    return "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
 
 
 if __name__ == "__main__":

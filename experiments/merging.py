@@ -2,13 +2,13 @@
 
     python experiments/merging.py WORKSPACE DATA [--limit 150]
 
-WORKSPACE holds the bases of the question sets in DATA (``make bench`` keeps one with ``--work``); a set that is not
-there is skipped. Every question is planned and its first pass is run once; the rest is arithmetic. Those that are
-planned otherwise than with a search and a chain are left out. The ratios of the weights are those of a grid with which
-the rankings are best: the sum of R@1, R@5 and all@5, each set counting the same. They are fitted once for each set on
-all others, and the set that was left out is ranked with them (``left out``); then on all. Scale and bias are those with
-which the scores are probabilities: fitted on half of the questions, the errors are of the other half. MuSiQue chooses
-nothing.
+WORKSPACE holds the bases of the question sets in DATA (``make bench`` keeps one with ``--work``, and the set of the
+films' texts in it); a set that is not there is skipped. Every question is planned and its first pass is run once; the
+rest is arithmetic. Those that are planned otherwise than with a search and a chain are left out. The ratios of the
+weights are those of a grid with which the rankings are best: the sum of R@1, R@5 and all@5, each set counting the same.
+They are fitted once for each set on all others, and the set that was left out is ranked with them (``left out``); then
+on all. Scale and bias are those with which the scores are probabilities: fitted on half of the questions, the errors
+are of the other half. MuSiQue chooses nothing.
 """
 
 from __future__ import annotations
@@ -40,6 +40,7 @@ from workbench.state import RouteDecision
 from workbench.tools.calibration import MODELS, Logistic
 from workbench.tools.tool import StepLog, read_input
 
+TEXTS = "film_texts"
 NAMES = tuple(MODELS[MODEL].weights)
 GRID: Mapping[str, Sequence[float]] = {
     "search": (1.0,),
@@ -77,8 +78,8 @@ def main() -> None:
     options = parser.parse_args()
     asked = {}
     with Workbench.open(options.workspace) as wb:
-        for name, (folder, where, gold) in SETS.items():
-            path = options.data / folder / "questions.jsonl"
+        for name, (folder, where, gold) in {**SETS, TEXTS: (TEXTS, {}, "gold")}.items():
+            path = (options.workspace if name == TEXTS else options.data) / folder / "questions.jsonl"
             if name in wb.knowledge.names() and path.exists():
                 asked[name] = list(observe(wb, name, path, where, gold, options.limit))
             else:

@@ -22,6 +22,14 @@ def test_the_file_is_what_the_script_makes() -> None:
     assert made.stdout.decode() == FILE.read_text(encoding="utf-8")
 
 
+def test_the_texts_are_the_films_without_their_fields(tmp_path: Path) -> None:
+    subprocess.run([sys.executable, EXPERIMENTS / "film_hops.py", "--texts", tmp_path], check=True)
+    assert (tmp_path / "questions.jsonl").read_text(encoding="utf-8") == FILE.read_text(encoding="utf-8")
+    texts = [json.loads(line) for line in (tmp_path / "corpus.jsonl").read_text(encoding="utf-8").splitlines()]
+    assert {doc_id for row in ROWS for doc_id in row["gold"]} <= {text["id"] for text in texts}
+    assert all(text.keys() == {"id", "title", "text"} and text["text"] for text in texts)
+
+
 def test_as_many_in_each_language_and_every_document_is_there(wb: Workbench) -> None:
     counts = Counter((row["type"], row["lang"]) for row in ROWS)
     assert len(counts) == 8 and len(set(counts.values())) == 1

@@ -73,6 +73,18 @@ def test_a_chain_that_went_along_no_title_counts_for_less() -> None:
     assert said("phrase") < said("title") == said("named by")
 
 
+def test_a_chain_is_believed_in_full_where_the_question_is_a_bridge_and_a_title_led_it() -> None:
+    def said(bridge: float, *by: str) -> dict[str, float]:
+        chain = piece("behind#0", 0.01, tool="chain_exploration")
+        chain["metadata"] |= {"chain": {"says": "", "steps": [{"by": b} for b in by]}, "signals": {"bridge": bridge}}
+        found = distinct({"a": [piece(f"{n}#0", 0.03, tool="hybrid_search") for n in "ab"], "b": [chain]})
+        return {r["source_id"]: r["score"] for r in found}
+
+    plain, bridge, nowhere = said(0.0, "title"), said(1.0, "title"), said(1.0, "phrase")
+    assert bridge["behind#0"] > bridge["b#0"] and plain["behind#0"] < plain["b#0"]
+    assert bridge["behind#0"] > plain["behind#0"] > nowhere["behind#0"]
+
+
 @given(st.floats(0, 1), st.floats(0, 1), st.floats(0, 1))
 def test_more_said_is_never_believed_less(one: float, other: float, more: float) -> None:
     def said(search: float, chain: float) -> float:

@@ -2,9 +2,11 @@
 
 A search sees a passage by itself, a chain sees the way to it; either alone is sure of things that the other doubts.
 The log odds that each gives are weighed. The chain counts as far as titles led it to something that it is sure of, the
-search as far as they did not: where texts name nothing that leads on, a chain knows no more than a search. The first
-one of a search counts for more, it knows best what the question itself is about (``tools/calibration.py`` has the
-model, ``experiments/merging.py`` fits it). What other tools find keeps the highest score that any of them gives it.
+search as far as they did not: where texts name nothing that leads on, a chain knows no more than a search. A question
+that is a bridge by its words leaves no choice, what answers it is named only on the way: there the chain counts in full
+as soon as a title led it anywhere. The first one of a search counts for more, it knows best what the question itself is
+about (``tools/calibration.py`` has the model, ``experiments/merging.py`` fits it). What other tools find keeps the
+highest score that any of them gives it.
 """
 
 from __future__ import annotations
@@ -23,17 +25,26 @@ UNSEEN = 0.0005
 """What a tool that looked says of a passage that it did not find; what it says less of counts as this much."""
 SPAN = 10.0
 """Log odds that count as 1."""
-SURE = 0.6
-"""So much of the best passage to which a title led, and the chain is believed in full."""
+SURE = 0.7
+"""So much of the best passage to which a title led, and the chain is believed in full without a bridge."""
 
 
 class Said(NamedTuple):
-    """What one tool says of a passage: its log odds above not having found it, and whether a search put it first."""
+    """What one tool says of a passage.
+
+    Attributes:
+        tool: whose word it is.
+        worth: its log odds above not having found the passage.
+        first: whether a search put it first.
+        led: whether a title led a chain to it.
+        bridge: whether the chain took the question for a bridge.
+    """
 
     tool: str
     worth: float
     first: bool
     led: bool
+    bridge: bool
 
 
 def agreed(results_by_step: Mapping[str, Sequence[RetrievalResult]]) -> dict[Identity, float]:
@@ -63,8 +74,15 @@ def signals_of(results_by_step: Mapping[str, Sequence[RetrievalResult]]) -> dict
     every = [said for mine in told.values() for said in mine]
     if not {SEARCH, CHAIN} <= {said.tool for said in every}:
         return {}
-    led = min(1.0, max((said.worth for said in every if said.led), default=0.0) / SURE)
+    led = _led([said for said in every if said.led])
     return {one: _weighed(mine, led) for one, mine in told.items()}
+
+
+def _led(ways: Sequence[Said]) -> float:
+    """How far titles led, 0 to 1."""
+    if any(said.bridge for said in ways):
+        return 1.0
+    return min(1.0, max((said.worth for said in ways), default=0.0) / SURE)
 
 
 def _said(results: Sequence[RetrievalResult]) -> Iterator[tuple[Identity, Said]]:
@@ -73,7 +91,8 @@ def _said(results: Sequence[RetrievalResult]) -> Iterator[tuple[Identity, Said]]
         if tool in (SEARCH, CHAIN):
             steps = result["metadata"].get("chain", {}).get("steps", [])
             led = tool == CHAIN and bool(steps) and steps[-1]["by"] != "phrase"
-            yield identity(result), Said(tool, worth_of(result["score"]), tool == SEARCH and place == 0, led)
+            bridge = bool(result["metadata"].get("signals", {}).get("bridge"))
+            yield identity(result), Said(tool, worth_of(result["score"]), tool == SEARCH and place == 0, led, bridge)
 
 
 def _weighed(said: Sequence[Said], led: float) -> dict[str, float]:

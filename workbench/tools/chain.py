@@ -12,6 +12,8 @@ from typing import Any
 from pydantic import Field
 
 from workbench.context import KnowledgeBase, ToolLog
+from workbench.question.hops import is_bridge
+from workbench.question.names import names_in
 from workbench.state import RetrievalResult
 from workbench.text import language_of
 from workbench.tools import evidence
@@ -41,7 +43,8 @@ def search(tool_input: Input, knowledge: KnowledgeBase, log: ToolLog) -> Output:
     query = tool_input.query
     with log("link") as detail:
         question = Question.of(query, knowledge)
-        detail |= question.linked
+        bridge = is_bridge(query, names_in(query, [knowledge]))
+        detail |= {**question.linked, "bridge": bridge}
     with log("seeds") as detail:
         words = AskedWords.of(query, knowledge)
         begun = seeds(query, knowledge)
@@ -56,7 +59,7 @@ def search(tool_input: Input, knowledge: KnowledgeBase, log: ToolLog) -> Output:
         found = chosen(chains, tool_input.top_k)
         detail["looked at"] = chains.looked_at
     with log("calibrate"):
-        results = _results(found, chains, words, knowledge)
+        results = _results(found, chains, words, bridge, knowledge)
     return Output(
         results=results,
         entities=question.entities,
@@ -66,13 +69,13 @@ def search(tool_input: Input, knowledge: KnowledgeBase, log: ToolLog) -> Output:
 
 
 def _results(
-    found: Sequence[tuple[str, float]], chains: Chains, words: AskedWords, knowledge: KnowledgeBase
+    found: Sequence[tuple[str, float]], chains: Chains, words: AskedWords, bridge: bool, knowledge: KnowledgeBase
 ) -> list[dict[str, Any]]:
     passages = {p["chunk_id"]: p for p in knowledge.passages([chunk_id for chunk_id, _ in found])}
     held = knowledge.ways.stems([chunk_id for chunk_id, _ in found[:ANSWERING]])
     answered = words.share(frozenset().union(*held.values()))
     signals = [
-        {"chain": low, "answered": answered, "place": 1 / place}
+        {"chain": low, "answered": answered, "place": 1 / place, "bridge": float(bridge)}
         for place, low in enumerate(never_rising([score for _, score in found]), start=1)
     ]
     scores = descending([probability(TOOL.name, seen) for seen in signals])
