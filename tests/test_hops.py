@@ -58,6 +58,8 @@ def plan_for(question, base):
         "Where was the director of Lanterns at Dusk born?",
         "What is the nationality of the performer of the song Salt Road?",
         "Who is Mara Velden's paternal grandfather?",
+        "When did Mara Velden's father die?",
+        "Where was Salt Road’s director born?",
         "Which band recorded the album that was named after a river?",
         "Which film has the director who died first, Lanterns at Dusk or Salt Road?",
         "《夜航灯》的导演的妻子毕业于哪所学院？",
