@@ -7,7 +7,8 @@ import json
 import pytest
 
 from workbench.question.days import days
-from workbench.tools.joined import apart, together
+from workbench.question.joined import apart, joined_in, together
+from workbench.question.reading import read_question
 from workbench.tools.signals import Question
 
 CHATS = [
@@ -60,6 +61,17 @@ def test_a_name_written_as_one_word_is_held_by_its_parts(wb, chats) -> None:
 def test_names_that_no_text_joins_stay_apart(wb, chats) -> None:
     assert together("Did Ann Watson meet Jake Watson?", chats) == "Did Ann Watson meet JakeWatson?"
     assert apart("iPhone, NATO and McDonald's: Ann") == ""
+
+
+def test_a_part_of_a_name_written_as_one_word_is_nobody_else(wb, chats) -> None:
+    """A Jake alone may be anybody's; of Jake Watson the base knows what it says of JakeWatson."""
+    assert joined_in("Did Jake Watson ask Li Hua?", chats) == [(4, 15), (20, 26)]
+    names = read_question("Did Jake Watson ask about bread?", [chats])["extracted_entities"]["low_level"]
+    assert names == ["Jake Watson"]
+    run = wb.ask("Did Jake Watson ask about bread?", kb="chats")
+    assert run.reflections and not any(r["signals"]["unknown"] for r in run.reflections)
+    (last,) = wb.ask("Did Jill Watson ask about bread?", kb="chats").reflections[-1:]
+    assert last["signals"]["unknown"] == ["Jill Watson"]
 
 
 def test_no_month_of_thirteen_and_no_day_in_a_longer_number() -> None:

@@ -36,7 +36,7 @@ The package in the order in which a message walks through it; an import only eve
     conversation.py   the parent graph: the order of everything below
     route.py          message -> knowledge base, worker, reading (a small graph of its own)
     question/         what a question says by its words alone
-        reading.py language.py names.py described.py times.py days.py filters.py intent.py hops.py
+        reading.py language.py names.py joined.py described.py times.py days.py filters.py intent.py hops.py
     recall.py         conversation -> the last messages
     followup.py       a follow-up -> a question that stands alone
     retrieval/        the child graph, one file a node
@@ -51,7 +51,7 @@ The package in the order in which a message walks through it; an import only eve
     tools/            what a step may call: one file a tool, one registry, one port
         registry.py tool.py adapt.py naive.py keyword.py local.py global_.py hybrid.py discover.py chain.py paths.py
         enrichment.py pagerank.py deep.py deeper.py
-        and what they share: evidence.py signals.py dated.py joined.py neighbours.py calibration.py; for chains:
+        and what they share: evidence.py signals.py dated.py neighbours.py calibration.py; for chains:
         walk.py seeds.py asked_words.py; for research: research.py lacking.py bridges.py; for paths: topics.py
         path_words.py path_match.py
     memory/           conversations, in SQLite or PostgreSQL

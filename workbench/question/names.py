@@ -13,6 +13,7 @@ from typing import TypedDict
 
 from workbench.context import KnowledgeBase, Mention
 from workbench.knowledge import vocabulary
+from workbench.question.joined import joined_in
 from workbench.question.language import FILM_EN, NEAR, OTHER, PERSON, language_file
 from workbench.text import fold
 
@@ -66,9 +67,11 @@ def names_in(text: str, bases: Sequence[KnowledgeBase]) -> list[Named]:
     quotes = [match.span() for match in _QUOTED.finditer(text)]
     found: list[Named] = []
     for base in bases:
-        for mention in base.link(text):
+        mentions = base.link(text)
+        longer = joined_in(text, base) if mentions else []
+        for mention in mentions:
             named = _known(text, mention, base, quotes)
-            if named:
+            if named and not any(s <= named["start"] and named["end"] <= e for s, e in longer):
                 found.append(named)
     kept = _without_overlaps(found)
     return _without_overlaps([*kept, *_unknown(text, quotes, kept)])

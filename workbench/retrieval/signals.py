@@ -9,6 +9,7 @@ from typing import Any
 
 from workbench.context import KnowledgeBase
 from workbench.plans import last_records
+from workbench.question.joined import together
 from workbench.state import ExecutionRecord, QueryIntent, RetrievalResult, RouteDecision
 from workbench.text import fold
 
@@ -116,7 +117,9 @@ def _asked(name: str, bases: Sequence[KnowledgeBase]) -> Asked:
     for base in bases:
         entity = base.find_entity(name)
         if entity is None:
-            passages |= _written(name, base)
+            names.add(fold(together(name, base)))
+            for writing in {name, together(name, base)}:
+                passages |= _written(writing, base)
             continue
         names |= {fold(alias) for alias in [entity["name"], *entity["aliases"]]}
         sources.add(entity["entity_id"])

@@ -11,10 +11,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from workbench.context import KnowledgeBase, Titled
+from workbench.question.joined import together
 from workbench.text import terms
 from workbench.tools.asked_words import stems
 from workbench.tools.dated import dated
-from workbench.tools.joined import together
 
 TITLE = 0.6
 """The bonus of a passage whose title the question names."""

@@ -12,10 +12,10 @@ from typing import Any
 from workbench.context import Entity, KnowledgeBase, Passage
 from workbench.knowledge import vocabulary
 from workbench.knowledge.keywords import stem
+from workbench.question.joined import apart, together
 from workbench.text import CJK, fold, terms
 from workbench.tools.calibration import probability
 from workbench.tools.dated import Dated, dated, on_day
-from workbench.tools.joined import apart, together
 
 # Words that ask rather than name: a passage that answers need not hold them.
 _ASKING = (

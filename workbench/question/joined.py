@@ -27,6 +27,19 @@ def together(question: str, knowledge: KnowledgeBase) -> str:
     return _NAME.sub(lambda match: " ".join(_joined(match[0].split(), knowledge)), question)
 
 
+def joined_in(question: str, knowledge: KnowledgeBase) -> list[tuple[int, int]]:
+    """Where such names stand in a question."""
+    found = []
+    for match in _NAME.finditer(question):
+        at = match.start()
+        for word in _joined(match[0].split(), knowledge):
+            end = at + len(word) + len(_APART.findall(word))
+            if question[at:end] != word:
+                found.append((at, end))
+            at = end + 1
+    return found
+
+
 def _joined(parts: list[str], knowledge: KnowledgeBase) -> list[str]:
     for start, end in [(i, j) for j in range(len(parts), 1, -1) for i in range(j - 1)]:
         rarest = max(knowledge.term_weight(part.lower()) for part in parts[start:end])
