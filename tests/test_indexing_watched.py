@@ -83,7 +83,7 @@ def test_a_bar_becomes_a_line_and_an_interrupt_leaves_the_base_as_it_was(kernel,
     done = run(client, ADD.format(many=many))
     assert any(kind == "execute_result" and c["data"]["text/plain"] == "2995" for kind, c in done)
     (view,) = views(done)
-    assert view["text/plain"].startswith("hills: ")
+    assert "text/plain" not in view, "nbval would compare it, and the next time there is no bar"
     (line,) = lines(done)
     assert line.startswith("hills: done in")
     again = run(client, ADD.format(many=many))
