@@ -71,7 +71,7 @@ def names_in(text: str, bases: Sequence[KnowledgeBase]) -> list[Named]:
         longer = joined_in(text, base) if mentions else []
         for mention in mentions:
             named = _known(text, mention, base, quotes)
-            if named and not any(s <= named["start"] and named["end"] <= e for s, e in longer):
+            if named and not any(_part_of(named, whole) for whole in longer):
                 found.append(named)
     kept = _without_overlaps(found)
     return _without_overlaps([*kept, *_unknown(text, quotes, kept)])
@@ -123,6 +123,11 @@ def _known(text: str, mention: Mention, base: KnowledgeBase, quotes: Sequence[tu
         bases=[base.name],
         roles=_roles(entity["name"], base) if entity["type"].lower() == "person" else [],
     )
+
+
+def _part_of(named: Named, whole: tuple[int, int]) -> bool:
+    start, end = whole
+    return start <= named["start"] and named["end"] <= end and (named["start"], named["end"]) != whole
 
 
 def _same(one: str, other: str) -> bool:
