@@ -363,7 +363,7 @@ def test_a_run_draws_itself(wb):
 def test_a_run_without_its_corpus_says_so(workspace):
     with Workbench.open(workspace) as wb:
         run_id = wb.ask("喜宴哪一年上映？", kb="film").run_id
-    (workspace / "knowledge").unlink()
+    (workspace / "knowledge" / "film").unlink()
     with Workbench.open(workspace) as wb, pytest.raises(KnowledgeError, match="without its corpus"):
         wb.run(run_id).knowledge()
 
