@@ -143,7 +143,8 @@ class Addition:
                 growth.make_anew([source for ids in self._all_ids() for source in self._sources(ids)])
                 self._tell("graph", 1, 1)
             else:
-                growth.make_anew_in_parts(lambda: self._parts(self._all_ids()))
+                memory_mb = self._settings.index_memory_mb * _PAGES
+                growth.make_anew_in_parts(lambda named: self._parts(self._all_ids(), named), memory_mb)
             self._clean(connection)
             for key, value in {
                 "embedding_model": self._model.name,
@@ -232,12 +233,12 @@ class Addition:
         deque(map(growth.add, self._parts(handfuls)), maxlen=0)  # a loop's variable would hold a part too long
         growth.finish()
 
-    def _parts(self, handfuls: Iterable[list[str]]) -> Iterator[list[entities.Source]]:
-        """These documents in parts that memory has room for."""
+    def _parts(self, handfuls: Iterable[list[str]], named: bool = True) -> Iterator[list[entities.Source]]:
+        """These documents in parts that memory has room for, with what their texts name or without."""
         part: list[entities.Source] = []
         done = passages = 0
         for ids in handfuls:
-            sources = self._sources(ids)
+            sources = self._sources(ids, named)
             part += sources
             passages += sum(len(source.passages) for source in sources)
             if passages >= self._part:
@@ -247,14 +248,15 @@ class Addition:
         yield part
         self._tell("graph", done + len(part), done + len(part))
 
-    def _sources(self, doc_ids: Sequence[str]) -> list[entities.Source]:
+    def _sources(self, doc_ids: Sequence[str], named: bool = True) -> list[entities.Source]:
         """What the graph is made of: these documents as they are stored, and the names that were found in them."""
         passages: dict[str, list[tuple[str, str, str]]] = {}
         columns = "doc_id, position, chunk_id, text, digest"
         rows = self._index.rows_in(f"SELECT {columns} FROM passages WHERE doc_id IN ({{}})", doc_ids)
         for doc_id, _, *passage in sorted(rows):
             passages.setdefault(doc_id, []).append(tuple(passage))
-        found = names.kept(self._index, self._finder, [p[2] for held in passages.values() for p in held])
+        texts = [p[2] for held in passages.values() for p in held] if named else []
+        found = names.kept(self._index, self._finder, texts)
         return [
             entities.Source(
                 d.doc_id,

@@ -12,6 +12,7 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, NamedTuple
 
 from workbench.context import Entity, Relation
@@ -303,13 +304,16 @@ class _Build:
             entity["aliases"] = [alias for alias in entity["aliases"] if alias != entity["name"]]
         texts = [text for source in sources for _, text, _ in source.passages]
         read = texts if linked else texts[:: len(texts) // _READ + 1]
-        known = self._surfaces()
-        common = common_keys(Linker(known), read, len(read))
         if linked:
+            known = self._surfaces()
+            common = common_keys(Linker(known), read, len(read))
             self._link(sources, Linker(without_common(known, common)))
         years = {document_entity(s.doc_id): year for s in sources if (year := year_of(s.fields))}
         degrees = degrees_of(self._relations.values())
         surfaces = compiled(self._entities.values(), degrees, self._categories, years)
+        if not linked:
+            known = {key: s for key, s in surfaces.items() if not all(bearer.category for bearer in s.bearers)}
+            common = common_keys(Linker(known), read, len(read))
         return Extracted(
             entities=[self._entities[i] for i in sorted(self._entities)],
             relations=[self._relations[i] for i in sorted(self._relations)],
@@ -363,11 +367,14 @@ class _Sentences:
     """A document's sentences, by which its fields are stated."""
 
     def __init__(self, source: Source):
-        self._title = source.title
+        self._title, self._passages = source.title, source.passages
         self._first = source.passages[0][0] if source.passages else ""
-        self._all = [
+
+    @cached_property
+    def _all(self) -> list[tuple[str, str, str]]:
+        return [
             (f" {key_of(sentence)} ", sentence, chunk_id)
-            for chunk_id, text, _ in source.passages
+            for chunk_id, text, _ in self._passages
             for sentence in sentences(text)
         ]
 

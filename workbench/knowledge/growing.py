@@ -9,6 +9,7 @@ state, what texts name besides, where the texts hold all those names.
 
 from __future__ import annotations
 
+import gc
 import sqlite3
 from collections import deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -21,6 +22,7 @@ from workbench.knowledge.corpus import Document
 from workbench.knowledge.entities import CATEGORIES, Extracted, Source, document_entity
 from workbench.knowledge.index import Index
 from workbench.knowledge.linking import Linker, nearest
+from workbench.knowledge.scratch import made_beside
 from workbench.knowledge.surfaces import Bearer, Surface, candidates, compiled, units
 from workbench.knowledge.title_links import spelled
 from workbench.plans import canonical_json
@@ -143,15 +145,18 @@ class Growth:
         self._look_back(extracted, known, {s.doc_id for s in sources})
         self._house(sources)
 
-    def make_anew_in_parts(self, parts: Callable[[], Iterable[Sequence[Source]]]) -> None:
+    def make_anew_in_parts(self, parts: Callable[[bool], Iterable[Sequence[Source]]], memory_mb: float) -> None:
         """The graph of more documents than memory has room for: all names are known before any text is searched.
 
         Args:
-            parts: gives them all in parts, each time it is called.
+            parts: gives them all in parts, each time it is called; with the names that were found in their texts, or
+                without.
+            memory_mb: of the tables that stay in memory.
         """
-        self.clear()
-        for step in (self._add_stated, self._add_named, self._settle):
-            deque(map(step, parts()), maxlen=0)  # a loop's variable would hold a part while the next one is read
+        with made_beside(self._connection, _TABLES, int(memory_mb * 1024)):
+            for step, named in ((self._add_stated, False), (self._add_named, True), (self._settle, False)):
+                # in a loop the variable would hold a part while the next one is read
+                deque(map(_uncollected(step), parts(named)), maxlen=0)
 
     def _add_stated(self, sources: Sequence[Source]) -> None:
         """What titles, fields and triples say."""
@@ -340,6 +345,21 @@ class Growth:
             if len(rows) <= _HUB:
                 found |= {row[0]: (document_entity(row[1]), row[0], row[2]) for row in rows if row[1] not in mine}
         self._link([found[chunk_id] for chunk_id in sorted(found)])
+
+
+def _uncollected(step: Callable[[Sequence[Source]], None]) -> Callable[[Sequence[Source]], None]:
+    """The step without Python's collector of cycles: it would go through a whole part time and again and find none."""
+
+    def run(part: Sequence[Source]) -> None:
+        on = gc.isenabled()
+        gc.disable()
+        try:
+            step(part)
+        finally:
+            if on:
+                gc.enable()
+
+    return run
 
 
 _NAMED = (

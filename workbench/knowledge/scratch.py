@@ -1,0 +1,41 @@
+"""Tables of an index that are made anew: in SQLite's temporary file, and brought in at the end as they are ordered.
+
+Rows come in the order of the texts, keys in no order, so that a page of a large table is written many times. In the
+temporary file that costs no log and no search in one; what is brought in is written once, page after page. Until then
+the index is as it was: everything happens in the transaction of who calls.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
+
+@contextmanager
+def made_beside(connection: sqlite3.Connection, tables: Sequence[str], memory_kb: int) -> Iterator[None]:
+    """Inside the block these tables are empty ones beside those of the index, which they replace when it ends.
+
+    Args:
+        connection: inside a transaction; what is read and written through it finds the tables by their names.
+        tables: with a primary key and without row ids.
+        memory_kb: of the pages of the temporary file that stay in memory.
+    """
+    marks = ", ".join("?" * len(tables))
+    sql = f"SELECT name, tbl_name, sql FROM main.sqlite_master WHERE type = ? AND tbl_name IN ({marks}) AND sql != ''"
+    made = connection.execute(sql, ("table", *tables)).fetchall()
+    indexes = connection.execute(sql, ("index", *tables)).fetchall()
+    connection.execute(f"PRAGMA temp.cache_size = -{memory_kb}")
+    for _, _, create in made:
+        connection.execute(create.replace("CREATE TABLE ", "CREATE TEMP TABLE ", 1))
+    for _, _, create in indexes:
+        connection.execute(create.replace("CREATE INDEX ", "CREATE INDEX temp.", 1))
+    yield
+    for name, _, _ in indexes:
+        connection.execute(f"DROP INDEX main.{name}")
+    for name, _, _ in made:
+        connection.execute(f"DELETE FROM main.{name}")
+        connection.execute(f"INSERT INTO main.{name} SELECT * FROM temp.{name}")
+        connection.execute(f"DROP TABLE temp.{name}")
+    for _, _, create in indexes:
+        connection.execute(create)
