@@ -86,7 +86,7 @@ def test_a_bar_becomes_a_line_and_an_interrupt_leaves_the_base_as_it_was(kernel,
     assert "text/plain" not in view, "nbval would compare it, and the next time there is no bar"
     (line,) = lines(done)
     assert line.startswith("hills: done in")
-    again = run(client, ADD.format(many=many))
+    again = run(client, ADD.format(many=few))
     assert views(again) == [], "what is done in a moment shows no bar"
 
 

@@ -108,7 +108,7 @@ window.latency = (target, place) => new Promise((done, late) => {
     const began = performance.now();
     const seen = new MutationObserver(() => { seen.disconnect(); done(performance.now() - began); });
     seen.observe(document.querySelector(place), { childList: true, subtree: true });
-    setTimeout(() => { seen.disconnect(); late(new Error('nothing changed: ' + target)); }, 20000);
+    setTimeout(() => { seen.disconnect(); late(new Error('nothing changed: ' + target)); }, 60000);
     const found = typeof target === 'string' ? document.querySelector(target) : target;
     found.click();
 })
