@@ -8,7 +8,7 @@ import resource
 import pytest
 
 from tests.shelves import opened, workbench
-from workbench.knowledge import spool
+from workbench.knowledge import scratch
 
 
 def write(path, documents, notes):
@@ -62,6 +62,6 @@ def test_a_disk_that_fills_while_adding(tmp_path, verb, documents, notes, kib, w
 def test_the_folder_of_temporary_files_is_the_one_that_sqlite_takes(tmp_path, monkeypatch):
     monkeypatch.setenv("SQLITE_TMPDIR", str(tmp_path / "not there"))
     monkeypatch.setenv("TMPDIR", str(tmp_path))
-    spool._where.cache_clear()
-    assert spool._where().startswith(f"{tmp_path} (")
-    spool._where.cache_clear()
+    scratch.temporary_folder.cache_clear()
+    assert scratch.temporary_folder() == str(tmp_path)
+    scratch.temporary_folder.cache_clear()

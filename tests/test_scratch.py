@@ -6,6 +6,7 @@ import sqlite3
 
 import pytest
 
+from workbench.errors import WorkspaceFull
 from workbench.knowledge.index import Index
 from workbench.knowledge.scratch import made_beside
 
@@ -46,6 +47,21 @@ def test_what_is_made_replaces_what_was_with_its_indexes(index):
     (plan,) = index.rows("EXPLAIN QUERY PLAN SELECT 1 FROM relations WHERE target = 't1'")
     assert "relations_by_target" in plan[-1]
     assert index.rows("PRAGMA integrity_check") == [("ok",)]
+
+
+@pytest.mark.parametrize("through_the_index", [True, False])
+def test_no_room_for_the_temporary_file_names_its_folder_and_leaves_everything(index, through_the_index):
+    rows = [(f"r{n}", "s", "is", "t", "x" * 1000, "p") for n in range(500)]
+    insert = "INSERT INTO relations VALUES (?, ?, ?, ?, ?, ?)"
+    with (
+        pytest.raises(WorkspaceFull, match="SQLITE_TMPDIR names another folder"),
+        index.transaction() as connection,
+        made_beside(connection, TABLES, 1024),
+    ):
+        connection.execute("PRAGMA temp.max_page_count = 50")
+        for row in rows:
+            (index.rows if through_the_index else connection.execute)(insert, row)
+    assert index.rows("SELECT * FROM relations") == [OLD] == others_see(index)
 
 
 def test_a_making_that_fails_leaves_everything_as_it_was(index):

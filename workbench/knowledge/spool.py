@@ -7,15 +7,13 @@ nothing of them is left after a kill. What is new, changed and gone is found by 
 from __future__ import annotations
 
 import json
-import os
-import tempfile
 from collections import deque
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from functools import cache
 from typing import Any
 
 from workbench.knowledge.corpus import Document
 from workbench.knowledge.index import Index
+from workbench.knowledge.scratch import temporary_folder
 from workbench.sqlite import named
 
 BATCH = 32
@@ -155,13 +153,8 @@ def of_row(row: Sequence[Any]) -> Document:
     return Document(doc_id, title, text, url, licence, kind, *lists, source)
 
 
-@cache
 def _where() -> str:
-    """Where SQLite keeps temporary tables: in the first of these folders that can be written."""
-    folders = (os.environ.get("SQLITE_TMPDIR"), os.environ.get("TMPDIR"), "/var/tmp", "/usr/tmp", "/tmp")
-    usable = (folder for folder in folders if folder and os.path.isdir(folder) and os.access(folder, os.W_OK | os.X_OK))
-    folder = next(usable, tempfile.gettempdir())
-    return f"{folder} (for what is read and not yet added; SQLITE_TMPDIR names another folder)"
+    return f"{temporary_folder()} (for what is read and not yet added; SQLITE_TMPDIR names another folder)"
 
 
 def _row(document: Document) -> tuple[str, str, str, str]:

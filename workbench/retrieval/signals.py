@@ -117,8 +117,9 @@ def _asked(name: str, bases: Sequence[KnowledgeBase]) -> Asked:
     for base in bases:
         entity = base.find_entity(name)
         if entity is None:
-            names.add(fold(together(name, base)))
-            for writing in {name, together(name, base)}:
+            joined = together(name, base)
+            names.add(fold(joined))
+            for writing in dict.fromkeys([name, joined]):
                 passages |= _written(writing, base)
             continue
         names |= {fold(alias) for alias in [entity["name"], *entity["aliases"]]}
