@@ -7,7 +7,9 @@ import json
 import re
 import subprocess
 import sys
+import threading
 import time
+from collections.abc import Iterator
 from html import unescape
 from pathlib import Path
 from typing import Any
@@ -18,6 +20,7 @@ from workbench.errors import WorkbenchError
 from workbench.plans import Plan, PlanStep
 from workbench.session import Workbench
 from workbench.widgets.bench import Bench
+from workbench.widgets.follow import Follow, Now
 
 QUESTION = "Compare The Wedding Banquet and Eat Drink Man Woman"
 SECONDS = 60
@@ -182,6 +185,37 @@ def test_an_edited_plan_of_a_finished_run_becomes_a_fork(bench: Bench) -> None:
     bench.wait(SECONDS)
     fork = bench.run
     assert fork.origin == run.run_id and fork.plan.step("mine") and fork.saved["steps"] == len(plan.steps)
+
+
+class Ending:
+    """A run that ends while what it did before is still being told."""
+
+    run_id = "ending"
+
+    def __init__(self) -> None:
+        self.told: list[str] = []
+        self.looked = threading.Event()
+
+    def events(self) -> Iterator[dict[str, str]]:
+        yield {"status": "token", "content": "a"}
+        assert self.looked.wait(SECONDS)
+
+    def wait(self) -> None:
+        """It has ended."""
+
+    def changed(self, now: Now, read: bool) -> None:
+        self.looked.set()
+        time.sleep(0.3)
+        self.told.append("changed")
+
+    def ended(self, now: Now, fault: WorkbenchError | None) -> None:
+        self.told.append("ended")
+
+
+def test_the_end_is_the_last_thing_that_a_follower_tells() -> None:
+    run = Ending()
+    follow = Follow(run, run.changed, run.ended)  # type: ignore[arg-type]
+    assert follow.wait(SECONDS) and run.told == ["changed", "ended"]
 
 
 def test_only_to_here_and_the_rest(bench: Bench) -> None:

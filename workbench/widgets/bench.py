@@ -157,7 +157,8 @@ class Bench(Root):
         """Show what the run does while it does it; returns at once."""
         if self._follow:
             self._follow.leave()
-        self._follow = Follow(run, self._changed, self._ended)
+        with self._lock:  # what it tells waits until it is the one that is heard
+            self._follow = Follow(run, self._changed, self._ended)
 
     def wait(self, timeout: float | None = None) -> Bench:
         """Wait until the run on the bench pauses or ends and the bench shows it, for scripts and tests."""
@@ -168,18 +169,24 @@ class Bench(Root):
 
     def _changed(self, now: Now, read: bool) -> None:
         with self._lock:
-            if not (self._follow and self._follow.now is now):
+            if not self._follows(now):
                 return
             if read:
                 self._refreshed(now)
             elif self.view == "work":
                 self.working.pass_time(now)
 
-    def _ended(self, fault: WorkbenchError | None) -> None:
+    def _ended(self, now: Now, fault: WorkbenchError | None) -> None:
         with self._lock:
+            if not self._follows(now):
+                return
             self._refreshed(None)
             if fault:
                 self.working.refuse(fault)
+
+    def _follows(self, now: Now) -> bool:
+        """Whether this comes from the follower of the run that is on the bench, and not from one that was left."""
+        return self._follow is not None and self._follow.now is now
 
     def _refreshed(self, now: Now | None) -> None:
         """``refresh`` from a thread in which nobody would see an error: it is told in the head."""

@@ -53,13 +53,16 @@ class Follow:
     Args:
         run: the run.
         changed: told what goes on, at most ten times a second; and whether to read the run, or only time went by.
-        ended: told at the pause or the end; with the error, when the answer that was given did not fit.
+        ended: told at the pause or the end, and the last thing that is told; with the error, when the answer that was
+            given did not fit.
     """
 
-    def __init__(self, run: Run, changed: Callable[[Now, bool], None], ended: Callable[[WorkbenchError | None], None]):
+    def __init__(
+        self, run: Run, changed: Callable[[Now, bool], None], ended: Callable[[Now, WorkbenchError | None], None]
+    ):
         self.run, self.now = run, Now()
         self._changed, self._ended = changed, ended
-        self._news, self._over = threading.Event(), threading.Event()
+        self._news, self._over, self._telling = threading.Event(), threading.Event(), threading.Lock()
         self._left = self._deaf = False
         for work in (self._listen, self._tell):
             threading.Thread(target=work, name=f"follow-{run.run_id}", daemon=True).start()
@@ -88,9 +91,10 @@ class Follow:
             self.run.wait()
         except WorkbenchError as error:
             fault = error
-        if not self._left:
-            self._ended(fault)
-        self._over.set()
+        with self._telling:
+            if not self._left:
+                self._ended(self.now, fault)
+            self._over.set()
         self._news.set()
 
     def _tell(self) -> None:
@@ -101,8 +105,9 @@ class Follow:
             while not self._over.is_set():
                 news = self._news.wait(_SELDOM_S)
                 self._news.clear()
-                if self._over.is_set():
-                    return
-                self._changed(self.now, news or lately or self._deaf)
+                with self._telling:
+                    if self._over.is_set():
+                        return
+                    self._changed(self.now, news or lately or self._deaf)
                 lately = news
                 self._over.wait(_OFTEN_S)

@@ -153,11 +153,11 @@ class Working:
             return
         edited = self.editor.plan if self.editor.edits else None
         forks = document["status"] == "done" and self.editor.edits > 0
-        displayed(self.fork_bar, forks)
         if document["status"] == "paused" and document["review"]:
             self.review.show(document, plan=edited, problems=self.editor.problems, forecast=self.editor.foreseen)
         elif forks:
             self.fork_bar.show(fork_bar(self.editor.edits, len(self.editor.problems), self._labels))
+        displayed(self.fork_bar, forks)
 
     def _chosen(self) -> None:
         """The form of a step stands between the band and its buttons, in place of the reasons."""
