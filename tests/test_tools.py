@@ -13,6 +13,7 @@ import pytest
 from workbench.knowledge.library import Library
 from workbench.settings import Settings
 from workbench.tools import evidence, hybrid
+from workbench.tools.calibration import probability
 from workbench.tools.registry import StepLog, ToolRegistry, read_input
 from workbench.tools.signals import Question, content_terms
 
@@ -96,6 +97,16 @@ def test_hybrid_search_puts_the_passage_that_was_asked_for_on_top(film, query, t
     output = call("hybrid_search", film, query)
     assert titles(output)[0] == title
     assert output.results[0]["score"] > 0.5
+
+
+def test_hybrid_search_gives_its_probabilities_out_in_the_order_that_ranks_best(film):
+    found = call(
+        "hybrid_search", film, "which films are about a tiger in a lifeboat or about a banquet", top_k=60
+    ).results
+    signals, scores = [r["metadata"]["signals"] for r in found], [r["score"] for r in found]
+    assert [hybrid.worth(seen) for seen in signals] == sorted(map(hybrid.worth, signals), reverse=True)
+    said = [probability("hybrid_search", seen) for seen in signals]
+    assert scores == pytest.approx(sorted(said, reverse=True), abs=1e-4) and said != sorted(said, reverse=True)
 
 
 @pytest.mark.parametrize(

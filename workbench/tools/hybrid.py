@@ -9,7 +9,7 @@ from pydantic import Field
 from workbench.context import KnowledgeBase, Passage, ToolLog
 from workbench.state import RetrievalResult
 from workbench.tools import evidence
-from workbench.tools.calibration import probability
+from workbench.tools.calibration import ORDER, descending, probability
 from workbench.tools.neighbours import passages_around
 from workbench.tools.signals import LEAD, Question, both, cosine_signals, shares
 from workbench.tools.tool import Found, FunctionTool, Search
@@ -64,12 +64,30 @@ def _judged(
     near: Sequence[tuple[str, float]],
     reread: Mapping[str, float],
 ) -> Iterator[RetrievalResult]:
+    """The passages in the order of ``worth``; what is probable of them is given out in that order, the highest first.
+
+    What ranks best and what is known for certain are seen in different signals: the reranker always has a best one.
+    """
     bm25, dense, far = shares(lexical), cosine_signals(near), {"cosine": min((c for _, c in near), default=0.0)}
+    seen = {}
     for passage in passages:
         chunk_id = passage["chunk_id"]
-        seen = both(question.signals(passage), dense.get(chunk_id, far))
-        seen |= {"bm25": bm25.get(chunk_id, 0.0), "reranked": reread.get(chunk_id, 0.0)}
-        yield evidence.chunk(passage, probability(TOOL.name, seen), TOOL.name, question.knowledge.name, seen)
+        signals = both(question.signals(passage), dense.get(chunk_id, far))
+        signals |= {"bm25": bm25.get(chunk_id, 0.0), "reranked": reread.get(chunk_id, 0.0)}
+        seen[chunk_id] = {**signals, "reread": signals["unread"] * signals["reranked"]}
+    ordered = sorted(passages, key=lambda passage: (-worth(seen[passage["chunk_id"]]), passage["chunk_id"]))
+    scores = descending(sorted((probability(TOOL.name, signals) for signals in seen.values()), reverse=True))
+    for passage, score in zip(ordered, scores, strict=True):
+        yield evidence.chunk(passage, score, TOOL.name, question.knowledge.name, seen[passage["chunk_id"]])
+
+
+def worth(seen: Mapping[str, float]) -> float:
+    """What a passage with these signals is worth beside others, to nine digits.
+
+    >>> worth({"covered": 0.5}) < worth({"covered": 0.5, "reread": 0.1})
+    True
+    """
+    return round(sum(weight * seen.get(name, 0.0) for name, weight in ORDER.items()), 9)
 
 
 def fuse(rankings: Sequence[Sequence[str]], *, k: int = 60) -> list[tuple[str, float]]:
@@ -104,5 +122,6 @@ TOOL = FunctionTool(
     input_schema=Input,
     output_schema=Output,
     function=search,
-    calibration="Logistic in the words covered, whose passage it is, BM25, cosine, its lead, and the reranker.",
+    calibration="Logistic in the words covered, whose passage it is, BM25, cosine, its lead and the reranker; "
+    "given out in the order that ranks best.",
 )
