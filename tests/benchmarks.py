@@ -81,6 +81,7 @@ class Bench:
     limit: int | None
     rounds: int
     sets: Sequence[Questions] = SETS
+    sizes: Sequence[int] = growth.SIZES
 
     @cached_property
     def measured(self) -> dict[str, dict[str, Any]]:
@@ -228,7 +229,7 @@ def scale(run: Bench) -> str:
     """Time and memory as the corpus grows, and what a few more documents cost: ``tests/scale.py``."""
     folder = run.work / "scale"
     folder.mkdir(parents=True, exist_ok=True)
-    grown = growth.table(growth.rows(growth.measure(growth.SIZES, 40, growth.TOOLS, folder)))
+    grown = growth.table(growth.rows(growth.measure(run.sizes, 40, growth.TOOLS, folder)))
     more = growth.of_more(folder / "more", None)
     added = (
         f"{growth.MORE} documents added to {growth.BASE:,} cost {more['percent']} % of indexing all (aim: under 3 %)."
@@ -331,12 +332,14 @@ def main(words: Sequence[str] | None = None) -> None:
     parser.add_argument("--sets", nargs="+", help="of these names only")
     parser.add_argument("--limit", type=int, help="questions of each set, at most")
     parser.add_argument("--rounds", type=int, default=5, help="times each question on films is asked, for speed")
+    parser.add_argument("--million", action="store_true", help=growth.OF_A_MILLION)
     parser.add_argument("--work", type=Path, help="where to keep the indexes between runs; default: a temporary folder")
     parser.add_argument("--out", type=Path, default=OUT)
     options = parser.parse_args(words)
     with tempfile.TemporaryDirectory() as temporary:
         sets = [one for one in SETS if not options.sets or one.name in options.sets]
-        run = Bench(options.data, options.work or Path(temporary), options.limit, options.rounds, sets)
+        sizes = growth.all_sizes(options.million)
+        run = Bench(options.data, options.work or Path(temporary), options.limit, options.rounds, sets, sizes)
         run.work.mkdir(parents=True, exist_ok=True)
         for name in options.only:
             title, measure = CHAPTERS[name]
@@ -350,8 +353,9 @@ def main(words: Sequence[str] | None = None) -> None:
 
 def _command(options: argparse.Namespace, chapter: str) -> str:
     """As it was asked, without the paths of a machine."""
-    limit = f" --limit {options.limit}" if options.limit else ""
-    return f"python -m tests.benchmarks{' DATA' if options.data else ''} --only {chapter}{limit}"
+    told = f" --limit {options.limit}" if options.limit else ""
+    told += " --million" if options.million else ""
+    return f"python -m tests.benchmarks{' DATA' if options.data else ''} --only {chapter}{told}"
 
 
 if __name__ == "__main__":

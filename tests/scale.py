@@ -41,6 +41,7 @@ from workbench.tools.tool import StepLog, read_input
 ROOT = Path(__file__).resolve().parent.parent
 SIZES = (10_000, 100_000)
 MILLION = 1_000_000
+OF_A_MILLION = "10^6 passages as well: two hours, and 30 GB of disk"
 MORE, BASE = 61, 6_119
 TOOLS = (
     *("keyword_search", "naive_search", "hybrid_search", "local_search", "global_search"),
@@ -343,6 +344,15 @@ def table(told: Sequence[dict[str, Any]]) -> str:
     return "\n".join(f"| {' | '.join(map(str, line))} |" for line in lines)
 
 
+def all_sizes(million: bool) -> list[int]:
+    """The sizes that are measured.
+
+    >>> all_sizes(False)
+    [10000, 100000]
+    """
+    return [*SIZES, *([MILLION] if million else [])]
+
+
 def measure(sizes: Sequence[int], questions: int, tools: Sequence[str], folder: Path) -> list[dict[str, Any]]:
     """Each size in a process of its own, whose memory is its own."""
     found = []
@@ -357,8 +367,7 @@ def measure(sizes: Sequence[int], questions: int, tools: Sequence[str], folder: 
 def main() -> None:
     """Print the tables."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--sizes", type=int, nargs="+", default=list(SIZES))
-    parser.add_argument("--million", action="store_true", help="10^6 passages as well: hours, and 10 GB of disk")
+    parser.add_argument("--million", action="store_true", help=OF_A_MILLION)
     parser.add_argument("--questions-each", type=int, default=40, help="how many questions each tool is asked")
     parser.add_argument("--tools", nargs="+", default=list(TOOLS))
     parser.add_argument(
@@ -380,8 +389,7 @@ def main() -> None:
             told = of_a_corpus(folder, given.corpus, given.questions, given.questions_each, given.tools)
             print(json.dumps(told, indent=1))
         else:
-            sizes = [*given.sizes, *([MILLION] if given.million else [])]
-            print(table(rows(measure(sizes, given.questions_each, given.tools, folder))))
+            print(table(rows(measure(all_sizes(given.million), given.questions_each, given.tools, folder))))
             more = of_more(folder / "more", None)
             print(
                 f"\nadding {MORE} documents to {BASE:,}: {more['percent']} % of indexing all ({more['more_s']} of "

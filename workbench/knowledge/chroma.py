@@ -34,6 +34,8 @@ _HNSW: Any = {"space": "cosine", "ef_construction": 100, "ef_search": _NARROW, "
 """Looking further pays more than more neighbours: of the exact best ten of 20,000, questions find 98 % (96 % with 200,
 200 and 32), and what it takes to be made is two fifths.
 """
+_MORE = 50
+"""Candidates beyond those asked for, whose cosines are compared exactly: the last ones may be alike to six digits."""
 _LOCAL = "passages"
 """The collection of a base that has a folder of its own."""
 Told = Callable[[int, int], None]
@@ -203,7 +205,7 @@ class Chroma:
     @cleared()
     def search(self, index: Index, query: np.ndarray, top_k: int) -> list[tuple[str, float]]:
         """As ``Matrix.search``, over the candidates that HNSW finds: nearly all of the best, not certainly."""
-        wanted = min(max(2 * top_k, 50), self._count)
+        wanted = min(top_k + _MORE, self._count)
         if not wanted or top_k < 1:
             return []
         with self._answering():
