@@ -31,6 +31,15 @@ counter
 """
 
 
+ROWS = """
+from workbench.draw.page import Picture, el
+from workbench.widgets.pick import Pick
+rows = lambda *said: Picture(rows={str(n): el("p", one, data_key=str(n), cls="wb-row") for n, one in enumerate(said)})
+pick = Pick(rows("one", "two"))
+pick
+"""
+
+
 def test_clicks_reach_the_kernel_and_its_values_come_back(notebook):
     nb = notebook([BUTTON, COUNTER])
     nb.run_all()
@@ -41,6 +50,29 @@ def test_clicks_reach_the_kernel_and_its_values_come_back(notebook):
     assert nb.kernel("(clicks, counter.count)") == ([0], 1)
     nb.kernel("setattr(counter, 'count', 7)")
     expect(counter).to_have_text("count 7")
+    nb.clean()
+
+
+def test_rows_sent_alone_are_in_every_view_and_in_what_is_saved(notebook):
+    nb = notebook([ROWS, "pick"])
+    nb.run_cell(0)
+    first = nb.page.locator(".jp-Cell >> nth=0 >> .wb-row")
+    expect(first).to_have_text(["one", "two"])
+    nb.kernel("pick.show(rows('one', 'three < four'))")
+    expect(first).to_have_text(["one", "three < four"])
+    nb.run_cell(1)
+    second = nb.page.locator(".jp-Cell >> nth=1 >> .wb-row")
+    expect(second).to_have_text(["one", "three < four"])
+    nb.kernel("pick.show(rows('five', 'three < four'))")
+    for view in (first, second):
+        expect(view).to_have_text(["five", "three < four"])
+    nb.command("@jupyter-widgets/jupyterlab-manager:saveWidgetState")
+    state = nb.save()["metadata"]["widgets"]["application/vnd.jupyter.widget-state+json"]["state"]
+    (kept,) = [one["state"]["html"] for one in state.values() if "html" in one["state"]]
+    assert "five" in kept and "three &lt; four" in kept and "one" not in kept
+    nb.kernel("pick.show(rows('six'))")
+    for view in (first, second):
+        expect(view).to_have_text(["six"])
     nb.clean()
 
 

@@ -34,15 +34,29 @@ export default {
         again?.focus({ preventScroll: true });
       }
     };
-    const redraw = () => keeping(() => {
-      root.innerHTML = model.get("html");
-    });
-    const patch = (rows) => keeping(() => {
+    let shown = null;
+    const redraw = () => {
+      if (model.get("html") === shown) return;
+      shown = model.get("html");
+      keeping(() => {
+        root.innerHTML = shown;
+      });
+    };
+    const replace = (within, rows) => {
       for (const [key, html] of Object.entries(rows)) {
-        const row = byKey(key);
+        const row = within.querySelector(`[data-key="${CSS.escape(key)}"]`);
         if (row) row.outerHTML = html;
       }
-    });
+    };
+    // The model keeps the rows too: another view begins with it, and a notebook is saved with it.
+    const patch = (rows) => {
+      keeping(() => replace(root, rows));
+      const whole = document.createElement("template");
+      whole.innerHTML = model.get("html");
+      replace(whole.content, rows);
+      shown = whole.innerHTML;
+      model.set("html", shown);
+    };
     const choose = (option) => {
       for (const other of options()) other.setAttribute("aria-selected", String(other === option));
       option.focus({ preventScroll: true });
