@@ -222,7 +222,9 @@ class Chroma:
 
 
 def candidates(vectors: int) -> int:
-    """How many candidates a search keeps among so many vectors: with 500, of 100,000 it finds 90 %, with 2,000 99 %.
+    """How many candidates a search keeps among so many vectors: with 500, of 100,000 it finds 90 %, with 2,000 98 %.
+
+    Of 1,000,000 it finds 94 % of the best ten with 4,000, in 24 ms; with 2,000 it would be 90 %, in 14.
 
     >>> [candidates(n) for n in (10, 20_000, 20_001, 100_000, 1_000_000)]
     [500, 500, 1000, 2000, 4000]
