@@ -6,8 +6,8 @@ WORKSPACE holds the bases of the question sets in DATA (``make bench`` keeps one
 films' texts in it); a set that is not there is skipped. Every question is asked once, the rest is arithmetic: from the
 weights as they are, the one that gains most at another multiple moves, until none gains ``GAIN``. What is gained is the
 sum of R@1, R@2 and R@5 over the sets, each counting the same. That is done once without each set, which is ranked with
-the weights found (``left out``; the two directions of XQuAD are left out together); then with all. How
-probable what it finds is, ``calibrate.py`` fits; MuSiQue chooses nothing.
+the weights found (``left out``; the two directions of XQuAD are left out together); then with all. How probable it is
+what it finds, ``calibrate.py`` fits. MuSiQue chooses nothing.
 """
 
 from __future__ import annotations
