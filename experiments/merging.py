@@ -78,21 +78,29 @@ def main() -> None:
     options = parser.parse_args()
     asked = {}
     with Workbench.open(options.workspace) as wb:
-        for name, (folder, where, gold) in {**SETS, TEXTS: (TEXTS, {}, "gold")}.items():
-            path = (options.workspace if name == TEXTS else options.data) / folder / "questions.jsonl"
-            if name in wb.knowledge.names() and path.exists():
-                asked[name] = list(observe(wb, name, path, where, gold, options.limit))
-            else:
-                sys.stderr.write(f"skipped: {name}\n")
+        for name, rows, gold in sets_there(wb, options.workspace, options.data, options.limit):
+            asked[name] = list(observe(wb, name, rows, gold))
     sys.stdout.write(report({name: questions for name, questions in asked.items() if questions}))
 
 
-def observe(wb: Workbench, kb: str, path: Path, where: Mapping[str, str], gold: str, limit: int) -> Iterator[Question]:
+def sets_there(
+    wb: Workbench, workspace: Path, data: Path, limit: int
+) -> Iterator[tuple[str, list[dict[str, Any]], str]]:
+    """Base, questions and the field with their gold documents of each set that is there; the others are told."""
+    for name, (folder, where, gold) in {**SETS, TEXTS: (TEXTS, {}, "gold")}.items():
+        path = (workspace if name == TEXTS else data) / folder / "questions.jsonl"
+        if name in wb.knowledge.names() and path.exists():
+            yield name, list(chosen(read_rows(path, "id", "question"), where, limit)), gold
+        else:
+            sys.stderr.write(f"skipped: {name}\n")
+
+
+def observe(wb: Workbench, kb: str, rows: Sequence[dict[str, Any]], gold: str) -> Iterator[Question]:
     """The first pass over every question whose plan has a search and a chain, and the tools alone."""
     base = wb.knowledge.get(kb)
     context = replace(wb.ports(), knowledge=OneBase(base))
     base.warm()
-    for row in chosen(read_rows(path, "id", "question"), where, limit):
+    for row in rows:
         asked = asked_of(row)
         found = asyncio.run(first_pass(asked, base, context))
         alone = {name: ranking(asyncio.run(results_of(context.tools[name], asked, base, context))) for name in ALONE}
@@ -169,7 +177,9 @@ def report(asked: Mapping[str, Sequence[Question]]) -> str:
         first = max(tools, key=lambda tool: (tools[tool][1], tools[tool][0]))
         apart = by_set[name][best([other for other in asked if other != name])]
         told = [judged(questions, now), apart, by_set[name][chosen_of_all]]
-        lines.append(f"{name:10} {len(questions):4}  {_told(tools[first])} {first:18}" + "".join(map(_told, told)))
+        lines.append(
+            f"{name:10} {len(questions):4}  {in_percent(tools[first])} {first:18}" + "".join(map(in_percent, told))
+        )
     model, errors = calibrated(asked, grid[chosen_of_all], now)
     return "\n".join([*lines, f"{MODEL}: Logistic({model.bias}, {dict(model.weights)})", errors]) + "\n"
 
@@ -194,7 +204,8 @@ def calibrated(asked: Mapping[str, Sequence[Question]], ratios: np.ndarray, now:
     return model, f"ECE of {len(rest)} passages: {', '.join(errors)}"
 
 
-def _told(values: np.ndarray) -> str:
+def in_percent(values: np.ndarray) -> str:
+    """The three figures of a set, side by side."""
     return f"{values[0]:5.1f} /{values[1]:5.1f} /{values[2]:5.1f} "
 
 

@@ -22,12 +22,11 @@ from typing import NamedTuple
 import numpy as np
 
 sys.path.insert(0, str(Path(__file__).parent))
-from merging import TEXTS, ranking
-from thresholds import SETS
+from merging import in_percent, ranking, sets_there
 
 from workbench.context import Context, KnowledgeBase
 from workbench.evaluating.rankings import order, results_of
-from workbench.evaluating.rows import asked_of, chosen, listed, read_rows
+from workbench.evaluating.rows import asked_of, listed
 from workbench.session import Workbench
 from workbench.tools.calibration import ORDER
 
@@ -65,13 +64,8 @@ def main() -> None:
     options = parser.parse_args()
     asked = {}
     with Workbench.open(options.workspace) as wb:
-        for name, (folder, where, gold) in {**SETS, TEXTS: (TEXTS, {}, "gold")}.items():
-            path = (options.workspace if name == TEXTS else options.data) / folder / "questions.jsonl"
-            if name in wb.knowledge.names() and path.exists():
-                rows = chosen(read_rows(path, "id", "question"), where, options.limit)
-                asked[name] = list(observe(wb.ports(), wb.knowledge.get(name), rows, gold))
-            else:
-                sys.stderr.write(f"skipped: {name}\n")
+        for name, rows, gold in sets_there(wb, options.workspace, options.data, options.limit):
+            asked[name] = list(observe(wb.ports(), wb.knowledge.get(name), rows, gold))
     sys.stdout.write(report({name: questions for name, questions in asked.items() if questions}))
 
 
@@ -139,13 +133,9 @@ def report(asked: Mapping[str, Sequence[Question]]) -> str:
         others = {other: q for other, q in asked.items() if other.split("_")[0] != name.split("_")[0]}
         told = [beside, judged(questions, now)]
         told += [judged(questions, weights) for weights in (chosen_weights(others, now), of_all)]
-        lines.append(f"{name:10} {len(questions):4}  " + "".join(map(_told, told)))
+        lines.append(f"{name:10} {len(questions):4}  " + "".join(map(in_percent, told)))
     weights = {name: round(float(w), 2) for name, w in zip(NAMES, of_all, strict=True)}
     return "\n".join([*lines, f"{TOOL}: {weights}"]) + "\n"
-
-
-def _told(values: np.ndarray) -> str:
-    return f"{values[0]:5.1f} /{values[1]:5.1f} /{values[2]:5.1f} "
 
 
 if __name__ == "__main__":

@@ -6,7 +6,7 @@ export default {
     const root = document.createElement("div");
     root.className = "wb-pick";
     el.appendChild(root);
-    const byKey = (key) => root.querySelector(`[data-key="${CSS.escape(key)}"]`);
+    const byKey = (key, within = root) => within.querySelector(`[data-key="${CSS.escape(key)}"]`);
     const options = () => [...root.querySelectorAll(OPTIONS)];
     const tell = (kind, key = "", more = {}) => model.send({ kind, key, ...more });
 
@@ -44,7 +44,7 @@ export default {
     };
     const replace = (within, rows) => {
       for (const [key, html] of Object.entries(rows)) {
-        const row = within.querySelector(`[data-key="${CSS.escape(key)}"]`);
+        const row = byKey(key, within);
         if (row) row.outerHTML = html;
       }
     };
