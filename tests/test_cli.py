@@ -195,7 +195,7 @@ def test_runs_rm_takes_the_workspace_of_runs(cli, tmp_path):
 def test_clear_forgets_a_conversation(cli):
     cli("ask", WHEN, "--kb", "film", "--session", "short")
     assert json.loads(cli("clear", "--session", "short", "--json").stdout)["messages"] == 2
-    assert "Forgot 0 messages." in cli("clear", "--session", "short").stderr
+    assert "Forgot 0 messages: conversation 'short' of user 'default'." in cli("clear", "--session", "short").stderr
 
 
 def test_knowledge_is_listed_and_removed(cli, tmp_path):

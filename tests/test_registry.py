@@ -232,6 +232,44 @@ def test_any_langchain_retriever_is_a_tool(registry):
         registry.register_retriever("list", [])
 
 
+def test_a_langchain_tool_is_adapted_and_what_is_none_is_refused_at_once(registry):
+    from langchain_core.tools import tool
+
+    @tool("Award-Search")
+    async def awards(about: str, most: int = 3) -> str:
+        """Awards by film."""
+        return f"{about} won the Golden Bear."
+
+    made = registry.register(awards)
+    assert made.name == "award_search" and list(made.input_schema.model_fields) == ["about", "most"]
+    assert run(made, about="Hulk").results[0]["evidence"] == "Hulk won the Golden Bear."
+    for wrong, message in (
+        (object(), "is no tool: it has no valid name, description, input_schema"),
+        (7, "7 is no tool"),
+        (_no_annotation, "needs a description"),
+    ):
+        with pytest.raises(ToolError, match=message):
+            registry.register(wrong)
+    with pytest.raises(ToolError, match="needs an input `query: str`"):
+        registry.register(awards, intents={"qa"}, replace=True)
+    assert list(registry) == [*BUILT_IN, "award_search"]
+
+
+def test_a_registration_can_be_undone(registry):
+    ours = registry["discover"]
+
+    @registry.tool(name="discover", description="Mine", replace=True)
+    def mine(query: str) -> list[str]:
+        return [query]
+
+    registry.unregister("discover")
+    assert registry["discover"] is ours
+    with pytest.raises(ToolError, match="'discover' is built in"):
+        registry.unregister("discover")
+    with pytest.raises(UnknownTool):
+        registry.unregister("nothing")
+
+
 def test_a_good_plan_has_no_problem(registry):
     good = plan(
         {"step_id": "a", "tool": "hybrid_search", "tool_input": {"query": "喜宴"}},

@@ -16,6 +16,7 @@ from workbench.errors import (
     RunError,
     UnknownKnowledge,
     UnknownRun,
+    WorkbenchError,
     WorkspaceBusy,
     WorkspaceError,
 )
@@ -218,6 +219,18 @@ def test_many_questions_at_once(wb):
     assert all(word in run.answer for word, run in zip(["1993", "2010", "Nolan"], runs, strict=True))
 
 
+def test_a_question_that_is_refused_costs_the_others_nothing(wb):
+    questions = ["When was Inception released?", "", "Who directed Memento?"]
+    with pytest.raises(RunError) as refused:
+        wb.map(questions, kb="film")
+    first, last = (run for run in reversed(wb.runs()))
+    assert {first.status, last.status} == {"done"} and all(
+        r.run_id in refused.value.__notes__[0] for r in (first, last)
+    )
+    first, error, last = wb.map(questions, kb="film", return_exceptions=True)
+    assert isinstance(error, RunError) and "2010" in first.answer and "Nolan" in last.answer
+
+
 def test_one_handler_answers_for_its_knowledge_base(wb):
     async def count(state, context):
         return {"answer": f"{len(state['merged']['retrieval_results'])} pieces", "citations": []}
@@ -226,6 +239,15 @@ def test_one_handler_answers_for_its_knowledge_base(wb):
     run = wb.ask("喜宴哪一年上映？", kb="film")
     assert run.answer == f"{len(run.evidence)} pieces"
     assert "generate" not in [entry["node"] for entry in run.log]
+
+
+def test_a_part_that_cannot_work_is_refused_when_it_is_given(wb):
+    for give in (lambda: wb.register_planner(lambda *_: None), lambda: wb.register_handler("film", print)):
+        with pytest.raises(WorkbenchError, match=r"Give `async def (planner|handler)\("):
+            give()
+    with pytest.raises(WorkbenchError, match="is no tool"):
+        wb.tools.register(object())
+    assert "2010" in wb.ask("When was Inception released?", kb="film").answer
 
 
 def test_a_planner_and_a_tool_from_a_cell_are_planned_run_and_recorded(wb):
@@ -283,7 +305,11 @@ def test_removing_a_run_and_clearing_a_session(wb):
     wb.remove_run(run.run_id)
     with pytest.raises(UnknownRun):
         wb.run(run.run_id)
-    assert wb.clear(session="gone") == 2
+    wb.ask("喜宴哪一年上映？", kb="film", session="gone", user="ann")
+    assert wb.clear(session="gone") == 2  # of the user who is named nowhere
+    assert wb.clear(session="gone", user="ann") == 2
+    with pytest.raises(WorkbenchError, match="Name a session, a user"):
+        wb.clear()
 
 
 def test_a_run_shows_itself_as_text_and_as_escaped_html(wb):

@@ -319,8 +319,8 @@ class Conversations(Protocol):
     def clear_messages(self, conversation_id: str) -> int:
         """Delete the messages of a conversation; how many there were."""
 
-    def clear(self, *, session_id: str | None = None, user_id: str | None = None) -> int:
-        """Delete the conversations of a session, of a user, or of a user's session; how many messages there were."""
+    def clear(self, user_id: str, session_id: str | None = None) -> int:
+        """Delete one conversation of a user, or all of theirs; how many messages there were."""
 
     def add_feedback(
         self,

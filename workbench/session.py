@@ -8,6 +8,7 @@ with Workbench.open("dir") as wb:
 from __future__ import annotations
 
 import asyncio
+import inspect
 import sys
 import threading
 import uuid
@@ -20,7 +21,7 @@ from workbench.asking import count_of, message_of, options_of, recorded, reviewe
 from workbench.clock import SystemClock
 from workbench.context import Context, Handler, Planner
 from workbench.driver import Driver, Live
-from workbench.errors import WorkspaceError
+from workbench.errors import WorkbenchError, WorkspaceError, shown
 from workbench.futures.workspace import Futures
 from workbench.knowledge.library import Library
 from workbench.labels import speak
@@ -155,13 +156,16 @@ class Workbench(Futures, Benches):
         """Forget a knowledge base; the runs that used it stay."""
         self.knowledge.remove(name)
 
-    def register_handler(self, kb: str, handler: Handler) -> None:
-        """Let a knowledge base answer by itself: ``async (state, context) -> {"answer", "citations"}``."""
-        self._handlers[kb] = handler
+    def register_handler(self, kb: str, handler: Handler | None) -> None:
+        """Let a base answer by itself: ``async (state, context) -> {"answer", "citations"}``; None undoes it."""
+        if handler is None:
+            self._handlers.pop(kb, None)
+        else:
+            self._handlers[kb] = _called_with(handler, "handler", "state, context")
 
-    def register_planner(self, planner: Planner) -> Planner:
-        """Plan with ``async (query, decision, knowledge, tools) -> Plan``; usable as a decorator."""
-        self._planner = planner
+    def register_planner(self, planner: Planner | None) -> Planner | None:
+        """Plan with ``async (query, decision, knowledge, tools) -> Plan``; usable as a decorator. None undoes it."""
+        self._planner = planner and _called_with(planner, "planner", "query, decision, knowledge, tools")
         return planner
 
     def ports(self) -> Context:
@@ -247,11 +251,19 @@ class Workbench(Futures, Benches):
         self._work.begin(live.run_id, asked, options, live)
         return Run(self._work, live.run_id)
 
-    def map(self, messages: Iterable[str], **options: Any) -> list[Run]:
-        """Ask many independent questions, ten at once, each in a session of its own; the runs, in order."""
-        return self._work.loop.call(self.amap(messages, **options))
+    def map(self, messages: Iterable[str], *, return_exceptions: bool = False, **options: Any) -> list[Any]:
+        """Ask many independent questions, ten at once, each in a session of its own.
 
-    async def amap(self, messages: Iterable[str], **options: Any) -> list[Run]:
+        A run that fails is among the runs, with ``status`` and ``error``. A question that cannot even begin (it is
+        empty, its knowledge base unknown) raises when all the others have ended, and a note on the error names their
+        runs; with ``return_exceptions`` the error stands in the place of its run, as in ``asyncio.gather``.
+
+        Returns:
+            The runs, in the order of the questions.
+        """
+        return self._work.loop.call(self.amap(messages, return_exceptions=return_exceptions, **options))
+
+    async def amap(self, messages: Iterable[str], *, return_exceptions: bool = False, **options: Any) -> list[Any]:
         """``map`` for a loop that must not block."""
         slots = asyncio.Semaphore(AT_ONCE)
 
@@ -259,7 +271,13 @@ class Workbench(Futures, Benches):
             async with slots:
                 return await self.aask(message, **{"session": uuid.uuid4().hex[:12], **options})
 
-        return list(await asyncio.gather(*(one(message) for message in messages)))
+        ended = list(await asyncio.gather(*(one(message) for message in messages), return_exceptions=True))
+        refused = next((one for one in ended if isinstance(one, BaseException)), None)
+        if refused is not None and not (return_exceptions and isinstance(refused, Exception)):
+            kept = ", ".join(one.run_id for one in ended if isinstance(one, Run))
+            refused.add_note(f"The other runs of this map: {kept or 'none'}. return_exceptions=True gives them back.")
+            raise refused
+        return ended
 
     async def astream(self, message: str, **options: Any) -> AsyncIterator[dict[str, Any]]:
         """Ask, and give the events of contracts 8 as they come; debug events too with ``debug=True``."""
@@ -318,9 +336,22 @@ class Workbench(Futures, Benches):
         return [dict(freed) for freed in found]
 
     def clear(self, session: str | None = None, user: str | None = None) -> int:
-        """Delete the messages of a session, of a user, or of a user's session; how many there were."""
-        named = [None if name is None else clean(str(name)) for name in (session, user)]
-        return self._work.durable.conversations.clear(session_id=named[0], user_id=named[1])
+        """Delete one conversation, or all of a user's; nobody else's is touched.
+
+        Args:
+            session: the conversation; None means all of the user's, who must then be named.
+            user: whose; None means the user that ``ask`` takes when none is named.
+
+        Returns:
+            How many messages were deleted.
+
+        Raises:
+            WorkbenchError: neither was named.
+        """
+        if session is None and user is None:
+            raise WorkbenchError("Nothing was named to clear. Name a session, a user, or both.")
+        whose, which = clean(str(user or "default")), None if session is None else clean(str(session))
+        return self._work.durable.conversations.clear(whose, which)
 
     # inside
 
@@ -363,6 +394,22 @@ class Workbench(Futures, Benches):
     def _must_be_open(self) -> None:
         if not self._open:
             raise WorkspaceError(f"The workspace {self.path} is closed. Open it again with Workbench.open.")
+
+
+def _called_with(given: Any, what: str, parameters: str) -> Any:
+    """What was given, when it is an async function of these parameters; said now, since later it would break every run.
+
+    Raises:
+        WorkbenchError: says what it is, and what is taken.
+    """
+    called = given if inspect.isroutine(given) else getattr(given, "__call__", None)  # noqa: B004, an object may be one
+    try:
+        inspect.signature(given).bind(*parameters.split(", "))
+    except (TypeError, ValueError):
+        called = None
+    if not inspect.iscoroutinefunction(called):
+        raise WorkbenchError(f"{shown(given)} cannot be a {what}. Give `async def {what}({parameters})`.")
+    return given
 
 
 def _default_planner(settings: Settings, chat: Any) -> Planner:

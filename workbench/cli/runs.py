@@ -126,16 +126,17 @@ def remove(page: Page, run_ids: tuple[str, ...]) -> None:
 
 
 @click.command()
-@click.option("--session", type=Text(), help="Forget this conversation.")
-@click.option("--user", type=Text(), help="Forget the conversations of this user.")
+@click.option("--session", type=Text(), help="The conversation; of the user default when no --user is given.")
+@click.option("--user", type=Text(), help="Whose; without --session, all conversations of this user.")
 @paged
 def clear(page: Page, session: str | None, user: str | None) -> None:
-    """Forget the messages of a conversation or a user; without either, of the conversation that `ask` uses."""
-    if session is None and user is None:
-        session = user = "default"
+    """Forget one conversation, or all of a user's; without options, the one that `ask` uses."""
+    if user is None:
+        session, user = session or "default", "default"
     with page.open() as wb:
         count = wb.clear(session=session, user=user)
     if page.as_json:
         page.result({"messages": count, "session": session, "user": user})
     else:
-        page.say(f"Forgot {count} message{'s' * (count != 1)}.")
+        what = "all conversations" if session is None else f"conversation {session!r}"
+        page.say(f"Forgot {count} message{'s' * (count != 1)}: {what} of user {user!r}.")

@@ -177,18 +177,13 @@ class SqlConversations(ABC):
         with self._transaction() as execute:
             return len(execute("DELETE FROM messages WHERE conversation_id = ? RETURNING id", (conversation_id,)))
 
-    def clear(self, *, session_id: str | None = None, user_id: str | None = None) -> int:
-        """Delete whole conversations: of a session, of a user, or (both given) that user's session.
+    def clear(self, user_id: str, session_id: str | None = None) -> int:
+        """Delete one conversation of a user, or all of theirs; no other user's is touched.
 
         Returns:
             How many messages were deleted.
-
-        Raises:
-            WorkbenchError: neither was given; nothing is deleted by leaving out a name.
         """
-        given = {name: v for name, v in (("session_id", session_id), ("user_id", user_id)) if v is not None}
-        if not given:
-            raise WorkbenchError("Nothing was named to clear. Name a session, a user, or both.")
+        given = {"user_id": user_id, **({} if session_id is None else {"session_id": session_id})}
         whose = " AND ".join(f"{name} = ?" for name in given)
         with self._transaction() as execute:
             deleted = execute(

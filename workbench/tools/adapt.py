@@ -6,13 +6,14 @@ import hashlib
 import inspect
 import json
 import math
-from collections.abc import Callable, Iterable, Mapping
+import re
+from collections.abc import Callable, Iterable, Mapping, Set
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from pydantic import BaseModel, ConfigDict, Field, create_model
 
-from workbench.context import KnowledgeBase, ToolLog
-from workbench.errors import ToolError
+from workbench.context import KnowledgeBase, Tool, ToolLog
+from workbench.errors import ToolError, shown
 from workbench.state import RetrievalResult
 from workbench.tools.evidence import ranked, titles
 from workbench.tools.signals import Question
@@ -20,6 +21,7 @@ from workbench.tools.tool import Found, FunctionTool, Search
 
 if TYPE_CHECKING:
     from langchain_core.retrievers import BaseRetriever
+    from langchain_core.tools import BaseTool
 
 CALIBRATION = (
     "A score that it gives is taken as a probability; without one, the text is judged by keyword_search's model, "
@@ -28,6 +30,15 @@ CALIBRATION = (
 _HANDED_IN = ("knowledge", "log")
 _TEXT, _ID = ("evidence", "text", "page_content", "content"), ("source_id", "chunk_id", "id", "doc_id")
 _OURS = ("result_id", "source_id", "chunk_id", "id")
+_PORT = {
+    "name": str,
+    "description": str,
+    "input_schema": type,
+    "output_schema": type,
+    "parallel": bool,
+    "calibration": str,
+    "intents": Set,
+}
 SourceType = Literal["chunk", "entity", "relationship", "community"]
 Granularity = Literal["low_level", "high_level", "community"]
 
@@ -118,6 +129,59 @@ def from_retriever(
     )
 
 
+def as_tool(given: Any, intents: Iterable[str] = ()) -> Tool:
+    """What was given as a tool of ours: as it is, or made of a LangChain tool or a function.
+
+    Raises:
+        ToolError: it is none of these; said at once, since it would break every later run.
+    """
+    from langchain_core.retrievers import BaseRetriever
+    from langchain_core.tools import BaseTool
+
+    if isinstance(given, BaseTool):
+        return _from_langchain(given, intents)
+    if isinstance(given, BaseRetriever):
+        raise ToolError(f"{type(given).__name__} is a retriever. Use register_retriever(NAME, retriever).")
+    if inspect.isfunction(given):
+        return from_function(given, intents=intents)
+    lacks = [name for name, kind in _PORT.items() if not isinstance(getattr(given, name, None), kind)]
+    lacks += [
+        n for n in ("input_schema", "output_schema") if n not in lacks and not issubclass(getattr(given, n), BaseModel)
+    ]
+    if lacks or not callable(given):
+        raise ToolError(
+            f"{shown(given)} is no tool: it has no valid {', '.join(lacks) or '__call__'}. Give a function with "
+            "annotated parameters, a LangChain tool, or an object with everything that the Tool port asks for."
+        )
+    return given
+
+
+def _from_langchain(tool: BaseTool, intents: Iterable[str]) -> FunctionTool:
+    schema = tool.tool_call_schema
+    if not (isinstance(schema, type) and issubclass(schema, BaseModel)):
+        raise ToolError(
+            f"Tool {tool.name!r} has no pydantic args_schema. Wrap it in a function with annotated parameters."
+        )
+    if intents and "query" not in schema.model_fields:
+        raise ToolError(f"Tool {tool.name!r} is planned for {sorted(intents)}, so it needs an input `query: str`.")
+    name = re.sub(r"\W+", "_", tool.name).lower()
+
+    async def run(tool_input: BaseModel, knowledge: KnowledgeBase, log: ToolLog) -> dict[str, Any]:
+        with log("langchain tool", tool=tool.name):
+            returned = await tool.ainvoke(tool_input.model_dump())
+        return normalise(name, [returned] if isinstance(returned, str) else returned, tool_input, knowledge)
+
+    return FunctionTool(
+        name=name,
+        description=tool.description or f"LangChain tool {tool.name}",
+        input_schema=schema,
+        output_schema=Found,
+        function=run,
+        calibration=CALIBRATION,
+        intents=frozenset(intents),
+    )
+
+
 def normalise(name: str, returned: Any, tool_input: BaseModel, knowledge: KnowledgeBase) -> dict[str, Any]:
     """What a function returned as an output: results ranked, at most ``top_k``.
 
@@ -131,7 +195,8 @@ def normalise(name: str, returned: Any, tool_input: BaseModel, knowledge: Knowle
             f"{name} returned {type(items).__name__}. "
             "Return a list of strings, dicts or Documents, or a dict with such a list under 'results'."
         )
-    question = Question.of(str(getattr(tool_input, "query", "")), knowledge)
+    asked = [value for _, value in tool_input if isinstance(value, str)]
+    question = Question.of(str(getattr(tool_input, "query", " ".join(asked))), knowledge)
     results = [_result(name, place, item, question) for place, item in enumerate(items, start=1)]
     kept = ranked(results, getattr(tool_input, "top_k", len(results)))
     return {"candidates": titles(kept), **extra, "results": kept}

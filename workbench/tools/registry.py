@@ -69,12 +69,21 @@ class ToolRegistry(Mapping[str, Tool]):
     def __len__(self) -> int:
         return len(self._tools)
 
-    def register(self, tool: Tool, *, replace: bool = False) -> Tool:
-        """Take a tool in.
+    def register(self, tool: Any, *, intents: Iterable[str] = (), replace: bool = False) -> Tool:
+        """Take a tool in: one of ours (the ``Tool`` port), a LangChain tool or a function.
+
+        Args:
+            tool: what a LangChain tool or a function returns is taken as by ``tool``.
+            intents: intents for which the rule planner adds a step with a LangChain tool or a function.
+            replace: whether it may take the place of the tool of this name.
 
         Raises:
-            ToolError: the name is taken, and ``replace`` is not set.
+            ToolError: it is none of these, or lacks something; or the name is taken, and ``replace`` is not set.
         """
+        if not isinstance(tool, FunctionTool):
+            from workbench.tools.adapt import as_tool
+
+            tool = as_tool(tool, intents)
         if tool.name in self._tools and not replace:
             raise ToolError(
                 f"There is a tool {tool.name!r} already. Choose another name, or say replace=True. "
@@ -82,6 +91,19 @@ class ToolRegistry(Mapping[str, Tool]):
             )
         self._tools[tool.name] = tool
         return tool
+
+    def unregister(self, name: str) -> None:
+        """Undo a registration; a built-in tool that it had replaced is there again.
+
+        Raises:
+            UnknownTool: lists the known ones.
+            ToolError: it is a built-in tool.
+        """
+        if name in BUILT_IN and self[name] is import_module(BUILT_IN[name]).TOOL:
+            raise ToolError(f"{name!r} is built in and stays. Plans need not use it; replace=True puts another there.")
+        del self._tools[self[name].name]
+        if name in BUILT_IN:
+            self._tools[name] = BUILT_IN[name]
 
     def tool(
         self,
