@@ -231,13 +231,10 @@ def test_only_to_here_and_the_rest(bench: Bench) -> None:
 def test_evidence_timeline_and_knowledge_are_looked_into(bench: Bench) -> None:
     run = ask(bench, review=()).run
     working = bench.working
-    working.answer.press("evidence", "1")
-    cited = run.evidence[0]["result_id"]
-    assert 'aria-selected="true"' in next(
-        h
-        for k, h in working.evidence.picture.rows.items()
-        if k in {p["key"] for p in run.pieces if p["result_id"] == cited}
-    )
+    working.answer.press("evidence", "0")
+    cited = {p["key"] for p in run.pieces if p["result_id"] == run.citations[0]["result_id"]}
+    opened = next(html for key, html in working.evidence.picture.rows.items() if key in cited)
+    assert 'aria-selected="true"' in opened and "<mark>" in opened and '<a href="https://' in opened
     few = len(working.evidence.picture.rows)
     working.evidence.press("every")
     assert len(working.evidence.picture.rows) == len(run.pieces) > few

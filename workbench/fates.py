@@ -71,6 +71,7 @@ class Piece(TypedDict):
     result_id: str
     step: str
     title: str
+    url: str
     text: str
     score: float
     scores: dict[str, float]
@@ -112,6 +113,7 @@ def pieces(
             result_id=result["result_id"],
             step=step_id,
             title=str(result["metadata"].get("title") or result["source_id"]),
+            url=str(result["metadata"].get("url") or ""),
             text=result["evidence"],
             score=result["score"],
             scores=scores.get(one, {}),

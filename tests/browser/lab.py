@@ -260,6 +260,11 @@ class Notebook:
         # Another change while the splash of this one fades would make JupyterLab remove the splash twice: an error.
         self.wait("!document.querySelector('#jupyterlab-splash')")
 
+    def default_window(self, width: int = 1280, height: int = 800) -> None:
+        """The window of a laptop, with JupyterLab's file browser open, as it is when one comes."""
+        self.page.set_viewport_size({"width": width, "height": height})
+        self.eval("jupyterapp.shell.expandLeft()")
+
     def resize(self, width: int, height: int = 1800) -> None:
         """Make the window such that an output is so many pixels wide."""
         now = self.page.viewport_size

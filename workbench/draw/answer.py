@@ -17,7 +17,9 @@ _MOST_CHARACTERS = 50_000
 def answer(document: Document, labels: Labels, written: str = "") -> Picture:
     """The answer of a run, or as much of it as is written; a number in brackets is a button that shows its evidence."""
     text = (document["answer"] or written)[:_MOST_CHARACTERS]
-    cited = {citation["n"]: citation["source"].get("title") for citation in document["citations"]}
+    cited = dict[int, list[tuple[int, str]]]()
+    for index, citation in enumerate(document["citations"]):
+        cited.setdefault(citation["n"], []).append((index, str(citation["source"].get("title") or "")))
     title = el("div", el("h3", labels("answer"), cls="wb-title"), _counted(document, labels), cls="wb-bar")
     if not text:
         return Picture(_section(title, el("p", _silence(document, labels), cls="wb-dim")))
@@ -43,16 +45,17 @@ def _counted(document: Document, labels: Labels) -> Markup | None:
     return el("span", labels("answer_sources", n=len(sources)), cls="wb-dim")
 
 
-def _marked(line: str, cited: Mapping[int, Any], labels: Labels) -> list[Markup | str]:
-    """A line whose ``[n]`` are buttons where there is evidence of that number."""
+def _marked(line: str, cited: Mapping[int, list[tuple[int, str]]], labels: Labels) -> list[Markup | str]:
+    """A line whose ``[n]`` are buttons where there is evidence of that number; the key is the citation's place."""
     found, end = list[Markup | str](), 0
     for mark in _MARK.finditer(line):
         number = int(mark[1])
         if number not in cited:
             continue
         found.append(line[end : mark.start()])
-        name = labels("show_evidence", n=number, title=str(cited[number] or ""))
-        found.append(button(f"[{number}]", "evidence", key=mark[1], cls="wb-cite", name=name))
+        index, title = cited[number].pop(0) if len(cited[number]) > 1 else cited[number][0]
+        name = labels("show_evidence", n=number, title=title)
+        found.append(button(f"[{number}]", "evidence", key=str(index), cls="wb-cite", name=name))
         end = mark.end()
     return [*found, line[end:]]
 

@@ -2,24 +2,29 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 
 from workbench.draw.page import Markup, Picture, button, closed, code, el, joined, opened
 from workbench.fates import Piece
 from workbench.labels import Labels
+from workbench.text import sentences, terms
 
 MOST_SHOWN = 12
 """Pieces that are shown before `all`."""
 _TEXT = 600
 
 
-def evidence(pieces: Sequence[Piece], labels: Labels, *, chosen: str = "", every: bool = False) -> Picture:
+def evidence(
+    pieces: Sequence[Piece], labels: Labels, *, chosen: str = "", said: str = "", every: bool = False
+) -> Picture:
     """The list of pieces, best first, what was dropped last.
 
     Args:
         pieces: of ``Run.pieces``.
         labels: the words.
         chosen: ``result_id`` or key of the piece whose text is shown whole.
+        said: a sentence of the answer; the sentence of the chosen piece that is nearest to it is marked.
         every: show all of them.
     """
     counts = {fate: sum(piece["fate"] == fate for piece in pieces) for fate in ("cited", "used", "dropped")}
@@ -31,7 +36,8 @@ def evidence(pieces: Sequence[Piece], labels: Labels, *, chosen: str = "", every
     )
     if chosen and not any(piece["result_id"] == chosen for piece in shown):
         shown = [*shown, *(piece for piece in pieces if piece["result_id"] == chosen)]
-    rows = {p["key"]: _piece(p, labels, p["result_id"] == chosen or p["key"] == chosen) for p in shown}
+    one = next((p["key"] for p in shown if chosen and chosen in (p["result_id"], p["key"])), "")
+    rows = {p["key"]: _piece(p, labels, p["key"] == one, said) for p in shown}
     return Picture(_head(pieces, counts, labels), rows, _foot(len(pieces), len(shown), every, labels))
 
 
@@ -64,9 +70,25 @@ def _funnel(found: int, kept: int, cited: int, labels: Labels) -> Markup:
     return el("div", rows, cls="wb-funnel")
 
 
-def _piece(piece: Piece, labels: Labels, whole: bool) -> Markup:
+def _nearest(text: str, said: str) -> Markup:
+    """The text of a piece, with the sentence marked that shares most words with what was said of it.
+
+    >>> _nearest("It is green. It was released in 2003.", "Hulk was released in 2003 [1].")
+    'It is green. <mark>It was released in 2003.</mark>'
+    """
+    wanted = set(terms(said))
+    score, _, best = max(
+        ((len(wanted & set(terms(s))), -i, s) for i, s in enumerate(sentences(text))), default=(0, 0, "")
+    )
+    before, marked, after = text.partition(best) if score else (text, "", "")
+    return joined([before, el("mark", marked) if marked else None, after])
+
+
+def _piece(piece: Piece, labels: Labels, whole: bool, said: str) -> Markup:
     dropped = piece["fate"] == "dropped"
     text = " ".join(str(piece["text"]).split())
+    url = piece["url"] if re.match(r"https?://\S+$", piece["url"]) else None
+    title = el("a", piece["title"], href=url, target="_blank", rel="noopener noreferrer") if url else piece["title"]
     score = el("div", el("span", _score(piece["score"])), _meter(piece["score"], dropped), cls="wb-score")
     fate = (
         [el("span", labels("dropped", why=labels(f"why_{piece['why']}", n=piece["of"])), cls="wb-dim")]
@@ -77,8 +99,8 @@ def _piece(piece: Piece, labels: Labels, whole: bool) -> Markup:
         fate = [el("span", labels("cited"), cls="wb-small wb-ink wb-done")]
     main = el(
         "div",
-        el("div", piece["title"], cls="wb-struck" if dropped else "wb-strong"),
-        el("div", text if whole else text[:_TEXT], cls="wb-dim" + ("" if whole else " wb-lines")),
+        el("div", title, cls="wb-struck" if dropped else "wb-strong"),
+        el("div", _nearest(text, said) if whole else text[:_TEXT], cls="wb-dim" + ("" if whole else " wb-lines")),
         el("div", [code(name) for name in piece["tools"]], *fate, cls="wb-tags"),
         cls="wb-main",
     )

@@ -34,6 +34,15 @@ export default {
         again?.focus({ preventScroll: true });
       }
     };
+    // A row may be asked for before it is there.
+    let wanted = null;
+    const reveal = () => {
+      const row = wanted === null ? null : byKey(wanted);
+      if (!row) return;
+      wanted = null;
+      const calm = matchMedia("(prefers-reduced-motion: reduce)").matches;
+      (row.querySelector("mark") ?? row).scrollIntoView({ block: "center", behavior: calm ? "auto" : "smooth" });
+    };
     let shown = null;
     const redraw = () => {
       if (model.get("html") === shown) return;
@@ -41,6 +50,7 @@ export default {
       keeping(() => {
         root.innerHTML = shown;
       });
+      reveal();
     };
     const replace = (within, rows) => {
       for (const [key, html] of Object.entries(rows)) {
@@ -69,6 +79,7 @@ export default {
       setTimeout(() => button.removeAttribute("aria-busy"), 1000);
     };
     const press = (target) => {
+      if (target.closest("a[href]")) return true; // a link only goes where it leads
       const doing = target.closest("[data-do]");
       if (doing && root.contains(doing)) {
         if (!doing.disabled) {
@@ -130,7 +141,13 @@ export default {
     });
 
     model.on("change:html", redraw);
-    const heard = (message) => message.rows && patch(message.rows);
+    const heard = (message) => {
+      if (message.rows) patch(message.rows);
+      if (message.reveal !== undefined) {
+        wanted = message.reveal;
+        reveal();
+      }
+    };
     model.on("msg:custom", heard);
     redraw();
     return () => {

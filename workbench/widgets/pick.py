@@ -100,6 +100,10 @@ class Pick(_Telling):
         elif rows:
             self.send({"rows": rows})
 
+    def reveal(self, key: str) -> None:
+        """Bring a row into view."""
+        self.send({"reveal": key})
+
     def get_state(self, key: Any = None, drop_defaults: bool = False) -> Any:
         """The state that a front-end reads when it connects: with every row as it is now."""
         state = super().get_state(key, drop_defaults)

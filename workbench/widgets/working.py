@@ -46,7 +46,7 @@ class Working:
         self._run: Run | None = None
         self._document: Document | None = None
         self._unfolded: set[str] = set()
-        self._piece, self._every = "", False
+        self._piece, self._sentence, self._every = "", "", False
         self._found: tuple[Any, list[Any]] = (None, [])
         self._at = ("", "")
         self.ask, self.review = ask, Review(labels)
@@ -84,7 +84,7 @@ class Working:
 
     def reset(self) -> None:
         """Another run comes: nothing is chosen, unfolded or edited any more."""
-        self._unfolded, self._piece, self._every = set(), "", False
+        self._unfolded, self._piece, self._sentence, self._every = set(), "", "", False
         self._at = ("", "")
 
     # what it shows
@@ -171,7 +171,8 @@ class Working:
         known = (run.run_id, document["status"], len(document["records"]))
         if known != self._found[0]:  # what was found is read again only when more was found
             self._found = (known, run.pieces)
-        self.evidence.show(evidence(self._found[1], self._labels, chosen=self._piece, every=self._every))
+        chosen = {"chosen": self._piece, "said": self._sentence}
+        self.evidence.show(evidence(self._found[1], self._labels, **chosen, every=self._every))
 
     def _show_timeline(self, now: Now | None = None) -> None:
         if self._document is not None:
@@ -260,16 +261,17 @@ class Working:
             self._act(lambda: self._opens(run.start_fork(plan=plan)))
 
     def _on_answer(self, event: Event) -> None:
-        if event.kind == "evidence" and self._run and event.key.isdecimal():
-            pieces = self._run.evidence
-            number = int(event.key)
-            if 0 < number <= len(pieces):
-                self._piece = pieces[number - 1]["result_id"]
-                self._show_evidence()
+        cited = self._document["citations"] if self._document else []
+        if event.kind == "evidence" and event.key.isdecimal() and int(event.key) < len(cited):
+            citation = cited[int(event.key)]
+            self._piece, self._sentence = citation["result_id"], citation["sentence"]
+            self._show_evidence()
+            if key := next((p["key"] for p in self._found[1] if p["result_id"] == self._piece), ""):
+                self.evidence.reveal(key)
 
     def _on_evidence(self, event: Event) -> None:
         if event.kind == "choose":
-            self._piece = "" if self._piece == event.key else event.key
+            self._piece, self._sentence = "" if self._piece == event.key else event.key, ""
         elif event.kind == "every":
             self._every = not self._every
         self._show_evidence()
