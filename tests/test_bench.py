@@ -226,6 +226,12 @@ def test_only_to_here_and_the_rest(bench: Bench) -> None:
     bench.wait(SECONDS)
     assert bench.run.status == "done"
     assert {record["step_id"] for record in bench.run.records if record["status"] == "success"} == {first}
+    others = [step.step_id for step in run.plan.steps if step.step_id != first]
+    assert [r["step_id"] for r in bench.run.records if r["error"] == "held back"] == others, "they stay, held back"
+    assert "held back" in text(editor.list) and bench.run.statistics["success_rate"] == 1
+    editor.bar.press("version", "1")
+    assert [s["condition"] for s in editor.plan["steps"]] == [s.condition for s in run.plans[0].steps]
+    assert {r["step_id"] for r in editor.foreseen["steps"] if r["replayed"]} == {first}
 
 
 def test_evidence_timeline_and_knowledge_are_looked_into(bench: Bench) -> None:

@@ -136,7 +136,8 @@ def test_what_may_be_grafted() -> None:
     document = compared(6)
     assert offered(document, 0) == [(1, "step_1 "), (1, "step_2 "), (1, "step_4 "), (1, "step_5 ")]
     assert offered(document, 1) == [(0, "step_2 "), (0, "step_5 ")], "A has neither step 1 nor step 4"
-    forecast = {"steps": [{"step_id": "x", "replayed": False}, {"step_id": "y", "replayed": True}],
+    forecast = {"steps": [{"step_id": "x", "replayed": False, "runs": True},
+                          {"step_id": "y", "replayed": True, "runs": False}],
                 "seconds": {"p50": 0.6, "p90": 1.4}, "basis": 3}  # fmt: skip
     drawn = words(panel(document, ENGLISH, base=0, taken=[(1, "step_1 ")], forecast=forecast))
     assert "Graft: new run from A with 1 step of B" in drawn and "1 run again, 1 from the tape" in drawn

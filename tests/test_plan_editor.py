@@ -64,12 +64,14 @@ def record(step_id: str, status: str = "success", **more: Any) -> dict[str, Any]
 
 
 def forecast(made: Plan) -> Any:
-    rows = [{"step_id": s.step_id, "tool": s.tool, "replayed": False, "p50_s": 0.4, "p90_s": 0.9} for s in made.steps]
+    told = {"replayed": False, "runs": True, "p50_s": 0.4, "p90_s": 0.9}
+    rows = [{"step_id": step.step_id, "tool": step.tool, **told} for step in made.steps]
     return {"steps": rows, "seconds": {"p50": 0.4 * len(rows), "p90": 9.9}, "basis": 38}
 
 
 def editor(told: dict[str, Any] | None = None, language: str = "en", editable: bool = True, **more: Any) -> PlanEditor:
-    made = PlanEditor(Labels(language), lambda one: check(one, TOOLS), TOOLS, forecast)
+    history = more.pop("history", tuple)
+    made = PlanEditor(Labels(language), lambda one: check(one, TOOLS), TOOLS, forecast, history)
     made.show(told or document(**more), editable=editable)
     return made
 
@@ -320,6 +322,21 @@ def test_what_has_run_is_history_while_paused_and_free_when_done():
     assert ids(running) == [A, B, C, D] and "Add step" not in running.bar.html
 
 
+def held(asked: Any) -> list[str]:
+    return [step["step_id"] for step in asked["plan"]["steps"] if step["condition"] == "held"]
+
+
+def test_an_earlier_version_is_seen_and_brought_back():
+    first, second = plan(), plan().without(C).model_copy(update={"version": 2})
+    rows = [{"version": v.version, "author": "planner", "reason": "", "plan": v.dump()} for v in (first, second)]
+    made = editor(document(second), history=lambda: rows)
+    assert ids(made) == [A, B, D] and "Bring back version 1" in made.bar.html
+    made.bar.press("version", "1")
+    assert ids(made) == [A, B, C, D] and C in made.below.html, "what it changes is shown"
+    made.undo()
+    assert ids(made) == [A, B, D]
+
+
 def test_this_step_only_to_here_and_the_rest():
     made = editor(document(status="done", point=None, records=[record(A), record(B, "failed", error="no")]))
     asked: list[Any] = []
@@ -327,15 +344,15 @@ def test_this_step_only_to_here_and_the_rest():
     made.chosen = D
     for scope in ("only", "to", "rest", "rest"):
         made.fields.foot.press(scope)
-    found = [(one["scope"], [s["step_id"] for s in one["plan"]["steps"]]) for one in asked]
-    assert found == [("only", [A, D]), ("to", [A, B, C, D]), ("rest", [A, B, C, D]), ("rest", [A, B, C, D])]
+    assert all([step["step_id"] for step in one["plan"]["steps"]] == [A, B, C, D] for one in asked), "all of them stay"
+    assert [(one["scope"], held(one)) for one in asked] == [("only", [B, C]), ("to", []), ("rest", []), ("rest", [])]
     assert Plan.load(asked[0]["plan"]).step(D).depends_on == [] and not Plan.load(asked[0]["plan"]).problems()
     made.chosen = A
     put(made, "objective", "otherwise")
     made.chosen = B
     made.fields.foot.press("only")
     only = Plan.load(asked[-1]["plan"])
-    assert [s.step_id for s in only.steps] == [A, B] and only.step(A) == plan().step(A), "what is done stays as it ran"
+    assert held(asked[-1]) == [C, D] and only.step(A) == plan().step(A), "what is done stays as it ran"
     put(made, "budget.top_k", 0)
     made.fields.foot.press("to")
     assert len(asked) == 5, "a plan that cannot be run is not asked for"

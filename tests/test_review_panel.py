@@ -88,6 +88,22 @@ def test_approve_says_what_will_happen_and_is_kept_with_its_note(wb: Workbench, 
     assert (decision["action"], decision["note"], decision["edits"]) == ("approve", "looks right", {})
 
 
+def test_what_is_done_or_on_the_tape_is_not_counted_as_what_will_run(wb: Workbench) -> None:
+    run = wb.ask(UNKNOWN, kb="film", review=["plan", "reflect"])
+    run.approve()
+    run.respond("Ang Lee")  # planned anew, with the steps that are done in it
+    done = {record["step_id"] for record in run.records if record["status"] != "skipped"}
+    waits = [s for s in run.plan.steps if s.condition == "always" and s.step_id not in done]
+    assert run.review["point"] == "plan" and done & set(run.plan.by_id())
+    assert panel(run).primary.description.startswith("Approve: run")
+    assert run.review["ahead"] == [step.step_id for step in waits]
+    whole = wb.ask(QUESTION, kb="film")
+    fork = whole.fork(review=["plan"])
+    assert panel(fork).primary.description == "Approve: every step is recorded"
+    fork.approve()
+    assert not [r for r in fork.records if r["status"] == "success" and not r.get("replayed")]
+
+
 def test_stop_here(wb: Workbench) -> None:
     run = wb.ask(UNKNOWN, kb="film", review=["reflect"])
     panel(run).stop.click()

@@ -37,7 +37,8 @@ class PlanDocument(TypedDict):
 class ReviewRequest(TypedDict):
     """What a paused run asks, in the shape of LangChain's human-in-the-loop middleware.
 
-    ``in_force`` is what can be edited besides the proposal, as it is now: query, thresholds.
+    ``in_force`` is what can be edited besides the proposal, as it is now: query, thresholds. ``ahead`` names the steps
+    that will run anew when it is approved.
     """
 
     action_requests: list[dict[str, Any]]
@@ -46,6 +47,7 @@ class ReviewRequest(TypedDict):
     review_id: str
     point: ReviewPoint
     in_force: NotRequired[dict[str, Any]]
+    ahead: NotRequired[list[str]]
 
 
 class EvidenceLine(TypedDict):

@@ -11,12 +11,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NotRequired, TypedDict, cast
 
 from workbench.errors import RunError, shown
-from workbench.plans import Plan, PlanStep
+from workbench.plans import Plan
 from workbench.reviewers import again
 from workbench.runs import RunRow
 from workbench.settings import Settings
 from workbench.state import Decision, ExecutionRecord, Without
-from workbench.tape import Effect, given_of, key_of, key_of_record
+from workbench.tape import Effect, answered
 
 _SECRET = ("chat_api_key", "embedding_api_key", "postgres_dsn")
 
@@ -194,8 +194,9 @@ def _cost(effects: Iterable[Effect]) -> Cost:
 class Forecast(TypedDict):
     """What a fork will do.
 
-    ``steps`` has for each step of the plan ``{"step_id", "tool", "replayed", "p50_s", "p90_s"}``; ``seconds`` is for
-    what is done anew, along its critical path, at both quantiles; ``basis`` is how many past calls that rests on.
+    ``steps`` has for each step of the plan ``{"step_id", "tool", "replayed", "runs", "p50_s", "p90_s"}``: the tape
+    answers it, it will be run anew, or neither, where it waits to be woken. ``seconds`` is for what is done anew, along
+    its critical path, at both quantiles; ``basis`` is how many past calls that rests on.
     ``tokens``, where models read what steps had found, is what that was, since they read again what is found anew.
     """
 
@@ -217,25 +218,22 @@ def forecast(
     Args:
         plan: the edited plan.
         known: the effects of the run from which is forked.
-        records: its records, whose versions of the knowledge base are taken.
+        records: its records.
         history: seconds of past calls, by tool.
         kb: the knowledge base of steps that name none.
     """
-    known = list(known)
-    keys = {effect.key for effect in known}
-    versions = {r["effect"]["given"]["kb"]: r["effect"]["version"] for r in records if "effect" in r}
-    last = {r["step_id"]: r for r in records}
-    upstream, rows = dict[str, str](), list[dict[str, Any]]()
-    for step_id in plan.topological_order():
-        step = plan.step(step_id)
-        upstream[step_id], replayed = _key(step, upstream, versions, keys, last, kb)
-        p50, p90 = (0.0, 0.0) if replayed else _quantiles(history.get(step.tool, ()))
-        rows.append({"step_id": step_id, "tool": step.tool, "replayed": replayed, "p50_s": p50, "p90_s": p90})
+    known, rows = list(known), list[dict[str, Any]]()
+    starts = {step.step_id for step in plan.ahead()}
+    for step_id, replayed in answered(plan, known, records, kb).items():
+        tool, runs = plan.step(step_id).tool, step_id in starts and not replayed
+        p50, p90 = _quantiles(history.get(tool, ())) if runs else (0.0, 0.0)
+        row = {"step_id": step_id, "tool": tool, "replayed": replayed, "runs": runs, "p50_s": p50, "p90_s": p90}
+        rows.append(row)
     seconds = {}
     for name in ("p50", "p90"):
         taken = {row["step_id"]: row[f"{name}_s"] for row in rows}
         seconds[name] = round(sum(taken[step_id] for step_id in plan.critical_path(taken)), 3)
-    basis = sum(len(history.get(row["tool"], ())) for row in rows if not row["replayed"])
+    basis = sum(len(history.get(row["tool"], ())) for row in rows if row["runs"])
     told = Forecast(steps=rows, seconds=seconds, basis=basis)
     if (tokens := _tokens_after(known)) and basis:
         told["tokens"] = tokens
@@ -246,25 +244,6 @@ def _tokens_after(known: Sequence[Effect]) -> int:
     """What models read and wrote after the first step: for a reflection, for an answer."""
     first = next((place for place, effect in enumerate(known) if effect.kind == "tool"), len(known))
     return sum(effect.tokens for effect in known[first:] if effect.kind in ("model", "handler"))
-
-
-def _key(
-    step: PlanStep,
-    upstream: Mapping[str, str],
-    versions: Mapping[str, str],
-    keys: set[str],
-    last: Mapping[str, ExecutionRecord],
-    kb: str,
-) -> tuple[str, bool]:
-    """The key of a step's last attempt, and whether the tape has it."""
-    made = []
-    for attempt in range(step.budget.max_retries + 1, 0, -1):
-        given = given_of(step, kb, attempt, upstream)
-        made.append(key_of("tool", step.tool, versions.get(given["kb"], ""), given))
-    found = next((key for key in made if key in keys), None)
-    if found is None and step.step_id in last and "effect" not in last[step.step_id]:
-        return key_of_record(last[step.step_id]), True
-    return found or made[-1], found is not None
 
 
 def _quantiles(seconds: Sequence[float]) -> tuple[float, float]:

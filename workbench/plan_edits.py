@@ -60,24 +60,36 @@ def duplicated(plan: Plan, step_id: str) -> tuple[Plan, str]:
 
 
 def only(plan: Plan, step_id: str, keep: Collection[str] = ()) -> Plan:
-    """That step, what its input is taken from, and the steps to keep; dependencies on others are let go."""
-    return _left(plan, step_id, keep, lambda step: (source for source, _ in step.references().values()))
+    """Hold back all but that step, what its input is taken from, and the steps to keep; it waits for no other."""
+    return _held(plan, step_id, keep, lambda step: (source for source, _ in step.references().values()))
 
 
 def up_to(plan: Plan, step_id: str, keep: Collection[str] = ()) -> Plan:
-    """That step, everything that it depends on, and the steps to keep."""
-    return _left(plan, step_id, keep, PlanStep.dependencies)
+    """Hold back all but that step, everything that it depends on, and the steps to keep."""
+    return _held(plan, step_id, keep, PlanStep.dependencies)
 
 
-def _left(plan: Plan, step_id: str, keep: Collection[str], before: Callable[[PlanStep], Iterable[str]]) -> Plan:
-    steps, wanted, waiting = plan.by_id(), {*keep}, [step_id, *keep]
-    wanted.add(step_id)
+def needed(plan: Plan, step_id: str, before: Callable[[PlanStep], Iterable[str]] = PlanStep.dependencies) -> set[str]:
+    """The ids of that step and of everything before it, by what stands ``before`` a step."""
+    steps, found, waiting = plan.by_id(), {step_id}, [step_id]
     while waiting:
         if step := steps.get(waiting.pop()):
-            new = {one for one in before(step) if one not in wanted}
-            wanted |= new
-            waiting += sorted(new)
-    return plan.without(*(one for one in steps if one not in wanted))
+            new = {*before(step)} - found
+            found |= new
+            waiting += new
+    return found
+
+
+def _held(plan: Plan, step_id: str, keep: Collection[str], before: Callable[[PlanStep], Iterable[str]]) -> Plan:
+    wanted = needed(plan, step_id, before) - {*keep}
+
+    def changed(step: PlanStep) -> PlanStep:
+        if step.step_id in wanted:
+            waits = [one for one in step.depends_on if one in wanted or one in keep]
+            return step.model_copy(update={"depends_on": waits, "condition": "always"})
+        return step if step.step_id in keep else step.model_copy(update={"condition": "held"})
+
+    return plan.model_copy(update={"steps": [changed(step) for step in plan.steps]})
 
 
 def fresh_id(plan: Plan, label: str) -> str:

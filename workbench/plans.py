@@ -27,7 +27,13 @@ _LONGEST_ID = 100
 _DEEPEST = 30
 _MOST_VALUES = 100_000
 ENDED_WELL = ("success", "partial")
-_WORDS = {"failed": "failed", "timeout": "timed out", "cancelled": "was cancelled", "skipped": "was skipped"}
+_WORDS = {
+    "failed": "failed",
+    "timeout": "timed out",
+    "cancelled": "was cancelled",
+    "skipped": "was skipped",
+    "held": "is held back",
+}
 
 
 class PlanBudget(BaseModel):
@@ -42,7 +48,11 @@ class PlanBudget(BaseModel):
 
 
 class PlanStep(BaseModel):
-    """One call of one tool. A ``tool_input`` value may be ``{"$from": "step_id.field"}``, which is a dependency too."""
+    """One call of one tool. A ``tool_input`` value may be ``{"$from": "step_id.field"}``, which is a dependency too.
+
+    A step runs by itself (``always``), when the reflector or a person wakes it (``if_insufficient``), or only when a
+    person does (``held``).
+    """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -53,7 +63,7 @@ class PlanStep(BaseModel):
     depends_on: list[str] = Field(default_factory=list)
     budget: PlanBudget = PlanBudget()
     priority: int = 1
-    condition: Literal["always", "if_insufficient"] = "always"
+    condition: Literal["always", "if_insufficient", "held"] = "always"
 
     def references(self) -> dict[str, tuple[str, str]]:
         """Input field -> (step, field of its output) for every ``$from`` in the input."""
@@ -146,15 +156,26 @@ class Plan(BaseModel):
             before = [ends.get(dependency) for dependency in step.dependencies()]
             if step.step_id in ends or None in before:
                 return False
-            if step.condition == "if_insufficient":
+            if step.condition != "always":
                 return step.step_id in woken
             return all(status in ENDED_WELL for status in before)
 
         return sorted(filter(ready, self.steps), key=lambda step: step.priority)
 
-    def blocked_steps(self, records: Iterable[ExecutionRecord]) -> dict[str, str]:
-        """Steps that can never start, with the reason: an ``always`` step behind one that did not end well."""
-        ends = self.ends(records)
+    def ahead(self, records: Iterable[ExecutionRecord] = (), activated: Iterable[str] = ()) -> list[PlanStep]:
+        """Every step that will still start if all goes well, in the order of their waves (see ``ready_steps``)."""
+        found, records, woken = list[PlanStep](), list(records), list(activated)
+        while wave := self.ready_steps(records, woken):
+            found += wave
+            ended: Any = [{"step_id": step.step_id, "attempt": math.inf, "status": "success"} for step in wave]
+            records += ended
+        return found
+
+    def blocked_steps(self, records: Iterable[ExecutionRecord], activated: Iterable[str] = ()) -> dict[str, str]:
+        """Steps that can never start, with the reason: a step behind one that did not end well or is held."""
+        steps, ends = self.by_id(), self.ends(records)
+        held = {i: "held" for i, s in steps.items() if s.condition == "held" and i not in {*ends, *activated}}
+        ends |= held
         return {
             step.step_id: f"{dependency} {_WORDS[ends[dependency]]}"
             for step in self.steps

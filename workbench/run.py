@@ -255,8 +255,11 @@ class Run(Answering, Pictured):
     def forecast(self, plan: Plan) -> Forecast:
         """What forking this run with that plan will take: the steps that run again, and their seconds (P50, P90)."""
         from workbench.fork import forecast
+        from workbench.tape import read
 
-        return forecast(plan, self.tape(), self.records, self._store.tool_seconds(), self.kb_prefix)
+        sources = (self._row["options"].get("tape") or {}).get("sources", [])
+        known = [*self.tape(), *(effect for run_id in sources for effect in read(self._store, run_id))]
+        return forecast(plan, known, self.records, self._store.tool_seconds(), self.kb_prefix)
 
     def fork(self, **edits: Any) -> Run:
         """A new run from START with something edited; the tape of this one answers all that the edit does not touch.

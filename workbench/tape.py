@@ -17,7 +17,7 @@ from functools import cached_property
 from typing import Any, Literal, Protocol
 
 from workbench.errors import Divergence, RunError
-from workbench.plans import PlanStep, canonical_json
+from workbench.plans import Plan, PlanStep, canonical_json
 from workbench.state import ExecutionRecord
 
 FULL = "full"
@@ -190,6 +190,7 @@ class NoTape:
     """Where nothing is recorded: retrieve-only agents, and graphs of one's own."""
 
     mode: Mode = "live"
+    known: Mapping[str, Effect] = {}
 
     def find(self, kind: str, name: str, version: str, given: Any, step_id: str = "") -> Effect | None:
         """Nothing."""
@@ -284,6 +285,31 @@ def given_of(step: PlanStep, kb: str, attempt: int, upstream: Mapping[str, str])
         "attempt": attempt,
         "upstream": sorted({upstream.get(name, "") for name in step.dependencies()}),
     }
+
+
+def answered(plan: Plan, known: Iterable[Effect], records: Iterable[ExecutionRecord], kb: str) -> dict[str, bool]:
+    """For each step of a plan, dependencies first, whether these effects answer its call.
+
+    Args:
+        plan: the steps.
+        known: what is on the tapes.
+        records: of runs from before there were tapes: a step with one counts as answered.
+        kb: the knowledge base of steps that name none.
+    """
+    calls = [effect for effect in known if effect.kind == "tool"]
+    keys, last = {effect.key for effect in calls}, {r["step_id"]: r for r in records}
+    versions = {effect.given["kb"]: effect.version for effect in reversed(calls)}
+    upstream, found = dict[str, str](), dict[str, bool]()
+    for step_id in plan.topological_order():
+        step, made = plan.step(step_id), []
+        for attempt in range(step.budget.max_retries + 1, 0, -1):
+            given = given_of(step, kb, attempt, upstream)
+            made.append(key_of("tool", step.tool, versions.get(given["kb"], ""), given))
+        key = next((key for key in made if key in keys), "")
+        if not key and step_id in last and "effect" not in last[step_id]:
+            key = key_of_record(last[step_id])
+        upstream[step_id], found[step_id] = key or made[-1], bool(key)
+    return found
 
 
 def key_of_record(record: ExecutionRecord) -> str:

@@ -93,8 +93,8 @@ def short(request: Mapping[str, Any], labels: Labels) -> str:
     """What is proposed, in a few words."""
     kind, proposed = proposals.kind(request), proposals.proposal(request)
     if kind == "plan":
-        number = len(proposed["plan"]["steps"])
-        return labels("inbox_plan_one") if number == 1 else labels("inbox_plan", n=number)
+        number = len(request.get("ahead", proposed["plan"]["steps"]))
+        return labels({0: "inbox_plan_none", 1: "inbox_plan_one"}.get(number, "inbox_plan"), n=number)
     if kind == "step":
         wave = list(map(str, proposed["wave"]))
         more = [labels("and_more", n=len(wave) - MOST_NAMED)] if len(wave) > MOST_NAMED else []

@@ -109,11 +109,13 @@ def _go(
 
 
 def _foreseen(forecast: Mapping[str, Any], labels: Labels) -> str:
-    again = [step["step_id"] for step in forecast["steps"] if not step["replayed"]]
+    again = [step["step_id"] for step in forecast["steps"] if step["runs"]]
     if not again:
         return labels("graft_foreseen_none")
     p50, p90 = (milliseconds(forecast["seconds"][name] * 1000) for name in ("p50", "p90"))
-    told = labels("graft_foreseen", again=len(again), taped=len(forecast["steps"]) - len(again), p50=p50, p90=p90)
+    told = labels(
+        "graft_foreseen", again=len(again), taped=sum(step["replayed"] for step in forecast["steps"]), p50=p50, p90=p90
+    )
     return f"{told} · {labels('graft_again', steps=cut(labels('comma').join(again), 200))}"
 
 

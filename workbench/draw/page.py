@@ -153,6 +153,7 @@ _SHAPES: Mapping[str, tuple[str, Markup]] = {
     "pending": ("idle", _RING),
     "proposed": ("person", joined([_DASHED, _line("M7 4.4v5.2M4.4 7h5.2", "wb-ring")])),
     "waiting": ("idle", joined([_DASHED])),
+    "held": ("idle", joined([_DASHED, _line("M5.4 4.6v4.8M8.6 4.6v4.8", "wb-ring")])),
     "warning": (
         "person",
         joined([_line("M7 1.2L13.2 12.5H.8z", "wb-fill"), _line("M7 5v3.4M7 10.3v.6", "wb-on wb-dark")]),

@@ -64,7 +64,7 @@ def plan_changes(changes: Changes, labels: Labels) -> Markup:
 def plan_forecast(forecast: Mapping[str, Any], valid: bool, labels: Labels) -> Markup:
     """How long it will take (``fork.Forecast``), in one line; the last word of it while the plan cannot be run."""
     seconds, tokens, said = forecast["seconds"], forecast.get("tokens"), labels("plan_nothing_anew")
-    if not all(row["replayed"] for row in forecast["steps"]):
+    if any(row["runs"] for row in forecast["steps"]):
         said = labels("plan_no_forecast")
         if basis := forecast["basis"]:
             said = labels("plan_forecast", p50=_short(seconds["p50"]), p90=_short(seconds["p90"]), n=basis)
@@ -89,7 +89,7 @@ def _field(change: Change, labels: Labels) -> Markup:
 
 
 def _condition(step: PlanStep, labels: Labels) -> str:
-    return labels("comma") + labels("step_conditional") if step.condition != "always" else ""
+    return labels("comma") + labels(f"step_{step.condition}") if step.condition != "always" else ""
 
 
 def _brief(value: Any, labels: Labels) -> Markup:

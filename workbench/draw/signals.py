@@ -216,7 +216,7 @@ def _short(name: object, most: int = 200) -> str:
 
 
 def _waves(steps: Sequence[Mapping[str, Any]], labels: Labels) -> Markup | None:
-    always = [step for step in steps if step.get("condition") != "if_insufficient"]
+    always = [step for step in steps if step.get("condition", "always") == "always"]
     asleep = [step["step_id"] for step in steps if step.get("condition") == "if_insufficient"]
     found = proposals.waves(always)
     lines = [labels("wave_n", n=n, steps=_names(wave, labels)) for n, wave in enumerate(found[:MOST_LISTED], 1)]

@@ -92,12 +92,12 @@ class PlanView:
             )
         if step.step_id in self.proposed:
             return "proposed"
-        return "waiting" if step.condition == "if_insufficient" else "pending"
+        return {"if_insufficient": "waiting", "held": "held"}.get(step.condition, "pending")
 
     def word(self, step: PlanStep) -> str:
         """The status in a word."""
         status = self.status(step)
-        return self.labels("step_conditional") if status == "waiting" else self.labels(status)
+        return self.labels(f"step_{step.condition}") if status in ("waiting", "held") else self.labels(status)
 
     def facts(self, step: PlanStep) -> tuple[str, str]:
         """The two things that matter most of a step now, in a few words each."""
@@ -182,7 +182,7 @@ def edge_look(view: PlanView, source: str, step: PlanStep) -> str:
         return "cycle"
     if (source, step.step_id) in view.critical:
         return "heavy"
-    return "dashed" if view.status(step) in ("proposed", "waiting") else "plain"
+    return "dashed" if view.status(step) in ("proposed", "waiting", "held") else "plain"
 
 
 class _Said(NamedTuple):
@@ -202,7 +202,7 @@ class _Said(NamedTuple):
 
 def _row(view: PlanView, step: PlanStep, gutter: Row, wide: int) -> Markup:
     status, labels, mark = view.status(step), view.labels, view.marks.get(step.step_id)
-    tags = [("idle", labels("step_conditional"))] if step.condition != "always" else []
+    tags = [("idle", labels(f"step_{step.condition}"))] if step.condition != "always" else []
     tags += [("run" if mark == "new" else "person", labels(f"step_{mark}"))] if mark else []
     why, mend = view.trouble(step)
     said = _Said(
@@ -232,7 +232,7 @@ def _markup(said: _Said, gutter: Row, wide: int, labels: Labels) -> Markup:
     bad = " wb-bad" if said.status == "invalid" else ""
     return el(
         "div",
-        drawn(gutter, said.status in ("proposed", "waiting"), wide),
+        drawn(gutter, said.status in ("proposed", "waiting", "held"), wide),
         el("span", glyph(said.status, labels, said=False), el("span", said.word, cls="wb-said"), cls="wb-sign"),
         el("div", lines, cls="wb-main"),
         el(

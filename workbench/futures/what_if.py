@@ -13,7 +13,7 @@ from workbench.errors import RunError
 from workbench.plans import Plan
 from workbench.retrieval.merge import distinct, gather
 from workbench.retrieval.reflect import propose
-from workbench.retrieval.skip import NOT_NEEDED
+from workbench.retrieval.skip import IDLE
 from workbench.run import Run
 from workbench.tape import Effect
 from workbench.tools.registry import BUILT_IN
@@ -157,7 +157,7 @@ def _otherwise(run: Run, earlier: Sequence[Mapping[str, Any]], visit: Mapping[st
 def _more(run: Run, reflection: Mapping[str, Any]) -> dict[str, Any] | None:
     """What the rules would do next if the evidence were not enough."""
     done = reflection["current_iteration"]
-    records = [r for r in run.records if r["iteration"] <= done and r["error"] != NOT_NEEDED]
+    records = [r for r in run.records if r["iteration"] <= done and r["error"] not in IDLE]
     begun = {r["step_id"] for r in run.records if r["iteration"] <= done}
     plan = next((p for p in reversed(run.plans) if begun >= set(p.by_id())), run.plans[0])
     seen = {**reflection["signals"], "evidence_count": 0, "time_left_s": 1.0}

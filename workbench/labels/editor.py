@@ -16,7 +16,9 @@ WORDS: Mapping[str, tuple[str, str]] = {
     ),
     "form_no_number": ("{value} is no number. Give one, or leave it empty.", "{value} 不是数字。请填数字，或留空。"),
     # a step in a list or a graph
-    "step_conditional": ("if insufficient", "证据不足时"),
+    "step_if_insufficient": ("if insufficient", "证据不足时"),
+    "step_held": ("held back", "暂缓"),
+    "held": ("held back", "暂缓"),
     "step_new": ("new", "新增"),
     "step_edited": ("edited", "已修改"),
     "step_in_cycle": ("in a cycle", "在循环中"),
@@ -45,6 +47,8 @@ WORDS: Mapping[str, tuple[str, str]] = {
     "plan_proposed": ("{n} proposed", "{n} 步为建议"),
     "plan_add": ("Add step", "添加步骤"),
     "plan_undo": ("Undo", "撤销"),
+    "plan_bring_back": ("Bring back version {n}", "恢复第 {n} 版"),
+    "plan_bring_back_told": ("by {author}: {reason}", "{author}：{reason}"),
     "plan_redo": ("Redo", "重做"),
     "plan_steps": ("Steps", "列表"),
     "plan_graph": ("Graph", "图"),
@@ -100,8 +104,8 @@ WORDS: Mapping[str, tuple[str, str]] = {
     "scope_to": ("Run to here", "执行到此"),
     "scope_rest": ("Run the rest", "执行其余"),
     "scope_hint": (
-        "What is done stays. “Only” takes what the input needs; “to here” all that it depends on.",
-        "已完成的保留。“只执行”带上输入所需的步骤，“执行到此”带上全部依赖。",
+        "The other steps stay, held back. “Only” takes what the input needs; “to here” all that it depends on.",
+        "其余步骤留在计划中，暂缓执行。“只执行”带上输入所需的步骤，“执行到此”带上全部依赖。",
     ),
     # mends
     "mend_take_out": ("Take out {what}", "去掉 {what}"),

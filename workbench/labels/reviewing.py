@@ -77,6 +77,7 @@ WORDS: Mapping[str, tuple[str, str]] = {
     "decision_note": ("Note", "备注"),
     # the buttons
     "approve_run": ("Approve: run {n} steps", "批准：执行 {n} 步"),
+    "approve_run_none": ("Approve: every step is recorded", "批准：各步已有记录"),
     "approve_run_one": ("Approve: run 1 step", "批准：执行 1 步"),
     "approve_answer": ("Approve: answer with this evidence", "批准：用这些证据回答"),
     "approve_other": ("Approve", "批准"),
@@ -134,6 +135,7 @@ WORDS: Mapping[str, tuple[str, str]] = {
     "inbox_did_reject": ("Stopped", "叫停"),
     "inbox_did_respond": ("Responded", "补充说明"),
     "inbox_plan": ("run {n} steps?", "执行 {n} 步？"),
+    "inbox_plan_none": ("go on with what is recorded?", "用已有记录继续？"),
     "inbox_plan_one": ("run 1 step?", "执行 1 步？"),
     "inbox_step": ("run {steps} now?", "现在执行 {steps}？"),
     "inbox_more_steps": ("run {n} more steps?", "再执行 {n} 步？"),

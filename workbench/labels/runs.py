@@ -131,6 +131,7 @@ WORDS: Mapping[str, tuple[str, str]] = {
     "work_seconds": ("work", "工作"),
     "steps_made": ("calls made", "实际调用"),
     "steps_taped": ("from the tape", "取自记录带"),
+    "steps_asleep": ("waits to be woken", "等待唤醒"),
     "tokens_made": ("tokens, about", "词元，约"),
     "not_waiting": ("Waiting for a person is not work, and not counted.", "等待人的决定不算工作时间。"),
     "nothing_cited": ("nothing", "无"),

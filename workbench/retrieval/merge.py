@@ -14,7 +14,7 @@ from workbench.fates import Identity, identity, remaining, winners
 from workbench.plans import ENDED_WELL, last_records, work_seconds
 from workbench.retrieval.agreement import agreed
 from workbench.retrieval.enriching import STEP, enriched
-from workbench.retrieval.skip import NOT_NEEDED
+from workbench.retrieval.skip import IDLE
 from workbench.state import ExecutionRecord, Merged, RetrievalResult, RetrievalState, RouteDecision
 
 CONTRADICTION = 0.5
@@ -187,4 +187,4 @@ def _execution(records: list[ExecutionRecord]) -> dict[str, Any]:
 
 def not_needed(record: ExecutionRecord) -> bool:
     """Whether a conditional step was skipped because nobody asked for it: it counts in no success rate."""
-    return record["status"] == "skipped" and record["error"] == NOT_NEEDED
+    return record["status"] == "skipped" and record["error"] in IDLE

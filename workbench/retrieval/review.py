@@ -23,6 +23,7 @@ from workbench.retrieval.signals import thresholds
 from workbench.retrieval.skip import closing, skip_records
 from workbench.route import read_question
 from workbench.state import Decision, ExecutionRecord, Reflection, RetrievalState, ReviewPoint
+from workbench.tape import answered
 from workbench.tools.registry import check
 
 ACTIONS = ("approve", "edit", "reject", "respond")
@@ -264,6 +265,7 @@ def _ask(
         "run_id": state.get("run_id", ""),
         "review_id": review_id,
         "point": point,
+        "ahead": ahead(point, state, runtime.context, proposal),
         "in_force": _in_force(state),
     }
     answer = interrupt(request, response_schema=_answer_model(request, check_edits))
@@ -281,6 +283,18 @@ def _ask(
         note=answer.note,
     )
     return runtime.context.runs.save_decision(state["run_id"], decision)
+
+
+def ahead(point: str, state: RetrievalState, context: Context, proposal: Mapping[str, Any]) -> list[str]:
+    """The steps that the proposal will run anew: none that is done, waits to be woken, or is on the tape."""
+    plan, activated = Plan.load(state["plan"]), [*state.get("activated", []), *proposal.get("activate", [])]
+    plan = plan.adding(*(PlanStep.model_validate(step) for step in proposal.get("next_steps", [])))
+    if plan.problems():
+        return []
+    taped = answered(plan, context.tape.known.values(), [], state["kb_prefix"])
+    wanted = proposal["wave"] if point == "step" else list(plan.by_id())
+    steps = plan.ahead(state.get("records", []), activated)
+    return [step.step_id for step in steps if step.step_id in wanted and not taped[step.step_id]]
 
 
 def _in_force(state: RetrievalState) -> dict[str, Any]:

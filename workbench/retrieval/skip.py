@@ -6,13 +6,16 @@ from workbench.plans import Plan, PlanStep, last_records, work_seconds
 from workbench.state import ExecutionRecord, RetrievalState
 
 NOT_NEEDED = "not needed"
+HELD_BACK = "held back"
+IDLE = (NOT_NEEDED, HELD_BACK)
+"""Why a step that nobody missed did not run."""
 
 
 def blocked(state: RetrievalState) -> dict[str, str]:
     """Step -> reason for every step behind one that did not end well, however long the chain."""
     plan, records = Plan.load(state["plan"]), list(state.get("records", []))
     found: dict[str, str] = {}
-    while more := plan.blocked_steps(records):
+    while more := plan.blocked_steps(records, state.get("activated", [])):
         found |= more
         records += [skip_record(plan.step(i), reason, 1, state["iteration"], "") for i, reason in more.items()]
     return found
@@ -36,10 +39,11 @@ def over_budget(state: RetrievalState, time_budget_s: float) -> dict[str, str]:
 
 
 def closing(state: RetrievalState, reason: str) -> dict[str, str]:
-    """Step -> reason for every step without an end when retrieval stops; conditional ones were not needed."""
+    """Step -> reason for every step without an end when retrieval stops; conditional ones were not needed or held."""
     plan = Plan.load(state["plan"])
     ends, stopped = plan.ends(state.get("records", [])), unspent(state, reason)
-    return {s.step_id: stopped.get(s.step_id, NOT_NEEDED) for s in plan.steps if s.step_id not in ends}
+    idle = {s.step_id: HELD_BACK if s.condition == "held" else NOT_NEEDED for s in plan.steps}
+    return {step_id: stopped.get(step_id, why) for step_id, why in idle.items() if step_id not in ends}
 
 
 def skip_records(state: RetrievalState, reasons: dict[str, str], now: str) -> list[ExecutionRecord]:

@@ -210,8 +210,8 @@ def forecast_blocks(forecast: Mapping[str, Any], labels: Labels) -> list[Block]:
         (
             step["step_id"],
             step["tool"],
-            labels("steps_taped") if step["replayed"] else labels("steps_made"),
-            *("" if step["replayed"] else milliseconds(step[name] * 1000) for name in ("p50_s", "p90_s")),
+            labels("steps_made" if step["runs"] else "steps_taped" if step["replayed"] else "steps_asleep"),
+            *(milliseconds(step[name] * 1000) if step["runs"] else "" for name in ("p50_s", "p90_s")),
         )
         for step in forecast["steps"]
     ]

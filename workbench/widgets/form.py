@@ -68,7 +68,11 @@ class StepForm:
 
     def _controls(self) -> dict[str, Any]:
         labels = self._labels
-        conditions = [(labels("form_always"), "always"), (labels("step_conditional"), "if_insufficient")]
+        conditions = [
+            (labels("form_always"), "always"),
+            (labels("step_if_insufficient"), "if_insufficient"),
+            (labels("step_held"), "held"),
+        ]
         makers: dict[str, Any] = {
             "step_id": line,
             "objective": lambda: text(rows=2),

@@ -6,7 +6,7 @@ No mode: change a field and the plan is another one, with its problems beside th
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import ipywidgets
@@ -19,7 +19,7 @@ from workbench.draw.plan_graph import plan_graph
 from workbench.draw.problems import problem_text
 from workbench.draw.steps import PlanView, steps
 from workbench.labels import Labels
-from workbench.plan_edits import duplicated, fresh_id, mended, moved, only, renamed, up_to
+from workbench.plan_edits import duplicated, fresh_id, mended, moved, needed, only, renamed, up_to
 from workbench.plans import Plan, PlanStep, problem
 from workbench.widgets.draft import Draft, Ground
 from workbench.widgets.fields import Said
@@ -29,6 +29,8 @@ from workbench.widgets.pick import Event, Pick, Root
 if TYPE_CHECKING:
     from workbench.fork import Forecast
 
+MOST_VERSIONS = 3
+"""Earlier versions that can be brought back."""
 PAUSE_S = 0.15
 """Seconds without a keystroke after which a plan is checked."""
 Problem = dict[str, Any]
@@ -42,6 +44,7 @@ class PlanEditor(traitlets.HasTraits):
         check: everything that is wrong with a plan.
         tools: what a step may call, by name.
         forecast: what running a plan will take; None where nobody knows.
+        history: every version of the plan so far (``Run.plan_history``).
 
     Attributes:
         plan: the plan as it stands (``Plan.dump()``).
@@ -63,9 +66,11 @@ class PlanEditor(traitlets.HasTraits):
         check: Callable[[Plan], list[Problem]],
         tools: Mapping[str, Tool],
         forecast: Callable[[Plan], Forecast | None] | None = None,
+        history: Callable[[], Sequence[Mapping[str, Any]]] = tuple,
     ):
         super().__init__()
         self._labels, self._check, self._tools, self._foresee = labels, check, tools, forecast
+        self._history, self._versions = history, dict[str, Mapping[str, Any]]()
         self._ground, self._draft = Ground(), Draft(Plan())
         self._live: Mapping[str, float] = {}
         self._forecast: Forecast | None = None
@@ -102,6 +107,7 @@ class PlanEditor(traitlets.HasTraits):
         another = before.key != self._ground.key
         if another:
             self._draft, self._checked, self._forecast = Draft(self._ground.plan), None, None
+            self._versions = {str(row["version"]): row for row in self._history()}
             if self.chosen not in self._draft.plan.by_id():
                 self.chosen = ""
         self._settle(anew=another)
@@ -180,8 +186,16 @@ class PlanEditor(traitlets.HasTraits):
             getattr(self, event.kind)()
         elif event.kind in SCOPES:
             self._ask(event.kind)
+        elif event.kind == "version" and event.key in self._versions:
+            self._bring_back(Plan.load(self._versions[event.key]["plan"]))
         elif key in known:
             self._on_step(event.kind, key, event.before)
+
+    def _bring_back(self, earlier: Plan) -> None:
+        """An earlier version as an edit, to be seen, run or taken back; what cannot be changed stays as it is."""
+        fixed = {step.step_id: step for step in self._draft.plan.steps if self._lock(step.step_id)}
+        steps = [fixed.pop(step.step_id, step) for step in earlier.steps]
+        self._edit(self._draft.plan.model_copy(update={"steps": [*fixed.values(), *steps]}))
 
     def _on_step(self, kind: str, key: str, before: str) -> None:
         plan = self._draft.plan
@@ -217,8 +231,7 @@ class PlanEditor(traitlets.HasTraits):
     def _as_recorded(self) -> Plan:
         """The plan, where other steps that are done stand as they were when they ran."""
         before = self._draft.shown().by_id()
-        needed = {step.step_id for step in up_to(self._draft.plan, self.chosen).steps}
-        back = self._done() - needed
+        back = self._done() - needed(self._draft.plan, self.chosen)
         steps = [before[s.step_id] if s.step_id in back else s for s in self._draft.plan.steps]
         return self._draft.plan.model_copy(update={"steps": steps})
 
@@ -343,6 +356,18 @@ class PlanEditor(traitlets.HasTraits):
             button(labels("plan_add"), "add", disabled=shut),
             button(labels("plan_undo"), "undo", cls="wb-quiet", disabled=shut or not self._draft.undoable),
             button(labels("plan_redo"), "redo", cls="wb-quiet", disabled=shut or not self._draft.redoable),
+        ]
+        earlier = [row for row in self._versions.values() if row["version"] < self._draft.base.version]
+        do += [
+            button(
+                labels("plan_bring_back", n=row["version"]),
+                "version",
+                key=str(row["version"]),
+                cls="wb-quiet",
+                disabled=shut,
+                title=labels("plan_bring_back_told", author=row["author"], reason=row["reason"]),
+            )
+            for row in earlier[-MOST_VERSIONS:]
         ]
         views = [
             button(labels(f"plan_{name}"), name, aria_pressed="true" if self._graph == (name == "graph") else "false")

@@ -160,7 +160,7 @@ def primary(request: Mapping[str, Any], edits: Mapping[str, Any], wrong: int, la
     if wrong:
         return labels("problem_to_mend") if wrong == 1 else labels("problems_to_mend", n=wrong)
     if not edits:
-        return _approving(point, proposed, labels)
+        return _approving(point, proposed, request.get("ahead"), labels)
     if set(edits) == {"query"}:
         return labels("plan_anew")
     verb = "run" if point in ("plan", "step") else "go"
@@ -171,18 +171,12 @@ def primary(request: Mapping[str, Any], edits: Mapping[str, Any], wrong: int, la
     return labels(f"{verb}_with_edit") if number == 1 else labels(f"{verb}_with_edits", n=number)
 
 
-def _approving(point: str, proposed: Mapping[str, Any], labels: Labels) -> str:
+def _approving(point: str, proposed: Mapping[str, Any], ahead: Sequence[str] | None, labels: Labels) -> str:
     if point == "reflect" and not proposed["should_continue"]:
         return labels("approve_answer")
-    if point == "plan":
-        steps = sum(step["condition"] == "always" for step in proposed["plan"]["steps"])
-    elif point == "step":
-        steps = len(proposed["wave"])
-    elif point == "reflect":
-        steps = len(proposed["next_steps"]) + len(proposed["activate"])
-    else:
+    if not point or ahead is None:  # a graph of one's own, or a pause from before requests said what will run
         return labels("approve_other")
-    return labels("approve_run_one") if steps == 1 else labels("approve_run", n=steps)
+    return labels({0: "approve_run_none", 1: "approve_run_one"}.get(len(ahead), "approve_run"), n=len(ahead))
 
 
 def _forecast(forecast: Mapping[str, Any] | None, labels: Labels) -> Picture:

@@ -52,7 +52,7 @@ class Working:
         self.ask, self.review = ask, Review(labels)
         self.rail, self.evidence, self.timeline = Pick(), Pick(), Pick()
         self.answer, self.turns, self.fork_bar = Pick(), Pick(), Pick()
-        self.editor = PlanEditor(labels, partial(check, tools=wb.tools), wb.tools, self._forecast)
+        self.editor = PlanEditor(labels, partial(check, tools=wb.tools), wb.tools, self._forecast, self._plans)
         self.past = Checkpoints(labels)
         self.region = self._laid_out()
         self._connect()
@@ -181,6 +181,9 @@ class Working:
 
     def _forecast(self, plan: Plan) -> Any:
         return self._run.forecast(plan) if self._run and plan.steps else None
+
+    def _plans(self) -> Any:
+        return self._run.plan_history if self._run else ()
 
     def _bases(self) -> dict[str, int]:
         return {name: self._wb.knowledge.get(name).counts()["documents"] for name in self._wb.knowledge.names()}
