@@ -16,6 +16,7 @@ import pytest
 from tests.shelves import ANSWER, QUESTION, corpus, opened, workbench
 from workbench.canonical import canonical
 from workbench.errors import KnowledgeError, NotPaused, WorkspaceBusy, WorkspaceError, WorkspaceFull
+from workbench.lease import Lease, taken
 from workbench.repair import examine, repair
 from workbench.salvage import Rows
 from workbench.settings import Settings
@@ -339,8 +340,8 @@ def test_a_rebuild_killed_in_the_middle_of_its_swap_ends_with_the_next_open(fold
     (base.parent / ".other.removed-1").mkdir()
     with opened(folder) as wb:
         assert wb.knowledge.get("film").fingerprint() == before
-        half = next(found for found in wb.gc(yes=True) if found["kind"] == "half of a rebuild or a removal")
-        assert half["count"] == (1 if moved == "the new one" else 2)
+        half = next(found for found in wb.gc(yes=True) if found["kind"] == "half of a repair, a rebuild or a removal")
+        assert half["count"] == 2 and ".other.removed-1 (0.00 MB)" in half["detail"]
         assert sorted(p.name for p in base.parent.iterdir() if p.is_dir()) == ["film", "other"]
         wb.knowledge.remove("film")
         assert wb.knowledge.names() == ["other"]
@@ -352,6 +353,33 @@ def test_what_a_repair_kept_is_told_and_stays(folder):
         kept = wb.rebuild_knowledge("film").kept
         told_of = next(found["detail"] for found in wb.gc(yes=True) if found["kind"] == "damaged, kept by a repair")
         assert kept in told_of and Path(kept).exists()
+
+
+def test_what_killed_processes_left_is_named_and_freed_and_what_a_live_one_writes_is_not(folder):
+    knowledge, half = folder / "knowledge", "half of a repair, a rebuild or a removal"
+    left = (folder / ".repair-1", folder / ".salvage-1", knowledge / ".film.ready", knowledge / "film" / ".salvage-1")
+    live = (folder / ".repair-2", knowledge / ".other.rebuild-1", knowledge / "other" / ".arrays.01234567")
+    for place in (*left, *live):
+        place.mkdir()
+        (place / "new.db").write_bytes(bytes(20_000))
+    named = [f"{place.relative_to(folder)} (0.02 MB)" for place in left]
+    with opened(folder) as wb, taken(live[0]), wb.knowledge.writing("other"):
+        told_of = workbench(folder, "doctor").stdout
+        [found] = [found for found in wb.gc() if found["kind"] == half]
+        assert sorted(found["detail"].split(", ")) == sorted(named) and found["bytes"] == 80_000
+        assert all(name in told_of for name in named) and "rebuild-1" not in told_of
+        wb.gc(yes=True)
+        assert all(place.exists() for place in live) and not any(place.exists() for place in left)
+    freed = [found["detail"] for found in repair(folder, Settings.load()) if found["what"] == half]
+    assert len(freed) == 1 and not any(place.exists() for place in live)
+
+
+def test_nobody_opens_what_is_being_repaired(folder):
+    lease = Lease(folder / "leases", repair=True)
+    with pytest.raises(WorkspaceBusy, match=r"is being repaired by process \d+ on"):
+        opened(folder)
+    lease.release()
+    opened(folder).close()
 
 
 def test_rows_of_damaged_pages_are_read_once_and_not_looked_for_without_end(tmp_path):

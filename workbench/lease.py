@@ -8,9 +8,9 @@ from __future__ import annotations
 import json
 import os
 import socket
-import time
 import uuid
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -18,11 +18,17 @@ from filelock import FileLock
 
 from workbench.sqlite import named
 
-_YOUNG_S = 60.0
+_REPAIR = "repair-"
+_PATIENCE_S = 5.0
+"""Those who ask whether a lock is held, and those who bury the dead, hold it for a moment themselves."""
 
 
 class Lease:
     """The lease of one open workspace.
+
+    Args:
+        folder: of the leases.
+        repair: the holder mends the files: nobody opens the workspace meanwhile.
 
     Attributes:
         owner: the name under which runs are held.
@@ -31,15 +37,15 @@ class Lease:
         WorkspaceError: the folder cannot be written.
     """
 
-    def __init__(self, folder: Path):
-        self.folder, self.owner = folder, uuid.uuid4().hex[:12]
+    def __init__(self, folder: Path, *, repair: bool = False):
+        self.folder, self.owner = folder, _REPAIR * repair + uuid.uuid4().hex[:12]
         self._lock = FileLock(folder / f"{self.owner}.lock")
         with named(folder):
             self._take()
 
     def _take(self) -> None:
         self.folder.mkdir(parents=True, exist_ok=True)
-        self._lock.acquire(timeout=0)
+        self._lock.acquire(timeout=_PATIENCE_S)
         holder = {
             "pid": os.getpid(),
             "host": socket.gethostname(),
@@ -50,7 +56,7 @@ class Lease:
         except OSError:  # a full disk; leave no lock that nobody explains
             self.release()
             raise
-        self._sweep()
+        dead(self.folder, bury=True)
 
     def alive(self, owner: str | None) -> bool:
         """Whether the process that took this lease still lives."""
@@ -58,8 +64,12 @@ class Lease:
             return False
         if owner == self.owner:
             return True
-        path = self.folder / f"{owner}.lock"
-        return path.exists() and _locked(path)
+        return locked(self.folder / f"{owner}.lock")
+
+    def others(self, *, repairing: bool = False) -> list[str]:
+        """The owners of the other leases that are alive; with ``repairing`` only of those who mend the files."""
+        found = sorted(self.folder.glob(f"{_REPAIR * repairing}*.lock"))
+        return [path.stem for path in found if path.stem != self.owner and self.alive(path.stem)]
 
     def holder(self, owner: str) -> str:
         """The holder in words, for a message.
@@ -76,40 +86,57 @@ class Lease:
         self._lock.release()
         self._remove(self.owner)
 
-    def _sweep(self) -> None:
-        for path in self.folder.glob("*.json"):
-            if not self.alive(path.stem):
-                self._remove(path.stem)
-
     def _remove(self, owner: str) -> None:
         for suffix in (".json", ".lock"):
             (self.folder / f"{owner}{suffix}").unlink(missing_ok=True)
 
 
-def dead(folder: Path) -> list[Path]:
-    """The files that processes have left which no longer live, sorted.
+def dead(folder: Path, *, bury: bool = False) -> list[Path]:
+    """The files that processes have left which no longer live, sorted; with ``bury`` they are gone.
 
-    A lock is taken before it is explained, so one without its explanation may be just about to be taken: it counts as
-    dead after ``_YOUNG_S``.
+    They go while their lock is held, so that one who is about to take it sees that, and makes a new one.
     """
     found = []
     for lock in sorted(folder.glob("*.lock")):
-        explained = lock.with_suffix(".json")
-        young = not explained.exists() and time.time() - lock.stat().st_mtime < _YOUNG_S
-        if not young and not _locked(lock):
-            found += [path for path in (explained, lock) if path.exists()]
-    return found + sorted(path for path in folder.glob("*.json") if not path.with_suffix(".lock").exists())
+        with taken(lock, shared=not bury) as mine:
+            files = [path for path in (lock.with_suffix(".json"), lock) if mine and path.exists()]
+            for path in files if bury else ():
+                path.unlink(missing_ok=True)
+        found += files
+    lone = sorted(path for path in folder.glob("*.json") if not path.with_suffix(".lock").exists())
+    for path in lone if bury else ():
+        path.unlink(missing_ok=True)
+    return found + lone
 
 
-def _locked(path: Path) -> bool:
-    """Whether somebody holds the lock; asked by a shared one, so that two who ask at once do not see each other."""
+def locked(path: Path) -> bool:
+    """Whether somebody holds the lock of a file or folder that is there."""
+    with taken(path, shared=True) as mine:  # a shared one, so that two who ask at once do not see each other
+        return not mine and path.exists()
+
+
+@contextmanager
+def taken(path: Path, *, shared: bool = False, wait: bool = False) -> Iterator[bool]:
+    """Hold the lock of a file or folder inside the block; whether that can be had.
+
+    Args:
+        path: what is locked; the kernel lets go when the process dies.
+        shared: others may hold it too who share it.
+        wait: until it can be had.
+    """
     import fcntl
 
     try:
-        with path.open("rb") as file:
-            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        handle = os.open(path, os.O_RDONLY)
     except FileNotFoundError:  # let go of just now
-        return False
+        yield False
+        return
+    try:
+        fcntl.flock(handle, (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | (0 if wait else fcntl.LOCK_NB))
+        mine = True
     except BlockingIOError:
-        return True
-    return False
+        mine = False
+    try:
+        yield mine
+    finally:
+        os.close(handle)

@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import Any, TypedDict
 
 from workbench.errors import WorkspaceBusy
-from workbench.knowledge.leftovers import half_done, held, leftovers
+from workbench.knowledge.leftovers import half_done, held, leftovers, remove
 from workbench.knowledge.library import Library
-from workbench.lease import dead
+from workbench.lease import dead, taken
 from workbench.runs import TABLES
 from workbench.sqlite import named
 
@@ -67,10 +67,8 @@ def prune(
         freed.append(_tapes(runs, yes))
     if checkpoints.exists():
         freed += _checkpoints(runs, checkpoints, {} if yes else _chosen(runs, older_than, keep), yes)
-    freed.append(_leases(path / "leases", yes))
-    count, size = half_done(library, delete=yes)
-    freed.append(Freed(kind="half of a rebuild or a removal", count=count, bytes=size, detail=""))
-    freed += _kept(path, library)
+    freed += left_behind(path, library, delete=yes)
+    freed += kept(path, library)
     for name in library.names():
         freed.append(_index(library, name, yes))
     files = [runs, checkpoints, *(library.root / name / "index.db" for name in library.names())]
@@ -176,13 +174,28 @@ def _drop(connection: sqlite3.Connection, kind: str, threads: list[str], where: 
     return Freed(kind=kind, count=count, bytes=size, detail="")
 
 
-def _leases(folder: Path, yes: bool) -> Freed:
-    """What processes that died have left behind."""
-    found = dead(folder)
-    size = sum(path.stat().st_size for path in found)
-    for path in found if yes else ():
-        path.unlink(missing_ok=True)
-    return Freed(kind="leases of dead processes", count=len(found), bytes=size, detail="")
+def left_behind(path: Path, library: Library, *, delete: bool) -> list[Freed]:
+    """What killed processes have left, each by name, and with ``delete`` it is gone; the files of live ones are not."""
+    leases = {file: held(file) for file in dead(path / "leases")}
+    if delete:
+        dead(path / "leases", bury=True)
+    half = {}
+    for found in sorted([*path.glob(".repair-*"), *path.glob(".salvage-*")]):
+        with taken(found, shared=not delete) as mine:
+            if mine:
+                half[found] = held(found)
+            if mine and delete:
+                remove(found)
+    half |= half_done(library, delete=delete)
+    return [
+        Freed(kind=kind, count=len(files), bytes=sum(files.values()), detail=", ".join(_sized(path, files)))
+        for kind, files in (("leases of dead processes", leases), ("half of a repair, a rebuild or a removal", half))
+        if files
+    ]
+
+
+def _sized(path: Path, files: dict[Path, int]) -> Iterator[str]:
+    return (f"{file.relative_to(path)} ({size / 1e6:,.2f} MB)" for file, size in files.items())
 
 
 def _index(library: Library, name: str, yes: bool) -> Freed:
@@ -194,7 +207,7 @@ def _index(library: Library, name: str, yes: bool) -> Freed:
     return Freed(kind=kind, count=count, bytes=size, detail="")
 
 
-def _kept(path: Path, library: Library) -> Iterator[Freed]:
+def kept(path: Path, library: Library) -> Iterator[Freed]:
     """What repairs have kept of damaged files: told, and never deleted, for it may be all that there is."""
     for file in sorted([*path.glob("*.db.broken-*"), *library.root.glob(".*.broken-*")]):
         detail = f"{file}, {held(file) / 1e6:,.2f} MB: delete it yourself when nothing is missing"

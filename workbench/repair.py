@@ -1,7 +1,8 @@
 """What is wrong with the files of a workspace, and its mend. Nothing is deleted: what was damaged is kept beside.
 
 A damaged database is read row by row into a new one, a damaged index is made anew from its sources; a run whose
-checkpoint is lost begins again from what it had stored.
+checkpoint is lost begins again from what it had stored. A repair that is killed leaves the file as it was, or a new one
+that is ready, which the next who opens the workspace puts in its place.
 """
 
 from __future__ import annotations
@@ -19,9 +20,11 @@ from pathlib import Path
 from typing import Any, TypedDict
 
 from workbench.errors import KnowledgeError, WorkbenchError, WorkspaceBusy, WorkspaceError
+from workbench.knowledge.leftovers import held
 from workbench.knowledge.library import Library
-from workbench.lease import Lease, dead
+from workbench.lease import Lease, taken
 from workbench.memory.store import open_conversations
+from workbench.prune import left_behind
 from workbench.runs import RunStore, runs_are_gone
 from workbench.salvage import Rows, faults, readable, tables
 from workbench.settings import Settings
@@ -29,6 +32,9 @@ from workbench.sqlite import REPAIR, named
 
 _JSON = {"options", "result", "plan", "record", "body", "decision", "event", "citations", "debug", "metadata"}
 _LEDGERS = {"run_migrations", "conversation_migrations", "sqlite_sequence"}
+
+
+_READY = ".ready-"
 
 
 class Fault(TypedDict):
@@ -42,7 +48,11 @@ class Fault(TypedDict):
 def examine(path: Path, settings: Settings) -> Iterator[Fault]:
     """Every fault of the workspace's files."""
     for name in ("workbench.db", "checkpoints.db"):
-        if said := _damage(path, name):
+        if ready := [*path.glob(f".{name}{_READY}*")]:
+            size = sum(map(held, ready)) / 1e6
+            detail = f"a repair was killed when the new file was ready: {ready[0].name} ({size:,.2f} MB)"
+            yield Fault(what=name, detail=detail, mend=f"{REPAIR} So does whoever opens the workspace.")
+        elif said := _damage(path, name):
             yield Fault(what=name, detail=f"{path / name} is damaged: {said}", mend=REPAIR)
     library = Library(path / "knowledge", settings)
     try:
@@ -61,15 +71,14 @@ def repair(path: Path, settings: Settings) -> Iterator[Fault]:
         WorkspaceBusy: another process has the workspace open.
         WorkspaceFull: there is no room for the new files; everything is as it was.
     """
-    lease = Lease(path / "leases")
+    lease = Lease(path / "leases", repair=True)
+    library = Library(path / "knowledge", settings)
     try:
-        others = [file.stem for file in sorted(lease.folder.glob("*.lock")) if file.stem != lease.owner]
-        for other in others:
-            if lease.alive(other):
-                raise WorkspaceBusy(f"{path} is open in {lease.holder(other)}. Close it there first.")
-        for file in dead(lease.folder):
-            file.unlink(missing_ok=True)
-            yield Fault(what="leases", detail=f"removed {file.name}, of a process that died", mend="")
+        for other in lease.others():
+            raise WorkspaceBusy(f"{path} is open in {lease.holder(other)}. Close it there first.")
+        settle(path)
+        for found in left_behind(path, library, delete=True):
+            yield Fault(what=found["kind"], detail=f"removed {found['detail']}", mend="")
         makers: dict[str, Callable[[Path], None]] = {
             "workbench.db": lambda fresh: _fresh_runs(fresh, settings),
             "checkpoints.db": _fresh_checkpoints,
@@ -79,9 +88,28 @@ def repair(path: Path, settings: Settings) -> Iterator[Fault]:
                 yield from _salvaged(path / name, make)
         if (path / "workbench.db").exists():
             yield from _begun_again(path)
-        yield from _rebuilt(path, settings)
+        yield from _rebuilt(library)
     finally:
+        library.close()
         lease.release()
+
+
+def settle(path: Path) -> None:
+    """End a repair that was killed when a new file was ready: it takes the place of the damaged one, which is kept.
+
+    Whoever calls holds a lease, and no repair is at work.
+    """
+    for ready in sorted(path.glob(f".*{_READY}*")):
+        with named(path), taken(ready, wait=True):
+            name, _, stamp = ready.name[1:].partition(_READY)
+            file, aside = path / name, path / f"{name}.broken-{stamp}"
+            if (ready / name).exists():  # otherwise it is in its place, or another process has just put it there
+                Path(f"{file}-shm").unlink(missing_ok=True)
+                for suffix in ("-wal", ""):
+                    if (old := Path(f"{file}{suffix}")).exists():
+                        os.replace(old, f"{aside}{suffix}")
+                os.replace(ready / name, file)
+            shutil.rmtree(ready, ignore_errors=True)
 
 
 def _damage(path: Path, name: str) -> str:
@@ -131,16 +159,19 @@ def _salvaged(path: Path, make: Callable[[Path], None]) -> Iterator[Fault]:
     """A new file with every row that can be read; the damaged one is kept under another name."""
     stamp = datetime.now(UTC).strftime("%Y%m%dT%H%M%S%f")
     aside, source = path.with_name(f"{path.name}.broken-{stamp}"), _source(path)
-    with named(path), tempfile.TemporaryDirectory(prefix=".repair-", dir=path.parent) as folder:
-        new = Path(folder) / path.name
+    with (
+        named(path),
+        tempfile.TemporaryDirectory(prefix=".repair-", dir=path.parent) as folder,
+        taken(Path(folder)),
+    ):
+        new = Path(folder) / "ready" / path.name
+        new.parent.mkdir()
         make(new)
         fresh = Path(folder) / "fresh.db"
         shutil.copyfile(new, fresh)
         saved, lost = _copied(source, fresh, new) if source else ({}, {})
-        for suffix in ("", "-wal", "-shm"):
-            if Path(f"{path}{suffix}").exists():
-                os.replace(f"{path}{suffix}", f"{aside}{suffix}")
-        os.replace(new, path)
+        new.parent.rename(path.with_name(f".{path.name}{_READY}{stamp}"))
+    settle(path.parent)
     counts = ", ".join(f"{count:,} {table}" for table, count in saved.items() if count) or "nothing"
     missing = ", ".join(f"{count:,} {table}" for table, count in lost.items() if count)
     detail = f"made anew with {counts}" + (f"; could not be read: at least {missing}" if missing else "")
@@ -266,23 +297,19 @@ def _set_aside(path: Path, run_id: str) -> None:
             connection.execute(f"UPDATE {table} SET thread_id = thread_id || ? WHERE thread_id = ?", (".torn", run_id))
 
 
-def _rebuilt(path: Path, settings: Settings) -> Iterator[Fault]:
-    library = Library(path / "knowledge", settings)
-    try:
-        for name in _bases(library):
-            said = _index_damage(library, name)
-            if not said:
-                continue
-            try:
-                report = library.rebuild(name)
-            except WorkbenchError as error:  # this base cannot be mended here, and the others can
-                yield Fault(what=f"knowledge {name}", detail=said, mend=str(error))
-                continue
-            kept = f"; the damaged one is kept in {report.kept}" if report.kept else ""
-            lost = f"; {report.lost:,} documents could not be read" if report.lost else ""
-            yield Fault(what=f"knowledge {name}", detail=f"made anew: {report.added:,} documents{lost}{kept}", mend="")
-    finally:
-        library.close()
+def _rebuilt(library: Library) -> Iterator[Fault]:
+    for name in _bases(library):
+        said = _index_damage(library, name)
+        if not said:
+            continue
+        try:
+            report = library.rebuild(name)
+        except WorkbenchError as error:  # this base cannot be mended here, and the others can
+            yield Fault(what=f"knowledge {name}", detail=said, mend=str(error))
+            continue
+        kept = f"; the damaged one is kept in {report.kept}" if report.kept else ""
+        lost = f"; {report.lost:,} documents could not be read" if report.lost else ""
+        yield Fault(what=f"knowledge {name}", detail=f"made anew: {report.added:,} documents{lost}{kept}", mend="")
 
 
 def _fresh_runs(path: Path, settings: Settings) -> None:

@@ -43,9 +43,9 @@ def readable(path: Path, fresh: Path) -> Iterator[sqlite3.Connection]:
     """A copy of the file that opens, if need be with the first page of a fresh file of the same tables.
 
     The first page says where each table begins, and that is the same in every file that was made by the same steps; so
-    a file whose first page is lost can be read as long as its others are there.
+    a file whose first page is lost can be read as long as its others are there. The copy lies beside the fresh file.
     """
-    with tempfile.TemporaryDirectory(dir=path.parent, prefix=".salvage-") as folder:
+    with tempfile.TemporaryDirectory(dir=fresh.parent) as folder:
         copy = Path(folder) / path.name
         for suffix in ("", "-wal"):
             if Path(f"{path}{suffix}").exists():

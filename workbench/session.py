@@ -21,12 +21,14 @@ from workbench.asking import count_of, message_of, options_of, recorded, reviewe
 from workbench.clock import SystemClock
 from workbench.context import Context, Handler, Planner
 from workbench.driver import Driver, Live
-from workbench.errors import WorkbenchError, WorkspaceError, shown
+from workbench.errors import WorkbenchError, WorkspaceBusy, WorkspaceError, shown
 from workbench.futures.workspace import Futures
 from workbench.knowledge.library import Library
 from workbench.labels import speak
+from workbench.lease import Lease
 from workbench.memory.store import open_conversations
 from workbench.playback import context_of
+from workbench.repair import settle
 from workbench.reviewers import ReplayReviewer, Reviewer
 from workbench.run import Run
 from workbench.runs import runs_are_gone
@@ -64,13 +66,21 @@ class Workbench(Futures, Benches):
         self._planner: Planner | None = None
         self._chats: dict[str, Any] = {}
         self._agents: AgentPool | None = None
-        if runs_are_gone(path):
-            raise WorkspaceError(
-                f"{path / 'workbench.db'} is empty or gone, though there are checkpoints of its runs. Put the file "
-                "back, or run `workbench doctor --repair`, which begins a new one."
-            )
-        conversations = open_conversations(path / "workbench.db", settings, self._clock.now)
-        self._work = Work(path, conversations, self._context, settings.max_concurrency, self)
+        lease = Lease(path / "leases")
+        try:
+            for repairing in lease.others(repairing=True):
+                raise WorkspaceBusy(f"{path} is being repaired by {lease.holder(repairing)}. Wait for it to end.")
+            settle(path)
+            if runs_are_gone(path):
+                raise WorkspaceError(
+                    f"{path / 'workbench.db'} is empty or gone, though there are checkpoints of its runs. Put the file "
+                    "back, or run `workbench doctor --repair`, which begins a new one."
+                )
+            conversations = open_conversations(path / "workbench.db", settings, self._clock.now)
+            self._work = Work(lease, path, conversations, self._context, settings.max_concurrency, self)
+        except BaseException:
+            lease.release()
+            raise
         self._open = True
         _opened.add(self)
 

@@ -43,6 +43,7 @@ class Work:
     """The work of one open workspace.
 
     Args:
+        lease: let go of when it is closed.
         path: the workspace.
         conversations: the durable conversation store.
         context: makes the ports of a run around a driver's stores.
@@ -56,6 +57,7 @@ class Work:
 
     def __init__(
         self,
+        lease: Lease,
         path: Path,
         conversations: SqlConversations,
         context: Callable[[Driver, str], Context],
@@ -63,7 +65,7 @@ class Work:
         workspace: Any = None,
     ):
         self.workspace = workspace
-        self._lease = Lease(path / "leases")
+        self._lease = lease
         self.durable = Driver(RunStore(path / "workbench.db"), conversations, path / "checkpoints.db")
         self.loop = LoopThread("workbench")
         self._private: Driver | None = None

@@ -2,7 +2,7 @@
 
 A process counts its own writes by SQLite's trace of statements, so a kill can fall between any two of them, whichever
 database they go to: the runs, the conversations, the checkpoints, the index. Chroma's writes, the small files of
-leases and holders, and folders that are moved or removed are counted by their calls.
+leases and holders, and files and folders that are made, copied, moved or removed are counted by their calls.
 """
 
 from __future__ import annotations
@@ -19,7 +19,9 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-_WRITE = re.compile(r"\s*(INSERT|UPDATE|DELETE|REPLACE|COMMIT|CREATE|ALTER|PRAGMA user_version\s*=)", re.IGNORECASE)
+_WRITE = re.compile(
+    r"\s*(INSERT|UPDATE|DELETE|REPLACE|COMMIT|CREATE|ALTER|VACUUM|PRAGMA user_version\s*=)", re.IGNORECASE
+)
 _TABLE = re.compile(
     r"(?:INTO|UPDATE|FROM|TABLE|INDEX)\s+(?:IF NOT EXISTS\s+)?(?:OR \w+\s+)?[\"'`\[]?(\w+)", re.IGNORECASE
 )
@@ -72,6 +74,10 @@ class Failpoints:
         self._watch(os, "replace", "file in its place")
         self._watch(Path, "rename", "folder in its place")
         self._watch(shutil, "rmtree", "folder away")
+        self._watch(shutil, "copyfile", "file copied")
+        self._watch(os, "mkdir", "folder")
+        self._watch(os, "unlink", "file away")
+        self._watch(os, "rmdir", "empty folder away")
 
     def _watch(self, owner: Any, name: str, label: str) -> None:
         done = getattr(owner, name)

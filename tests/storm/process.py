@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.storm.moments import Failpoints, Moment, line
-from tests.storm.scenarios import Adding, Question
+from tests.storm.scenarios import Adding, Keeping, Question
 
 Tell = Callable[[dict[str, Any]], None]
 
@@ -120,6 +120,76 @@ def look(pipe: Connection, folder: str, scenario: Adding, moment: Moment | None,
         hits = wb.knowledge.get("film").vector_search("film", 10_000)
         tell({"found": sorted({chunk_id.split("#")[0] for chunk_id, _ in hits})})
         tell({"content": {name: _digest(rows) for name, rows in _content(Path(folder)).items()}})
+
+
+def furnish(
+    pipe: Connection, folder: str, scenario: Keeping, moment: Moment | None, options: Mapping[str, Any]
+) -> None:
+    """Make the workspace that the scenario works on, and tell ``done``."""
+    tell, _ = _prepared(pipe, None)
+    from workbench.session import Workbench
+
+    with Workbench.open(folder, **options) as wb:
+        scenario.furnish(wb, Path(folder).parent)
+    scenario.damage(Path(folder))
+    tell({"done": "furnished"})
+
+
+def keep(pipe: Connection, folder: str, scenario: Keeping, moment: Moment | None, options: Mapping[str, Any]) -> None:
+    """Do what the scenario is named for, and tell ``done``."""
+    tell, points = _prepared(pipe, moment)
+    from workbench.session import Workbench
+
+    tell({"begun": True})
+    if scenario.name.startswith("doctor"):
+        _repair(folder, options, points.heard)
+    else:
+        with Workbench.open(folder, **options) as wb:
+            if scenario.name.startswith("gc"):
+                wb.gc(yes=True)
+            elif "film" in wb.knowledge.names():
+                wb.remove_knowledge("film")
+    tell({"done": "kept"})
+
+
+def tidy(pipe: Connection, folder: str, scenario: Keeping, moment: Moment | None, options: Mapping[str, Any]) -> None:
+    """Repair and free once more, and tell ``done``."""
+    tell, _ = _prepared(pipe, None)
+    from workbench.session import Workbench
+
+    _repair(folder, options, lambda _: None)
+    with Workbench.open(folder, **options) as wb:
+        wb.gc(yes=True)
+    tell({"done": "tidy"})
+
+
+def _repair(folder: str, options: Mapping[str, Any], heard: Callable[[str], None]) -> None:
+    from workbench.repair import repair
+    from workbench.settings import Settings
+
+    for done in repair(Path(folder), Settings.load(**options)):
+        heard(done["what"].split()[0])
+
+
+def read(pipe: Connection, folder: str, scenario: Keeping, moment: Moment | None, options: Mapping[str, Any]) -> None:
+    """Tell what a reader can read, ``{name: bytes}``, or that the workspace does not open."""
+    tell, _ = _prepared(pipe, None)
+    from workbench.canonical import canonical
+    from workbench.errors import WorkbenchError
+    from workbench.session import Workbench
+
+    seen: dict[str, str] = {}
+    try:
+        with Workbench.open(folder, **options) as wb:
+            for name in wb.knowledge.names():
+                with suppress(WorkbenchError):
+                    seen[f"base {name}"] = wb.knowledge.get(name).fingerprint()
+            for run in wb.runs():
+                with suppress(WorkbenchError):
+                    seen[f"run {run.run_id}"] = canonical(run.to_dict()).decode()
+    except WorkbenchError as error:
+        tell({"closed": str(error)})
+    tell({"seen": seen})
 
 
 def _content(folder: Path) -> dict[str, list[Any]]:

@@ -12,12 +12,23 @@ from pathlib import Path
 from typing import Any
 
 from tests.servers import Reply, scripted_server
+from tests.shelves import CORE
 from tests.storm import ledger, process
 from tests.storm.moments import Moment
-from tests.storm.scenarios import ADDINGS, FILMS, QUESTIONS, Adding, Question
-from tests.storm.trial import Calm, Outcome, fresh, stretch, survive_adding, survive_question
+from tests.storm.scenarios import ADDINGS, FILMS, KEEPINGS, QUESTIONS, Adding, Keeping, Question
+from tests.storm.trial import (
+    Calm,
+    Outcome,
+    fresh,
+    listed,
+    seen,
+    stretch,
+    survive_adding,
+    survive_keeping,
+    survive_question,
+)
 
-Scenario = Question | Adding
+Scenario = Question | Adding | Keeping
 _TOKENS = ["Christopher ", "Nolan ", "directed ", "Memento", " [1]", "."]
 
 
@@ -27,26 +38,31 @@ class Storm:
     Args:
         folder: for the templates and the trials' workspaces.
         seed: draws scenarios and moments.
-        only: scenarios whose name begins so; all when empty.
+        only: scenarios whose name begins so, or with one of these; all when empty.
         knowledge: the folder of an indexed film corpus; None indexes it here.
     """
 
-    def __init__(self, folder: Path, seed: int, only: str = "", knowledge: Path | None = None):
+    def __init__(self, folder: Path, seed: int, only: str | tuple[str, ...] = "", knowledge: Path | None = None):
         self._folder, self._draw = folder, random.Random(seed)
         self._closing = ExitStack()
         self._calm: dict[str, Calm] = {}
         self._numbers = iter(range(1_000_000))
         self._lock = threading.Lock()
-        self.scenarios: list[Scenario] = [s for s in (*QUESTIONS, *ADDINGS) if s.name.startswith(only)]
+        self.scenarios: list[Scenario] = [s for s in (*QUESTIONS, *ADDINGS, *KEEPINGS) if s.name.startswith(only)]
         self._knowledge = knowledge
+        self._ways: dict[type, tuple[Callable[[Any], Calm], Callable[..., Outcome]]] = {
+            Question: (self._prepare_question, survive_question),
+            Adding: (self._prepare_adding, survive_adding),
+            Keeping: (self._prepare_keeping, survive_keeping),
+        }
 
     def __enter__(self) -> Storm:
         """Prepare every scenario."""
         with ExitStack() as closing:
             self._server = closing.enter_context(scripted_server(Reply(_TOKENS, delay_s=0.02)))
             for scenario in self.scenarios:
-                prepare = self._prepare_question if isinstance(scenario, Question) else self._prepare_adding
-                self._calm[scenario.name] = prepare(scenario)  # type: ignore[arg-type]
+                prepare, _ = self._ways[type(scenario)]
+                self._calm[scenario.name] = prepare(scenario)
             self._closing = closing.pop_all()
         return self
 
@@ -99,7 +115,7 @@ class Storm:
 
     def _anywhere(self, scenario: Scenario) -> Moment:
         calm = self._calm[scenario.name]
-        kind = self._draw.choice(("write", "event", "time"))
+        kind = self._draw.choice(("write", "event", "time") if calm.events else ("write", "time"))
         if kind == "write":
             return Moment("write", self._draw.randint(1, len(calm.gaps)))
         if kind == "time":
@@ -111,7 +127,7 @@ class Storm:
         with self._lock:
             number = next(self._numbers)
         folder = fresh(self._template(scenario), self._folder / f"trial-{number}")
-        survive: Callable[..., Outcome] = survive_question if isinstance(scenario, Question) else survive_adding
+        _, survive = self._ways[type(scenario)]
         return survive(folder, scenario, moments, self._calm[scenario.name], self._options(scenario))
 
     # what every trial begins with
@@ -121,6 +137,8 @@ class Storm:
 
     def _options(self, scenario: Scenario) -> dict[str, Any]:
         """The settings of the scenario's processes."""
+        if isinstance(scenario, Keeping):
+            return CORE
         if isinstance(scenario, Adding):
             few = {"index_memory_mb": 0.001} if scenario.part else {}
             return {"names": "rules", **few}  # the models for names would take longer to load than the rest to run
@@ -175,6 +193,20 @@ class Storm:
             after=seen.told("found")[0],
             content=seen.told("content")[0],
         )
+
+    def _prepare_keeping(self, scenario: Keeping) -> Calm:
+        template, options = self._template(scenario), self._options(scenario)
+        _finished(stretch(process.furnish, template, scenario, None, **options))
+        calm, told = Calm(), None
+        for work in (None, process.keep):
+            folder = fresh(template, self._folder / f"calm-{template.name}-{work is not None}")
+            if work:
+                told = _finished(stretch(work, folder, scenario, None, **options))
+                calm.gaps, calm.events, calm.seconds = told.told("gap"), Counter(told.told("heard")), told.seconds
+            _finished(stretch(process.tidy, folder, scenario, None, **options))
+            calm.before, calm.after = calm.after, listed(folder)
+            calm.kept, calm.content = ledger.read(folder), seen(folder, scenario, options)
+        return calm
 
 
 def _finished(told: Any) -> Any:

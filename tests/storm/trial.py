@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import multiprocessing
+import re
 import shutil
 import threading
 import time
@@ -15,7 +16,7 @@ from typing import Any
 
 from tests.storm import ledger, process
 from tests.storm.moments import Moment
-from tests.storm.scenarios import Adding, Question
+from tests.storm.scenarios import Adding, Keeping, Question
 
 LIMIT_S = 180.0
 """How long one stretch of work may take, on a busy machine, before it counts as hung."""
@@ -68,6 +69,7 @@ class Calm:
     before: list[str] = field(default_factory=list)
     after: list[str] = field(default_factory=list)
     content: dict[str, str] = field(default_factory=dict)
+    kept: dict[ledger.Key, list[Any]] = field(default_factory=dict)
 
 
 def stretch(
@@ -168,6 +170,46 @@ def survive_adding(
         if told.told("done"):
             break
     return outcome
+
+
+def survive_keeping(
+    folder: Path, scenario: Keeping, moments: Sequence[Moment], calm: Calm, options: dict[str, Any]
+) -> Outcome:
+    """Keep in order under kills: what could be read still can, and a repair and gc later all is as after a calm one."""
+    outcome, before = Outcome(scenario.name, list(moments)), seen(folder, scenario, options)
+    for number, moment in enumerate([*moments, None], 1):
+        told = stretch(process.keep if moment else process.tidy, folder, scenario, moment, **options)
+        _failures(outcome, told)
+        if told.killed and not told.hung:
+            outcome.kills.append((*_drawn(told, moment), scenario.name))
+        if number == len(moments) > 1:
+            continue  # then nobody opens it before the last repair
+        files, found = listed(folder), seen(folder, scenario, options)
+        gone = {"base film"} if scenario.name == "kb remove" else set()
+        lost = (name for name in before if found.get(name, None if name in gone else "") not in (None, before[name]))
+        outcome.lost += [f"{name} could be read before" for name in lost]
+        before = found
+    kept = ledger.read(folder)
+    if files not in (calm.before, calm.after):
+        more, less = Counter(files) - Counter(calm.after), Counter(calm.after) - Counter(files)
+        outcome.wrong.append(f"left {sorted(more)}, without {sorted(less)}")
+    if files == calm.after:
+        other = sorted(name for name, _ in {*found.items()} ^ {*calm.content.items()})
+        outcome.wrong += [f"{name} is not what a calm one leaves" for name in other]
+    outcome.lost += ledger.lost(calm.kept, kept)
+    outcome.doubled += [" ".join(key) for key in kept.keys() - calm.kept.keys()]
+    return outcome
+
+
+def seen(folder: Path, scenario: Keeping, options: dict[str, Any]) -> dict[str, str]:
+    """What a reader can read."""
+    return next(iter(stretch(process.read, folder, scenario, None, **options).told("seen")), {})
+
+
+def listed(folder: Path) -> list[str]:
+    """Every file and folder, without what is drawn or of a moment in their names."""
+    drawn = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}|\d{8}T\d{12}")
+    return sorted(drawn.sub("*", path.relative_to(folder).as_posix()) for path in folder.rglob("*"))
 
 
 def _steps(kept: dict[Any, Any]) -> set[tuple[str, int]]:

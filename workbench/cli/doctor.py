@@ -215,8 +215,14 @@ def _workspace(workspace: Path) -> Iterator[Check]:
 
 
 def _files(workspace: Path, settings: Settings) -> Iterator[Check]:
+    from workbench.knowledge.library import Library
+    from workbench.prune import kept, left_behind
     from workbench.repair import examine as look
 
+    library = Library(workspace / "knowledge", settings)
+    for left in left_behind(workspace, library, delete=False):
+        yield note(left["kind"], left["detail"], "workbench gc --yes, or workbench doctor --repair")
+    yield from (note(broken["kind"], broken["detail"], "") for broken in kept(workspace, library))
     found = list(look(workspace, settings))
     yield from (problem(fault["what"], fault["detail"], fault["mend"]) for fault in found)
     if not found:

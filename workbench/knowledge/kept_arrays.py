@@ -16,6 +16,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from workbench.lease import taken
+
 if TYPE_CHECKING:
     import numpy as np
 
@@ -38,13 +40,13 @@ def keep(path: Path, content: str, arrays: Mapping[str, np.ndarray]) -> bool:
     head = head[:-1] + " " * (-len(head) % _ALIGNED) + "\n"
     new = path.with_name(f".{path.name}.{uuid.uuid4().hex[:8]}")
     try:
-        with open(new, "wb") as file:
+        with open(new, "wb") as file, taken(new):
             file.write(head.encode())
             for block in blocks:
                 file.write(block.tobytes() + b"\0" * (-block.nbytes % _ALIGNED))
             file.flush()
             os.fsync(file.fileno())
-        os.replace(new, path)
+            os.replace(new, path)
     except OSError as error:
         new.unlink(missing_ok=True)
         _log.warning("%s cannot be kept (%s): it is made anew in every process.", path, error.strerror or error)

@@ -12,9 +12,12 @@ from workbench.errors import WorkspaceBusy
 from workbench.knowledge import vectors
 from workbench.knowledge.index import Index
 from workbench.knowledge.library import Library
+from workbench.knowledge.rebuilding import READY
+from workbench.lease import locked
 from workbench.models import rerank
 
-_HALF = re.compile(r"\.([a-z0-9][a-z0-9_-]{0,63})\.(?:rebuild|fresh|replaced|removed)-")
+_HALF = re.compile(r"\.([a-z0-9][a-z0-9_-]{0,63})\.(?:(?:rebuild|fresh|replaced|removed)-.*|ready|holder\.json|lock)")
+_FILE = re.compile(r"\.(?:salvage-.*|.+\.[0-9a-f]{8})")
 _UNUSED = {
     "vectors": ("length(vector)", "key NOT IN (SELECT vector FROM passages)"),
     "found_names": (
@@ -52,22 +55,37 @@ def leftovers(library: Library, name: str, *, delete: bool) -> tuple[int, int]:
             index.close()
 
 
-def half_done(library: Library, *, delete: bool) -> tuple[int, int]:
-    """Folders that a killed rebuild or removal has left, and their bytes; with ``delete`` they go.
+def half_done(library: Library, *, delete: bool) -> dict[Path, int]:
+    """What a killed writer has left beside a base and in it, and its bytes; with ``delete`` it is gone.
 
     What a process is at work on is not counted.
     """
-    count = size = 0
-    for folder in sorted(library.root.glob(".*")):
-        if not (name := _HALF.match(folder.name)):
-            continue
-        with suppress(WorkspaceBusy), library.writing(name[1], make=False):
-            count, size = count + 1, size + held(folder)
-            if delete and folder.is_symlink():
-                folder.unlink()
-            elif delete:
-                shutil.rmtree(folder, ignore_errors=True)
-    return count, size
+    found = {}
+    inside = (
+        path
+        for path in library.root.glob("[a-z0-9]*/.*")
+        if not path.parent.is_symlink() and _FILE.fullmatch(path.name)
+    )
+    for path in sorted([*library.root.glob(".*"), *inside]):
+        half = _HALF.fullmatch(path.name)
+        name = path.parent.name if path.parent != library.root else half[1] if half else ""
+        lock, there = library.root / f".{name}.lock", (library.root / name).exists()
+        if not name or locked(path) or locked(lock) or (path == lock and there) or (path.suffix == READY and not there):
+            continue  # it is at work, the lock of a base that is there, or a base that is to be put in its place
+        found[path] = held(path)
+        if delete:
+            with suppress(WorkspaceBusy), library.writing(name, make=False):
+                if path != lock:  # which goes when it is let go of
+                    remove(path)
+    return found
+
+
+def remove(path: Path) -> None:
+    """Delete a file, a link or a folder, which may be gone."""
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path, ignore_errors=True)
+    else:
+        path.unlink(missing_ok=True)
 
 
 def held(path: Path) -> int:

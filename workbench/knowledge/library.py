@@ -206,9 +206,9 @@ class Library:
                 raise WorkspaceBusy(
                     f"Knowledge base {name!r} is being written by {_holder(holder)}. Wait for it to end, or end it."
                 ) from None
+        folder = self.root / name
         try:
             since = datetime.now(UTC).isoformat("T", "seconds")
-            folder = self.root / name
             with named(self.root):
                 holder.write_text(json.dumps({"pid": os.getpid(), "host": socket.gethostname(), "since": since}))
                 settle(folder)
@@ -217,6 +217,8 @@ class Library:
             yield folder
         finally:
             holder.unlink(missing_ok=True)
+            if not folder.exists():  # nothing is done under this lock any more; who waits for it makes a new one
+                Path(lock.lock_file).unlink(missing_ok=True)
             lock.release()
 
 
