@@ -107,7 +107,7 @@ def test_a_bench_opens_on_what_waits_in_its_conversation(wb: Workbench, bench: B
     again = wb.bench(kb="film")
     assert again.run_id == run.run_id and "waited here" in text(again.head)
     assert wb.bench(kb="film", session="another").run_id == ""
-    again.head.press("new")
+    again.head.press("new_question")
     assert again.run_id == "" and run.status == "paused"
 
 
@@ -166,6 +166,8 @@ def test_a_run_that_works_is_followed_and_cancelled_at_once(wb: Workbench) -> No
         time.sleep(0.02)
     assert "slow" in text(bench.working.timeline)
     bench.head.press("cancel")
+    assert "Cancel this run for good?" in text(bench.head) and bench.run.status == "running"
+    bench.head.press("cancel:yes")
     while not (bench.run.status == "cancelled" and ended) and time.monotonic() < until:
         time.sleep(0.02)
     assert bench.run.status == "cancelled" and ended
@@ -216,6 +218,35 @@ def test_the_end_is_the_last_thing_that_a_follower_tells() -> None:
     run = Ending()
     follow = Follow(run, run.changed, run.ended)  # type: ignore[arg-type]
     assert follow.wait(SECONDS) and run.told == ["changed", "ended"]
+
+
+def test_a_bench_follows_its_run_whoever_moves_it(wb: Workbench, bench: Bench) -> None:
+    run = ask(bench).run
+    assert bench.working._document["status"] == "paused"
+    moved = threading.Event()
+    bench.head.observe(lambda change: "done" in change.new and moved.set(), "html")
+    wb.run(run.run_id).approve()  # as another cell does
+    while wb.run(run.run_id).status == "paused":
+        wb.run(run.run_id).approve()
+    assert moved.wait(SECONDS)
+    with bench._lock:  # it is shown whole
+        assert bench.working._document["status"] == "done" and not shown(bench.working.review.inside)
+
+
+def test_a_note_and_the_language_survive_a_restart_and_a_new_conversation_begins_with_nothing(wb: Workbench) -> None:
+    first = ask(wb.bench(kb="film", lang="zh"), QUESTION)
+    first.working.review.note.value = "太少"
+    again = wb.bench(kb="film")
+    assert again.run_id == first.run_id and again.labels.language == "zh"
+    assert again.working.review.note.value == "太少"
+    again.working.review.submit()
+    again.wait(SECONDS)
+    assert again.run.decisions[0]["note"] == "太少"
+    again.head.press("new_question")
+    assert again.ask.message.placeholder == again.labels("follow_up")
+    again.head.press("new_conversation")
+    assert again.ask.message.placeholder != again.labels("follow_up")
+    assert ask(again, QUESTION).run.session_id != first.run.session_id
 
 
 def test_only_to_here_and_the_rest(bench: Bench) -> None:

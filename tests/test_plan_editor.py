@@ -322,6 +322,15 @@ def test_what_has_run_is_history_while_paused_and_free_when_done():
     assert ids(running) == [A, B, C, D] and "Add step" not in running.bar.html
 
 
+def test_a_failed_step_says_what_can_be_done_about_it():
+    failed = [record(A), record(B, "failed", error="no", attempt=2)]
+    said = {"done": "run it again in a fork", "paused": "it cannot change here", "running": ""}
+    for status, words in said.items():
+        made = editor(document(status=status, records=failed), editable=status != "running")
+        row = made.list.picture.rows[B]
+        assert "Attempt 2 of 2." in row and words in row and ("fork" in row) == bool(words)
+
+
 def held(asked: Any) -> list[str]:
     return [step["step_id"] for step in asked["plan"]["steps"] if step["condition"] == "held"]
 
@@ -365,8 +374,16 @@ def test_rows_say_how_each_step_stands():
         record(C, "skipped", error="step_1_b timed out"),
     ]
     for language, words in (
-        ("en", ("recorded, not run again", "Give it more time", "Skipped: step_1_b timed out.", "0.2 of ≈ 0.4 s")),
-        ("zh", ("沿用记录，未重新执行", "可以延长时限", "已跳过：step_1_b timed out。", "0.2 / 约 0.4 秒")),
+        (
+            "en",
+            (
+                "recorded, not run again",
+                "No answer within 0.5 s. Attempt 1 of 2.",
+                "Skipped: step_1_b timed out.",
+                "0.2 of ≈ 0.4 s",
+            ),
+        ),
+        ("zh", ("沿用记录，未重新执行", "第 1 次尝试，共 2 次。", "已跳过：step_1_b timed out。", "0.2 / 约 0.4 秒")),
     ):
         made = PlanEditor(Labels(language), lambda one: check(one, TOOLS), TOOLS, forecast)
         made.show(document(status="running", point=None, records=told), live={D: 0.2})

@@ -27,6 +27,8 @@ _LONGEST_ID = 100
 _DEEPEST = 30
 _MOST_VALUES = 100_000
 ENDED_WELL = ("success", "partial")
+NOT_NEEDED, HELD_BACK = IDLE = ("not needed", "held back")
+"""Why a step that nobody missed was skipped."""
 _WORDS = {
     "failed": "failed",
     "timeout": "timed out",

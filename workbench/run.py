@@ -187,6 +187,14 @@ class Run(Answering, Pictured):
             while (event := stream.get()) is not None:
                 yield event
 
+    def draft(self, name: str) -> str:
+        """What a person has typed or chosen for this run and not sent, by name; empty when nothing."""
+        return self._store.draft(self.run_id, name)
+
+    def keep_draft(self, name: str, text: str) -> None:
+        """Keep what a person has typed or chosen and not sent; it is there again after a restart."""
+        self._store.save_draft(self.run_id, name, text)
+
     def to_dict(self) -> dict[str, Any]:
         """The whole run as one JSON document (``run.schema.json``)."""
         from workbench.document import RunLike, run_document
@@ -365,14 +373,13 @@ class Run(Answering, Pictured):
         return run_text(self.to_dict())
 
     def _ipython_display_(self) -> None:
-        from workbench.widgets.shown import shown
+        from workbench.widgets.shown import in_kernel, shown
 
-        def bench() -> Any:
-            from workbench.widgets.bench import bench_of
+        if not in_kernel():
+            return shown(self._repr_mimebundle_(), lambda: None)
+        from workbench.widgets.bench import bench_of
 
-            return bench_of(self)
-
-        shown(self._repr_mimebundle_(), bench)
+        bench_of(self)._ipython_display_()  # it keeps its static form up to date too
 
     def _repr_mimebundle_(self, **_: Any) -> dict[str, str]:
         from workbench.show import run_html, run_text

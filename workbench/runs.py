@@ -43,6 +43,7 @@ MIGRATIONS = (
     );
     """,
     "CREATE TABLE tapes (run_id TEXT, page TEXT, effects BLOB NOT NULL, PRIMARY KEY (run_id, page));",
+    "CREATE TABLE drafts (run_id TEXT, name TEXT, text TEXT NOT NULL, PRIMARY KEY (run_id, name));",
 )
 _VERSION = "SELECT COALESCE(MAX(version), 0) FROM run_migrations"
 _LINEAGE = """
@@ -60,7 +61,7 @@ SELECT runs.run_id, message, options, status, created_at, spared.steps, spared.m
 FROM runs LEFT JOIN spared ON spared.run_id = runs.run_id
 ORDER BY created_at DESC, runs.run_id
 """
-TABLES = ("plans", "records", "bodies", "decisions", "events", "tapes", "runs")
+TABLES = ("plans", "records", "bodies", "decisions", "events", "tapes", "drafts", "runs")
 
 
 _ROW = (
@@ -311,6 +312,15 @@ class RunStore:
         """The debug events, in order."""
         rows = self._rows("SELECT event FROM events WHERE run_id = ? ORDER BY position", (run_id,))
         return [self._loaded(row["event"]) for row in rows]
+
+    def save_draft(self, run_id: str, name: str, text: str) -> None:
+        """Keep what a person has typed or chosen and not sent; the newest holds."""
+        self._write("INSERT OR REPLACE INTO drafts (run_id, name, text) VALUES (?, ?, ?)", (run_id, name, text))
+
+    def draft(self, run_id: str, name: str) -> str:
+        """What was typed there; empty when nothing was."""
+        rows = self._rows("SELECT text FROM drafts WHERE run_id = ? AND name = ?", (run_id, name))
+        return rows[0]["text"] if rows else ""
 
     def tool_seconds(self) -> dict[str, list[float]]:
         """How long each tool took, call by call, in all runs: attempts that were made, not replayed ones."""

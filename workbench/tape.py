@@ -17,7 +17,7 @@ from functools import cached_property
 from typing import Any, Literal, Protocol
 
 from workbench.errors import Divergence, RunError
-from workbench.plans import Plan, PlanStep, canonical_json
+from workbench.plans import IDLE, Plan, PlanStep, canonical_json
 from workbench.state import ExecutionRecord
 
 FULL = "full"
@@ -297,7 +297,7 @@ def answered(plan: Plan, known: Iterable[Effect], records: Iterable[ExecutionRec
         kb: the knowledge base of steps that name none.
     """
     calls = [effect for effect in known if effect.kind == "tool"]
-    keys, last = {effect.key for effect in calls}, {r["step_id"]: r for r in records}
+    keys, last = {effect.key for effect in calls}, {r["step_id"]: r for r in records if r["error"] not in IDLE}
     versions = {effect.given["kb"]: effect.version for effect in reversed(calls)}
     upstream, found = dict[str, str](), dict[str, bool]()
     for step_id in plan.topological_order():

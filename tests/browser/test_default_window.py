@@ -61,7 +61,7 @@ def test_every_button_can_be_read_in_every_state(notebook, workspace):
     for dark in (False, True):
         nb.theme(dark=dark)
         poor += [f"{'dark' if dark else 'light'}, {said}" for said in unreadable(nb.page)]
-    nb.page.locator("[data-do=new]:visible").click()
+    nb.page.locator("[data-do=new_question]:visible").click()
     nb.wait("document.querySelector('.wb-ask')?.checkVisibility()")
     poor += [f"asking, dark, {said}" for said in unreadable(nb.page)]
     nb.theme(dark=False)

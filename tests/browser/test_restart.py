@@ -140,6 +140,7 @@ def test_the_run_works_while_the_page_is_closed_and_is_cancelled_at_once(
     second = store.runs()[0]
     nb.eval("addEventListener('click', () => { window.clicked = Date.now() / 1000 }, true)")
     bench.press("Cancel")
+    bench.press("Yes, cancel it")
     until(lambda: second.status == "cancelled", "the run is cancelled")
     stopped = tmp_path / "cancelled"
     until(stopped.exists, "its tool is cancelled")

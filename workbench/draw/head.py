@@ -22,6 +22,7 @@ def head(
     origin: str | None = None,
     saved: Mapping[str, Any] | None = None,
     said: str = "",
+    sure: bool = False,
 ) -> Picture:
     """The head of a run, or of an empty bench.
 
@@ -32,6 +33,7 @@ def head(
         origin: the run from which this one was made.
         saved: what the tape of that one spared it, ``{"steps", "seconds"}``.
         said: a message about what was done just now, for everybody to see.
+        sure: whether somebody pressed *Cancel*, and is asked if they are sure.
     """
     if document is None:
         question, status = labels("bench_empty"), None
@@ -42,7 +44,7 @@ def head(
     top = el(
         "div",
         el("div", el("h2", question, cls="wb-question"), el("div", facts, cls="wb-facts wb-dim"), cls="wb-main"),
-        el("div", status, _actions(document, labels, origin), cls="wb-actions"),
+        el("div", status, _actions(document, labels, origin, sure), cls="wb-actions"),
         cls="wb-head-top",
     )
     alert = el("p", said, cls="wb-said", role="status") if said else None
@@ -78,9 +80,12 @@ def _facts(
     ]
 
 
-def _actions(document: Document | None, labels: Labels, origin: str | None) -> list[Markup]:
+def _actions(document: Document | None, labels: Labels, origin: str | None, sure: bool) -> list[Markup]:
     if document is None:
         return []
+    if sure and document["status"] in _UNDER_WAY:
+        sure_buttons = [button(labels("cancel_yes"), "cancel:yes"), button(labels("cancel_no"), "cancel:no")]
+        return [el("span", labels("cancel_sure"), cls="wb-alert", role="alert"), *sure_buttons]
     status, found = document["status"], []
     if status in ("interrupted", "failed"):
         found.append(button(labels("carry_on"), "resume", cls="wb-primary", title=labels("carry_on_told")))
@@ -90,7 +95,9 @@ def _actions(document: Document | None, labels: Labels, origin: str | None) -> l
         found.append(button(labels("fork_anew"), "fork", title=labels("fork_anew_told")))
     if status in _UNDER_WAY:
         found.append(button(labels("cancel_run"), "cancel", cls="" if status == "running" else "wb-quiet"))
-    return [*found, button(labels("new_question"), "new", cls="wb-quiet")]
+    for name in ("new_question", "new_conversation"):
+        found.append(button(labels(name), name, cls="wb-quiet", title=labels(f"{name}_told")))
+    return found
 
 
 def _tabs(view: str, labels: Labels) -> Markup:

@@ -34,6 +34,7 @@ class PlanView:
         marks: ``new`` or ``edited``, by id.
         chosen: the id of the step that is looked at.
         movable: ids of the steps that can be dragged.
+        editable: whether the plan can be changed now at all.
     """
 
     plan: Plan
@@ -46,6 +47,7 @@ class PlanView:
     marks: Mapping[str, str] = field(default_factory=dict)
     chosen: str = ""
     movable: Collection[str] = ()
+    editable: bool = False
 
     @cached_property
     def last(self) -> dict[str, ExecutionRecord]:
@@ -126,14 +128,17 @@ class PlanView:
         return labels("step_top", n=step.tool_input.get("top_k", step.budget.top_k)), probably or most
 
     def trouble(self, step: PlanStep) -> tuple[str, str]:
-        """Why a step did not end well, and the mend."""
+        """Why a step did not end well, at which attempt, and what can be done about it where something can."""
         record = self.last.get(step.step_id)
         if not record or record["status"] in ("success", "partial"):
             return "", ""
         why, status = record["error"] or "", record["status"]
         if status == "skipped":
             return (self.labels("step_skipped", why=why) if why else ""), ""
-        return why, self.labels(f"step_mend_{status}")
+        labels, most = self.labels, step.budget.max_retries + 1
+        tried = labels("step_attempt", n=record["attempt"], most=max(most, record["attempt"])) if most > 1 else ""
+        mend = labels("step_mend" if step.step_id in self.movable else "step_mend_locked") if self.editable else ""
+        return why, f"{tried} {mend}".strip()
 
 
 @lru_cache(8)

@@ -10,10 +10,9 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from workbench.errors import RunError
-from workbench.plans import Plan
+from workbench.plans import IDLE, Plan
 from workbench.retrieval.merge import distinct, gather
 from workbench.retrieval.reflect import propose
-from workbench.retrieval.skip import IDLE
 from workbench.run import Run
 from workbench.tape import Effect
 from workbench.tools.registry import BUILT_IN

@@ -31,9 +31,15 @@ WORDS: Mapping[str, tuple[str, str]] = {
     "step_running": ("{gone} of ≈ {span} s", "{gone} / 约 {span} 秒"),
     "step_recorded": ("recorded, not run again", "沿用记录，未重新执行"),
     "step_skipped": ("Skipped: {why}.", "已跳过：{why}。"),
-    "step_mend_timeout": ("Give it more time, or run it again.", "可以延长时限，或再执行一次。"),
-    "step_mend_failed": ("Edit it, run it again, or go on without it.", "可以修改、再执行一次，或不要这一步。"),
-    "step_mend_cancelled": ("Run it again, or go on without it.", "可以再执行一次，或不要这一步。"),
+    "step_attempt": ("Attempt {n} of {most}.", "第 {n} 次尝试，共 {most} 次。"),
+    "step_mend": (
+        "Change it here, for example its limit or its tool, and run it again in a fork.",
+        "可在此修改（例如时限或工具），然后在分支中重新执行。",
+    ),
+    "step_mend_locked": (
+        "It has run, so it cannot change here: add another step, or fork this run.",
+        "它已执行，此处不能更改：可添加其他步骤，或从此运行分叉。",
+    ),
     "invalid": ("to mend", "待改"),
     "graph_ran": ("ran here", "本次执行"),
     "graph_cycle": ("cycle", "循环"),

@@ -11,10 +11,9 @@ from langgraph.runtime import Runtime
 from workbench.context import Context, KnowledgeBase, RunLog
 from workbench.events import enrichment
 from workbench.fates import Identity, identity, remaining, winners
-from workbench.plans import ENDED_WELL, last_records, work_seconds
+from workbench.plans import ENDED_WELL, IDLE, last_records, work_seconds
 from workbench.retrieval.agreement import agreed
 from workbench.retrieval.enriching import STEP, enriched
-from workbench.retrieval.skip import IDLE
 from workbench.state import ExecutionRecord, Merged, RetrievalResult, RetrievalState, RouteDecision
 
 CONTRADICTION = 0.5

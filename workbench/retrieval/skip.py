@@ -2,13 +2,8 @@
 
 from __future__ import annotations
 
-from workbench.plans import Plan, PlanStep, last_records, work_seconds
+from workbench.plans import HELD_BACK, NOT_NEEDED, Plan, PlanStep, last_records, work_seconds
 from workbench.state import ExecutionRecord, RetrievalState
-
-NOT_NEEDED = "not needed"
-HELD_BACK = "held back"
-IDLE = (NOT_NEEDED, HELD_BACK)
-"""Why a step that nobody missed did not run."""
 
 
 def blocked(state: RetrievalState) -> dict[str, str]:

@@ -7,6 +7,7 @@ that is shown follows from the run as it is kept, so a bench that is closed, or 
 from __future__ import annotations
 
 import threading
+import uuid
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from importlib import import_module
@@ -23,13 +24,14 @@ from workbench.run import Run
 from workbench.show import page_html, plain
 from workbench.show.outline import Lines
 from workbench.widgets.ask import AskForm
-from workbench.widgets.follow import Follow, Now
+from workbench.widgets.follow import Follow, Now, Watch
 from workbench.widgets.futures import Futures
 from workbench.widgets.pick import Event, Pick, Root
 from workbench.widgets.shown import Static, in_kernel, live
 from workbench.widgets.working import Working, displayed
 
 UNDER_WAY = ("running", "paused", "interrupted")
+AT_REST = ("paused", "interrupted", "failed")
 
 
 class Bench(Root):
@@ -43,16 +45,17 @@ class Bench(Root):
     run_id = traitlets.Unicode("")
     view = traitlets.Enum(VIEWS, "work")
     _follow: Follow | None = None
+    _watch: Watch | None = None
     _document: dict[str, Any] | None = None
 
     def __init__(self, wb: Any, run: Run | str | None, asking: Mapping[str, Any], lang: str | None):
         self._wb, self._asking, self._lock = wb, dict(asking), threading.RLock()
+        self._said, self._sure, self._session = "", False, str(asking["session"])
         opened = run if isinstance(run, Run) else wb.run(run) if run else self._waiting()
-        self.labels = _labels(lang, opened.message if opened else "", wb.settings.lang)
-        self._said = ""
+        self.labels = _labels(lang, opened, wb.settings.lang)
         self._static = Static()
         self.head, self.ask = Pick(), AskForm(self.labels, kb=asking.get("kb"), review=points_of(asking.get("review")))
-        self.working = Working(wb, self.labels, self.ask, self.act, self.put)
+        self.working = Working(wb, self.labels, self.ask, self.act, self.put, self._goes_on)
         self.futures = Futures(wb, self.labels, self.act, self.put, self.go)
         for part, cls in ((self.head, "wb-head"), (self.working.region, "wb-view"), (self.futures.region, "wb-view")):
             part.add_class(cls)
@@ -90,7 +93,22 @@ class Bench(Root):
             status = document["status"] if document else ""
             if status != "running":
                 self._static.show(self._bundle)
+            self._watched(run, document)
             return status
+
+    def _watched(self, run: Run | None, document: Any) -> None:
+        """Look whether a run at rest moves, as long as it is not followed at its work."""
+        if self._watch:
+            self._watch.leave()
+            self._watch = None
+        if run and document["status"] in AT_REST:
+            stood = Watch.standing(document["status"], document["decisions"])
+            self._watch = Watch(run, stood, self._moved)
+
+    def _moved(self) -> None:
+        """Somebody else moved the run: show and follow it."""
+        with suppress(WorkbenchError):  # the workspace was closed meanwhile
+            self._show_and_follow(True)
 
     def _viewed(self) -> None:
         """Another view is open at once; beside a run that works its follower brings the content."""
@@ -109,7 +127,14 @@ class Bench(Root):
     def _head(self, run: Run | None, document: Any) -> Picture:
         origin = run.origin if run else None
         saved = run.saved if run and origin and document["status"] != "running" else None
-        return head(document, self.labels, view=self.view, origin=origin, saved=saved, said=self._said)
+        told: dict[str, Any] = {
+            "view": self.view,
+            "origin": origin,
+            "saved": saved,
+            "said": self._said,
+            "sure": self._sure,
+        }
+        return head(document, self.labels, **told)
 
     def act(self, action: Callable[[], Any]) -> None:
         """Do what somebody asked for, and show what came of it; what is refused is told in the head.
@@ -203,11 +228,16 @@ class Bench(Root):
         kind, _, name = event.kind.partition(":")
         if kind == "view" and name in VIEWS:
             self.view = name
-        elif kind == "new":
+        elif kind in ("new_question", "new_conversation"):
+            if kind == "new_conversation":
+                self._asking["session"] = f"{self._session} ({uuid.uuid4().hex[:6]})"
             self.run_id, self.view = "", "work"
+            self.refresh()
         elif kind == "cancel" and self.run:
-            run = self.run
-            threading.Thread(target=self._cancel, args=(run,), name="cancel", daemon=True).start()
+            self._sure = not name
+            if name == "yes":
+                threading.Thread(target=self._cancel, args=(self.run,), name="cancel", daemon=True).start()
+            self._frame(self.run)
         elif kind == "resume" and self.run:
             run = self.run
             self.act(lambda: run.resume(wait=False))
@@ -231,11 +261,16 @@ class Bench(Root):
         options = {**self._asking, "kb": asked["kb"], "review": asked["review"]}
         run = self._wb.start(asked["message"], **options)
         self.ask.clear()
+        run.keep_draft("lang", self.labels.language)
         self.put(run)
+
+    def _goes_on(self) -> bool:
+        """Whether something was said before in the conversation that a question goes to."""
+        return bool(self._wb.runs(1, session_id=self._asking["session"], user_id=self._asking["user"]))
 
     def _waiting(self) -> Run | None:
         """The newest run of this conversation, or of a fork of it, that is not at its end."""
-        session = self._asking["session"]
+        session = self._session
         here = (run for run in self._wb.runs(50, user_id=self._asking["user"]) if run.status in UNDER_WAY)
         return next(
             (run for run in here if run.session_id == session or run.session_id.startswith(f"{session} (")), None
@@ -243,8 +278,9 @@ class Bench(Root):
 
     def close(self) -> None:
         """Follow the run no longer; it goes on."""
-        if self._follow:
-            self._follow.leave()
+        for following in (self._follow, self._watch):
+            if following:
+                following.leave()
         super().close()
 
     def _ipython_display_(self) -> None:
@@ -283,8 +319,9 @@ def fork_anew(run: Run) -> Run:
     return run.start_fork(review=["plan", "reflect"])
 
 
-def _labels(lang: str | None, question: str, setting: str) -> Labels:
+def _labels(lang: str | None, opened: Run | None, setting: str) -> Labels:
+    """The language that is asked for, set, or that the bench had on which this run was shown; else the question's."""
     if lang is not None and lang not in LANGUAGES:
         raise WorkbenchError(f"lang is {lang!r}. Known: {', '.join(LANGUAGES)}.")
-    chosen = lang or setting
-    return Labels(chosen) if chosen else labels_for(question)
+    chosen = lang or setting or (opened.draft("lang") if opened else "")
+    return Labels(chosen) if chosen in LANGUAGES else labels_for(opened.message if opened else "")

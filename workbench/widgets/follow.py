@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sized
 from dataclasses import dataclass, field
 from typing import Any
+from weakref import WeakMethod
 
 from workbench.errors import WorkbenchError
 from workbench.run import Run
 from workbench.widgets.turns import ShortTurns
 
-_OFTEN_S, _SELDOM_S = 0.1, 0.4
-"""Between two tellings: while something happens, and while only time goes by."""
+_OFTEN_S, _SELDOM_S, _REST_S = 0.1, 0.4, 0.5
+"""Between two tellings while something happens, and while only time goes by; between two looks at a run at rest."""
 
 
 @dataclass
@@ -45,6 +46,38 @@ class Now:
         """How long each step that runs has been at it."""
         now = time.monotonic()
         return {step_id: now - began for step_id, began in list(self.steps.items())}
+
+
+class Watch:
+    """Looks twice a second whether a run at rest has moved, whoever moved it: another cell, another process.
+
+    Args:
+        run: the run.
+        stood: how it stood when it was shown (``standing``).
+        moved: a bound method, called once, in a thread; when its object is gone nobody looks any more.
+    """
+
+    def __init__(self, run: Run, stood: tuple[str, int], moved: Callable[[], None]):
+        self.run_id, self._stood, self._moved, self._over = run.run_id, stood, WeakMethod(moved), threading.Event()
+        threading.Thread(target=self._look, args=(run,), name=f"watch-{run.run_id}", daemon=True).start()
+
+    @staticmethod
+    def standing(status: str, decisions: Sized) -> tuple[str, int]:
+        """What tells that a run has moved."""
+        return status, len(decisions)
+
+    def leave(self) -> None:
+        """Look no more."""
+        self._over.set()
+
+    def _look(self, run: Run) -> None:
+        while not self._over.wait(_REST_S) and self._moved() is not None:
+            try:
+                stands = self.standing(run.status, run.decisions)
+            except WorkbenchError:  # the run or the workspace is gone: nothing moves any more
+                return
+            if stands != self._stood and (moved := self._moved()) and not self._over.is_set():
+                return moved()
 
 
 class Follow:

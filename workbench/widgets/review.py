@@ -12,6 +12,7 @@ from traitlets.utils.bunch import Bunch
 from workbench import proposals
 from workbench.draw.page import Picture, el
 from workbench.draw.signals import band, refused, why
+from workbench.errors import WorkbenchError
 from workbench.labels import Labels
 from workbench.reviewers import answer
 from workbench.widgets.pick import Pick
@@ -33,8 +34,10 @@ class Review(traitlets.HasTraits):
 
     response = traitlets.Dict()
 
-    def __init__(self, labels: Labels):
+    def __init__(self, labels: Labels, runs: Callable[[str], Any] | None = None):
+        """``runs`` gives a run by its id; with it a note that is typed and not sent is there again after a restart."""
         super().__init__()
+        self._runs = runs
         self._labels, self._document, self._request = labels, dict[str, Any](), dict[str, Any]()
         self._plan: Mapping[str, Any] | None = None
         self._problems = 0
@@ -50,6 +53,7 @@ class Review(traitlets.HasTraits):
         self.send = _button(labels("respond_send"), lambda: self._send("respond"), "wb-primary")
         self.back = _button(labels("respond_back"), lambda: self._responding(False), "wb-quiet")
         self.message.observe(lambda _: self._told(), "value")
+        self.note.observe(lambda change: self._keep(change.new), "value")
         self._buttons = ipywidgets.HBox([self.primary, self.stop, self.respond])
         self._saying = ipywidgets.VBox([self.message, ipywidgets.HBox([self.send, self.back])])
         inside = [self.why, self.form, self.note, self.refusal, self._saying, self._buttons, self.forecast]
@@ -104,7 +108,9 @@ class Review(traitlets.HasTraits):
 
     def _begin(self) -> None:
         """Another question: nothing is typed yet."""
-        self.note.value = self.message.value = ""
+        run_id, review_id = self._asked
+        self.note.value = self._runs(run_id).draft(f"note {review_id}") if self._runs else ""
+        self.message.value = ""
         self.refusal.show(Picture())
         self._form = form_of(self._request, self._document.get("plan"), self._labels, self._told)
         self.form.children = [self._form.box]
@@ -114,6 +120,14 @@ class Review(traitlets.HasTraits):
         for widget, kind in ((self.stop, "reject"), (self.respond, "respond"), (self.form, "edit")):
             widget.layout.display = None if kind in taken else "none"
         self._responding(False)
+
+    def _keep(self, note: str) -> None:
+        run_id, review_id = self._asked
+        if self._runs and review_id:
+            try:
+                self._runs(run_id).keep_draft(f"note {review_id}", note)
+            except WorkbenchError as error:
+                self.refusal.show(refused(str(error), self._labels))
 
     def _edits(self) -> dict[str, Any]:
         if self._form is None or "edit" not in proposals.allowed(self._request):

@@ -39,17 +39,27 @@ class Working:
         ask: the question form, which stands in the side.
         act: does what somebody asked for, and shows the bench anew.
         opens: puts another run on the bench.
+        goes_on: whether a question asked now follows others in its conversation.
     """
 
-    def __init__(self, wb: Any, labels: Labels, ask: AskForm, act: Act, opens: Callable[[Run], None]):
+    def __init__(
+        self,
+        wb: Any,
+        labels: Labels,
+        ask: AskForm,
+        act: Act,
+        opens: Callable[[Run], None],
+        goes_on: Callable[[], bool] = bool,
+    ):
         self._wb, self._labels, self._act, self._opens = wb, labels, act, opens
+        self._goes_on = goes_on
         self._run: Run | None = None
         self._document: Document | None = None
         self._unfolded: set[str] = set()
         self._piece, self._sentence, self._every = "", "", False
         self._found: tuple[Any, list[Any]] = (None, [])
         self._at = ("", "")
-        self.ask, self.review = ask, Review(labels)
+        self.ask, self.review = ask, Review(labels, wb.run)
         self.rail, self.evidence, self.timeline = Pick(), Pick(), Pick()
         self.answer, self.turns, self.fork_bar = Pick(), Pick(), Pick()
         self.editor = PlanEditor(labels, partial(check, tools=wb.tools), wb.tools, self._forecast, self._plans)
@@ -116,7 +126,7 @@ class Working:
             self.past.show(document, _checkpoints(run))
 
     def _show_ask(self) -> None:
-        follows = self._document is not None
+        follows = self._goes_on()
         self.ask.show(self._bases(), [] if follows else self._examples(), follows=follows)
 
     def pass_time(self, now: Now) -> None:
