@@ -97,7 +97,7 @@ def test_from_the_question_to_the_answer_and_a_fork(bench: Bench) -> None:
     assert f"forked from {run.run_id}" in text(bench.head)
     bench.working.review.stop.click()
     bench.wait(SECONDS)
-    assert bench.run.decisions[-1]["action"] == "reject" and "calls recorded" in text(bench.head)
+    assert bench.run.decisions[-1]["action"] == "reject" and "recorded calls reused" in text(bench.head)
     bench.view = "compare"
     assert run.run_id in text(bench.futures.compare._head)
 
@@ -105,7 +105,7 @@ def test_from_the_question_to_the_answer_and_a_fork(bench: Bench) -> None:
 def test_a_bench_opens_on_what_waits_in_its_conversation(wb: Workbench, bench: Bench) -> None:
     run = ask(bench).run
     again = wb.bench(kb="film")
-    assert again.run_id == run.run_id and "waited here" in text(again.head)
+    assert again.run_id == run.run_id and "still waiting" in text(again.head)
     assert wb.bench(kb="film", session="another").run_id == ""
     again.head.press("new_question")
     assert again.run_id == "" and run.status == "paused"
@@ -117,7 +117,7 @@ def test_an_answer_given_elsewhere_is_shown(wb: Workbench, bench: Bench) -> None
     bench.working.review.submit()
     bench.wait(SECONDS)
     assert run.status == "done" and len(run.decisions) == 1
-    assert "It went on elsewhere" in text(bench.head)
+    assert "It was continued elsewhere" in text(bench.head)
     assert run.answer[:30] in text(bench.working.answer)
 
 
@@ -135,7 +135,7 @@ def test_a_run_whose_process_died_is_gone_on_with(workspace: Path) -> None:
             return ["It was shot in Taipei."]
 
         bench = wb.bench(kb="film")
-        assert bench.run.status == "interrupted" and "Go on" in text(bench.head)
+        assert bench.run.status == "interrupted" and "Resume" in text(bench.head)
         finished = {record["step_id"]: record["started_at"] for record in bench.run.records}
         bench.head.press("resume")
         bench.wait(SECONDS)

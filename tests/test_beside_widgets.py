@@ -87,9 +87,7 @@ def test_a_checkpoint_is_looked_at_and_forked_from(asked: Run) -> None:
     assert past.chosen == {"do": "look", "at": wave, "n": 1}
     assert 'aria-selected="true"' in past._list.picture.rows[wave]
     looked = text(past._detail)
-    assert (
-        "What changed here" in looked and "step_0_wedding_banquet/1" in looked and "it asks you at reflect 0" in looked
-    )
+    assert "What changed here" in looked and "step_0_wedding_banquet/1" in looked and "asks you at reflect 0" in looked
     past._detail.press("fork", wave)
     assert past.chosen == {"do": "fork", "at": wave, "n": 2}
     fork = asked.start_fork(at=past.chosen["at"]).wait()
@@ -154,7 +152,7 @@ def its_checkpoints_are_let_go(wb: Workbench, asked: Run) -> None:
     assert "can no longer be read" in text(past._detail)
     past.show(asked.to_dict(), ())
     assert list(past._list.picture.rows) == [decision["review_id"] for decision in asked.decisions]
-    assert "let go by gc" in text(past._list)
+    assert "gc has removed the checkpoints" in text(past._list)
     past._list.press("choose", "0-reflect")
     past._detail.press("fork", "0-reflect")
     assert asked.start_fork(at=past.chosen["at"]).wait().review["review_id"] == "0-reflect"
@@ -185,7 +183,7 @@ def test_two_runs_are_marked_and_compared(wb: Workbench, asked: Run, stopped: Ru
     forks = Forks(Labels("en"))
     forks.show(asked.tree())
     assert forks._marked == [asked.run_id] and "fork at reflect" in text(forks._pick)
-    assert f"{stopped.saved['steps']} recorded" in text(forks._pick)
+    assert f"{stopped.saved['steps']} recorded call" in text(forks._pick)
     forks._pick.press("compare")
     assert not forks.chosen
     forks._pick.press("mark", stopped.run_id)
@@ -205,8 +203,8 @@ def test_two_runs_are_marked_and_compared(wb: Workbench, asked: Run, stopped: Ru
 
 def test_in_a_plain_shell_they_show_their_static_form(asked: Run, stopped: Run, capsys: Any) -> None:
     for one, said in (
-        (asked.workspace.compare(asked, stopped), "They part at"),
-        (asked.tree(), "stop here"),
+        (asked.workspace.compare(asked, stopped), "They first differ in"),
+        (asked.tree(), "stopped here"),
         (asked.checkpoints(), "retrieval 3"),
     ):
         one._ipython_display_()
@@ -257,7 +255,7 @@ def test_another_base_offers_other_steps(wb: Workbench, asked: Run, stopped: Run
     compare = Compare(Labels("zh"))
     compare.show(wb.compare(asked, stopped))
     compare._head.press("panel")
-    assert "没有不同的步骤" in text(compare._panel), "the base has all that the other has"
+    assert "没有可以嫁接的内容" in text(compare._panel), "the base has all that the other has"
     compare._panel.press("base", "1")
     compare._panel.press("base", "9")
     step = next(row["step_id"] for row in compare._document["steps"] if row["changes"] == ["removed"])
@@ -277,7 +275,7 @@ def test_a_conflict_is_shown_and_one_of_them_is_let_hold(wb: Workbench, contradi
         wb.graft(compare.asked["steps"], base=compare.asked["base"], prefer=compare.asked["prefer"])
     compare.refuse(str(conflict.value), conflict.value.conflicts)
     said = text(compare._note)
-    assert "Which one holds?" in said and "as one says" in said and "as two says" in said
+    assert "Which one?" in said and "as one says" in said and "as two says" in said
     compare._note.press("prefer", two.run_id)
     asked = compare.asked
     assert asked["prefer"] == two.run_id and asked["n"] == 2

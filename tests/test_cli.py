@@ -381,7 +381,7 @@ def test_on_a_terminal_the_person_is_asked(indexed, tmp_path):
     typed = [("> ", "dance\n"), ("> ", "e\n"), ("optional)", "narrower\n"), ("> ", "a\n"), ("optional)", "\n")]
     code, heard = converse(["ask", WHEN, "--kb", "film", "--review", "plan"], typed, env)
     assert code == 0, heard
-    assert "One of a, e, s, r, q, please." in heard
+    assert "Please type one of a, e, s, r, q." in heard
     assert "version 2" in heard
     assert "1993" in heard
 

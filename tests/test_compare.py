@@ -45,7 +45,7 @@ def test_a_run_beside_itself_and_its_replay_shows_nothing(wb: Workbench) -> None
         assert {change for piece in found.evidence for change in piece["changes"]} == {"same"}
         assert {change for claim in found.claims for change in claim["changes"]} == {"shared"}
         assert all(row["same"] for row in [*found.steps, *found.decisions])
-        assert "They do not part" in str(found) and "Evidence" not in str(found)
+        assert "No difference" in str(found) and "Evidence" not in str(found)
 
 
 def test_approve_beside_reject_at_reflect(wb: Workbench) -> None:
@@ -69,7 +69,7 @@ def test_approve_beside_reject_at_reflect(wb: Workbench) -> None:
         assert {by["step_id"] for by in piece["sides"][0]["found_by"]} <= set(more)
     assert found.cost[1]["spent"]["steps"] == 0 < found.cost[1]["saved"]["steps"]
     text = str(found)
-    assert "They part at the decision 0-reflect" in text and "stop here (person)" in text
+    assert "They first differ in decision 0-reflect" in text and "stop here (you)" in text
     for word in ("better", "worse", "winner", "best"):
         assert word not in text.lower()
 
@@ -93,7 +93,7 @@ def test_one_edited_step(wb: Workbench) -> None:
     for piece in moved:
         one, two = piece["sides"]
         assert (one["rank"], one["score"]) != (two["rank"], two["score"])
-    assert "从第一版计划开始不同" in str(found) and 'lang="zh-Hans"' in found._repr_html_()
+    assert "最先出现的不同：第一版计划" in str(found) and 'lang="zh-Hans"' in found._repr_html_()
 
 
 def test_claims_go_by_their_sources_not_by_their_numbers(wb: Workbench) -> None:
@@ -118,7 +118,7 @@ def test_what_else_differs_is_said(wb: Workbench, workspace: Path) -> None:
     found = wb.compare(run, fork)
     assert {(c["what"], c["name"]) for c in found.caveats} == {("settings", "max_iterations"), ("question", "")}
     assert found.parts["where"] == "question"
-    assert "max_iterations: A 3, B 1" in str(found)
+    assert "max_iterations differs: A 3, B 1" in str(found)
     paused = wb.ask(ENGLISH, kb="film", review=["reflect"])
     assert [(c["what"], c["name"]) for c in wb.compare(run, paused).caveats] == [("unfinished", "B")]
 
@@ -135,7 +135,7 @@ def test_another_state_of_the_knowledge_base_is_said(tmp_path: Path) -> None:
         found = wb.compare(one, two)
     assert [(c["what"], c["name"]) for c in found.caveats] == [("knowledge", "notes")]
     assert (found.parts["where"], found.parts["name"]) == ("knowledge", "notes")
-    assert "another state of the knowledge base notes" in str(found)
+    assert "the content of the knowledge base notes differs" in str(found)
     assert any(piece["text_differs"] for piece in found.evidence)
 
 

@@ -113,10 +113,12 @@ def test_what_differs_beside_the_edit_comes_first() -> None:
     document["caveats"].append({"what": "unfinished", "name": "B", "values": ["paused"]})
     head = words(beside_head(document, ENGLISH))
     assert (
-        "another setting, top_k" in head and "B is not done" in head and "They part at the decision 0-reflect" in head
+        "the setting top_k differs" in head
+        and "B is not finished" in head
+        and "They first differ in decision 0-reflect" in head
     )
     alike = {**document, "parts": None, "caveats": []}
-    assert "They do not part" in words(beside_head(alike, ENGLISH)) and 'role="note"' not in beside_head(alike, ENGLISH)
+    assert "No difference" in words(beside_head(alike, ENGLISH)) and 'role="note"' not in beside_head(alike, ENGLISH)
 
 
 @pytest.mark.parametrize("runs", [2, 3, 4])
@@ -140,8 +142,8 @@ def test_what_may_be_grafted() -> None:
                           {"step_id": "y", "replayed": True, "runs": False}],
                 "seconds": {"p50": 0.6, "p90": 1.4}, "basis": 3}  # fmt: skip
     drawn = words(panel(document, ENGLISH, base=0, taken=[(1, "step_1 ")], forecast=forecast))
-    assert "Graft: new run from A with 1 step of B" in drawn and "1 run again, 1 from the tape" in drawn
-    assert "again: x" in drawn and "600 ms expected" in drawn
+    assert "Graft: new run from A with 1 step of B" in drawn and "1 to run again, 1 from the tape" in drawn
+    assert "to run again: x" in drawn and "600 ms expected" in drawn
     assert "Choose at least one step" in words(panel(document, ENGLISH, base=0, taken=[]))
     assert "至少选择一个" in words(panel(document, CHINESE, base=0, taken=[]))
 
@@ -153,7 +155,7 @@ def test_the_tree_draws_levels_and_says_how_each_run_was_made() -> None:
     assert list(picture.rows) == ["a", "b", "c", "d"]
     assert "first run" in picture.rows["a"] and 'aria-selected="true"' in picture.rows["a"]
     assert "graft" in words(picture.rows["c"]) and "with a" in words(picture.rows["c"])
-    assert "3 recorded, 1.30 s saved" in words(picture.rows["d"])
+    assert "3 recorded calls reused, 1.30 s saved" in words(picture.rows["d"])
     assert [re.search(r'aria-level="(\d)"', html)[1] for html in picture.rows.values()] == ["1", "2", "3", "2"]
     assert "wb-fork-join" in picture.rows["a"] + picture.rows["c"] and "Mark one more" in picture.html
     changed = forks(tree(rows, lambda _: "done", "a").to_dict(), ENGLISH, ["a", "d"])

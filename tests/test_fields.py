@@ -96,7 +96,7 @@ def test_a_reference_is_json_and_can_become_a_value():
     field.control.widget.value = '["Ang Lee"]'
     assert fields.value["names"] == ["Ang Lee"] and not fields.faults
     field.control.widget.value = '["Ang Lee"'
-    assert fields.value["names"] == ["Ang Lee"] and "no JSON" in fields.faults["names"]
+    assert fields.value["names"] == ["Ang Lee"] and "not valid JSON" in fields.faults["names"]
     field.control.widget.value = "NaN"
     assert "NaN" in fields.faults["names"]
 
@@ -106,9 +106,9 @@ def test_a_number_that_is_none_is_told_and_kept_as_typed():
     fields.show({"query": "x"})
     limit = fields.fields["limit"]
     limit.control.widget.value = "many"
-    assert fields.faults == {"limit": "many is no whole number. Give one, or leave it empty."}
+    assert fields.faults == {"limit": "many is not a whole number. Enter one, or leave this empty."}
     fields.say({})
-    assert "many is no whole number" in limit.box.children[-1].html and limit.control.widget.value == "many"
+    assert "many is not a whole number" in limit.box.children[-1].html and limit.control.widget.value == "many"
     limit.control.widget.value = "12"
     fields.say({})
     assert fields.value == {"query": "x", "limit": 12} and limit.box.children[-1].html == ""
@@ -121,10 +121,10 @@ def test_a_message_stands_beside_its_field_with_its_mend():
     fields, _ = form()
     mended: list[str] = []
     fields.say(
-        {"count": [Said("count is 0.", "Set 50", lambda: mended.append("count"))], "filters.ratio": [Said("far")]}
+        {"count": [Said("count is 0.", "Change to 50", lambda: mended.append("count"))], "filters.ratio": [Said("far")]}
     )
     count = fields.fields["count"]
-    assert 'role="alert"' in count.box.children[-1].html and "Set 50" in count.box.children[-1].html
+    assert 'role="alert"' in count.box.children[-1].html and "Change to 50" in count.box.children[-1].html
     assert "wb-wrong" in count.box._dom_classes and "wb-wrong" not in fields.fields["query"].box._dom_classes
     assert "far" in dict(fields_of(fields))["filters.ratio"].box.children[-1].html
     count.box.children[-1].press("mend", "0")

@@ -238,7 +238,7 @@ def test_ten_thousand_findings_are_drawn_as_the_best_of_them_and_told():
     many = [{**one, "key": str(n), "score": n / 10_000, "step": f"s{n % 200}"} for n in range(10_000)]
     figure = findings([judged()[0], *many])
     assert len(figure.to_json()) < 400_000 and len(figure.to_frame()) == 10_001
-    assert "8001 dropped ones not drawn" in figure.layout.title.subtitle.text
+    assert "8001 dropped pieces not drawn" in figure.layout.title.subtitle.text
 
 
 def entity(name, kind="Film", aliases=()):

@@ -60,15 +60,15 @@ def test_everything_that_waits_newest_first(wb: Workbench, three: list[Run]) -> 
     assert "Zorblax" in newest and "reflect · run 1 more step? 50 pieces" in newest
     assert "step · run step_0_wedding_banquet, step_1_eat_drink_man_woman now?" in step
     assert CHINESE in plan and "plan · run " in plan and three[0].run_id in plan
-    assert "3 questions, 3 runs, newest first" in box.title.html
+    assert "3 questions, 3 runs" in box.title.html
     assert box.list.html.count('role="option"') == 3
 
 
 def test_nothing_waits(wb: Workbench) -> None:
     box = wb.inbox(lang="en")
-    assert "Nothing waits for you." in box.list.html
+    assert "Nothing is waiting for you." in box.list.html
     assert box.opens.disabled and box.approve.disabled and box.stop.disabled
-    assert "Nothing waits" in str(box) and box.to_frame().empty
+    assert "Nothing is waiting" in str(box) and box.to_frame().empty
     with pytest.raises(WorkbenchError, match="en, zh"):
         wb.inbox(lang="fr")
 
@@ -80,7 +80,7 @@ def test_only_one_point(wb: Workbench, three: list[Run]) -> None:
     assert [group.first.run_id for group in box.questions] == [three[0].run_id]
     three[0].reject()
     box.refresh()
-    assert "Nothing waits at plan." in box.list.html
+    assert "Nothing is waiting at plan." in box.list.html
 
 
 def test_open_tells_the_run(wb: Workbench, three: list[Run]) -> None:
@@ -255,7 +255,7 @@ def test_more_than_are_listed(wb: Workbench, monkeypatch: pytest.MonkeyPatch) ->
     for _ in range(3):
         wb.ask(UNKNOWN, kb="film", review=["plan"])
     box = wb.inbox(lang="en")
-    assert "these are the newest 2" in box.list.html and len(box.questions[0].runs) == 2
+    assert "newest 2 are listed" in box.list.html and len(box.questions[0].runs) == 2
 
 
 def test_importing_the_session_loads_no_widgets() -> None:

@@ -140,11 +140,11 @@ def test_a_cycle_is_told_at_every_step_of_it_and_mended_by_one_click():
     put(made, "depends_on", [C])
     assert [one["kind"] for one in made.problems] == ["cycle"]
     (said,) = made.fields.fields["depends_on"].said
-    assert said[:2] == (f"Cycle: {A} → {C} → back. Take out one of the two.", f"Take out {C}")
+    assert said[:2] == (f"Cycle: {A} → {C} → back. Remove one of the two.", f"Remove {C}")
     assert 'role="alert"' in made.fields.fields["depends_on"].box.children[-1].html
     assert made.list.picture.html.count("wb-step wb-bad") == 2 and "wb-dag-cycle" in made.list.picture.html
     made.list.press("choose", C)
-    assert made.fields.fields["depends_on"].said[0].mend == f"Take out {A}"
+    assert made.fields.fields["depends_on"].said[0].mend == f"Remove {A}"
     made.bar.press("graph")
     assert "wb-dag-cycle" in made.list.picture.html
     made.fields.fields["depends_on"].mend()
@@ -158,9 +158,9 @@ def test_a_wrong_number_is_told_beside_it_and_in_the_row_and_the_last_forecast_i
     assert "≈ 1.6 s expected" in made.below.html
     put(made, "budget.top_k", 0)
     (said,) = made.fields.fields["budget.top_k"].said
-    assert said[:2] == (f"{B}: top_k is 0. Give 1 or more (default 50).", "Set 50")
-    assert "The forecast returns when the plan is valid" in made.below.html and "1.6 s" in made.below.html
-    assert "1 to mend" in made.list.picture.rows[B] and "disabled" in made.fields.foot.html
+    assert said[:2] == (f"{B}: top_k is 0. Give 1 or more (default 50).", "Change to 50")
+    assert "once the plan is valid" in made.below.html and "1.6 s" in made.below.html
+    assert "1 problem to fix" in made.list.picture.rows[B] and "disabled" in made.fields.foot.html
     made.fields.fields["budget.top_k"].mend()
     assert not made.problems and made.edits == 0 and "returns" not in made.below.html
     assert "disabled" not in made.fields.foot.html
@@ -215,7 +215,7 @@ def test_what_another_tool_does_not_take_is_told_not_lost():
     put(made, "tool", "naive_search")
     assert "entities" in of(made, D)["tool_input"]
     (said,) = made.fields.inputs.fields["entities"].said
-    assert "has no input 'entities'" in said.text and said.mend == "Take out entities"
+    assert "has no input 'entities'" in said.text and said.mend == "Remove entities"
     made.fields.inputs.fields["entities"].mend()
     assert not made.problems and of(made, D)["tool_input"] == {"query": D}
 
@@ -298,7 +298,7 @@ def test_what_has_run_is_history_while_paused_and_free_when_done():
     made = editor(document(status="paused", point="reflect", records=ran, next_steps=more))
     assert ids(made) == [A, B, C, D, "step_4_more"] and made.proposed == more
     assert "wb-proposed" in made.list.picture.rows["step_4_more"] and made.edits == 0
-    for locked, why in ((A, "has run"), (C, "was approved")):
+    for locked, why in ((A, "has already run"), (C, "was approved")):
         made.chosen = locked
         assert made.fields.fields["objective"].control.widget.disabled and why in made.fields._note.html
         made.list.press("remove", locked)
@@ -379,11 +379,14 @@ def test_rows_say_how_each_step_stands():
             (
                 "recorded, not run again",
                 "No answer within 0.5 s. Attempt 1 of 2.",
-                "Skipped: step_1_b timed out.",
+                "Skipped: its dependency step_1_b timed out.",
                 "0.2 of ≈ 0.4 s",
             ),
         ),
-        ("zh", ("沿用记录，未重新执行", "第 1 次尝试，共 2 次。", "已跳过：step_1_b timed out。", "0.2 / 约 0.4 秒")),
+        (
+            "zh",
+            ("沿用记录，未重新执行", "第 1 次尝试，共 2 次。", "已跳过：前置步骤 step_1_b 超时。", "0.2 / 约 0.4 秒"),
+        ),
     ):
         made = PlanEditor(Labels(language), lambda one: check(one, TOOLS), TOOLS, forecast)
         made.show(document(status="running", point=None, records=told), live={D: 0.2})

@@ -139,7 +139,7 @@ def test_control_enter_sends_what_is_being_said(wb: Workbench) -> None:
 def test_a_query_is_planned_anew(wb: Workbench) -> None:
     run = wb.ask(QUESTION, kb="film", review=["plan"])
     review = panel(run)
-    query = field(review, "Query · another one is planned anew")
+    query = field(review, "Query · changing it makes a new plan")
     assert query.value == QUESTION
     query.value = "Who directed Pushing Hands?"
     assert review.primary.description == "Plan again for this query"
@@ -151,7 +151,7 @@ def test_a_query_is_planned_anew(wb: Workbench) -> None:
 
 def test_what_is_typed_back_is_no_edit(wb: Workbench) -> None:
     review = panel(wb.ask(QUESTION, kb="film", review=["plan"]))
-    query = field(review, "Query · another one is planned anew")
+    query = field(review, "Query · changing it makes a new plan")
     query.value = "other"
     query.value = QUESTION
     assert review.primary.description == "Approve: run 3 steps"
@@ -177,8 +177,8 @@ def test_problems_of_the_plan_keep_it_from_running(wb: Workbench) -> None:
     review = panel(run)
     problems = [{"step_id": "a", "field": "top_k", "message": "top_k is 0.", "mend": "Give 1 or more."}] * 2
     review.show(run.to_dict(), plan=run.plan.dump(), problems=problems)  # type: ignore[union-attr]
-    assert review.primary.disabled and review.primary.description == "2 problems to mend first"
-    assert "2 problems to mend first" in review.band.html
+    assert review.primary.disabled and review.primary.description == "2 problems to fix first"
+    assert "2 problems to fix first" in review.band.html
     review.submit()
     assert not run.decisions and review.response == {}
     review.show(run.to_dict())
@@ -188,10 +188,10 @@ def test_problems_of_the_plan_keep_it_from_running(wb: Workbench) -> None:
 def test_thresholds_begin_at_what_is_in_force_and_are_judged_again(wb: Workbench) -> None:
     run = wb.ask(QUESTION, kb="film", review=["reflect"])
     review = panel(run)
-    least = field(review, "Min. evidence, pieces")
-    assert least.value == "3" and field(review, "Min. best score, 0 to 1").value == "0.5"
+    least = field(review, "Minimum evidence, pieces")
+    assert least.value == "3" and field(review, "Minimum top score, 0 to 1").value == "0.5"
     least.value = "60"
-    assert review.primary.description == "Judge again with 1 edit"
+    assert review.primary.description == "Reflect again with 1 edit"
     review.primary.click()
     assert run.decisions[0]["edits"] == {"thresholds": {"min_evidence": 60}}
     assert run.status == "paused"
@@ -200,12 +200,12 @@ def test_thresholds_begin_at_what_is_in_force_and_are_judged_again(wb: Workbench
 @pytest.mark.parametrize(
     ("label", "typed", "told"),
     [
-        ("Min. evidence, pieces", "many", "no whole number"),
-        ("Min. evidence, pieces", "-1", "too small"),
-        ("Min. best score, 0 to 1", "7", "too large"),
-        ("Min. best score, 0 to 1", "", "must stand here"),
-        ("Query · another one is planned anew", "", "must stand here"),
-        ("Query · another one is planned anew", "x" * 10_001, "too many"),
+        ("Minimum evidence, pieces", "many", "not a whole number"),
+        ("Minimum evidence, pieces", "-1", "too small"),
+        ("Minimum top score, 0 to 1", "7", "too large"),
+        ("Minimum top score, 0 to 1", "", "must not be empty"),
+        ("Query · changing it makes a new plan", "", "must not be empty"),
+        ("Query · changing it makes a new plan", "x" * 10_001, "10,000 at most"),
     ],
 )
 def test_what_the_schema_refuses_is_told_beside_the_field(wb: Workbench, label: str, typed: str, told: str) -> None:
@@ -216,7 +216,7 @@ def test_what_the_schema_refuses_is_told_beside_the_field(wb: Workbench, label: 
     control.value = typed
     said = [one.html for one in every(review.form) if 'role="alert"' in getattr(one, "html", "")]
     assert len(said) == 1 and told in said[0]
-    assert review.primary.disabled and review.primary.description == "1 problem to mend first"
+    assert review.primary.disabled and review.primary.description == "1 problem to fix first"
     review.submit()
     assert not run.decisions
     control.value = before
@@ -307,14 +307,14 @@ def test_the_same_question_keeps_what_was_typed_and_another_begins_anew(wb: Work
     run = wb.ask(QUESTION, kb="film", review=["plan", "reflect"])
     review = panel(run)
     review.note.value = "my note"
-    field(review, "Min. evidence, pieces").value = "4"
+    field(review, "Minimum evidence, pieces").value = "4"
     review.show(run.to_dict())
-    assert review.note.value == "my note" and field(review, "Min. evidence, pieces").value == "4"
+    assert review.note.value == "my note" and field(review, "Minimum evidence, pieces").value == "4"
     review.primary.click()
     review.show(run.to_dict())
     assert run.review["point"] == "reflect" and review.note.value == ""  # type: ignore[index]
     assert review.primary.description == "Approve: answer with this evidence"
-    assert field(review, "Min. evidence, pieces").value == "4"  # what was decided is in force
+    assert field(review, "Minimum evidence, pieces").value == "4"  # what was decided is in force
 
 
 def test_a_refused_answer_is_explained_and_everything_stays(wb: Workbench) -> None:
@@ -381,7 +381,7 @@ def test_an_unknown_point_gets_a_whole_form() -> None:
     assert review.primary.disabled
     field(review, "copies").value = "2"
     field(review, "more").value = '{"x": [1, 2]}'
-    assert review.primary.description == "Go on with 2 edits"
+    assert review.primary.description == "Continue with 2 edits"
     review.submit()
     edited = review.response["decisions"][0]["edited_action"]
     assert edited == {"name": "send_mail", "args": {"to": "a@b", "copies": 2, "more": {"x": [1, 2]}}}
@@ -421,7 +421,7 @@ def test_signals_against_thresholds_in_words_signs_and_numbers(wb: Workbench) ->
     assert html.count('role="meter"') == 6  # evidence, score, two sides, passes, work
     for told in (
         "100 of 900",
-        "too little",
+        "not enough",
         "2 of 2",
         "enough",
         "1 of 3",
@@ -439,7 +439,7 @@ def test_forecast_is_told_with_what_it_rests_on() -> None:
     review = Review(Labels("en"))
     asked = document(request("send", {}))
     review.show(asked, forecast={"seconds": {"p50": 0.61, "p90": 1.42}, "basis": 38, "steps": []})
-    assert "≈ 0.61 s expected, 1.4 s at worst in 9 of 10 (from 38 runs)" in review.forecast.html
+    assert "≈ 0.61 s expected, at most 1.4 s in 9 of 10 cases (from 38 past calls)" in review.forecast.html
     review.show(asked, problems=[{"message": "x"}])
     assert "0.61" in review.forecast.html  # the last one that was valid
     review.show(asked, forecast={"seconds": {"p50": 0, "p90": 0}, "basis": 0, "steps": []})

@@ -61,7 +61,7 @@ def test_every_run_with_what_was_edited_in_it(wb: Workbench) -> None:
     only = below.tree()
     assert (only.here, {n["run_id"] for n in only.nodes}) == (below.run_id, set(nodes) - {other.run_id})
     assert wb.tree(run.run_id).nodes == only.nodes
-    assert "重新询问" in str(only) and "1-reflect 到此为止" in str(only)
+    assert "重新询问" in str(only) and "决定 2，反思：叫停" in str(only)
     assert json.loads(json.dumps(found.to_dict())) == found.to_dict()
     wb.remove_run(decision.run_id)
     left = {n["run_id"]: n for n in wb.tree().nodes}

@@ -35,7 +35,7 @@ def test_a_stop_is_played_on_and_what_ran_is_said(wb, message):
 def test_where_the_rules_know_nothing_more_to_do_it_is_said(wb):
     found = wb.ask(COMPARE["en"], kb="film").what_if()
     [point] = found.points
-    assert point["go_on"] is None and point["gain"] is None and "know nothing more to do" in str(found)
+    assert point["go_on"] is None and point["gain"] is None and "have nothing more to try" in str(found)
     assert len(found.to_frame()) == 1
 
 
@@ -119,4 +119,4 @@ def test_the_command_line_says_it(wb, workspace):
     told = json.loads(CliRunner().invoke(main, [*words, "--json"]).stdout)
     assert told["points"][0]["stop"]["recall"] == 1.0 and told["sentences"][0]["rests_on"]
     shown = CliRunner().invoke(main, words)
-    assert shown.exit_code == 0 and "Which step paid for which sentence" in shown.stdout
+    assert shown.exit_code == 0 and "Which step each sentence rests on" in shown.stdout

@@ -10,7 +10,7 @@ from typing import Any, TypedDict
 
 from workbench.errors import UnknownRun
 from workbench.labels import Labels, labels_for, milliseconds
-from workbench.labels.told import plan_edit_told
+from workbench.labels.told import fork_edit_told
 from workbench.plan_edits import edit_of
 from workbench.show import Block, page_html, plain
 from workbench.show.outline import Column, clipped
@@ -72,7 +72,7 @@ class Tree:
         names = (("run", "code"), ("status", "status"), ("made_by", "text"), ("saved", "text"))
         columns = [Column(labels(name), kind) for name, kind in names]
         left = len(self.nodes) - len(rows)
-        title = labels("tree", n=len(self.nodes), forks=sum(node["parent"] is not None for node in self.nodes))
+        title = labels("forks_count", n=len(self.nodes), forks=sum(node["parent"] is not None for node in self.nodes))
         return [clipped(title, columns, rows, notes=[labels("and_more", n=left)] if left else [])]
 
     def _ipython_display_(self) -> None:
@@ -212,25 +212,13 @@ def _subject(node: Node, labels: Labels, here: str | None) -> str:
     marked = "▸ " if node["run_id"] == here else ""
     if node["parent"] is None:
         return marked + " ".join(node["message"].split())[:200]
-    told = [labels("graft" if node["also"] else node["mode"]), *(_edit(edit, labels) for edit in node["edits"])]
+    told = [
+        labels("graft" if node["also"] else node["mode"]),
+        *(fork_edit_told(edit, labels) for edit in node["edits"]),
+    ]
     told += [labels("also_from", run=", ".join(node["also"]))] if node["also"] else []
     told += [labels("is_gone", run=", ".join(node["gone"]))] if node["gone"] else []
     return marked + " · ".join(told)
-
-
-def _edit(edit: Mapping[str, Any], labels: Labels) -> str:
-    what = edit["what"]
-    if what == "plan":
-        text = plan_edit_told(edit)
-    elif what == "decision":
-        text = f"{edit['at']} {labels(edit['action'])} {', '.join(edit['fields'])}".strip()
-    elif what in ("settings", "thresholds", "without"):
-        text = ", ".join(f"{name}={json.dumps(v, ensure_ascii=False)}" for name, v in edit[what].items())
-    elif what == "review":
-        text = ", ".join(edit["review"]) or "—"
-    else:
-        text = " ".join(str(edit.get("query") or edit.get("at")).split())[:120]
-    return f"{labels(f'edit_{what}')}{labels('colon')}{text}"
 
 
 def _saved(node: Node, labels: Labels) -> str:

@@ -94,7 +94,7 @@ def short(request: Mapping[str, Any], labels: Labels) -> str:
     kind, proposed = proposals.kind(request), proposals.proposal(request)
     if kind == "plan":
         number = len(request.get("ahead", proposed["plan"]["steps"]))
-        return labels({0: "inbox_plan_none", 1: "inbox_plan_one"}.get(number, "inbox_plan"), n=number)
+        return labels("inbox_plan" if number else "inbox_plan_none", n=number)
     if kind == "step":
         wave = list(map(str, proposed["wave"]))
         more = [labels("and_more", n=len(wave) - MOST_NAMED)] if len(wave) > MOST_NAMED else []
@@ -106,10 +106,7 @@ def short(request: Mapping[str, Any], labels: Labels) -> str:
 
 def _reflection(proposed: Mapping[str, Any], labels: Labels) -> str:
     number = len(proposed["next_steps"]) + len(proposed["activate"])
-    if not proposed["should_continue"]:
-        asked = labels("inbox_answer")
-    else:
-        asked = labels("inbox_more_step") if number == 1 else labels("inbox_more_steps", n=number)
+    asked = labels("inbox_more_steps", n=number) if proposed["should_continue"] else labels("inbox_answer")
     return f"{asked} {proposed.get('reasoning') or ''}".strip()
 
 

@@ -41,7 +41,7 @@ def test_bench_in_pictures(notebook: Callable[..., Any], workspace: Path) -> Non
     expect(bench.band).to_contain_text("evidence")
     nb.resize(1460)
     shot(bench, "bench-reflect.png")
-    bench.press("Search on")
+    bench.press("Keep searching")
     bench.fill("Rewritten query", "Zhu family, tradition and modernity")
     bench.press("Run with")
     expect(bench.band).to_contain_text("evidence")

@@ -29,7 +29,7 @@ def test_compare_graft_and_fork_by_clicks(notebook, workspace):
     compare.get_by_role("button", name="Graft: new run from A with 1 step of B").click()
     compare.locator(".wb-graft-made").wait_for()
     assert nb.kernel("(len(wb.runs()), wb.runs()[0].status)") == (before + 1, "done")
-    tree.get_by_role("button", name="Put run").first.click()
+    tree.get_by_role("button", name="Compare run").first.click()
     tree.get_by_role("button", name="Compare A, B").click()
     tree.get_by_role("switch", name="Only differences").wait_for()  # the comparison opens below the tree
     past.get_by_role("option").nth(1).press("Enter")

@@ -93,7 +93,7 @@ def test_hostile_text_stays_text(notebook: Callable[..., Any], tmp_path: Path) -
         plain(page)
         page.keyboard.press("Escape")
         bench.press("Respond")
-        bench.fill("Say it in words; what is missing is planned", ALL)
+        bench.fill("Say what is missing in your own words; it is added to the plan", ALL)
         bench.note(ALL)
         plain(page)
         bench.press("Send")

@@ -75,7 +75,7 @@ def test_ask_edit_decide_fork_compare_graft(
     assert added.objective == "The fathers in both films" and added.tool_input["query"] == "father family tradition"
     assert {record["step_id"] for record in second.records} == {*steps, new}
 
-    bench.press("Search on")
+    bench.press("Keep searching")
     bench.fill("Rewritten query", "Zhu family tradition modernity")
     bench.note("The fathers are the point")
     bench.press("Run with")

@@ -63,7 +63,7 @@ def test_from_the_first_notebook_to_a_compared_fork(
     done = newest(store, "done", decided=2)
     expect(bench.root.locator(".wb-answer")).to_contain_text(done.answer[:40])
     reached("answered")
-    bench.press("Fork: decide again")
+    bench.press("Fork and decide again")
     newest(store, "paused", decided=1, runs=2)
     bench.press("Stop here")
     fork = newest(store, "done", decided=2, runs=2)

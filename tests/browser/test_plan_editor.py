@@ -54,21 +54,21 @@ def test_a_cycle_is_made_seen_and_mended_by_hand(notebook):
     depends.press("Enter")
     alert = root.get_by_role("alert")
     alert.wait_for()
-    assert "Cycle: step_0_a → step_2_c → back. Take out one of the two." in alert.inner_text()
+    assert "Cycle: step_0_a → step_2_c → back. Remove one of the two." in alert.inner_text()
     nb.wait("document.querySelector('[aria-invalid=true]')")
     described = nb.eval(
         "document.getElementById(document.querySelector('[aria-invalid=true]').getAttribute('aria-describedby')).innerText"
     )
     assert described.startswith("Cycle")
     assert root.locator(".wb-dag-cycle").count() and root.locator(".wb-step.wb-bad").count() == 2
-    alert.get_by_role("button", name="Take out step_2_c").click()
+    alert.get_by_role("button", name="Remove step_2_c").click()
     kernel(nb, "(editor.problems, editor.plan['steps'][0]['depends_on'])", ([], []))
     nb.wait("!document.querySelector('[aria-invalid=true]') && !document.querySelector('.wb-dag-cycle')")
     limit = root.get_by_label("Top k")
     limit.fill("0")
     alert.wait_for()
     assert "top_k is 0" in alert.inner_text() and root.get_by_role("button", name="Run to here").is_disabled()
-    alert.get_by_role("button", name="Set 50").click()
+    alert.get_by_role("button", name="Change to 50").click()
     nb.wait("!document.querySelector('.wb-alert')")
     assert limit.input_value() == "50"
 

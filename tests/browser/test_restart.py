@@ -99,7 +99,7 @@ def test_the_kernel_dies_while_a_step_runs(
     nb.run_all()
     expect(bench.root).to_contain_text("This run waited here")
     (tmp_path / "go").touch()
-    bench.press("Go on")
+    bench.press("Resume")
     paused = newest(store, "paused", decided=1)
     assert paused.run_id == first.run_id and paused.review["point"] == "reflect"
     counted = ended(paused)

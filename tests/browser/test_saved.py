@@ -66,7 +66,12 @@ def test_saved_small_and_read_without_a_kernel(notebook: Callable[..., Any], wor
         assert nb.eval(f"{PANEL}.node.querySelector('.wb-static').checkVisibility()")
         read[name] = page_of(nb)
     for text in read.values():
-        for told in ("Sources", "Waiting for you: 1 question", "They part at the question", "Reflection 1 of 3"):
+        for told in (
+            "Sources",
+            "Waiting for you: 1 question",
+            "They first differ in the question",
+            "Reflection 1 of 3",
+        ):
             assert told in text, told
         assert not [error for error in ERRORS if error in text]
     nb.seen.errors[:] = [error for error in nb.seen.errors if "(reading 'kernel')" not in error]  # ipywidgets' own

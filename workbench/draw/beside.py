@@ -161,7 +161,7 @@ def _numbers(document: Document, n: int) -> dict[str, float]:
 
 def _counted(told: Mapping[str, float], cost: Mapping[str, Any], labels: Labels) -> list[Markup]:
     saved = cost["saved"]
-    calls = labels("beside_one_call" if saved["steps"] == 1 else "beside_calls", n=saved["steps"])
+    calls = labels("beside_calls", n=saved["steps"])
     spared = [calls, milliseconds(cost["taped_s"] * 1000)]
     spared += [labels("beside_saved_tokens", n=f"{saved['tokens']:,}")] if saved["tokens"] else []
     cells = (

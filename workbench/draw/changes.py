@@ -9,7 +9,7 @@ from typing import Any
 
 from workbench.draw.page import Markup, button, code, el, family, glyph
 from workbench.labels import Labels, milliseconds
-from workbench.labels.told import edits_told
+from workbench.labels.told import edits_told, who_told
 
 Document = Mapping[str, Any]
 LETTERS = "ABCD"
@@ -152,7 +152,7 @@ def _decision_row(row: Mapping[str, Any], kind: str, labels: Labels) -> Markup:
 
 def answered(side: Mapping[str, Any], labels: Labels) -> str:
     """What was decided, by whom, with which words."""
-    who = labels("by_person") if side["who"] == "person" else side["who"]
+    who = who_told(side["who"], labels)
     said = edits_told(side["edits"], side["proposed"], labels)
     said += [f"“{text}”" for text in (side["message"], side["note"]) if text]
     return cut(" · ".join([f"{labels('did_' + side['action'])} ({who})", *said]), 400)

@@ -102,7 +102,7 @@ def _go(
     if not taken:
         return el("div", labels("graft_nothing"), cls="wb-dim")
     others = labels("comma").join(dict.fromkeys(LETTERS[n] for n, _ in taken))
-    many = labels("one_step") if len(taken) == 1 else labels("steps", n=len(taken))
+    many = labels("steps", n=len(taken))
     word = labels("graft_working") if working else labels("graft_now", base=LETTERS[base], steps=many, others=others)
     go = button(word, "graft", cls="wb-primary", disabled=working)
     return el("div", go, el("span", _foreseen(forecast, labels), cls="wb-dim") if forecast else None, cls="wb-bar")

@@ -16,7 +16,7 @@ def title(asked: Sequence[Question], labels: Labels) -> Picture:
     """The head of the list, with how much it is."""
     runs = sum(len(question.runs) for question in asked)
     counted = labels("inbox_count", questions=len(asked), runs=runs)
-    told = "" if not asked else labels("inbox_one") if runs == 1 else counted
+    told = counted if asked else ""
     return Picture(
         el("div", el("h3", labels("inbox"), cls="wb-title"), " ", el("span", told, cls="wb-dim"), role="status")
     )

@@ -30,9 +30,7 @@ def question(request: Request, labels: Labels) -> str:
 
 def band(request: Request, labels: Labels, problems: int = 0) -> Picture:
     """The band above the decision: the question, and that there is time; or what is to be mended first."""
-    told = labels("clock_bench")
-    if problems:
-        told = labels("problem_to_mend") if problems == 1 else labels("problems_to_mend", n=problems)
+    told = labels("problems_to_mend", n=problems) if problems else labels("clock_bench")
     asked = el("h3", question(request, labels), cls="wb-title wb-strong")
     sentences = el("div", asked, el("div", told, cls="wb-small"), cls="wb-main")
     return Picture(el("div", glyph("paused", labels), sentences, cls="wb-band wb-person", role="status"))
@@ -62,7 +60,7 @@ def _plan(document: Document, proposed: Mapping[str, Any], labels: Labels) -> It
         (labels("read_as"), labels(f"intent_{route['query_intent']}") if route.get("query_intent") else None),
         (labels("names_in_it"), _names(names, labels)),
         (labels("filters_in_it"), labels("comma").join(f"{k}: {_brief(v, labels)}" for k, v in filters.items())),
-        (labels("planned_by"), planner),
+        (labels("planned_by"), labels(f"planner_{planner}") if planner in ("rules", "llm") else planner),
         (labels("will_run"), _waves(plan["steps"], labels)),
     ]
     yield _facts(facts)

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 from workbench.draw.lanes import Edge, Row, drawn, gutters
 from workbench.draw.page import Markup, Picture, closed, code, el, glyph, opened, safe
 from workbench.labels import Labels, milliseconds
+from workbench.labels.told import reason_told
 from workbench.plans import Plan, PlanStep, last_records
 from workbench.state import ExecutionRecord
 
@@ -134,11 +135,11 @@ class PlanView:
             return "", ""
         why, status = record["error"] or "", record["status"]
         if status == "skipped":
-            return (self.labels("step_skipped", why=why) if why else ""), ""
+            return (self.labels("step_skipped", why=reason_told(why, self.labels)) if why else ""), ""
         labels, most = self.labels, step.budget.max_retries + 1
         tried = labels("step_attempt", n=record["attempt"], most=max(most, record["attempt"])) if most > 1 else ""
         mend = labels("step_mend" if step.step_id in self.movable else "step_mend_locked") if self.editable else ""
-        return why, f"{tried} {mend}".strip()
+        return reason_told(why, labels), f"{tried} {mend}".strip()
 
 
 @lru_cache(8)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from workbench.draw.page import Markup, Picture, badge, button, closed, code, el, family, glyph, opened
 from workbench.labels import Labels, milliseconds
+from workbench.labels.told import fork_edit_told
 
 Node = Mapping[str, Any]
 LETTERS = "ABCD"
@@ -71,7 +71,7 @@ def _row(node: Node, gutter: Markup, labels: Labels, here: bool, marked: Sequenc
     head = [
         el("span", run_id, cls="wb-strong wb-run-id"),
         code(_made(node, labels)),
-        badge("recorded", labels("forks_saved", n=saved["steps"], span=spared), labels) if saved["steps"] else None,
+        badge("recorded", labels("taped_calls", n=saved["steps"], span=spared), labels) if saved["steps"] else None,
         el("span", labels("forks_here"), cls="wb-ink wb-run") if here else None,
     ]
     status = el("span", labels(node["status"]), cls=f"wb-ink wb-{family(node['status'])}")
@@ -118,27 +118,10 @@ def _told(node: Node, labels: Labels) -> str:
     """The question of a run of its own; of one that was made from another what was edited."""
     if node["parent"] is None:
         return " ".join(node["message"].split())
-    told = [_edit(edit, labels) for edit in node["edits"]]
+    told = [fork_edit_told(edit, labels) for edit in node["edits"]]
     told += [labels("also_from", run=labels("comma").join(node["also"]))] if node["also"] else []
     told += [labels("is_gone", run=labels("comma").join(node["gone"]))] if node["gone"] else []
     return " · ".join(told) or " ".join(node["message"].split())
-
-
-def _edit(edit: Mapping[str, Any], labels: Labels) -> str:
-    what = edit["what"]
-    if what == "plan":
-        signs = (("+", "added"), ("~", "changed"), ("−", "removed"))
-        text = " ".join(f"{sign}{name}" for sign, kind in signs for name in edit[kind])
-    elif what == "decision":
-        text = labels("did_" + edit["action"])
-        text += f" ({labels('comma').join(edit['fields'])})" if edit["fields"] else ""
-    elif what in ("settings", "thresholds", "without"):
-        text = labels("comma").join(f"{k} = {json.dumps(v, ensure_ascii=False)}" for k, v in edit[what].items())
-    elif what == "review":
-        text = labels("comma").join(labels(f"point_{point}") for point in edit["review"]) or "–"
-    else:
-        text = " ".join(str(edit.get("query") or edit.get("at")).split())
-    return f"{labels(f'edit_{what}')}{labels('colon')}{text[:300]}"
 
 
 def _when(node: Node) -> str:

@@ -27,6 +27,7 @@ from workbench.figures.paper import (
 )
 from workbench.figures.steps import Row, dag_rows
 from workbench.labels import SIGNS, Labels, labels_for, milliseconds
+from workbench.labels.told import reason_told
 from workbench.plans import Plan
 from workbench.state import ExecutionRecord
 
@@ -112,7 +113,7 @@ def _under(plan: Plan, rows: Sequence[Row], versions: Sequence[Plan], labels: La
     known = {step.step_id for one in versions for step in one.steps}
     gone = len(known - {row["step_id"] for row in rows})
     took = sum(row["duration_ms"] or 0 for row in rows if row["critical"])
-    told = [labels("version", n=plan.version), labels("one_step") if len(rows) == 1 else labels("steps", n=len(rows))]
+    told = [labels("version", n=plan.version), labels("steps", n=len(rows))]
     told += [f"{labels('critical')} {milliseconds(took)}"] if took else []
     return " · ".join([*told, *([labels("count_removed", n=gone)] if gone else [])])
 
@@ -236,7 +237,7 @@ def _hover(row: Row, labels: Labels) -> str:
         told.append(safe(labels("step_recorded")))
     for key, version in (("added_in", row["added_in"]), ("changed_in", row["changed_in"])):
         told += [safe(labels(key, n=version))] if version is not None else []
-    told += [wrapped(row["error"], most=3)] if row["error"] else []
+    told += [wrapped(reason_told(row["error"], labels), most=3)] if row["error"] else []
     return "<br>".join(line for line in told if line)
 
 

@@ -78,7 +78,7 @@ def _provenance(graft: Graft, labels: Labels) -> Block:
 def what_if_blocks(found: WhatIf) -> list[Block]:
     """A row a reflect point: what going on gains and costs."""
     labels = labels_for(found.run.message)
-    heads = ("pass", "recorded", "new_pieces", "top_score", "coverage", "recall", "pay", "calls", "worth", "live")
+    heads = ("pass", "way_taken", "new_pieces", "top_score", "coverage", "recall", "pay", "calls", "worth", "live")
     rows = tuple(_what_if_row(point, labels) for point in found.points)
     ended = [p for p in found.points if p["gain"] is None]
     notes = [labels("nothing_more", n=point["iteration"]) for point in ended]
@@ -92,7 +92,8 @@ def _what_if_row(point: Mapping[str, Any], labels: Labels) -> tuple[str, ...]:
         return (*head, *["–"] * 8)
     gain, cost, value = point["gain"], point["cost"], point["value"]
     gains = (_signed(gain[name]) for name in ("pieces", "top_score", "coverage", "recall"))
-    seconds = f"{cost['seconds']:g} s" + (f", {cost['tokens']:,} tokens" if cost["tokens"] else "")
+    tokens = [labels("beside_saved_tokens", n=f"{cost['tokens']:,}")] if cost["tokens"] else []
+    seconds = labels("comma").join([f"{cost['seconds']:g} s", *tokens])
     worth = "" if value["pieces_per_s"] is None else labels("per_second", n=f"{value['pieces_per_s']:g}")
     live = [*point["stop"]["live"], *point["go_on"]["live"]]
     return (*head, *gains, seconds, str(cost["calls"]), worth, ", ".join(live))

@@ -7,6 +7,8 @@ The words stand in one file a subject: ``runs`` (what a page of a run says), ``b
 from __future__ import annotations
 
 from collections.abc import Mapping
+from string import Formatter
+from typing import Any
 
 from workbench.labels import bench, beside, editor, knowledge, pictures, reviewing, runs
 from workbench.text import language_of
@@ -40,6 +42,22 @@ SIGNS: Mapping[str, str] = {
 """A sign for each status, each distinct in shape; it always stands before the word."""
 
 
+class _Counting(Formatter):
+    """English counts: ``{n:step}`` is "1 step" or "0 steps"; ``{n:entity|entities}`` names its plural.
+
+    >>> [_ENGLISH.format("{n:step}, {m:entity|entities}", n=n, m=n) for n in (0, 1, 2)]
+    ['0 steps, 0 entities', '1 step, 1 entity', '2 steps, 2 entities']
+    """
+
+    def format_field(self, value: Any, format_spec: str) -> str:
+        """A number with its noun."""
+        one, _, many = format_spec.partition("|")
+        return f"{value} {one if str(value) == '1' else many or one + 's'}" if one else str(value)
+
+
+_ENGLISH = _Counting()
+
+
 class Labels:
     """The words of one language: ``labels("plan")``, ``labels("steps", n=3)``; an unknown word is shown as it is.
 
@@ -55,7 +73,8 @@ class Labels:
         """The word of that key."""
         if key not in _WORDS:
             return key.replace("_", " ")
-        return _WORDS[key][self.language == "zh"].format(**values)
+        chinese = self.language == "zh"
+        return _WORDS[key][chinese].format(**values) if chinese else _ENGLISH.format(_WORDS[key][0], **values)
 
     def status(self, status: str) -> str:
         """Sign and word.

@@ -1,8 +1,9 @@
-"""Edits in a few words: what a person changed at a review point, on one line."""
+"""What the code notes, in words: what was edited and by whom, and why a step did not run or end well."""
 
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +13,21 @@ if TYPE_CHECKING:
     from workbench.labels import Labels
 
 _SIGNS = (("added", "+"), ("changed", "~"), ("removed", "−"))
+_FIELDS = {"plan", "query", "thresholds", "next_steps", "activate", "rewrite_query", "should_continue"}
+_REASONS = (
+    (r"not needed", "skip_not_needed"),
+    (r"stopped by the reviewer", "stopped_by_reviewer"),
+    (r"quality_satisfied", "quality_satisfied"),
+    (r"max_iterations_reached", "max_iterations_reached"),
+    (r"budget_exhausted", "budget_exhausted"),
+    (r"no_further_action", "no_further_action"),
+    (r"the time budget of (?P<n>\S+) s is spent", "skip_budget"),
+    (r"(?P<step>\S+) failed", "skip_after_failed"),
+    (r"(?P<step>\S+) timed out", "skip_after_timeout"),
+    (r"(?P<step>\S+) was cancelled", "skip_after_cancelled"),
+    (r"(?P<step>\S+) was skipped", "skip_after_skipped"),
+    (r"(?P<tool>\S+) took longer than (?P<n>\S+) s", "took_longer"),
+)
 
 
 def plan_edit_told(edit: Mapping[str, Sequence[str]]) -> str:
@@ -31,7 +47,53 @@ def edits_told(edits: Mapping[str, Any], proposal: Mapping[str, Any], labels: La
         proposal: what it was an answer to.
         labels: the words.
     """
-    return [f"{name}{labels('colon')}{_value(name, value, proposal)}" for name, value in edits.items()]
+    return [
+        f"{field_told(name, labels)}{labels('colon')}{_value(name, value, proposal)}" for name, value in edits.items()
+    ]
+
+
+def field_told(name: str, labels: Labels) -> str:
+    """What a field of an answer is called."""
+    return labels(f"edit_{name}") if name in _FIELDS else name
+
+
+def fork_edit_told(edit: Mapping[str, Any], labels: Labels) -> str:
+    """What was edited in a run that was made from another: an entry of ``lineage.edits``."""
+    what, comma = edit["what"], labels("comma")
+    if what == "asked_anew":
+        return labels("edit_asked_anew", n=int(edit["at"]) + 1)
+    if what == "plan":
+        text = plan_edit_told(edit)
+    elif what == "decision":
+        text = labels(f"did_{edit['action']}")
+        text += f" ({comma.join(field_told(name, labels) for name in edit['fields'])})" if edit["fields"] else ""
+    elif what in ("settings", "thresholds", "without"):
+        text = comma.join(f"{name}={json.dumps(value, ensure_ascii=False)}" for name, value in edit[what].items())
+    elif what == "review":
+        text = comma.join(labels(f"point_{point}") for point in edit["review"]) or "–"
+    else:
+        text = " ".join(str(edit["query"]).split())
+    number, _, point = edit["at"].partition("-") if what == "decision" else ("0", "", "")
+    name = labels(f"edit_{what}", n=int(number) + 1, point=labels(f"point_{point}"))
+    return f"{name}{labels('colon')}{text[:300]}"
+
+
+def who_told(who: str, labels: Labels) -> str:
+    """Who decided, when it was a person."""
+    return labels("by_person") if who == "person" else who
+
+
+def reason_told(reason: str, labels: Labels) -> str:
+    """Why a step was skipped or took too long; what a tool or library says stays as it is.
+
+    >>> from workbench.labels import Labels
+    >>> reason_told("not needed", Labels("zh")), reason_told("step_0 timed out", Labels("zh"))
+    ('不需要', '前置步骤 step_0 超时')
+    """
+    for pattern, key in _REASONS:
+        if found := re.fullmatch(pattern, reason):
+            return labels(key, **found.groupdict())
+    return reason
 
 
 def _value(name: str, value: Any, proposal: Mapping[str, Any]) -> str:

@@ -27,5 +27,5 @@ def inbox_blocks(asked: Sequence[Question], labels: Labels, now: datetime) -> li
         for question in asked
     ]
     runs = sum(len(question.runs) for question in asked)
-    counted = labels("inbox_one") if runs == 1 else labels("inbox_count", questions=len(asked), runs=runs)
+    counted = labels("inbox_count", questions=len(asked), runs=runs)
     return [clipped(f"{labels('inbox')}{labels('colon')}{counted}", columns, rows)]

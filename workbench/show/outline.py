@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from workbench.labels import SIGNS, Labels, labels_for, milliseconds
-from workbench.labels.told import edits_told
+from workbench.labels.told import edits_told, reason_told, who_told
 from workbench.plans import Plan, last_records, work_seconds
 from workbench.state import ExecutionRecord, Reflection
 from workbench.timeline import Bar, bars, busy_ms, drawn, span_ms
@@ -160,12 +160,12 @@ def plan_table(plan: Document, records: Iterable[ExecutionRecord], labels: Label
         )
         for failed in (r for r in records if r["step_id"] == step.step_id and r["error"]):
             again = f" · {labels('attempt', n=failed['attempt'])}" if failed["attempt"] > 1 or failed != record else ""
-            notes.append(f"{step.step_id}{again}{labels('colon')}{failed['error']}")
+            notes.append(f"{step.step_id}{again}{labels('colon')}{reason_told(failed['error'], labels)}")
     work = Column(labels("work_time", span=milliseconds(span)), "bar", roomy=True)
     names = [("", "number"), ("status", "status"), ("step", "text"), ("tool", "code"), ("after", "text")]
     names += [("found", "number"), ("best", "number"), ("time", "number")]
     columns = [Column(labels(name) if name else "", kind) for name, kind in names]
-    count = labels("one_step") if len(steps) == 1 else labels("steps", n=len(steps))
+    count = labels("steps", n=len(steps))
     title = f"{labels('plan')} · {labels('version', n=plan['version'])} · {count}"
     return clipped(title, (*columns, work), rows, notes=notes)
 
@@ -201,7 +201,7 @@ def signal_rows(signals: Mapping[str, Any], labels: Labels) -> list[tuple[str, s
 
     >>> seen = {"evidence_count": 7, "top_score": 0.8, "thresholds": {"min_evidence": 8, "min_top_score": 0.5}}
     >>> signal_rows(seen, Labels("en"))
-    [('pieces of evidence', '7', '8', '! too little'), ('best score', '0.80', '0.50', '✓ enough')]
+    [('pieces of evidence', '7', '8', '! not enough'), ('top score', '0.80', '0.50', '✓ enough')]
     """
 
     def verdict(enough: bool) -> str:
@@ -227,12 +227,16 @@ def signal_rows(signals: Mapping[str, Any], labels: Labels) -> list[tuple[str, s
 
 
 def _decisions(document: Document, labels: Labels) -> Iterator[Block]:
+    semicolon = labels("semicolon")
     rows = [
         (
             labels(f"point_{decision['point']}"),
             labels(decision["action"]),
-            decision["who"],
-            _clip("; ".join(edits_told(decision["edits"], decision["proposal"], labels)) or decision["message"], 200),
+            who_told(decision["who"], labels),
+            _clip(
+                semicolon.join(edits_told(decision["edits"], decision["proposal"], labels)) or decision["message"],
+                200,
+            ),
             decision["note"],
         )
         for decision in document["decisions"]

@@ -120,7 +120,9 @@ def as_json(labels: Labels, shape: type = object) -> Control:
         try:
             found = json.loads(widget.value, parse_constant=_refused)
         except (ValueError, RecursionError) as error:
-            raise ValueError(labels("form_no_json", why=str(error)[:200])) from None
+            at = isinstance(error, json.JSONDecodeError)
+            why = labels("json_at", line=error.lineno, column=error.colno) if at else str(error)[:200]
+            raise ValueError(labels("form_no_json", why=why)) from None
         if not isinstance(found, shape):
             raise ValueError(labels("form_no_object"))
         return found

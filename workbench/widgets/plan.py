@@ -347,9 +347,9 @@ class PlanEditor(traitlets.HasTraits):
     def _bar(self, edits: int) -> Any:
         labels, plan = self._labels, self._draft.plan
         told = [labels("plan_version", n=self._draft.base.version)]
-        told.append(labels("plan_one_step") if len(plan.steps) == 1 else labels("plan_counts", n=len(plan.steps)))
+        told.append(labels("steps", n=len(plan.steps)))
         if edits:
-            told.append(labels("plan_one_edit") if edits == 1 else labels("plan_edits", n=edits))
+            told.append(labels("plan_edits", n=edits))
         shut = not self._editable
         facts = el("span", " · ".join(told) if plan.steps else labels("plan_empty"), cls="wb-dim")
         title = el("h3", labels("plan"), " ", facts, cls="wb-title")

@@ -172,7 +172,7 @@ def primary(request: Mapping[str, Any], edits: Mapping[str, Any], wrong: int, la
     """What the primary button says: what will happen when it is pressed."""
     point, proposed = proposals.kind(request), proposals.proposal(request)
     if wrong:
-        return labels("problem_to_mend") if wrong == 1 else labels("problems_to_mend", n=wrong)
+        return labels("problems_to_mend", n=wrong)
     if not edits:
         return _approving(point, proposed, request.get("ahead"), labels)
     if set(edits) == {"query"}:
@@ -182,7 +182,7 @@ def primary(request: Mapping[str, Any], edits: Mapping[str, Any], wrong: int, la
         goes_on = proposals.will_go_on(proposed, edits)
         verb = "judge" if set(edits) == {proposals.LIMITS} else "run" if goes_on else "answer"
     number = count(edits, request)
-    return labels(f"{verb}_with_edit") if number == 1 else labels(f"{verb}_with_edits", n=number)
+    return labels(f"{verb}_with_edits", n=number)
 
 
 def _approving(point: str, proposed: Mapping[str, Any], ahead: Sequence[str] | None, labels: Labels) -> str:
@@ -190,7 +190,7 @@ def _approving(point: str, proposed: Mapping[str, Any], ahead: Sequence[str] | N
         return labels("approve_answer")
     if not point or ahead is None:  # a graph of one's own, or a pause from before requests said what will run
         return labels("approve_other")
-    return labels({0: "approve_run_none", 1: "approve_run_one"}.get(len(ahead), "approve_run"), n=len(ahead))
+    return labels("approve_run" if ahead else "approve_run_none", n=len(ahead))
 
 
 def _forecast(forecast: Mapping[str, Any] | None, labels: Labels) -> Picture:
@@ -199,7 +199,7 @@ def _forecast(forecast: Mapping[str, Any] | None, labels: Labels) -> Picture:
     if not forecast["basis"]:
         return Picture(el("div", labels("expected_unknown"), cls="wb-dim"))
     seconds = {name: f"{value:.2g}" if value < 10 else f"{value:.0f}" for name, value in forecast["seconds"].items()}
-    return Picture(el("div", labels("expected", n=forecast["basis"], **seconds), cls="wb-dim"))
+    return Picture(el("div", labels("plan_forecast", n=forecast["basis"], **seconds), cls="wb-dim"))
 
 
 def _button(text: str, press: Callable[[], None], cls: str = "", told: str = "") -> ipywidgets.Button:
