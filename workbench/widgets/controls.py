@@ -119,10 +119,11 @@ def as_json(labels: Labels, shape: type = object) -> Control:
     def read() -> Any:
         try:
             found = json.loads(widget.value, parse_constant=_refused)
+        except json.JSONDecodeError as error:
+            where = labels("json_at", line=error.lineno, column=error.colno)
+            raise ValueError(labels("form_no_json", why=where)) from None
         except (ValueError, RecursionError) as error:
-            at = isinstance(error, json.JSONDecodeError)
-            why = labels("json_at", line=error.lineno, column=error.colno) if at else str(error)[:200]
-            raise ValueError(labels("form_no_json", why=why)) from None
+            raise ValueError(labels("form_no_json", why=str(error)[:200])) from None
         if not isinstance(found, shape):
             raise ValueError(labels("form_no_object"))
         return found
