@@ -62,7 +62,7 @@ WORDS: Mapping[str, tuple[str, str]] = {
     "field_should_continue": ("Then", "接下来"),
     "search_on": ("Keep searching", "继续检索"),
     "stop_searching": ("Answer now", "现在回答"),
-    "wake_step": ("{step} · held back until now", "{step} · 此前备用"),
+    "wake_step": ("{step} · on standby until now", "{step} · 此前备用"),
     "too_small": ("{value} is too small. Enter {least} or more.", "{value} 太小，应为 {least} 或更大。"),
     "too_large": ("{value} is too large. Enter {most} or less.", "{value} 太大，应为 {most} 或更小。"),
     "too_long": ("This has {n:character}. Enter {most} at most.", "共 {n} 个字符，太长了，最多 {most} 个。"),

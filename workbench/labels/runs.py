@@ -159,7 +159,7 @@ WORDS: Mapping[str, tuple[str, str]] = {
     "is_gone": ("{run} is gone", "{run} 已删除"),
     "edit_query": ("question", "问题"),
     "edit_next_steps": ("next steps", "下一步"),
-    "edit_activate": ("held-back steps", "备用步骤"),
+    "edit_activate": ("standby steps", "备用步骤"),
     "edit_rewrite_query": ("rewritten query", "改写后的查询"),
     "edit_should_continue": ("keep searching", "继续检索"),
     "edit_plan": ("plan", "计划"),

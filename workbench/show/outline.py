@@ -160,7 +160,7 @@ def plan_table(plan: Document, records: Iterable[ExecutionRecord], labels: Label
         )
         for failed in (r for r in records if r["step_id"] == step.step_id and r["error"]):
             again = f" · {labels('attempt', n=failed['attempt'])}" if failed["attempt"] > 1 or failed != record else ""
-            notes.append(f"{step.step_id}{again}{labels('colon')}{reason_told(failed["error"] or "", labels)}")
+            notes.append(f"{step.step_id}{again}{labels('colon')}{reason_told(failed['error'] or '', labels)}")
     work = Column(labels("work_time", span=milliseconds(span)), "bar", roomy=True)
     names = [("", "number"), ("status", "status"), ("step", "text"), ("tool", "code"), ("after", "text")]
     names += [("found", "number"), ("best", "number"), ("time", "number")]
