@@ -248,7 +248,7 @@ WORDS: Mapping[str, tuple[str, str]] = {
     "interrupted_run": ("Interrupted; run {run_id} is waiting. Continue with", "已中断，运行 {run_id} 可以继续"),
     "leave": ("leave it waiting", "先不决定"),
     "your_words": ("What should be added?", "要补充什么？"),
-    "why": ("Why? (optional, kept with the decision)", "为什么？（可不填，随决定一起保存）"),
+    "why": ("Why? Kept with the decision (optional)", "为什么？（可不填，随决定一起保存）"),
     "choose_one": ("Please type one of {keys}.", "请输入 {keys} 之一。"),
     "nothing_changed": ("Nothing was changed.", "没有任何改动。"),
     "edit_again": ("Open it again?", "再次打开吗？"),
