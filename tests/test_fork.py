@@ -10,8 +10,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from workbench.canonical import canonical
+from workbench.draw.signals import why
 from workbench.errors import Divergence, RunError, SettingsError
 from workbench.futures.replay import whole
+from workbench.labels import Labels
 from workbench.plans import Plan, PlanStep
 from workbench.session import Workbench
 from workbench.tape import Effect, Tape, differences, read
@@ -122,6 +124,27 @@ def test_changing_one_of_six_steps_runs_it_and_what_depends_on_it(small, changed
     assert sorted(fresh) == again.split() == sorted(expected)
     assert same(fork, small.ask(plan))
     assert small.wb.run(run.run_id).to_dict() == before, "the original never changes"
+
+
+def test_what_will_run_is_counted_as_it_will_run(small, tmp_path):
+    run = small.ask(SIX.replace("s5", condition="held"))
+    freed = run.forecast(run.plan.replace("s5", condition="always"))
+    assert [row["step_id"] for row in freed["steps"] if row["runs"]] == ["s5"], "held back is not recorded"
+    (tmp_path / "more.jsonl").write_text('{"id": "z", "title": "z", "text": "Insomnia is a film."}\n', encoding="utf-8")
+    small.wb.add_knowledge("notes", [tmp_path / "more.jsonl"])
+    fork = run.fork(review=["plan"])
+    assert fork.review["ahead"] == ["s0", "s1", "s2", "s3", "s4"], "the tape is of other documents"
+    small.calls.clear()
+    fork.approve()
+    assert sum(small.calls.values()) == 5
+    small.plan = Plan(steps=SIX.steps[:3])
+    more = small.wb.ask("What is known of Memento?", kb="notes", review=["plan", "reflect"]).approve()
+    small.plan = SIX
+    more.respond("and Insomnia")  # planned anew, with the steps that are done
+    runs = {row["step_id"] for row in more.forecast(more.plan)["steps"] if row["runs"]}
+    assert runs == {*more.review["ahead"]} and len(runs) == 3
+    drawn = why(more.to_dict(), Labels("en")).html
+    assert "wave 1: step_3_s3, step_5_s5" in drawn and "wave 3" not in drawn
 
 
 plans = st.integers(2, 6).flatmap(

@@ -346,6 +346,25 @@ def test_an_earlier_version_is_seen_and_brought_back():
     assert ids(made) == [A, B, D]
 
 
+def test_beside_a_reflection_only_what_is_proposed_is_held_and_what_is_brought_back_joins_it():
+    approved = Plan(version=2, steps=[step(A), step(B, condition="if_insufficient")])
+    rows = [{"version": 1, "author": "planner", "reason": "", "plan": Plan(steps=[step(A), step(D)]).dump()}]
+    proposed = [step(C).model_dump(mode="json"), step("e").model_dump(mode="json")]
+    made = editor(document(approved, point="reflect", next_steps=proposed, records=[record(A)]), history=lambda: rows)
+    made.chosen = C
+    made.fields.foot.press("to")
+    assert held(made.asked) == ["e"] and Plan.load(made.asked["plan"]).step(B).condition == "if_insufficient"
+    made.bar.press("version", "1")
+    assert [one["step_id"] for one in made.proposed] == [C, "e", D]
+
+
+def test_the_rest_frees_what_is_held():
+    made = editor(document(plan().replace(B, condition="held")))
+    made.chosen = A
+    made.fields.foot.press("rest")
+    assert not held(made.asked)
+
+
 def test_this_step_only_to_here_and_the_rest():
     made = editor(document(status="done", point=None, records=[record(A), record(B, "failed", error="no")]))
     asked: list[Any] = []

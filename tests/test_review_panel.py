@@ -104,6 +104,19 @@ def test_what_is_done_or_on_the_tape_is_not_counted_as_what_will_run(wb: Workben
     assert not [r for r in fork.records if r["status"] == "success" and not r.get("replayed")]
 
 
+def test_a_step_that_is_held_back_can_be_freed_at_a_reflection(wb: Workbench) -> None:
+    run = wb.ask(QUESTION, kb="film", review=["plan", "reflect"])
+    name = run.plan.steps[0].step_id
+    run.edit(plan=run.plan.replace(name, condition="held"))
+    review = panel(run)
+    box = next(box for box in boxes(review) if name in box.description)
+    assert not box.value and name not in {record["step_id"] for record in run.records}
+    box.value = True
+    review.primary.click()
+    assert run.decisions[-1]["edits"]["activate"][-1] == name
+    assert {r["step_id"]: r["status"] for r in run.records}[name] == "success"
+
+
 def test_stop_here(wb: Workbench) -> None:
     run = wb.ask(UNKNOWN, kb="film", review=["reflect"])
     panel(run).stop.click()
@@ -438,11 +451,11 @@ def test_signals_against_thresholds_in_words_signs_and_numbers(wb: Workbench) ->
 def test_forecast_is_told_with_what_it_rests_on() -> None:
     review = Review(Labels("en"))
     asked = document(request("send", {}))
-    review.show(asked, forecast={"seconds": {"p50": 0.61, "p90": 1.42}, "basis": 38, "steps": []})
+    review.show(asked, forecast={"seconds": {"p50": 0.61, "p90": 1.42}, "basis": 38, "steps": [{"runs": True}]})
     assert "≈ 0.61 s expected, at most 1.4 s in 9 of 10 cases (from 38 past calls)" in review.forecast.html
     review.show(asked, problems=[{"message": "x"}])
     assert "0.61" in review.forecast.html  # the last one that was valid
-    review.show(asked, forecast={"seconds": {"p50": 0, "p90": 0}, "basis": 0, "steps": []})
+    review.show(asked, forecast={"seconds": {"p50": 0, "p90": 0}, "basis": 0, "steps": [{"runs": True}]})
     assert "0 s expected" not in review.forecast.html
 
 

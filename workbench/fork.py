@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Iterable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, NotRequired, TypedDict, cast
 
 from workbench.errors import RunError, shown
@@ -212,6 +213,10 @@ def forecast(
     records: Sequence[ExecutionRecord],
     history: Mapping[str, Sequence[float]],
     kb: str,
+    *,
+    versions: Mapping[str, str] = MappingProxyType({}),
+    ended: Iterable[ExecutionRecord] = (),
+    activated: Iterable[str] = (),
 ) -> Forecast:
     """What running this plan will take beside a tape: which steps it answers, and how long the others took in the past.
 
@@ -221,11 +226,15 @@ def forecast(
         records: its records.
         history: seconds of past calls, by tool.
         kb: the knowledge base of steps that name none.
+        versions: the fingerprints of knowledge bases as they are now.
+        ended: what has ended already, of a run that goes on with the plan; nothing, of one that begins with it.
+        activated: ids of steps that are woken.
     """
     known, rows = list(known), list[dict[str, Any]]()
-    starts = {step.step_id for step in plan.ahead()}
-    for step_id, replayed in answered(plan, known, records, kb).items():
-        tool, runs = plan.step(step_id).tool, step_id in starts and not replayed
+    taped = answered(plan, known, records, kb, versions)
+    starts = {step.step_id for step in plan.ahead(ended, activated, taped)}
+    for step_id, end in taped.items():
+        tool, replayed, runs = plan.step(step_id).tool, bool(end), step_id in starts
         p50, p90 = _quantiles(history.get(tool, ())) if runs else (0.0, 0.0)
         row = {"step_id": step_id, "tool": tool, "replayed": replayed, "runs": runs, "p50_s": p50, "p90_s": p90}
         rows.append(row)

@@ -80,6 +80,18 @@ def needed(plan: Plan, step_id: str, before: Callable[[PlanStep], Iterable[str]]
     return found
 
 
+def released(plan: Plan, keep: Collection[str] = ()) -> Plan:
+    """Nothing is held back any more, but of the steps to keep.
+
+    >>> plan = Plan(steps=[PlanStep(step_id=i, objective="", tool="t", condition="held") for i in "ab"])
+    >>> [step.condition for step in released(plan, {"a"}).steps]
+    ['held', 'always']
+    """
+    free = {step.step_id for step in plan.steps if step.condition == "held"} - {*keep}
+    steps = [s.model_copy(update={"condition": "always"}) if s.step_id in free else s for s in plan.steps]
+    return plan.model_copy(update={"steps": steps})
+
+
 def _held(plan: Plan, step_id: str, keep: Collection[str], before: Callable[[PlanStep], Iterable[str]]) -> Plan:
     wanted = needed(plan, step_id, before) - {*keep}
 

@@ -13,6 +13,7 @@ import unicodedata
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
 from graphlib import CycleError, TopologicalSorter
+from types import MappingProxyType
 from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
@@ -164,9 +165,19 @@ class Plan(BaseModel):
 
         return sorted(filter(ready, self.steps), key=lambda step: step.priority)
 
-    def ahead(self, records: Iterable[ExecutionRecord] = (), activated: Iterable[str] = ()) -> list[PlanStep]:
-        """Every step that will still start if all goes well, in the order of their waves (see ``ready_steps``)."""
-        found, records, woken = list[PlanStep](), list(records), list(activated)
+    def ahead(
+        self,
+        records: Iterable[ExecutionRecord] = (),
+        activated: Iterable[str] = (),
+        taped: Mapping[str, str] = MappingProxyType({}),
+    ) -> list[PlanStep]:
+        """Every step that will still be done if all goes well, in the order of their waves (see ``ready_steps``).
+
+        ``taped`` says how steps end that a tape answers: they are not done, and what is behind them starts or does not.
+        """
+        found, woken = list[PlanStep](), list(activated)
+        known: Any = [{"step_id": i, "attempt": math.inf, "status": end} for i, end in taped.items() if end]
+        records = [*records, *known]
         while wave := self.ready_steps(records, woken):
             found += wave
             ended: Any = [{"step_id": step.step_id, "attempt": math.inf, "status": "success"} for step in wave]

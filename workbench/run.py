@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import queue
 from collections.abc import Collection, Iterable, Iterator
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, cast
 
 from workbench.answering import Answering
@@ -260,14 +261,28 @@ class Run(Answering, Pictured):
 
         return saved(self.tape())
 
-    def forecast(self, plan: Plan) -> Forecast:
-        """What forking this run with that plan will take: the steps that run again, and their seconds (P50, P90)."""
+    def forecast(self, plan: Plan, activated: Iterable[str] = ()) -> Forecast:
+        """What that plan will take: the steps that run, and their seconds (P50, P90).
+
+        A run that has not ended goes on with it; one that has is forked with it.
+
+        Args:
+            plan: the plan.
+            activated: ids of conditional steps that will be woken, beside those that were.
+        """
+        from workbench.errors import UnknownKnowledge
         from workbench.fork import forecast
         from workbench.tape import read
 
         sources = (self._row["options"].get("tape") or {}).get("sources", [])
         known = [*self.tape(), *(effect for run_id in sources for effect in read(self._store, run_id))]
-        return forecast(plan, known, self.records, self._store.tool_seconds(), self.kb_prefix)
+        versions, records, kb = dict[str, str](), self.records, self.kb_prefix
+        for name in {kb, *(str(s.tool_input["kb_prefix"]) for s in plan.steps if s.tool_input.get("kb_prefix"))}:
+            with suppress(UnknownKnowledge):  # then what the tape says of it holds
+                versions[name] = self.workspace.knowledge.get(name).fingerprint()
+        now: dict[str, Any] = {"versions": versions, "activated": [*self._values().get("activated", []), *activated]}
+        now["ended"] = records if self.status in ("running", "paused", "interrupted") else ()
+        return forecast(plan, known, records, self._store.tool_seconds(), kb, **now)
 
     def fork(self, **edits: Any) -> Run:
         """A new run from START with something edited; the tape of this one answers all that the edit does not touch.

@@ -17,7 +17,7 @@ from functools import cached_property
 from typing import Any, Literal, Protocol
 
 from workbench.errors import Divergence, RunError
-from workbench.plans import IDLE, Plan, PlanStep, canonical_json
+from workbench.plans import Plan, PlanStep, canonical_json
 from workbench.state import ExecutionRecord
 
 FULL = "full"
@@ -287,28 +287,37 @@ def given_of(step: PlanStep, kb: str, attempt: int, upstream: Mapping[str, str])
     }
 
 
-def answered(plan: Plan, known: Iterable[Effect], records: Iterable[ExecutionRecord], kb: str) -> dict[str, bool]:
-    """For each step of a plan, dependencies first, whether these effects answer its call.
+def answered(
+    plan: Plan,
+    known: Iterable[Effect],
+    records: Iterable[ExecutionRecord],
+    kb: str,
+    versions: Mapping[str, str],
+) -> dict[str, str]:
+    """For each step of a plan, dependencies first, how these effects say that its call ended; empty where none does.
 
     Args:
         plan: the steps.
         known: what is on the tapes.
         records: of runs from before there were tapes: a step with one counts as answered.
         kb: the knowledge base of steps that name none.
+        versions: the fingerprints of knowledge bases as they are now; of others, what they were.
     """
-    calls = [effect for effect in known if effect.kind == "tool"]
-    keys, last = {effect.key for effect in calls}, {r["step_id"]: r for r in records if r["error"] not in IDLE}
-    versions = {effect.given["kb"]: effect.version for effect in reversed(calls)}
-    upstream, found = dict[str, str](), dict[str, bool]()
+    calls = {effect.key: effect for effect in known if effect.kind == "tool"}
+    last = {record["step_id"]: record for record in records}
+    were = {effect.given["kb"]: effect.version for effect in reversed(calls.values())}
+    upstream, found = dict[str, str](), dict[str, str]()
     for step_id in plan.topological_order():
         step, made = plan.step(step_id), []
         for attempt in range(step.budget.max_retries + 1, 0, -1):
             given = given_of(step, kb, attempt, upstream)
-            made.append(key_of("tool", step.tool, versions.get(given["kb"], ""), given))
-        key = next((key for key in made if key in keys), "")
+            made.append(key_of("tool", step.tool, {**were, **versions}.get(given["kb"], ""), given))
+        key = next((key for key in made if key in calls), "")
+        found[step_id] = calls[key].value["record"]["status"] if key else ""
         if not key and step_id in last and "effect" not in last[step_id]:
             key = key_of_record(last[step_id])
-        upstream[step_id], found[step_id] = key or made[-1], bool(key)
+            found[step_id] = key if key != "skipped" else ""  # it never started, and may now
+        upstream[step_id] = key or made[-1]
     return found
 
 

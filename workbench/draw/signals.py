@@ -61,7 +61,7 @@ def _plan(document: Document, proposed: Mapping[str, Any], labels: Labels) -> It
         (labels("names_in_it"), _names(names, labels)),
         (labels("filters_in_it"), labels("comma").join(f"{k}: {_brief(v, labels)}" for k, v in filters.items())),
         (labels("planned_by"), labels(f"planner_{planner}") if planner in ("rules", "llm") else planner),
-        (labels("will_run"), _waves(plan["steps"], labels)),
+        (labels("will_run"), _waves(plan["steps"], document["review"].get("ahead"), labels)),
     ]
     yield _facts(facts)
 
@@ -213,8 +213,10 @@ def _short(name: object, most: int = 200) -> str:
     return text if len(text) <= most else f"{text[:most]}… (+{len(text) - most:,})"
 
 
-def _waves(steps: Sequence[Mapping[str, Any]], labels: Labels) -> Markup | None:
+def _waves(steps: Sequence[Mapping[str, Any]], ahead: Sequence[str] | None, labels: Labels) -> Markup | None:
     always = [step for step in steps if step.get("condition", "always") == "always"]
+    if ahead is not None:  # a pause from before requests said what will run
+        always = [step for step in steps if step["step_id"] in ahead]
     asleep = [step["step_id"] for step in steps if step.get("condition") == "if_insufficient"]
     found = proposals.waves(always)
     lines = [labels("wave_n", n=n, steps=_names(wave, labels)) for n, wave in enumerate(found[:MOST_LISTED], 1)]

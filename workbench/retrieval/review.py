@@ -291,10 +291,10 @@ def ahead(point: str, state: RetrievalState, context: Context, proposal: Mapping
     plan = plan.adding(*(PlanStep.model_validate(step) for step in proposal.get("next_steps", [])))
     if plan.problems():
         return []
-    taped = answered(plan, context.tape.known.values(), [], state["kb_prefix"])
-    wanted = proposal["wave"] if point == "step" else list(plan.by_id())
-    steps = plan.ahead(state.get("records", []), activated)
-    return [step.step_id for step in steps if step.step_id in wanted and not taped[step.step_id]]
+    versions = {base.name: base.fingerprint() for base in context.bases(state["kb_prefixes"])}
+    taped = answered(plan, context.tape.known.values(), [], state["kb_prefix"], versions)
+    steps = plan.ahead(state.get("records", []), activated, taped)
+    return [step.step_id for step in steps if point != "step" or step.step_id in proposal["wave"]]
 
 
 def _in_force(state: RetrievalState) -> dict[str, Any]:

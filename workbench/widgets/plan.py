@@ -19,7 +19,7 @@ from workbench.draw.plan_graph import plan_graph
 from workbench.draw.problems import problem_text
 from workbench.draw.steps import PlanView, steps
 from workbench.labels import Labels
-from workbench.plan_edits import duplicated, fresh_id, mended, moved, needed, only, renamed, up_to
+from workbench.plan_edits import duplicated, fresh_id, mended, moved, needed, only, released, renamed, up_to
 from workbench.plans import Plan, PlanStep, problem
 from workbench.widgets.draft import Draft, Ground
 from workbench.widgets.fields import Said
@@ -192,8 +192,9 @@ class PlanEditor(traitlets.HasTraits):
             self._on_step(event.kind, key, event.before)
 
     def _bring_back(self, earlier: Plan) -> None:
-        """An earlier version as an edit, to be seen, run or taken back; what cannot be changed stays as it is."""
-        fixed = {step.step_id: step for step in self._draft.plan.steps if self._lock(step.step_id)}
+        """An earlier version as an edit, to be seen, run or taken back; what is proposed or cannot change stays."""
+        stay = {self._draft.now(step_id) for step_id in self._ground.proposed}
+        fixed = {s.step_id: s for s in self._draft.plan.steps if s.step_id in stay or self._lock(s.step_id)}
         steps = [fixed.pop(step.step_id, step) for step in earlier.steps]
         self._edit(self._draft.plan.model_copy(update={"steps": [*fixed.values(), *steps]}))
 
@@ -217,10 +218,13 @@ class PlanEditor(traitlets.HasTraits):
         if self.problems or not self._draft.plan.steps:
             return
         plan = self._draft.plan
-        if scope != "rest":
-            if self.chosen not in plan.by_id():
-                return
-            plan = {"only": only, "to": up_to}[scope](self._as_recorded(), self.chosen, self._done())
+        fixed = {step_id for step_id in plan.by_id() if self._lock(step_id)}
+        if scope == "rest":
+            plan = released(plan, fixed)
+        elif self.chosen not in plan.by_id():
+            return
+        else:
+            plan = {"only": only, "to": up_to}[scope](self._as_recorded(), self.chosen, self._done() | fixed)
         self.asked = {"scope": scope, "plan": plan.dump(), "n": self.asked.get("n", 0) + 1}
 
     def _done(self) -> set[str]:

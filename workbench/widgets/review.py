@@ -112,7 +112,8 @@ class Review(traitlets.HasTraits):
         self.note.value = self._runs(run_id).draft(f"note {review_id}") if self._runs else ""
         self.message.value = ""
         self.refusal.show(Picture())
-        self._form = form_of(self._request, self._document.get("plan"), self._labels, self._told)
+        ran = {record["step_id"] for record in self._document["records"]}
+        self._form = form_of(self._request, self._document.get("plan"), self._labels, self._told, ran)
         self.form.children = [self._form.box]
         stop = "skip_steps" if proposals.kind(self._request) == "step" else "stop_here"
         self.stop.description, self.stop.tooltip = self._labels(stop), self._labels(f"{stop}_told")
@@ -196,6 +197,8 @@ def _approving(point: str, proposed: Mapping[str, Any], ahead: Sequence[str] | N
 def _forecast(forecast: Mapping[str, Any] | None, labels: Labels) -> Picture:
     if not forecast:
         return Picture()
+    if not any(row["runs"] for row in forecast["steps"]):
+        return Picture(el("div", labels("plan_nothing_anew"), cls="wb-dim"))
     if not forecast["basis"]:
         return Picture(el("div", labels("expected_unknown"), cls="wb-dim"))
     seconds = {name: f"{value:.2g}" if value < 10 else f"{value:.0f}" for name, value in forecast["seconds"].items()}

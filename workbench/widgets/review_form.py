@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, Protocol
 
 import ipywidgets
@@ -36,13 +36,15 @@ class Form(Protocol):
         """What differs from the proposal, with the plan as it was edited beside this form."""
 
 
-def form_of(request: Request, recorded: Mapping[str, Any] | None, labels: Labels, heard: Heard) -> Form:
-    """The form of this request; of a point that is not known, every field of its schema."""
+def form_of(
+    request: Request, recorded: Mapping[str, Any] | None, labels: Labels, heard: Heard, ran: Collection[str] = ()
+) -> Form:
+    """The form of this request; of a point that is not known, every field of its schema. ``ran`` are ids of steps."""
     kind = proposals.kind(request)
     if kind in ("plan", "step"):
         return PlanForm(request, labels, heard)
     if kind == "reflect":
-        return ReflectForm(request, recorded or {"steps": []}, labels, heard)
+        return ReflectForm(request, recorded or {"steps": []}, labels, heard, ran)
     return AnyForm(request, labels, heard)
 
 
@@ -160,7 +162,9 @@ class PlanForm:
 class ReflectForm:
     """At a reflection: the steps proposed next, the rewritten query, the thresholds, and whether to go on."""
 
-    def __init__(self, request: Request, recorded: Mapping[str, Any], labels: Labels, heard: Heard):
+    def __init__(
+        self, request: Request, recorded: Mapping[str, Any], labels: Labels, heard: Heard, ran: Collection[str] = ()
+    ):
         self._labels, self._heard, self._proposed = labels, heard, proposals.proposal(request)
         self._recorded = {step["step_id"]: step for step in recorded["steps"]}
         self._limits = _Limits(request, "rewrite_query", labels, heard)
@@ -170,7 +174,9 @@ class ReflectForm:
         self._steps: list[Mapping[str, Any]] = []
         self._refused: list[str] = []
         self._boxes: dict[str, ipywidgets.Checkbox] = {}
-        self._wakes = {name: self._box(labels("wake_step", step=name), name) for name in self._proposed["activate"]}
+        held = [i for i, step in self._recorded.items() if step.get("condition") == "held" and i not in ran]
+        wakes = {**dict.fromkeys(held, False), **dict.fromkeys(self._proposed["activate"], True)}
+        self._wakes = {i: self._box(labels("wake_step", step=i), i, ticked=on) for i, on in wakes.items()}
         self._list, self._note = ipywidgets.VBox(), Pick()
         self._list.add_class("wb-proposals")
         self.goes_on = ipywidgets.ToggleButtons(
@@ -225,14 +231,16 @@ class ReflectForm:
         shown = [*(self._boxes[step["step_id"]] for step in steps), *self._wakes.values()]
         self._list.children = shown or [_heading(self._labels("nothing_proposed"))]
 
-    def _box(self, text: str, name: str, told: str = "") -> ipywidgets.Checkbox:
-        box = ipywidgets.Checkbox(True, description=text[:200], tooltip=told[:500] or None, indent=False)
+    def _box(self, text: str, name: str, told: str = "", ticked: bool = True) -> ipywidgets.Checkbox:
+        if not ticked:
+            self._left_out.add(name)
+        box = ipywidgets.Checkbox(ticked, description=text[:200], tooltip=told[:500] or None, indent=False)
 
-        def ticked(change: Any) -> None:
+        def heard(change: Any) -> None:
             (self._left_out.discard if change.new else self._left_out.add)(name)
             self._heard()
 
-        box.observe(ticked, "value")
+        box.observe(heard, "value")
         return box
 
     def _chose(self, change: Any) -> None:

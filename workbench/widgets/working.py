@@ -8,6 +8,7 @@ from typing import Any
 
 import ipywidgets
 
+from workbench import proposals
 from workbench.draw.answer import answer, turns
 from workbench.draw.evidence import evidence
 from workbench.draw.fork_bar import fork_bar
@@ -190,7 +191,8 @@ class Working:
             self.timeline.show(timeline(self._document, self._labels, running, self._unfolded))
 
     def _forecast(self, plan: Plan) -> Any:
-        return self._run.forecast(plan) if self._run and plan.steps else None
+        asked = proposals.proposal((self._document or {}).get("review") or {})
+        return self._run.forecast(plan, asked.get("activate") or ()) if self._run and plan.steps else None
 
     def _plans(self) -> Any:
         return self._run.plan_history if self._run else ()
