@@ -29,6 +29,7 @@ _SIZES = {
     "decisions": "length(decision)",
     "events": "length(event)",
     "tapes": "length(effects)",
+    "drafts": "length(text)",
     "runs": "length(message) + length(options) + ifnull(length(result), 0)",
 }
 
