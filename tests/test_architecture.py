@@ -243,7 +243,7 @@ def test_no_file_outgrows_its_subject() -> None:
 
 
 def test_notebooks_are_small_and_hold_no_error() -> None:
-    for path in (p for folder in ("notebooks", "experiments") for p in (PROJECT / folder).glob("*.ipynb")):
+    for path in (p for folder in ("notebooks", "experiments") for p in (PROJECT / folder).rglob("*.ipynb")):
         assert path.stat().st_size < 1_000_000, f"{path.name} is over a megabyte"
         cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
         assert not [o for cell in cells for o in cell.get("outputs", []) if o["output_type"] == "error"], path.name

@@ -10,7 +10,8 @@ from workbench.draw.page import Markup, Picture, button, el, glyph
 from workbench.labels import Labels
 
 Document = Mapping[str, Any]
-_MARK = re.compile(r"\[(\d{1,4})\]")
+_MARK = re.compile(r"\[(\d{1,4})\]([。，、；：？！.,;:?!]*)")
+"""A mark, and the punctuation after it, which is never to begin a line."""
 _MOST_CHARACTERS = 50_000
 
 
@@ -55,8 +56,9 @@ def _marked(line: str, cited: Mapping[int, list[tuple[int, str]]], labels: Label
         found.append(line[end : mark.start()])
         index, title = cited[number].pop(0) if len(cited[number]) > 1 else cited[number][0]
         name = labels("show_evidence", n=number, title=title)
-        found.append(button(f"[{number}]", "evidence", key=str(index), cls="wb-cite", name=name))
         end = mark.end()
+        cite = button(f"[{number}]", "evidence", key=str(index), cls="wb-cite", name=name)
+        found.append(el("span", cite, mark[2], cls="wb-keep") if mark[2] else cite)
     return [*found, line[end:]]
 
 

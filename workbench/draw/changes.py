@@ -155,7 +155,7 @@ def answered(side: Mapping[str, Any], labels: Labels) -> str:
     who = who_told(side["who"], labels)
     said = edits_told(side["edits"], side["proposed"], labels)
     said += [f"“{text}”" for text in (side["message"], side["note"]) if text]
-    return cut(" · ".join([f"{labels('did_' + side['action'])} ({who})", *said]), 400)
+    return cut(" · ".join([labels("aside", said=labels("did_" + side["action"]), more=who), *said]), 400)
 
 
 def claims_table(document: Document, labels: Labels, differing: bool, whole: bool) -> Markup:

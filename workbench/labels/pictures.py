@@ -75,6 +75,7 @@ WORDS: Mapping[str, tuple[str, str]] = {
     "rel_has_genre": ("genre", "类型"),
     "rel_from_country": ("country", "国家"),
     "rel_released_in": ("year", "年份"),
+    "type_Document": ("document", "文档"),
     "type_Film": ("film", "电影"),
     "type_Person": ("person", "人物"),
     "type_Name": ("name", "名称"),

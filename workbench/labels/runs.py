@@ -199,6 +199,7 @@ WORDS: Mapping[str, tuple[str, str]] = {
     "coverage": ("coverage", "覆盖"),
     "way_go_on": ("went on", "继续"),
     "way_stop": ("stopped", "停止"),
+    "pass": ("pass", "轮次"),
     "new_pieces": ("new evidence", "新证据"),
     "recall": ("recall", "召回"),
     "pay": ("cost", "开销"),
@@ -284,5 +285,6 @@ WORDS: Mapping[str, tuple[str, str]] = {
     "time_left_s": ("seconds left", "剩余秒数"),
     "colon": (": ", "："),
     "comma": (", ", "、"),
+    "aside": ("{said} ({more})", "{said}（{more}）"),
     "semicolon": ("; ", "；"),
 }

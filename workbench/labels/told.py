@@ -66,7 +66,8 @@ def fork_edit_told(edit: Mapping[str, Any], labels: Labels) -> str:
         text = plan_edit_told(edit)
     elif what == "decision":
         text = labels(f"did_{edit['action']}")
-        text += f" ({comma.join(field_told(name, labels) for name in edit['fields'])})" if edit["fields"] else ""
+        if edit["fields"]:
+            text = labels("aside", said=text, more=comma.join(field_told(name, labels) for name in edit["fields"]))
     elif what in ("settings", "thresholds", "without"):
         text = comma.join(f"{name}={json.dumps(value, ensure_ascii=False)}" for name, value in edit[what].items())
     elif what == "review":
@@ -80,7 +81,7 @@ def fork_edit_told(edit: Mapping[str, Any], labels: Labels) -> str:
 
 def who_told(who: str, labels: Labels) -> str:
     """Who decided, when it was a person."""
-    return labels("by_person") if who == "person" else who
+    return labels({"person": "by_person", "fork": "fork"}[who]) if who in ("person", "fork") else who
 
 
 def reason_told(reason: str, labels: Labels) -> str:

@@ -128,7 +128,7 @@ def _decisions(document: Document, letters: str, labels: Labels) -> Iterator[Blo
 
 def _answered(side: Mapping[str, Any], labels: Labels) -> str:
     """What was answered and by whom; below it what had been proposed."""
-    told = f"{labels(side['action'])} ({who_told(side['who'], labels)})"
+    told = labels("aside", said=labels(side["action"]), more=who_told(side["who"], labels))
     said = edits_told(side["edits"], side["proposed"], labels)
     said += [text for text in (side["message"], side["note"]) if text]
     proposed = side["proposed"]

@@ -1,0 +1,121 @@
+"""What people read, on every surface: one language, no "1 steps", no line that begins with a full stop."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from html import unescape
+from pathlib import Path
+from typing import Any
+
+import ipywidgets
+import pytest
+
+from workbench.session import Workbench
+from workbench.show import run_html, run_text
+from workbench.show.outline import ON_PAPER
+from workbench.text import CJK
+from workbench.widgets.past import past_of
+
+SHELF = {
+    "en": {
+        "The lighthouse": "The lighthouse on Skerry Rock was built by Mara Quill in 1891. It has a red lamp.",
+        "The ferry": "The ferry to Skerry Rock sails at noon. Mara Quill was its first captain.",
+        "The harbour": "The harbour has two piers and a lamp. The ferry leaves from the northern pier.",
+    },
+    "zh": {
+        "灯塔": "礁石岛上的灯塔由林海在一八九一年建造。灯塔有一盏红灯。",
+        "渡船": "开往礁石岛的渡船中午启航。林海是渡船的第一任船长。",
+        "港口": "港口有两座码头和一盏灯。渡船从北边的码头出发。",
+    },
+}
+QUESTIONS = {"en": "Compare the lighthouse and the ferry", "zh": "对比灯塔和渡船"}
+PROPER = {*"abcd", "json", "p50", "p90", "ms", "s", "md"}
+"""Latin letters that Chinese readers see: letters of runs, units, formats, commands."""
+PARTS = ("data", "annotations")
+NODES = "route recall planner dispatcher executor reflector merger generate persist retrieval conversation"
+INSIDE = "discover enrichment pagerank link seeds step choose calibrate dense graph fuse rerank"
+CODE = rf"[A-Za-z]*[_\d][\w/#.+-]*|\b(?:{'|'.join([*NODES.split(), *INSIDE.split()])})\b"
+"""Ids, and what the code calls nodes and the inside of tools."""
+
+
+@pytest.fixture(params=["en", "zh"])
+def place(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[tuple[str, Workbench]]:
+    """A workspace in one language alone."""
+    folder = tmp_path / "shelf"
+    folder.mkdir()
+    for title, text in SHELF[request.param].items():
+        (folder / f"{title}.md").write_text(f"# {title}\n\n{text}\n", encoding="utf-8")
+    with Workbench.open(tmp_path / "workspace") as wb:
+        wb.add_knowledge("1", [folder])
+        yield request.param, wb
+
+
+def test_every_surface_speaks_one_language_and_counts(place: tuple[str, Workbench]) -> None:
+    language, wb = place
+    faults = {line: name for name, shown in surfaces(language, wb) for line in lines(shown) if wrong(line, language)}
+    assert not faults, "\n".join(f"{name}: {line}" for line, name in faults.items())
+
+
+def wrong(line: str, language: str) -> bool:
+    """Whether nobody should read this."""
+    line = unescape(line)
+    if re.match(r"\s*[。，、；：？！,;?!]", line):
+        return True
+    if language == "en":
+        return bool(CJK.search(line) or re.search(r"(?<![\w.,:/#<-])1 (?!ms\b|is\b|was\b)[a-z]+s\b", line))
+    found = {word.lower() for word in re.findall("[A-Za-z]+", re.sub(CODE, " ", line.replace("[n]", "")))}
+    return bool(found - PROPER)
+
+
+def surfaces(language: str, wb: Workbench) -> Iterator[tuple[str, Any]]:
+    """Everything that shows a run, while it waits and when it is done, and what is made of it."""
+    run = wb.ask(QUESTIONS[language], kb="1", review=["plan", "reflect"])
+    for point in ("plan", "reflect"):
+        yield f"bench at {point}", wb.bench(run)
+        yield f"inbox at {point}", wb.inbox(lang=language)
+        yield f"page at {point}", run_html(run.to_dict())
+        run.approve()
+    while run.status == "paused":
+        run.reject("x1")
+    yield "bench", wb.bench(run)
+    yield from (
+        ("page", run_html(run.to_dict())),
+        ("text", run_text(run.to_dict(), parts=ON_PAPER)),
+        ("checkpoints", past_of(run)),
+    )
+    yield from ((str(kind), str(kind)) for kind in (run.what_if(), run.leave_one_out()))
+    fork = run.fork(plan=run.plan.without(run.plan.steps[-1].step_id), settings={"max_iterations": 1})
+    again = run.fork(decision={"action": "reject"}, at="1-reflect")
+    for made in (wb.compare(run, fork), wb.compare(run, fork, again), fork.tree(), wb.tree()):
+        yield "text", str(made)
+        yield "page", made._repr_html_()
+    for figure in (run.graph(), run.dag(), run.timeline(), run.findings(), run.knowledge()):
+        yield "figure", json.loads(figure.to_json())
+
+
+def lines(shown: Any) -> Iterator[str]:
+    """The lines that a person reads."""
+    if isinstance(shown, str) and "<" in shown:
+        shown = re.sub(r"<style.*?</style>", "", shown, flags=re.S)
+        named = re.findall(r'(?:title|aria-label|aria-valuetext|placeholder)="([^"]*)"', shown)
+        text = re.sub(r"</?(?:button|b|i|code|span|a|em|svg|path|circle)\b[^>]*>", "", shown)
+        yield from unescape("\n".join([*named, re.sub(r"<[^>]*>", "\n", text)])).splitlines()
+    elif isinstance(shown, str):
+        yield from shown.splitlines()
+    elif isinstance(shown, ipywidgets.Widget):
+        said = ["description", "placeholder", "tooltip", "html"]
+        said += ["value"] if isinstance(shown, ipywidgets.HTML) else []
+        for value in (getattr(shown, name, None) for name in said):
+            yield from lines(value) if isinstance(value, str) else ()
+        yield from map(str, getattr(shown, "_options_labels", ()))
+        for child in getattr(shown, "children", ()):
+            yield from lines(child)
+    elif isinstance(shown, dict):
+        for name, value in shown.items():
+            if name in ("text", "name", "hovertext", "ticktext") or isinstance(value, dict) or name in PARTS:
+                yield from lines(value)
+    elif isinstance(shown, list | tuple):
+        for value in shown:
+            yield from lines(value)
