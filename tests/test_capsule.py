@@ -413,6 +413,17 @@ def in_run(change):
     return do
 
 
+def in_tape(name, value):
+    def do(files):
+        effects = [json.loads(line) for line in files["tape.jsonl"].splitlines()]
+        for effect in effects:
+            if (effect["kind"], effect["name"]) == ("begin", name):
+                effect["value"] = value
+        files["tape.jsonl"] = b"".join(json.dumps(effect).encode() + b"\n" for effect in effects)
+
+    return do
+
+
 NO_PLAN = b'{"version":1,"author":"","reason":"","plan":{"steps":1}}\n'
 CONTENT = {
     "a missing file": (lambda f: f.pop("tape.jsonl"), "'tape.jsonl' is missing"),
@@ -437,6 +448,14 @@ CONTENT = {
     "a run that waits": (in_run(lambda r: r.update(status="paused")), "no run"),
     "a result of another shape": (in_run(lambda r: r["result"].update(merged=[])), "no run"),
     "an option of another type": (in_run(lambda r: r["options"].update(review="all")), "no run"),
+    "settings as a list": (in_tape("settings", []), "tape.begin.settings"),
+    "a setting of another type": (in_tape("settings", {"max_iterations": "x"}), "tape.begin.settings.max_iterations"),
+    "a clock that is no date": (in_tape("clock", "noon"), "tape.begin.clock"),
+    "an id like an option": (in_run(lambda r: r.update(run_id="-rf")), "run.run_id"),
+    "a signal of another type": (
+        in_run(lambda r: r["result"]["reflections"][0]["signals"].update(top_score={})),
+        "run.result.reflections.0.signals.top_score",
+    ),
     "another run's manifest": (in_manifest(run_id="x"), "names another run"),
     "a line twice": (lambda f: f.update({"plans.jsonl": f["plans.jsonl"] * 2}), "a line twice"),
     "records without bodies": (lambda f: f.update({"bodies.jsonl": b""}), "do not fit together"),

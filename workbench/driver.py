@@ -14,7 +14,15 @@ from typing import TYPE_CHECKING, Any
 
 from workbench.clock import going_on
 from workbench.context import Context
-from workbench.errors import DecisionDiffers, Divergence, InvalidAnswer, NotPaused, WorkbenchError, WorkspaceError
+from workbench.errors import (
+    DecisionDiffers,
+    Divergence,
+    InvalidAnswer,
+    NotPaused,
+    WorkbenchError,
+    WorkspaceError,
+    WorkspaceFull,
+)
 from workbench.memory.store import SqlConversations
 from workbench.playback import reviewer_of_run
 from workbench.reviewers import Reviewer, written
@@ -175,12 +183,16 @@ class Driver:
             live.publish(None)
 
     def _failure(self, live: Live, error: Exception) -> str:
-        """Why the run failed, which its row keeps; where even that cannot be written, the caller must be told."""
+        """Why the run failed, which its row keeps; where even that cannot be written, the caller must be told.
+
+        A disk without room is no failure of the run: it is interrupted, and goes on when there is room.
+        """
+        ends = "interrupted" if isinstance(error, WorkspaceFull) else "failed"
         message = str(error) if isinstance(error, WorkbenchError) else f"{type(error).__name__}: {error}"
         try:
             self._keep_partial(live)
             self._keep_divergence(live, error)
-            self.runs.let_go(live.run_id, "failed", message)
+            self.runs.let_go(live.run_id, ends, message)
         except WorkspaceError:
             kind = type(error) if isinstance(error, WorkspaceError) else WorkspaceError
             live.unwritten = kind(f"{message} Then go on with `workbench resume {live.run_id}`.")

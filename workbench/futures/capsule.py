@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import uuid
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
@@ -142,7 +142,7 @@ class _Options(TypedDict, total=False):
 class _Row(TypedDict):
     __pydantic_config__ = ConfigDict(extra="forbid")  # type: ignore[misc]
 
-    run_id: Annotated[str, Field(pattern=r"^[\w.-]{1,64}$")]
+    run_id: Annotated[str, Field(pattern=r"^\w[\w.-]{0,63}$")]
     conversation_id: str
     user_id: str
     session_id: str
@@ -191,6 +191,47 @@ class _Effect(TypedDict):
     replayed: bool
 
 
+class _Summary(TypedDict):
+    evidence_count: int
+    context_length: int
+    top_score: float
+
+
+class _Side(TypedDict):
+    name: str
+    found: int
+    needed: int
+
+
+class _Signals(TypedDict):
+    evidence_count: int
+    top_score: float
+    thresholds: dict[str, float]
+    coverage: list[_Side]
+    missing: list[str]
+    timeouts: list[str]
+    failures: list[str]
+    iteration: int
+    time_left_s: float
+
+
+class _Log(TypedDict):
+    node: str
+    node_type: str
+    duration_ms: float
+    timestamp: datetime
+
+
+_BEGUN: Mapping[str, Any] = {
+    "clock": datetime,
+    "handlers": list[str],
+    "ids": dict[str, str],
+    "tools": dict[str, dict[str, Any] | None],
+    "versions": dict[str, str],
+}
+"""What the first effects of a tape hold, by name; ``settings`` are those of ``Settings``."""
+
+
 class _Contents(TypedDict):
     run: _Row
     plans: list[_PlanRow]
@@ -204,6 +245,11 @@ class _Contents(TypedDict):
 def _checked(contents: dict[str, Any], run_id: str) -> dict[str, Any]:
     TypeAdapter(_Contents).validate_json(json.dumps(contents), strict=True)
     row = contents["run"]
+    for where, value, kind in _inside(contents):
+        try:
+            TypeAdapter(kind).validate_json(json.dumps(value), strict=True)
+        except ValidationError as error:
+            raise ValueError(_reason(error, where)) from None
     if row["run_id"] != run_id:
         raise ValueError("its manifest names another run")
     for plan in contents["plans"]:
@@ -223,6 +269,31 @@ def _checked(contents: dict[str, Any], run_id: str) -> dict[str, Any]:
         raise ValueError("its records and bodies do not fit together")
     run_html(document_of(contents))
     return contents
+
+
+def _inside(contents: Mapping[str, Any]) -> Iterator[tuple[str, Any, Any]]:
+    """What the state carries as plain data, and what a replay begins with: place, value and type of each."""
+    yield from _settings("run.options.settings", contents["run"]["options"].get("settings", {}))
+    for number, reflection in enumerate((contents["run"]["result"] or {}).get("reflections", [])):
+        yield f"run.result.reflections.{number}.signals", reflection["signals"], _Signals
+    for number, record in enumerate(contents["records"]):
+        yield f"records.{number}.output_summary", record["output_summary"], _Summary
+        yield f"records.{number}.started_at", record["started_at"], datetime | Literal[""]
+    for number, line in enumerate(contents["events"]):
+        if "execution_log" in line["event"]:
+            yield f"events.{number}.execution_log", line["event"]["execution_log"], _Log
+    for effect in contents["tape"]:
+        if effect["kind"] == "begin" and effect["name"] == "settings":
+            yield from _settings("tape.begin.settings", effect["value"])
+        elif effect["kind"] == "begin" and effect["name"] in _BEGUN:
+            yield f"tape.begin.{effect['name']}", effect["value"], _BEGUN[effect["name"]]
+
+
+def _settings(where: str, given: Any) -> Iterator[tuple[str, Any, Any]]:
+    yield where, given, dict[str, Any]
+    for name, value in given.items():
+        if field := Settings.model_fields.get(name):
+            yield f"{where}.{name}", value, Annotated[field.annotation, name, *field.metadata]
 
 
 def document_of(contents: Mapping[str, Any]) -> dict[str, Any]:
@@ -280,8 +351,8 @@ def without(value: Any, hidden: Iterable[str]) -> Any:
     return json.loads(text)
 
 
-def _reason(error: Exception) -> str:
+def _reason(error: Exception, where: str = "") -> str:
     if isinstance(error, ValidationError):
         fault = error.errors()[0]
-        return f"{'.'.join(map(str, fault['loc']))}: {fault['msg']}"
+        return f"{'.'.join([*([where] if where else []), *map(str, fault['loc'])])}: {fault['msg']}"
     return " ".join(str(error).split())[:200] or type(error).__name__
