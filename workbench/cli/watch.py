@@ -142,6 +142,8 @@ def finish(page: Page, document: Document, show: tuple[str, ...], streamed: str 
         page.say(f"error: {document['error']}", "red")
         page.say(f"{labels('go_on')}{labels('colon')}{page.command('resume', run_id)}")
     elif status in ("interrupted", "running"):
+        if document["error"]:
+            page.say(f"error: {document['error']}", "red")
         page.say(
             f"{labels('interrupted_run', run_id=run_id)}{labels('colon')}{page.command('resume', run_id)}", "yellow"
         )
