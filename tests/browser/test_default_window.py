@@ -4,74 +4,85 @@ from __future__ import annotations
 
 import pytest
 
+from tests.browser.lab import PANEL
+
 QUESTION = "When was The Wedding Banquet released, and who directed it?"
-# The contrast of a button's words with what is behind them, as WCAG 2 has it.
-CONTRAST = """button => {
+OPEN = 'from workbench import Workbench\nwb = Workbench.open("workspace")'
+# The least contrast of a control's words with what is behind them, as WCAG 2 has it.
+CONTRAST = """control => {
   const numbers = colour => {
     const canvas = new OffscreenCanvas(1, 1).getContext('2d', {willReadFrequently: true});
     canvas.fillStyle = colour; canvas.fillRect(0, 0, 1, 1);
     return [...canvas.getImageData(0, 0, 1, 1).data];
   };
+  const over = ([r, g, b, a], [x, y, z]) => [[r, x], [g, y], [b, z]].map(([c, d]) => (c * a + d * (255 - a)) / 255);
   const linear = c => c / 255 <= .03928 ? c / 255 / 12.92 : ((c / 255 + .055) / 1.055) ** 2.4;
-  const light = ([r, g, b]) => [r, g, b].map(linear).reduce((sum, c, i) => sum + c * [.2126, .7152, .0722][i], 0);
-  let behind = button;
-  while (behind && numbers(getComputedStyle(behind).backgroundColor)[3] < 255) behind = behind.parentElement;
-  const colours = [getComputedStyle(button).color, getComputedStyle(behind ?? document.body).backgroundColor];
-  const [a, b] = colours.map(numbers).map(light);
-  return (Math.max(a, b) + .05) / (Math.min(a, b) + .05);
+  const light = colour => colour.map(linear).reduce((sum, c, i) => sum + c * [.2126, .7152, .0722][i], 0);
+  const behind = node => node ? over(numbers(getComputedStyle(node).backgroundColor), behind(node.parentElement))
+    : [255, 255, 255];
+  const contrast = node => {
+    const under = behind(node), [a, b] = [over(numbers(getComputedStyle(node).color), under), under].map(light);
+    return (Math.max(a, b) + .05) / (Math.min(a, b) + .05);
+  };
+  const words = [...control.querySelectorAll(':not(svg, svg *)')].filter(node => node.checkVisibility()
+    && [...node.childNodes].some(child => child.nodeType === Node.TEXT_NODE && child.data.trim()));
+  return Math.min(...[control, ...words].map(contrast));
 }"""
+# One control of each kind that is to be seen in a cell: its element, its classes and its states make its kind.
+KINDS = """cell => Object.fromEntries([...cell.querySelectorAll(
+    '.wb-root button, .wb-root :is(input, select, textarea), .wb-root a[href], .wb-bench [role=option]')]
+  .filter(one => one.checkVisibility() && !one.closest('svg') && !['checkbox', 'radio'].includes(one.type)
+    && (one.textContent.trim() || one.value || one.placeholder)).reverse()
+  .map(one => [[one.tagName, one.className, one.disabled && 'disabled', one.getAttribute('aria-pressed'),
+    one.getAttribute('aria-selected')].join(' '), one]))"""
 READABLE, DIMMED = 4.5, 3.0
 
 
-def kinds(page):
-    """One button of each kind that is to be seen: its classes and states make its kind."""
-    found = {}
-    for button in page.locator(".wb-root button:visible").all():
-        kind = button.evaluate("b => [b.className, b.disabled, b.getAttribute('aria-pressed')].join(' | ')")
-        found.setdefault(kind, button)
-    return found
-
-
-def unreadable(page):
-    """What cannot be read: the kind of a button, in which state, and its contrast."""
-    for kind, button in kinds(page).items():
-        enabled = button.is_enabled()
-        states = {"rest": None}
-        if enabled:
-            states |= {"hover": button.hover, "pressed": page.mouse.down, "focus": button.focus}
-        for name, bring in states.items():
-            if bring:
-                bring()
-            ratio = button.evaluate(CONTRAST)
+def unreadable(page, cell):
+    """What cannot be read: the kind of a control, in which state, and its contrast."""
+    kinds = cell.evaluate_handle(KINDS).get_properties()
+    assert kinds
+    for kind, handle in kinds.items():
+        control = handle.as_element()
+        enabled = control.is_enabled()
+        for state in ("rest", "hover", "pressed", "focus") if enabled else ("rest",):
+            if state == "hover":
+                control.hover()
+            elif state == "pressed":
+                page.mouse.down()
+            elif state == "focus":
+                page.mouse.move(2, 2)
+                page.mouse.up()  # beside it: it is not clicked
+                page.keyboard.press("Shift")  # now it is the keyboard that brings the focus
+                control.focus()
+            ratio = control.evaluate(CONTRAST)
             if ratio < (READABLE if enabled else DIMMED):
-                yield f"{name}: {kind}: {ratio:.2f}"
-        if enabled:
-            page.mouse.move(2, 2)
-            page.mouse.up()
+                yield f"{state}: {kind}: {ratio:.2f}"
 
 
 @pytest.mark.slow
-def test_every_button_can_be_read_in_every_state(notebook, workspace):
-    run = f'run = wb.ask({QUESTION!r}, kb="film", review={{"reflect"}}, session="read"); wb.bench(run)'
-    nb = notebook(["from workbench import Workbench", 'wb = Workbench.open("workspace")', run])
-    nb.run_all()
+def test_every_control_can_be_read_in_every_state(notebook, workspace):
+    step = f'paused = wb.ask({QUESTION!r}, kb="film", review={{"plan"}}, session="paused"); bench = wb.bench(paused)'
+    step += "\nbench.working.editor.chosen = paused.plan.steps[0].step_id; bench"
+    done = f'wb.bench(wb.ask({QUESTION!r}, kb="film", session="done"))'
+    nb = notebook([OPEN, step, done, 'wb.bench(session="empty")', "wb.inbox()"])
     nb.default_window()
-    nb.wait("document.querySelector('.wb-band')?.checkVisibility()")
+    nb.run_all()
     poor = []
-    for dark in (False, True):
-        nb.theme(dark=dark)
-        poor += [f"{'dark' if dark else 'light'}, {said}" for said in unreadable(nb.page)]
-    nb.page.locator("[data-do=new_question]:visible").click()
-    nb.wait("document.querySelector('.wb-ask')?.checkVisibility()")
-    poor += [f"asking, dark, {said}" for said in unreadable(nb.page)]
-    nb.theme(dark=False)
-    poor += [f"asking, light, {said}" for said in unreadable(nb.page)]
+    for theme in ("light", "dark"):
+        nb.theme(dark=theme == "dark")
+        for number, ready in ((1, ".wb-band"), (2, ".wb-piece"), (3, ".wb-ask"), (4, ".wb-row")):
+            cell = f"{PANEL}.content.widgets[{number}].node"
+            nb.eval(f"{PANEL}.content.scrollToItem({number}, 'start')")
+            nb.wait(f"{cell}.querySelector({ready!r})?.checkVisibility()")
+            element = nb.page.evaluate_handle(cell).as_element()
+            poor += [f"{theme}, cell {number}, {said}" for said in unreadable(nb.page, element)]
     assert not poor, "\n".join(poor)
 
 
 def test_a_citation_brings_its_evidence_into_view(notebook, workspace):
     run = f'run = wb.ask({QUESTION!r}, kb="film", session="cite"); wb.bench(run)'
-    nb = notebook(["from workbench import Workbench", 'wb = Workbench.open("workspace")', run])
+    nb = notebook([OPEN, run])
     nb.run_all()
     nb.default_window()
     nb.page.locator(".wb-cite:visible").first.click()
@@ -82,3 +93,18 @@ def test_a_citation_brings_its_evidence_into_view(notebook, workspace):
     assert "1993" in marked.inner_text()
     link = nb.page.locator(".wb-piece[aria-selected=true] a")
     assert link.get_attribute("href").startswith("https://") and "noopener" in link.get_attribute("rel")
+
+
+def test_after_run_all_no_view_asks_for_what_is_decided(notebook, workspace):
+    ask = f'run = wb.ask({QUESTION!r}, kb="film", review={{"plan", "reflect"}}, session="moved")'
+    nb = notebook([OPEN, ask, "wb.bench(run)", "wb.inbox()", "run", "run.approve()\nrun.approve()"])
+    nb.default_window()
+    nb.run_all()
+    for cell, says in ((2, "done"), (3, "Nothing is waiting"), (4, "done")):
+        nb.eval(f"{PANEL}.content.scrollToItem({cell}, 'start')")
+        nb.wait(f"""(() => {{ const node = {PANEL}.content.widgets[{cell}].node;
+            const live = [...node.querySelectorAll('button:enabled')].filter(b => b.checkVisibility());
+            return node.querySelector('.wb-root')?.innerText.includes({says!r})
+                && !live.some(b => b.textContent.startsWith('Approve')); }})()""")
+    kept = f"JSON.stringify({PANEL}.content.model.toJSON()).replaceAll('Nothing is waiting for you', '')"
+    nb.wait(f"!{kept}.includes('waiting for you')")  # as it would be saved

@@ -18,7 +18,7 @@ import traitlets
 from workbench.asking import points_of
 from workbench.draw.head import VIEWS, head
 from workbench.draw.page import Picture
-from workbench.errors import NotPaused, WorkbenchError
+from workbench.errors import NotPaused, UnknownRun, WorkbenchError
 from workbench.labels import LANGUAGES, Labels, labels_for
 from workbench.run import Run
 from workbench.show import page_html, plain
@@ -105,10 +105,18 @@ class Bench(Root):
             stood = Watch.standing(document["status"], document["decisions"])
             self._watch = Watch(run, stood, self._moved)
 
-    def _moved(self) -> None:
-        """Somebody else moved the run: show and follow it."""
-        with suppress(WorkbenchError):  # the workspace was closed meanwhile
-            self._show_and_follow(True)
+    def _moved(self, watch: Watch) -> None:
+        """Somebody else moved the run: show and follow it, unless that was seen already; or the run is gone."""
+        with self._lock:
+            if watch is not self._watch:
+                return
+            self._said = self.labels("went_on_elsewhere")
+            try:
+                self._show_and_follow(True)
+            except UnknownRun:
+                self._said, self.run_id = self.labels("inbox_is_gone"), ""
+            except WorkbenchError as error:  # the workspace was closed meanwhile
+                self.head.show(head(None, self.labels, said=str(error)))
 
     def _viewed(self) -> None:
         """Another view is open at once; beside a run that works its follower brings the content."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Mapping, Sized
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 from weakref import WeakMethod
@@ -54,10 +55,11 @@ class Watch:
     Args:
         run: the run.
         stood: how it stood when it was shown (``standing``).
-        moved: a bound method, called once, in a thread; when its object is gone nobody looks any more.
+        moved: a bound method, called once, in a thread, when the run has moved or cannot be read any more; when its
+            object is gone nobody looks.
     """
 
-    def __init__(self, run: Run, stood: tuple[str, int], moved: Callable[[], None]):
+    def __init__(self, run: Run, stood: tuple[str, int], moved: Callable[[Watch], None]):
         self.run_id, self._stood, self._moved, self._over = run.run_id, stood, WeakMethod(moved), threading.Event()
         threading.Thread(target=self._look, args=(run,), name=f"watch-{run.run_id}", daemon=True).start()
 
@@ -72,12 +74,12 @@ class Watch:
 
     def _look(self, run: Run) -> None:
         while not self._over.wait(_REST_S) and self._moved() is not None:
-            try:
-                stands = self.standing(run.status, run.decisions)
-            except WorkbenchError:  # the run or the workspace is gone: nothing moves any more
-                return
-            if stands != self._stood and (moved := self._moved()) and not self._over.is_set():
-                return moved()
+            with suppress(WorkbenchError):
+                if self.standing(run.status, run.decisions) == self._stood:
+                    continue
+            if (moved := self._moved()) and not self._over.is_set():
+                moved(self)
+            return
 
 
 class Follow:
