@@ -324,11 +324,13 @@ def test_what_has_run_is_history_while_paused_and_free_when_done():
 
 def test_a_failed_step_says_what_can_be_done_about_it():
     failed = [record(A), record(B, "failed", error="no", attempt=2)]
-    said = {"done": "run it again in a fork", "paused": "it cannot change here", "running": ""}
-    for status, words in said.items():
-        made = editor(document(status=status, records=failed), editable=status != "running")
+    said = {"done": "run it again in a fork", "paused": "add another step", "cancelled": "from a checkpoint"}
+    for status, words in {**said, "running": "Attempt 2 of 2.</div>"}.items():
+        made = editor(document(status=status, records=failed), editable=status in ("done", "paused"))
         row = made.list.picture.rows[B]
-        assert "Attempt 2 of 2." in row and words in row and ("fork" in row) == bool(words)
+        assert "no" in row and "Attempt 2 of 2." in row and words in row
+        made.chosen = B
+        assert ("in progress" in made.fields._note.html) == (status == "running"), "a run that ended is not at work"
 
 
 def held(asked: Any) -> list[str]:

@@ -35,7 +35,7 @@ class PlanView:
         marks: ``new`` or ``edited``, by id.
         chosen: the id of the step that is looked at.
         movable: ids of the steps that can be dragged.
-        editable: whether the plan can be changed now at all.
+        stands: the status of the run, by which it follows what can be done about a step that failed.
     """
 
     plan: Plan
@@ -48,7 +48,7 @@ class PlanView:
     marks: Mapping[str, str] = field(default_factory=dict)
     chosen: str = ""
     movable: Collection[str] = ()
-    editable: bool = False
+    stands: str = ""
 
     @cached_property
     def last(self) -> dict[str, ExecutionRecord]:
@@ -138,7 +138,10 @@ class PlanView:
             return (self.labels("step_skipped", why=reason_told(why, self.labels)) if why else ""), ""
         labels, most = self.labels, step.budget.max_retries + 1
         tried = labels("step_attempt", n=record["attempt"], most=max(most, record["attempt"])) if most > 1 else ""
-        mend = labels("step_mend" if step.step_id in self.movable else "step_mend_locked") if self.editable else ""
+        can = "step_mend" if step.step_id in self.movable else f"step_mend_{self.stands}"
+        mend = (
+            labels(can) if can in ("step_mend", "step_mend_paused", "step_mend_failed", "step_mend_cancelled") else ""
+        )
         return reason_told(why, labels), f"{tried} {mend}".strip()
 
 

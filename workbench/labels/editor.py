@@ -40,10 +40,12 @@ WORDS: Mapping[str, tuple[str, str]] = {
         "Change it here, for example its time limit or its tool, and run it again in a fork.",
         "可在这里修改（例如时限或工具），然后在分支中重新执行。",
     ),
-    "step_mend_locked": (
-        "It has run, so it cannot change here: add another step, or fork this run.",
-        "它已经执行，这里不能修改：可添加其他步骤，或从这次运行分叉。",
+    "step_mend_paused": (
+        "It has run, so it cannot change here: add another step, or go on without it.",
+        "它已经执行，这里不能修改：可添加其他步骤，或不用它而继续。",
     ),
+    "step_mend_failed": ("Fork this run from a checkpoint below.", "可从下方的检查点分叉。"),
+    "step_mend_cancelled": ("Fork this run from a checkpoint below.", "可从下方的检查点分叉。"),
     "invalid": ("to fix", "待改正"),
     "graph_ran": ("ran here", "本次执行"),
     "graph_cycle": ("cycle", "循环"),
@@ -99,14 +101,18 @@ WORDS: Mapping[str, tuple[str, str]] = {
     "form_remove": ("Remove", "删除"),
     "form_close": ("Close", "关闭"),
     "form_locked_ran": (
-        "This step has already run. To do it differently, add a step or fork the run.",
-        "这一步已经执行。要换一种做法，请添加步骤，或从这次运行分叉。",
+        "This step has already run. To do it differently, add a step.",
+        "这一步已经执行。要换一种做法，请添加步骤。",
     ),
     "form_locked_approved": (
         "This step was approved with the plan. Only proposed steps can be changed here.",
         "这一步已随计划批准。这里只能修改建议的步骤。",
     ),
     "form_locked_running": ("The run is in progress, so its steps can only be viewed.", "正在运行，步骤只能查看。"),
+    "form_locked_ended": (
+        "This run has ended. To do a step differently, fork it from a checkpoint below.",
+        "这次运行已经结束。要换一种做法，请从下方的检查点分叉。",
+    ),
     "scope_only": ("Run this step only", "只执行这一步"),
     "scope_to": ("Run to here", "执行到此"),
     "scope_rest": ("Run the rest", "执行其余"),

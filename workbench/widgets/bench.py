@@ -174,6 +174,7 @@ class Bench(Root):
             self._follow.leave()
             self._follow = None
         self.working.reset()
+        self._sure = False
         with self.hold_trait_notifications():
             self.view = "work"
         self._show_and_follow()

@@ -135,10 +135,10 @@ class Ground:
         plan: the plan, with what the reflection proposes.
         records: what has run.
         proposed: ids of the proposed steps.
-        locks: why a step cannot be changed, by id: ``ran``, ``approved`` or ``running``.
+        locks: why a step cannot be changed, by id: ``ran``, ``approved``, ``running`` or ``ended``.
         query: what a new step asks first.
         key: equal for two documents whose plan is edited as one.
-        paused: whether the run waits for an answer.
+        status: of the run.
     """
 
     plan: Plan = field(default_factory=Plan)
@@ -147,7 +147,7 @@ class Ground:
     locks: Mapping[str, str] = field(default_factory=dict)
     query: str = ""
     key: tuple[str, ...] = ()
-    paused: bool = False
+    status: str = ""
 
     @classmethod
     def of(cls, document: Mapping[str, Any], editable: bool) -> Ground:
@@ -161,13 +161,13 @@ class Ground:
         locks = {}
         for step in plan.steps:
             if not editable:
-                locks[step.step_id] = "running"
+                locks[step.step_id] = "ended" if document["status"] in ("failed", "cancelled") else "running"
             elif document["status"] == "paused" and step.step_id in ran:
                 locks[step.step_id] = "ran"
             elif review and review["point"] == "reflect" and step.step_id not in proposed:
                 locks[step.step_id] = "approved"
         key = (document["run_id"], str(given.version), plan.plan_id)
-        return cls(plan, records, proposed, locks, document["message"], key, document["status"] == "paused")
+        return cls(plan, records, proposed, locks, document["message"], key, document["status"])
 
 
 def _proposed(review: Mapping[str, Any] | None, plan: Plan) -> list[PlanStep]:

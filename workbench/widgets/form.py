@@ -121,7 +121,7 @@ class StepForm:
     def _draw(self, step: PlanStep, locked: str) -> None:
         labels = self._labels
         do = [
-            button(labels("form_duplicate"), "duplicate", cls="wb-quiet", disabled=locked == "running"),
+            button(labels("form_duplicate"), "duplicate", cls="wb-quiet", disabled=locked in ("running", "ended")),
             button(labels("form_remove"), "remove", cls="wb-quiet", disabled=bool(locked)),
             button("×", "close", cls="wb-quiet", name=labels("form_close")),
         ]
@@ -153,7 +153,7 @@ class StepForm:
         beyond = [one for path, told in of_input.items() if path.split(".")[0] not in known for one in told]
         self.as_json.say([*said.get("tool_input", ()), *beyond])
         self._switched()
-        shut = {"only": bool(self._locked), "to": bool(self._locked), "rest": self._locked == "running"}
+        shut = {"only": bool(self._locked), "to": bool(self._locked), "rest": self._locked in ("running", "ended")}
         buttons = [button(self._labels(f"scope_{s}"), s, disabled=shut[s] or not runnable) for s in SCOPES]
         hint = el("div", self._labels("scope_hint"), cls="wb-dim")
         self.foot.show(Picture(el("div", el("div", buttons, cls="wb-bar"), hint, cls="wb-step-foot")))

@@ -334,7 +334,7 @@ class PlanEditor(traitlets.HasTraits):
             marks={**dict.fromkeys(changes.changed, "edited"), **dict.fromkeys(new, "new")},
             chosen=self.chosen,
             movable={step_id for step_id in draft.plan.by_id() if not self._lock(step_id)},
-            editable=self._editable,
+            stands=self._ground.status,
         )
 
     def _draw(self) -> None:
