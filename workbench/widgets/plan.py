@@ -105,6 +105,8 @@ class PlanEditor(traitlets.HasTraits):
         before, self._ground = self._ground, Ground.of(document, editable)
         self._live, self._editable = live, editable
         another = before.key != self._ground.key
+        if editable and (before.status, before.records) != (self._ground.status, self._ground.records):
+            self._checked = None  # the run has moved: what is ahead is another
         if another:
             self._draft, self._checked, self._forecast = Draft(self._ground.plan), None, None
             self._versions = {str(row["version"]): row for row in self._history()}

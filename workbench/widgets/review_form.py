@@ -176,7 +176,8 @@ class ReflectForm:
         self._boxes: dict[str, ipywidgets.Checkbox] = {}
         held = [i for i, step in self._recorded.items() if step.get("condition") == "held" and i not in ran]
         wakes = {**dict.fromkeys(held, False), **dict.fromkeys(self._proposed["activate"], True)}
-        self._wakes = {i: self._box(labels("wake_step", step=i), i, ticked=on) for i, on in wakes.items()}
+        told = {i: labels("wake_step", step=i) if on else f"{i} · {labels('step_held')}" for i, on in wakes.items()}
+        self._wakes = {i: self._box(told[i], i, ticked=on) for i, on in wakes.items()}
         self._list, self._note = ipywidgets.VBox(), Pick()
         self._list.add_class("wb-proposals")
         self.goes_on = ipywidgets.ToggleButtons(
