@@ -71,7 +71,10 @@ WORDS: Mapping[str, tuple[str, str]] = {
         "≈ {p50} s expected, at most {p90} s in 9 of 10 cases (from {n:past call})",
         "预计 {p50} 秒，九成情况下不超过 {p90} 秒（依据过去 {n} 次调用）",
     ),
-    "plan_nothing_anew": ("No step will run: each is recorded, on standby or held back", "没有要执行的步骤：均已有记录、备用或暂缓"),
+    "plan_nothing_anew": (
+        "No step will run: each is recorded, on standby or held back",
+        "没有要执行的步骤：均已有记录、备用或暂缓",
+    ),
     "plan_no_forecast": ("No forecast: no step like these has run here before", "无法预计：这里还没有执行过这类步骤"),
     "plan_tokens": (" · ≈ {n:token}", " · 约 {n} 词元"),
     "plan_no_tokens": (" · no tokens", " · 不消耗词元"),
