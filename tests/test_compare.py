@@ -67,7 +67,7 @@ def test_approve_beside_reject_at_reflect(wb: Workbench) -> None:
     assert more and lost and not [piece for piece in found.evidence if piece["changes"] == ["gained"]]
     for piece in lost:  # what the stop cost was brought by the steps that it kept from running
         assert {by["step_id"] for by in piece["sides"][0]["found_by"]} <= set(more)
-    assert found.cost[1]["spent"]["steps"] == 0 < found.cost[1]["saved"]["steps"]
+    assert found.cost[1]["calls"] == 0 < found.cost[1]["saved_calls"]
     text = str(found)
     assert "They first differ in decision 0-reflect" in text and "stop here (you)" in text
     for word in ("better", "worse", "winner", "best"):

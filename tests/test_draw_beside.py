@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from typing import Any
 
@@ -42,7 +43,8 @@ def compared(steps: int, runs: int = 2, text: str = "") -> dict[str, Any]:
         **{"review_id": "0-reflect", "point": "reflect", "action": "edit", "edits": {f"query {text}": text or "more"}},
         **{"message": f"words {text}", "who": "person", "note": f"why {text}", "proposed": {"steps": []}},
     }
-    cost = {"steps": 1, "tokens": 12, "seconds": 0.1}
+    cost = {"total_s": 0.6, "retrieval_s": 0.4, "generation_s": 0.1, "calls": 6, "tokens": 12, "about": True}
+    cost |= {"evidence": steps, "saved_tokens": 12}
     return {
         "document": "workbench.comparison/1",
         "runs": [run_of(n, text) for n in range(runs)],
@@ -75,8 +77,7 @@ def compared(steps: int, runs: int = 2, text: str = "") -> dict[str, Any]:
              "sides": [{"citations": [citation]}, *(None if n % 3 == 1 else {"citations": []} for _ in others)]}
             for n in range(min(steps, 40))
         ],
-        "cost": [{"work_s": 0.4, "taped_s": 0.2 * n, "answer_s": 0.1, "saved": {**cost, "steps": n}, "spent": cost}
-                 for n in range(runs)],
+        "cost": [{**cost, "saved_calls": 3 * n, "saved_s": 0.2 * n} for n in range(runs)],
     }  # fmt: skip
 
 
@@ -104,7 +105,7 @@ def test_numbers_of_the_summary() -> None:
     text = words(beside_body(compared(9), ENGLISH))
     assert "6 + 0" in text and "6 + 3" in text and "B − A +3" in text
     assert "9 of 9" in text and "0 of 6" in text
-    assert "1 call, 200 ms" in text and "12 tokens" in text
+    assert "3 calls from the tape, 200 ms saved, 12 tokens" in text and "about 12" in text
     assert "查询" not in text and "6 + 3" in words(beside_body(compared(9), CHINESE))
 
 
@@ -150,7 +151,7 @@ def test_what_may_be_grafted() -> None:
 
 def test_the_tree_draws_levels_and_says_how_each_run_was_made() -> None:
     rows = [row("c", ("b", "a")), row("d", ("a",)), row("b", ("a",)), row("a")]
-    rows[1] |= {"steps": 3, "ms": 1300}
+    rows[1] |= {"steps": 3, "calls": json.dumps([{"started_at": "2026-01-01T00:00:00+00:00", "duration_ms": 1300}])}
     picture = forks(tree(rows, lambda _: "done", "a").to_dict(), ENGLISH, ["a"])
     assert list(picture.rows) == ["a", "b", "c", "d"]
     assert "first run" in picture.rows["a"] and 'aria-selected="true"' in picture.rows["a"]

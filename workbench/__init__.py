@@ -90,6 +90,7 @@ The package in the order in which a message walks through it; an import only eve
         and what a server can do to them: wire.py patience.py failures.py
     labels/           the words with which runs are shown, in both languages, a file a subject
         runs.py bench.py editor.py reviewing.py pictures.py beside.py knowledge.py told.py
+    counted.py        the figures of a run, each defined once
     timeline.py       what happened when, on an axis of work time
     proposals.py      what is proposed at a review point, and what an edit changes
     walked.py         the graphs unfolded, and where a run went in them
@@ -100,6 +101,7 @@ The package in the order in which a message walks through it; an import only eve
     clock.py          time that never goes back
     context.py        the ports that nodes see
     tape.py           every effect of a run, by what determines it
+    tokens.py         what models read and wrote: as their servers count it, or about
     plan_edits.py     what people do to a plan
     plans.py          the one plan type
     pieces.py         what a knowledge base gives, as plain data

@@ -14,6 +14,7 @@ from typing import Any, Literal, NotRequired, Protocol
 from pydantic import ConfigDict, TypeAdapter
 from typing_extensions import TypedDict
 
+from workbench.counted import Figures, figures
 from workbench.plans import Plan, PlanStep
 from workbench.state import Citation, Decision, ExecutionRecord, Reflection, ReviewPoint, RouteDecision
 
@@ -99,6 +100,7 @@ class RunDocument(TypedDict):
     evidence: list[EvidenceLine]
     statistics: dict[str, Any]
     log: list[LogEntry]
+    figures: Figures
 
 
 class RunLike(Protocol):
@@ -152,7 +154,7 @@ def run_document(run: RunLike) -> RunDocument:
         "statistics": run.statistics or {},
         "log": [{name: entry[name] for name in LogEntry.__annotations__} for entry in run.log or []],
     }
-    return json.loads(json.dumps(document))
+    return json.loads(json.dumps({**document, "figures": figures(document)}))
 
 
 def plan_document(plan: Plan | Mapping[str, Any] | None) -> dict[str, Any] | None:

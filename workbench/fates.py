@@ -78,6 +78,7 @@ class Piece(TypedDict):
     ranks: dict[str, int]
     tools: list[str]
     fate: Fate
+    in_prompt: bool
     why: Why
     of: int | None
 
@@ -120,6 +121,7 @@ def pieces(
             ranks=ranks.get(one, {}),
             tools=[str(tool) for tool in result["metadata"].get("tools") or []],
             fate=fate,
+            in_prompt=n is not None and n <= used,
             why=why,
             of=places.get(one) if why == "duplicate" else None,
         )

@@ -12,7 +12,7 @@ from types import MappingProxyType
 from typing import Any, NotRequired, TypedDict, cast
 
 from workbench.errors import RunError, shown
-from workbench.plans import Plan
+from workbench.plans import Plan, work_seconds
 from workbench.reviewers import again
 from workbench.runs import RunRow
 from workbench.settings import Settings
@@ -169,11 +169,13 @@ def _checked(settings: Mapping[str, Any]) -> dict[str, Any]:
 
 
 class Cost(TypedDict):
-    """What a run takes or took, by steps, tokens (estimated) and seconds of work."""
+    """What a run took: calls of tools, how long they took (side by side counts once), and tokens that models read and
+    wrote, ``about`` so many where a server does not count them."""
 
     steps: int
     tokens: int
     seconds: float
+    about: bool
 
 
 def saved(effects: Iterable[Effect]) -> Cost:
@@ -187,9 +189,11 @@ def spent(effects: Iterable[Effect]) -> Cost:
 
 
 def _cost(effects: Iterable[Effect]) -> Cost:
-    work = [e for e in effects if e.kind in ("tool", "model", "plan", "handler")]
-    steps, tokens = sum(e.kind == "tool" for e in work), sum(e.tokens for e in work)
-    return Cost(steps=steps, tokens=tokens, seconds=round(sum(e.seconds for e in work), 3))
+    work = list(effects)
+    calls = [e.value["record"] for e in work if e.kind == "tool"]
+    about = any(e.tokens and not e.counted for e in work)
+    tokens, seconds = sum(e.tokens for e in work), round(work_seconds(calls), 6)
+    return Cost(steps=len(calls), tokens=tokens, seconds=seconds, about=about)
 
 
 class Forecast(TypedDict):

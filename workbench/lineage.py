@@ -9,9 +9,10 @@ from functools import cached_property
 from typing import Any, TypedDict
 
 from workbench.errors import UnknownRun
-from workbench.labels import Labels, labels_for, milliseconds
-from workbench.labels.told import fork_edit_told
+from workbench.labels import Labels, labels_for
+from workbench.labels.told import fork_edit_told, saved_told
 from workbench.plan_edits import edit_of
+from workbench.plans import work_seconds
 from workbench.show import Block, page_html, plain
 from workbench.show.outline import Column, clipped
 
@@ -24,7 +25,8 @@ class Node(TypedDict):
 
     ``parent`` is the run that it was made from, ``also`` the others whose tapes answer too (a graft), ``gone`` those of
     them that are no longer here. ``mode`` is ``live`` for a run of its own, or the tape's: ``fork``, ``replay``,
-    ``regression``. ``edits`` says in short what was edited; ``saved`` what the tape spared: calls of tools, seconds.
+    ``regression``. ``edits`` says in short what was edited; ``saved`` what the tape spared:
+    ``saved_calls`` and ``saved_s`` of ``counted.Figures``.
     """
 
     run_id: str
@@ -167,7 +169,7 @@ def _node(
         message=row["message"],
         created_at=row["created_at"],
         edits=edits(row, origin) if origin else [],
-        saved={"steps": row["steps"] or 0, "seconds": round((row["ms"] or 0) / 1000, 3)},
+        saved={"saved_calls": row["steps"] or 0, "saved_s": round(work_seconds(json.loads(row["calls"] or "[]")), 6)},
     )
 
 
@@ -222,6 +224,6 @@ def _subject(node: Node, labels: Labels, here: str | None) -> str:
 
 
 def _saved(node: Node, labels: Labels) -> str:
-    if node["parent"] is None or not node["saved"]["steps"]:
+    if node["parent"] is None or not node["saved"]["saved_calls"]:
         return ""
-    return labels("saved_steps", n=node["saved"]["steps"], span=milliseconds(node["saved"]["seconds"] * 1000))
+    return saved_told(node["saved"], labels)

@@ -10,7 +10,7 @@ from typing import Any
 from langgraph.runtime import Runtime
 
 from workbench.context import Context
-from workbench.plans import work_seconds
+from workbench.counted import retrieval_seconds
 from workbench.state import ConversationState
 
 RESULT_KEYS = (
@@ -37,7 +37,7 @@ RESULT_KEYS = (
 async def persist(state: ConversationState, runtime: Runtime[Context]) -> dict[str, Any]:
     """Keep the answer and the result; running again keeps them once."""
     conversations, runs, run_id = runtime.context.conversations, runtime.context.runs, state["run_id"]
-    change = {"retrieval_ms": round(work_seconds(state.get("records", [])) * 1000, 3)}
+    change = {"retrieval_ms": round(retrieval_seconds(state.get("records", [])) * 1000, 3)}
     conversations.append_message(
         state["conversation_id"],
         "assistant",

@@ -80,15 +80,31 @@ def in_force(request: Request) -> dict[str, Any]:
     """
     args, form = proposal(request), schema(request)
     held = {**(request.get("in_force") or {}), **args}
-    seen = args.get("signals") or {}
-    if isinstance(seen, Mapping) and seen.get(LIMITS):
-        held[LIMITS] = seen[LIMITS]
+    held.setdefault(LIMITS, _judged_by(request))
     names = form.get("properties", {})
-    found = {name: held[name] for name in names if name in held}
+    found = {name: held[name] for name in names if held.get(name) is not None}
     if isinstance(found.get(LIMITS), Mapping):
         known = property_of(LIMITS, form).get("properties", {})
         found[LIMITS] = {name: value for name, value in found[LIMITS].items() if name in known}
     return found
+
+
+def fewer(request: Request) -> dict[str, int]:
+    """``n`` pieces are asked for, and ``least`` are all that the knowledge base can give; empty where it has as many.
+
+    >>> fewer({"in_force": {"thresholds": {"min_evidence": 8}},
+    ...        "action_requests": [{"args": {"signals": {"thresholds": {"min_evidence": 3}}}}]})
+    {'n': 8, 'least': 3}
+    """
+    asked = ((request.get("in_force") or {}).get(LIMITS) or {}).get("min_evidence", 0)
+    least = (_judged_by(request) or {}).get("min_evidence", asked)
+    return {"n": int(asked), "least": int(least)} if least < asked else {}
+
+
+def _judged_by(request: Request) -> Mapping[str, Any] | None:
+    """The thresholds by which a reflection judged: never more than the knowledge base can give."""
+    seen = proposal(request).get("signals")
+    return seen.get(LIMITS) or None if isinstance(seen, Mapping) else None
 
 
 def differing(before: Mapping[str, Any], now: Mapping[str, Any], required: Iterable[str] = ()) -> dict[str, Any]:

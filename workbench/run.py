@@ -256,7 +256,7 @@ class Run(Answering, Pictured):
 
     @property
     def saved(self) -> Cost:
-        """What the tape of another run spared this one: steps, tokens (estimated), seconds of work."""
+        """What the tape of another run spared this one: calls of tools, their seconds, and tokens."""
         from workbench.fork import saved
 
         return saved(self.tape())

@@ -51,10 +51,11 @@ WITH made AS (
     SELECT run_id, json_extract(options, '$.tape.sources[0]') AS source FROM runs
     WHERE json_extract(options, '$.tape') IS NOT NULL
 ), spared AS (
-    SELECT run_id, count(*) AS steps, sum(json_extract(record, '$.duration_ms')) AS ms FROM records
+    SELECT run_id, count(*) AS steps, json_group_array(json_object('started_at', json_extract(record, '$.started_at'),
+        'duration_ms', json_extract(record, '$.duration_ms'))) AS calls FROM records
     WHERE run_id IN (SELECT run_id FROM made) AND json_extract(record, '$.replayed') GROUP BY run_id
 )
-SELECT runs.run_id, message, options, status, created_at, spared.steps, spared.ms,
+SELECT runs.run_id, message, options, status, created_at, spared.steps, spared.calls,
     (SELECT count(*) FROM decisions WHERE decisions.run_id = runs.run_id) AS decided,
     CASE WHEN runs.run_id IN (SELECT source FROM made) THEN
         (SELECT plan FROM plans WHERE plans.run_id = runs.run_id AND version = 1) END AS plan

@@ -12,6 +12,7 @@ import json
 import threading
 import zlib
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
+from contextlib import nullcontext
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from typing import Any, Literal, Protocol
@@ -19,6 +20,7 @@ from typing import Any, Literal, Protocol
 from workbench.errors import Divergence, RunError
 from workbench.plans import Plan, PlanStep, canonical_json
 from workbench.state import ExecutionRecord
+from workbench.tokens import estimated_tokens, told
 
 FULL = "full"
 """Name of the effect that says that a tape ends before its run."""
@@ -44,8 +46,9 @@ class Effect:
         given: the input, as JSON.
         value: what came back, as JSON; of a tool ``{"record", "body"}``.
         seconds: how long it took when it was made.
-        tokens: an estimate of what a model read and wrote.
+        tokens: what a model read and wrote.
         replayed: taken from another run's tape.
+        counted: the tokens are its server's own count, no estimate.
     """
 
     kind: str
@@ -56,6 +59,7 @@ class Effect:
     seconds: float = 0.0
     tokens: int = 0
     replayed: bool = False
+    counted: bool = False
 
     @cached_property
     def key(self) -> str:
@@ -161,9 +165,11 @@ class Tape:
         found = self.find(kind, name, version, given)
         if found is None:
             began = clock()
-            value = await compute()
-            tokens = estimated_tokens(given) + estimated_tokens(value) if kind == "model" else 0
-            made = Effect(kind, name, version, given, value, round(clock() - began, 6), tokens)
+            with told() if kind in _WORDED else nullcontext([]) as calls:
+                value = await compute()
+            counted = bool(calls) and None not in calls
+            tokens = sum(filter(None, calls)) if counted else estimated_tokens([given, value]) if kind == "model" else 0
+            made = Effect(kind, name, version, given, value, round(clock() - began, 6), tokens, counted=counted)
         else:
             made = replace(found, replayed=True)
         self.keep(made)
@@ -388,17 +394,3 @@ def differences(one: Any, other: Any, path: str = "") -> list[str]:
     if isinstance(one, list) and isinstance(other, list) and len(one) == len(other):
         return [p for i, (a, b) in enumerate(zip(one, other, strict=True)) for p in differences(a, b, f"{path}[{i}]")]
     return [] if one == other else [path]
-
-
-def estimated_tokens(value: Any) -> int:
-    """About how many tokens a model reads in a text: one a Chinese character, one for every four other characters.
-
-    >>> estimated_tokens("喜宴哪一年上映"), estimated_tokens(["When was it released"])
-    (7, 5)
-    """
-    if isinstance(value, str):
-        chinese = sum("\u4e00" <= c <= "\u9fff" for c in value)
-        return chinese + -(-(len(value) - chinese) // 4)
-    if isinstance(value, Mapping):
-        return sum(map(estimated_tokens, value.values()))
-    return sum(map(estimated_tokens, value)) if isinstance(value, (list, tuple)) else 0

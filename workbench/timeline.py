@@ -43,14 +43,14 @@ def bars(
 ) -> list[Bar]:
     """Every bar by start: graph nodes from the log, steps from the records, the inside of tools from their own logs."""
     log, records = list(log), list(records)
-    spans = [(_ms(entry["timestamp"]), entry["duration_ms"]) for entry in log]
-    spans += [(_ms(record["started_at"]), record["duration_ms"]) for record in records]
+    spans = [(moment_ms(entry["timestamp"]), entry["duration_ms"]) for entry in log]
+    spans += [(moment_ms(record["started_at"]), record["duration_ms"]) for record in records]
     if not spans:
         return []
-    axis = _Axis(spans, [_ms(decision["decided_at"]) for decision in decisions])
-    found = [axis.bar("node", e["node"], _ms(e["timestamp"]), e["duration_ms"]) for e in log]
+    axis = _Axis(spans, [moment_ms(decision["decided_at"]) for decision in decisions])
+    found = [axis.bar("node", e["node"], moment_ms(e["timestamp"]), e["duration_ms"]) for e in log]
     for record in records:
-        begin, of_step = _ms(record["started_at"]), {"step_id": record["step_id"], "attempt": record["attempt"]}
+        begin, of_step = moment_ms(record["started_at"]), {"step_id": record["step_id"], "attempt": record["attempt"]}
         count = record["output_summary"].get("evidence_count")
         found.append(
             axis.bar(
@@ -69,13 +69,8 @@ class _Axis:
     """Wall-clock milliseconds -> milliseconds from the beginning, long gaps folded."""
 
     def __init__(self, spans: Sequence[tuple[float, float]], answered: Sequence[float]):
-        union: list[list[float]] = []
-        for start, duration in sorted(spans):
-            if union and start - union[-1][1] < FOLD_FROM_MS:
-                union[-1][1] = max(union[-1][1], start + duration)
-            else:
-                union.append([start, start + duration])
-        width = FOLDED_SHARE * max(sum(end - start for start, end in union), 1.0)
+        union = _union(spans)
+        width = FOLDED_SHARE * max(elapsed_ms(spans), 1.0)
         self._starts, self._offsets, self.gaps = [union[0][0]], [0.0], list[Bar]()
         for (_, left), (start, _) in pairwise(union):
             at = self.at(left)
@@ -91,6 +86,26 @@ class _Axis:
     def bar(self, kind: Kind, name: str, start: float, duration: float, **more: Any) -> Bar:
         begin = self.at(start)
         return Bar(kind, name, round(begin, 3), round(begin + duration, 3), round(duration, 3), **more)
+
+
+def _union(spans: Iterable[tuple[float, float]]) -> list[list[float]]:
+    """Where something was at work, from and to; what is nearer than a folded gap is one."""
+    union: list[list[float]] = []
+    for start, duration in sorted(spans):
+        if union and start - union[-1][1] < FOLD_FROM_MS:
+            union[-1][1] = max(union[-1][1], start + duration)
+        else:
+            union.append([start, start + duration])
+    return union
+
+
+def elapsed_ms(spans: Iterable[tuple[float, float]]) -> float:
+    """How long something was at work, of (start, duration): the axis without its folded gaps.
+
+    >>> elapsed_ms([(0, 300), (100, 400), (9000, 50)])
+    550
+    """
+    return sum(end - start for start, end in _union(spans))
 
 
 def span_ms(found: Iterable[Bar]) -> float:
@@ -125,7 +140,8 @@ def drawn(segments: Sequence[Bar], span: float, width: int = 30) -> str:
     return "".join(row)
 
 
-def _ms(moment: str) -> float:
+def moment_ms(moment: str) -> float:
+    """A moment of a log or a record, in milliseconds."""
     return datetime.fromisoformat(moment).timestamp() * 1000
 
 

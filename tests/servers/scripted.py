@@ -35,6 +35,7 @@ class Reply:
         endless: the last chunk is sent for ever.
         body: these bytes instead of an answer, streamed or not.
         content_type: of the body.
+        usage: the tokens that it says it counted; None says nothing of them.
     """
 
     chunks: list[str] = field(default_factory=list)
@@ -49,6 +50,7 @@ class Reply:
     endless: bool = False
     body: bytes | None = None
     content_type: str = "application/json"
+    usage: dict[str, int] | None = field(default_factory=lambda: dict(_USAGE))
 
 
 @dataclass
@@ -175,7 +177,8 @@ class _Handler(BaseHTTPRequestHandler):
             self._stay(reply.delay_s)
             self._event({**_head(request, "chat.completion.chunk"), "choices": [_delta(reply.chunks[-1])]})
         self._event({**_head(request, "chat.completion.chunk"), "choices": [_delta("", reply.finish)]})
-        self._event({**_head(request, "chat.completion.chunk"), "choices": [], "usage": _USAGE})
+        if reply.usage is not None:
+            self._event({**_head(request, "chat.completion.chunk"), "choices": [], "usage": reply.usage})
         self._write(b"data: [DONE]\n\n")
         self.wfile.write(b"0\r\n\r\n")
 

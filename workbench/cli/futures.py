@@ -62,6 +62,8 @@ def fork(
     The run itself stays as it is. `workbench compare RUN_ID NEW_ID` then shows what the edit changed.
     """
     from workbench.cli.watch import ANSWER, finish, follow
+    from workbench.labels import labels_for
+    from workbench.labels.told import saved_told
 
     edits: dict[str, Any] = {"at": at, "query": query, "settings": dict(map(_setting, pairs)) or None}
     edits["plan"] = object_in(plan, "a plan", '{"steps": [...]}') if plan else None
@@ -71,10 +73,9 @@ def fork(
     with page.open() as wb:
         run = wb.run(run_id).start_fork(**{name: value for name, value in edits.items() if value is not None})
         document, streamed = follow(page, run, sys.stdout.isatty())
-        saved = run.saved
     code = finish(page, document, ANSWER, streamed)
     if not page.as_json:
-        page.say(f"{saved['steps']} calls and {saved['seconds']:g} s from the tape · "
+        page.say(f"{saved_told(document['figures'], labels_for(document['message']))} · "
                  f"{page.command('compare', run_id, run.run_id)}", "dim")  # fmt: skip
     return code
 

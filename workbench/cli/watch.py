@@ -125,8 +125,8 @@ def _spinner(page: Page) -> Iterator[_Spinner]:
 
 def finish(page: Page, document: Document, show: tuple[str, ...], streamed: str = "") -> int:
     """The last word of a command on a run: its answer or its pause, how to go on, and the exit code."""
-    from workbench.labels import labels_for, milliseconds
-    from workbench.plans import work_seconds
+    from workbench.labels import labels_for
+    from workbench.labels.told import took_told
     from workbench.show import outline
 
     status, run_id = document["status"], document["run_id"]
@@ -150,8 +150,10 @@ def finish(page: Page, document: Document, show: tuple[str, ...], streamed: str 
     else:
         heard = streamed.strip() and streamed.strip() == (document["answer"] or "").strip()
         page.show(outline(document, tuple(part for part in show if not (heard and part == "answer"))))
-        work = labels("work", span=milliseconds(work_seconds(document["records"]) * 1000))
-        page.say(f"{labels.status(status)} · {work} · {page.command('show', run_id)}", "dim")
+        page.say(
+            f"{labels.status(status)} · {took_told(document['figures'], labels)} · {page.command('show', run_id)}",
+            "dim",
+        )
     return code
 
 

@@ -42,8 +42,7 @@ def _silence(document: Document, labels: Labels) -> str:
 def _counted(document: Document, labels: Labels) -> Markup | None:
     if not document["answer"]:
         return None
-    sources = {citation["result_id"] for citation in document["citations"]}
-    return el("span", labels("answer_sources", n=len(sources)), cls="wb-dim")
+    return el("span", labels("answer_sources", n=document["figures"]["cited"]), cls="wb-dim")
 
 
 def _marked(line: str, cited: Mapping[int, list[tuple[int, str]]], labels: Labels) -> list[Markup | str]:

@@ -17,6 +17,7 @@ from workbench.draw.changes import (
 )
 from workbench.draw.page import Markup, button, code, el, glyph
 from workbench.labels import Labels, milliseconds
+from workbench.labels.told import saved_told, tokens_told
 from workbench.timeline import work_ticks
 
 Document = Mapping[str, Any]
@@ -135,7 +136,7 @@ def _summary(document: Document, labels: Labels) -> Markup:
     ]
     if len(rows) == 2:
         rows.append(_difference(numbers, labels))
-    names = ("steps", "pieces", "claims", "work", "tokens", "saved")
+    names = ("calls", "pieces", "claims", "took", "tokens", "saved")
     heads = [el("th"), el("th", labels("beside_decided"))]
     heads += [el("th", labels(f"beside_{name}"), cls="wb-number") for name in names]
     table = el("table", el("thead", el("tr", heads)), el("tbody", rows), cls="wb-table")
@@ -144,33 +145,29 @@ def _summary(document: Document, labels: Labels) -> Markup:
 
 
 def _numbers(document: Document, n: int) -> dict[str, float]:
-    sides = [row["sides"][n] for row in document["steps"] if row["sides"][n]]
-    ran = [side for side in sides if side["status"] != "skipped"]
     claims = [row["sides"][n] for row in document["claims"] if row["sides"][n]]
     cost = document["cost"][n]
     return {
-        "made": sum(not side["replayed"] for side in ran),
-        "taped": sum(side["replayed"] for side in ran),
-        "pieces": sum(row["sides"][n] is not None for row in document["evidence"]),
+        "calls": cost["calls"],
+        "taped": cost["saved_calls"],
+        "pieces": cost["evidence"],
         "cited": sum(bool(side["citations"]) for side in claims),
         "claims": len(claims),
-        "seconds": cost["work_s"] + cost["answer_s"],
-        "tokens": cost["spent"]["tokens"],
+        "seconds": cost["total_s"],
+        "tokens": cost["tokens"],
     }
 
 
 def _counted(told: Mapping[str, float], cost: Mapping[str, Any], labels: Labels) -> list[Markup]:
-    saved = cost["saved"]
-    calls = labels("beside_calls", n=saved["steps"])
-    spared = [calls, milliseconds(cost["taped_s"] * 1000)]
-    spared += [labels("beside_saved_tokens", n=f"{saved['tokens']:,}")] if saved["tokens"] else []
+    spared = [saved_told(cost, labels)]
+    spared += [labels("beside_saved_tokens", n=f"{cost['saved_tokens']:,}")] if cost["saved_tokens"] else []
     cells = (
-        f"{told['made']} + {told['taped']}",
+        f"{told['calls']} + {told['taped']}",
         str(told["pieces"]),
         labels("beside_of", n=told["cited"], most=told["claims"]) if told["claims"] else "–",
         milliseconds(told["seconds"] * 1000),
-        f"{told['tokens']:,}" if told["tokens"] else "–",
-        labels("comma").join(spared) if saved["steps"] else "–",
+        tokens_told(cost["tokens"], cost["about"], labels) if told["tokens"] else "–",
+        labels("comma").join(spared) if cost["saved_calls"] else "–",
     )
     return [el("td", cell, cls="wb-number") for cell in cells]
 
@@ -179,7 +176,7 @@ def _difference(numbers: Sequence[Mapping[str, float]], labels: Labels) -> Marku
     """The second run less the first."""
     less = {name: numbers[1][name] - numbers[0][name] for name in numbers[0]}
     seconds = f"{'−' if less['seconds'] < 0 else '+'}{milliseconds(abs(less['seconds']) * 1000)}"
-    steps = _signed(less["made"] + less["taped"])
+    steps = _signed(less["calls"] + less["taped"])
     told = (steps, _signed(less["pieces"]), _signed(less["cited"]), seconds, _signed(less["tokens"]), "")
     name = el("td", labels("beside_difference", first="A", other="B"), colspan=2, cls="wb-dim")
     return el("tr", name, [el("td", cell, cls="wb-number") for cell in told], cls="wb-difference")
@@ -206,23 +203,22 @@ def _decision(side: Mapping[str, Any], labels: Labels) -> str:
 
 # timing
 
+_PARTS = (
+    ("taped", "saved_s", "beside_recorded"),
+    ("search", "retrieval_s", "beside_searching"),
+    ("answer", "generation_s", "beside_answering"),
+)
+
 
 def _timing(document: Document, labels: Labels) -> Markup:
     costs = document["cost"]
-    whole = max((c["taped_s"] + c["work_s"] + c["answer_s"] for c in costs), default=0) or 0.001
+    whole = max((sum(c[name] for _, name, _ in _PARTS) for c in costs), default=0) or 0.001
     bars = [_lane(n, cost, whole, labels) for n, cost in enumerate(costs)]
     ticks = [
         el("span", f"{ms / 1000:g}", style=f"left:{_share(ms / 1000, whole)}")
         for _, ms in work_ticks((), whole * 1000, most=5)
     ]
-    legend = [
-        el("span", el("i", cls=f"wb-bar-{kind}"), " ", labels(word), cls="wb-legend")
-        for kind, word in (
-            ("taped", "beside_recorded"),
-            ("search", "beside_searching"),
-            ("answer", "beside_answering"),
-        )
-    ]
+    legend = [el("span", el("i", cls=f"wb-bar-{kind}"), " ", labels(word), cls="wb-legend") for kind, _, word in _PARTS]
     title = labels("beside_timing")
     head = el("h3", title, " ", el("span", labels("beside_scale"), cls="wb-dim"), cls="wb-title")
     axis = el("div", ticks, cls="wb-beside-axis", aria_hidden="true")
@@ -230,10 +226,8 @@ def _timing(document: Document, labels: Labels) -> Markup:
 
 
 def _lane(n: int, cost: Mapping[str, Any], whole: float, labels: Labels) -> Markup:
-    parts = (("taped", "taped_s", "beside_recorded"), ("search", "work_s", "beside_searching"))
-    parts += (("answer", "answer_s", "beside_answering"),)  # type: ignore[assignment]
     at, drawn, told = 0.0, list[Markup](), list[str]()
-    for kind, name, word in parts:
+    for kind, name, word in _PARTS:
         seconds = cost[name]
         if seconds > 0:
             style = f"left:{_share(at, whole)};width:{_share(seconds, whole)}"

@@ -42,8 +42,8 @@ def evidence(
 
 
 def _head(pieces: Sequence[Piece], counts: Mapping[str, int], labels: Labels) -> Markup:
-    kept = counts["cited"] + counts["used"]
-    merged = kept + counts["dropped"] > 0
+    kept = sum(piece["in_prompt"] for piece in pieces)
+    merged = sum(counts.values()) > 0
     told = labels("evidence_kept", n=len(pieces), kept=kept, cited=counts["cited"]) if merged else ""
     told = told or labels("evidence_found", n=len(pieces))
     title = el("div", el("h3", labels("evidence_title"), cls="wb-title"), el("span", told, cls="wb-dim"), cls="wb-bar")

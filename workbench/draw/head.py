@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from workbench.draw.page import Markup, Picture, badge, button, code, el
-from workbench.labels import Labels, milliseconds
-from workbench.plans import work_seconds
+from workbench.labels import Labels
+from workbench.labels.told import saved_told, took_told
 
 Document = Mapping[str, Any]
 VIEWS = ("work", "runs", "compare", "knowledge")
@@ -20,7 +20,6 @@ def head(
     *,
     view: str = "work",
     origin: str | None = None,
-    saved: Mapping[str, Any] | None = None,
     said: str = "",
     sure: bool = False,
 ) -> Picture:
@@ -31,7 +30,6 @@ def head(
         labels: the words.
         view: which of ``VIEWS`` is open.
         origin: the run from which this one was made.
-        saved: what the tape of that one spared it, ``{"steps", "seconds"}``.
         said: a message about what was done just now, for everybody to see.
         sure: whether somebody pressed *Cancel*, and is asked if they are sure.
     """
@@ -40,7 +38,7 @@ def head(
         facts: Sequence[Markup | None] = ()
     else:
         question, status = document["message"], _status(document, labels)
-        facts = _facts(document, labels, origin, saved)
+        facts = _facts(document, labels, origin)
     top = el(
         "div",
         el("div", el("h2", question, cls="wb-question"), el("div", facts, cls="wb-facts wb-dim"), cls="wb-main"),
@@ -59,23 +57,17 @@ def _status(document: Document, labels: Labels) -> Markup:
     return el("span", badge(status, word, labels), role="status", aria_live="polite", cls="wb-status")
 
 
-def _facts(
-    document: Document, labels: Labels, origin: str | None, saved: Mapping[str, float] | None
-) -> Sequence[Markup | None]:
+def _facts(document: Document, labels: Labels, origin: str | None) -> Sequence[Markup | None]:
     made = [labels("forked_from", run=origin)] if origin else []
-    records, reflections = document["records"], document["reflections"]
-    taken = milliseconds(work_seconds([r for r in records if not r.get("replayed")]) * 1000)
-    spared = int(saved["steps"]) if saved else 0
+    counted, reflections = document["figures"], document["reflections"]
     return [
         el("span", document["kb_prefix"]) if document["kb_prefix"] else None,
         el("span", labels("run"), " ", code(document["run_id"]), *(f" {told}" for told in made)),
         el("span", labels("pass_of", n=reflections[-1]["current_iteration"], most=reflections[-1]["max_iterations"]))
         if reflections
         else None,
-        el("span", labels("work", span=taken)) if records else el("span", labels("nothing_run")),
-        el("span", labels("taped_calls", n=spared, span=milliseconds(saved["seconds"] * 1000)))
-        if saved and spared
-        else None,
+        el("span", took_told(counted, labels) if document["log"] else labels("nothing_run")),
+        el("span", saved_told(counted, labels)) if counted["saved_calls"] else None,
         el("span", document["holder"]) if document["holder"] and document["status"] == "running" else None,
     ]
 

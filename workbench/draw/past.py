@@ -89,10 +89,10 @@ def _row(
     if inside and "reflector" in ran:
         return _judged(key, changes, document, labels)
     if inside and "merger" in ran:
-        told = sum(record["output_summary"]["evidence_count"] for record in records.values())
-        return Row(key, labels("node_merger"), labels("past_merged", found=told, kept=len(document["evidence"])))
+        told_n = {"found": document["figures"]["found"], "kept": document["figures"]["evidence"]}
+        return Row(key, labels("node_merger"), labels("past_merged", **told_n))
     if one["graph"] == "conversation" and "generate" in ran:
-        told_n = {"n": len(document["answer"]), "cited": len(document["citations"])}
+        told_n = {"n": len(document["answer"]), "cited": document["figures"]["cited"]}
         return Row(key, labels("node_generate"), labels("past_answered", **told_n))
     name = labels("comma").join(dict.fromkeys(_node(node, labels) for node in ran))
     told = labels("past_node", node=name) if name else labels("past_input")

@@ -90,6 +90,8 @@ def _reflect(document: Document, proposed: Mapping[str, Any], labels: Labels) ->
     yield el("p", proposed.get("reasoning"), cls="wb-reasoning")
     meters = [*_meters(seen, labels), *_budget(document, proposed, labels)]
     yield el("div", meters, cls="wb-meters", role="group", aria_label=labels("why_signals"))
+    if fewer := proposals.fewer(document["review"]):
+        yield el("p", labels("enough_here", **fewer), cls="wb-dim")
     own = [
         (str(name).replace("_", " "), _brief(value, labels))
         for name, value in seen.items()

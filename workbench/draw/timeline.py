@@ -10,6 +10,7 @@ from typing import Any
 
 from workbench.draw.page import Markup, Picture, button, closed, el, family, glyph, joined, opened
 from workbench.labels import Labels, milliseconds
+from workbench.labels.told import took_told
 from workbench.timeline import Bar, bars, side_by_side, span_ms, work_ticks
 
 Document = Mapping[str, Any]
@@ -42,7 +43,8 @@ def timeline(
             rows[f"{key}/{number}"] = _sub_lane(sub, f"{key}/{number}", scale)
     for step_id, seconds in (running or {}).items():
         rows[f"{step_id}/now"] = _running_lane(step_id, seconds, span, scale, labels)
-    return Picture(_head(labels, bool(unfolded)), rows, _axis(found, span, scale, labels))
+    took = took_told(document["figures"], labels) if document["log"] else ""
+    return Picture(_head(took, labels, bool(unfolded)), rows, _axis(found, span, scale, labels))
 
 
 class _Scale:
@@ -65,8 +67,8 @@ class _Scale:
         return self.at(end)
 
 
-def _head(labels: Labels, unfolded: bool) -> Markup:
-    title = el("h3", labels("timeline"), cls="wb-title")
+def _head(took: str, labels: Labels, unfolded: bool) -> Markup:
+    title = el("h3", labels("timeline"), " ", el("span", took, cls="wb-dim"), cls="wb-title")
     fold = button(labels("fold_all" if unfolded else "unfold_all"), "unfold", cls="wb-quiet")
     bar = el("div", title, el("span", labels("timeline_axis"), cls="wb-dim wb-push"), fold, cls="wb-bar")
     lanes = opened("div", cls="wb-time-lanes", data_scroll="lanes", role="listbox", aria_label=labels("timeline"))

@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from workbench.draw.page import Markup, Picture, badge, button, closed, code, el, family, glyph, opened
-from workbench.labels import Labels, milliseconds
-from workbench.labels.told import fork_edit_told
+from workbench.labels import Labels
+from workbench.labels.told import fork_edit_told, saved_told
 
 Node = Mapping[str, Any]
 LETTERS = "ABCD"
@@ -67,11 +67,10 @@ def _comparing(marked: Sequence[str], there: int, labels: Labels) -> Markup:
 
 def _row(node: Node, gutter: Markup, labels: Labels, here: bool, marked: Sequence[str]) -> Markup:
     run_id, saved = node["run_id"], node["saved"]
-    spared = milliseconds(saved["seconds"] * 1000)
     head = [
         el("span", run_id, cls="wb-strong wb-run-id"),
         code(_made(node, labels)),
-        badge("recorded", labels("taped_calls", n=saved["steps"], span=spared), labels) if saved["steps"] else None,
+        badge("recorded", saved_told(saved, labels), labels) if saved["saved_calls"] else None,
         el("span", labels("forks_here"), cls="wb-ink wb-run") if here else None,
     ]
     status = el("span", labels(node["status"]), cls=f"wb-ink wb-{family(node['status'])}")

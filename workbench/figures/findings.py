@@ -170,7 +170,10 @@ def _under(pieces: Sequence[Piece], drawn: Sequence[Piece], cut: int, labels: La
     counts = Counter(piece["fate"] for piece in pieces)
     told = [labels("told_found", n=len(pieces))]
     if not counts["found"]:
-        told += [labels("told_dropped", n=counts["dropped"]), labels("told_used", n=counts["used"] + counts["cited"])]
+        told += [
+            labels("told_dropped", n=counts["dropped"]),
+            labels("told_used", n=sum(p["in_prompt"] for p in pieces)),
+        ]
         told.append(labels("told_cited", n=counts["cited"]))
     told += [labels("told_cut", n=cut)] if cut else []
     told += [labels("not_drawn", n=len(pieces) - len(drawn))] if len(drawn) < len(pieces) else []

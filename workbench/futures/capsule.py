@@ -13,7 +13,7 @@ from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Annotated, Any, Literal, Required, cast
+from typing import Annotated, Any, Literal, NotRequired, Required, cast
 from urllib.parse import urlsplit
 
 from pydantic import ConfigDict, Field, SecretStr, TypeAdapter, ValidationError
@@ -189,6 +189,7 @@ class _Effect(TypedDict):
     seconds: float
     tokens: int
     replayed: bool
+    counted: NotRequired[bool]
 
 
 class _Summary(TypedDict):

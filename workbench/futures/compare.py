@@ -15,7 +15,6 @@ from workbench.errors import RunError
 from workbench.fork import saved, spent
 from workbench.futures.sides import Side, by_step, decision_brief
 from workbench.labels import Labels, labels_for
-from workbench.plans import work_seconds
 from workbench.run import Run
 from workbench.show import Block, page_html, plain
 from workbench.show.beside import LETTERS, beside
@@ -54,9 +53,8 @@ class Comparison:
             whom.
         claims: ``{"text", "changes", "sides"}``; ``changes`` has ``shared``, ``recited`` (the same words from other
             evidence), ``gained``, ``lost`` or ``""``, and a side the ``citations``, each with its source.
-        cost: a run's ``work_s`` (parallel calls once, waiting for a person not at all), ``taped_s`` (what the calls
-            that it took from a tape had taken) and ``answer_s`` (writing the answer), ``saved`` and ``spent`` (steps,
-            tokens, seconds).
+        cost: a run's figures (``counted.Figures``), and its ``tokens``, ``about`` so many where a server does not count
+            them; ``saved_tokens`` are those that the tape spared.
         workspace: where the runs are, so that what is shown of them can graft; no part of the data.
     """
 
@@ -308,15 +306,8 @@ def _decisions(sides: Sequence[Side]) -> list[dict[str, Any]]:
 
 
 def _cost(side: Side) -> dict[str, Any]:
-    made = [record for record in side.records if not record.get("replayed")]
-    taped = [record for record in side.records if record.get("replayed")]
-    return {
-        "work_s": round(work_seconds(made), 3),
-        "taped_s": round(work_seconds(taped), 3),
-        "answer_s": round(side.answer_ms / 1000, 3),
-        "saved": dict(saved(side.effects)),
-        "spent": dict(spent(side.effects)),
-    }
+    took, spared = spent(side.effects), saved(side.effects)
+    return {**side.figures, "tokens": took["tokens"], "about": took["about"], "saved_tokens": spared["tokens"]}
 
 
 def _in_order(keyed: Sequence[Mapping[Key, Any]]) -> list[Key]:

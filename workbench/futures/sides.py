@@ -9,6 +9,7 @@ from functools import cached_property
 from typing import Any
 
 from workbench.canonical import comparable
+from workbench.counted import Figures, figures
 from workbench.generate.citations import marked_sentences
 from workbench.plans import ENDED_WELL, Plan, last_records
 from workbench.run import Run
@@ -46,7 +47,8 @@ class Side:
         self.reflections: list[Reflection] = run.reflections
         self.evidence: list[RetrievalResult] = run.evidence
         self.answer, self.citations = run.answer, run.citations
-        self.answer_ms: float = sum(entry["duration_ms"] for entry in run.log if entry["node"] == "generate")
+        names = ("records", "log", "statistics", "reflections", "evidence", "citations")
+        self.figures: Figures = figures({name: getattr(run, name) for name in names})
         self.begin: dict[str, Any] = {e.name: e.value for e in self.effects if e.kind == "begin"}
 
     @property

@@ -12,7 +12,6 @@ WORDS: Mapping[str, tuple[str, str]] = {
     "view_compare": ("Compare", "对比"),
     "view_knowledge": ("Knowledge graph", "知识图谱"),
     "forked_from": ("forked from {run}", "分叉自 {run}"),
-    "taped_calls": ("{n:recorded call} reused, {span} saved", "沿用 {n} 次调用的记录，节省 {span}"),
     "pass_of": ("pass {n} of {most}", "第 {n} / {most} 轮"),
     "nothing_run": ("nothing has run yet", "尚未执行"),
     "carry_on": ("Resume", "继续"),
@@ -53,7 +52,7 @@ WORDS: Mapping[str, tuple[str, str]] = {
     "conversation": ("Conversation · {n:earlier question}", "对话 · 此前 {n} 轮"),
     # the answer
     "writing": ("Working on it …", "正在处理……"),
-    "answer_sources": ("{n:source}", "{n} 处来源"),
+    "answer_sources": ("{n:piece|pieces} cited", "引用 {n} 条证据"),
     "show_evidence": ("Evidence {n}: {title}", "证据 {n}：{title}"),
     # forks from a plan that was edited after the run
     "fork_edits": ("Fork with {n:edit}", "按 {n} 处修改分叉"),

@@ -1,4 +1,4 @@
-"""What the code notes, in words: what was edited and by whom, and why a step did not run or end well."""
+"""What the code notes, in words: what was edited and by whom, why a step did not run, and what a run took."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from workbench.plan_edits import edit_of
 if TYPE_CHECKING:
     from workbench.labels import Labels
 
+_PARTS = (("retrieval_s", "retrieval_took"), ("generation_s", "generation_took"))
 _SIGNS = (("added", "+"), ("changed", "~"), ("removed", "−"))
 _FIELDS = {"plan", "query", "thresholds", "next_steps", "activate", "rewrite_query", "should_continue"}
 _REASONS = (
@@ -103,3 +104,32 @@ def _value(name: str, value: Any, proposal: Mapping[str, Any]) -> str:
     if name == "next_steps" and isinstance(value, list):
         return " ".join(f"+{step['step_id']}" for step in value)
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, sort_keys=True)
+
+
+def took_told(figures: Mapping[str, Any], labels: Labels) -> str:
+    """How long a run was at work, and what of that went into retrieval and into the answer.
+
+    >>> from workbench.labels import Labels
+    >>> took_told({"total_s": 10.4, "retrieval_s": 0.389, "generation_s": 9.9}, Labels("en"))
+    '10.40 s in all (retrieval 389 ms, answer 9.90 s)'
+    """
+    parts = [labels(word, span=_span(figures[name])) for name, word in _PARTS if figures[name]]
+    within = labels("took_parts", parts=labels("comma").join(parts)) if parts else ""
+    return labels("took", span=_span(figures["total_s"])) + within
+
+
+def saved_told(figures: Mapping[str, Any], labels: Labels) -> str:
+    """How many calls of tools the tape answered, and how long they had taken."""
+    calls = figures["saved_calls"]
+    return labels("calls_saved", n=calls, span=_span(figures["saved_s"]))
+
+
+def tokens_told(tokens: int, about: bool, labels: Labels) -> str:
+    """How many tokens: as the server counted them, or about."""
+    return labels("tokens_about", n=f"{tokens:,}") if about else f"{tokens:,}"
+
+
+def _span(seconds: float) -> str:
+    from workbench.labels import milliseconds
+
+    return milliseconds(seconds * 1000)

@@ -9,9 +9,10 @@ from typing import Any
 from langgraph.runtime import Runtime
 
 from workbench.context import Context, KnowledgeBase, RunLog
+from workbench.counted import retrieval_seconds
 from workbench.events import enrichment
 from workbench.fates import Identity, identity, remaining, winners
-from workbench.plans import ENDED_WELL, IDLE, last_records, work_seconds
+from workbench.plans import ENDED_WELL, IDLE, last_records
 from workbench.retrieval.agreement import agreed
 from workbench.retrieval.enriching import STEP, enriched
 from workbench.state import ExecutionRecord, Merged, RetrievalResult, RetrievalState, RouteDecision
@@ -178,7 +179,7 @@ def _execution(records: list[ExecutionRecord]) -> dict[str, Any]:
     well = sum(r["status"] in ENDED_WELL for r in counted)
     return {
         "total_steps": len(counted),
-        "total_duration_ms": round(work_seconds(records) * 1000, 3),
+        "total_duration_ms": round(retrieval_seconds(records) * 1000, 3),
         "tool_distribution": dict(sorted(Counter(r["tool"] for r in counted).items())),
         "success_rate": round(well / len(counted), 6) if counted else 0.0,
     }

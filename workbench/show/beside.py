@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from workbench.labels import SIGNS, Labels, milliseconds
-from workbench.labels.told import edits_told, who_told
+from workbench.labels.told import edits_told, saved_told, tokens_told, took_told, who_told
 from workbench.show.outline import Block, Column, Document, Lines, Span, clipped
 
 LETTERS = "ABCD"
@@ -192,14 +192,14 @@ def _cost(document: Document, letters: str, labels: Labels) -> Iterator[Block]:
     rows = [
         (
             letter,
-            milliseconds(cost["work_s"] * 1000),
-            str(cost["spent"]["steps"]),
-            f"{cost['saved']['steps']} ({milliseconds(cost['taped_s'] * 1000)})" if cost["saved"]["steps"] else "0",
-            str(cost["spent"]["tokens"] or ""),
+            took_told(cost, labels),
+            str(cost["calls"]),
+            saved_told(cost, labels) if cost["saved_calls"] else "0",
+            tokens_told(cost["tokens"], cost["about"], labels) if cost["tokens"] else "",
         )
         for letter, cost in zip(letters, document["cost"], strict=True)
     ]
-    names = ("run", "work_seconds", "steps_made", "steps_taped", "tokens_made")
+    names = ("run", "time", "steps_made", "steps_taped", "tokens_made")
     columns = [Column(labels(name), "number" if n else "text") for n, name in enumerate(names)]
     yield clipped(labels("cost"), columns, rows, notes=[labels("not_waiting")])
 

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from workbench.labels import SIGNS, Labels, labels_for, milliseconds
-from workbench.labels.told import edits_told, reason_told, who_told
-from workbench.plans import Plan, last_records, work_seconds
+from workbench.labels.told import edits_told, reason_told, saved_told, took_told, who_told
+from workbench.plans import Plan, last_records
+from workbench.proposals import fewer
 from workbench.state import ExecutionRecord, Reflection
 from workbench.timeline import Bar, bars, busy_ms, drawn, span_ms
 
@@ -63,13 +64,15 @@ def outline(document: Document, parts: Sequence[str] = ON_PAPER) -> list[Block]:
 
 
 def _head(document: Document, labels: Labels) -> Iterator[Block]:
-    plan, records = document["plan"], document["records"]
+    plan, counted = document["plan"], document["figures"]
     facts: list[Span] = [(labels("run") + " ", "dim"), (document["run_id"], "code")]
     facts += [(" · ", "dim"), (labels.status(document["status"]), "status")]
     if document["review"]:
         facts += [(" · ", "dim"), (labels(f"point_{document['review']['point']}"), "strong")]
-    if records:
-        facts += [(" · ", "dim"), (labels("work", span=milliseconds(work_seconds(records) * 1000)), "")]
+    if document["log"]:
+        facts += [(" · ", "dim"), (took_told(counted, labels), "")]
+    if counted["saved_calls"]:
+        facts += [(" · ", "dim"), (saved_told(counted, labels), "")]
     if document["kb_prefix"]:
         facts += [(" · ", "dim"), (document["kb_prefix"], "")]
     if plan and plan["version"] > 1:
@@ -89,6 +92,8 @@ def _review(document: Document, labels: Labels) -> Iterator[Block]:
         paragraphs += [
             ((labels("comma").join(map(str, wave)), "code"),) for wave in [action["args"].get("wave")] if wave
         ]
+    if less := fewer(request):
+        paragraphs.append(((labels("enough_here", **less), "dim"),))
     yield Lines(tuple(paragraphs), mark="paused")
 
 
@@ -161,7 +166,7 @@ def plan_table(plan: Document, records: Iterable[ExecutionRecord], labels: Label
         for failed in (r for r in records if r["step_id"] == step.step_id and r["error"]):
             again = f" · {labels('attempt', n=failed['attempt'])}" if failed["attempt"] > 1 or failed != record else ""
             notes.append(f"{step.step_id}{again}{labels('colon')}{reason_told(failed['error'] or '', labels)}")
-    work = Column(labels("work_time", span=milliseconds(span)), "bar", roomy=True)
+    work = Column(labels("when"), "bar", roomy=True)
     names = [("", "number"), ("status", "status"), ("step", "text"), ("tool", "code"), ("after", "text")]
     names += [("found", "number"), ("best", "number"), ("time", "number")]
     columns = [Column(labels(name) if name else "", kind) for name, kind in names]
@@ -249,10 +254,10 @@ def _decisions(document: Document, labels: Labels) -> Iterator[Block]:
 def _timeline(document: Document, labels: Labels) -> Iterator[Block]:
     found = bars(document["log"], document["records"], document["decisions"])
     if found:
-        yield timeline_table(found, labels)
+        yield timeline_table(found, labels, took_told(document["figures"], labels))
 
 
-def timeline_table(found: Sequence[Bar], labels: Labels) -> Table:
+def timeline_table(found: Sequence[Bar], labels: Labels, took: str = "") -> Table:
     """Graph nodes, then steps with the inside of their tools, as text bars on one axis of work time."""
     span, nodes, rows = span_ms(found), dict[str, list[Bar]](), list[tuple[str, str, str]]()
     gaps = [bar for bar in found if bar.kind in ("waiting", "stopped")]
@@ -276,10 +281,10 @@ def timeline_table(found: Sequence[Bar], labels: Labels) -> Table:
         rows += [(f"\u00a0\u00a0{sub.name}", drawn([sub], span), milliseconds(sub.duration_ms)) for sub in inside]
     columns = (
         Column(""),
-        Column(labels("work_time", span=milliseconds(span)), "bar"),
+        Column(labels("when"), "bar"),
         Column(labels("time"), "number"),
     )
-    return clipped(labels("timeline"), columns, rows, opened=False)
+    return clipped(" · ".join(filter(None, (labels("timeline"), took))), columns, rows, opened=False)
 
 
 def _evidence(document: Document, labels: Labels) -> Iterator[Block]:
@@ -291,7 +296,7 @@ def _evidence(document: Document, labels: Labels) -> Iterator[Block]:
     if rows:
         columns = tuple(Column(labels(name) if name else "", kind) for name, kind in names)
         yield clipped(
-            labels("evidence", n=len(rows), used=document["statistics"].get("used", len(rows))),
+            labels("evidence", n=document["figures"]["evidence"], used=document["figures"]["in_prompt"]),
             columns,
             rows,
             opened=False,

@@ -134,15 +134,7 @@ class Bench(Root):
 
     def _head(self, run: Run | None, document: Any) -> Picture:
         origin = run.origin if run else None
-        saved = run.saved if run and origin and document["status"] != "running" else None
-        told: dict[str, Any] = {
-            "view": self.view,
-            "origin": origin,
-            "saved": saved,
-            "said": self._said,
-            "sure": self._sure,
-        }
-        return head(document, self.labels, **told)
+        return head(document, self.labels, view=self.view, origin=origin, said=self._said, sure=self._sure)
 
     def act(self, action: Callable[[], Any]) -> None:
         """Do what somebody asked for, and show what came of it; what is refused is told in the head.
