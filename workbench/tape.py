@@ -12,7 +12,7 @@ import json
 import threading
 import zlib
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from typing import Any, Literal, Protocol
@@ -165,7 +165,8 @@ class Tape:
         found = self.find(kind, name, version, given)
         if found is None:
             began = clock()
-            with told() if kind in _WORDED else nullcontext([]) as calls:
+            listening: AbstractContextManager[list[int | None]] = told() if kind in _WORDED else nullcontext([])
+            with listening as calls:
                 value = await compute()
             counted = bool(calls) and None not in calls
             tokens = sum(filter(None, calls)) if counted else estimated_tokens([given, value]) if kind == "model" else 0

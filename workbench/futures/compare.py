@@ -231,7 +231,7 @@ def _step(attempts: Sequence[ExecutionRecord]) -> dict[str, Any]:
         "status": last["status"],
         "attempts": len(attempts),
         "found": last["output_summary"]["evidence_count"],
-        "seconds": round(sum(record["duration_ms"] for record in attempts) / 1000, 3),
+        "seconds": round(last["duration_ms"] / 1000, 3),
         "replayed": any(record.get("replayed", False) for record in attempts),
     }
 
