@@ -105,7 +105,7 @@ def test_numbers_of_the_summary() -> None:
     text = words(beside_body(compared(9), ENGLISH))
     assert "6 + 0" in text and "6 + 3" in text and "B − A +3" in text
     assert "9 of 9" in text and "0 of 6" in text
-    assert "3 calls from the tape, 200 ms saved, 12 tokens" in text and "about 12" in text
+    assert "3 recorded calls reused, 200 ms saved, 12 tokens" in text and "about 12" in text
     assert "查询" not in text and "6 + 3" in words(beside_body(compared(9), CHINESE))
 
 
