@@ -71,6 +71,11 @@ LIMIT ?=
 bench: $(ENV_READY) ## measure speed and retrieval, and write experiments/benchmarks.md (DATA=folder of question sets, LIMIT=)
 	$(BIN)/python -m tests.benchmarks $(DATA) $(if $(LIMIT),--limit $(LIMIT))
 
+BASE ?= HEAD~1
+.PHONY: pairs
+pairs: $(ENV_READY) ## what a change costs: this tree beside the commit BASE, in pairs
+	@$(BIN)/python -W ignore -m tests.pairs $(BASE)
+
 .PHONY: screenshots
 screenshots: $(ENV_READY) ## take the pictures of the bench anew, in a real JupyterLab; needs Chromium
 	@SCREENSHOTS=notebooks/images $(BIN)/python -m pytest -q tests/browser/screenshots.py
