@@ -124,7 +124,7 @@ def test_what_scores_say_is_held_against_the_gold_documents(wb, folder) -> None:
 def test_the_diagram_carries_its_rows_and_speaks_both_languages(wb, folder) -> None:
     table = eval_calibration(wb, "small", folder / "questions.jsonl", tools=["hybrid_search", "keyword_search"])
     rows = rows_of(table)
-    for language, word in (("en", "said"), ("zh", "概率")):
+    for language, word in (("en", "stated"), ("zh", "概率")):
         figure = drawn(rows, language=language)
         assert len(figure.data) == 2 and word in figure.layout.xaxis.title.text
         assert figure.to_frame().to_dict("records") == rows

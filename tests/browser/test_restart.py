@@ -61,7 +61,7 @@ def test_the_kernel_restarts_while_the_run_waits(notebook: Callable[..., Any], s
 
     nb.restart_kernel()
     nb.run_all()
-    expect(bench.root).to_contain_text("This run waited here")
+    expect(bench.root).to_contain_text("This run was still waiting")
     expect(bench.root.locator(".wb-plan [role=option]")).to_have_count(len(paused.plan.steps))
     assert newest(store, "paused", decided=1).run_id == paused.run_id, "opening the bench does nothing to the run"
     bench.press("Approve")
@@ -97,7 +97,7 @@ def test_the_kernel_dies_while_a_step_runs(
     nb.restart_kernel()
     assert newest(store, "interrupted", decided=1).run_id == first.run_id
     nb.run_all()
-    expect(bench.root).to_contain_text("This run waited here")
+    expect(bench.root).to_contain_text("This run was still waiting")
     (tmp_path / "go").touch()
     bench.press("Resume")
     paused = newest(store, "paused", decided=1)

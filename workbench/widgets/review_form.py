@@ -93,7 +93,7 @@ def fault(value: Any, spec: Mapping[str, Any], labels: Labels) -> str:
     """What the schema of a field says against a value; nothing when it fits.
 
     >>> fault(3, {"maximum": 1}, Labels("en"))
-    '3 is too large. Give 1 at most.'
+    '3 is too large. Enter 1 or less.'
     """
     if isinstance(value, str):
         if (most := spec.get("maxLength")) is not None and len(value) > most:
