@@ -45,6 +45,7 @@ def test_saved_small_and_read_without_a_kernel(notebook: Callable[..., Any], wor
         bench.get_by_role("button", name=view, exact=True).click()
     expect(bench.locator(".wb-answer")).to_be_visible()
     nb.command("@jupyter-widgets/jupyterlab-manager:saveWidgetState")
+    nb.wait(f"{PANEL}.content.model.getMetadata('widgets')")  # the command returns before it is done
     saved = nb.save()
     size = nb.file.stat().st_size
     state = saved["metadata"]["widgets"]["application/vnd.jupyter.widget-state+json"]["state"]
