@@ -17,6 +17,8 @@ Document = Mapping[str, Any]
 _GAPS = ("waiting", "stopped")
 _LATE = 0.6
 """The share of the axis from which the words of a bar stand before it, since behind it there is no room."""
+_LAST = 0.9
+"""The same for the words of a tick, which are shorter."""
 
 
 def timeline(
@@ -59,6 +61,12 @@ class _Scale:
 
     def at(self, moment: float) -> str:
         return f"left:{100 * moment / self._whole:.3f}%"
+
+    def tick(self, moment: float, word: str) -> Markup:
+        """A tick with its word behind it, or before it at the end of the axis, where a word would stand out of it."""
+        if moment < _LAST * self._whole:
+            return el("span", word, style=self.at(moment), cls="wb-tick")
+        return el("span", word, style=f"right:{100 - 100 * moment / self._whole:.3f}%", cls="wb-tick wb-late")
 
     def beside(self, start: float, end: float) -> str:
         """Where the words of a bar stand: behind it, or before it where that leaves more room."""
@@ -140,7 +148,7 @@ def _running_lane(step_id: str, seconds: float, span: float, scale: _Scale, labe
 
 
 def _axis(found: Sequence[Bar], span: float, scale: _Scale, labels: Labels) -> Markup:
-    marks = [el("span", _moment(value), style=scale.at(at), cls="wb-tick") for at, value in work_ticks(found, span, 6)]
+    marks = [scale.tick(at, _moment(value)) for at, value in work_ticks(found, span, 6)]
     axis = el("div", el("div", cls="wb-time-lane-name"), el("div", marks, cls="wb-track"), cls="wb-time-lane wb-axis")
     empty = el("p", labels("nothing_run"), cls="wb-dim")
     return joined([closed("div"), axis if found else empty, closed("section")])
