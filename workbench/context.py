@@ -126,6 +126,35 @@ class Enricher(Protocol):
         """What it says of these names. What goes wrong there is a note."""
 
 
+class Field(TypedDict):
+    """One typed field of a knowledge base's documents.
+
+    Attributes:
+        name: as the metadata has it.
+        type: ``category`` repeats from document to document, ``name`` is of somebody or something, ``text`` is long.
+        many: whether a document may have several values.
+        documents: how many have it.
+        low, high: of numbers and dates (ISO texts of their own precision); else None.
+        values: the distinct values of a category, most frequent first, at most ``MOST_VALUES``; else empty.
+        called: language (``en``, ``zh``) -> words for the field, its own name among them; the first is the one to show.
+        values_called: value -> language -> words for it.
+        unit: what its numbers count, or "".
+        relation: how the graph calls it ("directed_by"), or "".
+    """
+
+    name: str
+    type: Literal["number", "date", "category", "name", "text"]
+    many: bool
+    documents: int
+    low: float | str | None
+    high: float | str | None
+    values: list[str]
+    called: dict[str, list[str]]
+    values_called: dict[str, dict[str, list[str]]]
+    unit: str
+    relation: str
+
+
 class KnowledgeBase(Protocol):
     """One indexed corpus and its three indexes. Any thread may call every method, and none changes anything."""
 
@@ -173,8 +202,22 @@ class KnowledgeBase(Protocol):
     def passages_of(self, doc_ids: Sequence[str]) -> list[Passage]:
         """Every passage of these documents, in the order of the documents, then by position."""
 
-    def select(self, filters: Filters) -> list[str]:
-        """Ids of the documents whose typed fields hold for every filter, newest first, then by id."""
+    def schema(self) -> list[Field]:
+        """The typed fields of its documents, those that most documents have first."""
+
+    def nouns(self) -> dict[str, list[str]]:
+        """Language (``en``, ``zh``) -> what its documents are called ("film", "films", 电影), the one to show first."""
+
+    def select(
+        self, conditions: Sequence[Condition] = (), sort: Sort | None = None, limit: int | None = None
+    ) -> list[str]:
+        """Ids of the documents that hold for every condition: by ``sort``, else newest first, ties by id.
+
+        A condition on a field that the base does not have holds for no document.
+        """
+
+    def tally(self, field: str, conditions: Sequence[Condition] = ()) -> list[tuple[str, int]]:
+        """``(value, documents)`` of a field among the documents that hold, most frequent first."""
 
     def link(self, text: str) -> list[Mention]:
         """The known names in a text, longest match first wins, in the order of the text."""

@@ -38,6 +38,82 @@ class Filters(TypedDict, total=False):
     country: str
 
 
+Op = Literal["eq", "ne", "in", "not_in", "gt", "ge", "lt", "le", "between", "contains", "exists"]
+AnswerType = Literal["number", "date", "person", "place", "reason", "manner", "yes_no", "list", "text"]
+
+
+class Condition(TypedDict):
+    """What a document's typed field must hold. ``value``: a text or number; for ``in`` and ``not_in`` a list; for
+    ``between`` two bounds, both included; for ``exists`` true or false. Dates are ISO texts of any precision: ``le
+    "2005"`` holds for all of 2005. A field with several values holds ``eq`` when one of them is it, ``ne`` and
+    ``not_in`` when none is and there are some.
+    """
+
+    field: str
+    op: Op
+    value: Any
+
+
+class Sort(TypedDict):
+    """By which field documents are ordered."""
+
+    field: str
+    descending: bool
+
+
+class NameRead(TypedDict):
+    """A name in a question: ``question[start:end]``, with its quotation marks if it has some.
+
+    ``name`` is as the knowledge base writes it, or as the question does when no knowledge base knows it (then ``type``
+    and ``entity_id`` are empty and so is ``bases``). ``doc_id``: the document that is about it, or "".
+    """
+
+    surface: str
+    start: int
+    end: int
+    name: str
+    type: str
+    entity_id: str
+    doc_id: str
+    bases: list[str]
+
+
+class Reading(TypedDict):
+    """What a question was understood to ask; made once, over the schemas and names of the knowledge bases asked.
+
+    Attributes:
+        question: as it stands alone.
+        language: ``en`` or ``zh``.
+        intent: what kind of answer is wanted.
+        answer_type: what kind of thing answers.
+        names: the names in it, in order, without those that only give a condition its value.
+        conditions: what documents must hold, all of them.
+        sort: the order that is asked for ("longest", 最早), or None.
+        limit: how many are asked for, or None; 1 for a superlative.
+        count: whether it is asked how many there are.
+        group: the field by which they are counted, or "".
+        asked: the fields whose values are asked for, in the order of the question.
+        words: content words that are neither names, nor conditions, nor the way of asking; in order, as written.
+        understood: what was read, a sentence each, in the language of the question, for people to see.
+        not_understood: parts of the question that ask for something that no field can hold; searched without.
+    """
+
+    question: str
+    language: Literal["en", "zh"]
+    intent: QueryIntent
+    answer_type: AnswerType
+    names: list[NameRead]
+    conditions: list[Condition]
+    sort: Sort | None
+    limit: int | None
+    count: bool
+    group: str
+    asked: list[str]
+    words: list[str]
+    understood: list[str]
+    not_understood: list[str]
+
+
 class ExtractedEntities(TypedDict):
     """``low_level``: names as the knowledge base writes them, in the order of the question; ``high_level``: themes."""
 
