@@ -8,7 +8,7 @@ from itertools import pairwise
 from typing import Any
 
 from workbench.context import Entity, KnowledgeBase, Relation
-from workbench.knowledge.entities import CATEGORIES
+from workbench.knowledge.vocabulary import GROUPING
 
 MOST_SEEDS = 8
 MOST_NEIGHBOURS = 10
@@ -182,7 +182,7 @@ def _neighbours(knowledge: KnowledgeBase, one: str, seeds: Collection[str]) -> l
     touched = {other: len({*graph.predecessors(other), *graph.successors(other)} & {*seeds}) for other in beside}
 
     def order(other: str) -> tuple[int, bool, int, str]:
-        return -touched[other], graph.nodes[other]["type"] in CATEGORIES, -graph.degree(other), other
+        return -touched[other], graph.nodes[other]["type"] in GROUPING, -graph.degree(other), other
 
     return sorted(beside, key=order)
 

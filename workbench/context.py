@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypedDict
 
 from workbench.pieces import (
     Community,
@@ -30,10 +30,11 @@ from workbench.plans import Plan
 from workbench.settings import Settings
 from workbench.state import (
     Citation,
+    Condition,
     Decision,
     ExecutionRecord,
-    Filters,
     RouteDecision,
+    Sort,
     SubStep,
 )
 from workbench.tape import NoTape, Tape
@@ -51,6 +52,7 @@ __all__ = [
     "Conversations",
     "Enriched",
     "Enricher",
+    "Field",
     "Entity",
     "Handler",
     "KnowledgeBase",
@@ -204,6 +206,9 @@ class KnowledgeBase(Protocol):
 
     def schema(self) -> list[Field]:
         """The typed fields of its documents, those that most documents have first."""
+
+    def values_in(self, text: str) -> list[tuple[int, int, str, str]]:
+        """``(start, end, field, value)`` of each value of a category that a text speaks of, in the order of the text."""
 
     def nouns(self) -> dict[str, list[str]]:
         """Language (``en``, ``zh``) -> what its documents are called ("film", "films", 电影), the one to show first."""

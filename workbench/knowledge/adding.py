@@ -17,7 +17,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Any, Protocol
 
-from workbench.knowledge import chroma, corpus, entities, names, spool, storing, triples, vectors
+from workbench.knowledge import chroma, corpus, entities, names, spool, storing, triples, vectors, vocabulary
 from workbench.knowledge.corpus import Document, Problem
 from workbench.knowledge.growing import Growth
 from workbench.knowledge.index import Index, fingerprint
@@ -36,7 +36,7 @@ there for the next one.
 """
 
 
-_VERSION = 10
+_VERSION = 11
 """Of what is made of a document; raised when that changes, so that the next ``add`` makes all anew."""
 SMALL = 2_000
 """Documents up to which a graph is always made anew."""
@@ -82,10 +82,16 @@ class Addition:
         self._model: TextModel = open_model(index, name, settings)
         self._lengths, self._siblings = set[int](), Siblings(folder.parent, name)
         self._finder = names.finder_name(settings)
+        self._vocabulary = vocabulary.kept(folder)
         self._spool = spool.Spool(index)
         self._part = max(_FEWEST, int(settings.index_memory_mb * 2**20 / _PER_PASSAGE))
         self._recipe = canonical_json(
-            {"version": _VERSION, "chunk_characters": settings.chunk_characters, "names": self._finder}
+            {
+                "version": _VERSION,
+                "chunk_characters": settings.chunk_characters,
+                "names": self._finder,
+                "vocabulary": self._vocabulary.dump(),
+            }
         )
 
     @property
@@ -132,7 +138,7 @@ class Addition:
             done += len(batch)
         with self._index.transaction() as connection:
             grown = changes + int(self._index.meta("grown", "0"))
-            growth = Growth(self._index)
+            growth = Growth(self._index, self._vocabulary)
             anew = all_anew or self._make_anew(grown, passages)
             self._delete(connection, None if anew else growth)
             self._insert(connection, total)
@@ -217,7 +223,9 @@ class Addition:
             days = dict(self._index.rows_in("SELECT doc_id, added FROM days WHERE doc_id IN ({})", _ids(batch)))
             for document in batch:
                 day = days.get(document.doc_id, today)
-                storing.insert(connection, document, self._cut(document), self._model.name, day)
+                storing.insert(
+                    connection, document, self._cut(document), self._model.name, day, self._vocabulary
+                )
             done += len(batch)
         self._tell("write", total, total)
 

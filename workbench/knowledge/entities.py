@@ -16,63 +16,17 @@ from functools import cached_property
 from typing import Any, NamedTuple
 
 from workbench.context import Entity, Relation
-from workbench.knowledge import triples, vocabulary
+from workbench.days import iso
+from workbench.knowledge import triples
 from workbench.knowledge.aliases import is_alias, says_names
 from workbench.knowledge.linking import Linker, common_keys, nearest
 from workbench.knowledge.surfaces import Surface, compiled, key_of, surnames, variants, without_common
+from workbench.knowledge.vocabulary import FieldMeaning, Vocabulary
 from workbench.text import sentences
 
 LONGEST_NAME = 80
 _READ = 2_000
 """Texts of a part that tell which names are ordinary words, where other parts follow."""
-
-
-class FieldMeaning(NamedTuple):
-    """What a field says: the relation, the type of its values; ``reverse``: they act; ``category``: they only group."""
-
-    relation: str
-    type: str
-    reverse: bool = False
-    category: bool = False
-
-
-_DIRECTED = FieldMeaning("directed_by", "Person")
-_ACTED = FieldMeaning("acted_in", "Person", reverse=True)
-_WRITTEN = FieldMeaning("written_by", "Person")
-_MEANINGS = {
-    "directors": _DIRECTED,
-    "director": _DIRECTED,
-    "cast": _ACTED,
-    "actors": _ACTED,
-    "starring": _ACTED,
-    "writers": _WRITTEN,
-    "writer": _WRITTEN,
-    "authors": _WRITTEN,
-    "author": _WRITTEN,
-    "people": FieldMeaning("has_person", "Person"),
-    "genres": FieldMeaning("has_genre", "Genre", category=True),
-    "genre": FieldMeaning("has_genre", "Genre", category=True),
-    "countries": FieldMeaning("from_country", "Country", category=True),
-    "country": FieldMeaning("from_country", "Country", category=True),
-    "year": FieldMeaning("released_in", "Year", category=True),
-    "tags": FieldMeaning("has_tag", "Tag", category=True),
-    "keywords": FieldMeaning("has_keyword", "Keyword", category=True),
-    "topics": FieldMeaning("has_topic", "Topic", category=True),
-    "language": FieldMeaning("in_language", "Language", category=True),
-    "languages": FieldMeaning("in_language", "Language", category=True),
-    "starred_actors": _ACTED,
-    "release_year": FieldMeaning("released_in", "Year", category=True),
-}
-_MEANINGS |= {says.relation: says for says in list(_MEANINGS.values())}  # a relation's own name says the same
-CATEGORIES = frozenset(meaning.type for meaning in _MEANINGS.values() if meaning.category)
-"""Types of values that only group: two films of one year have little in common."""
-_STATES = {
-    "directed_by": "direct",
-    "acted_in": "star",
-    "written_by": "writ",
-    "from_country": "film",
-    "has_genre": "film",
-}
 
 
 class Name(NamedTuple):
@@ -107,20 +61,6 @@ class Extracted:
     surfaces: dict[str, Surface] = field(default_factory=dict)
 
 
-def meaning(name: str) -> FieldMeaning:
-    """What a field of this name says of a document.
-
-    >>> meaning("directors").relation, meaning("studios")[:2], meaning("prizeWon")[:2]
-    ('directed_by', ('has_studio', 'Studio'), ('has_prize_won', 'PrizeWon'))
-    """
-    known = _MEANINGS.get(name.lower())
-    if known:
-        return known
-    words = [w.lower() for w in re.findall(r"[A-Z]?[^\W_A-Z]+|[A-Z]+", name)] or [name]
-    words[-1] = re.sub(r"(?<=[^s])s$", "", re.sub(r"ies$", "y", words[-1]))
-    return FieldMeaning("has_" + "_".join(words), "".join(w[:1].upper() + w[1:] for w in words))
-
-
 def values(name: str, value: Any) -> list[str]:
     """The names in a field: short strings, and a year; other numbers are amounts, not names.
 
@@ -135,34 +75,14 @@ def values(name: str, value: Any) -> list[str]:
 
 
 def year_of(fields: Mapping[str, Any]) -> int | None:
-    """The year of a document: its ``year``, or the year that its ``date`` begins with."""
-    found = fields.get("year", fields.get("date"))
-    match = re.match(r"\d{4}(?!\d)", str(found)) if isinstance(found, int | str) else None
-    return int(match[0]) if match else None
+    """The year of a document: of its ``year`` or ``date``, else of the first field that is a date.
 
-
-def canonical(relation: str, value: str) -> str:
-    """A value as it is compared: genres and countries by their English names."""
-    if relation == "has_genre":
-        return vocabulary.canonical("genre", value) or value
-    if relation == "from_country":
-        return vocabulary.canonical("country", value) or value
-    return value
-
-
-def field_values(fields: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """(relation, key) of every value, by which documents are selected.
-
-    >>> field_values({"genres": ["喜剧"], "directors": ["Ang Lee"]})
-    [('directed_by', 'ang lee'), ('has_genre', 'comedy')]
+    >>> year_of({"year": 1993}), year_of({"budget": 20, "joined": "2024年3月"}), year_of({"budget": 2000})
+    (1993, 2024, None)
     """
-    pairs = {
-        (meaning(name).relation, key_of(canonical(meaning(name).relation, text)))
-        for name, value in fields.items()
-        if not says_names(name, fields)
-        for text in values(name, value)
-    }
-    return sorted(pair for pair in pairs if pair[1])
+    named = [fields[name] for name in ("year", "date") if name in fields]
+    dates = [iso(value) for value in [*named, *(v for _, v in sorted(fields.items()) if isinstance(v, str))]]
+    return next((int(day[:4]) for day in dates if day), None)
 
 
 def document_entity(doc_id: str) -> str:
@@ -170,15 +90,18 @@ def document_entity(doc_id: str) -> str:
     return f"doc:{doc_id}"
 
 
-def extract(sources: Sequence[Source], *, named: bool = True, linked: bool = True) -> Extracted:
+def extract(
+    sources: Sequence[Source], vocabulary: Vocabulary = Vocabulary(), *, named: bool = True, linked: bool = True
+) -> Extracted:
     """The knowledge graph of these documents.
 
     Args:
         sources: the documents.
+        vocabulary: what the words of their fields mean.
         named: with what their texts name.
         linked: with where the texts hold the names; otherwise who calls has more names than these to look for.
     """
-    build = _Build()
+    build = _Build(vocabulary)
     ordered = sorted(sources, key=lambda source: source.doc_id)
     texts = [source for source in ordered if source.type != triples.NODE]
     for source in ordered:
@@ -194,7 +117,8 @@ def extract(sources: Sequence[Source], *, named: bool = True, linked: bool = Tru
 class _Build:
     """The graph while it grows: documents first, since what a field says of a name beats what a text does."""
 
-    def __init__(self) -> None:
+    def __init__(self, vocabulary: Vocabulary) -> None:
+        self._vocabulary = vocabulary
         self._entities: dict[str, Entity] = {}
         self._by_key: dict[str, str] = {}
         self._relations: dict[str, Relation] = {}
@@ -227,18 +151,17 @@ class _Build:
         for name, value in sorted(source.fields.items()):
             if says_names(name, source.fields):
                 continue
-            says = meaning(name)
+            says = self._vocabulary.meaning(name)
             for text in values(name, value):
-                entity_id = self._entity(says, text, others.get(key_of(text), []))
+                entity_id = self._entity(name, says, text, others.get(key_of(text), []))
                 ends = (entity_id, doc) if says.reverse else (doc, entity_id)
                 self._relate(ends[0], says.relation, ends[1], *stated.of(says.relation, name, text))
                 self._related.update({(doc, entity_id), (entity_id, doc)})
 
-    def _entity(self, says: FieldMeaning, name: str, aliases: Iterable[str]) -> str:
+    def _entity(self, field_name: str, says: FieldMeaning, name: str, aliases: Iterable[str]) -> str:
         kind = says.type.lower()
-        if kind in vocabulary.KINDS:
-            name = canonical(says.relation, name)
-            aliases = [*aliases, *vocabulary.names(kind, name)[1:]]
+        name = self._vocabulary.canonical(field_name, name)
+        aliases = [*aliases, *self._vocabulary.others(field_name, name)]
         entity_id = f"{kind}:{key_of(name) or name}"
         self._by_key.setdefault(key_of(name), entity_id)
         entity = self._entities.setdefault(
@@ -259,7 +182,7 @@ class _Build:
         for relation, tail, sentence, chunk_id in triples.statements(source.title, source.fields, source.passages):
             if is_alias(relation) and tail not in self._heads:
                 continue  # another name of the head, which it bears
-            node = self._heads.get(tail) or self._node(tail, meaning(relation).type)
+            node = self._heads.get(tail) or self._node(tail, self._vocabulary.meaning(relation).type)
             self._mentions.add((node, chunk_id))
             self._relate(doc, relation, node, sentence, chunk_id)
 
@@ -382,10 +305,10 @@ class _Sentences:
         """(sentence, chunk id): one that names the value and the relation, else the value, else the field in words."""
         wanted = f" {key_of(value)} "
         naming = [entry for entry in self._all if wanted in entry[0]]
-        word = _STATES.get(relation, "")
+        words = [word[:4] for word in relation.split("_") if len(word) > 3]
         if not naming:
             return f"{self._title} — {name}: {value}", self._first
-        _, sentence, chunk_id = min(naming, key=lambda entry: word not in entry[0])
+        _, sentence, chunk_id = min(naming, key=lambda entry: not any(word in entry[0] for word in words))
         return sentence, chunk_id
 
 
@@ -398,14 +321,13 @@ def degrees_of(relations: Iterable[Relation]) -> dict[str, int]:
     return dict(degrees)
 
 
-def names_in_fields(fields: Mapping[str, Any], names: Mapping[str, list[str]]) -> Iterator[str]:
+def names_in_fields(
+    fields: Mapping[str, Any], names: Mapping[str, list[str]], vocabulary: Vocabulary
+) -> Iterator[str]:
     """Every name in the fields with its other names, in both languages: what the keyword index knows a document by."""
     others = {key_of(name): aliases for name, aliases in names.items()}
     for name, value in sorted(fields.items()):
-        says = meaning(name)
-        kind = says.type.lower()
         for text in values(name, value):
             yield text
             yield from others.get(key_of(text), [])
-            if kind in vocabulary.KINDS:
-                yield from vocabulary.names(kind, canonical(says.relation, text))[1:]
+            yield from vocabulary.others(name, vocabulary.canonical(name, text))

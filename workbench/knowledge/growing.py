@@ -19,12 +19,13 @@ from workbench.context import Entity, Relation
 from workbench.knowledge import communities, entities, keywords, triples, view
 from workbench.knowledge.beginnings import Beginnings
 from workbench.knowledge.corpus import Document
-from workbench.knowledge.entities import CATEGORIES, Extracted, Source, document_entity
+from workbench.knowledge.entities import Extracted, Source, document_entity
 from workbench.knowledge.index import Index
 from workbench.knowledge.linking import Linker, nearest
 from workbench.knowledge.scratch import made_beside
 from workbench.knowledge.surfaces import Bearer, Surface, candidates, compiled, units
 from workbench.knowledge.title_links import spelled
+from workbench.knowledge.vocabulary import GROUPING, Vocabulary
 from workbench.plans import canonical_json
 from workbench.text import sentences
 
@@ -51,8 +52,8 @@ class _Found(NamedTuple):
 class Growth:
     """The graph of an index, inside the transaction that writes its documents."""
 
-    def __init__(self, index: Index):
-        self._index = index
+    def __init__(self, index: Index, vocabulary: Vocabulary):
+        self._index, self._vocabulary = index, vocabulary
         self._beginnings: Beginnings | None = None
         self._again: set[str] = set()
         self._loose: set[str] = set()
@@ -68,7 +69,7 @@ class Growth:
 
     def make_anew(self, sources: Sequence[Source]) -> None:
         """The graph of these documents and nothing else: a function of them alone."""
-        found = entities.extract(sources)
+        found = entities.extract(sources, self._vocabulary)
         self.clear()
         self._insert("entities", map(_entity_row, found.entities))
         self._insert("relations", (tuple(relation.values()) for relation in found.relations))
@@ -139,7 +140,7 @@ class Growth:
         """Join what these documents say, whose passages are written, to the graph."""
         if not sources:
             return
-        extracted = entities.extract(sources, linked=False)
+        extracted = entities.extract(sources, self._vocabulary, linked=False)
         known = self._join(extracted, len(sources) > _MANY)
         self._link_all(sources)
         self._look_back(extracted, known, {s.doc_id for s in sources})
@@ -160,11 +161,11 @@ class Growth:
 
     def _add_stated(self, sources: Sequence[Source]) -> None:
         """What titles, fields and triples say."""
-        self._join(entities.extract(sources, named=False, linked=False), True)
+        self._join(entities.extract(sources, self._vocabulary, named=False, linked=False), True)
 
     def _add_named(self, sources: Sequence[Source]) -> None:
         """What the texts name besides."""
-        self._join(_of_texts(entities.extract(sources, linked=False)), True)
+        self._join(_of_texts(entities.extract(sources, self._vocabulary, linked=False)), True)
 
     def _settle(self, sources: Sequence[Source]) -> None:
         """Where the texts hold the names, and who belongs together."""
@@ -200,7 +201,7 @@ class Growth:
         inner = sorted({*mine, *(end for end in ends if not end.startswith("doc:"))})
         parts = (inner[start : start + _AT_ONCE] for start in range(0, len(inner), _AT_ONCE))
         found = [entity for part in parts for entity in self._entities(part)]
-        categories = {entity["entity_id"] for entity in found if entity["type"] in CATEGORIES}
+        categories = {entity["entity_id"] for entity in found if entity["type"] in GROUPING}
         communities.grow(self._connection, found, [stated[i] for i in sorted(stated)], categories, sources)
 
     def finish(self) -> None:

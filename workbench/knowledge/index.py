@@ -9,6 +9,7 @@ computed is there for the next one, and can be wrong for nobody.
 from __future__ import annotations
 
 import hashlib
+import json
 import sqlite3
 import threading
 from collections.abc import Iterable, Iterator, Sequence
@@ -87,9 +88,20 @@ MIGRATIONS = (
     """
     CREATE INDEX documents_by_day ON documents (added, language);
     """,
+    # what typed fields hold, whatever they are called: told anew from the documents' own metadata
+    """
+    DROP TABLE field_values;
+    CREATE TABLE facts (
+        field TEXT NOT NULL, key TEXT NOT NULL, value TEXT NOT NULL, number REAL, day TEXT, doc_id TEXT NOT NULL,
+        PRIMARY KEY (field, key, doc_id)
+    ) WITHOUT ROWID;
+    CREATE INDEX facts_by_document ON facts (doc_id, field);
+    """,
 )
 
 
+FACTS = 6
+"""The version since which there are facts."""
 _LOG_PAGES = 16_384
 """Of the log of who writes much: 64 MB."""
 
@@ -212,6 +224,16 @@ class Index:
         if version < len(MIGRATIONS):
             begin_with_log(connection)
             upgrade(connection, MIGRATIONS, "PRAGMA user_version", "PRAGMA user_version = {}")
+        if 0 < version < FACTS:
+            self._tell_facts()
+
+    def _tell_facts(self) -> None:
+        """The facts of documents that an older version has indexed."""
+        from workbench.knowledge import schema
+
+        with self.transaction() as connection:
+            for doc_id, fields in self.rows("SELECT doc_id, fields FROM documents"):
+                schema.insert(connection, doc_id, json.loads(fields))
 
 
 def fingerprint(index: Index) -> str:

@@ -16,11 +16,10 @@ from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
 
-from workbench.context import Community, Enricher, Entity, Mention, Passage, Reached, Relation
+from workbench.context import Community, Enricher, Entity, Field, Mention, Passage, Reached, Relation
 from workbench.errors import KnowledgeError
-from workbench.knowledge import inspecting, keywords, meant, vectors
+from workbench.knowledge import inspecting, keywords, meant, schema, vectors
 from workbench.knowledge.chroma import Place
-from workbench.knowledge.entities import canonical
 from workbench.knowledge.index import Index
 from workbench.knowledge.linking import Linker
 from workbench.knowledge.ranks import reached_in
@@ -31,7 +30,7 @@ from workbench.knowledge.view import View, entities, relations, surfaces
 from workbench.models import rerank
 from workbench.models.embeddings import TextModel, products, text_model, word_vectors
 from workbench.settings import Settings
-from workbench.state import Filters
+from workbench.state import Condition, Sort
 from workbench.text import simplified, terms
 
 if TYPE_CHECKING:
@@ -42,7 +41,6 @@ Given = ParamSpec("Given")
 Got = TypeVar("Got")
 _WORDS_HELD = 50_000
 _CLOSED = (-1, -1)  # no file has this place, and one that was closed may leave its own to another
-_FILTERED = {"director": "directed_by", "cast": "acted_in", "genre": "has_genre", "country": "from_country"}
 
 
 def _in_one_generation(
@@ -135,8 +133,8 @@ class CorpusKnowledge:
 
     @property
     def enricher(self) -> Enricher | None:
-        """TMDB, for a base that says who directed what."""
-        if not self._index.rows("SELECT 1 FROM field_values WHERE relation = 'directed_by' LIMIT 1"):
+        """The source outside that the vocabulary of the base asks for."""
+        if self._view.vocabulary.enrichment != "tmdb":
             return None
         from workbench.enrichment.tmdb import Tmdb
 
@@ -221,35 +219,66 @@ class CorpusKnowledge:
         return [_passage(row) for row in sorted(rows, key=lambda row: (place[row[1]], row[4]))]
 
     @_in_one_generation
-    def select(self, filters: Filters) -> list[str]:
-        """Ids of the documents whose typed fields hold for every filter, newest first, then by id.
+    def schema(self) -> list[Field]:
+        """The typed fields of its documents, those that most documents have first."""
+        return list(self._view.fields.values())
 
-        Years are inclusive. Names are compared folded and through aliases: 李安 is Ang Lee, 喜剧 is Comedy.
+    @_in_one_generation
+    def nouns(self) -> dict[str, list[str]]:
+        """Language -> what its documents are called, the one to show first; nothing where no vocabulary says it."""
+        return {language: list(words) for language, words in self._view.vocabulary.documents.items()}
+
+    @_in_one_generation
+    def values_in(self, text: str) -> list[tuple[int, int, str, str]]:
+        """``(start, end, field, value)`` of each value of a category that a text speaks of, longest first wins."""
+        return schema.spoken(self._view.spoken, text)
+
+    @_in_one_generation
+    def select(
+        self, conditions: Sequence[Condition] = (), sort: Sort | None = None, limit: int | None = None
+    ) -> list[str]:
+        """Ids of the documents that hold for every condition: by ``sort``, else newest first, ties by id.
+
+        Names are compared folded and through aliases, values through the words that a vocabulary gives them. A
+        condition on a field that the base does not have holds for no document.
+
+        Raises:
+            KnowledgeError: an operator or a value does not fit its field.
         """
-        given = dict(filters)
-        conditions, parameters = ["1"], list[Any]()
-        for name, test in (("year_from", "year >= ?"), ("year_to", "year <= ?")):
-            if given.get(name) is not None:
-                conditions.append(test)
-                parameters.append(given[name])
-        for name, relation in _FILTERED.items():
-            if given.get(name):
-                keys = self._meant(relation, str(given[name]))
-                conditions.append(f"doc_id IN ({_HOLDING.format(', '.join('?' * len(keys)))})")
-                parameters += [relation, *keys]
-        where = " AND ".join(conditions)
-        rows = self._index.rows(
-            f"SELECT doc_id FROM documents WHERE {where} ORDER BY ifnull(year, 0) DESC, 1", parameters
-        )
+        where, given = self._where(conditions)
+        by, more = schema.order(sort, self._view.fields.get(sort["field"]) if sort else None)
+        most = "" if limit is None else f" LIMIT {int(limit)}"
+        rows = self._index.rows(f"SELECT doc_id FROM documents WHERE {where} ORDER BY {by}{most}", [*given, *more])
         return [row[0] for row in rows]
 
-    def _meant(self, relation: str, value: str) -> list[str]:
-        """Keys of all that a filter's value may stand for: itself, its canonical name, the entity of that name."""
-        names = [value, canonical(relation, value)]
+    @_in_one_generation
+    def tally(self, field: str, conditions: Sequence[Condition] = ()) -> list[tuple[str, int]]:
+        """``(value, documents)`` of a field among the documents that hold, most frequent first."""
+        where, given = self._where(conditions)
+        inside = f"SELECT doc_id FROM documents WHERE {where}"
+        rows = self._index.rows(
+            f"SELECT min(value), count(*) FROM facts WHERE field = ? AND doc_id IN ({inside}) GROUP BY key "
+            "ORDER BY 2 DESC, 1",
+            [field, *given],
+        )
+        return [(value, count) for value, count in rows]
+
+    def _where(self, conditions: Sequence[Condition]) -> tuple[str, list[Any]]:
+        tests, given, fields = list[str](), list[Any](), self._view.fields
+        for condition in conditions:
+            field = fields.get(condition["field"])
+            test, more = schema.where(condition, field, self._meant) if field else ("0", [])
+            tests.append(test)
+            given += more
+        return " AND ".join(tests) or "1", given
+
+    def _meant(self, field: str, value: str) -> list[str]:
+        """Keys of all that a value of a field may stand for: itself, how the documents write it, who has that name."""
+        names = [value, self._view.vocabulary.canonical(field, value)]
         entity = self.find_entity(value)
-        if entity and (entity["type"] == "Person" or relation not in ("directed_by", "acted_in")):
+        if entity and not entity["doc_id"]:
             names += [entity["name"], *entity["aliases"]]
-        return sorted({key for key in map(key_of, names) if key})
+        return sorted({schema.key(name) for name in names})
 
     @_in_one_generation
     def link(self, text: str) -> list[Mention]:
@@ -335,10 +364,6 @@ class CorpusKnowledge:
     @_in_one_generation
     def describe(self) -> dict[str, Any]:
         """Counts, models, files and fields; ``chroma`` says whether its vectors are up to the index."""
-        fields: dict[str, int] = {}
-        for (text,) in self._index.rows("SELECT fields FROM documents"):
-            for name in json.loads(text):
-                fields[name] = fields.get(name, 0) + 1
         return {
             "counts": self.counts(),
             "fingerprint": self.fingerprint(),
@@ -348,7 +373,7 @@ class CorpusKnowledge:
             "search": "hnsw" if self._is_large else "exact",
             "chroma": self._view.in_chroma,
             "chroma_at": place_of(self._folder, self._settings).mark,
-            "fields": dict(sorted(fields.items())),
+            "fields": self.schema(),
             "sources": dict(self._index.rows("SELECT source, count(*) FROM documents GROUP BY source ORDER BY source")),
         }
 
@@ -420,7 +445,6 @@ def _identity(path: Path) -> tuple[int, int] | None:
     return found.st_dev, found.st_ino
 
 
-_HOLDING = "SELECT doc_id FROM field_values WHERE relation = ? AND key IN ({})"
 _TITLED = (
     "SELECT passages.digest, title, aliases, passages.text, vectors.vector FROM passages "
     "JOIN documents ON documents.doc_id = passages.doc_id JOIN vectors ON key = passages.vector "

@@ -22,6 +22,7 @@ from typing import Any
 
 from workbench.errors import KnowledgeError, UnknownKnowledge, WorkspaceBusy, shown
 from workbench.knowledge import chroma, corpus
+from workbench.knowledge import vocabulary as vocabularies
 from workbench.knowledge.adding import Addition, AddReport, Progress
 from workbench.knowledge.index import Index
 from workbench.knowledge.knowledge_base import CorpusKnowledge, place_of
@@ -101,11 +102,25 @@ class Library:
     def _holder_file(self, name: str) -> Path:
         return self.root / f".{name}.holder.json"
 
-    def add(self, name: str, paths: Iterable[str | Path], *, progress: Progress | None = None) -> AddReport:
+    def add(
+        self,
+        name: str,
+        paths: Iterable[str | Path],
+        *,
+        vocabulary: str | Path | None = None,
+        progress: Progress | None = None,
+    ) -> AddReport:
         """Bring the documents of these files and folders into a base, which is made when it is not there.
 
         Again with the same files it follows what changed: a document that a given file no longer has is deleted, and so
         is one whose file is gone from a given folder. What did not change costs nothing.
+
+        Args:
+            name: of the base.
+            paths: files and folders.
+            vocabulary: a file that says what the words of their fields mean; None for the one that lies beside them,
+                else the one that the base has.
+            progress: is told how far it is.
 
         Raises:
             KnowledgeError: the name is not allowed, or the base was made with another embedding model.
@@ -118,6 +133,8 @@ class Library:
             tell("read", 0, 0)
             reading = corpus.Reading(given)
             remember(folder, given)
+            if words := Path(vocabulary) if vocabulary else vocabularies.beside(given):
+                vocabularies.keep(folder, words)
             index = Index(folder / "index.db", create=True)
             try:
                 addition = Addition(index, folder, name, self._settings, tell)

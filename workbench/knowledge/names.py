@@ -153,7 +153,7 @@ def _spans(sentence: str) -> Iterator[tuple[str, str]]:
         while words and (words[-1] in _DATES or words[-1].isdigit() or words[-1][0].islower()):
             words = words[:-1]
         surface = " ".join(words)
-        country = vocabulary.canonical("country", surface)
+        country = vocabulary.country(surface)
         if country:
             if country == surface:  # "South Korean" and "U.S." are said of many things, and name none of them
                 yield surface, "Place"
@@ -170,7 +170,7 @@ def _leads_no_name(word: str, starts: bool) -> bool:
 def _is_no_name(word: str) -> bool:
     """Nationalities and genres are categories; ordinary words and "Pictures" alone name nobody."""
     parts = word.split("-")
-    known = all(vocabulary.canonical("country", part) or vocabulary.canonical("genre", part) for part in parts)
+    known = all(vocabulary.country(part) for part in parts)
     return known or word.lower() in ordinary_words() or bool(_ORGANISATION.fullmatch(word))
 
 

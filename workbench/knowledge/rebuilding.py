@@ -21,7 +21,7 @@ from itertools import chain
 from pathlib import Path
 
 from workbench.errors import KnowledgeError
-from workbench.knowledge import corpus
+from workbench.knowledge import corpus, vocabulary
 from workbench.knowledge.adding import Addition, AddReport, Progress
 from workbench.knowledge.index import Index
 from workbench.knowledge.spool import COLUMNS, of_row
@@ -112,6 +112,8 @@ def rebuild(name: str, folder: Path, settings: Settings, tell: Progress) -> Rebu
     made = Path(tempfile.mkdtemp(prefix=f".{name}.rebuild-", dir=folder.parent))
     try:
         with _old(folder / "index.db", whole, settings) as old:
+            if (folder / vocabulary.FILE).exists():
+                vocabulary.keep(made, folder / vocabulary.FILE)
             did = _make(made, settings, tell, paths, old, report)
             report.added, report.problems = did.added, did.problems
             report.lost = 0 if not report.missing and paths else old.lost

@@ -5,8 +5,9 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Sequence
 
-from workbench.knowledge import corpus, entities, keywords, sketches, title_links, vectors
+from workbench.knowledge import corpus, entities, keywords, schema, sketches, title_links, vectors
 from workbench.knowledge.corpus import Document
+from workbench.knowledge.vocabulary import Vocabulary
 from workbench.plans import canonical_json
 from workbench.text import language_of
 
@@ -14,7 +15,14 @@ _BEGINNING = 400
 """Characters by which the language of a document is known."""
 
 
-def insert(connection: sqlite3.Connection, document: Document, texts: Sequence[str], model: str, day: str) -> None:
+def insert(
+    connection: sqlite3.Connection,
+    document: Document,
+    texts: Sequence[str],
+    model: str,
+    day: str,
+    vocabulary: Vocabulary,
+) -> None:
     """Keep a document that is cut into these texts, of the day on which it came."""
     content = document.content()
     connection.execute(
@@ -34,11 +42,10 @@ def insert(connection: sqlite3.Connection, document: Document, texts: Sequence[s
             language_of(document.text[:_BEGINNING]),
         ),
     )
-    pairs = entities.field_values(document.fields)
-    connection.executemany("INSERT INTO field_values VALUES (?, ?, ?)", ((*pair, document.doc_id) for pair in pairs))
+    schema.insert(connection, document.doc_id, document.fields)
     given = [] if document.title == corpus.made_title(document.text) else [document.title]
     title = " | ".join([*given, *document.aliases])
-    names = list(entities.names_in_fields(document.fields, document.names))
+    names = list(entities.names_in_fields(document.fields, document.names, vocabulary))
     keys = title_links.title_keys(document.title, document.aliases, document.text) if given else {}
     title_links.insert(connection, document.doc_id, keys)
     for position, text in enumerate(texts):
@@ -65,4 +72,4 @@ def delete(connection: sqlite3.Connection, doc_id: str) -> None:
     connection.execute("INSERT OR IGNORE INTO unfollowed SELECT chunk_id FROM passages WHERE doc_id = ?", (doc_id,))
     connection.execute("DELETE FROM passages WHERE doc_id = ?", (doc_id,))
     connection.execute("DELETE FROM documents WHERE doc_id = ?", (doc_id,))
-    connection.execute("DELETE FROM field_values WHERE doc_id = ?", (doc_id,))
+    connection.execute("DELETE FROM facts WHERE doc_id = ?", (doc_id,))

@@ -10,8 +10,8 @@ from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from workbench.context import Community, Entity, Relation
-from workbench.knowledge import communities, graph, keywords, vectors
+from workbench.context import Community, Entity, Field, Relation
+from workbench.knowledge import communities, graph, keywords, schema, vectors, vocabulary
 from workbench.knowledge.chroma import Chroma, Place
 from workbench.knowledge.graph_view import graph_view
 from workbench.knowledge.index import Index, fingerprint
@@ -35,6 +35,7 @@ class View:
     """What a reader holds of one generation. Any thread may ask; a part is made once."""
 
     def __init__(self, index: Index, folder: Path, generation: int, place: Place):
+        self.vocabulary = vocabulary.kept(folder)
         self.generation, self._index, self._folder, self._place = generation, index, folder, place
         self.passages: int = index.rows("SELECT count(*) FROM passages")[0][0]
         self._lock = threading.RLock()
@@ -74,6 +75,16 @@ class View:
         return self._part(
             "counts", lambda: {table: self._index.rows(f"SELECT count(*) FROM {table}")[0][0] for table in tables}
         )
+
+    @property
+    def fields(self) -> dict[str, Field]:
+        """The typed fields by their names, those of most documents first."""
+        return self._part("fields", lambda: {f["name"]: f for f in schema.schema(self._index, self.vocabulary)})
+
+    @property
+    def spoken(self) -> schema.Spoken:
+        """The words for every value of a category."""
+        return self._part("spoken", lambda: schema.spoken_words(self.fields.values()))
 
     @property
     def matrix(self) -> vectors.Matrix:

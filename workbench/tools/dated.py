@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from workbench.context import KnowledgeBase
-from workbench.question.days import Day, day_of, days
+from workbench.days import Day, day_of, days
 
 LOOKED_AT = 30
 """Passages that hold the words of a day, among which those of the day are looked for."""

@@ -1,96 +1,119 @@
-"""``discover``: documents by typed fields (years, director, cast, genre, country), best for the question first."""
+"""``discover``: documents by conditions on their typed fields, in an order, and counted; best for the question first."""
 
 from __future__ import annotations
 
 import re
-from typing import cast
+from collections.abc import Mapping, Sequence
+from typing import Any, cast
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from workbench.context import KnowledgeBase, Passage, ToolLog
-from workbench.state import Filters
-from workbench.text import fold
+from workbench.state import Condition, Op, Sort
+from workbench.text import fold, terms
 from workbench.tools import evidence
 from workbench.tools.calibration import FIELDS_ARE_RIGHT, ordered, probability
 from workbench.tools.signals import Question, both, content_terms, cosine_signals
 from workbench.tools.tool import Found, FunctionTool, Search
 
 NEAR = 1000  # how deep into the vectors the filtered documents are looked for
+WAYS = re.compile(
+    r"\b(?:after|before|since|until|between|from|during|years?|decades?|\d+s|newer|older|later|earlier|than|newest|latest"
+    r"|new|old|recent|good|best|great|some)\b|以后|之后|以前|之前|以来|年代|年间|年|期间|之间|从|到|至|后|前|新|老|最近|近年|最新|好|所有|全部|一些|过",
+    re.IGNORECASE,
+)  # words that ask for times as such: the conditions already hold what they say
 READ = 100  # documents whose words are read
 ANYTHING = 0.5  # what a document is worth to somebody who asks for nothing in particular
 
-_FILTERING = re.compile(
-    r"\b(?:films?|movies?|pictures?|works?|direct(?:ed|or|ors|ing|s)?|ma[dk]es?|shot|stars?|starring|starred|cast|"
-    r"actors?|actress(?:es)?|act(?:ed|s|ing)?|appear(?:ed|s)?|features?|featuring|played|genres?|countr(?:y|ies)|"
-    r"released?|came out|after|before|since|until|between|from|during|years?|decades?|\d+s|newer|older|later|earlier|"
-    r"than|newest|latest|new|old|recent|good|best|great|some)\b|"
-    r"电影|影片|片子|片|作品|导演|执导|拍摄|拍|主演|出演|参演|演员|演|上映|发行|以后|之后|以前|之前|以来|年代|年间|年|期间|之间|从|到|至|"
-    r"后|前|新|老|最近|近年|最新|好看|好|部|所有|全部|一些|过",
-    re.IGNORECASE,
-)  # words that ask for years, people and films as such: the filters already hold what they say
-
-
-class FilterInput(BaseModel):
-    """Typed filters; a document must hold for all of them."""
+class ConditionInput(BaseModel):
+    """What one typed field of a document must hold."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    year_from: int | None = Field(default=None, description="First year, included")
-    year_to: int | None = Field(default=None, description="Last year, included")
-    director: str | None = Field(default=None, description="A director's name, in any language the documents know")
-    cast: str | None = Field(default=None, description="An actor's name")
-    genre: str | None = Field(default=None, description="A genre, as the documents write it")
-    country: str | None = Field(default=None, description="A country, as the documents write it")
+    field: str = Field(description="A field of the documents")
+    op: Op = Field(default="eq", description="How it is compared")
+    value: str | int | float | bool | list[str | int | float] | None = Field(
+        default=None, description="A text, number or date; a list for in, not_in and between"
+    )
+
+
+class SortInput(BaseModel):
+    """By which field the documents are ordered."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    field: str = Field(description="A field of the documents")
+    descending: bool = Field(default=True, description="The highest, latest or last first")
 
 
 class Input(Search):
     """What ``discover`` can be asked."""
 
-    query: str = Field("", description="What matters beyond the filters; empty: the newest first")
-    filters: FilterInput = Field(default=FilterInput(), description="What the documents' fields must hold")
+    query: str = Field("", description="What matters beyond the conditions; empty: in the order that is asked for")
+    conditions: list[ConditionInput] = Field(default=[], description="What the documents' fields must hold, all of it")
+    sort: SortInput | None = Field(default=None, description="The order; newest first, or best for the query, if none")
+    count_by: str = Field("", description="A field: count the documents by its values too")
 
 
 class Output(Found):
     """What ``discover`` gives: ``candidates`` are the titles, best first."""
 
+    total: int = Field(0, description="How many documents hold")
+    counts: dict[str, int] = Field(default={}, description="Value of the field -> documents, most first")
+
 
 def search(tool_input: Input, knowledge: KnowledgeBase, log: ToolLog) -> Output:
-    """The first passage of each document that the filters let through."""
-    filters = _canonical(tool_input.filters, knowledge)
-    with log("select", **filters) as detail:
-        doc_ids = knowledge.select(filters)
+    """The first passage of each document that holds for the conditions."""
+    conditions = [cast(Condition, one.model_dump()) for one in tool_input.conditions]
+    sort = cast(Sort, tool_input.sort.model_dump()) if tool_input.sort else None
+    with log("select", conditions=[told(one) for one in conditions], **({"sort": sort} if sort else {})) as detail:
+        doc_ids = knowledge.select(conditions, sort)
         detail["documents"] = len(doc_ids)
     question = Question.of(tool_input.query, knowledge)
-    wanted = beyond(question, filters)
-    with log("rank", by="query" if wanted else "newest", words=wanted):
-        chosen = _by_query(doc_ids, question, knowledge) if wanted else _newest(doc_ids, tool_input.top_k, knowledge)
-        asked = 1.0 if filters or wanted else ANYTHING
-        found = [evidence.chunk(p, fit(s * asked, bool(filters)), TOOL.name, knowledge.name) for p, s in chosen]
+    wanted = [] if sort else beyond(question, conditions, knowledge)
+    with log("rank", by="query" if wanted else sort["field"] if sort else "newest", words=wanted):
+        chosen = _by_query(doc_ids, question, knowledge) if wanted else _ordered(doc_ids, tool_input.top_k, knowledge)
+        asked = 1.0 if conditions or sort or wanted else ANYTHING
+        found = [evidence.chunk(p, fit(s * asked, bool(conditions)), TOOL.name, knowledge.name) for p, s in chosen]
     results = evidence.ranked(found, tool_input.top_k)
-    return Output(results=results, entities=question.entities, candidates=evidence.titles(results))
+    counts = dict(knowledge.tally(tool_input.count_by, conditions)) if tool_input.count_by else {}
+    return Output(
+        results=results,
+        entities=question.entities,
+        candidates=evidence.titles(results),
+        total=len(doc_ids),
+        counts=counts,
+    )
 
 
-def beyond(question: Question, filters: Filters) -> list[str]:
-    """The names, genres and words of a question that its filters do not say, nor are just the way of asking for them.
+def told(condition: Mapping[str, Any]) -> str:
+    """A condition in one line.
 
-    "Films by Ang Lee after 2000" asks for nothing beyond its filters; "films by Ang Lee about a tiger" for a tiger.
+    >>> told({"field": "year", "op": "between", "value": ["1990", "1999"]})
+    'year between 1990 and 1999'
     """
-    said = {fold(str(value)) for value in filters.values()}
+    value = condition["value"]
+    shown = (" and " if condition["op"] == "between" else ", ").join(map(str, value)) if isinstance(value, list) else value
+    return f"{condition['field']} {condition['op']} {shown}"
+
+
+def beyond(question: Question, conditions: Sequence[Mapping[str, Any]], knowledge: KnowledgeBase) -> list[str]:
+    """The names, values and words of a question that its conditions do not say, nor are just the way of asking for them.
+
+    "Papers by Mara after 2000" asks for nothing beyond its conditions; "papers by Mara about a tiger" for a tiger.
+    """
+    values = [v for c in conditions for v in (c["value"] if isinstance(c["value"], list) else [c["value"]])]
+    said = {fold(str(value)) for value in values}
     names = [n.name for n in (*question.named, *question.grouped) if not said & {fold(n.name), *n.names}]
-    return names + [w for w in content_terms(_FILTERING.sub(" ", question.rest)) if not w.isdigit()]
+    fields = {condition["field"] for condition in conditions}
+    schema = knowledge.schema()
+    called = [field["called"] for field in schema if field["name"] in fields or field["type"] == "date"]
+    plain = {term for words in (knowledge.nouns(), *called) for many in words.values() for w in many for term in terms(w)}
+    words = [w for w in content_terms(WAYS.sub(" ", question.rest)) if not w.isdigit() and w not in plain]
+    return names + [w for w in words if not said & {w}]
 
 
-def _canonical(given: FilterInput, knowledge: KnowledgeBase) -> Filters:
-    """The filters that are set; a name of a person in another language becomes the one that the fields have."""
-    filters = given.model_dump(exclude_none=True)
-    for role in ("director", "cast"):
-        entity = knowledge.find_entity(filters[role]) if role in filters else None
-        if entity:
-            filters[role] = entity["name"]
-    return cast(Filters, filters)
-
-
-def _newest(doc_ids: list[str], top_k: int, knowledge: KnowledgeBase) -> list[tuple[Passage, float]]:
+def _ordered(doc_ids: list[str], top_k: int, knowledge: KnowledgeBase) -> list[tuple[Passage, float]]:
     """The documents' first passages in the order given, each a little less probable, so that the order stays."""
     first = [p for p in knowledge.passages_of(doc_ids[:top_k]) if p["position"] == 0]
     return list(zip(first, ordered(len(first)), strict=True))
@@ -125,7 +148,7 @@ def fit(score: float, filtered: bool) -> float:
 
 TOOL = FunctionTool(
     name="discover",
-    description="Documents by typed fields: years, director, cast, genre, country; for lists and recommendations.",
+    description="Documents by conditions on their typed fields, sorted and counted; for lists and recommendations.",
     input_schema=Input,
     output_schema=Output,
     function=search,

@@ -14,7 +14,7 @@ from importlib.resources import files
 from typing import Any, Literal, NamedTuple
 
 from workbench.context import KnowledgeBase, Passage
-from workbench.knowledge.vocabulary import KINDS, canonical, names, words_of
+from workbench.knowledge.vocabulary import country, country_names, words_of
 from workbench.text import CJK, fold
 from workbench.tools.asked_words import AskedWords, Word, forms, root, stems
 from workbench.tools.signals import Named, Question
@@ -144,12 +144,12 @@ def _in_other_words(word: Word, language: str) -> Word | None:
 def counterparts(word: str) -> tuple[str, ...]:
     """What the other language says for a word, the nearest first; nothing where nobody knows it.
 
-    >>> counterparts("导演")[:2], counterparts("fathers")[:2], counterparts("喜剧")[:1], counterparts("若川")
-    (('director', 'directed'), ('父亲', '母亲'), ('Comedy',), ())
+    >>> counterparts("导演")[:2], counterparts("fathers")[:2], counterparts("台湾")[:1], counterparts("若川")
+    (('director', 'directed'), ('父亲', '母亲'), ('Taiwan',), ())
     """
     own, chinese = stems(word), bool(CJK.match(word))
     known = [list(group) for group in _groups() if own in group.values()]
-    known += [names(kind, name) for kind in KINDS if (name := canonical(kind, word))]
+    known += [country_names(name)] if (name := country(word)) else []
     return tuple(dict.fromkeys(one for group in known for one in group if bool(CJK.match(one)) != chinese))
 
 

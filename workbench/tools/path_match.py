@@ -9,10 +9,10 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from workbench.context import RelationKind
-from workbench.knowledge.entities import CATEGORIES
+from workbench.knowledge.vocabulary import GROUPING
 from workbench.tools.path_words import UNTYPED, WORKS, Asked, Cue
 
-NOBODY = CATEGORIES | WORKS
+NOBODY = GROUPING | WORKS
 """Types that "who" does not ask for; of a type that is not known it may be."""
 _NEVER = float("-inf")
 LONGEST = 3

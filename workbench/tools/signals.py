@@ -10,7 +10,6 @@ from functools import lru_cache
 from typing import Any
 
 from workbench.context import Entity, KnowledgeBase, Passage
-from workbench.knowledge import vocabulary
 from workbench.knowledge.keywords import stem
 from workbench.question.joined import apart, together
 from workbench.text import CJK, fold, terms
@@ -43,7 +42,7 @@ _ASKING_WORDS = frozenset(_ASKING.split())
 class Named:
     """Something that a question names as one: its names, folded, its weight, and the passages and document it is in.
 
-    A name weighs as much as two words of its rarity; a genre or country as one word. ``doc_ids`` are the document and
+    A name weighs as much as two words of its rarity; a value of a category as one word. ``doc_ids`` are the document and
     those of the same title that no year tells apart from it: the parts of one article.
     """
 
@@ -70,7 +69,7 @@ class Question:
         named: the entities, in the order of the question; a name that several bear stands for all of them.
         ambiguous: such a name -> who bears it, as a log tells it.
         dated: the days, each weighs as a name of all documents of that day.
-        grouped: genres and countries, which say what kind of thing is asked for.
+        grouped: values of categories, which say what kind of thing is asked for.
     """
 
     text: str
@@ -95,8 +94,9 @@ class Question:
         passages = knowledge.counts()["passages"]
         on = dated(text, knowledge)
         rest = _without(text, [*((m["start"], m["end"]) for m in mentions), *((d.start, d.end) for d in on)])
-        groups = [(kind, *found) for kind in vocabulary.KINDS for found in vocabulary.find(kind, rest)]
-        rest = _without(rest, [(start, end) for _, start, end, _ in groups])
+        groups = knowledge.values_in(rest)
+        called = {field["name"]: field["values_called"] for field in knowledge.schema()} if groups else {}
+        rest = _without(rest, [(start, end) for start, end, _, _ in groups])
         further = [e["name"] for i, e in meant.items() if i not in said]
         others = {m["entity_id"]: _entities(m["others"], knowledge) for m in mentions if m.get("others")}
         return cls(
@@ -107,7 +107,7 @@ class Question:
             weights={word: knowledge.term_weight(word) for word in content_terms(rest)},
             claimed=claimed_names(rest),
             named=tuple(_named([e, *others.get(i, ())], passages, knowledge) for i, e in (said | meant).items()),
-            grouped=tuple({name: _group(kind, name, knowledge) for kind, _, _, name in groups}.values()),
+            grouped=tuple({v: _group(v, called[field].get(v, {}), knowledge) for _, _, field, v in groups}.values()),
             ambiguous={said[i]["name"]: [_told(e, knowledge) for e in (said[i], *rest)] for i, rest in others.items()},
             dated=tuple((d, _weight(passages, len(d.doc_ids))) for d in on),
         )
@@ -226,8 +226,9 @@ def _parts(entity: Entity, knowledge: KnowledgeBase) -> list[Passage]:
     return [p for p in found if fold(p["title"]) == fold(own[0]["title"])]
 
 
-def _group(kind: vocabulary.Kind, name: str, knowledge: KnowledgeBase) -> Named:
-    return Named(name, tuple(fold(n) for n in vocabulary.names(kind, name)), knowledge.term_weight(name.lower()))
+def _group(value: str, called: Mapping[str, Sequence[str]], knowledge: KnowledgeBase) -> Named:
+    names = [value, *(word for words in called.values() for word in words)]
+    return Named(value, tuple(map(fold, names)), knowledge.term_weight(value.lower()))
 
 
 def _without(text: str, spans: Sequence[tuple[int, int]]) -> str:

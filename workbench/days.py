@@ -96,3 +96,36 @@ def day_of(value: str) -> Day | None:
     """
     found = days(value)
     return found[0][2] if len(found) == 1 and len(value) <= _LONGEST else None
+
+
+_YEAR_ALONE = re.compile(rf"({_YEAR})\s*年?")
+_MONTH_ALONE = [
+    re.compile(rf"(?P<y>{_YEAR})(?:[-/.]|年\s*)(?P<m>0?[1-9]|1[0-2])\s*月?"),
+    re.compile(rf"(?P<m>{_NAMES})\.?,? (?P<y>{_YEAR})", re.I),
+]
+
+
+def iso(value: object) -> str:
+    """A typed value that is a date, in ISO form of its own precision; "" where it is none.
+
+    >>> iso("10 August 2026"), iso("2024年3月"), iso(1993), iso("20260810_18:00"), iso("1993 films"), iso(93)
+    ('2026-08-10', '2024-03', '1993', '2026-08-10', '', '')
+    """
+    if isinstance(value, bool) or not isinstance(value, str | int):
+        return ""
+    text = str(value).strip()
+    if len(text) > _LONGEST or not text[:1].isalnum():
+        return ""
+    if match := _YEAR_ALONE.fullmatch(text):
+        return match[1]
+    for pattern in _MONTH_ALONE:
+        if match := pattern.fullmatch(text):
+            return f"{match['y']}-{_month(match['m']):02}"
+    day = day_of(text)
+    return f"{day.year}-{day.month:02}-{day.day:02}" if day and day.year and _is_date(text) else ""
+
+
+def _is_date(text: str) -> bool:
+    """Whether a text is a day and at most its time, and not a sentence with a day in it."""
+    start, end, _ = days(text)[0]
+    return not re.search(r"[^\W\d_]{4,}", text[:start] + text[end:])
