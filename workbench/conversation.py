@@ -16,7 +16,7 @@ from langgraph.runtime import Runtime
 
 from workbench.context import Context
 from workbench.events import logged, progress
-from workbench.followup import standalone
+from workbench.language.followup import standalone
 from workbench.generate.node import generate
 from workbench.persist import persist
 from workbench.recall import recall

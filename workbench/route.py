@@ -7,8 +7,7 @@ the same road as one pure function, for whoever has a question but no graph.
 from __future__ import annotations
 
 import asyncio
-import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypedDict
 
 from langgraph.runtime import Runtime
@@ -16,11 +15,8 @@ from langgraph.runtime import Runtime
 from workbench.context import Context, KnowledgeBase, KnowledgeBases
 from workbench.errors import UnknownKnowledge
 from workbench.events import logged
-from workbench.question.filters import blank, extract_filters
-from workbench.question.intent import detect_intent, is_smalltalk
-from workbench.question.names import Named, names_in
-from workbench.question.reading import Reading, read_question, reading
-from workbench.state import RouteDecision
+from workbench.language.reading import is_smalltalk, read
+from workbench.state import Condition, ExtractedEntities, QueryIntent, Reading, RouteDecision
 from workbench.text import terms
 
 if TYPE_CHECKING:
@@ -31,8 +27,6 @@ __all__ = [
     "Worker",
     "build_router",
     "decide",
-    "detect_intent",
-    "extract_filters",
     "is_smalltalk",
     "make_worker_name",
     "parse_worker_name",
@@ -43,7 +37,9 @@ GENERAL = "general"
 AGENT_TYPES = ("fusion_agent", "naive_rag_agent", "graph_agent", "hybrid_agent", "deep_research_agent")
 """The first is the default: plan, execute, reflect. Any other runs its one tool."""
 AGENT_MODE = "retrieve_only"
-_LEAST_FIT = 0.3
+_NEAR = 0.15
+"""Knowledge bases whose fit is so near the best one's are asked too."""
+_MOST_ASKED = 3
 _LOOKED_AT = 5
 
 
@@ -93,11 +89,10 @@ def parse_worker_name(name: str) -> Worker:
 
 
 class Fit(TypedDict):
-    """How well a knowledge base fits a question, 0 to 1, the names that it knows, and why."""
+    """How well a knowledge base fits a question, 0 to 1, and why."""
 
     kb_prefix: str
     score: float
-    names: list[str]
     reason: str
 
 
@@ -131,9 +126,7 @@ def decide(
 class _Detected(TypedDict):
     """What the message itself says, before anybody's wish is applied."""
 
-    read: Reading
-    confidence: float
-    reason: str
+    message: str
     fits: list[Fit]
     smalltalk: bool
 
@@ -141,19 +134,10 @@ class _Detected(TypedDict):
 def _detect(
     message: str, requested: Sequence[str], worker_name: str, knowledge: KnowledgeBases, auto_route: bool
 ) -> _Detected:
-    wished = _wished(requested, worker_name)
-    bases = [knowledge.get(name) for name in (wished if wished is not None else knowledge.names())]
-    names = names_in(message, bases)
-    _, confidence, reason = detect_intent(message, names)
     smalltalk = is_smalltalk(message)
-    look = wished is None and auto_route and not smalltalk
-    return {
-        "read": reading(message, names),
-        "confidence": confidence,
-        "reason": reason,
-        "fits": [_fit(message, names, base) for base in bases] if look else [],
-        "smalltalk": smalltalk,
-    }
+    names = knowledge.names() if auto_route and not smalltalk and _wished(requested, worker_name) is None else []
+    fits = [_fit(message, knowledge.get(name)) for name in names] if len(names) > 1 else []
+    return {"message": message, "fits": fits, "smalltalk": smalltalk}
 
 
 def _wished(requested: Sequence[str], worker_name: str) -> list[str] | None:
@@ -168,43 +152,33 @@ def _wished(requested: Sequence[str], worker_name: str) -> list[str] | None:
     return list(dict.fromkeys(name for name in requested if name not in ("", GENERAL))) or None
 
 
-def _fit(message: str, names: Sequence[Named], base: KnowledgeBase) -> Fit:
-    """Names first, then what its documents' fields can answer, then how much of the question one passage says."""
-    known = [named["name"] for named in names if base.name in named["bases"]]
-    filters = extract_filters(message, names)
-    kind = _asked_of_its_kind(message, names, base)
-    telling = set(filters) & {"director", "cast", "genre"} or (
-        filters and kind
-    )  # a year or a country says little alone
-    held = telling and base.select(filters)
+def _fit(message: str, base: KnowledgeBase) -> Fit:
+    """What of the question a base knows: its names, the values and names of its fields, the words of its passages."""
+    linked = [base.entity(mention["entity_id"]) for mention in base.link(message)]
+    known = list(dict.fromkeys(entity["name"] for entity in linked if entity))
+    spoken = list(dict.fromkeys(value for *_, value in base.values_in(message)))
+    held = terms_of(message)
+    fields = [field["name"] for field in base.schema() if _called(field["called"], held)]
+    called = _called(base.nouns(), held)
     coverage = _coverage(message, base)
-    by_name = len(known) / len(names) if names else 0.0
-    score = 1 - (1 - 0.9 * by_name) * (1 - 0.6 * coverage) * (1 - 0.5 * bool(held)) * (1 - 0.5 * bool(kind))
+    score = 1 - (1 - 0.7 * bool(known)) * (1 - 0.4 * bool(spoken)) * (1 - 0.3 * bool(fields)) * (
+        1 - 0.3 * called
+    ) * (1 - 0.6 * coverage)
     said = [f"knows {', '.join(known)}"] if known else []
-    said += [f"has {kind}"] if kind else []
-    said += ["has documents that hold for the filters"] if held else []
+    said += [f"has {', '.join(spoken)}"] if spoken else []
+    said += [f"has the fields {', '.join(fields)}"] if fields else []
     said += [f"says {coverage:.0%} of the question in one passage"] if coverage >= 0.005 else []
-    reason = "; ".join(said) or "knows nothing of it"
-    return Fit(kb_prefix=base.name, score=round(score, 6), names=known, reason=reason)
+    return Fit(kb_prefix=base.name, score=round(score, 6), reason="; ".join(said) or "knows nothing of it")
 
 
-_OF_FIELDS = {
-    "directors": re.compile(
-        r"\bdirect(?:s|ed|or|ors)?\b|\bfilms?\b|\bmovies?\b|\bwatch\b|\breleased?\b|\bcome out\b"
-        r"|导演|执导|电影|影片|片子|上映|[\u4e00-\u9fff]片\b|看"
-    ),
-    "cast": re.compile(r"\b(?:cast|starr?(?:s|ed|ing)?|actor|actress|plays?|played)\b|主演|演员|出演"),
-}
+def terms_of(text: str) -> frozenset[str]:
+    """The terms of a text."""
+    return frozenset(terms(text))
 
 
-def _asked_of_its_kind(message: str, names: Sequence[Named], base: KnowledgeBase) -> str:
-    """The fields that the question asks of and the documents of the knowledge base have."""
-    plain = blank(message, names).lower()
-    asked = [name for name, words in _OF_FIELDS.items() if words.search(plain)]
-    if not asked:
-        return ""
-    some = base.passages_of(base.select({"year_from": 1})[:1])
-    return ", ".join(name for name in asked if some and some[0]["fields"].get(name) is not None)
+def _called(words: Mapping[str, Sequence[str]], held: frozenset[str]) -> bool:
+    """Whether a text with these terms says one of these words."""
+    return any(set(said) <= held for many in words.values() for word in many if (said := terms(word)))
 
 
 def _coverage(message: str, base: KnowledgeBase) -> float:
@@ -225,7 +199,7 @@ def _with_policy(
 ) -> Route:
     """Apply what was asked for, or choose; every way of choosing says why."""
     wished = _wished(requested, worker_name)
-    routed, fit, why = _choose(found, auto_route, wished)
+    routed, fit, why = _choose(found, auto_route, wished, knowledge.names())
     prefixes = routed if wished is None else wished
     for name in prefixes:
         if name not in knowledge.names():
@@ -239,33 +213,58 @@ def _with_policy(
         requested_kb_prefix=",".join(requested),
         routed_kb_prefix=routed[0] if routed else GENERAL,
         kb_prefix=prefixes[0] if prefixes else GENERAL,
-        confidence=round((fit * found["confidence"]) ** 0.5 if prefixes else fit, 2),
+        confidence=round(fit, 2),
         method=method,
-        reason=f"{why}; {found['reason']}",
+        reason=why,
         worker_name="",
-        **found["read"],
+        **read_question(found["message"], [knowledge.get(name) for name in prefixes]),
     )
     return Route(decision, prefixes)
 
 
-def _choose(found: _Detected, auto_route: bool, wished: list[str] | None) -> tuple[list[str], float, str]:
-    """The knowledge bases that fit, how well the first does, and why; for none, how sure it is that nothing fits."""
+def _choose(
+    found: _Detected, auto_route: bool, wished: list[str] | None, known: Sequence[str]
+) -> tuple[list[str], float, str]:
+    """The knowledge bases to ask, how well the first fits, and why: every question is searched somewhere."""
     if wished is not None:
         return wished, 1.0, ""
     if found["smalltalk"]:
         return [], 1.0, "small talk needs no knowledge base"
     if not auto_route:
         return [], 1.0, "automatic routing is off and no knowledge base was asked for"
+    if len(known) < 2:
+        return list(known), 1.0, f"{known[0]} is the only knowledge base" if known else "there is no knowledge base"
     ranked = sorted(found["fits"], key=lambda fit: (-fit["score"], fit["kb_prefix"]))
-    if not ranked:
-        return [], 1.0, "there is no knowledge base"
-    best, score = ranked[0], ranked[0]["score"]
-    if score < _LEAST_FIT:
-        nearest = f"the nearest, {best['kb_prefix']}, {best['reason']}"
-        return [], round(1 - score, 6), f"no knowledge base fits: {nearest}"
-    others = [fit for fit in ranked[1:] if set(fit["names"]) - set(best["names"])]  # they alone know what is named
-    why = "; ".join(f"{fit['kb_prefix']} {fit['reason']}" for fit in [best, *others])
-    return [fit["kb_prefix"] for fit in [best, *others]], score, why
+    best = ranked[0]
+    near = [fit for fit in ranked if fit["score"] >= best["score"] - _NEAR][:_MOST_ASKED]
+    why = "; ".join(f"{fit['kb_prefix']} {fit['reason']}" for fit in near)
+    unsure = f"unsure between {', '.join(fit['kb_prefix'] for fit in near)}: " if len(near) > 1 else ""
+    return [fit["kb_prefix"] for fit in near], best["score"], unsure + why
+
+
+def read_question(question: str, bases: Sequence[KnowledgeBase]) -> Understood:
+    """What a route decision says of the question itself, read over these knowledge bases."""
+    reading = read(question, bases)
+    return Understood(
+        query_intent=reading["intent"],
+        media_type_hint="",
+        filters=reading["conditions"],
+        extracted_entities={
+            "low_level": list(dict.fromkeys(name["name"] for name in reading["names"])),
+            "high_level": reading["words"],
+        },
+        reading=reading,
+    )
+
+
+class Understood(TypedDict):
+    """The part of a route decision that depends on nothing but the question and the knowledge bases."""
+
+    query_intent: QueryIntent
+    media_type_hint: str
+    filters: list[Condition]
+    extracted_entities: ExtractedEntities
+    reading: Reading
 
 
 def _with_worker(route: Route, worker_name: str) -> Route:

@@ -130,7 +130,12 @@ class Workbench(Futures, Benches):
     # knowledge and one's own parts
 
     def add_knowledge(
-        self, name: str, paths: Iterable[str | Path], progress: Callable[[str, int, int], None] | None = None
+        self,
+        name: str,
+        paths: Iterable[str | Path],
+        progress: Callable[[str, int, int], None] | None = None,
+        *,
+        vocabulary: str | Path | None = None,
     ) -> Any:
         """Index files or folders under a name; what has not changed costs nothing.
 
@@ -139,12 +144,14 @@ class Workbench(Futures, Benches):
             paths: JSONL, Markdown, text, CSV or triples (``.tsv``), files or folders.
             progress: called with ``(stage, done, total)``; None shows a bar, in a notebook and in a terminal. An
                 interrupt leaves the base as it was.
+            vocabulary: a TOML file that says what the words of their fields mean, in English and Chinese; None for
+                the one beside them (``NAME.vocabulary.toml``, or ``vocabulary.toml`` in a folder), if there is one.
 
         Returns:
             An ``AddReport``: what was added, changed, deleted, left alone; every bad line with file, line and reason.
         """
         with watched(name, self.settings.lang, progress) as tell:
-            return self.knowledge.add(name, paths, progress=tell)
+            return self.knowledge.add(name, paths, vocabulary=vocabulary, progress=tell)
 
     def rebuild_knowledge(self, name: str, progress: Callable[[str, int, int], None] | None = None) -> Any:
         """Index a base anew, from its files and, where those are gone, from the documents that its index kept.

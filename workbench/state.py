@@ -27,17 +27,6 @@ StopReason = Literal[
 REVIEW_POINTS: tuple[ReviewPoint, ...] = ("plan", "step", "reflect")
 
 
-class Filters(TypedDict, total=False):
-    """What a question asks of documents' typed fields; years are inclusive."""
-
-    year_from: int
-    year_to: int
-    director: str
-    cast: str
-    genre: str
-    country: str
-
-
 Op = Literal["eq", "ne", "in", "not_in", "gt", "ge", "lt", "le", "between", "contains", "exists"]
 AnswerType = Literal["number", "date", "person", "place", "reason", "manner", "yes_no", "list", "text"]
 
@@ -133,8 +122,9 @@ class RouteDecision(TypedDict):
     worker_name: str
     query_intent: QueryIntent
     media_type_hint: str
-    filters: Filters
+    filters: list[Condition]
     extracted_entities: ExtractedEntities
+    reading: NotRequired[Reading]
 
 
 class SubStep(TypedDict):

@@ -18,6 +18,7 @@ from workbench.context import (
     Context,
     Enricher,
     Entity,
+    Field,
     Link,
     Mention,
     Passage,
@@ -36,7 +37,7 @@ from workbench.memory.store import SqliteConversations
 from workbench.plans import Plan, canonical_json
 from workbench.runs import RunStore
 from workbench.settings import Settings
-from workbench.state import Filters, RouteDecision
+from workbench.state import Condition, RouteDecision, Sort
 from workbench.text import fold, sentences, terms
 from workbench.tools.registry import ToolRegistry
 
@@ -127,9 +128,27 @@ class MemoryKnowledge:
             for i in doc_ids
         ]
 
-    def select(self, filters: Filters) -> list[str]:
+    def schema(self) -> list[Field]:
+        """No typed fields."""
+        return []
+
+    def nouns(self) -> dict[str, list[str]]:
+        """Documents."""
+        return {}
+
+    def values_in(self, text: str) -> list[tuple[int, int, str, str]]:
+        """No values."""
+        return []
+
+    def select(
+        self, conditions: Sequence[Condition] = (), sort: Sort | None = None, limit: int | None = None
+    ) -> list[str]:
         """No typed fields: nothing holds, unless nothing is asked."""
-        return [] if filters else sorted(self._texts)
+        return [] if conditions else sorted(self._texts)[:limit]
+
+    def tally(self, field: str, conditions: Sequence[Condition] = ()) -> list[tuple[str, int]]:
+        """No typed fields."""
+        return []
 
     def link(self, text: str) -> list[Mention]:
         """No known names."""

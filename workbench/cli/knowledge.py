@@ -26,11 +26,17 @@ def kb() -> None:
 @kb.command()
 @click.argument("name", type=Text())
 @click.argument("paths", type=click.Path(exists=True), nargs=-1, required=True, metavar="PATH...")
+@click.option(
+    "--vocabulary",
+    type=click.Path(exists=True, dir_okay=False),
+    metavar="FILE",
+    help="What the words of the fields mean (TOML); by default the file that lies beside them.",
+)
 @paged
-def add(page: Page, name: str, paths: tuple[str, ...]) -> None:
+def add(page: Page, name: str, paths: tuple[str, ...], vocabulary: str | None) -> None:
     """Index files or folders (JSONL, Markdown, text, CSV, triples) under NAME; what has not changed costs nothing."""
     with page.open(make=True) as wb, progress(page) as tell:
-        report = wb.add_knowledge(name, paths, progress=tell)
+        report = wb.add_knowledge(name, paths, progress=tell, vocabulary=vocabulary)
         counts = wb.knowledge.get(name).counts()
     if page.as_json:
         page.result({**asdict(report), "counts": counts})

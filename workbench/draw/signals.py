@@ -54,12 +54,12 @@ def why(document: Document, labels: Labels) -> Picture:
 def _plan(document: Document, proposed: Mapping[str, Any], labels: Labels) -> Iterator[Markup]:
     plan, route = proposed["plan"], document["route_decision"] or {}
     names = (route.get("extracted_entities") or {}).get("low_level") or []
-    filters = route.get("filters") or {}
+    filters = route.get("filters") or []
     planner = (plan.get("metadata") or {}).get("planner")
     facts = [
         (labels("read_as"), labels(f"intent_{route['query_intent']}") if route.get("query_intent") else None),
         (labels("names_in_it"), _names(names, labels)),
-        (labels("filters_in_it"), labels("comma").join(f"{k}: {_brief(v, labels)}" for k, v in filters.items())),
+        (labels("filters_in_it"), labels("comma").join(f"{c['field']} {c['op']} {_brief(c['value'], labels)}" for c in filters)),
         (labels("planned_by"), labels(f"planner_{planner}") if planner in ("rules", "llm") else planner),
         (labels("will_run"), _waves(plan["steps"], document["review"].get("ahead"), labels)),
     ]

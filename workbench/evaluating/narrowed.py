@@ -6,6 +6,7 @@ Weights of words stay those of the whole base; what is found, linked and told is
 from __future__ import annotations
 
 import hashlib
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any
 
@@ -23,7 +24,7 @@ from workbench.context import (
     Ways,
 )
 from workbench.errors import UnknownKnowledge
-from workbench.state import Filters
+from workbench.state import Condition, Sort
 
 _AT_ONCE = 2_000
 
@@ -31,7 +32,7 @@ _AT_ONCE = 2_000
 def documents_by(knowledge: KnowledgeBase, field: str) -> dict[str, set[str]]:
     """Ids of the documents by what they hold in a field, as text; a list stands under each of its values."""
     found: dict[str, set[str]] = {}
-    ids = knowledge.select({})
+    ids = knowledge.select()
     for start in range(0, len(ids), _AT_ONCE):
         for passage in knowledge.passages_of(ids[start : start + _AT_ONCE]):
             value = passage["fields"].get(field)
@@ -89,9 +90,20 @@ class Narrowed:
         """The passages of those of these documents."""
         return self._whole.passages_of([doc_id for doc_id in doc_ids if doc_id in self._documents])
 
-    def select(self, filters: Filters) -> list[str]:
+    def select(
+        self, conditions: Sequence[Condition] = (), sort: Sort | None = None, limit: int | None = None
+    ) -> list[str]:
         """As the whole one's, of these documents."""
-        return [doc_id for doc_id in self._whole.select(filters) if doc_id in self._documents]
+        return [doc_id for doc_id in self._whole.select(conditions, sort) if doc_id in self._documents][:limit]
+
+    def tally(self, field: str, conditions: Sequence[Condition] = ()) -> list[tuple[str, int]]:
+        """Counted over these documents."""
+        held = Counter[str]()
+        for passage in self.passages_of(self.select(conditions)):
+            if passage["position"] == 0:
+                value = passage["fields"].get(field)
+                held.update(str(one) for one in (value if isinstance(value, list) else [value]) if one is not None)
+        return sorted(held.items(), key=lambda pair: (-pair[1], pair[0]))
 
     def entity(self, entity_id: str) -> Entity | None:
         """The entity; a document outside is not there."""

@@ -28,7 +28,7 @@ def chained(ask: Ask, base: KnowledgeBase, tools: Mapping[str, Tool]) -> list[Dr
     if CHAIN not in tools:
         return []
     names = names_in(ask.query, [base])
-    typed = bool(base.select({"year_from": 1}))
+    typed = bool(base.schema())
     if intent in ("recommend", "list") and (typed or not names):
         return []
     if typed and (intent == "compare" or not is_bridge(ask.query, names)):

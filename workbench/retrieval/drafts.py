@@ -43,6 +43,22 @@ class Ask:
     most: int
 
     @property
+    def words(self) -> list[str]:
+        """What the question asks beside names and fields."""
+        return self.decision["extracted_entities"]["high_level"]
+
+    @property
+    def selection(self) -> dict[str, Any]:
+        """What ``discover`` is given: conditions, order, by which field to count; nothing where none is read."""
+        given: dict[str, Any] = {"conditions": list(self.decision["filters"])} if self.decision["filters"] else {}
+        reading = self.decision.get("reading")
+        if reading and reading["sort"]:
+            given["sort"] = dict(reading["sort"])
+        if reading and reading["count"] and (reading["group"] or not self.words):
+            given["count_by"] = reading["group"]
+        return given
+
+    @property
     def grounded(self) -> str:
         """The question, with the knowledge base's own spelling of names that it writes otherwise."""
         return _with_names(self.query, self.names)

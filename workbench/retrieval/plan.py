@@ -139,14 +139,14 @@ def _qa(ask: Ask) -> list[Draft]:
 
 
 def _discover(ask: Ask) -> list[Draft]:
-    """Recommend and list: find candidates, by fields where the question has filters, then look at them together."""
-    filters = dict(ask.decision["filters"])
-    if filters:
-        found = Draft(
-            "discover", "discover", say("discover", ask.query), {"query": ask.grounded, "filters": filters}, WIDE
-        )
+    """Recommend, list, count: candidates, by fields where the question has conditions, then looked at together."""
+    given = ask.selection
+    if given:
+        found = Draft("discover", "discover", say("discover", ask.query), {"query": ask.grounded, **given}, WIDE)
     else:
         found = Draft("hybrid", "hybrid_search", say("candidates", ask.query), {"query": ask.grounded})
+    if given and not ask.words:
+        return [found]  # the fields answer alone
     take = {"candidates": (0, "candidates")}
     together = say("rank", ask.query)
     return [found, Draft("global", "global_search", together, {"query": ask.grounded}, RANK, take=take)]
@@ -190,16 +190,24 @@ RECIPES: dict[QueryIntent, Callable[[Ask], list[Draft]]] = {
 
 
 def _drafts(ask: Ask, base: KnowledgeBase, tools: Mapping[str, Tool]) -> list[Draft]:
-    return _led(ask, base, tools) or chained(ask, base, tools) or RECIPES[ask.decision["query_intent"]](ask)
+    intent = ask.decision["query_intent"]
+    if ask.selection and intent in ("qa", "unknown"):
+        text = Draft("hybrid", "hybrid_search", say("search", ask.query), {"query": ask.grounded})
+        found = Draft("discover", "discover", say("discover", ask.query), {"query": ask.grounded, **ask.selection}, WIDE)
+        return [found, text]
+    return _led(ask, base, tools) or chained(ask, base, tools) or RECIPES[intent](ask)
 
 
 def _led(ask: Ask, base: KnowledgeBase, tools: Mapping[str, Tool]) -> list[Draft]:
     """Follow a path of relations when the question is one, of several relations or over triples; else nothing.
 
-    A question that narrows by year or genre, recommends or compares is none.
+    A question that narrows by anything but names, recommends or compares is none.
     """
     decision = ask.decision
-    narrowed = set(decision["filters"]) - {"director", "cast"}
+    names = {field["name"] for field in base.schema() if field["type"] == "name"}
+    narrowed = {c["field"] for c in decision["filters"] if c["op"] != "eq"} | {
+        c["field"] for c in decision["filters"] if c["field"] not in names
+    }
     if PATHS not in tools or narrowed or decision["query_intent"] in ("recommend", "compare"):
         return []
     way = lead(ask.query, base)
@@ -288,7 +296,7 @@ def summary(decision: RouteDecision, knowledge: Sequence[KnowledgeBase]) -> dict
         "kb_prefixes": [base.name for base in knowledge],
         "method": decision["method"],
         "worker_name": decision["worker_name"],
-        "filters": dict(decision["filters"]),
+        "filters": list(decision["filters"]),
         "entities": list(decision["extracted_entities"]["low_level"]),
     }
 

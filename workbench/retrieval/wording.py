@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from workbench.context import KnowledgeBase
-from workbench.knowledge.vocabulary import display
-from workbench.state import Filters, RouteDecision
+from workbench.state import RouteDecision
 from workbench.text import language_of
 
 _SENTENCES: dict[str, tuple[str, str]] = {
@@ -19,7 +18,7 @@ _SENTENCES: dict[str, tuple[str, str]] = {
     "side": ("Find what the corpus says about {name}", "查找 {name} 一方的内容"),
     "together": ("Find what speaks of all sides: {query}", "查找能并列比较各方的内容：{query}"),
     "who": ("Find out who {name} is", "确认 {name} 是谁"),
-    "works": ("Find the works of {name}: {query}", "查找 {name} 的作品：{query}"),
+    "works": ("Find the documents of {name}: {query}", "查找 {name} 的相关文档：{query}"),
     "chain": ("Follow what names what, from text to text: {query}", "沿各篇之间的提及逐步查找：{query}"),
     "path": ("Follow the relations {path} from {name}: {query}", "从 {name} 沿关系 {path} 查找：{query}"),
     "left_out": (
@@ -31,7 +30,8 @@ _SENTENCES: dict[str, tuple[str, str]] = {
         "{agent} 所需的工具 {wanted} 未注册，改用 {tool}。",
     ),
     "several": ("Asked of {names}, each by itself.", "分别在以下知识库中查找：{names}。"),
-    "filters": ("Only what holds: {filters}.", "仅限：{filters}。"),
+    "understood": ("Read as: {read}.", "理解为：{read}。"),
+    "not_understood": ("Not understood, and searched without: {parts}.", "未能理解，检索时未计入：{parts}。"),
     "unlinked": (
         "{names}: not a name that the knowledge base knows; searched by its words.",
         "知识库中没有名为 {names} 的条目，按字面检索。",
@@ -39,21 +39,13 @@ _SENTENCES: dict[str, tuple[str, str]] = {
     "need_names": ("The evidence names {names}.", "证据提到 {names}。"),
     "need_sides": ("There is evidence for every side: {names}.", "各方都有证据：{names}。"),
     "need_candidates": (
-        "Several different candidates, each with director and year.",
-        "有多个不同的候选，且都有导演和年份。",
+        "Several different candidates, each with what people choose by.",
+        "有多个不同的候选，且各有可供选择的信息。",
     ),
     "need_items": ("Every item that fits is there, and each one fits.", "符合条件的条目齐全，且逐项符合。"),
-    "need_person": ("The evidence says who {names} is and names the works.", "证据说明 {names} 是谁，并列出其作品。"),
+    "need_person": ("The evidence says who {names} is, and with what documents.", "证据说明 {names} 是谁，以及有哪些相关文档。"),
     "need_any": ("The evidence bears on the question.", "证据与问题相关。"),
 }
-_FIELDS = {
-    "director": ("director", "导演"),
-    "cast": ("with", "主演"),
-    "genre": ("genre", "类型"),
-    "country": ("country", "国家或地区"),
-}
-
-
 def say(key: str, query: str, **words: object) -> str:
     """A sentence in the language of the query.
 
@@ -68,8 +60,11 @@ def assumptions(query: str, decision: RouteDecision, knowledge: Sequence[Knowled
     said = []
     if len(knowledge) > 1:
         said.append(say("several", query, names=", ".join(base.name for base in knowledge)))
-    if decision["filters"]:
-        said.append(say("filters", query, filters=filters_in_words(decision["filters"], query)))
+    reading = decision.get("reading")
+    if reading and reading["understood"]:
+        said.append(say("understood", query, read=_listed(reading["understood"], query)))
+    if reading and reading["not_understood"]:
+        said.append(say("not_understood", query, parts=_listed(reading["not_understood"], query)))
     names = decision["extracted_entities"]["low_level"]
     unknown = [name for name in names if not any(base.find_entity(name) for base in knowledge)]
     if unknown:
@@ -89,35 +84,7 @@ def acceptance(query: str, decision: RouteDecision) -> list[str]:
         "unknown": "need_any",
     }
     said = [say(criteria[intent], query, names=_listed(names, query))]
-    if decision["filters"]:
-        said.append(say("filters", query, filters=filters_in_words(decision["filters"], query)))
     return said
-
-
-def filters_in_words(filters: Filters, query: str) -> str:
-    """Filters as a person reads them.
-
-    >>> filters_in_words({"year_from": 2006, "director": "Ang Lee"}, "films")
-    '2006 and later, director Ang Lee'
-    >>> filters_in_words({"year_from": 1990, "year_to": 1999, "genre": "Comedy"}, "电影")
-    '1990–1999 年、类型 喜剧'
-    """
-    chinese = _chinese(query)
-    first, last = filters.get("year_from"), filters.get("year_to")
-    said = []
-    if first and last:
-        span = str(first) if first == last else f"{first}–{last}"
-        said.append(span + (" 年" if chinese else ""))
-    elif first:
-        said.append(f"{first} 年及以后" if chinese else f"{first} and later")
-    elif last:
-        said.append(f"{last} 年及以前" if chinese else f"{last} and earlier")
-    for name, words in _FIELDS.items():
-        value = str(filters.get(name, ""))
-        if value:
-            shown = display(name, value, "zh" if chinese else "en") if name in ("genre", "country") else value  # type: ignore[arg-type]
-            said.append(f"{words[chinese]} {shown}")
-    return _listed(said, query)
 
 
 def _chinese(query: str) -> bool:
