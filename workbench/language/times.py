@@ -10,8 +10,10 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from workbench.question.language import NEAR
-from workbench.state import Filters
+
+
+NEAR = 300
+"""How many characters around a time say something of it: so a long text is read in linear time."""
 
 
 class Time(NamedTuple):
@@ -45,8 +47,8 @@ _ATOM = re.compile(
       (?:(?<!\w)['’]?(?P<decade>(?:18|19|20)?\d0)['’]?s|(?P<named>{"|".join(_DECADES)}))\b
     | (?P<age>上个?世纪|20世纪|二十世纪|21世纪|二十一世纪|本世纪)?
       (?P<zh_decade>[一二三四五六七八九]十|(?:18|19|20)?\d0)年代(?P<zh_part>初期?|早期|前期|中期?|后期|晚期|末期?)?
-    | (?P<century>\b(?:21st|20th)[ ]century\b(?![ ]fox)|\bthis[ ]century\b|上个?世纪
-      |(?:21|二十一|本|新)世纪|(?:20|二十)世纪(?!福克斯))
+    | (?P<century>\b(?:21st|20th)[ ]century\b|\bthis[ ]century\b|上个?世纪
+      |(?:21|二十一|本|新)世纪|(?:20|二十)世纪)
     | (?P<zh_year>[一二][〇零○一二三四五六七八九]{{3}})年(?!代)
     | (?<![\d.,$£€])(?P<year>1[89]\d\d|20\d\d)(?:年(?!代)|(?![\d年.]\d|\d|['’]?s\b
       |\s*(?:minutes|people|dollars|euros|km|meters|metres|miles|feet|米|人|万|元|美元|分钟)))
@@ -87,28 +89,6 @@ def times(text: str) -> list[Time]:
         else:
             found.append(_bounded(text, atom))
     return found
-
-
-def years(found: list[Time]) -> Filters:
-    """One range for all times: bounds narrow it, plain years widen it; times that exclude each other say nothing.
-
-    >>> years(times("after 1990 and before 2000")), years(times("in 1993 or 1995"))
-    ({'year_from': 1991, 'year_to': 1999}, {'year_from': 1993, 'year_to': 1995})
-    """
-    exact = [time for time in found if time.exact]
-    firsts = [t.first for t in found if not t.exact and t.first]
-    lasts = [t.last for t in found if not t.exact and t.last]
-    if exact:
-        firsts.append(min(t.first for t in exact if t.first))
-        lasts.append(max(t.last for t in exact if t.last))
-    filters = Filters()
-    if firsts and lasts and max(firsts) > min(lasts):
-        return filters
-    if firsts:
-        filters["year_from"] = max(firsts)
-    if lasts:
-        filters["year_to"] = min(lasts)
-    return filters
 
 
 def _atoms(text: str) -> Iterator[_Atom]:
@@ -187,7 +167,7 @@ def _apply(does: str, start: int, end: int, atom: _Atom) -> Time:
 def _reach_back(text: str, start: int) -> int:
     """Where the phrase begins: "in the", "from", "between" belong to the time."""
     match = re.search(
-        r"(?:\b(?:in|from|of|during|between|made in|released in)\s+(?:the\s+)?(?:year\s+)?|从|在|自)$",
+        r"(?:\b(?:in|from|of|during|between|made in)\s+(?:the\s+)?(?:year\s+)?|从|在|自)$",
         text[max(0, start - NEAR) : start],
         re.I,
     )

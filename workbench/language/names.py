@@ -1,0 +1,143 @@
+"""The names in a question: what knowledge bases know by name, and what is only written like one.
+
+A base links what it knows. What is quoted or capitalised beside that is a name too: one to search for, and to miss
+honestly when the corpus does not have it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+
+from workbench.context import KnowledgeBase, Mention
+from workbench.knowledge.surfaces import ordinary_words
+from workbench.language.joined import joined_in
+from workbench.state import NameRead
+from workbench.text import CJK, fold
+
+QUOTED = re.compile(r"《([^》]+)》|〈([^〉]+)〉|「([^」]+)」|『([^』]+)』|\"([^\"]{2,80})\"|“([^”]{2,80})”|`([^`]{2,80})`")
+_WORD = r"(?:(?:[A-Z]['’])?[A-Z]\w*(?:-\w+)*|[A-Z]\.)"
+_CAPITALISED = re.compile(rf"(?<![\w'’]){_WORD}(?: (?:(?:of|the|de|del|van|von|la|le|du) )*(?:{_WORD}|\d+))*")
+_DATED = frozenset(
+    "january february march april may june july august september october november december monday tuesday wednesday "
+    "thursday friday saturday sunday english chinese i i'm i'd i've".split()
+)
+_TOPIC = re.compile(r"\b(?:about|on|regarding|concerning) (?:the )?$|关于$", re.I)
+_NEAR = 300
+
+
+def names_in(text: str, bases: Sequence[KnowledgeBase]) -> list[NameRead]:
+    """The names of a text in its order; where several knowledge bases know one, the first describes it."""
+    quotes = [match.span() for match in QUOTED.finditer(text)]
+    found: list[NameRead] = []
+    for base in bases:
+        mentions = base.link(text)
+        longer = joined_in(text, base) if mentions else []
+        for mention in mentions:
+            name = _known(text, mention, base, quotes)
+            if name and not any(_part_of(name, whole) for whole in longer):
+                found.append(name)
+    kept = _without_overlaps(found)
+    return _without_overlaps([*kept, *_unknown(text, quotes, kept)])
+
+
+def blotted(text: str, spans: Iterable[tuple[int, int]]) -> str:
+    """The text with these parts blotted out, at the same length: the 2049 of a title is no year.
+
+    >>> blotted("like Ali?", [(5, 8)])
+    'like ___?'
+    """
+    for start, end in spans:
+        text = text[:start] + "_" * (end - start) + text[end:]
+    return text
+
+
+def bare(surface: str) -> str:
+    """A surface without its quotation marks.
+
+    >>> bare("《喜宴》"), bare("Ang Lee")
+    ('喜宴', 'Ang Lee')
+    """
+    return surface.strip('《》〈〉「」『』"“”` ')
+
+
+def _known(text: str, mention: Mention, base: KnowledgeBase, quotes: Sequence[tuple[int, int]]) -> NameRead | None:
+    start, end = mention["start"], mention["end"]
+    entity, surface = base.entity(mention["entity_id"]), text[start:end]
+    if entity is None or len(re.sub(r"\W", "", surface)) < 2:
+        return None
+    around = next((q for q in quotes if q[0] <= start and end <= q[1]), None)
+    if around:
+        if fold(text[around[0] + 1 : around[1] - 1]) != fold(surface):
+            return None  # 《喜宴2》 is another thing than 《喜宴》
+        start, end = around
+    elif surface.isascii() and surface.islower() and (not entity["doc_id"] or surface in ordinary_words()):
+        if any(c.isupper() for c in entity["name"]) and (text != text.lower() or surface in ordinary_words()):
+            return None  # who writes capitals writes names with them, and an ordinary word is one
+    return NameRead(
+        surface=text[start:end],
+        start=start,
+        end=end,
+        name=entity["name"],
+        type=entity["type"],
+        entity_id=entity["entity_id"],
+        doc_id=entity["doc_id"] or "",
+        bases=[base.name],
+    )
+
+
+def _part_of(name: NameRead, whole: tuple[int, int]) -> bool:
+    start, end = whole
+    return start <= name["start"] and name["end"] <= end and (name["start"], name["end"]) != whole
+
+
+def _unknown(text: str, quotes: Sequence[tuple[int, int]], known: Sequence[NameRead]) -> list[NameRead]:
+    """Quoted titles and capitalised names that no knowledge base has."""
+    return [
+        NameRead(
+            surface=text[s:e], start=s, end=e, name=bare(text[s:e]), type="", entity_id="", doc_id="", bases=[]
+        )
+        for s, e in [*quotes, *_capitalised(text)]
+        if not any(s < n["end"] and n["start"] < e for n in known)
+    ]
+
+
+def _capitalised(text: str) -> list[tuple[int, int]]:
+    """Spans of capitalised words that are not there for beginning a sentence or naming a month.
+
+    >>> [("Did Zhang Yimou direct Hero?")[s:e] for s, e in _capitalised("Did Zhang Yimou direct Hero?")]
+    ['Zhang Yimou', 'Hero']
+    """
+    if text.upper() == text and not CJK.search(text):
+        return []
+    spans = []
+    for match in _CAPITALISED.finditer(text):
+        start = match.start()
+        words = list(re.finditer(r"\S+", match.group()))
+        begins = not re.search(r"[\w,;:][^\w.?!。？！]*$", text[max(0, start - _NEAR) : start])
+        while words and (_plain(words[0].group()) in _DATED or (begins and _plain(words[0].group()) in ordinary_words())):
+            words.pop(0)
+        while words and _plain(words[-1].group()) in _DATED:
+            words.pop()
+        if not words:
+            continue
+        first, last = start + words[0].start(), start + words[-1].end()
+        if not (begins and len(words) == 1 and first == start) and last - first > 1:
+            spans.append((first, last))
+    return spans
+
+
+def _plain(word: str) -> str:
+    return re.sub(r"['’]s$", "", word.lower())
+
+
+def _without_overlaps(names: Sequence[NameRead]) -> list[NameRead]:
+    """In the order of the text; the longer of two that overlap; one span known to two bases is one name."""
+    kept: list[NameRead] = []
+    for name in sorted(names, key=lambda n: n["start"] - n["end"]):
+        same = next((k for k in kept if (k["start"], k["end"]) == (name["start"], name["end"])), None)
+        if same:
+            same["bases"] += [base for base in name["bases"] if base not in same["bases"]]
+        elif not any(name["start"] < k["end"] and k["start"] < name["end"] for k in kept):
+            kept.append(name)
+    return sorted(kept, key=lambda n: n["start"])
