@@ -207,6 +207,9 @@ class KnowledgeBase(Protocol):
     def schema(self) -> list[Field]:
         """The typed fields of its documents, those that most documents have first."""
 
+    def notable(self, limit: int) -> list[str]:
+        """Titles of the documents of which the graph knows most, for examples of what can be asked."""
+
     def values_in(self, text: str) -> list[tuple[int, int, str, str]]:
         """``(start, end, field, value)`` of each value of a category that a text speaks of, in the order of the text."""
 

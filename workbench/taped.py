@@ -21,6 +21,7 @@ from workbench.tape import FROM_TAPE, SEALED, Effect, Tape
 
 READS = (
     *("counts", "keyword_search", "vector_search", "rerank", "term_weight", "passages", "passages_of", "select"),
+    *("schema", "nouns", "values_in", "tally", "notable"),
     *("link", "entity", "find_entity", "relations_of", "mentions_of", "communities", "communities_of"),
     *("typed.kinds", "typed.readings", "typed.sides"),
 )
@@ -199,7 +200,7 @@ class TapedConversations:
 
 def _loaded(method: str, value: Any) -> Any:
     """A value as the base gives it: JSON has no tuples."""
-    if method in ("keyword_search", "vector_search"):
+    if method in ("keyword_search", "vector_search", "values_in", "tally"):
         return [tuple(pair) for pair in value]
     return value
 

@@ -136,6 +136,10 @@ class MemoryKnowledge:
         """Documents."""
         return {}
 
+    def notable(self, limit: int) -> list[str]:
+        """The first titles."""
+        return sorted(self._texts)[:limit]
+
     def values_in(self, text: str) -> list[tuple[int, int, str, str]]:
         """No values."""
         return []

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from workbench.errors import RunError
 from workbench.futures.what_if import forget
-from workbench.generate.citations import marked_sentences
+from workbench.language.citations import marked_sentences
 from workbench.plans import ENDED_WELL, last_records
 from workbench.run import Run
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from workbench.canonical import comparable
 from workbench.counted import Figures, figures
-from workbench.generate.citations import marked_sentences
+from workbench.language.citations import marked_sentences
 from workbench.plans import ENDED_WELL, Plan, last_records
 from workbench.run import Run
 from workbench.state import Citation, Decision, ExecutionRecord, Reflection, RetrievalResult

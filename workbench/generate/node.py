@@ -3,29 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from functools import cache
-from typing import Any
+from typing import Any, NamedTuple
 
 from langgraph.runtime import Runtime
 
 from workbench.context import Context, KnowledgeBase
 from workbench.errors import ModelError
 from workbench.events import progress, token
-from workbench.generate.citations import cite
-from workbench.generate.compose import Answer, compose
-from workbench.generate.evidence import Evidence, evidence_of
 from workbench.generate.prompt import messages
-from workbench.generate.question import Question, asked
 from workbench.generate.silence import failed, greeting, stopped
-from workbench.generate.voice import Voice, is_chinese
+from workbench.language.citations import cite
+from workbench.language.judging import judged
+from workbench.language.writing import Known, write
 from workbench.models.chat import Limits, server_of, stream_text
 from workbench.plans import ENDED_WELL
-from workbench.question.language import patterns
-from workbench.question.names import Named, names_in
-from workbench.question.reading import themes
-from workbench.state import ConversationState, RetrievalResult, RouteDecision
-from workbench.text import language_of, visible
+from workbench.state import Citation, ConversationState, Reading, RetrievalResult
+from workbench.text import CJK, language_of, visible
+
+
+class Answer(NamedTuple):
+    """A cited answer: ``[n]`` in the text is the n-th piece of the merged evidence."""
+
+    text: str
+    citations: list[Citation]
 
 
 async def generate(state: ConversationState, runtime: Runtime[Context]) -> dict[str, Any]:
@@ -50,16 +51,20 @@ def without_evidence(state: Mapping[str, Any], context: Context) -> str | None:
 
     A chat model answers a greeting itself; that nothing was found for a reason of its own it is not left to guess.
     """
-    voice = Voice(language_of(state["message"]))
+    zh = language_of(state["message"]) == "zh"
     if not state.get("use_retrieval", True):
-        return None if context.chat else greeting(voice, context.knowledge.names(), state["message"])
+        if context.chat:
+            return None
+        names = context.knowledge.names()
+        example = next(iter(context.knowledge.get(names[0]).notable(1)), "") if names else ""
+        return greeting(zh, names, state["message"], example)
     if found(state):
         return None
     if state.get("stop_reason") == "stopped_by_reviewer":
-        return stopped(voice)
+        return stopped(zh)
     tried = [r for r in state.get("records", []) if r["status"] != "skipped"]
     if tried and not any(r["status"] in ENDED_WELL for r in tried):
-        return failed(voice, tried)
+        return failed(zh, tried)
     return None
 
 
@@ -97,52 +102,33 @@ async def streamed(state: ConversationState, runtime: Runtime[Context]) -> Answe
 def offline(state: Mapping[str, Any], context: Context) -> Answer:
     """Write the answer here."""
     bases = context.bases(state.get("kb_prefixes") or [state["kb_prefix"]])
-    decision, query = state["route_decision"], state.get("query") or state["message"]
-    names = names_in(query, bases)
-    question = asked(
-        query,
-        decision["query_intent"],
-        decision["filters"],
-        names,
-        {name["entity_id"]: document_about(name, bases) for name in names if name["entity_id"]},
-        themes(query, names),
-        language_of(state["message"]),
+    reading, results = state["route_decision"]["reading"], found(state)
+    return Answer(*write(reading, results, judged(reading, results, bases), known(reading, bases)))
+
+
+def known(reading: Reading, bases: Sequence[KnowledgeBase]) -> Known:
+    """What the bases say beside the evidence: how many documents hold, counts, who is in which field."""
+    schema = list({field["name"]: field for base in bases for field in base.schema()}.values())
+    counts: dict[str, int] = {}
+    by_field: dict[str, dict[str, list[str]]] = {}
+    for base in bases:
+        for value, count in base.tally(reading["group"], reading["conditions"]) if reading["group"] else ():
+            counts[value] = counts.get(value, 0) + count
+        for name in reading["names"]:
+            for field in base.schema() if not name["doc_id"] else ():
+                if field["type"] in ("name", "category"):
+                    held = base.select([{"field": field["name"], "op": "eq", "value": name["name"]}])
+                    if held:
+                        by_field.setdefault(name["name"], {}).setdefault(field["name"], []).extend(held)
+    return Known(
+        schema=schema,
+        nouns=next((base.nouns() for base in bases if base.nouns()), {}),
+        total=sum(len(base.select(reading["conditions"])) for base in bases) if reading["conditions"] else 0,
+        documents=sum(base.counts()["documents"] for base in bases),
+        counts=sorted(counts.items(), key=lambda pair: (-pair[1], pair[0])),
+        by_field=by_field,
+        called=chinese_names(bases),
     )
-    if patterns("followups.txt")["more"].search(state["message"]):
-        question = replace(question, again=True)
-    told = "\n".join(message["content"] for message in state.get("history") or [])
-    evidence = evidence_of(found(state), weight_in(bases), totals(question, decision, bases))
-    return compose(question, evidence.results, evidence=evidence, called=chinese_names(bases), told=told)
-
-
-def document_about(name: Named, bases: Sequence[KnowledgeBase]) -> str | None:
-    """The document that is about what a name names."""
-    entities = [e for base in bases if base.name in name["bases"] and (e := base.entity(name["entity_id"]))]
-    return entities[0]["doc_id"] if entities else None
-
-
-def weight_in(bases: Sequence[KnowledgeBase]) -> Callable[[str], float]:
-    """How much a term says, in the knowledge base where it says most."""
-
-    @cache
-    def weight(term: str) -> float:
-        return max((base.term_weight(term) for base in bases), default=0.0)
-
-    return weight
-
-
-def totals(question: Question, decision: RouteDecision, bases: Sequence[KnowledgeBase]) -> dict[str, int]:
-    """How many documents the filters fit, and how many there are of each person by role, found or not."""
-    filters, found = decision["filters"], dict[str, int]()
-    people = [s.name for s in question.subjects if s.is_person]
-    if filters:
-        found[""] = sum(len(base.select(filters)) for base in bases)
-    elif not people:
-        found[""] = sum(base.counts()["documents"] for base in bases)
-    for person in people:
-        found[f"{person}/directors"] = sum(len(base.select({"director": person})) for base in bases)
-        found[f"{person}/cast"] = sum(len(base.select({"cast": person})) for base in bases)
-    return found
 
 
 def chinese_names(bases: Sequence[KnowledgeBase]) -> Callable[[str], str]:
@@ -153,10 +139,7 @@ def chinese_names(bases: Sequence[KnowledgeBase]) -> Callable[[str], str]:
         for base in bases:
             entity = base.find_entity(name)
             if entity:
-                return next((alias for alias in entity["aliases"] if is_chinese(alias)), name)
+                return next((alias for alias in entity["aliases"] if CJK.search(alias)), name)
         return name
 
     return called
-
-
-__all__ = ["Evidence", "generate"]

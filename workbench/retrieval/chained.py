@@ -11,8 +11,9 @@ import re
 from collections.abc import Mapping, Sequence
 
 from workbench.context import KnowledgeBase, Tool
-from workbench.question.hops import is_bridge
-from workbench.question.names import Named, names_in
+from workbench.language.hops import is_bridge
+from workbench.language.names import names_in
+from workbench.state import NameRead
 from workbench.retrieval.drafts import SHORT, Ask, Draft
 from workbench.retrieval.wording import say
 
@@ -54,7 +55,7 @@ def chained(ask: Ask, base: KnowledgeBase, tools: Mapping[str, Tool]) -> list[Dr
     return [*drafts, again]
 
 
-def _sides(ask: Ask, names: Sequence[Named], base: KnowledgeBase) -> dict[str, str]:
+def _sides(ask: Ask, names: Sequence[NameRead], base: KnowledgeBase) -> dict[str, str]:
     """Name -> the question without the other names; of a comparison alone, and as many as there is room for.
 
     Names of which no text is a document's own are no sides: every text may speak of all of them.
@@ -69,7 +70,7 @@ def _sides(ask: Ask, names: Sequence[Named], base: KnowledgeBase) -> dict[str, s
     return {named["name"]: _without(ask.query, [n for n in names if n["name"] != named["name"]]) for named in names}
 
 
-def _without(query: str, names: Sequence[Named]) -> str:
+def _without(query: str, names: Sequence[NameRead]) -> str:
     for named in sorted(names, key=lambda n: -n["start"]):
         query = query[: named["start"]] + query[named["end"] :]
     return " ".join(query.split())

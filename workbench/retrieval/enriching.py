@@ -10,8 +10,7 @@ from typing import Any, NamedTuple
 
 from workbench.context import Context, KnowledgeBase
 from workbench.enrichment.telling import FIELDS
-from workbench.generate.question import Subject, asked
-from workbench.question.names import Named, names_in
+from workbench.language.judging import judged
 from workbench.state import Enrichment, RetrievalResult, RetrievalState
 from workbench.tape import FROM_TAPE, Tape
 from workbench.tools import enrichment
@@ -39,7 +38,9 @@ async def enriched(
 ) -> Added | None:
     """What a source outside adds to the evidence of the steps; None when nothing is lacking or nobody can be asked."""
     tape, decision = context.tape, state.get("route_decision")
-    if not decision or decision["query_intent"] in ("list", "recommend") or _was_asked(state):
+    if not decision or "reading" not in decision or decision["query_intent"] in ("list", "recommend"):
+        return None
+    if _was_asked(state):
         return None
     kb = _base_to_ask(state, context)
     if kb is None:
@@ -84,26 +85,9 @@ def lacking(
     state: RetrievalState, found: Mapping[str, Sequence[RetrievalResult]], bases: Sequence[KnowledgeBase]
 ) -> list[str]:
     """The names of the question that no evidence speaks of, or of which a field that is asked for is not said."""
-    seen, decision, query = state["reflections"][-1]["signals"], state["route_decision"], state["query"]
-    missing = [*seen.get("unknown", []), *(c["name"] for c in seen.get("coverage", []) if not c["found"])]
-    names = names_in(query, bases)
-    documents = {n["entity_id"]: _about(n, bases) for n in names if n["entity_id"]}
-    question = asked(query, decision["query_intent"], decision["filters"], names, documents, [])
-    facets = [facet for facet in question.facets() if _KNOWN_THERE & set(facet.fields)]
+    seen, reading = state["reflections"][-1]["signals"], state["route_decision"]["reading"]
     evidence = [result for results in found.values() for result in results]
-    for subject in question.subjects:
-        if subject.doc_id and any(not _said(subject, facet, evidence) for facet in facets):
-            missing.append(subject.name)
-    return list(dict.fromkeys(missing))
-
-
-def _about(name: Named, bases: Sequence[KnowledgeBase]) -> str | None:
-    entities = [entity for base in bases if (entity := base.entity(name["entity_id"]))]
-    return entities[0]["doc_id"] if entities else None
-
-
-def _said(subject: Subject, facet: Any, evidence: Sequence[RetrievalResult]) -> bool:
-    """Whether evidence from the document that is the subject has a field, or a sentence, that says it."""
-    own = [result for result in evidence if result["metadata"].get("doc_id") == subject.doc_id]
-    fields = {name for result in own for name, value in (result["metadata"].get("fields") or {}).items() if value}
-    return bool(fields & set(facet.fields)) or any(facet.said.search(result["evidence"].lower()) for result in own)
+    judgement = judged(reading, evidence, bases)
+    lost = [*seen.get("unknown", []), *(c["name"] for c in seen.get("coverage", []) if not c["found"])]
+    titles = {title for title, field in judgement.missing_fields if _KNOWN_THERE & {field}}
+    return list(dict.fromkeys([*lost, *judgement.missing_names, *titles]))

@@ -73,6 +73,11 @@ class Reasons:
         if seen["unknown"]:
             names = self._list(seen["unknown"])
             yield self._say(f"知识库里没有 {names}", f"the knowledge base never names {names}")
+        if seen.get("missing_fields"):
+            fields = self._list(f"{title} {field}" for title, field in seen["missing_fields"])
+            yield self._say(f"没有找到 {fields}", f"nothing says {fields}")
+        elif seen.get("answered") is False:
+            yield self._say("没有句子回答这个问题", "no sentence answers the question")
         if "candidates" in seen:
             least = enough["min_candidates"]
             yield self._say(

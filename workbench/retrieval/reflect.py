@@ -10,6 +10,7 @@ from typing import Any
 from langgraph.runtime import Runtime
 
 from workbench.context import Context, KnowledgeBase
+from workbench.language.judging import judged
 from workbench.models.chat import Limits
 from workbench.plan_edits import fresh_id
 from workbench.plans import ENDED_WELL, Plan, PlanBudget, PlanStep, canonical_json, last_records, work_seconds
@@ -101,7 +102,8 @@ async def reflector(state: RetrievalState, runtime: Runtime[Context]) -> dict[st
     wanted = need(decision, bases)
     remaining = context.settings.time_budget_s - work_seconds(records)
     enough = thresholds(wanted.intent, state.get("thresholds"), wanted)
-    seen = signals(wanted, evidence, records, enough, state["iteration"], remaining)
+    judgement = judged(decision["reading"], evidence, bases) if "reading" in decision else None
+    seen = signals(wanted, evidence, records, enough, state["iteration"], remaining, judgement)
     earlier = [r for r in state.get("reflections", []) if r["current_iteration"] < state["iteration"]]
     again = ""
     hopeful = context.chat is not None or other_words_may_find(evidence, bases)
@@ -215,6 +217,9 @@ def _missing(proposal: Proposal, query: str, seen: Mapping[str, Any], say: Reaso
     names = list(seen["missing"])
     if names and proposal.add("local_search", ", ".join(names), AGAIN, query=", ".join(names), entities=names):
         proposal.reasons.append(say.looking_for(names))
+    fields = [f"{title} {field}" for title, field in seen.get("missing_fields", [])]
+    if fields and proposal.add("naive_search", "; ".join(fields), AGAIN, query=" ".join([query, *fields]), top_k=AGAIN.top_k):
+        proposal.reasons.append(say.looking_for(fields))
     short = seen["thresholds"].get("min_candidates", 0) - seen.get("candidates", 0)
     if short > 0 and proposal.add("global_search", query, AGAIN, query=query):
         proposal.reasons.append(say.more_candidates(seen))
@@ -274,7 +279,7 @@ def other_words_may_find(evidence: Sequence[RetrievalResult], bases: Sequence[Kn
     Measured over plain texts (``workbench eval reflection``): of 183 public questions that were said again in the
     language of the texts none gained by it; across languages 5 of 363 gained and 5 lost.
     """
-    return not evidence or any(base.select({"year_from": 1}) for base in bases)
+    return not evidence or any(base.schema() for base in bases)
 
 
 def _aliases(wanted: Need, bases: Sequence[KnowledgeBase]) -> list[str]:

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 from pydantic import ValidationError
 
 from workbench.errors import ModelError
-from workbench.generate.themes import glossary
 from workbench.models.chat import Limits, asked
 from workbench.models.patience import tell
 from workbench.state import RetrievalResult
@@ -22,7 +21,7 @@ if TYPE_CHECKING:
 FILLER = frozenset(
     terms(
         "a about all am an and any are as at be been but by can could did do does film films find for from give "
-        "had has have he her him his how i in is it its know like list many me movie movies my name of on or other "
+        "had has have he her him his how i in is it its know like list  many me my name of on or other "
         "please recommend say she show similar some suggest tell than that the their them there these they this "
         "those to want was we were what when where which who whom whose why will with would you your compare "
         "between difference "
@@ -32,7 +31,7 @@ FILLER = frozenset(
 
 _FILLER_ZH = re.compile(
     "请问|请|帮我|给我|我想|想看|想找|知道|告诉我|推荐|介绍一下|介绍|列出|有哪些|哪些|哪一年|哪年|哪一部|哪部|什么时候|什么样|什么|"
-    "怎么样|怎么|为什么|是谁|谁|几部|一些|一部|一下|类似|相似|对比|比较|区别|风格|之间|关于|电影|影片|片子|[的了吗呢啊吧么]"
+    "怎么样|怎么|为什么|是谁|谁|几部|一些|一部|一下|类似|相似|对比|比较|区别|风格|之间|关于|[的了吗呢啊吧么]"
 )
 FEEDBACK_TERMS = 5
 FEEDBACK_PIECES = 5
@@ -86,19 +85,19 @@ def rewritten(
 
     >>> rewritten("喜宴是谁导演的？", ["喜宴", "The Wedding Banquet"], [], lambda term: 0.5)
     '喜宴 导演 The Wedding Banquet'
-    >>> rewritten("What is the movie about time travel?", [], [], lambda term: 0.5)
+    >>> rewritten("What is it about time travel?", [], [], lambda term: 0.5)
     'time travel'
     """
     core = essence(query, aliases)
     said = fold(core)
-    extra = [alias for alias in dict.fromkeys([*aliases, *in_english(core)]) if fold(alias) not in said]
+    extra = [alias for alias in dict.fromkeys(aliases) if fold(alias) not in said]
     return " ".join([core, *extra, *feedback(" ".join([core, *extra]), evidence, rarity)]).strip()
 
 
 def essence(query: str, names: Iterable[str] = ()) -> str:
     """The query without filler; the names in it stay whole.
 
-    >>> essence("推荐几部类似《喜宴》的电影"), essence("Who directed The Thing?", ["The Thing"])
+    >>> essence("推荐几部类似《喜宴》的"), essence("Who directed The Thing?", ["The Thing"])
     ('喜宴', 'directed The Thing')
     """
     kept = sorted(
@@ -117,20 +116,6 @@ def _content(text: str) -> list[str]:
         text = _FILLER_ZH.sub(" ", text)
     found = re.findall(r"[^\W_]+(?:['’-][^\W_]+)*", text)
     return [word for word in found if word.lower() not in FILLER]
-
-
-def in_english(text: str) -> list[str]:
-    """What the glossary of themes has for the Chinese words of a text, the longest words first.
-
-    >>> in_english("宇航员 火星"), in_english("Mars")
-    (['astronaut', 'Mars'], [])
-    """
-    found: list[str] = []
-    for word, ways in glossary().items():
-        if word in text:
-            text = text.replace(word, " ")
-            found += ways
-    return found
 
 
 def feedback(query: str, evidence: Sequence[RetrievalResult], rarity: Callable[[str], float]) -> list[str]:

@@ -9,7 +9,8 @@ from typing import Any
 
 from workbench.context import KnowledgeBase
 from workbench.plans import last_records
-from workbench.question.joined import together
+from workbench.language.joined import together
+from workbench.language.judging import Judged
 from workbench.state import ExecutionRecord, QueryIntent, RetrievalResult, RouteDecision
 from workbench.text import fold
 
@@ -24,9 +25,8 @@ ENOUGH: dict[QueryIntent, tuple[int, float]] = {
 """Intent -> least evidence, least top score."""
 
 CANDIDATES = 5
-"""How many different documents a recommendation needs, each with the typed facts that people choose by."""
+"""How many different documents a recommendation needs."""
 
-CHOSEN_BY = ("directors", "year")
 SIDE = 2
 """Pieces of evidence that each side of a comparison needs, if the knowledge base has them."""
 
@@ -179,6 +179,7 @@ def signals(
     enough: Mapping[str, float],
     iteration: int = 1,
     time_left_s: float = 30.0,
+    judgement: Judged | None = None,
 ) -> dict[str, Any]:
     """Everything that the rules look at, as data that a person can read too.
 
@@ -206,7 +207,11 @@ def signals(
         if len(holding) < min(len(wanted.matching), enough["min_evidence"]):
             missing += [title for doc_id, title in wanted.matching.items() if doc_id not in holding and title]
     if wanted.intent == "recommend":
-        seen["candidates"] = len(_candidates(documents, evidence, wanted))
+        seen["candidates"] = len(_candidates(documents, wanted))
+    if judgement is not None:
+        seen["answered"] = judgement.enough
+        seen["surest"] = judgement.surest
+        seen["missing_fields"] = [list(pair) for pair in judgement.missing_fields]
     ended = last_records(records).values()
     return {
         **seen,
@@ -224,18 +229,13 @@ def _coverage(thing: Asked, intent: QueryIntent, evidence: Sequence[RetrievalRes
     return {"name": thing.name, "found": sum(map(thing.covered_by, evidence)), "needed": needed}
 
 
-def _candidates(documents: list[str], evidence: Sequence[RetrievalResult], wanted: Need) -> list[str]:
-    """Documents to recommend: not named in the question, within the filters, with the facts to choose by."""
-    fields: dict[str, dict[str, Any]] = {}
-    for result in evidence:
-        fields.setdefault(result["metadata"].get("doc_id", ""), result["metadata"].get("fields") or {})
-    asked_fields = [name for name in CHOSEN_BY if any(name in held for held in fields.values())]
+def _candidates(documents: list[str], wanted: Need) -> list[str]:
+    """Documents to recommend: not named in the question, within the conditions."""
     return [
         doc_id
         for doc_id in documents
         if doc_id not in wanted.named
         and (wanted.matching is None or doc_id in wanted.matching)
-        and all(fields[doc_id].get(name) for name in asked_fields)
     ]
 
 
@@ -256,6 +256,8 @@ def quality(seen: Mapping[str, Any]) -> bool:
         and not seen["unknown"]
         and seen.get("candidates", 0) >= enough.get("min_candidates", 0)
         and seen.get("holding") != 0
+        and not seen.get("missing_fields")
+        and seen.get("answered", True)
     )
 
 

@@ -12,8 +12,8 @@ from typing import Any
 from pydantic import Field
 
 from workbench.context import KnowledgeBase, ToolLog
-from workbench.question.hops import is_bridge
-from workbench.question.names import names_in
+from workbench.language.hops import is_bridge
+from workbench.language.names import names_in
 from workbench.state import RetrievalResult
 from workbench.text import language_of
 from workbench.tools import evidence

@@ -15,7 +15,7 @@ from pydantic import Field
 
 from workbench.context import Enriched, Entity, KnowledgeBase, Passage, ToolLog, Wanted
 from workbench.enrichment.notes import note
-from workbench.question.names import names_in
+from workbench.language.names import names_in
 from workbench.text import CJK, language_of
 from workbench.tools import evidence
 from workbench.tools.signals import Question

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from workbench.context import KnowledgeBase, Titled
-from workbench.question.joined import together
+from workbench.language.joined import together
 from workbench.text import terms
 from workbench.tools.asked_words import stems
 from workbench.tools.dated import dated

@@ -11,7 +11,7 @@ from typing import Any
 
 from workbench.context import Entity, KnowledgeBase, Passage
 from workbench.knowledge.keywords import stem
-from workbench.question.joined import apart, together
+from workbench.language.joined import apart, together
 from workbench.text import CJK, fold, terms
 from workbench.tools.calibration import probability
 from workbench.tools.dated import Dated, dated, on_day

@@ -9,9 +9,12 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from functools import cache
+from importlib.resources import files
 
-from workbench.question.language import OTHER, PERSON, language_file
-from workbench.question.names import Named, mask
+from workbench.state import NameRead
+
+PERSON, OTHER = "\ue001", "\ue002"
+"""What stands for a person and for any other name in a masked question (private-use characters)."""
 
 _NAME = f"[{PERSON}{OTHER}]"
 _NOUN = r"[a-z][\w-]*"
@@ -30,10 +33,10 @@ _KINSHIP = re.compile(
 @cache
 def _bridges() -> list[re.Pattern[str]]:
     """The patterns of ``bridges.txt``, over a question in which each name is one sign."""
-    return [re.compile(line.replace("NAME", _NAME).replace("NOUN", _NOUN)) for line in language_file("bridges.txt")]
+    return [re.compile(line.replace("NAME", _NAME).replace("NOUN", _NOUN)) for line in _lines()]
 
 
-def is_bridge(question: str, names: Sequence[Named]) -> bool:
+def is_bridge(question: str, names: Sequence[NameRead]) -> bool:
     """Whether it takes the answer to one question to ask the next.
 
     >>> is_bridge("Who is the child of the performer of the song?", []), is_bridge("Who is the director?", [])
@@ -45,3 +48,20 @@ def is_bridge(question: str, names: Sequence[Named]) -> bool:
     if _KINSHIP.search(masked):
         return True
     return not _SINGLE.match(masked) and any(pattern.search(masked) for pattern in _bridges())
+
+
+def _lines() -> list[str]:
+    text = files("workbench.language").joinpath("bridges.txt").read_text(encoding="utf-8")
+    return [line.rstrip() for line in text.splitlines() if line.strip() and not line.startswith("#")]
+
+
+_AROUND_CHINESE = re.compile(rf"(?<=[\u4e00-\u9fff])\s+(?=[{PERSON}{OTHER}])|(?<=[{PERSON}{OTHER}])\s+(?=[\u4e00-\u9fff])")
+
+
+def mask(text: str, names: Sequence[NameRead]) -> str:
+    """The text in lower case with one sign for each name, so that patterns see the sentence and not the names."""
+    parts, at = [], 0
+    for name in sorted(names, key=lambda n: n["start"]):
+        parts += [text[at : name["start"]].lower(), PERSON if name["type"].lower() == "person" else OTHER]
+        at = name["end"]
+    return _AROUND_CHINESE.sub("", "".join([*parts, text[at:].lower()]))

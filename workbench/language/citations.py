@@ -71,3 +71,28 @@ def marked_sentences(text: str) -> list[str]:
         if sentence:
             found.append(sentence)
     return found
+
+
+def marked(text: str, *numbers: int) -> str:
+    """A sentence with its marks before the full stop, or at its end when it closes otherwise.
+
+    >>> marked("It ends.", 3), marked("结束。", 3), marked('He said "no."', 3)
+    ('It ends [3].', '结束 [3]。', 'He said "no." [3]')
+    """
+    marks = "".join(f"[{n}]" for n in dict.fromkeys(numbers))
+    if not marks:
+        return text
+    stop = re.search(r"[.!?。！？；]$", text)
+    return f"{text[: stop.start()]} {marks}{stop.group()}" if stop else f"{text} {marks}"
+
+
+_EDGE = re.compile(r"(?<=[\u4e00-\u9fff])(?=[A-Za-z0-9])|(?<=[A-Za-z0-9.\]])(?=[\u4e00-\u9fff])|(?<=[》）])(?=\[\d)")
+
+
+def spaced(text: str) -> str:
+    """Chinese text with a blank where it meets Latin letters, digits or a mark.
+
+    >>> spaced("《喜宴》由Ang Lee执导[1]。")
+    '《喜宴》由 Ang Lee 执导 [1]。'
+    """
+    return re.sub(r"(?<=[\u4e00-\u9fff])(?=\[\d)", " ", _EDGE.sub(" ", text))

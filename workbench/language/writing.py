@@ -1,0 +1,371 @@
+"""The offline writer: cited text from evidence, for any corpus. Deterministic, and pure.
+
+Facts are stated as the fields have them, lists and counts by the conditions that were read, and everything else is
+quoted: whole sentences, in their order, each with its mark. What the corpus does not say is said.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from workbench.context import Field
+from workbench.knowledge.schema import spoken, spoken_words
+from workbench.language.citations import cite, marked, spaced
+from workbench.language.judging import ENOUGH, Document, Judged, Said, foreign, says_field
+from workbench.language.reading import in_words, shown
+from workbench.state import Citation, Reading, RetrievalResult
+from workbench.text import CJK, fold
+
+MOST_LISTED = 30
+MOST_QUOTED = 3
+NEARLY = 0.75
+"""A further sentence is quoted when it is at least so sure, for the surest one's 1."""
+_CLOSED = ".!?。！？；…\"”’』」)）"
+
+
+@dataclass(frozen=True)
+class Known:
+    """What the knowledge bases say of a question beside its evidence.
+
+    Attributes:
+        schema: the fields of their documents.
+        nouns: language -> what the documents are called.
+        total: how many documents hold for the conditions.
+        documents: how many there are.
+        counts: value -> documents, where the question counts by a field.
+        by_field: name -> field -> how many documents have it there.
+        called: another writing of a title or name in the reader's language, or itself.
+    """
+
+    schema: Sequence[Field] = ()
+    nouns: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    total: int = 0
+    documents: int = 0
+    counts: Sequence[tuple[str, int]] = ()
+    by_field: Mapping[str, Mapping[str, Sequence[str]]] = field(default_factory=dict)
+    called: Callable[[str], str] = str
+
+
+def write(
+    reading: Reading, results: Sequence[RetrievalResult], judged: Judged, known: Known
+) -> tuple[str, list[Citation]]:
+    """The answer to a question, every statement with its ``[n]``: the n-th piece of the evidence.
+
+    Args:
+        reading: of the question.
+        results: the merged evidence, in the order of its numbers.
+        judged: the judgement on it.
+        known: what the knowledge bases say beside it.
+    """
+    text = _Writer(reading, results, judged, known).text()
+    text, citations, _ = cite(spaced(text) if reading["language"] == "zh" else text, results)
+    return text, citations
+
+
+class _Writer:
+    def __init__(self, reading: Reading, results: Sequence[RetrievalResult], judged: Judged, known: Known):
+        self.reading, self.results, self.judged, self.known = reading, results, judged, known
+        self.zh, self.lang = reading["language"] == "zh", reading["language"]
+        self.fields = {one["name"]: one for one in known.schema}
+
+    def text(self) -> str:
+        """The answer, and what was not understood of the question."""
+        parts = [self._answer()]
+        if self.reading["not_understood"]:
+            unclear = self._listed([f"“{one}”" for one in self.reading["not_understood"]])
+            parts.append(self._say(f"Not taken into account: {unclear}.", f"未计入的条件：{unclear}。"))
+        return "\n".join(part for part in parts if part)
+
+    def _answer(self) -> str:
+        reading = self.reading
+        selecting = bool(reading["conditions"] or reading["sort"])
+        if reading["count"] and (selecting or reading["group"] or not reading["words"]):
+            return self._counted()
+        about = self._about()
+        if reading["intent"] == "compare" and len(about) > 1:
+            return self._sides(about)
+        if selecting and not about:
+            return self._listing()
+        if about and (said := self._of_documents(about)):
+            return said
+        if reading["intent"] in ("list", "recommend") and not about and not reading["names"]:
+            return self._listing()
+        if reading["intent"] == "recommend" and about:
+            return self._listing(without={d.doc_id for d in about})
+        if said := self._of_names():
+            return said
+        return self._quoted()
+
+    def _say(self, english: str, chinese: str) -> str:
+        return chinese if self.zh else english
+
+    def _listed(self, items: Sequence[str]) -> str:
+        if self.zh:
+            return "、".join(items)
+        return " and ".join([", ".join(items[:-1]), items[-1]]) if len(items) > 1 else "".join(items)
+
+    def _title(self, document: Document) -> str:
+        title = self.known.called(document.title) if self.zh else document.title
+        return f"《{title}》" if self.zh else title
+
+    def _about(self) -> list[Document]:
+        """The documents of the evidence that the question names."""
+        ids = dict.fromkeys(name["doc_id"] for name in self.reading["names"])
+        return [self.judged.documents[i] for i in ids if i in self.judged.documents]
+
+    # facts
+
+    def _value(self, one: Field, value: str) -> str:
+        said = one["values_called"].get(value, {}).get(self.lang, []) if self.zh else []
+        text = said[0] if said else self.known.called(value) if self.zh and one["type"] == "name" else value
+        if one["unit"] and re.fullmatch(r"[\d.,]+", text):
+            return f"{float(text):,.10g}{'' if self.zh else ' '}{one['unit']}" if one["unit"] != "%" else f"{text}%"
+        return text
+
+    def _fact(self, document: Document, name: str) -> str:
+        """A field with its values: "budget 120,000 EUR", 预算 120万元."""
+        one = self.fields[name]
+        values = self._listed([self._value(one, value) for value in document.values(name)])
+        return f"{shown(one, self.lang)}{self._say(' ', '：')}{values}" if values else ""
+
+    def _brief(self, document: Document) -> str:
+        """A document by its title and the fields that tell it from others: those asked, sorted and conditioned by."""
+        reading = self.reading
+        names = [*reading["asked"], *([reading["sort"]["field"]] if reading["sort"] else [])]
+        names += [c["field"] for c in reading["conditions"] if c["op"] not in ("eq", "exists")]
+        names += [f["name"] for f in self.known.schema if f["type"] in ("date", "name", "category")]
+        held = [name for name in dict.fromkeys(names) if document.values(name)]
+        same = {c["field"] for c in reading["conditions"] if c["op"] == "eq"}
+        wanted = [n for n in held if n in names[: len(names)] and n not in same][: max(2, len(reading["asked"]) + 1)]
+        facts = [self._listed([self._value(self.fields[n], v) for v in document.values(n)[:3]]) for n in wanted]
+        inside = self._say(", ", "，").join(facts)
+        return f"{self._title(document)}{self._say(f' ({inside})', f'（{inside}）') if inside else ''}"
+
+    def _noun(self, count: int) -> str:
+        words = list(self.known.nouns.get(self.lang, ()))
+        if self.zh:
+            return words[0] if words else "文档"
+        one, many = (words + ["document", "documents"])[:2] if len(words) > 1 else ("document", "documents")
+        return one if count == 1 else many
+
+    def _conditions(self) -> str:
+        """What was asked for, in words."""
+        said = [in_words(c, self.fields[c["field"]], self.lang) for c in self.reading["conditions"] if c["field"] in self.fields]
+        return self._say("; ", "，").join(said)
+
+    # kinds of answers
+
+    def _counted(self) -> str:
+        reading, what = self.reading, self._conditions()
+        if reading["group"] and self.known.counts:
+            one = self.fields[reading["group"]]
+            rows = [f"- {self._value(one, value)}{self._say(': ', '：')}{count}" for value, count in self.known.counts[:MOST_LISTED]]
+            head = self._say(
+                f"{self._noun(2).capitalize()} by {shown(one, 'en')}{f' ({what})' if what else ''}:",
+                f"按{shown(one, 'zh')}统计{f'（{what}）' if what else ''}：",
+            )
+            return "\n".join([head, *rows])
+        total = self.known.total if what else self.known.documents
+        shown_documents = self._holding()
+        head = self._say(
+            f"{total:,} of {self.known.documents:,} {self._noun(self.known.documents)}{f': {what}' if what else ''}",
+            f"{self.known.documents:,} 份{self._noun(2)}中有 {total:,} 份{f'：{what}' if what else ''}",
+        )
+        if not what:
+            return self._say(f"There are {total:,} {self._noun(total)}.", f"共有 {total:,} 份{self._noun(total)}。")
+        if not total:
+            return f"{head}{self._say('.', '。')}"
+        lines = [f"- {self._brief(d)} [{d.n}]" for d in shown_documents[:MOST_LISTED]]
+        return "\n".join([f"{head}{self._say(':', '：') if lines else self._say('.', '。')}", *lines])
+
+    def _holding(self) -> list[Document]:
+        held = [self.judged.documents[i] for i in self.judged.holding]
+        sort = self.reading["sort"]
+        if sort:
+            held = [d for d in held if d.values(sort["field"])]
+            held.sort(key=lambda d: d.n)
+        return held
+
+    def _listing(self, without: Iterable[str] = ()) -> str:
+        reading, what = self.reading, self._conditions()
+        selecting = bool(reading["conditions"] or reading["sort"])
+        held = [d for d in (self._holding() if selecting else self._telling()) if d.doc_id not in without]
+        if reading["words"] and selecting and not reading["sort"]:
+            telling = [d for d in held if any(s.probability >= ENOUGH for s in d.said)]
+            held = telling or held
+        if not held:
+            return self._nothing(what)
+        total = self.known.total if selecting and not reading["words"] else len(held)
+        cut = held[: reading["limit"] or MOST_LISTED]
+        if reading["sort"] and len(cut) == 1:
+            return self._extreme(cut[0], what)
+        lines = [f"- {self._brief(d)}{self._told(d)} [{d.n}]" for d in cut]
+        return "\n".join([self._heading(total, len(cut), what), *lines])
+
+    def _told(self, document: Document) -> str:
+        """The sentence that says why a document is listed, where words were asked for and not fields alone."""
+        best = max(document.said, key=lambda s: s.probability, default=None)
+        if not self.reading["words"] or best is None or best.probability < ENOUGH or foreign(best.text, self.reading):
+            return ""
+        return f"{self._say(': ', '：')}{_without_stop(best.text)}"
+
+    def _telling(self) -> list[Document]:
+        """The documents with a sentence that answers, the surest first."""
+        best = {d.doc_id: max((s.probability for s in d.said), default=0.0) for d in self.judged.documents.values()}
+        found = [d for d in self.judged.documents.values() if best[d.doc_id] >= ENOUGH or d.score >= ENOUGH]
+        return sorted(found, key=lambda d: (-best[d.doc_id] - d.score, d.n))
+
+    def _heading(self, total: int, count: int, what: str) -> str:
+        words = self._say(", ", "、").join(self.reading["words"])
+        about = what or (self._say(f"on {words}", f"与{words}有关") if words else "")
+        cut = self._say(f"; {count} of them", f"，列出其中 {count} 份") if count < total else ""
+        return self._say(
+            f"{total:,} {self._noun(total)}{f' ({about})' if about else ''}{cut}:",
+            f"{self._noun(total)}{f'（{about}）' if about else ''}共 {total:,} 份{cut}：",
+        )
+
+    def _extreme(self, document: Document, what: str) -> str:
+        sort = self.reading["sort"]
+        assert sort is not None
+        fact = self._fact(document, sort["field"])
+        inside = self._say(f" ({what})", f"（{what}）") if what else ""
+        return marked(self._say(f"{self._title(document)}: {fact}{inside}.", f"{self._title(document)}：{fact}{inside}。"), document.n)
+
+    def _of_documents(self, about: Sequence[Document]) -> str:
+        """What is asked of the documents that the question names."""
+        reading, parts, missing = self.reading, list[str](), list[str]()
+        if reading["answer_type"] == "yes_no" and (said := self._verdict(about)):
+            return said
+        if not reading["asked"]:
+            return ""
+        for document in about:
+            facts = [fact for name in reading["asked"] if (fact := self._fact(document, name))]
+            if facts:
+                joined = self._say("; ", "；").join(facts)
+                parts.append(marked(f"{self._title(document)}{self._say(': ', '：')}{joined}{self._say('.', '。')}", document.n))
+            for name in reading["asked"]:
+                if document.values(name):
+                    continue
+                told = says_field(document, self.fields[name], reading["answer_type"])
+                if told:
+                    parts.append(self._quotes(told[:1]))
+                else:
+                    missing.append(self._say(f"the {shown(self.fields[name], 'en')} of {self._title(document)}", f"{self._title(document)}的{shown(self.fields[name], 'zh')}"))
+        if missing:
+            parts.append(self._say(f"The corpus does not say {self._listed(missing)}.", f"资料库没有提到{self._listed(missing)}。"))
+        if parts and self.judged.missing_names:
+            parts.append(self._not_named())
+        return "\n".join(parts)
+
+    def _verdict(self, about: Sequence[Document]) -> str:
+        """Yes or no where a typed field can be tested; "" otherwise."""
+        categories = [f for f in self.known.schema if f["type"] == "category"]
+        said = spoken(spoken_words(categories), self.reading["question"])
+        if len(about) != 1 or not said:
+            return ""
+        document, parts = about[0], []
+        for name in dict.fromkeys(one[2] for one in said):
+            values = [value for *_, field_name, value in said if field_name == name]
+            if document.values(name):
+                held = {fold(v) for v in document.values(name)}
+                yes = all(fold(v) in held for v in values)
+                fact = self._fact(document, name)
+                parts.append(marked(self._say(f"{'Yes' if yes else 'No'}: {self._title(document)} has {fact}.", f"{'是' if yes else '不是'}：{self._title(document)}的{fact}。"), document.n))
+        return "\n".join(parts)
+
+    def _sides(self, about: Sequence[Document]) -> str:
+        """The sides of a comparison: the fields that are asked, or those that differ, and a sentence of each."""
+        asked = self.reading["asked"]
+        names = asked or [f["name"] for f in self.known.schema if f["type"] != "text" and sum(bool(d.values(f["name"])) for d in about) > 1]
+        lines = []
+        for document in about:
+            facts = [fact for name in names if (fact := self._fact(document, name))]
+            best = max(document.said, key=lambda s: (s.probability, [-p for p in s.place]), default=None)
+            told = "" if asked or best is None else self._quotes([best])
+            stated = marked(f"{self._title(document)}{self._say(': ', '：')}{self._say('; ', '；').join(facts)}{self._say('.', '。')}", document.n) if facts else ""
+            lines.append("- " + self._say(" ", "").join(part for part in (stated, told) if part))
+        if asked and not any(d.values(name) for d in about for name in asked):
+            return self._quoted()
+        same = [name for name in names if all(d.values(name) for d in about) and len({tuple(d.values(name)) for d in about}) == 1]
+        if same and not asked:
+            lines.append(self._say("- The same in both: ", "- 两者相同：") + self._listed([shown(self.fields[n], self.lang) for n in same]) + self._say(".", "。"))
+        if self.judged.missing_names:
+            lines.append(self._not_named())
+        return "\n".join(lines)
+
+    def _of_names(self) -> str:
+        """A name that is no document's own: the documents that have it in a field, and what is said of it."""
+        names = [n for n in self.reading["names"] if not n["doc_id"] and n["name"] in self.known.by_field]
+        if not names or self.reading["words"] or self.reading["asked"]:
+            return ""
+        lines = []
+        for name in names:
+            for field_name, titles in self.known.by_field[name["name"]].items():
+                held = [d for d in self.judged.documents.values() if any(fold(v) == fold(name["name"]) for v in d.values(field_name))]
+                listed = [f"{self._title(d)} [{d.n}]" for d in held[:MOST_LISTED]]
+                if listed:
+                    count = len(titles)
+                    one = shown(self.fields[field_name], self.lang)
+                    called = self.known.called(name["name"]) if self.zh else name["name"]
+                    lines.append(self._say(f"{called} is {one} of {count} {self._noun(count)}: {self._listed(listed)}.", f"{called}作为{one}的{self._noun(count)}有 {count} 份：{self._listed(listed)}。"))
+            told = [s for s in self.judged.answers if fold(name["name"]) in fold(s.text) or fold(name["surface"]) in fold(s.text)]
+            if told:
+                lines.append(self._quotes(told[:2]))
+        return "\n".join(lines)
+
+    def _quoted(self) -> str:
+        """The sentences that answer, in their order; or that the corpus does not say."""
+        answers, least = self.judged.answers, max(self.judged.surest * NEARLY, 0.0)
+        if not self.judged.enough:
+            return self._nothing("")
+        chosen: list[Said] = []
+        for said in answers:
+            if len(chosen) < MOST_QUOTED and said.probability >= least and not any(said.text in c.text for c in chosen):
+                chosen.append(said)
+        chosen.sort(key=lambda s: (s.n, s.place))
+        parts = [self._quotes(chosen)]
+        if self.judged.missing_names:
+            parts.append(self._not_named())
+        return "\n".join(parts)
+
+    def _quotes(self, chosen: Sequence[Said]) -> str:
+        """Whole sentences with their marks; those of another language in quotation marks, with whose words they are."""
+        parts = []
+        for said in chosen:
+            text = said.text if said.text[-1:] in _CLOSED else f"{said.text}{'。' if CJK.search(said.text[-3:]) else '.'}"
+            if not foreign(text, self.reading):
+                parts.append(marked(text, said.n))
+            else:
+                lead = self._say(f"In the words of {said.title}: ", f"原文（{said.title}）：")
+                parts.append(f"{lead}“{text}” [{said.n}]{self._say('', '。')}")
+        return self._say(" ", "").join(parts)
+
+    def _not_named(self) -> str:
+        names = self._listed([f"“{name}”" for name in self.judged.missing_names])
+        return self._say(f"The corpus has nothing on {names}.", f"资料库没有关于{names}的内容。")
+
+    def _nothing(self, what: str) -> str:
+        """No piece of the evidence answers: what was looked for, and in how much."""
+        read = len(self.results)
+        if what:
+            return self._say(f"No {self._noun(1)} in the corpus holds: {what}.", f"资料库中没有符合条件的{self._noun(1)}：{what}。")
+        if self.judged.missing_names:
+            names = self._listed([f"“{name}”" for name in self.judged.missing_names])
+            return self._say(f"The corpus does not say: it has nothing on {names} ({read} pieces of evidence read).", f"资料库没有提到{names}（已查阅 {read} 条证据）。")
+        words = self._listed([n["surface"] for n in self.reading["names"]] + self.reading["words"])
+        if not words:
+            return self._say("The corpus does not say.", "资料库没有提到。")
+        return self._say(f"The corpus does not say. Looked for {words} in {read} pieces of evidence.", f"资料库没有提到。查找的是：{words}（共 {read} 条证据）。")
+
+
+def _without_stop(text: str) -> str:
+    return re.sub(r"[.。]$", "", text)
+
+
+def values_of(fields: Mapping[str, Any], name: str) -> list[str]:
+    """The values of a field as text."""
+    value = fields.get(name)
+    return [str(v) for v in (value if isinstance(value, list) else [] if value is None else [value])]
