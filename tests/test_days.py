@@ -7,7 +7,7 @@ import json
 import pytest
 
 from workbench.days import days
-from workbench.question.joined import apart, joined_in, together
+from workbench.language.joined import apart, joined_in, together
 from workbench.question.reading import read_question
 from workbench.tools.signals import Question
 

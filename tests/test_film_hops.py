@@ -8,8 +8,8 @@ import sys
 from collections import Counter
 from pathlib import Path
 
-from workbench.question.hops import is_bridge
-from workbench.question.names import names_in
+from workbench.language.hops import is_bridge
+from workbench.language.names import names_in
 from workbench.session import Workbench
 
 EXPERIMENTS = Path(__file__).parents[1] / "experiments"

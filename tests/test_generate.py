@@ -14,7 +14,7 @@ import pytest
 
 from tests.servers import Reply, llama_server, scripted_server, small_model
 from workbench.errors import ModelError
-from workbench.generate.citations import cite
+from workbench.language.citations import cite
 from workbench.generate.compose import compose
 from workbench.generate.evidence import evidence_of
 from workbench.generate.node import generate
@@ -23,7 +23,7 @@ from workbench.generate.prompt import messages
 from workbench.generate.question import asked
 from workbench.models.chat import open_chat_model
 from workbench.question.filters import extract_filters
-from workbench.question.names import Named
+from workbench.language.names import Named
 from workbench.question.reading import themes
 from workbench.settings import Settings
 from workbench.testing import MemoryKnowledge, memory_context

@@ -8,8 +8,8 @@ import json
 import pytest
 
 from workbench.knowledge.library import Library
-from workbench.question.hops import is_bridge
-from workbench.question.names import names_in
+from workbench.language.hops import is_bridge
+from workbench.language.names import names_in
 from workbench.question.reading import read_question
 from workbench.retrieval.plan import RulePlanner
 from workbench.settings import Settings

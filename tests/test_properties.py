@@ -19,7 +19,7 @@ from tests.inputs.feeds import FILMS, LIGHT
 from workbench.errors import PlanError
 from workbench.knowledge import corpus
 from workbench.plans import Plan, PlanBudget, PlanStep, last_records, unkeepable
-from workbench.question.names import names_in
+from workbench.language.names import names_in
 from workbench.question.reading import reading
 from workbench.retrieval.dispatch import next_wave
 from workbench.retrieval.merge import distinct, merge

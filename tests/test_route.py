@@ -8,7 +8,7 @@ import pytest
 
 from tests.shelf import shelf
 from workbench.errors import UnknownKnowledge
-from workbench.question.names import names_in
+from workbench.language.names import names_in
 from workbench.question.reading import themes
 from workbench.question.times import times, years
 from workbench.route import (

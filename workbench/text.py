@@ -124,7 +124,7 @@ def terms(text: str) -> list[str]:
 
 
 _ABBREVIATION = re.compile(
-    r"(?:\b(?:Mr|Mrs|Ms|Dr|St|Jr|Sr|vs|No|Vol|Prof|Gen|Col|Sgt|Capt|Lt|Rev|etc|i\.e|e\.g|U\.S|U\.K)|\b[A-Z])\.$"
+    r"(?:\b(?:Mr|Mrs|Ms|Dr|St|Jr|Sr|vs|No|Vol|Prof|Gen|Col|Sgt|Capt|Lt|Rev|Bros|Inc|Ltd|Co|Corp|Fig|Eq|Sec|approx|etc|i\.e|e\.g|U\.S|U\.K)|\b[A-Z])\.$"
 )
 
 

@@ -24,7 +24,7 @@ from workbench.errors import WorkbenchError
 from workbench.knowledge import corpus
 from workbench.knowledge.library import check_name
 from workbench.plans import Plan
-from workbench.question.names import names_in
+from workbench.language.names import names_in
 from workbench.question.reading import reading
 from workbench.session import Workbench
 from workbench.settings import Settings

@@ -225,8 +225,12 @@ class CorpusKnowledge:
 
     @_in_one_generation
     def nouns(self) -> dict[str, list[str]]:
-        """Language -> what its documents are called, the one to show first; nothing where no vocabulary says it."""
-        return {language: list(words) for language, words in self._view.vocabulary.documents.items()}
+        """Language -> what its documents are called, the one to show first; ``measure``: how Chinese counts them.
+
+        Nothing where no vocabulary says it.
+        """
+        told = {language: list(words) for language, words in self._view.vocabulary.documents.items()}
+        return {**told, **({"measure": [self._view.vocabulary.measure]} if self._view.vocabulary.measure else {})}
 
     @_in_one_generation
     def values_in(self, text: str) -> list[tuple[int, int, str, str]]:

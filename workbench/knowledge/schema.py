@@ -15,6 +15,7 @@ from workbench.days import iso
 from workbench.errors import KnowledgeError, shown
 from workbench.knowledge.aliases import is_alias, says_names
 from workbench.knowledge.index import Index
+from workbench.knowledge.names import SURNAMES
 from workbench.knowledge.surfaces import key_of
 from workbench.knowledge.vocabulary import FieldWords, Vocabulary
 from workbench.state import Condition, Sort
@@ -27,9 +28,12 @@ LONGEST = 500
 _SHORT = 80
 _MOSTLY = 0.95
 """The share of values that makes a field a number or a date."""
-_REPEATED = 0.5
+_REPEATED = 0.67
 _SPREAD = 2.0
 """A category has at most so many distinct values for each that there is, and so many times their root."""
+_FEW = 0.2
+"""Values that are written like names make a category where so few are distinct."""
+_PROPER = re.compile(r"(?:[A-Z][\w.'’-]*\s+)+[A-Z][\w.'’-]*|[\u4e00-\u9fff]{2,4}(?:[·・][\u4e00-\u9fff]+)?")
 _SCALES = {"": 1.0, "k": 1e3, "K": 1e3, "千": 1e3, "万": 1e4, "萬": 1e4, "M": 1e6, "百万": 1e6, "亿": 1e8, "億": 1e8}
 _NUMBER = re.compile(
     r"[~≈约$€£¥￥]?\s*(?P<number>[-+]?\d[\d,]*(?:\.\d+)?)\s*(?P<scale>百万|[kKM千万萬亿億](?![A-Za-z]))?\s*(?P<unit>[^\d\s].{0,19})?"
@@ -101,6 +105,8 @@ def _field(index: Index, vocabulary: Vocabulary, name: str, counted: Sequence[An
     having, total, distinct, numbers, dates, long, low, high, first, last = counted
     said = vocabulary.fields.get(name, FieldWords())
     kind = said.type or _type(total, distinct, numbers, dates, long, low, high)
+    if kind == "category" and not said.type and distinct > _FEW * total and _proper(index, name):
+        kind = "name"
     values = [row[0] for row in index.rows(_VALUES, (name, MOST_VALUES))] if kind == "category" else []
     ends = {"number": (low, high), "date": (first, last)}.get(kind, (None, None))
     return Field(
@@ -128,8 +134,16 @@ def _type(
         return "number"
     if long > (1 - _MOSTLY) * total:
         return "text"
-    few = distinct <= min(MOST_VALUES, max(2, _REPEATED * total), _SPREAD * total**0.5)
+    few = distinct <= min(MOST_VALUES, max(3, _REPEATED * total), _SPREAD * total**0.5)
     return "category" if few else "name"
+
+
+def _proper(index: Index, name: str) -> bool:
+    """Whether most values of a field are written like the names of people or works."""
+    values = [row[0] for row in index.rows("SELECT DISTINCT value FROM facts WHERE field = ? LIMIT 50", (name,))]
+    surnames = SURNAMES if any(CJK.match(value) for value in values) else ""
+    named = [v for v in values if _PROPER.fullmatch(v) and (not CJK.match(v) or v[0] in surnames or "·" in v)]
+    return 2 * len(named) > len(values)
 
 
 def _unit(index: Index, name: str) -> str:

@@ -9,11 +9,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from workbench.context import KnowledgeBase
+from workbench.language.names import names_in
 from workbench.language.reading import is_smalltalk, read
+from workbench.language.times import times
 from workbench.state import NameRead, Reading
 from workbench.text import CJK, language_of
 
@@ -47,12 +49,24 @@ _MORE = re.compile(
 _AMONG = re.compile(r"\b(?:which|how many|any|only|just)?\s*(?:ones? )?(?:of|among) (?:them|these|those)\b|^\W*(?:only|just) |^\W*其中", re.I)
 
 
+_PLACED = re.compile(
+    r"\bthe (?:(?P<pair>former|latter)|(?P<place>first|second|third|fourth|fifth|last) one)\b"
+    r"|(?P<zh_pair>[前后])者|第(?P<zh_place>[一二三四五])[个部份篇项条款本种]|最后一[个部份篇项条款本种]",
+    re.I,
+)
+_ORDINALS = {"first": 0, "second": 1, "third": 2, "fourth": 3, "fifth": 4, "last": -1, "一": 0, "二": 1, "三": 2, "四": 3, "五": 4}
+_COMPARED = re.compile(r"^\W*(?:那么?|如果)?(?:和|跟|与|同)_+(?:相|对)?比|^\W*(?:and )?(?:compared (?:to|with)|versus|vs\.?) _+\W*$", re.I)
+_COMPARE_THEM = re.compile(r"^\W*compare (?:the two|them|these|both)\b|^\W*(?:对比|比较)(?:一下)?(?:这|那)?(?:两|二)[个部份篇项者]", re.I)
+_ALIKE = re.compile(r"\bsimilar(?: ones?)?\b(?! to)|\b\w+ like (?:this|that)\b(?! \w)|(?:类似|相似)于?(?=的)", re.I)
+
+
 @dataclass(frozen=True)
 class Turn:
     """A question that was said so that it stands alone, its reading, and the names of its answer."""
 
     question: str
     reading: Reading
+    names: tuple[NameRead, ...]
     answered: tuple[NameRead, ...] = ()
 
 
@@ -68,38 +82,60 @@ def standalone(message: str, history: Sequence[Mapping[str, Any]], bases: Sequen
     for said in history:
         if said["role"] == "user" and not is_smalltalk(said["content"]):
             question = _against(said["content"], turns, bases)
-            turns.append(Turn(question, read(question, bases)))
+            turns.append(Turn(question, read(question, bases), tuple(names_in(question, bases))))
         elif said["role"] == "assistant" and turns:
-            known = tuple(name for name in read(said["content"], bases)["names"] if name["bases"])
-            turns[-1] = Turn(turns[-1].question, turns[-1].reading, (*turns[-1].answered, *known))
+            known = [name for name in names_in(said["content"], bases) if name["bases"]]
+            turns[-1] = replace(turns[-1], answered=(*turns[-1].answered, *known))
     return _against(message, turns, bases)
 
 
 def _against(message: str, turns: Sequence[Turn], bases: Sequence[KnowledgeBase]) -> str:
     if not turns or is_smalltalk(message):
         return message
-    last, reading = turns[-1], read(message, bases)
+    last, reading, names = turns[-1], read(message, bases), names_in(message, bases)
     if _MORE.search(message):
         return last.question
-    if instead := _among(message, reading, last, bases):
+    if instead := _beside(message, names, turns) or _among(message, reading, last, bases):
         return instead
-    said = _with_antecedents(message, reading, turns)
+    said = _with_antecedents(message, names, turns, _things(bases))
     if said != message:
         return _without_opener(said)
-    return _into_question(message, reading, last, bases) or _with_subject(message, reading, turns) or message
+    return (
+        _into_question(message, reading, names, last, bases)
+        or _similar(message, names, turns)
+        or _with_subject(message, reading, names, turns)
+        or message
+    )
 
 
-def _with_antecedents(message: str, reading: Reading, turns: Sequence[Turn]) -> str:
+def _things(bases: Sequence[KnowledgeBase]) -> re.Pattern[str]:
+    """The ways of saying "it" with a word for the documents: that film, 这部电影, 该文档."""
+    words = [word for base in bases for kind, many in base.nouns().items() if kind != "measure" for word in many]
+    english = "|".join(re.escape(w) for w in words if not CJK.search(w)) or "document"
+    chinese = "|".join(re.escape(w) for w in sorted(words, key=len, reverse=True) if CJK.search(w)) or "文档"
+    return re.compile(
+        rf"\b(?:this|that|the same) (?:{english})\b|\bthe (?:{english})\b(?! (?:_|about|with|where|that|in which|by|of|from|called))"
+        rf"|(?:这|那|该|此|本)(?:一?[部个份篇])?(?:{chinese})(?!名)",
+        re.I,
+    )
+
+
+def _with_antecedents(
+    message: str, mine: Sequence[NameRead], turns: Sequence[Turn], things: re.Pattern[str]
+) -> str:
     """The message with every pronoun replaced by the name that was spoken of last, where it has none of its own."""
-    blanked = _blotted(message, reading["names"])
+    blanked = _blotted(message, mine)
     found: list[tuple[int, int, str]] = []
+    for match in _PLACED.finditer(blanked):
+        if not mine and (one := _placed(match, turns)):
+            found.append((*match.span(), _phrase([one], "", message)))
     for pattern, names in ((_SEVERAL, _spoken(turns)), (_THEIR, _spoken(turns))):
         several = names if len(names) > 1 else []
         found += [(*m.span(), _phrase(several, m.group(), message)) for m in pattern.finditer(blanked) if several]
-    for pattern, person in ((_PERSON, True), (_THING, False)):
+    for pattern, person in ((_PERSON, True), (things, False), (_THING, False)):
         for match in pattern.finditer(blanked):
             free = all(match.end() <= start or end <= match.start() for start, end, _ in found)
-            own = any(name["end"] <= match.start() and _is_person(name) == person for name in reading["names"])
+            own = any(name["end"] <= match.start() and _is_person(name) == person for name in mine)
             one = _likeliest(turns, person) if free and not own else None
             if one:
                 found.append((*match.span(), _phrase([one], match.group(), message)))
@@ -110,7 +146,7 @@ def _with_antecedents(message: str, reading: Reading, turns: Sequence[Turn]) -> 
 
 def _spoken(turns: Sequence[Turn]) -> list[NameRead]:
     """The several names of the last question, or else those of its answer."""
-    asked = turns[-1].reading["names"]
+    asked = turns[-1].names
     return list({name["name"]: name for name in (asked if len(asked) > 1 else turns[-1].answered)}.values())[:4]
 
 
@@ -121,12 +157,46 @@ def _is_person(name: NameRead) -> bool:
 def _likeliest(turns: Sequence[Turn], person: bool) -> NameRead | None:
     """The name spoken of last that may be meant: in a question before an answer."""
     for turn in reversed(turns):
-        for names in (list(reversed(turn.reading["names"])), turn.answered):
+        for names in (list(reversed(turn.names)), turn.answered):
             fitting = [name for name in names if _is_person(name) == person]
-            loose = [name for name in names if not person or not name["doc_id"]]
-            if fitting or (names is not turn.answered and loose):
-                return (fitting or loose)[0]
-    return None
+            if fitting:
+                return fitting[0]
+    loose = [n for turn in reversed(turns) for n in (*reversed(turn.names), *turn.answered) if not (person and n["doc_id"])]
+    return loose[0] if loose else None
+
+
+def _placed(match: re.Match[str], turns: Sequence[Turn]) -> NameRead | None:
+    """ "the second one", 第二个, the former: of what was listed or named last."""
+    asked = turns[-1].names
+    listed = [n for n in turns[-1].answered if n["doc_id"] and n["name"] not in {name["name"] for name in asked}]
+    pair = match["pair"] or match["zh_pair"]
+    names = list({n["name"]: n for n in (asked if pair and len(asked) > 1 else listed or asked)}.values())
+    place = int(pair.lower() not in ("former", "前")) if pair else _ORDINALS[(match["place"] or match["zh_place"] or "last").lower()]
+    return names[place] if -len(names) <= place < len(names) else None
+
+
+def _beside(message: str, names: Sequence[NameRead], turns: Sequence[Turn]) -> str:
+    """ "和《推手》比呢？", "compare the two": what was spoken of last, side by side; "" for any other message."""
+    zh, two = language_of(message) == "zh", _spoken(turns)
+    if len(names) == 1 and _COMPARED.search(_blotted(message, names)):
+        last = _likeliest(turns, _is_person(names[0]))
+        two = [last, names[0]] if last else []
+    elif names or not _COMPARE_THEM.search(message):
+        return ""
+    sides = [_written(name, zh) for name in two[:4]]
+    joined = ("和" if zh else " and ").join([("、" if zh else ", ").join(sides[:-1]), sides[-1]]) if len(sides) > 1 else ""
+    return (f"对比{joined}" if zh else f"Compare {joined}") if joined else ""
+
+
+def _similar(message: str, names: Sequence[NameRead], turns: Sequence[Turn]) -> str:
+    """ "something similar", 类似的: to what was spoken of last."""
+    match, model = _ALIKE.search(message), _likeliest(turns, False)
+    if names or not match or not model:
+        return ""
+    zh = language_of(message) == "zh"
+    said = re.sub(r" (?:this|that)$", "", match.group(), flags=re.I)
+    joint = "" if zh else " " if said.lower().endswith("like") else " to "
+    return f"{message[: match.start()]}{said}{joint}{_written(model, zh)}{message[match.end() :]}"
 
 
 def _among(message: str, reading: Reading, last: Turn, bases: Sequence[KnowledgeBase]) -> str:
@@ -142,38 +212,46 @@ def _among(message: str, reading: Reading, last: Turn, bases: Sequence[Knowledge
     return _appended(question, re.sub(r"^(?:is|are|was|were|有|是)\s*", "", rest))
 
 
-def _into_question(message: str, reading: Reading, last: Turn, bases: Sequence[KnowledgeBase]) -> str:
+def _into_question(
+    message: str, reading: Reading, names: Sequence[NameRead], last: Turn, bases: Sequence[KnowledgeBase]
+) -> str:
     """The question before with the name or conditions of an elliptic one in the place of its own, or ""."""
     opened = _OPENER.match(message)
     rest = _TAIL.sub("", message[opened.end() :] if opened else message).strip()
     questioned = bool(opened) or re.search(r"[?？]\s*$|呢", message)
-    if not rest or not questioned or _ASKS.search(_blotted(message, reading["names"])[opened.end() if opened else 0 :]):
+    if not rest or not questioned or _ASKS.search(_blotted(message, names)[opened.end() if opened else 0 :]):
         return ""
-    if reading["names"] and not reading["asked"]:
-        return _swapped(last, reading["names"]) or _appended(last.question, rest)
+    if names and reading["asked"]:
+        return _without_opener(message)  # "And the author of Apollo?" asks a thing of its own
+    if names:
+        return _swapped(last, names) or _appended(last.question, rest)
     if reading["conditions"]:
         question = last.question
         for condition in reading["conditions"]:
             question = _without(question, condition["field"], bases)
         return _appended(question, rest)
-    if reading["asked"] and last.reading["names"]:
-        return _of(rest, last.reading["names"][-1], message)
+    if reading["asked"] and last.names:
+        return _of(rest, last.names[-1], message)
     return ""
 
 
 def _swapped(last: Turn, new: Sequence[NameRead]) -> str:
     """The question before with these names in the place of its own, those of one kind first."""
-    old = last.reading["names"]
+    old = last.names
     if not old:
         return ""
     question = last.question
     pairs = []
     for name in new[-len(old) :]:
         free = [other for other in old if other not in [pair[0] for pair in pairs]]
-        alike = [other for other in free if _is_person(other) == _is_person(name)]
-        pairs.append(((alike or free)[-1], name))
+        alike = [other for other in free if _is_person(other) == _is_person(name) or not name["bases"]]
+        if not alike:
+            return ""
+        pairs.append((alike[-1], name))
     for gone, name in sorted(pairs, key=lambda pair: -pair[0]["start"]):
-        question = question[: gone["start"]] + name["surface"] + question[gone["end"] :]
+        quoted = gone["surface"].startswith("《") and not name["surface"].startswith("《")
+        surface = f"《{name['surface']}》" if quoted else name["surface"]
+        question = question[: gone["start"]] + surface + question[gone["end"] :]
     return question
 
 
@@ -182,6 +260,10 @@ def _without(question: str, field: str, bases: Sequence[KnowledgeBase]) -> str:
     asked = [c for c in read(question, bases)["conditions"] if c["field"] == field]
     if not asked:
         return question
+    for time in reversed(times(question)):
+        left = f"{question[: time.start].rstrip()} {question[time.end :].lstrip()}".strip()
+        if not any(c["field"] == field for c in read(left, bases)["conditions"]):
+            return re.sub(r"(?<=[\u4e00-\u9fff]) 的?(?=[\u4e00-\u9fff])", "", left)
     words = list(re.finditer(r"[A-Za-z0-9'’-]+|[\u3400-\u9fff]", question))
     for size in range(1, min(len(words), 12)):
         for first in range(len(words) - size, -1, -1):
@@ -192,19 +274,21 @@ def _without(question: str, field: str, bases: Sequence[KnowledgeBase]) -> str:
     return question
 
 
-def _with_subject(message: str, reading: Reading, turns: Sequence[Turn]) -> str:
+def _with_subject(message: str, reading: Reading, names: Sequence[NameRead], turns: Sequence[Turn]) -> str:
     """预算是多少？ of what was spoken of last; "" when the message has a subject of its own."""
-    if reading["names"] or reading["conditions"] or reading["words"] or reading["count"] or not reading["asked"]:
+    if names or reading["conditions"] or reading["words"] or reading["count"] or not reading["asked"]:
         return ""
-    found = _likeliest(turns, False) or _likeliest(turns, True)
+    found = _likeliest(turns, bool(re.match(r"\W*[都还又也]", message)))
     return _of(_TAIL.sub("", message).strip(), found, message) if found else ""
 
 
 def _of(words: str, name: NameRead, message: str) -> str:
     subject = _written(name, language_of(message) == "zh")
     if language_of(message) == "zh":
-        return f"{subject}的{words.lstrip('的')}？"
-    return f"{words[:1].upper()}{words[1:]} of {subject}?"
+        joint = "" if re.match(r"\W*[都还又也]", words) or _ASKS.search(words) else "的"
+        return f"{subject}{joint}{words.lstrip('的')}？"
+    joint = "in" if re.search(r"ed$", words.rstrip(" ?")) else "of"
+    return f"{words[:1].upper()}{words[1:].rstrip(' ?')} {joint} {subject}?"
 
 
 def _written(name: NameRead, chinese: bool) -> str:

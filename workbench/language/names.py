@@ -64,7 +64,7 @@ def bare(surface: str) -> str:
 def _known(text: str, mention: Mention, base: KnowledgeBase, quotes: Sequence[tuple[int, int]]) -> NameRead | None:
     start, end = mention["start"], mention["end"]
     entity, surface = base.entity(mention["entity_id"]), text[start:end]
-    if entity is None or len(re.sub(r"\W", "", surface)) < 2:
+    if entity is None or len(re.sub(r"\W", "", surface)) < 2 or all(w in _DATED or w.isdigit() for w in surface.lower().split()):
         return None
     around = next((q for q in quotes if q[0] <= start and end <= q[1]), None)
     if around:
@@ -117,7 +117,7 @@ def _capitalised(text: str) -> list[tuple[int, int]]:
         begins = not re.search(r"[\w,;:][^\w.?!。？！]*$", text[max(0, start - _NEAR) : start])
         while words and (_plain(words[0].group()) in _DATED or (begins and _plain(words[0].group()) in ordinary_words())):
             words.pop(0)
-        while words and _plain(words[-1].group()) in _DATED:
+        while words and (_plain(words[-1].group()) in _DATED or len(words) == 1 and words[0].group().isdigit()):
             words.pop()
         if not words:
             continue

@@ -30,7 +30,7 @@ _MEASURE = "[个部篇份项人条款本种名位家次台件]"
 _DIGITS = {sign: value for value, signs in enumerate(["零〇", "一", "二两", "三", "四", "五", "六", "七", "八", "九", "十"]) for sign in signs}
 _NUMBERS = dict(zip("one two three four five six seven eight nine ten".split(), range(1, 11), strict=True))
 _AMOUNT = re.compile(
-    r"(?<![\w.])[$€£¥￥]?\s*(?P<number>\d[\d,]*(?:\.\d+)?)\s*(?P<scale>百万|[kK](?![a-z])|million|billion|thousand|[千万萬亿億])?\s*(?P<unit>%|[a-zµ]{1,10}\b|[\u4e00-\u9fff]{1,2})?",
+    r"(?<![a-z0-9.])[$€£¥￥]?\s*(?P<number>\d[\d,]*(?:\.\d+)?)\s*(?P<scale>百万|[kK](?![a-z])|million|billion|thousand|[千万萬亿億])?\s*(?P<unit>%|[a-zµ]{1,10}\b|[\u4e00-\u9fff]{1,2})?",
     re.I,
 )
 _SCALES = {"k": 1e3, "thousand": 1e3, "千": 1e3, "万": 1e4, "萬": 1e4, "million": 1e6, "百万": 1e6, "亿": 1e8, "億": 1e8, "billion": 1e9}
@@ -106,7 +106,7 @@ class _Reader:
         self.question, self.bases = question, bases
         self.zh = language_of(question) == "zh"
         self.fields = list({field["name"]: field for base in bases for field in base.schema()}.values())
-        self.nouns = [word for base in bases for words in base.nouns().values() for word in words]
+        self.nouns = [word for base in bases for kind, words in base.nouns().items() for word in words if kind != "measure"]
         categories = [field for field in self.fields if field["type"] == "category"]
         self.spoken = spoken(spoken_words(categories), question)
         grouping = {(start, end) for start, end, _, _ in self.spoken}

@@ -14,12 +14,15 @@ from typing import Any
 from workbench.context import Field
 from workbench.knowledge.schema import spoken, spoken_words
 from workbench.language.citations import cite, marked, spaced
-from workbench.language.judging import ENOUGH, Document, Judged, Said, foreign, says_field
+from workbench.language.judging import LEAST, Document, Judged, Said, foreign, says_field
 from workbench.language.reading import in_words, shown
 from workbench.state import Citation, Reading, RetrievalResult
 from workbench.text import CJK, fold
 
 MOST_LISTED = 30
+RECOMMENDED = 8
+SURE = 0.5
+"""A document that the search gives this probability is one of a list, whatever its sentences say."""
 MOST_QUOTED = 3
 NEARLY = 0.75
 """A further sentence is quoted when it is at least so sure, for the surest one's 1."""
@@ -84,6 +87,8 @@ class _Writer:
         selecting = bool(reading["conditions"] or reading["sort"])
         if reading["count"] and (selecting or reading["group"] or not reading["words"]):
             return self._counted()
+        if reading["count"]:
+            return self._quoted()
         about = self._about()
         if reading["intent"] == "compare" and len(about) > 1:
             return self._sides(about)
@@ -136,13 +141,19 @@ class _Writer:
         reading = self.reading
         names = [*reading["asked"], *([reading["sort"]["field"]] if reading["sort"] else [])]
         names += [c["field"] for c in reading["conditions"] if c["op"] not in ("eq", "exists")]
-        names += [f["name"] for f in self.known.schema if f["type"] in ("date", "name", "category")]
-        held = [name for name in dict.fromkeys(names) if document.values(name)]
+        order = {"date": 0, "category": 1, "name": 2}
+        kept = [f for f in self.known.schema if f["type"] in order and not (f["type"] == "name" and len(document.values(f["name"])) > 2)]
+        names += [f["name"] for f in sorted(kept, key=lambda f: order[f["type"]])]
         same = {c["field"] for c in reading["conditions"] if c["op"] == "eq"}
-        wanted = [n for n in held if n in names[: len(names)] and n not in same][: max(2, len(reading["asked"]) + 1)]
+        wanted = [n for n in dict.fromkeys(names) if document.values(n) and n not in same]
+        wanted = wanted[: max(2, len(reading["asked"]) + 1)]
         facts = [self._listed([self._value(self.fields[n], v) for v in document.values(n)[:3]]) for n in wanted]
         inside = self._say(", ", "，").join(facts)
         return f"{self._title(document)}{self._say(f' ({inside})', f'（{inside}）') if inside else ''}"
+
+    @property
+    def _measure(self) -> str:
+        return next(iter(self.known.nouns.get("measure", ())), "份")
 
     def _noun(self, count: int) -> str:
         words = list(self.known.nouns.get(self.lang, ()))
@@ -172,10 +183,10 @@ class _Writer:
         shown_documents = self._holding()
         head = self._say(
             f"{total:,} of {self.known.documents:,} {self._noun(self.known.documents)}{f': {what}' if what else ''}",
-            f"{self.known.documents:,} 份{self._noun(2)}中有 {total:,} 份{f'：{what}' if what else ''}",
+            f"{self.known.documents:,} {self._measure}{self._noun(2)}中有 {total:,} {self._measure}{f'：{what}' if what else ''}",
         )
         if not what:
-            return self._say(f"There are {total:,} {self._noun(total)}.", f"共有 {total:,} 份{self._noun(total)}。")
+            return self._say(f"There are {total:,} {self._noun(total)}.", f"共有 {total:,} {self._measure}{self._noun(total)}。")
         if not total:
             return f"{head}{self._say('.', '。')}"
         lines = [f"- {self._brief(d)} [{d.n}]" for d in shown_documents[:MOST_LISTED]]
@@ -194,12 +205,13 @@ class _Writer:
         selecting = bool(reading["conditions"] or reading["sort"])
         held = [d for d in (self._holding() if selecting else self._telling()) if d.doc_id not in without]
         if reading["words"] and selecting and not reading["sort"]:
-            telling = [d for d in held if any(s.probability >= ENOUGH for s in d.said)]
+            telling = [d for d in held if any(s.probability >= LEAST for s in d.said)]
             held = telling or held
         if not held:
             return self._nothing(what)
         total = self.known.total if selecting and not reading["words"] else len(held)
-        cut = held[: reading["limit"] or MOST_LISTED]
+        most = RECOMMENDED if reading["intent"] == "recommend" else MOST_LISTED
+        cut = held[: reading["limit"] or most]
         if reading["sort"] and len(cut) == 1:
             return self._extreme(cut[0], what)
         lines = [f"- {self._brief(d)}{self._told(d)} [{d.n}]" for d in cut]
@@ -208,23 +220,23 @@ class _Writer:
     def _told(self, document: Document) -> str:
         """The sentence that says why a document is listed, where words were asked for and not fields alone."""
         best = max(document.said, key=lambda s: s.probability, default=None)
-        if not self.reading["words"] or best is None or best.probability < ENOUGH or foreign(best.text, self.reading):
+        if not self.reading["words"] or best is None or best.probability < LEAST or foreign(best.text, self.reading):
             return ""
         return f"{self._say(': ', '：')}{_without_stop(best.text)}"
 
     def _telling(self) -> list[Document]:
         """The documents with a sentence that answers, the surest first."""
         best = {d.doc_id: max((s.probability for s in d.said), default=0.0) for d in self.judged.documents.values()}
-        found = [d for d in self.judged.documents.values() if best[d.doc_id] >= ENOUGH or d.score >= ENOUGH]
+        found = [d for d in self.judged.documents.values() if best[d.doc_id] >= LEAST or d.score >= SURE]
         return sorted(found, key=lambda d: (-best[d.doc_id] - d.score, d.n))
 
     def _heading(self, total: int, count: int, what: str) -> str:
         words = self._say(", ", "、").join(self.reading["words"])
         about = what or (self._say(f"on {words}", f"与{words}有关") if words else "")
-        cut = self._say(f"; {count} of them", f"，列出其中 {count} 份") if count < total else ""
+        cut = self._say(f"; {count} of them", f"，列出其中 {count} {self._measure}") if count < total else ""
         return self._say(
             f"{total:,} {self._noun(total)}{f' ({about})' if about else ''}{cut}:",
-            f"{self._noun(total)}{f'（{about}）' if about else ''}共 {total:,} 份{cut}：",
+            f"{self._noun(total)}{f'（{about}）' if about else ''}共 {total:,} {self._measure}{cut}：",
         )
 
     def _extreme(self, document: Document, what: str) -> str:
@@ -310,7 +322,7 @@ class _Writer:
                     count = len(titles)
                     one = shown(self.fields[field_name], self.lang)
                     called = self.known.called(name["name"]) if self.zh else name["name"]
-                    lines.append(self._say(f"{called} is {one} of {count} {self._noun(count)}: {self._listed(listed)}.", f"{called}作为{one}的{self._noun(count)}有 {count} 份：{self._listed(listed)}。"))
+                    lines.append(self._say(f"{called} is {one} of {count} {self._noun(count)}: {self._listed(listed)}.", f"{called}作为{one}的{self._noun(count)}有 {count} {self._measure}：{self._listed(listed)}。"))
             told = [s for s in self.judged.answers if fold(name["name"]) in fold(s.text) or fold(name["surface"]) in fold(s.text)]
             if told:
                 lines.append(self._quotes(told[:2]))
