@@ -32,7 +32,7 @@ from workbench.context import Context, KnowledgeBase
 from workbench.evaluating.narrowed import OneBase
 from workbench.evaluating.rankings import order, results_of
 from workbench.evaluating.rows import Asked, asked_of, chosen, listed, read_rows
-from workbench.question.reading import read_question
+from workbench.route import read_question
 from workbench.retrieval.agreement import CHAIN, MODEL, SEARCH, signals_of
 from workbench.route import make_worker_name
 from workbench.session import Workbench

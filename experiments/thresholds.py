@@ -25,7 +25,7 @@ from typing import Any, NamedTuple
 from workbench.context import Context, KnowledgeBase
 from workbench.evaluating.rankings import WITHOUT, changed, ranker
 from workbench.evaluating.rows import Asked, chosen, listed, read_rows
-from workbench.question.reading import read_question
+from workbench.route import read_question
 from workbench.retrieval.signals import ENOUGH
 from workbench.session import Workbench
 

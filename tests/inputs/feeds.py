@@ -24,8 +24,7 @@ from workbench.errors import WorkbenchError
 from workbench.knowledge import corpus
 from workbench.knowledge.library import check_name
 from workbench.plans import Plan
-from workbench.language.names import names_in
-from workbench.question.reading import reading
+from workbench.language.reading import read
 from workbench.session import Workbench
 from workbench.settings import Settings
 from workbench.text import clean, fold, language_of, sentences, terms, visible
@@ -240,10 +239,9 @@ def texts(place: Place, rng: Random) -> bool:
     one = clean(text(rng, 30)[:4_000])
     for read in (fold, terms, sentences, language_of, visible):
         read(one)
-    found = names_in(one, [place.wb.knowledge.get("film")])
     if any(one[n["start"] : n["end"]] != n["surface"] for n in found):
         raise Lost(f"a name that is not there: {one!r}")
-    reading(one, found)
+    read(one, [place.wb.knowledge.get("film")])
     return True
 
 

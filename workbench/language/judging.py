@@ -230,8 +230,9 @@ def plain(text: str) -> str:
 def _documents(results: Sequence[RetrievalResult], wanted: _Wanted) -> Iterable[Document]:
     groups: dict[str, list[tuple[int, RetrievalResult]]] = {}
     for n, result in enumerate(results, 1):
-        if doc_id := result["metadata"].get("doc_id"):
-            groups.setdefault(str(doc_id), []).append((n, result))
+        if result["source_type"] != "community":
+            own = result["metadata"].get("doc_id") or result["result_id"]
+            groups.setdefault(str(own), []).append((n, result))
     for doc_id, pieces in groups.items():
         pieces.sort(key=lambda p: (p[1]["source_type"] != "chunk", p[1]["metadata"].get("position") or 0, p[0]))
         n, first = pieces[0]
@@ -247,8 +248,8 @@ def _sentences(
     """The sentences of passages, each once: what other notations say is no sentence of anybody's."""
     seen = set[str]()
     for n, result in pieces:
-        if result["source_type"] != "chunk":
-            continue
+        if result["source_type"] != "chunk" and " — " in result["evidence"]:
+            continue  # a field in the notation of a relation
         position = int(result["metadata"].get("position") or 0)
         for index, raw in enumerate(sentences(re.sub(r"\s?\[\d+\]", "", result["evidence"]))):
             text = _without_heading(plain(raw), title)
