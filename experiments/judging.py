@@ -28,13 +28,13 @@ from workbench.knowledge.library import Library
 from workbench.language import judging
 from workbench.language.reading import read
 from workbench.settings import default_settings
-from workbench.text import fold
+from workbench.text import fold, language_of
 from workbench.tools.registry import StepLog, ToolRegistry
 from workbench.tools.tool import read_input
 
-SETS = (("cmrc", ""), ("drcd", ""), ("xquad", "en"), ("xquad", "zh"), ("hotpot", ""))
+SETS = (("cmrc", ""), ("drcd", ""), ("xquad", "en"), ("xquad", "zh"), ("xquad", "zh>en"), ("xquad", "en>zh"), ("hotpot", ""))
 PASSAGES, TOP = 600, 8
-SIGNALS = ("covered", "named", "kind", "passage")
+SIGNALS = ("covered", "named", "kind", "passage", "across")
 
 
 def main() -> None:
@@ -50,7 +50,7 @@ def main() -> None:
         judging.WEIGHTS.clear()
         judging.WEIGHTS.update(fitted(first))
         print("WEIGHTS =", judging.WEIGHTS)
-    for lang in ("en", "zh"):
+    for lang in ("en", "zh", "across"):
         print(lang, report([row for row in second if row["lang"] == lang]))
     print("all", report(second))
 
@@ -58,7 +58,11 @@ def main() -> None:
 def observed(folder: Path, lang: str, most: int) -> Iterator[dict[str, Any]]:
     """One row a sentence."""
     lines = [json.loads(line) for line in (folder / "questions.jsonl").read_text(encoding="utf-8").splitlines()]
-    questions = [q for q in lines if not lang or q["lang"] == lang]
+    asked_in, _, lang = lang.partition(">") if ">" in lang else (lang, "", lang)
+    answers = {q["id"]: q["answer"] for q in lines}
+    questions = [q for q in lines if not asked_in or q["lang"] == asked_in]
+    if asked_in != lang:  # the answer as the texts of the other language have it
+        questions = [{**q, "answer": answers[f"{q['id'].partition('#')[0]}#{lang}"]} for q in questions]
     questions.sort(key=lambda q: hashlib.sha256(q["id"].encode()).hexdigest())
     questions = [q for q in questions if fold(q["answer"]) not in ("yes", "no")][:most]
     gold = {i for q in questions for i in _gold(q, lang)}
@@ -83,8 +87,8 @@ def observed(folder: Path, lang: str, most: int) -> Iterator[dict[str, Any]]:
             for said, seen in judging.seen(read(question["question"], [asked]), results, judging.weight_in([asked])):
                 right = said.doc_id in golden and fold(question["answer"]) in fold(said.text)
                 yield {
-                    "question": f"{folder.name}/{lang}/{question['id']}",
-                    "lang": "zh" if any("\u4e00" <= c <= "\u9fff" for c in question["question"]) else "en",
+                    "question": f"{folder.name}/{asked_in}>{lang}/{question['id']}",
+                    "lang": "across" if asked_in != lang else language_of(question["question"]),
                     "first": first,
                     "signals": seen,
                     "right": right,

@@ -21,7 +21,7 @@ from workbench.knowledge.keywords import stem
 from workbench.state import AnswerType, Reading, RetrievalResult
 from workbench.text import CJK, fold, language_of, sentences, terms
 
-WEIGHTS = {"bias": -6.92, "covered": 4.28, "named": 1.28, "kind": 0.45, "passage": 3.24}
+WEIGHTS = {"bias": -6.92, "covered": 4.28, "named": 1.28, "kind": 0.45, "passage": 3.24, "across": 2.0}
 LEAST = 0.12
 """A sentence that answers with this probability is an answer: on the half that fits, about nine of ten questions whose
 answer is there have one, and one of ten whose answer is not."""
@@ -177,21 +177,27 @@ class _Wanted:
         """What is seen of one sentence, each 0 to 1."""
         held = stems(text)
         total = sum(self.words.values())
-        covered = sum(w for word, w in self.words.items() if word in held) / total if total else 0.0
+        covered = sum(w for word, w in self.words.items() if word in held or _sign(word, text)) / total if total else 0.0
         folded = fold(text)
         named = [doc_id == i and bool(i) or surface in folded or (stems_ and stems_ <= held) for i, stems_, surface in self.names]
         kind = _KINDS.get(self.kind)
         return {
-            "covered": covered + self.unread(text) * passage if total else passage,
+            "covered": covered if total else passage,
             "named": sum(map(bool, named)) / len(named) if named else 0.5,
             "kind": float(kind(text)) if kind else 0.5,
             "passage": passage,
+            "across": self.unread(text) * passage,
         }
 
     def unread(self, text: str) -> float:
         """The share of the words that is in another script than the text, so that words cannot tell."""
         total, chinese = sum(self.words.values()), bool(CJK.search(text))
         return sum(w for word, w in self.words.items() if bool(CJK.match(word)) != chinese) / total if total else 0.0
+
+
+def _sign(word: str, text: str) -> bool:
+    """Whether a word is one Chinese character and stands in a text: terms of a text are pairs of them."""
+    return len(word) == 1 and word in text
 
 
 def probability(signals: Mapping[str, float]) -> float:

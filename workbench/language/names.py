@@ -122,7 +122,8 @@ def _capitalised(text: str) -> list[tuple[int, int]]:
         if not words:
             continue
         first, last = start + words[0].start(), start + words[-1].end()
-        if not (begins and len(words) == 1 and first == start) and last - first > 1:
+        unit = re.search(r"\d\s?$", text[:first])
+        if not (begins and len(words) == 1 and first == start) and not unit and last - first > 1:
             spans.append((first, last))
     return spans
 

@@ -304,11 +304,16 @@ class _Reader:
             if not self._free(start, end):
                 continue
             op, begin, until = self._comparison(start, end)
-            unit = (match["unit"] or "").strip()
+            other = re.match(r"\s*(?:and|to|-|–|到|至|和|与)\s*", self.plain[match.end("number") :])
+            second = _AMOUNT.match(self.plain, match.end("number") + other.end()) if other else None
+            between = re.search(r"\bbetween\s*$|介于$|在$", self.plain[:start]) or (
+                other and other.group().strip() in ("到", "至", "-", "–")
+            )
+            unit = ((second and between and second["unit"]) or match["unit"] or "").strip()
             near = self._near(start, end, counted)
             by_unit = [f for f in counted if unit and f["unit"] and fold(f["unit"]).startswith(fold(unit))]
             field = near.field if near else by_unit[0] if len(by_unit) == 1 else self._measured(begin, until, counted)
-            if op is None:
+            if op is None and not (second and between and field):
                 stated = near and re.fullmatch(r"\s*(?:is|are|was|were|of|=|equals?|为|是|等于)?\s*", self.plain[near.end : start])
                 if not (stated and field):
                     continue
@@ -319,9 +324,6 @@ class _Reader:
                 continue
             value = float(match["number"].replace(",", "")) * _SCALES.get((match["scale"] or "").lower(), 1.0)
             whole = int(value) if value == int(value) else value
-            other = re.match(r"\s*(?:and|to|-|–|到|至|和|与)\s*", self.plain[match.end("number") :])
-            second = _AMOUNT.match(self.plain, match.end("number") + other.end()) if other else None
-            between = re.search(r"\bbetween\s*$|介于$|在$", self.plain[:start]) or (other and "到至-–".find(other.group().strip()) >= 0)
             if second and between:
                 top = float(second["number"].replace(",", "")) * _SCALES.get((second["scale"] or "").lower(), 1.0)
                 self._add(field, "between", [whole, int(top) if top == int(top) else top], self._is_negated(start, end))
@@ -601,7 +603,7 @@ class _Reader:
                 bare = re.sub(r"['’](?:s|m|d|re|ve|ll)$", "", match.group().lower())
                 found += [word] if bare not in stop and (len(bare) > 1 or bare.isdigit()) else []
             else:
-                found += [part for part in chinese.split(word) if len(part) > 1]
+                found += [part for part in chinese.split(word) if part]
         return found
 
 
