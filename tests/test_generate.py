@@ -43,7 +43,9 @@ def piece(doc_id: str, title: str, text: str, score: float = 0.8, **metadata: An
 
 
 def test_citations_of_nothing_are_taken_out_and_named():
-    text, citations, unknown = cite("A fact [1]. Another. [2, 9] A third 【3】.", [piece(str(n), str(n), "x") for n in range(1, 6)])
+    text, citations, unknown = cite(
+        "A fact [1]. Another. [2, 9] A third 【3】.", [piece(str(n), str(n), "x") for n in range(1, 6)]
+    )
     assert text == "A fact [1]. Another. [2] A third [3]." and unknown == [9]
     assert [(c["n"], c["sentence"]) for c in citations] == [
         (1, "A fact [1]."),

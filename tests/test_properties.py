@@ -18,9 +18,9 @@ from hypothesis import strategies as st
 from tests.inputs.feeds import FILMS, LIGHT
 from workbench.errors import PlanError
 from workbench.knowledge import corpus
-from workbench.plans import Plan, PlanBudget, PlanStep, last_records, unkeepable
 from workbench.language.names import names_in
 from workbench.language.reading import read
+from workbench.plans import Plan, PlanBudget, PlanStep, last_records, unkeepable
 from workbench.retrieval.dispatch import next_wave
 from workbench.retrieval.merge import distinct, merge
 from workbench.retrieval.skip import blocked, closing, skip_record

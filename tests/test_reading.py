@@ -1,4 +1,4 @@
-"""Reading questions over any schema: conditions with their operators, order, count, what is asked, what is not understood."""
+"""Reading questions over any schema: conditions, order, count, what is asked, and what is not understood."""
 
 from __future__ import annotations
 

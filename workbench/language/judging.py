@@ -25,17 +25,26 @@ WEIGHTS = {"bias": -6.92, "covered": 4.28, "named": 1.28, "kind": 0.45, "passage
 LEAST = 0.12
 """A sentence that answers with this probability is an answer: on the half that fits, about nine of ten questions whose
 answer is there have one, and one of ten whose answer is not."""
-_MARKUP = re.compile(r"^\s*(?:#{1,6}\s+|[-*+>•·]\s+|\d{1,3}[.)]\s+)|\*\*|__|`{1,3}|^\s*\|\s*|\s*\|\s*$|\[([^\]]+)\]\([^)]*\)")
+_MARKUP = re.compile(
+    r"^\s*(?:#{1,6}\s+|[-*+>•·]\s+|\d{1,3}[.)]\s+)|\*\*|__|`{1,3}|^\s*\|\s*|\s*\|\s*$|\[([^\]]+)\]\([^)]*\)"
+)
 _REASON = re.compile(
-    r"\b(?:because|since|due to|so that|in order to|reason|therefore|thus|caused|prevents?|avoids?|allows?|to \w+)\b|因为|由于|为了|以便|因此|所以|原因|避免|防止",
+    r"\b(?:because|since|due to|so that|in order to|reason|therefore|thus|caused|prevents?|avoids?|allows?|to \w+)\b"
+    r"|因为|由于|为了|以便|因此|所以|原因|避免|防止",
     re.I,
 )
 _PLACE = re.compile(r"\b(?:in|at|near|from|to) (?:the )?[A-Z]|[市省县区国镇村路街楼室州]|位于|地址")
-_PROPER = re.compile(r"(?<!^)(?<![.!?]\s)\b[A-Z][a-z]+|[\u4e00-\u9fff]{2,4}(?:负责|担任|先生|女士|经理|教授)|由[\u4e00-\u9fff]{2,4}")
-_NUMBER = re.compile(r"\d|\b(?:two|three|four|five|six|seven|eight|nine|ten|dozen|hundred|thousand)\b|[一二两三四五六七八九十百千万]")
+_PROPER = re.compile(
+    r"(?<!^)(?<![.!?]\s)\b[A-Z][a-z]+|[\u4e00-\u9fff]{2,4}(?:负责|担任|先生|女士|经理|教授)|由[\u4e00-\u9fff]{2,4}"
+)
+_NUMBER = re.compile(
+    r"\d|\b(?:two|three|four|five|six|seven|eight|nine|ten|dozen|hundred|thousand)\b|[一二两三四五六七八九十百千万]"
+)
 _KINDS: dict[AnswerType, Callable[[str], bool]] = {
     "number": lambda text: bool(_NUMBER.search(text)),
-    "date": lambda text: bool(days(text) or re.search(r"(?:1[5-9]|20)\d\d|\d月|\b(?:mon|tues|wednes|thurs|fri|satur|sun)day", text, re.I)),
+    "date": lambda text: bool(
+        days(text) or re.search(r"(?:1[5-9]|20)\d\d|\d月|\b(?:mon|tues|wednes|thurs|fri|satur|sun)day", text, re.I)
+    ),
     "person": lambda text: bool(_PROPER.search(text)),
     "place": lambda text: bool(_PLACE.search(text)),
     "reason": lambda text: bool(_REASON.search(text)),
@@ -177,9 +186,14 @@ class _Wanted:
         """What is seen of one sentence, each 0 to 1."""
         held = stems(text)
         total = sum(self.words.values())
-        covered = sum(w for word, w in self.words.items() if word in held or _sign(word, text)) / total if total else 0.0
+        covered = (
+            sum(w for word, w in self.words.items() if word in held or _sign(word, text)) / total if total else 0.0
+        )
         folded = fold(text)
-        named = [doc_id == i and bool(i) or surface in folded or (stems_ and stems_ <= held) for i, stems_, surface in self.names]
+        named = [
+            (doc_id == i and bool(i)) or surface in folded or (stems_ and stems_ <= held)
+            for i, stems_, surface in self.names
+        ]
         kind = _KINDS.get(self.kind)
         return {
             "covered": covered if total else passage,

@@ -27,13 +27,31 @@ NEAR = 24
 """Characters within which a word says something of what stands beside it."""
 _CLAUSE = re.compile(r"[,;.!?:，。；！？：]|\b(?:but|which|who|whose|that|whereas|while)\b|但|而")
 _MEASURE = "[个部篇份项人条款本种名位家次台件]"
-_DIGITS = {sign: value for value, signs in enumerate(["零〇", "一", "二两", "三", "四", "五", "六", "七", "八", "九", "十"]) for sign in signs}
-_NUMBERS = dict(zip("one two three four five six seven eight nine ten".split(), range(1, 11), strict=True))
+_DIGITS = {
+    sign: value
+    for value, signs in enumerate(["零〇", "一", "二两", "三", "四", "五", "六", "七", "八", "九", "十"])
+    for sign in signs
+}
+_WORDS = ("one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
+_NUMBERS = {word: value for value, word in enumerate(_WORDS, start=1)}
 _AMOUNT = re.compile(
-    r"(?<![a-z0-9.])[$€£¥￥]?\s*(?P<number>\d[\d,]*(?:\.\d+)?)\s*(?P<scale>百万|[kK](?![a-z])|million|billion|thousand|[千万萬亿億])?\s*(?P<unit>%|[a-zµ]{1,10}\b|[\u4e00-\u9fff]{1,2})?",
+    r"(?<![a-z0-9.])[$€£¥￥]?\s*(?P<number>\d[\d,]*(?:\.\d+)?)\s*"
+    r"(?P<scale>百万|[kK](?![a-z])|million|billion|thousand|[千万萬亿億])?\s*"
+    r"(?P<unit>%|[a-zµ]{1,10}\b|[\u4e00-\u9fff]{1,2})?",
     re.I,
 )
-_SCALES = {"k": 1e3, "thousand": 1e3, "千": 1e3, "万": 1e4, "萬": 1e4, "million": 1e6, "百万": 1e6, "亿": 1e8, "億": 1e8, "billion": 1e9}
+_SCALES = {
+    "k": 1e3,
+    "thousand": 1e3,
+    "千": 1e3,
+    "万": 1e4,
+    "萬": 1e4,
+    "million": 1e6,
+    "百万": 1e6,
+    "亿": 1e8,
+    "億": 1e8,
+    "billion": 1e9,
+}
 _ADJECTIVES = {  # what an order or a comparison measures by itself
     r"expensive|cheap|pric|贵|便宜": ("price", "cost", "budget", "价格", "费用", "成本", "预算"),
     r"long|short|长|短|久": ("duration", "length", "runtime", "time", "时长", "片长", "长度", "工期", "期限"),
@@ -106,7 +124,9 @@ class _Reader:
         self.question, self.bases = question, bases
         self.zh = language_of(question) == "zh"
         self.fields = list({field["name"]: field for base in bases for field in base.schema()}.values())
-        self.nouns = [word for base in bases for kind, words in base.nouns().items() for word in words if kind != "measure"]
+        self.nouns = [
+            word for base in bases for kind, words in base.nouns().items() for word in words if kind != "measure"
+        ]
         categories = [field for field in self.fields if field["type"] == "category"]
         self.spoken = spoken(spoken_words(categories), question)
         grouping = {(start, end) for start, end, _, _ in self.spoken}
@@ -123,7 +143,9 @@ class _Reader:
     def reading(self) -> Reading:
         """Read it: what is most certain first."""
         count, group = self._count()
-        listing = count or bool(_way("intent", "list").search(self.plain) or _way("intent", "recommend").search(self.plain))
+        listing = count or bool(
+            _way("intent", "list").search(self.plain) or _way("intent", "recommend").search(self.plain)
+        )
         listing = listing or self._says_nouns()
         self._of_dates(listing)
         self._of_numbers()
@@ -210,15 +232,28 @@ class _Reader:
 
     def _says_nouns(self) -> bool:
         """Whether documents are spoken of in the plural at the head: "comedies from ...", "films by ..."."""
-        return bool(re.match(r"^\W*(?:all |the |any |some )?(?:[\w-]+ ){0,3}[\w-]+s (?:by|from|of|in|with|after|before|that|which|not|without)\b", self.plain)) and not _way(
-            "answers", "yes_no"
-        ).search(self.plain)
+        return bool(
+            re.match(
+                r"^\W*(?:all |the |any |some )?(?:[\w-]+ ){0,3}[\w-]+s "
+                r"(?:by|from|of|in|with|after|before|that|which|not|without)\b",
+                self.plain,
+            )
+        ) and not _way("answers", "yes_no").search(self.plain)
 
     # what is read
 
     def _add(self, field: Field, op: Op, value: Any, negated: bool = False) -> None:
         if negated:
-            opposite: dict[str, Op] = {"eq": "ne", "in": "not_in", "contains": "ne", "exists": "exists", "gt": "le", "ge": "lt", "lt": "ge", "le": "gt"}
+            opposite: dict[str, Op] = {
+                "eq": "ne",
+                "in": "not_in",
+                "contains": "ne",
+                "exists": "exists",
+                "gt": "le",
+                "ge": "lt",
+                "lt": "ge",
+                "le": "gt",
+            }
             if op not in opposite:
                 self._say_unclear(field, value)
                 return
@@ -314,7 +349,9 @@ class _Reader:
             by_unit = [f for f in counted if unit and f["unit"] and fold(f["unit"]).startswith(fold(unit))]
             field = near.field if near else by_unit[0] if len(by_unit) == 1 else self._measured(begin, until, counted)
             if op is None and not (second and between and field):
-                stated = near and re.fullmatch(r"\s*(?:is|are|was|were|of|=|equals?|为|是|等于)?\s*", self.plain[near.end : start])
+                stated = near and re.fullmatch(
+                    r"\s*(?:is|are|was|were|of|=|equals?|为|是|等于)?\s*", self.plain[near.end : start]
+                )
                 if not (stated and field):
                     continue
                 op = "eq"
@@ -384,7 +421,14 @@ class _Reader:
             if field is None and kind == "number" and re.search(r"long|short|长|短|久", match.group()) is None:
                 field = fields[0] if len(fields) == 1 and near else None
             if field is None:
-                if kind == "number" and match.group().strip().lower() in ("most", "best", "top", "least", "最好", "最大"):
+                if kind == "number" and match.group().strip().lower() in (
+                    "most",
+                    "best",
+                    "top",
+                    "least",
+                    "最好",
+                    "最大",
+                ):
                     continue  # "most important": no measure is meant
                 self.unclear.append(match.group().strip())
                 continue
@@ -401,7 +445,10 @@ class _Reader:
         around = [self.plain[end : end + 10], self.plain[max(0, start - 8) : start]]
         for text, pattern in zip(
             around,
-            (rf"\s*(?:的\s*)?(\d+|{'|'.join(_NUMBERS)}|[一二两三四五六七八九十])(?=\s|{_MEASURE}|$)", rf"(\d+|{'|'.join(_NUMBERS)}|[两三四五六七八九十])\s*{_MEASURE}?的?\s*$"),
+            (
+                rf"\s*(?:的\s*)?(\d+|{'|'.join(_NUMBERS)}|[一二两三四五六七八九十])(?=\s|{_MEASURE}|$)",
+                rf"(\d+|{'|'.join(_NUMBERS)}|[两三四五六七八九十])\s*{_MEASURE}?的?\s*$",
+            ),
             strict=True,
         ):
             if match := re.search(pattern, text) if pattern.endswith("$") else re.match(pattern, text):
@@ -409,12 +456,16 @@ class _Reader:
         return None
 
     def _plural(self, end: int) -> bool:
-        return bool(re.match(r"\s+(?:[\w-]+ ){0,2}[a-z]{3,}(?<!s)s\b(?! (?:is|was|does|did|has))", self.plain[end:])) and not self.zh
+        return (
+            bool(re.match(r"\s+(?:[\w-]+ ){0,2}[a-z]{3,}(?<!s)s\b(?! (?:is|was|does|did|has))", self.plain[end:]))
+            and not self.zh
+        )
 
     def _wanted(self) -> int | None:
         """How many are asked for: "three papers", 推荐五篇."""
         match = re.search(
-            rf"\b(?:top|list|name|show|give me|recommend|suggest|find|any)\s+(?:me\s+)?(\d+|{'|'.join(_NUMBERS)})\b(?!\s*%)"
+            r"\b(?:top|list|name|show|give me|recommend|suggest|find|any)\s+(?:me\s+)?"
+            rf"(\d+|{'|'.join(_NUMBERS)})\b(?!\s*%)"
             rf"|(?:推荐|列出|列举|给我|找|前)(\d+|[一两二三四五六七八九十]){_MEASURE}?",
             self.plain,
         )
@@ -453,7 +504,12 @@ class _Reader:
         return bool(re.search(r"\bor\b|或|还是", between))
 
     def _is_theme(self, start: int) -> bool:
-        return bool(re.search(r"\b(?:about|on|regarding|concerning|of)\s+(?:the |an? )?$|关于$|有关$|讲$", self.plain[max(0, start - NEAR) : start]))
+        return bool(
+            re.search(
+                r"\b(?:about|on|regarding|concerning|of)\s+(?:the |an? )?$|关于$|有关$|讲$",
+                self.plain[max(0, start - NEAR) : start],
+            )
+        )
 
     def _said_of_documents(self, start: int, end: int, field: Field, listing: bool) -> bool:
         """Whether a value is said of documents: it stands at a noun of theirs or its field's word, or after "is"."""
@@ -463,7 +519,10 @@ class _Reader:
             return True
         if any(0 <= noun[0] - end <= 14 and "," not in self.plain[end : noun[0]] for noun in self._noun_spans()):
             return True
-        if re.search(r"\b(?:is|are|was|were|be|been|marked|still|already|as|from|in)\s+(?:the )?$|(?:是|为|属于|处于|来自|在)$", self.plain[max(0, start - 16) : start]):
+        if re.search(
+            r"\b(?:is|are|was|were|be|been|marked|still|already|as|from|in)\s+(?:the )?$|(?:是|为|属于|处于|来自|在)$",
+            self.plain[max(0, start - 16) : start],
+        ):
             return listing or bool(re.match(r"\W*$|\s*的?\W*$", self.plain[end:]))
         word = self.plain[start:end]
         plural = bool(re.search(r"[a-z]{3,}s$", word)) and fold(word) != fold(str(field["values"]))
@@ -482,7 +541,9 @@ class _Reader:
             asks = near and self._asks_for(near)
             field = near.field if near and beside and not asks else holding[0] if len(holding) == 1 else None
             said = bool(near and beside and not asks) or (listing and not name["doc_id"]) or negated
-            if not holding and not name["doc_id"] and (role := self._role(name)):  # nobody of that name: said by its role
+            if (
+                not holding and not name["doc_id"] and (role := self._role(name))
+            ):  # nobody of that name: said by its role
                 near, beside, asks, field, said = role, True, False, role.field, True
             if field is None or not said:
                 if negated and name["bases"] and holding:
@@ -521,7 +582,9 @@ class _Reader:
         """Whether a field's word asks for its value: "who directed", "the author of", 谁负责, ...的作者是谁."""
         before, after = self.plain[max(0, called.start - 14) : called.start], self.plain[called.end : called.end + 10]
         return bool(
-            re.search(r"\b(?:who|what|which|when|where|how much)\b[\w\s'’]{0,10}$|谁[^，。]{0,4}$|什么$|哪[个位]$", before)
+            re.search(
+                r"\b(?:who|what|which|when|where|how much)\b[\w\s'’]{0,10}$|谁[^，。]{0,4}$|什么$|哪[个位]$", before
+            )
             or re.match(r"\s*(?:是|为|有)?(?:谁|什么|哪|多少|几|何)|\s+of\b|\s*[?？]", after)
         )
 
@@ -533,7 +596,11 @@ class _Reader:
         """What is negated and was not read: said, never turned round."""
         for _, after, until in self.negated:
             rest = self.plain[after:until]
-            word = re.match(r"\s*(?:an?|any|the|be|been|have|has|being)?\s*([a-z][\w-]{2,}(?: [a-z][\w-]{2,})?|[\u3400-\u9fff]{2,6})", rest)
+            word = re.match(
+                r"\s*(?:an?|any|the|be|been|have|has|being)?\s*"
+                r"([a-z][\w-]{2,}(?: [a-z][\w-]{2,})?|[\u3400-\u9fff]{2,6})",
+                rest,
+            )
             free = word and self._free(after + word.start(1), after + word.end(1))
             if not word or not free or any(part.start <= after + word.start(1) < part.end for part in self.used):
                 continue
@@ -548,7 +615,9 @@ class _Reader:
         """The fields whose values are asked for."""
         if group:
             return []
-        wants = re.search(r"\b(?:what|who|whom|whose|when|where|which|how)\b|谁|什么|哪|多少|多长|多久|几|何", self.plain)
+        wants = re.search(
+            r"\b(?:what|who|whom|whose|when|where|which|how)\b|谁|什么|哪|多少|多长|多久|几|何", self.plain
+        )
         tells = bool(self.names) and re.search(r"[?？]\s*$|吗|呢|\b(?:tell|show|give)\b", self.plain)
         if not wants and not tells:
             return []
@@ -561,7 +630,9 @@ class _Reader:
     def _intent(self, listing: bool, sort: Sort | None, count: bool, asked: Sequence[str]) -> QueryIntent:
         if is_smalltalk(self.question):
             return "unknown"
-        if _way("intent", "compare").search(self.plain) and (len(self.names) > 1 or re.search(r"compar|对比|比较一?下", self.plain)):
+        if _way("intent", "compare").search(self.plain) and (
+            len(self.names) > 1 or re.search(r"compar|对比|比较一?下", self.plain)
+        ):
             return "compare"
         if len(self.names) > 1 and _way("intent", "better").search(self.plain):
             return "compare"
@@ -569,9 +640,20 @@ class _Reader:
             return "recommend"
         if count or sort or (self.conditions and listing) or (self.conditions and not self.names and not asked):
             return "list"
-        if len(self.names) == 1 and not self.names[0]["doc_id"] and _way("intent", "person").search(self.plain) and not asked:
+        if (
+            len(self.names) == 1
+            and not self.names[0]["doc_id"]
+            and _way("intent", "person").search(self.plain)
+            and not asked
+        ):
             return "person"
-        if listing and not self.names and not asked and _way("intent", "list").search(self.plain) and self._noun_spans():
+        if (
+            listing
+            and not self.names
+            and not asked
+            and _way("intent", "list").search(self.plain)
+            and self._noun_spans()
+        ):
             return "list"
         return "qa"
 
@@ -607,10 +689,11 @@ class _Reader:
         return found
 
 
-_MONTHS = "jan feb mar apr may jun jul aug sep oct nov dec".split()
+_MONTHS = ["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"]
 _MONTH = re.compile(
-    r"\b(?P<month>jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|may|june?|july?|aug(?:ust)?|sept?(?:ember)?|oct(?:ober)?"
-    r"|nov(?:ember)?|dec(?:ember)?)\.?,? (?:of )?(?P<year>(?:1[5-9]|20)\d\d)\b|(?P<zh_year>(?:1[5-9]|20)\d\d)(?:年|-)(?P<zh_month>1[0-2]|0?[1-9])(?:月份?)?(?!\d)(?![-日号])",
+    r"\b(?P<month>jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|may|june?|july?|aug(?:ust)?|sept?(?:ember)?"
+    r"|oct(?:ober)?|nov(?:ember)?|dec(?:ember)?)\.?,? (?:of )?(?P<year>(?:1[5-9]|20)\d\d)\b"
+    r"|(?P<zh_year>(?:1[5-9]|20)\d\d)(?:年|-)(?P<zh_month>1[0-2]|0?[1-9])(?:月份?)?(?!\d)(?![-日号])",
     re.I,
 )
 
@@ -637,7 +720,9 @@ def in_words(condition: Condition, field: Field, language: str) -> str:
     def one(given: Any) -> str:
         said = field["values_called"].get(str(given), {}).get(language, [])
         text = said[0] if said and zh else f"{given:,}" if isinstance(given, int | float) else str(given)
-        return text + ((field["unit"] if zh else f" {field['unit']}") if field["unit"] and field["type"] == "number" else "")
+        return text + (
+            (field["unit"] if zh else f" {field['unit']}") if field["unit"] and field["type"] == "number" else ""
+        )
 
     several = [one(given) for given in value] if isinstance(value, list) else []
     if op == "exists":
@@ -646,7 +731,11 @@ def in_words(condition: Condition, field: Field, language: str) -> str:
         return f"{name}在{several[0]}到{several[1]}之间" if zh else f"{name} from {several[0]} to {several[1]}"
     if op in ("in", "not_in"):
         joined = "或".join(several) if zh else " or ".join(several)
-        return f"{name}{'不' if op == 'not_in' else ''}是{joined}" if zh else f"{name} is {'not ' if op == 'not_in' else ''}{joined}"
+        return (
+            f"{name}{'不' if op == 'not_in' else ''}是{joined}"
+            if zh
+            else f"{name} is {'not ' if op == 'not_in' else ''}{joined}"
+        )
     dated = field["type"] == "date"
     english = {
         "eq": "is", "ne": "is not", "contains": "contains",
@@ -675,15 +764,17 @@ def _word_spans(word: str, text: str) -> list[tuple[int, int]]:
     """Where a folded word stands in a folded text, in its usual forms."""
     if CJK.search(word):
         return [m.span() for m in re.finditer(re.escape(word), text)] if len(word) > 1 else []
-    stem = re.sub(r"(?<=[a-z]{3})(?:es|s|e)$", "", word)
-    ending = r"(?:y|ies|e|s|es|ed|d|ing)?" if re.fullmatch(r"[a-z ]+", word) else ""
+    stem = re.sub(r"(?<=[a-z]{5})(?:ors?|ers?|ing|ed)$|(?<=[a-z]{3})(?:es|s|e)$", "", word)
+    ending = r"(?:y|ies|e|s|es|ed|d|ing|ors?|ers?)?" if re.fullmatch(r"[a-z ]+", word) else ""
     stem = re.sub(r"(?<=[a-z]{2})y$", "", stem) if ending else word
     return [m.span() for m in re.finditer(rf"(?<![a-z0-9]){re.escape(stem)}{ending}(?![a-z0-9])", text)]
 
 
 def _place_for_place(text: str) -> str:
     """The text folded sign for sign, so that what stands where in it stands there in the question."""
-    return "".join(f if len(f := fold(sign)) == 1 else sign.lower() if len(sign.lower()) == 1 else sign for sign in text)
+    return "".join(
+        f if len(f := fold(sign)) == 1 else sign.lower() if len(sign.lower()) == 1 else sign for sign in text
+    )
 
 
 _Read = Callable[[str, Sequence[KnowledgeBase]], Reading]
