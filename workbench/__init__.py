@@ -102,6 +102,7 @@ The package in the order in which a message walks through it; an import only eve
     tokens.py         what models read and wrote: as their servers count it, or about
     plan_edits.py     what people do to a plan
     plans.py          the one plan type
+    conditions.py     a condition on a typed field, as a line
     pieces.py         what a knowledge base gives, as plain data
     state.py          every type that a graph carries, once
     settings.py       every number that can be changed
