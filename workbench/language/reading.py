@@ -125,7 +125,7 @@ class _Reader:
         self.zh = language_of(question) == "zh"
         self.fields = list({field["name"]: field for base in bases for field in base.schema()}.values())
         self.nouns = [
-            word for base in bases for kind, words in base.nouns().items() for word in words if kind != "measure"
+            word for base in bases for kind, words in base.nouns().items() for word in words if kind in ("en", "zh")
         ]
         categories = [field for field in self.fields if field["type"] == "category"]
         self.spoken = spoken(spoken_words(categories), question)
