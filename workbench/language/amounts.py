@@ -146,7 +146,7 @@ def _compared(text: str, atoms: list[_Atom], section: str) -> Iterator[Amount]:
             op, start, end = _operator(before, text[tail : tail + NEAR], atom.start, tail, section)
             end = end if op else atom.end
         if op in ("", "eq") and atom.first != atom.last:
-            yield Amount(start, end, "between", [atom.first, atom.last])  # type: ignore[list-item]
+            yield Amount(start, end, "between", [atom.first, atom.last], tail=end)  # type: ignore[list-item]
         else:
             value = atom.last if op in ("gt", "le") else atom.first
             kind = op or ("eq" if section == "dates" else "")

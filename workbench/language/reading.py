@@ -130,7 +130,7 @@ class _Reader:
 
     def _tell_order(self, field: Field, descending: bool, limit: int | None) -> None:
         how = ("latest", "earliest") if field["type"] == "date" else ("highest", "lowest")
-        chosen = f"the {limit} with the {how[not descending]} {shown(field, 'en')}"
+        chosen = f"the {'one' if limit == 1 else limit} with the {how[not descending]} {shown(field, 'en')}"
         ordered = f"ordered by {shown(field, 'en')}, {how[not descending]} first"
         wie = ("最晚", "最早") if field["type"] == "date" else ("最高", "最低")
         self._tell(
@@ -191,8 +191,10 @@ class _Reader:
         return True, ""
 
     def _order(self) -> tuple[Sort | None, int | None]:
+        without_values = blotted(self.plain, [(value.start, value.end) for value in self.marks.values])
         for name, descending in (("last_date", True), ("first_date", False), ("most", True), ("least", False)):
-            match = next((m for m in way("order", name).finditer(self.plain) if self._free(*m.span())), None)
+            matches = way("order", name).finditer(without_values)
+            match = next((m for m in matches if self._free(*m.span())), None)
             if not match or way("order", "not_one").match(self.plain, match.end()):
                 continue
             fields = [f for f in self.fields if f["type"] == ("date" if name.endswith("date") else "number")]
@@ -500,7 +502,7 @@ class _Reader:
         for match in re.finditer(r"[A-Za-z][\w'’-]*|\d[\w.]*|[\u3400-\u4dbf\u4e00-\u9fff]+", left):
             word = self.question[match.start() : match.end()]
             if match.group()[0].isascii():
-                bare = re.sub(r"['’](?:s|m|d|re|ve|ll)$", "", match.group().lower())
+                bare = re.sub(r"(?:['’](?:s|m|d|re|ve|ll)|n['’]t)$", "", match.group().lower())
                 found += [word] if bare not in stop and (len(bare) > 1 or bare.isdigit()) else []
             else:
                 found += [part for part in re.split(chinese, word) if len(part) > 1]

@@ -6,6 +6,7 @@ from typing import Any
 
 from workbench.context import Field
 from workbench.state import Condition
+from workbench.text import CJK
 
 _SAID = {
     "en": {"eq": "is {}", "ne": "is not {}", "contains": "contains {}", "gt": "over {}", "ge": "at least {}"},
@@ -41,7 +42,8 @@ def in_words(condition: Condition, field: Field, language: str) -> str:
 
 def _value(given: Any, field: Field, language: str) -> str:
     called = field["values_called"].get(str(given), {}).get(language, [])
-    text = called[0] if called and language == "zh" else f"{given:,}" if isinstance(given, int | float) else str(given)
+    foreign = bool(CJK.search(str(given))) != (language == "zh")
+    text = called[0] if called and foreign else f"{given:,}" if isinstance(given, int | float) else str(given)
     unit = field["unit"] if field["type"] == "number" else ""
     return f"{text}{' ' if unit and language == 'en' else ''}{unit}"
 
