@@ -73,6 +73,11 @@ class Marks:
         self.words = {word for base in bases for kind, many in base.nouns().items() if kind != "measure" for word in many}
         self.nouns = self._nouns()
         self.called = self._called()
+        truths = [c for c in self.called if c.field["values"] and {fold(v) for v in c.field["values"]} <= _TRUTHS]
+        self.called = [called for called in self.called if called not in truths]
+        yes = {c.field["name"]: v for c in truths for v in c.field["values"] if fold(v) in ("yes", "true", "是", "有")}
+        self.values += [Value(*c, yes[c.field["name"]]) for c in truths if c.field["name"] in yes]
+        self.values.sort(key=lambda value: value.start)
         self.negations = list(self._negations())
         self.exempt = [match.end() for match in way("negation", "exempt").finditer(self.plain)]
 
@@ -120,9 +125,11 @@ class Marks:
                 continue
             for span in (behind[0], *self._joined(behind)):
                 told[span] = "unclear" if span in told else "no"
-        for span in things:
-            if way("negation", "behind").match(self.plain, self._after_noun(span[1])):
-                told[span] = "unclear" if span in told else "no"
+        for place, span in enumerate(things):
+            outside = way("negation", "outside").match(self.plain, span[1])
+            if outside or way("negation", "behind").match(self.plain, self._after_noun(span[1])):
+                for one in (span, *self._joined(things[place::-1])):
+                    told[one] = "no" if outside or one not in told else "unclear"
             if any(at <= span[0] and not self.plain[at : span[0]].strip(" 是") for at in self.exempt):
                 told[span] = "free"
         return told
@@ -137,7 +144,7 @@ class Marks:
         """What is joined with the first of these; a comma alone joins nothing that "or" does not end."""
         found, joins, strong = [], [], 0
         for one, other in zip(things, things[1:], strict=False):
-            between = self.plain[self._after_noun(one[1]) : other[0]]
+            between = self.plain[self._after_noun(min(one[1], other[1])) : max(one[0], other[0])]
             if not re.fullmatch(ways("values")["joined"], between):
                 break
             found.append(other)
@@ -147,6 +154,8 @@ class Marks:
         return found[:strong]
 
     def _after_noun(self, end: int) -> int:
+        """Where what ends there ends with its noun: 市场部的项目."""
+        end += bool(re.match("[的类型]", self.plain[end:]))
         return next((noun[1] for noun in self.nouns if 0 <= noun[0] - end <= 1), end)
 
     def empty(self, called: Called) -> bool:

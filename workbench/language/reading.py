@@ -70,6 +70,7 @@ class _Reader:
         self.language = language_of(question)
         self.used: list[Span] = []
         self.conditions: list[Condition] = []
+        self.sources: list[Span] = []
         self.ordered: list[Span] = []
         self.understood: list[str] = []
         self.unclear: list[str] = []
@@ -92,10 +93,11 @@ class _Reader:
         if any(self.negated.get(span) for span in self.ordered):
             self.unclear += [self.question[slice(*span)] for span in self.ordered]
             sort = limit = None
-        self._of_empty()
         self._of_amounts(amounts, over)
         self._of_values(values if over else [], specific)
         self._of_names(holding, over)
+        self._either_of_two()
+        self._of_empty()
         self._of_negated(over)
         limit = limit or self._wanted()
         asked = self._asked(group, specific)
@@ -149,7 +151,20 @@ class _Reader:
         condition = Condition(field=field["name"], op=_OPPOSITE[op] if said else op, value=value)
         if condition not in self.conditions:
             self.conditions.append(condition)
+            self.sources.append(span)
             self.understood.append(in_words(condition, field, self.language))
+
+    def _either_of_two(self) -> None:
+        """Conditions on two fields of which one is enough cannot be asked together: neither is, and that is said."""
+        told = sorted(zip(self.sources, self.conditions, self.understood, strict=True), key=lambda one: one[0])
+        for one, other in zip(told, told[1:], strict=False):
+            between = self.plain[one[0][1] : other[0][0]]
+            if one[1]["field"] != other[1]["field"] and re.fullmatch(r"\s*or(?: \w+)?(?: by)?\s*|或者?(?:是|由)?", between):
+                self.unclear.append(self.question[one[0][0] : other[0][1]])
+                for _, condition, said in (one, other):
+                    if condition in self.conditions:
+                        self.conditions.remove(condition)
+                        self.understood.remove(said)
 
     def _add_all(self, field: Field, found: Sequence[tuple[Span, Any]]) -> None:
         """Conditions on one field: those that are refused apart, the others all, or one of them."""
@@ -283,7 +298,7 @@ class _Reader:
     def _is_unit(self, unit: str, field: Field) -> bool:
         if not unit:
             return False
-        own, (size, base) = fold(field["unit"]), _scaled(fold(field["unit"]))
+        own, (_, base) = fold(field["unit"]), _unit(field)
         called = any(fold(word) == unit or (len(unit) == 1 and fold(word).startswith(unit)) for word in _all_called(field))
         return unit in (own, base) or called or bool(_factor(unit, base))
 
@@ -321,6 +336,8 @@ class _Reader:
             return False
         if any(self._adjective(value.end, noun[0]) for noun in self.marks.nouns):
             return True
+        if way("values", "followed").match(behind) and any(noun[1] == value.start - 1 for noun in self.marks.nouns):
+            return True
         if self.language == "zh":
             return bool(way("values", "zh_before").search(before) or way("values", "zh_behind").match(behind))
         if way("values", "existing").search(before):
@@ -331,7 +348,7 @@ class _Reader:
             return wanting or bool(self.marks.nouns)
         nouns = any(noun[1] <= value.start for noun in self.marks.nouns)
         prepared = way("values", "preposition").search(before)
-        return bool(way("values", "determined").search(before) or (prepared and (nouns or wanting)) or (wanting and _plural(value, self.plain)))
+        return bool(way("values", "determined").search(before) or (prepared and (nouns or wanting)) or (_plural(value, self.plain) and not re.search(r"\b(?:why|how|what)\b", self.plain)))
 
     def _adjective(self, end: int, noun: int) -> bool:
         """Whether what ends there stands before a noun as an adjective does."""
@@ -377,6 +394,8 @@ class _Reader:
             field = role.field if role else held[0] if len(held) == 1 else None
             if role and self._not_behind(span, role):
                 self.negated[span] = "no" if span not in self.negated else "unclear"
+            elif re.match(r"\s+(?:did|does|do|has|have|had|is|was)\s*(?:not\b|n['’]t)|\s*(?:没有?|未|不)(?!是)", self.plain[span[1] :]):
+                self.negated.setdefault(span, "no" if held else "unclear")
             refused = self.negated.get(span)
             joined = bool(found) and not role and re.fullmatch(ways("values")["joined"], self.plain[self._last : span[0]])
             if joined and field is None:
@@ -518,8 +537,9 @@ def _plural(value: Value, plain: str) -> bool:
     return word.endswith("s") and word != fold(value.value)
 
 
-def _scaled(unit: str) -> tuple[float, str]:
-    """A unit that counts by thousands or more, as how many and of what: 万元 is 10,000 元."""
+def _unit(field: Field) -> tuple[float, str]:
+    """The unit of a field as how many of what it counts: 万元 is 10,000 元; "hours" may be its name."""
+    unit = fold(field["unit"]) or next((word for word in map(fold, _all_called(field)) if _factor(word, word)), "")
     match = re.match(r"(百万|千万|万|亿|千(?![克米])|thousand|million|billion)\s*(?:of )?", unit)
     sizes = {"千": 1e3, "万": 1e4, "百万": 1e6, "千万": 1e7, "亿": 1e8, "thousand": 1e3, "million": 1e6, "billion": 1e9}
     return (sizes[match[1]], unit[match.end() :]) if match else (1.0, unit)
@@ -536,7 +556,7 @@ def _factor(unit: str, base: str) -> float | None:
 
 def _in_unit(value: float, amount: Amount, field: Field) -> float | int:
     """A number of a question in the unit of its field."""
-    size, base = _scaled(fold(field["unit"]))
+    size, base = _unit(field)
     if size > 1 and (amount.scaled or amount.unit == base):
         value /= size
     elif amount.unit and (factor := _factor(amount.unit, base)):
