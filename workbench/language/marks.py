@@ -49,6 +49,7 @@ class Marks:
 
     Attributes:
         plain: the question folded sign for sign, with names and quotations blotted out.
+        nouns: where documents are called what the bases call them; ``heads``: and where something seems to be.
     """
 
     def __init__(self, question: str, bases: Sequence[KnowledgeBase]):
@@ -73,6 +74,11 @@ class Marks:
         self.words = {word for base in bases for kind, many in base.nouns().items() if kind != "measure" for word in many}
         self.nouns = self._nouns()
         self.called = self._called()
+        taken = [span[:2] for span in (*self.values, *self.called)]
+        heads = {match.span(match.lastgroup or 0) for match in way("generic", "heads").finditer(self.plain)}
+        stop = ways("generic")["stop_en"].split() + ways("generic")["stop_zh"].split()
+        free = {(a, b) for a, b in heads if not any(a < e and s < b for s, e in taken) and self.plain[a:b] not in stop}
+        self.heads = sorted(free | set(self.nouns))
         truths = [c for c in self.called if c.field["values"] and {fold(v) for v in c.field["values"]} <= _TRUTHS]
         self.called = [called for called in self.called if called not in truths]
         yes = {c.field["name"]: v for c in truths for v in c.field["values"] if fold(v) in ("yes", "true", "是", "有")}
@@ -94,6 +100,9 @@ class Marks:
         """Where fields are called by one of their words, the longest first; values and nouns are none."""
         found: list[Called] = []
         words = [(fold(word), field) for field in self.fields for many in field["called"].values() for word in many]
+        known = [word for word, _ in words]
+        short = [(way("generic", "endings").sub("", word), field) for word, field in words]
+        words += [(w, f) for w, f in short if len(w) > 1 and w not in known and [o for o, _ in short].count(w) == 1]
         for word, field in sorted(words, key=lambda pair: -len(pair[0])):
             for start, end in word_spans(word, self.plain):
                 inside = any(v.start < end and start < v.end and v.end - v.start >= end - start for v in self.values)
@@ -156,7 +165,7 @@ class Marks:
     def _after_noun(self, end: int) -> int:
         """Where what ends there ends with its noun: 市场部的项目."""
         end += bool(re.match("[的类型]", self.plain[end:]))
-        return next((noun[1] for noun in self.nouns if 0 <= noun[0] - end <= 1), end)
+        return next((noun[1] for noun in self.heads if 0 <= noun[0] - end <= 1), end)
 
     def empty(self, called: Called) -> bool:
         """Whether a field is said to be empty: "without damages", 没有负责人."""

@@ -86,7 +86,7 @@ class _Reader:
         wanting = self.wanting or count or sort is not None
         specific = any(name["doc_id"] for name in self.names) and not wanting
         values = [] if specific else self._values(wanting)
-        over = not specific and (wanting or bool(values) or bool(self.marks.nouns))
+        over = not specific and (wanting or bool(values) or bool(self.marks.heads))
         holding = {(name["start"], name["end"]): self._holding(name) for name in self.names}
         things = [*((a.start, a.end) for _, a in amounts), *((v.start, v.end) for v in self.marks.values)]
         self.negated = self.marks.negated([*things, *(span for span, held in holding.items() if held), *self.ordered])
@@ -184,7 +184,8 @@ class _Reader:
 
     def _count(self) -> tuple[bool, str]:
         if most := way("count", "most_often").search(self.plain):
-            around = [n for n in self.marks.nouns if 0 <= n[0] - most.end() <= 1 or 0 <= most.start() - n[1] <= 1]
+            heads = [*self.marks.heads, *((v.start, v.end) for v in self.marks.values)]
+            around = [n for n in heads if 0 <= n[0] - most.end() <= 1 or 0 <= most.start() - n[1] <= 1]
             named = [c for c in self.marks.called if c.field["type"] in ("category", "name") and self._asks_for(c)]
             who = [f for f in self.fields if f["type"] == "name"] if way("answers", "person").search(self.plain) else []
             group = named[0].field["name"] if named else who[0]["name"] if len(who) == 1 else ""
@@ -213,7 +214,7 @@ class _Reader:
             if not match or way("order", "not_one").match(self.plain, match.end()):
                 continue
             fields = [f for f in self.fields if f["type"] == ("date" if name.endswith("date") else "number")]
-            heads = [*self.marks.nouns, *((v.start, v.end) for v in self.marks.values)]
+            heads = [*self.marks.heads, *((v.start, v.end) for v in self.marks.values)]
             headed = any(0 <= start - match.end() <= NEAR for start, _ in heads)
             measured = self._measured(match.group(), self.fields)
             near = self.marks.near(*match.span(), fields)
@@ -227,7 +228,7 @@ class _Reader:
             self.ordered = [match.span()]
             self.used += [match.span(), *([(near.start, near.end)] if near and near.field == field else [])]
             limit = self._number_beside(*match.span())
-            return Sort(field=field["name"], descending=descending), limit or (None if self._plural(match.end()) else 1)
+            return Sort(field=field["name"], descending=descending), limit or (None if self._plural(match.end(), near) else 1)
         return None, None
 
     def _number_beside(self, start: int, end: int) -> int | None:
@@ -237,8 +238,9 @@ class _Reader:
         found = before or after or later
         return whole(next(filter(None, found.groups()))) if found else None
 
-    def _plural(self, end: int) -> bool:
-        return bool(re.match(r"\s+(?:[\w-]+ ){0,2}[a-z]{3,}(?<!s)s\b(?! (?:is|was|does|did|has))", self.plain[end:]))
+    def _plural(self, end: int, near: Called | None) -> bool:
+        measured = near is not None and 0 <= near.start - end <= 1
+        return not measured and bool(re.match(r"\s+(?:[\w-]+ ){0,2}[a-z]{3,}(?<!s)s\b(?! (?:is|was|does|did|has))", self.plain[end:]))
 
     def _wanted(self) -> int | None:
         """How many are asked for: "three papers", 推荐五篇; one alone is only a way of speaking."""
@@ -334,21 +336,23 @@ class _Reader:
             return True
         if way("values", "theme").search(before):
             return False
-        if any(self._adjective(value.end, noun[0]) for noun in self.marks.nouns):
+        if any(self._adjective(value.end, noun[0]) for noun in self.marks.heads):
             return True
-        if way("values", "followed").match(behind) and any(noun[1] == value.start - 1 for noun in self.marks.nouns):
+        if way("values", "followed").match(behind) and any(noun[1] == value.start - 1 for noun in self.marks.heads):
             return True
         if self.language == "zh":
-            return bool(way("values", "zh_before").search(before) or way("values", "zh_behind").match(behind))
+            stands = way("values", "zh_before").search(before) or way("values", "zh_behind").match(behind)
+            asking = way("answers", "reason").search(self.plain) or way("answers", "manner").search(self.plain)
+            return bool(stands) and (wanting or bool(self.marks.heads) or not asking)
         if way("values", "existing").search(before):
             return True
         if not way("values", "followed").match(behind):
             return False
         if way("values", "predicate").search(before):
-            return wanting or bool(self.marks.nouns)
-        nouns = any(noun[1] <= value.start for noun in self.marks.nouns)
+            return wanting or bool(self.marks.heads)
+        nouns = any(noun[1] <= value.start for noun in self.marks.heads)
         prepared = way("values", "preposition").search(before)
-        return bool(way("values", "determined").search(before) or (prepared and (nouns or wanting)) or (_plural(value, self.plain) and not re.search(r"\b(?:why|how|what)\b", self.plain)))
+        return bool(way("values", "determined").search(before) or (prepared and (nouns or wanting)) or (_plural(value, self.plain) and not re.search(r"\b(?:why|how(?! many)|what)\b", self.plain)))
 
     def _adjective(self, end: int, noun: int) -> bool:
         """Whether what ends there stands before a noun as an adjective does."""
@@ -495,7 +499,7 @@ class _Reader:
         alone = len(self.names) == 1 and not self.names[0]["doc_id"] and not asked
         if alone and way("intent", "person").search(self.plain):
             return "person"
-        listed = way("intent", "list").search(self.plain) and self.marks.nouns
+        listed = way("intent", "list").search(self.plain) and self.marks.heads
         return "list" if listed and not self.names and not asked else "qa"
 
     def _answer(self, intent: QueryIntent, asked: Sequence[str], count: bool) -> AnswerType:
