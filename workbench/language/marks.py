@@ -170,6 +170,8 @@ class Marks:
     def empty(self, called: Called) -> bool:
         """Whether a field is said to be empty: "without damages", 没有负责人."""
         before = re.sub(r"\s*\b(?:any|an?|the|known|given)?\s*$|任何$", "", self.plain[: called.start])
+        if way("negation", "empty_behind").match(self.plain, called.end):
+            return True
         match = way("negation", "empty").search(before)
         return bool(match) and any(n.start <= match.start() < n.end or n.end == match.end() for n in self.negations if match)
 
@@ -180,6 +182,9 @@ class Marks:
         after = _CLAUSE.search(self.plain, end)
         low, high = (before[-1] if before else 0), (after.start() if after else len(self.plain))
         inside = [c for c in self.called if c.field["name"] in known and low <= c.start and c.end <= high]
+        if not inside:  # "a yield that is at least 0.5": what is said of it comes behind "that"
+            whole = [m.end() for m in re.finditer("[,;.!?，。；！？]", self.plain[:start])]
+            inside = [c for c in self.called if c.field["name"] in known and (whole or [0])[-1] <= c.start < start]
         return min(inside, key=lambda c: (max(c.start - end, start - c.end, 0), c.start), default=None)
 
 

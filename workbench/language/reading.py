@@ -86,7 +86,8 @@ class _Reader:
         wanting = self.wanting or count or sort is not None
         specific = any(name["doc_id"] for name in self.names) and not wanting
         values = [] if specific else self._values(wanting)
-        over = not specific and (wanting or bool(values) or bool(self.marks.heads))
+        explains = any(way("answers", kind).search(self.plain) for kind in ("reason", "manner"))
+        over = not specific and (wanting or (not explains and bool(values or self.marks.heads)))
         holding = {(name["start"], name["end"]): self._holding(name) for name in self.names}
         things = [*((a.start, a.end) for _, a in amounts), *((v.start, v.end) for v in self.marks.values)]
         self.negated = self.marks.negated([*things, *(span for span, held in holding.items() if held), *self.ordered])
@@ -342,8 +343,7 @@ class _Reader:
             return True
         if self.language == "zh":
             stands = way("values", "zh_before").search(before) or way("values", "zh_behind").match(behind)
-            asking = way("answers", "reason").search(self.plain) or way("answers", "manner").search(self.plain)
-            return bool(stands) and (wanting or bool(self.marks.heads) or not asking)
+            return bool(stands)
         if way("values", "existing").search(before):
             return True
         if not way("values", "followed").match(behind):
@@ -398,7 +398,7 @@ class _Reader:
             field = role.field if role else held[0] if len(held) == 1 else None
             if role and self._not_behind(span, role):
                 self.negated[span] = "no" if span not in self.negated else "unclear"
-            elif re.match(r"\s+(?:did|does|do|has|have|had|is|was)\s*(?:not\b|n['’]t)|\s*(?:没有?|未|不)(?!是)", self.plain[span[1] :]):
+            elif re.match(r"\s+(?:(?:did|does|do|has|have|had|is|was)\s*(?:not?\b|n['’]t|never\b|nothing\b)|never\b)|\s*(?:没有?|未|不)(?!是)", self.plain[span[1] :]):
                 self.negated.setdefault(span, "no" if held else "unclear")
             refused = self.negated.get(span)
             joined = bool(found) and not role and re.fullmatch(ways("values")["joined"], self.plain[self._last : span[0]])
@@ -439,7 +439,7 @@ class _Reader:
         """Whether a field's word asks for its value: "who directed", "the author of", 谁负责, ...的作者是谁."""
         before, after = self.plain[max(0, called.start - 14) : called.start], self.plain[called.end : called.end + 10]
         return bool(
-            re.search(r"\b(?:who|what|which|when|where|how much|how)\b(?: (?:is|was|are|were|the|did|does))*\s*$|谁[^，。]{0,4}$|什么$|哪[个位]$", before)
+            re.search(r"\b(?:who|what|which|when|how much|how)\b(?: (?:is|was|are|were|the|did|does))*\s*$|谁[^，。]{0,4}$|什么$|哪[些个位种]$", before)
             or re.match(r"\s*(?:是|为|有)?(?:谁|什么|哪|多少|几|何)", after)
         )
 
@@ -460,12 +460,12 @@ class _Reader:
 
     def _of_negated(self, over: bool) -> None:
         """What is negated and was not read: said, never turned round."""
-        for _, after, until, _ in self.marks.negations if over else ():
+        for before, after, until, _ in self.marks.negations if over else ():
             word = re.match(
                 r"\s*(?:(?:an?|any|the|be|been|have|has|being)\s+)*([a-z][\w-]{2,}(?: [a-z][\w-]{2,})?|[\u3400-\u9fff]{2,6})",
                 self.plain[after:until],
             )
-            if word and self._free(after, after + word.end()) and not any(after <= s[0] <= until for s in self.used):
+            if word and self._free(before, after + word.end()) and not any(after <= s[0] <= until for s in self.used):
                 self.unclear.append(self.question[after : after + word.end()].strip())
 
     def _asked(self, group: str, specific: bool) -> list[str]:
@@ -476,7 +476,7 @@ class _Reader:
             return []
         stop = set(ways("generic")["stop_en"].split())
         free = [c for c in self.marks.called if self._free(c.start, c.end) and self.plain[c.start : c.end] not in stop]
-        asked = [(c.start, c.field["name"]) for c in free]
+        asked = [(c.start, c.field["name"]) for c in free if self._asks_for(c) or self.names or not self.conditions]
         if specific:
             asked += [(v.start, v.field["name"]) for v in self.marks.values if way("answers", "yes_no").search(self.plain)]
         if not asked and self.names and way("answers", "date").search(self.plain):
