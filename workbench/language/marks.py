@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import pairwise
 from typing import NamedTuple
 
 from workbench.context import Field, KnowledgeBase
 from workbench.knowledge.schema import spoken, spoken_words
 from workbench.language.names import QUOTED, blotted, names_in
 from workbench.language.ways import way, ways
-from workbench.state import NameRead
 from workbench.text import CJK, fold
 
 Span = tuple[int, int]
 _CLAUSE = re.compile(r"[,;.!?:，。；！？：](?!\d)|\b(?:but|which|who|whose|that|whereas|while)\b|但|而(?![非不且])")
 _TRUTHS = frozenset(("yes", "no", "true", "false", "是", "否", "有", "无"))
+LONGEST = 3_000
+"""Characters of a question that are read."""
 _ENGLISH, _CHINESE = 3, 6
 """Content words and signs that may stand between a negation and what it negates."""
 
@@ -53,28 +55,32 @@ class Marks:
     """
 
     def __init__(self, question: str, bases: Sequence[KnowledgeBase]):
-        folded = _place_for_place(question)
+        folded = _place_for_place(question[:LONGEST])
         self.fields = list({field["name"]: field for base in bases for field in base.schema()}.values())
         by_name = {field["name"]: field for field in self.fields}
         categories = [field for field in self.fields if field["type"] == "category"]
         found = [
             Value(start, end, by_name[name], value)
-            for start, end, name, value in spoken(spoken_words(categories), question)
+            for start, end, name, value in spoken(spoken_words(categories), question[:LONGEST])
             if fold(value) not in _TRUTHS
         ]
         self.names = [
             name
-            for name in names_in(question, bases)
+            for name in names_in(question[:LONGEST], bases)
             if name["doc_id"] or not any(v.start <= name["start"] and name["end"] <= v.end for v in found)
         ]
         taken = [(name["start"], name["end"]) for name in self.names]
         taken += [match.span() for match in QUOTED.finditer(folded)]
         self.plain = blotted(folded, taken)
-        self.values = [value for value in found if not any(value.start < end and start < value.end for start, end in taken)]
-        self.words = {word for base in bases for kind, many in base.nouns().items() if kind != "measure" for word in many}
+        self.values = [
+            value for value in found if not any(value.start < end and start < value.end for start, end in taken)
+        ]
+        self.words = {
+            word for base in bases for kind, many in base.nouns().items() if kind != "measure" for word in many
+        }
         self.nouns = self._nouns()
         self.called = self._called()
-        taken = [span[:2] for span in (*self.values, *self.called)]
+        taken = [(mark.start, mark.end) for mark in (*self.values, *self.called)]
         heads = {match.span(match.lastgroup or 0) for match in way("generic", "heads").finditer(self.plain)}
         stop = ways("generic")["stop_en"].split() + ways("generic")["stop_zh"].split()
         free = {(a, b) for a, b in heads if not any(a < e and s < b for s, e in taken) and self.plain[a:b] not in stop}
@@ -90,7 +96,9 @@ class Marks:
     def _nouns(self) -> list[Span]:
         generic = ways("generic")
         words = {fold(word) for word in (*self.words, *generic["nouns_en"], *generic["nouns_zh"])}
-        spans = {span for word in words if len(word) > 1 or not CJK.match(word) for span in word_spans(word, self.plain)}
+        spans = {
+            span for word in words if len(word) > 1 or not CJK.match(word) for span in word_spans(word, self.plain)
+        }
         single = "".join(re.escape(word) for word in words if len(word) == 1 and CJK.match(word))
         ends = [value.end for value in self.values]
         spans |= {(at, at + 1) for at in ends if single and re.match(f"[{single}]", self.plain[at:])}
@@ -152,7 +160,7 @@ class Marks:
     def _joined(self, things: Sequence[Span]) -> list[Span]:
         """What is joined with the first of these; a comma alone joins nothing that "or" does not end."""
         found, joins, strong = [], [], 0
-        for one, other in zip(things, things[1:], strict=False):
+        for one, other in pairwise(things):
             between = self.plain[self._after_noun(min(one[1], other[1])) : max(one[0], other[0])]
             if not re.fullmatch(ways("values")["joined"], between):
                 break
@@ -173,7 +181,9 @@ class Marks:
         if way("negation", "empty_behind").match(self.plain, called.end):
             return True
         match = way("negation", "empty").search(before)
-        return bool(match) and any(n.start <= match.start() < n.end or n.end == match.end() for n in self.negations if match)
+        return bool(match) and any(
+            n.start <= match.start() < n.end or n.end == match.end() for n in self.negations if match
+        )
 
     def near(self, start: int, end: int, fields: Iterable[Field]) -> Called | None:
         """The nearest word that calls one of these fields in the same clause."""
@@ -200,4 +210,6 @@ def word_spans(word: str, text: str) -> list[Span]:
 
 def _place_for_place(text: str) -> str:
     """The text folded sign for sign, so that what stands where in it stands there in the question."""
-    return "".join(f if len(f := fold(sign)) == 1 else sign.lower() if len(sign.lower()) == 1 else sign for sign in text)
+    return "".join(
+        f if len(f := fold(sign)) == 1 else sign.lower() if len(sign.lower()) == 1 else sign for sign in text
+    )

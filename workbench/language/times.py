@@ -10,8 +10,6 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
-
-
 NEAR = 300
 """How many characters around a time say something of it: so a long text is read in linear time."""
 
