@@ -4,10 +4,11 @@
 
 DATA is a folder with ``cmrc``, ``drcd`` (Chinese), ``xquad`` (both languages) and ``hotpot`` (English), each with
 ``corpus.jsonl.gz`` and ``questions.jsonl``; they are for measuring and are not shipped. The best eight passages of a
-``hybrid_search`` are judged, sentence by sentence; a sentence answers when it holds the answer and is in a gold document.
-One question in four is asked of the corpus without its gold documents, which cannot answer it. Half of the questions (by
-a hash of their id) fit, the other half measure: calibration, ranking (the share of questions whose surest sentence
-answers), and what a threshold lets through (``LEAST`` is one). Beside it the baseline: the first sentence of the best passage.
+``hybrid_search`` are judged, sentence by sentence; a sentence answers when it holds the answer and is in a gold
+document. One question in four is asked of the corpus without its gold documents, which cannot answer it. Half of the
+questions (by a hash of their id) fit, the other half measure: calibration, ranking (the share of questions whose surest
+sentence answers), and what a threshold lets through (``LEAST`` is one). Beside it the baseline: the first sentence of
+the best passage.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ import argparse
 import gzip
 import hashlib
 import json
+import sys
 import tempfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -28,13 +30,21 @@ from workbench.knowledge.library import Library
 from workbench.language import judging
 from workbench.language.reading import read
 from workbench.settings import default_settings
-from workbench.text import fold
+from workbench.text import fold, language_of
 from workbench.tools.registry import StepLog, ToolRegistry
 from workbench.tools.tool import read_input
 
-SETS = (("cmrc", ""), ("drcd", ""), ("xquad", "en"), ("xquad", "zh"), ("hotpot", ""))
+SETS = (
+    ("cmrc", ""),
+    ("drcd", ""),
+    ("xquad", "en"),
+    ("xquad", "zh"),
+    ("xquad", "zh>en"),
+    ("xquad", "en>zh"),
+    ("hotpot", ""),
+)
 PASSAGES, TOP = 600, 8
-SIGNALS = ("covered", "named", "kind", "passage")
+SIGNALS = ("covered", "named", "kind", "passage", "across")
 
 
 def main() -> None:
@@ -49,16 +59,21 @@ def main() -> None:
     if args.fit:
         judging.WEIGHTS.clear()
         judging.WEIGHTS.update(fitted(first))
-        print("WEIGHTS =", judging.WEIGHTS)
-    for lang in ("en", "zh"):
-        print(lang, report([row for row in second if row["lang"] == lang]))
-    print("all", report(second))
+        sys.stdout.write(f"WEIGHTS = {judging.WEIGHTS}\n")
+    for lang in ("en", "zh", "across"):
+        told = report([row for row in second if row["lang"] == lang])
+        sys.stdout.write(f"{lang} {told}\n")
+    sys.stdout.write(f"all {report(second)}\n")
 
 
 def observed(folder: Path, lang: str, most: int) -> Iterator[dict[str, Any]]:
     """One row a sentence."""
     lines = [json.loads(line) for line in (folder / "questions.jsonl").read_text(encoding="utf-8").splitlines()]
-    questions = [q for q in lines if not lang or q["lang"] == lang]
+    asked_in, _, lang = lang.partition(">") if ">" in lang else (lang, "", lang)
+    answers = {q["id"]: q["answer"] for q in lines}
+    questions = [q for q in lines if not asked_in or q["lang"] == asked_in]
+    if asked_in != lang:  # the answer as the texts of the other language have it
+        questions = [{**q, "answer": answers[f"{q['id'].partition('#')[0]}#{lang}"]} for q in questions]
     questions.sort(key=lambda q: hashlib.sha256(q["id"].encode()).hexdigest())
     questions = [q for q in questions if fold(q["answer"]) not in ("yes", "no")][:most]
     gold = {i for q in questions for i in _gold(q, lang)}
@@ -83,8 +98,8 @@ def observed(folder: Path, lang: str, most: int) -> Iterator[dict[str, Any]]:
             for said, seen in judging.seen(read(question["question"], [asked]), results, judging.weight_in([asked])):
                 right = said.doc_id in golden and fold(question["answer"]) in fold(said.text)
                 yield {
-                    "question": f"{folder.name}/{lang}/{question['id']}",
-                    "lang": "zh" if any("\u4e00" <= c <= "\u9fff" for c in question["question"]) else "en",
+                    "question": f"{folder.name}/{asked_in}>{lang}/{question['id']}",
+                    "lang": "across" if asked_in != lang else language_of(question["question"]),
                     "first": first,
                     "signals": seen,
                     "right": right,
@@ -122,7 +137,11 @@ def report(rows: Sequence[dict[str, Any]]) -> str:
     said = np.array([judging.probability(row["signals"]) for row in rows])
     right = np.array([row["right"] for row in rows], float)
     bins = np.minimum((said * 10).astype(int), 9)
-    ece = sum(abs(said[bins == b].mean() - right[bins == b].mean()) * (bins == b).mean() for b in range(10) if (bins == b).any())
+    ece = sum(
+        abs(said[bins == b].mean() - right[bins == b].mean()) * (bins == b).mean()
+        for b in range(10)
+        if (bins == b).any()
+    )
     by: dict[str, list[tuple[float, dict[str, Any]]]] = {}
     for p, row in zip(said, rows, strict=True):
         by.setdefault(row["question"], []).append((p, row))

@@ -32,9 +32,8 @@ from workbench.context import Context, KnowledgeBase
 from workbench.evaluating.narrowed import OneBase
 from workbench.evaluating.rankings import order, results_of
 from workbench.evaluating.rows import Asked, asked_of, chosen, listed, read_rows
-from workbench.question.reading import read_question
 from workbench.retrieval.agreement import CHAIN, MODEL, SEARCH, signals_of
-from workbench.route import make_worker_name
+from workbench.route import make_worker_name, read_question
 from workbench.session import Workbench
 from workbench.state import RouteDecision
 from workbench.tools.calibration import MODELS, Logistic

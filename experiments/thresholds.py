@@ -25,8 +25,8 @@ from typing import Any, NamedTuple
 from workbench.context import Context, KnowledgeBase
 from workbench.evaluating.rankings import WITHOUT, changed, ranker
 from workbench.evaluating.rows import Asked, chosen, listed, read_rows
-from workbench.question.reading import read_question
 from workbench.retrieval.signals import ENOUGH
+from workbench.route import read_question
 from workbench.session import Workbench
 
 SETS: Mapping[str, tuple[str, Mapping[str, str], str]] = {

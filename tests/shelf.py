@@ -12,6 +12,7 @@ from workbench.knowledge.library import Library
 from workbench.settings import Settings
 
 FILMS = Path(__file__).resolve().parent.parent / "data" / "films.jsonl"
+VOCABULARY = FILMS.with_name("films.vocabulary.toml")
 DIRECTORS = {"Ang Lee", "Christopher Nolan", "Steven Spielberg", "Tim Burton", "Spike Lee"}
 ESSAYS = {
     "photosynthesis": "Photosynthesis is how plants turn sunlight, water and carbon dioxide into sugar and oxygen.",
@@ -31,7 +32,7 @@ def shelf(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Library]:
     for name, text in ESSAYS.items():
         (folder / "essays" / f"{name}.md").write_text(f"# {name.title()}\n\n{text}\n", "utf-8")
     library = Library(folder / "kb", Settings.load(embedding_model="hashing", names="rules", rerank_model="none"))
-    library.add("film", [folder / "films.jsonl"])
+    library.add("film", [folder / "films.jsonl"], vocabulary=VOCABULARY)
     library.add("essays", [folder / "essays"])
     yield library
     library.close()

@@ -8,7 +8,7 @@ import pytest
 
 from workbench.days import days
 from workbench.language.joined import apart, joined_in, together
-from workbench.question.reading import read_question
+from workbench.route import read_question
 from workbench.tools.signals import Question
 
 CHATS = [

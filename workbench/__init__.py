@@ -35,17 +35,13 @@ The package in the order in which a message walks through it; an import only eve
     answering.py      the four answers, and how work is stopped and gone on with
     conversation.py   the parent graph: the order of everything below
     route.py          message -> knowledge base, worker, reading (a small graph of its own)
-    question/         what a question says by its words alone
-        reading.py language.py names.py joined.py described.py times.py days.py filters.py intent.py hops.py
     recall.py         conversation -> the last messages
-    followup.py       a follow-up -> a question that stands alone
     retrieval/        the child graph, one file a node
         graph.py plan.py review.py dispatch.py execute.py reflect.py merge.py enriching.py
         and what they stand on: agreement.py chained.py drafts.py llm_plan.py skip.py signals.py rewrite.py wording.py
         reasons.py
     generate/         evidence -> cited answer: by the offline writer, or streamed from a chat model
-        node.py compose.py question.py themes.py sources.py evidence.py direct.py followed.py works.py recommend.py
-        sides.py verdict.py facts.py quotes.py silence.py voice.py citations.py wording.py prompt.py
+        node.py prompt.py silence.py
     persist.py        answer -> what is kept
     agents.py         the retrieval graph without a person, by worker name
     tools/            what a step may call: one file a tool, one registry, one port
@@ -54,13 +50,15 @@ The package in the order in which a message walks through it; an import only eve
         and what they share: evidence.py signals.py dated.py neighbours.py calibration.py; for chains:
         walk.py seeds.py asked_words.py; for research: research.py lacking.py bridges.py; for paths: topics.py
         path_words.py path_match.py
+    language/         reading a question, judging evidence and writing without a model, for any corpus
+        reading.py names.py times.py joined.py followup.py hops.py judging.py writing.py citations.py
     memory/           conversations, in SQLite or PostgreSQL
         store.py postgres.py migrations.py
     waiting.py        what waits for a person, over all runs
     knowledge/        a corpus and its three indexes behind one KnowledgeBase
         leftovers.py library.py rebuilding.py adding.py spool.py storing.py growing.py scratch.py beginnings.py
         communities.py sketches.py inspecting.py knowledge_base.py view.py chroma.py corpus.py aliases.py tables.py
-        triples.py files.py names.py entities.py vocabulary.py surfaces.py matching.py linking.py meant.py
+        schema.py triples.py files.py names.py entities.py vocabulary.py surfaces.py matching.py linking.py meant.py
         title_links.py typed.py graph.py graph_view.py vectors.py siblings.py cleared.py keywords.py rare_terms.py
         ranks.py walks.py kept_arrays.py index.py
     enrichment/       a source outside, asked for what the corpus lacks: TMDB
@@ -107,6 +105,7 @@ The package in the order in which a message walks through it; an import only eve
     pieces.py         what a knowledge base gives, as plain data
     state.py          every type that a graph carries, once
     settings.py       every number that can be changed
+    days.py           days in texts, and dates of any precision
     salvage.py        what can still be read of a damaged SQLite file
     sqlite.py         what SQLite and the file system refuse, in words
     text.py           written language: terms, sentences, which one it is

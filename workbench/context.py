@@ -52,8 +52,8 @@ __all__ = [
     "Conversations",
     "Enriched",
     "Enricher",
-    "Field",
     "Entity",
+    "Field",
     "Handler",
     "KnowledgeBase",
     "KnowledgeBases",
@@ -211,7 +211,7 @@ class KnowledgeBase(Protocol):
         """Titles of the documents of which the graph knows most, for examples of what can be asked."""
 
     def values_in(self, text: str) -> list[tuple[int, int, str, str]]:
-        """``(start, end, field, value)`` of each value of a category that a text speaks of, in the order of the text."""
+        """``(start, end, field, value)`` of each value of a category that a text speaks of, in its order."""
 
     def nouns(self) -> dict[str, list[str]]:
         """Language (``en``, ``zh``) -> what its documents are called ("film", "films", 电影), the one to show first."""

@@ -16,8 +16,8 @@ from langgraph.runtime import Runtime
 
 from workbench.context import Context
 from workbench.events import logged, progress
-from workbench.language.followup import standalone
 from workbench.generate.node import generate
+from workbench.language.followup import standalone
 from workbench.persist import persist
 from workbench.recall import recall
 from workbench.retrieval.graph import build_retrieval

@@ -161,9 +161,9 @@ def _fit(message: str, base: KnowledgeBase) -> Fit:
     fields = [field["name"] for field in base.schema() if _called(field["called"], held)]
     called = _called({kind: words for kind, words in base.nouns().items() if kind != "measure"}, held)
     coverage = _coverage(message, base)
-    score = 1 - (1 - 0.7 * bool(known)) * (1 - 0.4 * bool(spoken)) * (1 - 0.3 * bool(fields)) * (
-        1 - 0.3 * called
-    ) * (1 - 0.6 * coverage)
+    score = 1 - (1 - 0.7 * bool(known)) * (1 - 0.4 * bool(spoken)) * (1 - 0.3 * bool(fields)) * (1 - 0.3 * called) * (
+        1 - 0.6 * coverage
+    )
     said = [f"knows {', '.join(known)}"] if known else []
     said += [f"has {', '.join(spoken)}"] if spoken else []
     said += [f"has the fields {', '.join(fields)}"] if fields else []

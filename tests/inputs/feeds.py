@@ -24,8 +24,6 @@ from workbench.errors import WorkbenchError
 from workbench.knowledge import corpus
 from workbench.knowledge.library import check_name
 from workbench.plans import Plan
-from workbench.language.names import names_in
-from workbench.question.reading import reading
 from workbench.session import Workbench
 from workbench.settings import Settings
 from workbench.text import clean, fold, language_of, sentences, terms, visible
@@ -238,12 +236,11 @@ def names(place: Place, rng: Random) -> bool:
 def texts(place: Place, rng: Random) -> bool:
     """The reading of a question, by itself."""
     one = clean(text(rng, 30)[:4_000])
-    for read in (fold, terms, sentences, language_of, visible):
-        read(one)
-    found = names_in(one, [place.wb.knowledge.get("film")])
+    for look in (fold, terms, sentences, language_of, visible):
+        look(one)
+    found = read(one, [place.wb.knowledge.get("film")])["names"]
     if any(one[n["start"] : n["end"]] != n["surface"] for n in found):
         raise Lost(f"a name that is not there: {one!r}")
-    reading(one, found)
     return True
 
 

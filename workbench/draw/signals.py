@@ -59,7 +59,10 @@ def _plan(document: Document, proposed: Mapping[str, Any], labels: Labels) -> It
     facts = [
         (labels("read_as"), labels(f"intent_{route['query_intent']}") if route.get("query_intent") else None),
         (labels("names_in_it"), _names(names, labels)),
-        (labels("filters_in_it"), labels("comma").join(f"{c['field']} {c['op']} {_brief(c['value'], labels)}" for c in filters)),
+        (
+            labels("filters_in_it"),
+            labels("comma").join(f"{c['field']} {c['op']} {_brief(c['value'], labels)}" for c in filters),
+        ),
         (labels("planned_by"), labels(f"planner_{planner}") if planner in ("rules", "llm") else planner),
         (labels("will_run"), _waves(plan["steps"], document["review"].get("ahead"), labels)),
     ]

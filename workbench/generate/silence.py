@@ -44,4 +44,6 @@ def greeting(zh: bool, bases: Sequence[str], message: str = "", example: str = "
     if zh:
         return f"{lead}我根据知识库 {'、'.join(bases)} 回答问题，并注明出处。例如：“关于《{example}》有哪些内容？”"
     base, names = "knowledge base" if len(bases) == 1 else "knowledge bases", ", ".join(bases)
-    return f"{lead}I answer questions from the {base} {names}, with sources: for example, “What is said about {example}?”"
+    return (
+        f"{lead}I answer questions from the {base} {names}, with sources: for example, “What is said about {example}?”"
+    )

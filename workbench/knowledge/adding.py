@@ -223,9 +223,7 @@ class Addition:
             days = dict(self._index.rows_in("SELECT doc_id, added FROM days WHERE doc_id IN ({})", _ids(batch)))
             for document in batch:
                 day = days.get(document.doc_id, today)
-                storing.insert(
-                    connection, document, self._cut(document), self._model.name, day, self._vocabulary
-                )
+                storing.insert(connection, document, self._cut(document), self._model.name, day, self._vocabulary)
             done += len(batch)
         self._tell("write", total, total)
 

@@ -8,7 +8,6 @@ is a function of the documents alone: their order and history change nothing.
 
 from __future__ import annotations
 
-import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -25,6 +24,7 @@ from workbench.knowledge.vocabulary import FieldMeaning, Vocabulary
 from workbench.text import sentences
 
 LONGEST_NAME = 80
+NO_WORDS = Vocabulary()
 _READ = 2_000
 """Texts of a part that tell which names are ordinary words, where other parts follow."""
 
@@ -91,7 +91,7 @@ def document_entity(doc_id: str) -> str:
 
 
 def extract(
-    sources: Sequence[Source], vocabulary: Vocabulary = Vocabulary(), *, named: bool = True, linked: bool = True
+    sources: Sequence[Source], vocabulary: Vocabulary = NO_WORDS, *, named: bool = True, linked: bool = True
 ) -> Extracted:
     """The knowledge graph of these documents.
 
@@ -321,9 +321,7 @@ def degrees_of(relations: Iterable[Relation]) -> dict[str, int]:
     return dict(degrees)
 
 
-def names_in_fields(
-    fields: Mapping[str, Any], names: Mapping[str, list[str]], vocabulary: Vocabulary
-) -> Iterator[str]:
+def names_in_fields(fields: Mapping[str, Any], names: Mapping[str, list[str]], vocabulary: Vocabulary) -> Iterator[str]:
     """Every name in the fields with its other names, in both languages: what the keyword index knows a document by."""
     others = {key_of(name): aliases for name, aliases in names.items()}
     for name, value in sorted(fields.items()):

@@ -124,10 +124,8 @@ def _field(index: Index, vocabulary: Vocabulary, name: str, counted: Sequence[An
     )
 
 
-def _type(
-    total: int, distinct: int, numbers: int, dates: int, long: int, low: float | None, high: float | None
-) -> Any:
-    years = low is not None and high is not None and 1500 <= low and high <= 2100
+def _type(total: int, distinct: int, numbers: int, dates: int, long: int, low: float | None, high: float | None) -> Any:
+    years = low is not None and high is not None and low >= 1500 and high <= 2100
     if dates >= _MOSTLY * total and (numbers < total or years):
         return "date"
     if numbers >= _MOSTLY * total:
@@ -274,6 +272,4 @@ _FIELDS = (
     "SELECT field, count(DISTINCT doc_id), count(*), count(DISTINCT key), count(number), count(day), "
     f"sum(length(value) > {_SHORT}), min(number), max(number), min(day), max(day) FROM facts GROUP BY field"
 )
-_VALUES = (
-    "SELECT min(value) FROM facts WHERE field = ? GROUP BY key ORDER BY count(*) DESC, 1 LIMIT ?"
-)
+_VALUES = "SELECT min(value) FROM facts WHERE field = ? GROUP BY key ORDER BY count(*) DESC, 1 LIMIT ?"

@@ -1,6 +1,6 @@
 """The words of a corpus: what its documents, fields and values are called, in English and Chinese.
 
-A vocabulary is a TOML file beside the corpus (``films.vocabulary.toml`` beside ``films.jsonl``, ``vocabulary.toml`` in a
+A vocabulary is a TOML file beside the corpus (``NAME.vocabulary.toml`` beside ``NAME.jsonl``, ``vocabulary.toml`` in a
 folder, or ``kb add --vocabulary FILE``), kept with the base. Without one a field goes by its own name and a value by
 itself; countries are known in both languages to every base (``words.json``).
 """
@@ -160,7 +160,9 @@ def load(path: Path) -> Vocabulary:
             raise CorpusError(f"The vocabulary {path} is larger than {LARGEST:,} bytes. Name the right file.")
         given = tomllib.loads(path.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise CorpusError(f"The vocabulary {path} cannot be read: {error}. It is a TOML file; see data/README.md.") from None
+        raise CorpusError(
+            f"The vocabulary {path} cannot be read: {error}. It is a TOML file; see data/README.md."
+        ) from None
     return _Checked(path).vocabulary(given)
 
 

@@ -21,11 +21,15 @@ from workbench.text import CJK, language_of
 
 _PERSON = re.compile(r"\b(?:he|him|his|she|her|hers)\b|(?<![其吉])[他她](?!们)|(?:这|那|该)(?:个|位)人", re.I)
 _THING = re.compile(
-    r"\bits?\b(?! (?:true|possible)\b)|\b(?:this|that) (?:one|\w+)\b(?= *(?:\?|$|is|was|has|have|did|does|cost|take|use|in|of))"
+    r"\bits?\b(?! (?:true|possible)\b)"
+    r"|\b(?:this|that) (?:one|\w+)\b(?= *(?:\?|$|is|was|has|have|did|does|cost|take|use|in|of))"
     r"|它(?!们)|(?:这|那|该|此)(?:一?[个部份篇项条款本种])[\u4e00-\u9fff]{0,4}?(?=[的是有在由讲用花]|$|[？?，。])",
     re.I,
 )
-_SEVERAL = re.compile(r"\b(?:they|them|these|those|the two|both of them)\b|[它他她]们|(?:这|那)(?:两|几|些)[个部份篇项条款本种]?|[两二]者", re.I)
+_SEVERAL = re.compile(
+    r"\b(?:they|them|these|those|the two|both of them)\b|[它他她]们|(?:这|那)(?:两|几|些)[个部份篇项条款本种]?|[两二]者",
+    re.I,
+)
 _THEIR = re.compile(r"\btheir\b", re.I)
 _OWNS = ("his", "its", "their", "hers")
 _OPENER = re.compile(
@@ -46,7 +50,10 @@ _MORE = re.compile(
     r"(?:吧|呗|可以吗)?\W*$|^\W*(?:还有(?:吗|没有|别的吗|其他的?吗|哪些|什么)?|有没有(?:别的|其他的?)|更多|继续|别的呢|还有呢)\W*$",
     re.I,
 )
-_AMONG = re.compile(r"\b(?:which|how many|any|only|just)?\s*(?:ones? )?(?:of|among) (?:them|these|those)\b|^\W*(?:only|just) |^\W*其中", re.I)
+_AMONG = re.compile(
+    r"\b(?:which|how many|any|only|just)?\s*(?:ones? )?(?:of|among) (?:them|these|those)\b|^\W*(?:only|just) |^\W*其中",
+    re.I,
+)
 
 
 _PLACED = re.compile(
@@ -54,9 +61,25 @@ _PLACED = re.compile(
     r"|(?P<zh_pair>[前后])者|第(?P<zh_place>[一二三四五])[个部份篇项条款本种]|最后一[个部份篇项条款本种]",
     re.I,
 )
-_ORDINALS = {"first": 0, "second": 1, "third": 2, "fourth": 3, "fifth": 4, "last": -1, "一": 0, "二": 1, "三": 2, "四": 3, "五": 4}
-_COMPARED = re.compile(r"^\W*(?:那么?|如果)?(?:和|跟|与|同)_+(?:相|对)?比|^\W*(?:and )?(?:compared (?:to|with)|versus|vs\.?) _+\W*$", re.I)
-_COMPARE_THEM = re.compile(r"^\W*compare (?:the two|them|these|both)\b|^\W*(?:对比|比较)(?:一下)?(?:这|那)?(?:两|二)[个部份篇项者]", re.I)
+_ORDINALS = {
+    "first": 0,
+    "second": 1,
+    "third": 2,
+    "fourth": 3,
+    "fifth": 4,
+    "last": -1,
+    "一": 0,
+    "二": 1,
+    "三": 2,
+    "四": 3,
+    "五": 4,
+}
+_COMPARED = re.compile(
+    r"^\W*(?:那么?|如果)?(?:和|跟|与|同)_+(?:相|对)?比|^\W*(?:and )?(?:compared (?:to|with)|versus|vs\.?) _+\W*$", re.I
+)
+_COMPARE_THEM = re.compile(
+    r"^\W*compare (?:the two|them|these|both)\b|^\W*(?:对比|比较)(?:一下)?(?:这|那)?(?:两|二)[个部份篇项者]", re.I
+)
 _ALIKE = re.compile(r"\bsimilar(?: ones?)?\b(?! to)|\b\w+ like (?:this|that)\b(?! \w)|(?:类似|相似)于?(?=的)", re.I)
 
 
@@ -114,15 +137,14 @@ def _things(bases: Sequence[KnowledgeBase]) -> re.Pattern[str]:
     english = "|".join(re.escape(w) for w in words if not CJK.search(w)) or "document"
     chinese = "|".join(re.escape(w) for w in sorted(words, key=len, reverse=True) if CJK.search(w)) or "文档"
     return re.compile(
-        rf"\b(?:this|that|the same) (?:{english})\b|\bthe (?:{english})\b(?! (?:_|about|with|where|that|in which|by|of|from|called))"
+        rf"\b(?:this|that|the same) (?:{english})\b"
+        rf"|\bthe (?:{english})\b(?! (?:_|about|with|where|that|in which|by|of|from|called))"
         rf"|(?:这|那|该|此|本)(?:一?[部个份篇])?(?:{chinese})(?!名)",
         re.I,
     )
 
 
-def _with_antecedents(
-    message: str, mine: Sequence[NameRead], turns: Sequence[Turn], things: re.Pattern[str]
-) -> str:
+def _with_antecedents(message: str, mine: Sequence[NameRead], turns: Sequence[Turn], things: re.Pattern[str]) -> str:
     """The message with every pronoun replaced by the name that was spoken of last, where it has none of its own."""
     blanked = _blotted(message, mine)
     found: list[tuple[int, int, str]] = []
@@ -161,7 +183,9 @@ def _likeliest(turns: Sequence[Turn], person: bool) -> NameRead | None:
             fitting = [name for name in names if _is_person(name) == person]
             if fitting:
                 return fitting[0]
-    loose = [n for turn in reversed(turns) for n in (*reversed(turn.names), *turn.answered) if not (person and n["doc_id"])]
+    loose = [
+        n for turn in reversed(turns) for n in (*reversed(turn.names), *turn.answered) if not (person and n["doc_id"])
+    ]
     return loose[0] if loose else None
 
 
@@ -171,7 +195,11 @@ def _placed(match: re.Match[str], turns: Sequence[Turn]) -> NameRead | None:
     listed = [n for n in turns[-1].answered if n["doc_id"] and n["name"] not in {name["name"] for name in asked}]
     pair = match["pair"] or match["zh_pair"]
     names = list({n["name"]: n for n in (asked if pair and len(asked) > 1 else listed or asked)}.values())
-    place = int(pair.lower() not in ("former", "前")) if pair else _ORDINALS[(match["place"] or match["zh_place"] or "last").lower()]
+    place = (
+        int(pair.lower() not in ("former", "前"))
+        if pair
+        else _ORDINALS[(match["place"] or match["zh_place"] or "last").lower()]
+    )
     return names[place] if -len(names) <= place < len(names) else None
 
 
@@ -184,7 +212,9 @@ def _beside(message: str, names: Sequence[NameRead], turns: Sequence[Turn]) -> s
     elif names or not _COMPARE_THEM.search(message):
         return ""
     sides = [_written(name, zh) for name in two[:4]]
-    joined = ("和" if zh else " and ").join([("、" if zh else ", ").join(sides[:-1]), sides[-1]]) if len(sides) > 1 else ""
+    joined = (
+        ("和" if zh else " and ").join([("、" if zh else ", ").join(sides[:-1]), sides[-1]]) if len(sides) > 1 else ""
+    )
     return (f"对比{joined}" if zh else f"Compare {joined}") if joined else ""
 
 

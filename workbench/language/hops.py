@@ -55,7 +55,9 @@ def _lines() -> list[str]:
     return [line.rstrip() for line in text.splitlines() if line.strip() and not line.startswith("#")]
 
 
-_AROUND_CHINESE = re.compile(rf"(?<=[\u4e00-\u9fff])\s+(?=[{PERSON}{OTHER}])|(?<=[{PERSON}{OTHER}])\s+(?=[\u4e00-\u9fff])")
+_AROUND_CHINESE = re.compile(
+    rf"(?<=[\u4e00-\u9fff])\s+(?=[{PERSON}{OTHER}])|(?<=[{PERSON}{OTHER}])\s+(?=[\u4e00-\u9fff])"
+)
 
 
 def mask(text: str, names: Sequence[NameRead]) -> str:

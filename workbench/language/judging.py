@@ -21,21 +21,30 @@ from workbench.knowledge.keywords import stem
 from workbench.state import AnswerType, Reading, RetrievalResult
 from workbench.text import CJK, fold, language_of, sentences, terms
 
-WEIGHTS = {"bias": -6.92, "covered": 4.28, "named": 1.28, "kind": 0.45, "passage": 3.24}
+WEIGHTS = {"bias": -6.92, "covered": 4.28, "named": 1.28, "kind": 0.45, "passage": 3.24, "across": 2.0}
 LEAST = 0.12
 """A sentence that answers with this probability is an answer: on the half that fits, about nine of ten questions whose
 answer is there have one, and one of ten whose answer is not."""
-_MARKUP = re.compile(r"^\s*(?:#{1,6}\s+|[-*+>•·]\s+|\d{1,3}[.)]\s+)|\*\*|__|`{1,3}|^\s*\|\s*|\s*\|\s*$|\[([^\]]+)\]\([^)]*\)")
+_MARKUP = re.compile(
+    r"^\s*(?:#{1,6}\s+|[-*+>•·]\s+|\d{1,3}[.)]\s+)|\*\*|__|`{1,3}|^\s*\|\s*|\s*\|\s*$|\[([^\]]+)\]\([^)]*\)"
+)
 _REASON = re.compile(
-    r"\b(?:because|since|due to|so that|in order to|reason|therefore|thus|caused|prevents?|avoids?|allows?|to \w+)\b|因为|由于|为了|以便|因此|所以|原因|避免|防止",
+    r"\b(?:because|since|due to|so that|in order to|reason|therefore|thus|caused|prevents?|avoids?|allows?|to \w+)\b"
+    r"|因为|由于|为了|以便|因此|所以|原因|避免|防止",
     re.I,
 )
 _PLACE = re.compile(r"\b(?:in|at|near|from|to) (?:the )?[A-Z]|[市省县区国镇村路街楼室州]|位于|地址")
-_PROPER = re.compile(r"(?<!^)(?<![.!?]\s)\b[A-Z][a-z]+|[\u4e00-\u9fff]{2,4}(?:负责|担任|先生|女士|经理|教授)|由[\u4e00-\u9fff]{2,4}")
-_NUMBER = re.compile(r"\d|\b(?:two|three|four|five|six|seven|eight|nine|ten|dozen|hundred|thousand)\b|[一二两三四五六七八九十百千万]")
+_PROPER = re.compile(
+    r"(?<!^)(?<![.!?]\s)\b[A-Z][a-z]+|[\u4e00-\u9fff]{2,4}(?:负责|担任|先生|女士|经理|教授)|由[\u4e00-\u9fff]{2,4}"
+)
+_NUMBER = re.compile(
+    r"\d|\b(?:two|three|four|five|six|seven|eight|nine|ten|dozen|hundred|thousand)\b|[一二两三四五六七八九十百千万]"
+)
 _KINDS: dict[AnswerType, Callable[[str], bool]] = {
     "number": lambda text: bool(_NUMBER.search(text)),
-    "date": lambda text: bool(days(text) or re.search(r"(?:1[5-9]|20)\d\d|\d月|\b(?:mon|tues|wednes|thurs|fri|satur|sun)day", text, re.I)),
+    "date": lambda text: bool(
+        days(text) or re.search(r"(?:1[5-9]|20)\d\d|\d月|\b(?:mon|tues|wednes|thurs|fri|satur|sun)day", text, re.I)
+    ),
     "person": lambda text: bool(_PROPER.search(text)),
     "place": lambda text: bool(_PLACE.search(text)),
     "reason": lambda text: bool(_REASON.search(text)),
@@ -177,21 +186,32 @@ class _Wanted:
         """What is seen of one sentence, each 0 to 1."""
         held = stems(text)
         total = sum(self.words.values())
-        covered = sum(w for word, w in self.words.items() if word in held) / total if total else 0.0
+        covered = (
+            sum(w for word, w in self.words.items() if word in held or _sign(word, text)) / total if total else 0.0
+        )
         folded = fold(text)
-        named = [doc_id == i and bool(i) or surface in folded or (stems_ and stems_ <= held) for i, stems_, surface in self.names]
+        named = [
+            (doc_id == i and bool(i)) or surface in folded or (stems_ and stems_ <= held)
+            for i, stems_, surface in self.names
+        ]
         kind = _KINDS.get(self.kind)
         return {
-            "covered": covered + self.unread(text) * passage if total else passage,
+            "covered": covered if total else passage,
             "named": sum(map(bool, named)) / len(named) if named else 0.5,
             "kind": float(kind(text)) if kind else 0.5,
             "passage": passage,
+            "across": self.unread(text) * passage,
         }
 
     def unread(self, text: str) -> float:
         """The share of the words that is in another script than the text, so that words cannot tell."""
         total, chinese = sum(self.words.values()), bool(CJK.search(text))
         return sum(w for word, w in self.words.items() if bool(CJK.match(word)) != chinese) / total if total else 0.0
+
+
+def _sign(word: str, text: str) -> bool:
+    """Whether a word is one Chinese character and stands in a text: terms of a text are pairs of them."""
+    return len(word) == 1 and word in text
 
 
 def probability(signals: Mapping[str, float]) -> float:
@@ -230,8 +250,9 @@ def plain(text: str) -> str:
 def _documents(results: Sequence[RetrievalResult], wanted: _Wanted) -> Iterable[Document]:
     groups: dict[str, list[tuple[int, RetrievalResult]]] = {}
     for n, result in enumerate(results, 1):
-        if doc_id := result["metadata"].get("doc_id"):
-            groups.setdefault(str(doc_id), []).append((n, result))
+        if result["source_type"] != "community":
+            own = result["metadata"].get("doc_id") or result["result_id"]
+            groups.setdefault(str(own), []).append((n, result))
     for doc_id, pieces in groups.items():
         pieces.sort(key=lambda p: (p[1]["source_type"] != "chunk", p[1]["metadata"].get("position") or 0, p[0]))
         n, first = pieces[0]
@@ -247,8 +268,8 @@ def _sentences(
     """The sentences of passages, each once: what other notations say is no sentence of anybody's."""
     seen = set[str]()
     for n, result in pieces:
-        if result["source_type"] != "chunk":
-            continue
+        if result["source_type"] != "chunk" and " — " in result["evidence"]:
+            continue  # a field in the notation of a relation
         position = int(result["metadata"].get("position") or 0)
         for index, raw in enumerate(sentences(re.sub(r"\s?\[\d+\]", "", result["evidence"]))):
             text = _without_heading(plain(raw), title)

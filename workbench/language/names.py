@@ -15,12 +15,17 @@ from workbench.language.joined import joined_in
 from workbench.state import NameRead
 from workbench.text import CJK, fold
 
-QUOTED = re.compile(r"《([^》]+)》|〈([^〉]+)〉|「([^」]+)」|『([^』]+)』|\"([^\"]{2,80})\"|“([^”]{2,80})”|`([^`]{2,80})`")
+QUOTED = re.compile(
+    r"《([^》]+)》|〈([^〉]+)〉|「([^」]+)」|『([^』]+)』|\"([^\"]{2,80})\"|“([^”]{2,80})”|`([^`]{2,80})`"
+)
 _WORD = r"(?:(?:[A-Z]['’])?[A-Z]\w*(?:-\w+)*|[A-Z]\.)"
 _CAPITALISED = re.compile(rf"(?<![\w'’]){_WORD}(?: (?:(?:of|the|de|del|van|von|la|le|du) )*(?:{_WORD}|\d+))*")
 _DATED = frozenset(
-    "january february march april may june july august september october november december monday tuesday wednesday "
-    "thursday friday saturday sunday english chinese i i'm i'd i've".split()
+    (
+        *("january", "february", "march", "april", "may", "june", "july", "august", "september", "october"),
+        *("november", "december", "monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday"),
+        *("english", "chinese", "i", "i'm", "i'd", "i've"),
+    )
 )
 _TOPIC = re.compile(r"\b(?:about|on|regarding|concerning) (?:the )?$|关于$", re.I)
 _NEAR = 300
@@ -64,15 +69,20 @@ def bare(surface: str) -> str:
 def _known(text: str, mention: Mention, base: KnowledgeBase, quotes: Sequence[tuple[int, int]]) -> NameRead | None:
     start, end = mention["start"], mention["end"]
     entity, surface = base.entity(mention["entity_id"]), text[start:end]
-    if entity is None or len(re.sub(r"\W", "", surface)) < 2 or all(w in _DATED or w.isdigit() for w in surface.lower().split()):
+    if (
+        entity is None
+        or len(re.sub(r"\W", "", surface)) < 2
+        or all(w in _DATED or w.isdigit() for w in surface.lower().split())
+    ):
         return None
     around = next((q for q in quotes if q[0] <= start and end <= q[1]), None)
     if around:
         if fold(text[around[0] + 1 : around[1] - 1]) != fold(surface):
             return None  # 《喜宴2》 is another thing than 《喜宴》
         start, end = around
-    elif surface.isascii() and surface.islower() and (not entity["doc_id"] or surface in ordinary_words()):
-        if any(c.isupper() for c in entity["name"]) and (text != text.lower() or surface in ordinary_words()):
+    elif surface.isascii() and surface.islower() and any(c.isupper() for c in entity["name"]):
+        ordinary = surface in ordinary_words()
+        if ordinary or (not entity["doc_id"] and text != text.lower()):
             return None  # who writes capitals writes names with them, and an ordinary word is one
     return NameRead(
         surface=text[start:end],
@@ -94,9 +104,7 @@ def _part_of(name: NameRead, whole: tuple[int, int]) -> bool:
 def _unknown(text: str, quotes: Sequence[tuple[int, int]], known: Sequence[NameRead]) -> list[NameRead]:
     """Quoted titles and capitalised names that no knowledge base has."""
     return [
-        NameRead(
-            surface=text[s:e], start=s, end=e, name=bare(text[s:e]), type="", entity_id="", doc_id="", bases=[]
-        )
+        NameRead(surface=text[s:e], start=s, end=e, name=bare(text[s:e]), type="", entity_id="", doc_id="", bases=[])
         for s, e in [*quotes, *_capitalised(text)]
         if not any(s < n["end"] and n["start"] < e for n in known)
     ]
@@ -115,14 +123,17 @@ def _capitalised(text: str) -> list[tuple[int, int]]:
         start = match.start()
         words = list(re.finditer(r"\S+", match.group()))
         begins = not re.search(r"[\w,;:][^\w.?!。？！]*$", text[max(0, start - _NEAR) : start])
-        while words and (_plain(words[0].group()) in _DATED or (begins and _plain(words[0].group()) in ordinary_words())):
+        while words and (
+            _plain(words[0].group()) in _DATED or (begins and _plain(words[0].group()) in ordinary_words())
+        ):
             words.pop(0)
-        while words and (_plain(words[-1].group()) in _DATED or len(words) == 1 and words[0].group().isdigit()):
+        while words and (_plain(words[-1].group()) in _DATED or (len(words) == 1 and words[0].group().isdigit())):
             words.pop()
         if not words:
             continue
         first, last = start + words[0].start(), start + words[-1].end()
-        if not (begins and len(words) == 1 and first == start) and last - first > 1:
+        unit = re.search(r"\d\s?$", text[:first])
+        if not (begins and len(words) == 1 and first == start) and not unit and last - first > 1:
             spans.append((first, last))
     return spans
 

@@ -26,7 +26,7 @@ SURE = 0.5
 MOST_QUOTED = 3
 NEARLY = 0.75
 """A further sentence is quoted when it is at least so sure, for the surest one's 1."""
-_CLOSED = ".!?。！？；…\"”’』」)）"
+_CLOSED = '.!?。！？；…"”’』」)）'
 
 
 @dataclass(frozen=True)
@@ -142,7 +142,11 @@ class _Writer:
         names = [*reading["asked"], *([reading["sort"]["field"]] if reading["sort"] else [])]
         names += [c["field"] for c in reading["conditions"] if c["op"] not in ("eq", "exists")]
         order = {"date": 0, "category": 1, "name": 2}
-        kept = [f for f in self.known.schema if f["type"] in order and not (f["type"] == "name" and len(document.values(f["name"])) > 2)]
+        kept = [
+            f
+            for f in self.known.schema
+            if f["type"] in order and not (f["type"] == "name" and len(document.values(f["name"])) > 2)
+        ]
         names += [f["name"] for f in sorted(kept, key=lambda f: order[f["type"]])]
         same = {c["field"] for c in reading["conditions"] if c["op"] == "eq"}
         wanted = [n for n in dict.fromkeys(names) if document.values(n) and n not in same]
@@ -159,12 +163,16 @@ class _Writer:
         words = list(self.known.nouns.get(self.lang, ()))
         if self.zh:
             return words[0] if words else "文档"
-        one, many = (words + ["document", "documents"])[:2] if len(words) > 1 else ("document", "documents")
+        one, many = words[:2] if len(words) > 1 else ("document", "documents")
         return one if count == 1 else many
 
     def _conditions(self) -> str:
         """What was asked for, in words."""
-        said = [in_words(c, self.fields[c["field"]], self.lang) for c in self.reading["conditions"] if c["field"] in self.fields]
+        said = [
+            in_words(c, self.fields[c["field"]], self.lang)
+            for c in self.reading["conditions"]
+            if c["field"] in self.fields
+        ]
         return self._say("; ", "，").join(said)
 
     # kinds of answers
@@ -173,7 +181,10 @@ class _Writer:
         reading, what = self.reading, self._conditions()
         if reading["group"] and self.known.counts:
             one = self.fields[reading["group"]]
-            rows = [f"- {self._value(one, value)}{self._say(': ', '：')}{count}" for value, count in self.known.counts[:MOST_LISTED]]
+            rows = [
+                f"- {self._value(one, value)}{self._say(': ', '：')}{count}"
+                for value, count in self.known.counts[:MOST_LISTED]
+            ]
             head = self._say(
                 f"{self._noun(2).capitalize()} by {shown(one, 'en')}{f' ({what})' if what else ''}:",
                 f"按{shown(one, 'zh')}统计{f'（{what}）' if what else ''}：",
@@ -183,10 +194,12 @@ class _Writer:
         shown_documents = self._holding()
         head = self._say(
             f"{total:,} of {self.known.documents:,} {self._noun(self.known.documents)}{f': {what}' if what else ''}",
-            f"{self.known.documents:,} {self._measure}{self._noun(2)}中有 {total:,} {self._measure}{f'：{what}' if what else ''}",
+            f"{self.known.documents:,} {self._measure}{self._noun(2)}中有 {total:,} {self._measure}：{what}",
         )
         if not what:
-            return self._say(f"There are {total:,} {self._noun(total)}.", f"共有 {total:,} {self._measure}{self._noun(total)}。")
+            return self._say(
+                f"There are {total:,} {self._noun(total)}.", f"共有 {total:,} {self._measure}{self._noun(total)}。"
+            )
         if not total:
             return f"{head}{self._say('.', '。')}"
         lines = [f"- {self._brief(d)} [{d.n}]" for d in shown_documents[:MOST_LISTED]]
@@ -244,7 +257,10 @@ class _Writer:
         assert sort is not None
         fact = self._fact(document, sort["field"])
         inside = self._say(f" ({what})", f"（{what}）") if what else ""
-        return marked(self._say(f"{self._title(document)}: {fact}{inside}.", f"{self._title(document)}：{fact}{inside}。"), document.n)
+        return marked(
+            self._say(f"{self._title(document)}: {fact}{inside}.", f"{self._title(document)}：{fact}{inside}。"),
+            document.n,
+        )
 
     def _of_documents(self, about: Sequence[Document]) -> str:
         """What is asked of the documents that the question names."""
@@ -257,7 +273,9 @@ class _Writer:
             facts = [fact for name in reading["asked"] if (fact := self._fact(document, name))]
             if facts:
                 joined = self._say("; ", "；").join(facts)
-                parts.append(marked(f"{self._title(document)}{self._say(': ', '：')}{joined}{self._say('.', '。')}", document.n))
+                parts.append(
+                    marked(f"{self._title(document)}{self._say(': ', '：')}{joined}{self._say('.', '。')}", document.n)
+                )
             for name in reading["asked"]:
                 if document.values(name):
                     continue
@@ -265,9 +283,18 @@ class _Writer:
                 if told:
                     parts.append(self._quotes(told[:1]))
                 else:
-                    missing.append(self._say(f"the {shown(self.fields[name], 'en')} of {self._title(document)}", f"{self._title(document)}的{shown(self.fields[name], 'zh')}"))
+                    missing.append(
+                        self._say(
+                            f"the {shown(self.fields[name], 'en')} of {self._title(document)}",
+                            f"{self._title(document)}的{shown(self.fields[name], 'zh')}",
+                        )
+                    )
         if missing:
-            parts.append(self._say(f"The corpus does not say {self._listed(missing)}.", f"资料库没有提到{self._listed(missing)}。"))
+            parts.append(
+                self._say(
+                    f"The corpus does not say {self._listed(missing)}.", f"资料库没有提到{self._listed(missing)}。"
+                )
+            )
         if parts and self.judged.missing_names:
             parts.append(self._not_named())
         return "\n".join(parts)
@@ -285,25 +312,55 @@ class _Writer:
                 held = {fold(v) for v in document.values(name)}
                 yes = all(fold(v) in held for v in values)
                 fact = self._fact(document, name)
-                parts.append(marked(self._say(f"{'Yes' if yes else 'No'}: {self._title(document)} has {fact}.", f"{'是' if yes else '不是'}：{self._title(document)}的{fact}。"), document.n))
+                parts.append(
+                    marked(
+                        self._say(
+                            f"{'Yes' if yes else 'No'}: {self._title(document)} has {fact}.",
+                            f"{'是' if yes else '不是'}：{self._title(document)}的{fact}。",
+                        ),
+                        document.n,
+                    )
+                )
         return "\n".join(parts)
 
     def _sides(self, about: Sequence[Document]) -> str:
         """The sides of a comparison: the fields that are asked, or those that differ, and a sentence of each."""
         asked = self.reading["asked"]
-        names = asked or [f["name"] for f in self.known.schema if f["type"] != "text" and sum(bool(d.values(f["name"])) for d in about) > 1]
+        names = asked or [
+            f["name"]
+            for f in self.known.schema
+            if f["type"] != "text" and sum(bool(d.values(f["name"])) for d in about) > 1
+        ]
         lines = []
         for document in about:
             facts = [fact for name in names if (fact := self._fact(document, name))]
             best = max(document.said, key=lambda s: (s.probability, [-p for p in s.place]), default=None)
             told = "" if asked or best is None else self._quotes([best])
-            stated = marked(f"{self._title(document)}{self._say(': ', '：')}{self._say('; ', '；').join(facts)}{self._say('.', '。')}", document.n) if facts else ""
+            stated = (
+                marked(
+                    self._title(document)
+                    + self._say(": ", "：")
+                    + self._say("; ", "；").join(facts)
+                    + self._say(".", "。"),
+                    document.n,
+                )
+                if facts
+                else ""
+            )
             lines.append("- " + self._say(" ", "").join(part for part in (stated, told) if part))
         if asked and not any(d.values(name) for d in about for name in asked):
             return self._quoted()
-        same = [name for name in names if all(d.values(name) for d in about) and len({tuple(d.values(name)) for d in about}) == 1]
+        same = [
+            name
+            for name in names
+            if all(d.values(name) for d in about) and len({tuple(d.values(name)) for d in about}) == 1
+        ]
         if same and not asked:
-            lines.append(self._say("- The same in both: ", "- 两者相同：") + self._listed([shown(self.fields[n], self.lang) for n in same]) + self._say(".", "。"))
+            lines.append(
+                self._say("- The same in both: ", "- 两者相同：")
+                + self._listed([shown(self.fields[n], self.lang) for n in same])
+                + self._say(".", "。")
+            )
         if self.judged.missing_names:
             lines.append(self._not_named())
         return "\n".join(lines)
@@ -316,14 +373,27 @@ class _Writer:
         lines = []
         for name in names:
             for field_name, titles in self.known.by_field[name["name"]].items():
-                held = [d for d in self.judged.documents.values() if any(fold(v) == fold(name["name"]) for v in d.values(field_name))]
+                held = [
+                    d
+                    for d in self.judged.documents.values()
+                    if any(fold(v) == fold(name["name"]) for v in d.values(field_name))
+                ]
                 listed = [f"{self._title(d)} [{d.n}]" for d in held[:MOST_LISTED]]
                 if listed:
                     count = len(titles)
                     one = shown(self.fields[field_name], self.lang)
                     called = self.known.called(name["name"]) if self.zh else name["name"]
-                    lines.append(self._say(f"{called} is {one} of {count} {self._noun(count)}: {self._listed(listed)}.", f"{called}作为{one}的{self._noun(count)}有 {count} {self._measure}：{self._listed(listed)}。"))
-            told = [s for s in self.judged.answers if fold(name["name"]) in fold(s.text) or fold(name["surface"]) in fold(s.text)]
+                    lines.append(
+                        self._say(
+                            f"{called} is {one} of {count} {self._noun(count)}: {self._listed(listed)}.",
+                            f"{called}作为{one}的{self._noun(count)}有 {count} {self._measure}：{self._listed(listed)}。",
+                        )
+                    )
+            told = [
+                s
+                for s in self.judged.answers
+                if fold(name["name"]) in fold(s.text) or fold(name["surface"]) in fold(s.text)
+            ]
             if told:
                 lines.append(self._quotes(told[:2]))
         return "\n".join(lines)
@@ -347,7 +417,9 @@ class _Writer:
         """Whole sentences with their marks; those of another language in quotation marks, with whose words they are."""
         parts = []
         for said in chosen:
-            text = said.text if said.text[-1:] in _CLOSED else f"{said.text}{'。' if CJK.search(said.text[-3:]) else '.'}"
+            text = (
+                said.text if said.text[-1:] in _CLOSED else f"{said.text}{'。' if CJK.search(said.text[-3:]) else '.'}"
+            )
             if not foreign(text, self.reading):
                 parts.append(marked(text, said.n))
             else:
@@ -363,14 +435,22 @@ class _Writer:
         """No piece of the evidence answers: what was looked for, and in how much."""
         read = len(self.results)
         if what:
-            return self._say(f"No {self._noun(1)} in the corpus holds: {what}.", f"资料库中没有符合条件的{self._noun(1)}：{what}。")
+            return self._say(
+                f"No {self._noun(1)} in the corpus holds: {what}.", f"资料库中没有符合条件的{self._noun(1)}：{what}。"
+            )
         if self.judged.missing_names:
             names = self._listed([f"“{name}”" for name in self.judged.missing_names])
-            return self._say(f"The corpus does not say: it has nothing on {names} ({read} pieces of evidence read).", f"资料库没有提到{names}（已查阅 {read} 条证据）。")
+            return self._say(
+                f"The corpus does not say: it has nothing on {names} ({read} pieces of evidence read).",
+                f"资料库没有提到{names}（已查阅 {read} 条证据）。",
+            )
         words = self._listed([n["surface"] for n in self.reading["names"]] + self.reading["words"])
         if not words:
             return self._say("The corpus does not say.", "资料库没有提到。")
-        return self._say(f"The corpus does not say. Looked for {words} in {read} pieces of evidence.", f"资料库没有提到。查找的是：{words}（共 {read} 条证据）。")
+        return self._say(
+            f"The corpus does not say. Looked for {words} in {read} pieces of evidence.",
+            f"资料库没有提到。查找的是：{words}（共 {read} 条证据）。",
+        )
 
 
 def _without_stop(text: str) -> str:

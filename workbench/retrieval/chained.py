@@ -13,9 +13,9 @@ from collections.abc import Mapping, Sequence
 from workbench.context import KnowledgeBase, Tool
 from workbench.language.hops import is_bridge
 from workbench.language.names import names_in
-from workbench.state import NameRead
 from workbench.retrieval.drafts import SHORT, Ask, Draft
 from workbench.retrieval.wording import say
+from workbench.state import NameRead
 
 CHAIN, SEARCH = "chain_exploration", "hybrid_search"
 _YES_OR_NO = re.compile(

@@ -149,7 +149,9 @@ def _told(knowledge: Sequence[KnowledgeBase]) -> dict[str, dict[str, str]]:
     """The fields of each base, with their types and some of their values."""
     return {
         base.name: {
-            field["name"]: " ".join([field["type"], *([f"({', '.join(field['values'][:8])})"] if field["values"] else [])])
+            field["name"]: " ".join(
+                [field["type"], *([f"({', '.join(field['values'][:8])})"] if field["values"] else [])]
+            )
             for field in base.schema()
         }
         for base in knowledge

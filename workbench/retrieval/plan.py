@@ -193,7 +193,9 @@ def _drafts(ask: Ask, base: KnowledgeBase, tools: Mapping[str, Tool]) -> list[Dr
     intent = ask.decision["query_intent"]
     if ask.selection and intent in ("qa", "unknown"):
         text = Draft("hybrid", "hybrid_search", say("search", ask.query), {"query": ask.grounded})
-        found = Draft("discover", "discover", say("discover", ask.query), {"query": ask.grounded, **ask.selection}, WIDE)
+        found = Draft(
+            "discover", "discover", say("discover", ask.query), {"query": ask.grounded, **ask.selection}, WIDE
+        )
         return [found, text]
     return _led(ask, base, tools) or chained(ask, base, tools) or RECIPES[intent](ask)
 

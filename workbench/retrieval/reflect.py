@@ -218,7 +218,9 @@ def _missing(proposal: Proposal, query: str, seen: Mapping[str, Any], say: Reaso
     if names and proposal.add("local_search", ", ".join(names), AGAIN, query=", ".join(names), entities=names):
         proposal.reasons.append(say.looking_for(names))
     fields = [f"{title} {field}" for title, field in seen.get("missing_fields", [])]
-    if fields and proposal.add("naive_search", "; ".join(fields), AGAIN, query=" ".join([query, *fields]), top_k=AGAIN.top_k):
+    if fields and proposal.add(
+        "naive_search", "; ".join(fields), AGAIN, query=" ".join([query, *fields]), top_k=AGAIN.top_k
+    ):
         proposal.reasons.append(say.looking_for(fields))
     short = seen["thresholds"].get("min_candidates", 0) - seen.get("candidates", 0)
     if short > 0 and proposal.add("global_search", query, AGAIN, query=query):

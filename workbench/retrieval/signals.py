@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from workbench.context import KnowledgeBase
-from workbench.plans import last_records
 from workbench.language.joined import together
 from workbench.language.judging import Judged
+from workbench.plans import last_records
 from workbench.state import ExecutionRecord, QueryIntent, RetrievalResult, RouteDecision
 from workbench.text import fold
 
@@ -234,8 +234,7 @@ def _candidates(documents: list[str], wanted: Need) -> list[str]:
     return [
         doc_id
         for doc_id in documents
-        if doc_id not in wanted.named
-        and (wanted.matching is None or doc_id in wanted.matching)
+        if doc_id not in wanted.named and (wanted.matching is None or doc_id in wanted.matching)
     ]
 
 

@@ -43,9 +43,14 @@ _SENTENCES: dict[str, tuple[str, str]] = {
         "有多个不同的候选，且各有可供选择的信息。",
     ),
     "need_items": ("Every item that fits is there, and each one fits.", "符合条件的条目齐全，且逐项符合。"),
-    "need_person": ("The evidence says who {names} is, and with what documents.", "证据说明 {names} 是谁，以及有哪些相关文档。"),
+    "need_person": (
+        "The evidence says who {names} is, and with what documents.",
+        "证据说明 {names} 是谁，以及有哪些相关文档。",
+    ),
     "need_any": ("The evidence bears on the question.", "证据与问题相关。"),
 }
+
+
 def say(key: str, query: str, **words: object) -> str:
     """A sentence in the language of the query.
 

@@ -1,4 +1,4 @@
-"""``discover``: documents by conditions on their typed fields, in an order, and counted; best for the question first."""
+"""``discover``: documents by conditions on their typed fields, in an order, counted; best for the question first."""
 
 from __future__ import annotations
 
@@ -24,6 +24,7 @@ WAYS = re.compile(
 )  # words that ask for times as such: the conditions already hold what they say
 READ = 100  # documents whose words are read
 ANYTHING = 0.5  # what a document is worth to somebody who asks for nothing in particular
+
 
 class ConditionInput(BaseModel):
     """What one typed field of a document must hold."""
@@ -93,12 +94,14 @@ def told(condition: Mapping[str, Any]) -> str:
     'year between 1990 and 1999'
     """
     value = condition["value"]
-    shown = (" and " if condition["op"] == "between" else ", ").join(map(str, value)) if isinstance(value, list) else value
+    shown = (
+        (" and " if condition["op"] == "between" else ", ").join(map(str, value)) if isinstance(value, list) else value
+    )
     return f"{condition['field']} {condition['op']} {shown}"
 
 
 def beyond(question: Question, conditions: Sequence[Mapping[str, Any]], knowledge: KnowledgeBase) -> list[str]:
-    """The names, values and words of a question that its conditions do not say, nor are just the way of asking for them.
+    """The names, values and words of a question that its conditions do not say, nor are the way of asking for them.
 
     "Papers by Mara after 2000" asks for nothing beyond its conditions; "papers by Mara about a tiger" for a tiger.
     """
@@ -108,7 +111,9 @@ def beyond(question: Question, conditions: Sequence[Mapping[str, Any]], knowledg
     fields = {condition["field"] for condition in conditions}
     schema = knowledge.schema()
     called = [field["called"] for field in schema if field["name"] in fields or field["type"] == "date"]
-    plain = {term for words in (knowledge.nouns(), *called) for many in words.values() for w in many for term in terms(w)}
+    plain = {
+        term for words in (knowledge.nouns(), *called) for many in words.values() for w in many for term in terms(w)
+    }
     words = [w for w in content_terms(WAYS.sub(" ", question.rest)) if not w.isdigit() and w not in plain]
     return names + [w for w in words if not said & {w}]
 

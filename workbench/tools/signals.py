@@ -42,8 +42,8 @@ _ASKING_WORDS = frozenset(_ASKING.split())
 class Named:
     """Something that a question names as one: its names, folded, its weight, and the passages and document it is in.
 
-    A name weighs as much as two words of its rarity; a value of a category as one word. ``doc_ids`` are the document and
-    those of the same title that no year tells apart from it: the parts of one article.
+    A name weighs as much as two words of its rarity; a value of a category as one word. ``doc_ids`` are the document
+    and those of the same title that no year tells apart from it: the parts of one article.
     """
 
     name: str
