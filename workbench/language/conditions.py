@@ -161,7 +161,7 @@ class Conditions:
             if field is None or (field["type"] == "date" and not over):
                 self.used.remove((amount.start, amount.tail))
                 if field is None and over:
-                    self.unclear.append(self.question[slice(*span)].strip())
+                    self.unclear.append(self.question[amount.start : max(amount.end, amount.tail)].strip())
                 continue
             values = amount.value if isinstance(amount.value, list) else [amount.value]
             told = [_in_unit(value, amount, field) if isinstance(value, float) else value for value in values]
