@@ -89,6 +89,11 @@ def times(text: str) -> list[Time]:
     return found
 
 
+def years(text: str) -> list[tuple[int, int, int, int]]:
+    """``(start, end, first, last)`` of each year, decade and century that a text names."""
+    return [tuple(atom) for atom in _atoms(text)]  # type: ignore[misc]
+
+
 def _atoms(text: str) -> Iterator[_Atom]:
     for match in _ATOM.finditer(text):
         said = match.groupdict()

@@ -1,0 +1,109 @@
+"""Questions read over five corpora, against readings that were written before the reader: none asks its opposite."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from workbench.context import KnowledgeBase
+from workbench.knowledge.library import Library
+from workbench.language.reading import read
+from workbench.settings import Settings
+from workbench.state import Condition, Reading
+
+SAVED = json.loads((Path(__file__).parent / "saved" / "readings.json").read_text("utf-8"))
+QUESTIONS = SAVED["questions"]
+LATER = SAVED["later"]
+FLOORS = {"questions": 116, "later": 52}
+"""How many of each are read as their gold has it; ``later`` are negations in wordings that came after the reader."""
+
+
+@pytest.fixture(scope="module")
+def bases(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, KnowledgeBase]]:
+    folder = tmp_path_factory.mktemp("readings")
+    library = Library(folder / "kb", Settings.load(embedding_model="hashing", names="rules", rerank_model="none"))
+    for name, corpus in SAVED["corpora"].items():
+        (folder / f"{name}.vocabulary.toml").write_text(corpus["vocabulary"], "utf-8")
+        lines = (json.dumps(document, ensure_ascii=False) for document in corpus["documents"])
+        (folder / f"{name}.jsonl").write_text("\n".join(lines), "utf-8")
+        library.add(name, [folder / f"{name}.jsonl"])
+    yield {name: library.get(name) for name in SAVED["corpora"]}
+    library.close()
+
+
+@pytest.mark.parametrize("part", FLOORS)
+def test_what_is_asked_is_read(bases: dict[str, KnowledgeBase], part: str):
+    golds = SAVED[part]
+    wrong = {g["question"]: w for g in golds if (w := differences(read(g["question"], [bases[g["base"]]]), g))}
+    told = "\n".join(f"{question}\n    {what}" for question, what in wrong.items())
+    assert len(golds) - len(wrong) >= FLOORS[part], f"{len(golds) - len(wrong)} of {len(golds)} read:\n{told}"
+
+
+def test_no_negation_is_read_as_its_opposite(bases: dict[str, KnowledgeBase]):
+    every = [*QUESTIONS, *LATER]
+    inverted = [g["question"] for g in every if turned(read(g["question"], [bases[g["base"]]]), g)]
+    assert sum(g["negation"] for g in QUESTIONS) >= 40
+    assert inverted == []
+
+
+def differences(read: Reading, gold: Mapping[str, Any]) -> dict[str, Any]:
+    """What was read otherwise than the gold has it: key -> (read, gold)."""
+    pairs = {"conditions": (plain(read["conditions"]), plain(gold["conditions"])), "group": (read["group"], "")}
+    pairs["count"], pairs["limit"], pairs["asked"] = (read["count"], False), (read["limit"], None), (read["asked"], [])
+    pairs["sort"] = (list(read["sort"].values()) if read["sort"] else None, None)
+    pairs["names"] = ([name["name"] for name in read["names"]], None)
+    pairs["intent"] = (read["intent"], None)
+    found = {
+        key: (had, gold.get(key, wanted) if key != "conditions" else wanted) for key, (had, wanted) in pairs.items()
+    }
+    for key in ("names", "intent", *(("limit", "sort", "asked") if gold.get("loose") else ())):
+        if key not in gold:
+            del found[key]
+    found["said"] = (bool(read["not_understood"]), True) if gold.get("said") else (True, True)
+    return {key: pair for key, pair in found.items() if pair[0] != pair[1]}
+
+
+def plain(conditions: list[Condition]) -> list[str]:
+    """Conditions so that two ways to say one are equal."""
+    told = set()
+    bounds = {(one["field"], one["op"]): one["value"] for one in conditions if one["op"] in ("ge", "le")}
+    for one in conditions:
+        field, op, value = one["field"], one["op"], one["value"]
+        if op in ("ge", "le") and (field, "ge") in bounds and (field, "le") in bounds:
+            op, value = "between", [bounds[field, "ge"], bounds[field, "le"]]
+        values = [float(v) if isinstance(v, int | float) and not isinstance(v, bool) else v for v in listed(value)]
+        if op == "not_in":
+            told |= {f"{field} ne {v}" for v in values}
+        elif op == "in" and len(values) == 1:
+            told.add(f"{field} eq {values[0]}")
+        else:
+            told.add(f"{field} {op} {' '.join(map(str, sorted(values) if op == 'in' else values))}")
+    return sorted(told)
+
+
+def listed(value: Any) -> list[Any]:
+    return list(value) if isinstance(value, list | tuple) else [value]
+
+
+def turned(read: Reading, gold: Mapping[str, Any]) -> bool:
+    """Whether a value that is refused is asked for, or one that is asked for is refused."""
+
+    def values(conditions: list[Condition], *ops: str) -> set[tuple[str, str]]:
+        return {(c["field"], str(v)) for c in conditions if c["op"] in ops for v in listed(c["value"])}
+
+    yes, no = ("eq", "in", "contains"), ("ne", "not_in")
+    had, wanted = read["conditions"], gold["conditions"]
+    crossed = values(had, *yes) & values(wanted, *no) | values(had, *no) & values(wanted, *yes)
+    turns = {"gt": ("lt", "le"), "ge": ("lt", "le"), "lt": ("gt", "ge"), "le": ("gt", "ge")}
+    against = {(one["field"], op) for one in wanted for op in turns.get(one["op"], ())}
+    missing = {one["field"] for one in wanted if one["op"] == "exists" and not one["value"]}
+    return bool(
+        crossed
+        or against & {(one["field"], one["op"]) for one in had}
+        or any(one["field"] in missing and one["op"] not in ("exists",) for one in had)
+        or any(one["field"] in missing and one["op"] == "exists" and one["value"] for one in had)
+    )
