@@ -11,15 +11,20 @@ from typing import Any
 import pytest
 
 from workbench.context import KnowledgeBase
-from workbench.generate.citations import cite
+from workbench.generate.node import known
 from workbench.knowledge.library import Library
+from workbench.language.citations import cite
+from workbench.language.judging import judged
+from workbench.language.writing import write
 from workbench.settings import Settings
 from workbench.state import Reading, RetrievalResult
 from workbench.text import fold, language_of, sentences
 from workbench.tools import evidence
 
 SAVED = json.loads((Path(__file__).parent / "saved" / "writing.json").read_text(encoding="utf-8"))
-DENIES = re.compile(r"does not say|do not say|says nothing|没有提到|没有说明|没有写")
+DENIES = re.compile(
+    r"does not say|do not say|has nothing on|No \w+ in the corpus|Nothing was found|没有提到|没有关于|没有符合|没有找到"
+)
 AT_LEAST = 57
 """Of 60 cases. They were written before the code, and none was changed after."""
 
@@ -59,11 +64,14 @@ def reading_of(case: Mapping[str, Any]) -> Reading:
 
 
 def evidence_of(case: Mapping[str, Any], base: KnowledgeBase) -> list[RetrievalResult]:
+    whole = {doc["id"]: doc["text"] for doc in SAVED["corpora"][case["corpus"]]["docs"]}  # with its lines
     found = []
     for place, one in enumerate(case["evidence"]):
         score = 0.9 - place / 10
         if isinstance(one, str):
-            found.append(evidence.chunk(base.passages_of([one])[0], score, "naive_search", base.name))
+            found.append(
+                evidence.chunk({**base.passages_of([one])[0], "text": whole[one]}, score, "naive_search", base.name)
+            )
         else:
             about = base.passages_of([one["doc"]])[0]
             source, kind, target = re.match(r"(.+) — (\w+): (.+)", one["relation"]).groups()  # type: ignore[union-attr]
@@ -80,9 +88,9 @@ def wrong(case: Mapping[str, Any], written: str, results: list[RetrievalResult])
     """What is wrong with an answer; nothing when it is right."""
     text, citations, stray = cite(written, results)
     bare = fold(re.sub(r"\s?\[\d+\]", "", text))
-    denials = fold(" ".join(s for s in sentences(text) if DENIES.search(s) or "not understood" in s))
+    denials = fold(" ".join(s for s in sentences(text) if DENIES.search(s) or "not taken into account" in s.lower()))
     found = [f"does not say {' or '.join(some)}" for some in case["says"] if not any(fold(s) in bare for s in some)]
-    found += [f"says {never!r}" for never in case["never"] if fold(never) in bare]
+    found += [f"says {never!r}" for never in case["never"] if fold(never) + " " * never.endswith(" ") in bare]
     cited = {c["source"]["doc_id"] for c in citations}
     found += [f"does not cite {doc_id}" for doc_id in case["cites"] if doc_id not in cited]
     found += [f"does not deny {s}" for s in case["misses"] if not any(fold(w) in denials for w in s.split("|"))]
@@ -112,3 +120,12 @@ def first_sentences(reading: Reading, results: list[RetrievalResult], base: Know
 
 def test_the_cases_are_not_passed_by_quoting_what_was_found_first(library: Library):
     assert len(SAVED["cases"]) == 60 and len(SAVED["cases"]) - len(score(first_sentences, library)) <= 10
+
+
+def answer(reading: Reading, results: list[RetrievalResult], base: KnowledgeBase) -> str:
+    return write(reading, results, judged(reading, results, [base]), known(reading, [base]))[0]
+
+
+def test_the_writer_says_what_is_asked_and_denies_nothing_that_the_evidence_holds(library: Library):
+    found = score(answer, library)
+    assert len(SAVED["cases"]) - len(found) >= AT_LEAST, json.dumps(found, ensure_ascii=False, indent=1)
