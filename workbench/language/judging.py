@@ -72,7 +72,12 @@ class Said(NamedTuple):
     @property
     def answers(self) -> bool:
         """Whether it is likely enough to answer."""
-        return self.probability >= (ACROSS if self.seen.get("across") else LEAST)
+        return self.probability >= (ACROSS if self.foreign else LEAST)
+
+    @property
+    def foreign(self) -> bool:
+        """Whether the question's words are in another language; what is said in its own comes first."""
+        return self.seen.get("across", 0.0) > 0
 
 
 @dataclass(frozen=True)
@@ -145,7 +150,7 @@ def judge(
     about = {name["doc_id"] for name in reading["names"]} & documents.keys()
     answers = sorted(
         (s for d in documents.values() for s in d.said if _is_of(s, about, reading)),
-        key=lambda s: (-s.probability, s.n, s.place),
+        key=lambda s: (not s.answers, s.foreign, -s.probability, s.n, s.place),
     )
     holding = tuple(doc_id for doc_id in (documents if selected is None else selected) if doc_id in documents)
     first = selected is None or list(selected[:1]) == list(holding[:1])
@@ -256,7 +261,7 @@ class _Wanted:
 
 
 def _told(word: str, held: frozenset[str], text: str) -> bool:
-    """Whether a word is said, if in another form ("photo", "photographs"); terms of Chinese texts are pairs of signs."""
+    """Whether a word is said, if in another form ("photo", "photographs"); Chinese terms are pairs of signs."""
     if word in held or (len(word) == 1 and word in text):
         return True
     long = len(word) >= _LONG and word.isascii()
@@ -319,7 +324,9 @@ def _documents(results: Sequence[RetrievalResult], wanted: Sequence[_Wanted]) ->
         pieces.sort(key=lambda p: (p[1]["source_type"] != "chunk", p[1]["metadata"].get("position") or 0, p[0]))
         n, first = pieces[0]
         title = str(first["metadata"].get("title") or doc_id)
-        fields = next((r["metadata"]["fields"] for _, r in pieces if r["metadata"].get("fields")), {})
+        fields: Mapping[str, Any] = next(
+            (r["metadata"]["fields"] for _, r in pieces if r["metadata"].get("fields")), {}
+        )
         score = max(result["score"] for _, result in pieces)
         yield Document(doc_id, title, n, score, fields, tuple(_sentences(pieces, title, doc_id, wanted)))
 
@@ -333,14 +340,14 @@ def _sentences(
         if result["source_type"] != "chunk" and " — " in result["evidence"]:
             continue  # a field in the notation of a relation
         position = int(result["metadata"].get("position") or 0)
-        found = list(parts(result["evidence"], title))
-        for index, (heading, text) in enumerate(found):
+        found = [text for _, text in parts(result["evidence"], title)]
+        for index, text in enumerate(found):
             if text in seen or not (len(text.split()) > 2 or len(CJK.findall(text)) > 3 or ":" in text):
                 continue
             seen.add(text)
             told = [one.signals(text, title, doc_id, result["score"]) for one in wanted]
             part, best = max(enumerate(map(probability, told)), key=lambda one: (one[1], -one[0]))
-            before = found[index - 1][1] if index else ""
+            before = found[index - 1] if index else ""
             yield Said(n, doc_id, title, text, (position, index), round(best, 4), part, before, told[part])
 
 

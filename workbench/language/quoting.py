@@ -15,7 +15,7 @@ _RULE = re.compile(r"^\s*\|?\s*:?-{2,}:?\s*(?:\|\s*:?-{2,}:?\s*)*\|?\s*$|^\s*(?:
 
 
 def parts(text: str, title: str) -> Iterator[tuple[str, str]]:
-    """``(heading, text)`` of each sentence, list item, row of a table and block of code of a passage, in order.
+    r"""``(heading, text)`` of each sentence, list item, row of a table and block of code of a passage, in order.
 
     >>> list(parts("# Oven\n\n- It is **hot**. Mind it.\n\n|what|how|\n|--|--|\n|bread|220 °C|", "Oven"))
     [('Oven', 'It is hot. Mind it.'), ('Oven', 'bread: how 220 °C')]

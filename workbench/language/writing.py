@@ -320,17 +320,15 @@ class _Writer(Voice):
         """The sentences that answer, in their order; or that the corpus does not say."""
         if not self.judged.enough:
             return self._nothing("")
-        surest: dict[int, float] = {}
         chosen: list[Said] = []
-        kinds = {s.part: s.seen.get("kind", 0.0) for s in reversed(self.judged.answers)}
+        first = {said.part: said for said in reversed(self.judged.answers)}
         for said in self.judged.answers:
-            if said.seen.get("kind", 0.0) < kinds[said.part]:
+            lead = first[said.part]
+            if said.foreign > lead.foreign or said.seen.get("kind", 0.0) < lead.seen.get("kind", 0.0):
                 continue  # the surest one holds what is asked for: a reason, a number
-            least = max(
-                surest.setdefault(said.part, said.probability) * NEARLY, LEAST if surest.keys() - {said.part} else 0.0
-            )
+            near = said.probability >= lead.probability * NEARLY and (said.answers or len(first) == 1)
             new = not any(said.text in c.text for c in chosen)
-            if new and said.probability >= least and sum(c.part == said.part for c in chosen) < MOST_QUOTED:
+            if near and new and sum(c.part == said.part for c in chosen) < MOST_QUOTED:
                 chosen.append(said)
         chosen.sort(key=lambda s: (s.n, s.place))
         parts = [self._quotes(chosen)]
