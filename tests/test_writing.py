@@ -25,7 +25,7 @@ SAVED = json.loads((Path(__file__).parent / "saved" / "writing.json").read_text(
 DENIES = re.compile(
     r"does not say|do not say|has nothing on|No \w+ in the corpus|Nothing was found|没有提到|没有关于|没有符合|没有找到"
 )
-AT_LEAST = 57
+AT_LEAST = 58
 """Of 60 cases. They were written before the code, and none was changed after."""
 
 
