@@ -160,7 +160,8 @@ def judge(
     asked = bool(reading["asked"]) and any(name["doc_id"] in documents for name in reading["names"])
     answered = any(one.answers for one in answers)
     if selecting:
-        enough = (bool(holding) and (first or reading["limit"] != 1)) or (bool(reading["words"]) and answered)
+        there = bool(about) or not any(name["doc_id"] for name in reading["names"])
+        enough = (there and bool(holding) and (first or reading["limit"] != 1)) or (bool(reading["words"]) and answered)
     elif asked:
         enough = not missing
     elif reading["intent"] in ("person", "compare"):
