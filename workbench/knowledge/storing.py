@@ -37,8 +37,9 @@ def insert(connection: sqlite3.Connection, document: Document, texts: Sequence[s
     pairs = entities.field_values(document.fields)
     connection.executemany("INSERT INTO field_values VALUES (?, ?, ?)", ((*pair, document.doc_id) for pair in pairs))
     given = [] if document.title == corpus.made_title(document.text) else [document.title]
-    title = " | ".join([*given, *document.aliases])
-    names = list(entities.names_in_fields(document.fields, document.names))
+    title = keywords.stored(" | ".join([*given, *document.aliases]))
+    # each by itself: terms never run over the border between two names
+    names = " ".join(map(keywords.stored, entities.names_in_fields(document.fields, document.names)))
     keys = title_links.title_keys(document.title, document.aliases, document.text) if given else {}
     title_links.insert(connection, document.doc_id, keys)
     for position, text in enumerate(texts):
