@@ -12,7 +12,7 @@ import math
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from functools import lru_cache, wraps
+from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
 
@@ -41,8 +41,6 @@ if TYPE_CHECKING:
 Given = ParamSpec("Given")
 Got = TypeVar("Got")
 _WORDS_HELD = 50_000
-_ASKED = 64
-"""Questions whose vector is at hand: most tools of a plan ask for the same one."""
 _CLOSED = (-1, -1)  # no file has this place, and one that was closed may leave its own to another
 _FILTERED = {"director": "directed_by", "cast": "acted_in", "genre": "has_genre", "country": "from_country"}
 
@@ -73,7 +71,6 @@ class CorpusKnowledge:
         self._seen: View | None = None
         self._warm = False
         self._words: dict[str, np.ndarray] = {}
-        self._asked = lru_cache(_ASKED)(lambda query: self._model.array([query])[0])
         self.ways = IndexWays(self._index)
         self.typed = IndexTyped(self._index)
 
@@ -183,7 +180,7 @@ class CorpusKnowledge:
     def vector_search(self, query: str, top_k: int) -> list[tuple[str, float]]:
         """``(chunk_id, cosine)``, best first, ties by id; exact up to ``settings.exact_search_limit`` passages."""
         view = self._view
-        vector = self._asked(simplified(query))
+        vector = self._model.array([simplified(query)])[0]
         found = view.nearest(vector, top_k) if self._is_large else None
         return view.matrix.search(vector, top_k) if found is None else found
 
@@ -198,7 +195,7 @@ class CorpusKnowledge:
         if not texts:
             return []
         titled, rows = self._titled(texts)
-        asked = self._asked(simplified(query))
+        asked = self._model.array([simplified(query)])[0]
         weights = {word: self._weight(word) + 1e-6 for word in rerank.words(query) or [query]}
         cosines = products(rows, asked).tolist()
         return rerank.scores(weights, [rerank.words(text) for text in titled], self._word_vectors, cosines)
