@@ -62,7 +62,8 @@ def fork(
 ) -> int:
     """Fork a run: run it again with one thing changed.
 
-    What the change does not touch comes from its tape. The run itself stays as it is. `workbench compare RUN_ID NEW_ID` then shows what the edit changed.
+    What the change does not touch comes from its tape, and the run itself stays as it is. `workbench compare RUN_ID
+    NEW_ID` then shows what the edit changed.
     """
     from workbench.cli.watch import ANSWER, finish, follow
     from workbench.labels import labels_for
