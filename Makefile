@@ -60,10 +60,10 @@ format: $(ENV_READY) ## mend what can be mended by itself
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
+NAME ?=
 .PHONY: score
-score: $(ENV_READY) ## ask the table of film questions and print how many are right, beside a baseline
-	@$(BIN)/workbench kb add film data/films.jsonl
-	@$(BIN)/workbench eval questions experiments/film_questions.jsonl
+score: $(ENV_READY) ## ask the blind questions over films and three other corpora: how many answers are right (NAME=)
+	@$(BIN)/python -W ignore -m tests.score $(NAME)
 
 DATA ?=
 LIMIT ?=

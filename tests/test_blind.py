@@ -1,32 +1,11 @@
 """The blind questions are those that were frozen, and their gold stands in the corpora."""
 
 import hashlib
-import json
 import re
-from pathlib import Path
 
 import pytest
 
-BLIND = Path(__file__).parents[1] / "data" / "blind"
-
-
-def rows(path: Path) -> list[dict]:
-    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
-
-
-def corpus(name: str) -> dict[str, str]:
-    """Text by document: records by their id, files by their path."""
-    if name == "films":
-        return {row["id"]: json.dumps(row, ensure_ascii=False) for row in rows(BLIND.parent / "films.jsonl")}
-    texts, root = {}, BLIND / name / "corpus"
-    for path in (path for path in root.rglob("*") if path.is_file()):
-        if path.suffix == ".jsonl":
-            texts |= {row["id"]: json.dumps(row, ensure_ascii=False) for row in rows(path)}
-        elif path.suffix == ".csv":
-            texts |= {line.split(",")[0]: line for line in path.read_text(encoding="utf-8").splitlines()[1:]}
-        else:
-            texts[path.relative_to(root).as_posix()] = re.sub(r"\s+", " ", path.read_text(encoding="utf-8"))
-    return texts
+from .blind import BLIND, SETS, corpus, questions, rows
 
 
 def test_the_blind_sets_are_those_that_were_frozen():
@@ -37,11 +16,11 @@ def test_the_blind_sets_are_those_that_were_frozen():
     assert {line for line in found if not line.endswith("  README.md")} == set(frozen)
 
 
-@pytest.mark.parametrize("name", ["films", "lab", "tool", "company"])
+@pytest.mark.parametrize("name", SETS)
 def test_gold_stands_in_the_document_it_names(name):
-    texts, questions = corpus(name), rows(BLIND / name / "questions.jsonl")
-    assert abs(sum(1 if q["split"] == "dev" else -1 for q in questions)) <= 1
-    for q in questions:
+    texts = {key: re.sub(r"\s+", " ", text) for key, (_, text) in corpus(name).items()}
+    assert abs(sum(1 if q["split"] == "dev" else -1 for q in questions(name))) <= 1
+    for q in questions(name):
         listed = q.get("list", {})
         for point in (*q["must"], *listed.get("exact", ()), *listed.get("may", ())):
             where = [texts[cite].lower() for cite in point["cite"]]

@@ -80,8 +80,8 @@ The package in the order in which a message walks through it; an import only eve
     figures/          records -> plotly figures; pure
         dag.py steps.py timeline.py graph.py findings.py knowledge.py rankings.py reliability.py picture.py paper.py
     evaluating/       measuring: answers to a table of questions, rankings of a set, answers over triples
-        bench.py questions.py together.py retrieval.py reflection.py calibration.py kbqa.py rankings.py narrowed.py
-        statistics.py rows.py
+        bench.py questions.py judging.py together.py retrieval.py reflection.py calibration.py kbqa.py rankings.py
+        narrowed.py statistics.py rows.py
     serve.py          the graphs for a LangGraph server
     testing.py        in-memory twins of the ports
     events.py         the stream's vocabulary, and the log of nodes
