@@ -22,7 +22,7 @@ ROOT = BLIND.parents[1]
 
 
 def negations(wb: Workbench) -> list[dict]:
-    """Each question asked: ``inverted`` where the answer cites what must never appear, ``exact`` where it has all."""
+    """Each question asked: ``inverted`` where the answer cites what must never appear, else ``whole`` where it has all."""
     found = []
     for gold in rows(BLIND / "negation.jsonl"):
         run = wb.ask(gold["question"], kb=gold["corpus"], session=uuid.uuid4().hex, incognito=True)
@@ -31,7 +31,14 @@ def negations(wb: Workbench) -> list[dict]:
         cited = {name for s in sources for name in (s.get("doc_id"), s.get("fields", {}).get("编号"))} - {None, ""}
         never, exact = ({d for item in gold[part] for d in item["cite"]} for part in ("never", "exact"))
         entry = {name: gold[name] for name in ("id", "corpus", "lang", "question")}
-        found.append({**entry, "inverted": bool(cited & never), "exact": exact <= cited, "said": run.answer})
+        found.append(
+            {
+                **entry,
+                "inverted": bool(cited & never),
+                "whole": exact <= cited and not cited & never,
+                "said": run.answer,
+            }
+        )
     return found
 
 
@@ -52,15 +59,17 @@ def main() -> None:
         "three other corpora": {**split(others), **{name: scores[name] for name in SETS[1:]}},
     }
     told = [f"{title}\n{table_text(groups, told=False)}" for title, groups in tables.items()]
-    n = {what: sum(entry[what] for entry in denied) for what in ("inverted", "exact")}
-    told.append(f"negation: {n['inverted']} of {len(denied)} inverted, {n['exact']} have all that is asked for")
+    n = {what: sum(entry[what] for entry in denied) for what in ("inverted", "whole")}
+    told.append(
+        f"negation: {n['inverted']} of {len(denied)} inverted, {n['whole']} whole: all that is asked for and none of that"
+    )
     print("\n\n".join(told))
     if len(sys.argv) > 1:
         write(ROOT / "docs" / "scores" / sys.argv[1], told, {**scores, "negation": denied})
 
 
 def write(path: Path, told: list[str], document: dict) -> None:
-    """The tables, what is wrong in each ``dev`` question, and everything as JSON."""
+    """The tables, what is wrong in each ``dev`` question, and all as JSON; of ``test`` the verdicts only."""
     commit = subprocess.check_output(
         ["git", "describe", "--always", "--dirty", "--abbrev=40"], cwd=ROOT, text=True
     ).strip()
@@ -78,8 +87,15 @@ def write(path: Path, told: list[str], document: dict) -> None:
         f"What is wrong in the half that may be looked at (`dev`):\n\n{body}\n",
         encoding="utf-8",
     )
+    document = {name: [_seen(s) for s in some] for name, some in document.items()}
     kept = {"commit": commit, "counts": {name: counted(document[name]) for name in SETS}, **document}
     path.with_suffix(".json").write_text(json.dumps(kept, ensure_ascii=False, indent=1) + "\n", encoding="utf-8")
+
+
+def _seen(score: dict) -> dict:
+    return {
+        name: value for name, value in score.items() if score.get("split") != "test" or name not in ("said", "wrong")
+    }
 
 
 if __name__ == "__main__":
