@@ -60,7 +60,7 @@ The package in the order in which a message walks through it; an import only eve
     knowledge/        a corpus and its three indexes behind one KnowledgeBase
         leftovers.py library.py rebuilding.py adding.py spool.py storing.py growing.py scratch.py beginnings.py
         communities.py sketches.py inspecting.py knowledge_base.py view.py chroma.py corpus.py aliases.py tables.py
-        triples.py files.py names.py entities.py vocabulary.py surfaces.py matching.py linking.py meant.py
+        documents.py triples.py files.py names.py entities.py vocabulary.py surfaces.py matching.py linking.py meant.py
         title_links.py typed.py graph.py graph_view.py vectors.py siblings.py cleared.py keywords.py rare_terms.py
         ranks.py walks.py kept_arrays.py index.py
     enrichment/       a source outside, asked for what the corpus lacks: TMDB
