@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 import zipfile
 from collections.abc import Callable
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -17,30 +16,8 @@ from workbench.knowledge.files import LONGEST, Unreadable, must_be_short, whole
 from workbench.text import CJK
 
 _DROPPED = ("script", "style", "template", "noscript", "nav", "svg", "head")
-_LINES = [
-    "h1",
-    "h2",
-    "h3",
-    "h4",
-    "h5",
-    "h6",
-    "p",
-    "li",
-    "tr",
-    "pre",
-    "dt",
-    "dd",
-    "div",
-    "ul",
-    "ol",
-    "table",
-    "blockquote",
-    "section",
-    "article",
-    "figcaption",
-    "caption",
-    "br",
-]
+_BLOCKS = "h[1-6]|p|li|tr|pre|d[tdl]|div|ul|ol|table|blockquote|section|article|figcaption|caption|br"
+_LINES = re.compile(f"^({_BLOCKS})$")
 _CELL = "\x1f"
 _MOST = 8
 """How many times the longest text an archive may unpack to: styles and pictures are in it too."""
@@ -71,7 +48,9 @@ def _html(path: Path) -> dict[str, Any]:
 
 
 def _page(markup: str) -> dict[str, Any]:
-    page = import_module("bs4").BeautifulSoup(markup, "html.parser")
+    from bs4 import BeautifulSoup
+
+    page: Any = BeautifulSoup(markup, "html.parser")
     metas = {str(tag.get("name")).lower(): tag.get("content") for tag in page.find_all("meta")}
     title = page.find("h1") or page.find("title")
     name = " ".join(title.get_text().split()) if title else ""
@@ -98,14 +77,19 @@ def _row(line: str) -> str:
 
 
 def _rst(path: Path) -> dict[str, Any]:
+    import docutils.core
+
     safe = {"file_insertion_enabled": False, "raw_enabled": False, "report_level": 5, "halt_level": 5}
-    core = import_module("docutils.core")
-    parts = core.publish_parts(whole(path), writer="html5", settings_overrides={**safe, "embed_stylesheet": False})
+    parts = docutils.core.publish_parts(
+        whole(path), writer="html5", settings_overrides={**safe, "embed_stylesheet": False}
+    )
     return _page(parts["html_body"])
 
 
 def _notebook(path: Path) -> dict[str, Any]:
-    cells = import_module("nbformat").reads(whole(path), as_version=4).cells
+    import nbformat
+
+    cells = nbformat.reads(whole(path), as_version=4).cells
     prose = "\n".join(cell.source for cell in cells if cell.cell_type == "markdown")
     heading = re.search(r"^#{1,6}\s+(.+?)\s*#*$", prose, re.MULTILINE)
     texts = (re.sub(r"^#{1,6}\s+", "", c.source, flags=re.M) if c.cell_type == "markdown" else c.source for c in cells)
@@ -113,8 +97,10 @@ def _notebook(path: Path) -> dict[str, Any]:
 
 
 def _pdf(path: Path) -> dict[str, Any]:
+    from pypdf import PdfReader
+
     must_be_short(path)
-    pdf = import_module("pypdf").PdfReader(path)
+    pdf = PdfReader(path)
     if pdf.is_encrypted and not pdf.decrypt(""):
         raise Unreadable("an encrypted PDF: save it without its password")
     said = pdf.metadata or {}
@@ -137,10 +123,12 @@ def _unwrapped(text: str) -> str:
 
 
 def _docx(path: Path) -> dict[str, Any]:
+    import docx
+
     with zipfile.ZipFile(path) as archive:
         if sum(part.file_size for part in archive.infolist()) > _MOST * LONGEST:
             raise Unreadable(f"it unpacks to more than {_MOST * LONGEST // 2**20} MB: save its text as .txt or .md")
-    word = import_module("docx").Document(str(path))
+    word: Any = docx.Document(str(path))
     lines, title = list[str](), word.core_properties.title
     for block in word.iter_inner_content():
         if hasattr(block, "rows"):

@@ -17,8 +17,22 @@ from typing import Any
 
 from workbench.errors import CorpusError, shown
 
-SUFFIXES = (".jsonl", ".jsonl.gz", ".md", ".markdown", ".txt", ".csv", ".tsv", ".tsv.gz")
-SUFFIXES += (".html", ".htm", ".rst", ".ipynb", ".pdf", ".docx")
+SUFFIXES = (
+    ".jsonl",
+    ".jsonl.gz",
+    ".md",
+    ".markdown",
+    ".txt",
+    ".csv",
+    ".tsv",
+    ".tsv.gz",
+    ".html",
+    ".htm",
+    ".rst",
+    ".ipynb",
+    ".pdf",
+    ".docx",
+)
 LONGEST = 16 * 2**20
 """Bytes of one line of JSONL, one cell of CSV, one whole Markdown or text file."""
 BROKEN = (OSError, EOFError, zlib.error)
