@@ -103,7 +103,7 @@ def _pdf(path: Path) -> dict[str, Any]:
     pdf = PdfReader(path)
     if pdf.is_encrypted and not pdf.decrypt(""):
         raise Unreadable("an encrypted PDF: save it without its password")
-    said = pdf.metadata or {}
+    said: Any = pdf.metadata or {}
     text = "\n".join(_unwrapped(page.extract_text()) for page in pdf.pages)
     return {"title": said.get("/Title"), "author": said.get("/Author"), "text": text}
 
