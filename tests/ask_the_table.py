@@ -17,9 +17,9 @@ PROJECT = Path(__file__).resolve().parent.parent
 
 
 def main(folder: str) -> None:
-    def show(score, run) -> None:
+    def show(row, run) -> None:
         document = {**run.to_dict(), "evidence": run.evidence, "merged": run.merged}
-        print(json.dumps([score["id"], canonical(document).decode()], ensure_ascii=False), flush=True)
+        print(json.dumps([row["id"], canonical(document).decode()], ensure_ascii=False), flush=True)
 
     with Workbench.open(folder) as wb:
         wb.add_knowledge("film", [PROJECT / "data" / "films.jsonl"])

@@ -17,6 +17,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -36,33 +37,40 @@ QUESTIONS = [
 
 def nothing_to_do(folder: Path) -> Iterator[tuple[float, float]]:
     """Runs of two steps that do nothing, after the first."""
-    from workbench.plans import Plan, PlanStep
     from workbench.session import Workbench
 
     with Workbench.open(folder / "own") as wb:
-        notes = folder / "notes.jsonl"
-        notes.write_text('{"id": "a", "title": "Hulk", "text": "Hulk is green."}\n')
-        wb.add_knowledge("notes", [notes])
-
-        @wb.tools.tool
-        async def nothing(query: str) -> list[str]:
-            """Take no time."""
-            return ["one"]
-
-        @wb.register_planner
-        async def fixed(query: str, decision: Any, knowledge: Any, tools: Any) -> Plan:
-            steps = [PlanStep(step_id=f"s{n}", objective="", tool="nothing", tool_input={"query": "q"}) for n in "ab"]
-            return Plan(steps=steps)
-
-        async def short(state: Any, context: Any) -> dict[str, Any]:
-            return {"answer": "one", "citations": []}
-
-        wb.register_handler("notes", short)
-        enough = {"min_evidence": 0, "min_top_score": 0}
+        ask = idle(wb, folder)
         for n in range(25):
-            taken = spent(lambda n=n: wb.ask("q", kb="notes", thresholds=enough, session=f"own {n}"))
+            taken = spent(lambda n=n: ask(f"own {n}"))
             if n >= 5:
                 yield taken
+
+
+def idle(wb: Any, folder: Path) -> Callable[[str], Any]:
+    """Asks, in the session of that name, what two steps find that do nothing."""
+    from workbench.plans import Plan, PlanStep
+
+    notes = folder / "notes.jsonl"
+    notes.write_text('{"id": "a", "title": "Hulk", "text": "Hulk is green."}\n')
+    wb.add_knowledge("notes", [notes])
+
+    @wb.tools.tool
+    async def nothing(query: str) -> list[str]:
+        """Take no time."""
+        return ["one"]
+
+    @wb.register_planner
+    async def fixed(query: str, decision: Any, knowledge: Any, tools: Any) -> Plan:
+        steps = [PlanStep(step_id=f"s{n}", objective="", tool="nothing", tool_input={"query": "q"}) for n in "ab"]
+        return Plan(steps=steps)
+
+    async def short(state: Any, context: Any) -> dict[str, Any]:
+        return {"answer": "one", "citations": []}
+
+    wb.register_handler("notes", short)
+    enough = {"min_evidence": 0, "min_top_score": 0}
+    return lambda session: wb.ask("q", kb="notes", thresholds=enough, session=session)
 
 
 def questions(folder: Path) -> Iterator[tuple[float, float]]:
@@ -89,11 +97,11 @@ def ten_at_once(folder: Path) -> Iterator[tuple[float, float]]:
             yield from ((wall, share) for wall in waited)
 
 
-def index(folder: Path) -> Iterator[tuple[float, float]]:
-    """The films indexed, names by rules."""
+def index(folder: Path, names: str = "rules") -> Iterator[tuple[float, float]]:
+    """The films indexed, with names by these."""
     from workbench.session import Workbench
 
-    with Workbench.open(folder / "index", names="rules") as wb:
+    with Workbench.open(folder / "index", names=names) as wb:
         yield spent(lambda: wb.add_knowledge("film", [FILMS]))
 
 
@@ -113,6 +121,7 @@ WORK: Mapping[str, Callable[[Path], Iterator[tuple[float, float]]]] = {
     "questions": questions,
     "ten": ten_at_once,
     "index": index,
+    "models": partial(index, names="models"),
 }
 
 

@@ -143,7 +143,7 @@ def test_what_is_not_there_or_of_no_known_kind(tmp_path):
     with pytest.raises(CorpusError, match=r"no file or folder .*nowhere"):
         load([tmp_path / "nowhere"])
     with pytest.raises(CorpusError, match=r"Known: .*\.jsonl"):
-        load([written(tmp_path / "a.pdf", "x")])
+        load([written(tmp_path / "a.exe", "x")])
     assert ".jsonl.gz" in SUFFIXES
 
 

@@ -126,7 +126,7 @@ BROUGHT_ALONG = {
 
 
 def test_every_import_is_declared(project: Path, pyproject: dict) -> None:
-    package = declared(pyproject, "offline", "local", "postgres", "eval")
+    package = declared(pyproject, "offline", "local", "postgres", "eval", "documents")
     for folder, allowed in (("workbench", package), ("tests", package | declared(pyproject, "test", "fuzz"))):
         strangers = {
             name: where

@@ -25,7 +25,7 @@ def index(tmp_path):
         for number, (chunk_id, (title, names, body)) in enumerate(PASSAGES.items(), 1):
             row = (number, chunk_id, chunk_id[0], 0, body, "", "")
             connection.execute("INSERT INTO passages VALUES (?, ?, ?, ?, ?, ?, ?)", row)
-            keywords.insert(connection, number, title, names, body)
+            keywords.insert(connection, number, *map(keywords.stored, (title, " ".join(names))), body)
     yield index
     index.close()
 
@@ -65,7 +65,7 @@ def test_ties_go_by_id_and_top_k_holds(index):
     with index.transaction() as connection:
         for number, chunk_id in ((11, "z#0"), (12, "y#0")):
             connection.execute("INSERT INTO passages VALUES (?, ?, 'x', 0, '', '', '')", (number, chunk_id))
-            keywords.insert(connection, number, "same", [], "twin")
+            keywords.insert(connection, number, "same", "", "twin")
     assert found(index, "twin") == ["y#0", "z#0"]
     assert found(index, "twin", 1) == ["y#0"]
     assert found(index, "twin", 0) == []

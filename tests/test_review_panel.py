@@ -99,9 +99,15 @@ def test_what_is_done_or_on_the_tape_is_not_counted_as_what_will_run(wb: Workben
     assert run.review["ahead"] == [step.step_id for step in waits]
     whole = wb.ask(QUESTION, kb="film")
     fork = whole.fork(review=["plan"])
-    assert panel(fork).primary.description == "Approve: every step is recorded"
+    assert panel(fork).primary.description == "Approve: no step will run"
     fork.approve()
     assert not [r for r in fork.records if r["status"] == "success" and not r.get("replayed")]
+    held = whole.plan
+    for step in held.steps:
+        held = held.replace(step.step_id, condition="held")
+    fork = whole.fork(plan=held, review=["plan"])
+    assert not fork.records and fork.review["ahead"] == []
+    assert panel(fork).primary.description == "Approve: no step will run"  # all held: nothing is recorded either
 
 
 def test_a_step_that_is_held_back_can_be_freed_at_a_reflection(wb: Workbench) -> None:

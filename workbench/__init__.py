@@ -59,7 +59,8 @@ The package in the order in which a message walks through it; an import only eve
     knowledge/        a corpus and its three indexes behind one KnowledgeBase
         leftovers.py library.py rebuilding.py adding.py spool.py storing.py growing.py scratch.py beginnings.py
         communities.py sketches.py inspecting.py knowledge_base.py view.py chroma.py corpus.py aliases.py tables.py
-        schema.py triples.py files.py names.py entities.py vocabulary.py surfaces.py matching.py linking.py meant.py
+        documents.py schema.py triples.py files.py names.py entities.py vocabulary.py surfaces.py matching.py
+        linking.py meant.py
         title_links.py typed.py graph.py graph_view.py vectors.py siblings.py cleared.py keywords.py rare_terms.py
         ranks.py walks.py kept_arrays.py index.py
     enrichment/       a source outside, asked for what the corpus lacks: TMDB
@@ -79,8 +80,8 @@ The package in the order in which a message walks through it; an import only eve
     figures/          records -> plotly figures; pure
         dag.py steps.py timeline.py graph.py findings.py knowledge.py rankings.py reliability.py picture.py paper.py
     evaluating/       measuring: answers to a table of questions, rankings of a set, answers over triples
-        bench.py questions.py together.py retrieval.py reflection.py calibration.py kbqa.py rankings.py narrowed.py
-        statistics.py rows.py
+        bench.py questions.py judging.py together.py retrieval.py reflection.py calibration.py kbqa.py rankings.py
+        narrowed.py statistics.py rows.py
     serve.py          the graphs for a LangGraph server
     testing.py        in-memory twins of the ports
     events.py         the stream's vocabulary, and the log of nodes

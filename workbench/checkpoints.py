@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
+import asyncio
 import sqlite3
-from collections.abc import AsyncIterator, Iterator
-from contextlib import contextmanager
+import time
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import closing, contextmanager
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
-import aiosqlite
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
-from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
+from langgraph.checkpoint.sqlite import SqliteSaver
 
-from workbench.errors import WorkspaceError
+from workbench.errors import WorkspaceBusy, WorkspaceError
 from workbench.sqlite import PATIENCE_S, REPAIR, begin_with_log, named
 
 _MEND = f"{REPAIR} Runs that are done can still be shown."
 _PARTS = {"id", "ts", "channel_values", "channel_versions", "versions_seen"}
+_LOOK_S = 0.01
+Found = TypeVar("Found")
 
 
 def serializer() -> JsonPlusSerializer:
@@ -24,66 +28,79 @@ def serializer() -> JsonPlusSerializer:
     return JsonPlusSerializer(pickle_fallback=False, allowed_msgpack_modules=None)
 
 
-class Checkpoints(AsyncSqliteSaver):
-    """The saver of one workspace; ``Checkpoints.open`` makes it."""
+class Checkpoints(SqliteSaver):
+    """The saver of one workspace; ``Checkpoints.open`` makes it.
 
-    def __init__(self, connection: aiosqlite.Connection, path: Path):
+    What a run writes is a few kilobytes, and done before another thread could have been woken for it: LangGraph's
+    asynchronous saver wakes one three times for each of the forty writes of a run, which took a third of the run. Where
+    another process holds the file, the loop goes on with its other work.
+    """
+
+    def __init__(self, connection: sqlite3.Connection, path: Path):
         super().__init__(connection, serde=serializer())
         self._path = path
 
     @classmethod
-    async def open(cls, path: Path) -> Checkpoints:
+    def open(cls, path: Path) -> Checkpoints:
         """Open the file, or make it.
 
         Raises:
             WorkspaceError: it is damaged, full, held or read-only.
         """
         with _named(path):
-            first = sqlite3.connect(path, timeout=PATIENCE_S)
+            connection = sqlite3.connect(path, timeout=PATIENCE_S, check_same_thread=False)
             try:
-                begin_with_log(first)
-            finally:
-                first.close()
-            saver = cls(await aiosqlite.connect(path, timeout=PATIENCE_S), path)
-            try:
-                await saver.setup()
-                await saver.conn.execute("PRAGMA synchronous = NORMAL")
+                begin_with_log(connection)
+                saver = cls(connection, path)
+                saver.setup()
+                connection.execute("PRAGMA busy_timeout = 0")
             except BaseException:
-                await saver.conn.close()
+                connection.close()
                 raise
             return saver
 
+    @contextmanager
+    def cursor(self, transaction: bool = True) -> Iterator[sqlite3.Cursor]:
+        """As the saver's; what was not written to its end is undone, so that the file is left to others."""
+        with self.lock, closing(self.conn.cursor()) as cursor:
+            if not transaction:
+                yield cursor
+                return
+            with self.conn:
+                yield cursor
+
     async def aget_tuple(self, config: Any) -> Any:
         """As the saver's."""
-        with _named(self._path):
-            return _whole(await super().aget_tuple(config))
+        return await self._patiently(lambda: _whole(self.get_tuple(config)))
 
     async def alist(self, config: Any, **how: Any) -> AsyncIterator[Any]:
         """As the saver's."""
-        with _named(self._path):
-            async for found in super().alist(config, **how):
-                yield _whole(found)
+        for found in await self._patiently(lambda: [_whole(one) for one in self.list(config, **how)]):
+            yield found
 
     async def aput(self, *given: Any, **named: Any) -> Any:
-        """As the saver's; what was not written to its end is undone, so that the file is left to others."""
-        return await self._undone(super().aput(*given, **named))
+        """As the saver's."""
+        return await self._patiently(partial(self.put, *given, **named))
 
     async def aput_writes(self, *given: Any, **named: Any) -> None:
-        """As the saver's; what was not written to its end is undone, so that the file is left to others."""
-        await self._undone(super().aput_writes(*given, **named))
+        """As the saver's."""
+        await self._patiently(partial(self.put_writes, *given, **named))
 
     async def adelete_thread(self, thread_id: str) -> None:
         """As the saver's; all or nothing."""
-        await self._undone(super().adelete_thread(thread_id))
+        await self._patiently(partial(self.delete_thread, thread_id))
 
-    async def _undone(self, writing: Any) -> Any:
-        with _named(self._path):
+    async def _patiently(self, work: Callable[[], Found]) -> Found:
+        """Do it; while another process holds the file, look again and again without holding up the loop."""
+        until = time.monotonic() + PATIENCE_S
+        while True:
             try:
-                return await writing
-            except sqlite3.Error:
-                async with self.lock:
-                    await self.conn.rollback()
-                raise
+                with _named(self._path):
+                    return work()
+            except WorkspaceBusy:
+                if time.monotonic() > until:
+                    raise
+            await asyncio.sleep(_LOOK_S)
 
 
 def _whole(found: Any) -> Any:

@@ -110,24 +110,24 @@ class Driver:
             if self._graph is None:
                 from workbench.conversation import build_conversation
 
-                self._graph = build_conversation(await self._saver())
+                self._graph = build_conversation(self._saver())
             return self._graph
 
-    async def _saver(self) -> Any:
+    def _saver(self) -> Any:
         from workbench.checkpoints import Checkpoints, serializer
 
         if self._path is None:
             from langgraph.checkpoint.memory import InMemorySaver
 
             return InMemorySaver(serde=serializer())
-        saver = await Checkpoints.open(self._path)
+        saver = Checkpoints.open(self._path)
         self._connection = saver.conn
         return saver
 
     async def close(self) -> None:
         """Close the checkpoints and the stores."""
         if self._connection is not None:
-            await self._connection.close()
+            self._connection.close()
         self.conversations.close()
         self.runs.close()
 

@@ -265,7 +265,7 @@ async def _looked_at(path: Path, run_ids: list[str]) -> tuple[set[str], dict[str
     """The runs whose checkpoint holds what they ask, and those of which one cannot be read, with the reason."""
     from workbench.checkpoints import Checkpoints
 
-    saver, waits, torn = await Checkpoints.open(path), set[str](), dict[str, str]()
+    saver, waits, torn = Checkpoints.open(path), set[str](), dict[str, str]()
     try:
         for run_id in run_ids:
             config = {"configurable": {"thread_id": run_id}}
@@ -281,7 +281,7 @@ async def _looked_at(path: Path, run_ids: list[str]) -> tuple[set[str], dict[str
             elif last and any(channel == "__interrupt__" for _, channel, _ in last.pending_writes or ()):
                 torn[run_id] = "what it asks does not hold what was written"
     finally:
-        await saver.conn.close()
+        saver.conn.close()
     return waits, torn
 
 
@@ -321,8 +321,4 @@ def _fresh_runs(path: Path, settings: Settings) -> None:
 def _fresh_checkpoints(path: Path) -> None:
     from workbench.checkpoints import Checkpoints
 
-    async def make() -> None:
-        saver = await Checkpoints.open(path)
-        await saver.conn.close()
-
-    asyncio.run(make())
+    Checkpoints.open(path).conn.close()

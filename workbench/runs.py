@@ -398,7 +398,9 @@ class RunStore:
 
     def _rows(self, sql: str, values: Iterable[Any] = ()) -> list[dict[str, Any]]:
         with self._lock, named(self._path):
-            return list(self._db.query(sql, tuple(values)))
+            found = self._db.execute(sql, tuple(values))  # `query` would wrap each look in a savepoint
+            names = [column[0] for column in found.description]
+            return [dict(zip(names, row, strict=True)) for row in found]
 
     def _loaded(self, text: str) -> Any:
         with named(self._path):

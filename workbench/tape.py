@@ -13,7 +13,7 @@ import threading
 import zlib
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from typing import Any, Literal, Protocol
 
@@ -65,6 +65,9 @@ class Effect:
     def key(self) -> str:
         """32 hex digits."""
         return key_of(self.kind, self.name, self.version, self.given)
+
+
+_PARTS = tuple(part.name for part in fields(Effect))
 
 
 def key_of(kind: str, name: str, version: str, given: Any) -> str:
@@ -336,7 +339,7 @@ def key_of_record(record: ExecutionRecord) -> str:
 
 def packed(effects: Iterable[Effect]) -> bytes:
     """Effects as bytes: compressed JSON, nothing else."""
-    rows = [asdict(effect) for effect in effects]
+    rows = [{name: getattr(effect, name) for name in _PARTS} for effect in effects]
     return zlib.compress(json.dumps(rows, ensure_ascii=False, separators=(",", ":")).encode(), 1)
 
 

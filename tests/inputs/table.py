@@ -287,7 +287,7 @@ ROWS: dict[tuple[str, str], list[Row]] = {
             "another kind of file",
             "别的文件类型",
             "`kb add`",
-            lambda: (Path("a.docx").touch(), cli("kb", "add", "notes", "a.docx")())[1],
+            lambda: (Path("a.xyz").touch(), cli("kb", "add", "notes", "a.xyz")())[1],
         ),
         Row("no such file", "没有这个文件", "`kb add`", cli("kb", "add", "notes", "nowhere.md")),
         Row("a name that is none", "不允许的名字", "`kb add`", cli("kb", "add", "My Notes", "films.jsonl")),

@@ -9,7 +9,7 @@ os.environ.update(OPENBLAS_NUM_THREADS="1", OMP_NUM_THREADS="1", MKL_NUM_THREADS
 import importlib
 
 for _name in (
-    *("aiosqlite", "chromadb", "chromadb.api.rust", "httpx", "langchain_openai", "langgraph.checkpoint.sqlite.aio"),
+    *("chromadb", "chromadb.api.rust", "httpx", "langchain_openai", "langgraph.checkpoint.sqlite"),
     *("networkx", "numpy", "openai", "workbench.conversation", "workbench.session", "tests.storm.process"),
     *("workbench.knowledge.adding", "workbench.knowledge.knowledge_base", "workbench.generate.node"),
 ):

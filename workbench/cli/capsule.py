@@ -17,7 +17,10 @@ _FILE = click.Path(path_type=Path, dir_okay=False)
 @click.argument("path", type=_FILE, metavar="FILE.zip")
 @paged
 def export(page: Page, run_id: str, path: Path) -> None:
-    """Seal a run that has ended in a file: it replays anywhere, without the corpus. No secret is in it."""
+    """Seal an ended run in a file.
+
+    It replays anywhere, without the corpus. No secret is in it.
+    """
     with page.open() as wb:
         wb.export(run_id, path)
     size = path.expanduser().stat().st_size
@@ -59,7 +62,10 @@ def import_(page: Page, path: Path, as_new: bool) -> None:
 )  # fmt: skip
 @paged
 def replay(page: Page, run_id: str, mode: Any, corpus: Any) -> int | None:
-    """Run it once more from its tape; where it does not fit, say what was expected, what came, and what differs."""
+    """Replay a run from its tape.
+
+    Where it does not fit, the first point that differs is named: what was expected, and what came.
+    """
     from workbench.errors import Divergence
 
     with page.open() as wb:
@@ -85,7 +91,10 @@ def replay(page: Page, run_id: str, mode: Any, corpus: Any) -> int | None:
 @click.option("-o", "--output", type=_FILE, metavar="FILE.py", help="The file [default: tests/test_run_RUN_ID.py].")
 @paged
 def make_test(page: Page, run_id: str, output: Path | None) -> None:
-    """Write a run as a pytest file, its capsule beside it: it fails when today's code takes another course."""
+    """Write a run as a pytest file.
+
+    Its capsule lies beside it; the test fails when today's code takes another course.
+    """
     with page.open() as wb:
         path = wb.make_test(run_id, output)
     if page.as_json:

@@ -19,7 +19,10 @@ EVERYTHING = ("head", "plan", "reflections", "timeline", "answer", "sources")
 @click.command()
 @paged
 def demo(page: Page) -> int:
-    """Index the films, ask two questions, and show the plan, the reflection, the timeline and the cited answer."""
+    """Index the films and ask two questions.
+
+    It shows the plan, the reflection, the timeline and the cited answer.
+    """
     from workbench.cli.knowledge import progress, show_report
     from workbench.cli.watch import finish, follow
 

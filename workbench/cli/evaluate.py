@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tomllib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -51,30 +52,33 @@ def evaluate() -> None:
 @evaluate.command()
 @click.argument("file", type=FILE)
 @click.option("--kb", type=Text(), default="film", show_default=True, help="The knowledge base to ask.")
-@click.option("--no-baseline", is_flag=True, help="Do not ask everything once more with one vector search.")
+@click.option("--vocabulary", type=FILE, help="What the corpus calls its fields and values, in TOML.")
+@click.option("--no-baseline", is_flag=True, help="Do not search for the best passage too.")
 @click.option("--keep", is_flag=True, help="Write the runs down, to look at them with `workbench runs`.")
 @paged
-def questions(page: Page, file: Path, kb: str, no_baseline: bool, keep: bool) -> int:
-    """Ask every question of FILE (JSON Lines) and print how many are right, by category. Ends with 1 if any is not."""
-    from workbench.evaluating.questions import read_questions, score_questions, table_text
+def questions(page: Page, file: Path, kb: str, vocabulary: Path | None, no_baseline: bool, keep: bool) -> int:
+    """Ask every question of FILE (JSON Lines) and print how many answers are right. Ends with 1 if any is not."""
+    from workbench.evaluating.judging import Words
+    from workbench.evaluating.questions import counted, read_questions, score_questions, split, table_text
 
     rows = read_questions(file)
     with page.open() as wb:
         wb.knowledge.get(kb)  # an unknown one is an error before the first question
         asked = 0
 
-        def tell(score: object, run: object) -> None:
+        def tell(row: object, run: object) -> None:
             nonlocal asked
             asked += 1
             if page.watched and asked % 10 == 0:
                 page.say(f"{asked} of {len(rows)} asked", "dim")
 
-        table = score_questions(wb, rows, kb=kb, baseline=not no_baseline, keep=keep, each=tell)
+        words = Words.read(tomllib.loads(vocabulary.read_text(encoding="utf-8")) if vocabulary else {})
+        scores = score_questions(wb, rows, kb=kb, words=words, baseline=not no_baseline, keep=keep, each=tell)
     if page.as_json:
-        page.result(table)
+        page.result({"counts": {name: counted(some) for name, some in split(scores).items()}, "questions": scores})
     else:
-        click.echo(table_text(table))
-    return 0 if all(score["right"] for score in table["questions"]) else 1
+        click.echo(table_text(split(scores)))
+    return 0 if all(score["right"] for score in scores) else 1
 
 
 def _set(command: Callable[..., Any]) -> Callable[..., Any]:

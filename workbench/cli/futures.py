@@ -20,7 +20,10 @@ MOST_RUNS = 200
 @click.argument("run_ids", type=Text(), nargs=-1, required=True, metavar="RUN_ID RUN_ID...")
 @paged
 def compare(page: Page, run_ids: tuple[str, ...]) -> None:
-    """Lay two to four runs side by side: where they part, plan, evidence, decisions, claims, time and cost."""
+    """Compare two to four runs side by side.
+
+    Where they part, plan, evidence, decisions, claims, time and cost.
+    """
     if not 2 <= len(run_ids) <= 4:
         raise click.UsageError(f"Two to four runs can be compared, and this is {len(run_ids)}.")
     with page.open() as wb:
@@ -57,9 +60,10 @@ def fork(
     pairs: tuple[str, ...],
     forecast: bool,
 ) -> int:
-    """Run a run again with something edited; what the edit does not touch comes from its tape.
+    """Fork a run: run it again with one thing changed.
 
-    The run itself stays as it is. `workbench compare RUN_ID NEW_ID` then shows what the edit changed.
+    What the change does not touch comes from its tape, and the run itself stays as it is. `workbench compare RUN_ID
+    NEW_ID` then shows what the edit changed.
     """
     from workbench.cli.watch import ANSWER, finish, follow
     from workbench.labels import labels_for
@@ -126,7 +130,10 @@ def _forecast(page: Page, run_id: str, plan: Mapping[str, Any] | None) -> int:
 @click.argument("run_id", type=Text(), required=False)
 @paged
 def tree(page: Page, run_id: str | None) -> None:
-    """Show what was made of which run: forks, replays and grafts, what was edited, what the tape saved."""
+    """Show which runs were made from which.
+
+    Forks, replays and grafts, what was edited, and what the tape saved.
+    """
     with page.open() as wb:
         found = wb.tree(run_id)
     if page.as_json:
@@ -142,7 +149,10 @@ def tree(page: Page, run_id: str | None) -> None:
 @click.argument("checkpoint_id", type=Text(), required=False)
 @paged
 def checkpoints(page: Page, run_id: str, checkpoint_id: str | None) -> None:
-    """List every checkpoint of a run, inside the retrieval graph too; with CHECKPOINT_ID, the state there as JSON."""
+    """List every checkpoint of a run.
+
+    Inside the retrieval graph too; with CHECKPOINT_ID, the state there as JSON.
+    """
     from workbench.labels import labels_for
     from workbench.past import past_blocks
 

@@ -8,9 +8,14 @@ from workbench.cli.page import Page, paged
 
 
 @click.command()
-@click.option("--older-than", type=click.FloatRange(min=0), metavar="DAYS", help="Runs that ended before that, too.")
-@click.option("--keep", type=click.IntRange(min=0), metavar="N", help="Only the newest N ended runs stay.")
-@click.option("--tapes", is_flag=True, help="The tapes of ended runs, too: they can no longer be replayed.")
+@click.option(
+    "--older-than",
+    type=click.FloatRange(min=0),
+    metavar="DAYS",
+    help="Also free runs that ended more than DAYS days ago.",
+)
+@click.option("--keep", type=click.IntRange(min=0), metavar="N", help="Keep only the newest N ended runs.")
+@click.option("--tapes", is_flag=True, help="Also free the tapes of ended runs, which can then no longer be replayed.")
 @click.option("--yes", is_flag=True, help="Do it; without it nothing changes.")
 @paged
 def gc(page: Page, older_than: float | None, keep: int | None, tapes: bool, yes: bool) -> None:

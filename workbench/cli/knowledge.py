@@ -74,7 +74,10 @@ def progress(page: Page) -> Iterator[Progress]:
 @click.argument("name", type=Text())
 @paged
 def rebuild(page: Page, name: str) -> None:
-    """Index NAME anew, from its files and, where they are gone, from the documents that its index kept."""
+    """Index NAME anew.
+
+    From its files and, where they are gone, from the documents that its index kept.
+    """
     with page.open() as wb, progress(page) as tell:
         report = wb.rebuild_knowledge(name, progress=tell)
         counts = wb.knowledge.get(name).counts()

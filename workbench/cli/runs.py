@@ -99,7 +99,10 @@ def _question(row: dict[str, Any]) -> Any:
 @click.argument("run_ids", type=Text(), nargs=-1, required=True, metavar="RUN_ID...")
 @paged
 def cancel(page: Page, run_ids: tuple[str, ...]) -> None:
-    """Stop runs for good, in whatever process they are at work; what is finished is kept."""
+    """Stop runs for good.
+
+    In whatever process they are at work; what is finished is kept.
+    """
     with page.open() as wb:
         found = [wb.run(run_id) for run_id in run_ids]
         stood = [summary(run.cancel()) for run in found]
@@ -113,7 +116,10 @@ def cancel(page: Page, run_ids: tuple[str, ...]) -> None:
 @click.argument("run_ids", type=Text(), nargs=-1, required=True, metavar="RUN_ID...")
 @paged
 def remove(page: Page, run_ids: tuple[str, ...]) -> None:
-    """Forget runs with everything that they did; what was said in their conversations stays."""
+    """Forget runs and everything that they did.
+
+    What was said in their conversations stays.
+    """
     with page.open() as wb:
         for run_id in run_ids:
             wb.run(run_id)
@@ -126,11 +132,14 @@ def remove(page: Page, run_ids: tuple[str, ...]) -> None:
 
 
 @click.command()
-@click.option("--session", type=Text(), help="The conversation; of the user default when no --user is given.")
-@click.option("--user", type=Text(), help="Whose; without --session, all conversations of this user.")
+@click.option("--session", type=Text(), help="The conversation to forget; without --user, that of the user “default”.")
+@click.option("--user", type=Text(), help="The user; without --session, all of their conversations.")
 @paged
 def clear(page: Page, session: str | None, user: str | None) -> None:
-    """Forget one conversation, or all of a user's; without options, the one that `ask` uses."""
+    """Forget one conversation, or all of a user's.
+
+    Without options, the one that `ask` uses.
+    """
     if user is None:
         session, user = session or "default", "default"
     with page.open() as wb:

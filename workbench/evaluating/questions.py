@@ -1,42 +1,34 @@
-"""Is the answer right? A table of questions with what must be planned, found and said, and a score by kind of question.
+"""Is the answer right? Every question of a table asked of a bench, and how many of the answers are what gold says.
 
-A row of the table is a JSON object:
+A row of the table is a JSON object: ``id``, ``question``, and the gold of ``judging``. More, where there is any:
 
-    id, category, question     ``session`` groups rows that are one conversation, in their order
-    intent                     accepted intents
-    steps                      how many steps must have run, at least; with ``"retrieval": false`` none may
-    evidence                   groups of names: one name of each group must be in the evidence
-    answer                     groups of names: one name of each group must be in the answer
-    answer_from                ``{"least": n, "of": [groups]}``: at least n groups must be in the answer
-    cites_others               ``{"least": n, "than": [titles]}``: so many documents must be cited, these not counted
-    must_not                   what the answer must not say
-    refuse                     true: the corpus does not have it, and the answer must say so
+    kind, split     by which the table is split: dev was looked at while something was built, test was not
+    earlier         questions asked before, in the same conversation
+    session         rows that are one conversation, in their order
+
+A row without gold is asked and not judged: those that follow may stand on it.
 """
 
 from __future__ import annotations
 
-import json
-import re
 import uuid
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, Protocol, TypedDict
 
+from workbench.evaluating.judging import NOTHING, Piece, Words, held, judge, piece_of
 from workbench.evaluating.rows import read_rows
-from workbench.text import CJK, fold
+from workbench.evaluating.statistics import percent, wilson
+from workbench.text import sentences
 
 USER = "evaluation"
 BASELINE = "{kb}:naive_rag_agent:retrieve_only"
-"""One vector search, no plan to speak of, no reflection: what the whole path has to beat."""
+"""One vector search: the first two sentences of its best passage, cited, are what the whole path has to beat."""
 
-CHECKS = ("intent", "steps", "evidence", "answer")
-_REFUSAL = re.compile(
-    r"do(?:es)?(?: not|n't) (?:say|mention|name|know|have|hold|contain|cover)|nothing (?:in|about|on) |"
-    r"no (?:\w+ ){0,4}(?:in|of) the (?:corpus|knowledge base)|not (?:in|part of) the (?:corpus|knowledge base)|"
-    r"(?:没有|未)(?:\S{0,6})?(?:提到|提及|说明|说|记载|收录|找到|相关|回答|答案|资料|信息|内容)",
-    re.IGNORECASE,
-)
+GOLD = ("must", "some", "list", "number", "refuse", "must_not")
+COUNTS = ("right", "rightly refused", "refused over evidence", "false", "baseline")
+"""``refused over evidence``: though one of the first three pieces holds what answers."""
 
 
 class Bench(Protocol):
@@ -47,18 +39,20 @@ class Bench(Protocol):
 
 
 class Score(TypedDict):
-    """One question: each check is True, False, or None where the row asks for nothing of the kind."""
+    """One question, what was said, and what is wrong with it; ``baseline``: whether the best passage answers it."""
 
     id: str
-    category: str
+    kind: str
+    split: str
     question: str
-    intent: bool | None
-    steps: bool | None
-    evidence: bool | None
-    answer: bool | None
-    right: bool
-    wrong: list[str]
     said: str
+    right: bool
+    refused: bool
+    refusal_is_right: bool
+    over_evidence: bool
+    false: bool
+    wrong: list[str]
+    baseline: bool
 
 
 def read_questions(path: Path) -> list[dict[str, Any]]:
@@ -67,7 +61,7 @@ def read_questions(path: Path) -> list[dict[str, Any]]:
     Raises:
         CorpusError: names the file and the line that is no such row.
     """
-    return read_rows(path, "id", "category", "question")
+    return read_rows(path, "id", "question")
 
 
 def score_questions(
@@ -75,171 +69,96 @@ def score_questions(
     rows: Sequence[Mapping[str, Any]],
     *,
     kb: str = "film",
+    words: Words = NOTHING,
     baseline: bool = True,
     keep: bool = False,
-    each: Callable[[Score, Any], None] | None = None,
-) -> dict[str, Any]:
-    """Ask every question, and again with the baseline, each conversation in a session of its own.
+    each: Callable[[Mapping[str, Any], Any], None] | None = None,
+) -> list[Score]:
+    """Ask every question, and search for it once more for the baseline, each conversation in a session of its own.
 
     Args:
         bench: a ``Workbench``.
         rows: as ``read_questions`` gives them.
         kb: the knowledge base.
-        baseline: whether to ask the baseline too.
+        words: the vocabulary of its corpus.
+        baseline: whether to search for the best passage too.
         keep: write the runs down, so that they can be looked at later; else they are incognito.
-        each: called with the score and the run of each question as they come, the baseline's left out.
-
-    Returns:
-        ``{"categories": [{category, right, intent, ..., baseline: {...}}], "questions": [Score], ...}``, counts as
-        ``[right, asked]``.
+        each: called with the row and the run of each question as they come, the baseline's left out.
     """
     ask = partial(bench.ask, kb=kb, user=USER, incognito=not keep)
-    scores = _asked(partial(ask, worker=""), rows, each)
-    unplanned = [{name: value for name, value in row.items() if name != "steps"} for row in rows]  # it has one step
-    plain = _asked(partial(ask, worker=BASELINE.format(kb=kb)), unplanned, None) if baseline else []
-    names = list(dict.fromkeys(score["category"] for score in scores))
-    return {
-        "categories": [_line(name, scores, plain) for name in [*names, "all"]],
-        "questions": scores,
-        "baseline_questions": plain,
-    }
-
-
-def _asked(
-    ask: Callable[..., Any], rows: Iterable[Mapping[str, Any]], each: Callable[[Score, Any], None] | None
-) -> list[Score]:
     scores = []
     fresh = uuid.uuid4().hex[:8]  # a conversation of the last evaluation is no part of this one
     for row in rows:
-        run = ask(row["question"], session=f"{USER}-{fresh}-{row.get('session') or row['id']}")
-        scores.append(score(row, run))
+        session = f"{USER}-{fresh}-{row.get('session') or row['id']}"
+        for question in row.get("earlier", ()):
+            ask(question, session=session, worker="")
+        run = ask(row["question"], session=session, worker="")
         if each:
-            each(scores[-1], run)
+            each(row, run)
+        if any(name in row for name in GOLD):
+            plain = baseline and ask(row["question"], session=f"{session}-plain", worker=BASELINE.format(kb=kb))
+            scores.append(score(row, run, words, plain or None))
     return scores
 
 
-def score(row: Mapping[str, Any], run: Any) -> Score:
-    """Hold one run against its row."""
-    wrong = list(_wrong(row, run))
-    failed = {kind for kind, _ in wrong}
-    asked = {
-        "intent": bool(row.get("intent")),
-        "steps": "steps" in row,
-        "evidence": bool(row.get("evidence")),
-        "answer": True,
-    }
-    checks = {kind: kind not in failed if asked[kind] else None for kind in CHECKS}
+def score(row: Mapping[str, Any], run: Any, words: Words = NOTHING, plain: Any = None) -> Score:
+    """Hold one run against its row, and the best passage of another."""
+    pieces = [piece_of(result) for result in run.evidence]
+    verdict = judge(row, (run.answer or "") if run.status == "done" else "", pieces, words)
+    found = [piece_of(result) for result in plain.evidence[:1]] if plain else []
+    refuse = bool(row.get("refuse"))
     return Score(
         id=row["id"],
-        category=row["category"],
+        kind=row.get("kind", ""),
+        split=row.get("split", ""),
         question=row["question"],
-        **checks,  # type: ignore[typeddict-item]
-        right=not wrong,
-        wrong=[f"{kind}: {what}" for kind, what in wrong],
         said=run.answer or "",
+        right=verdict["right"],
+        refused=verdict["refused"],
+        refusal_is_right=refuse and verdict["right"],
+        over_evidence=verdict["refused"] and not refuse and held(row, pieces[:3]),
+        false=verdict["false"],
+        wrong=verdict["wrong"],
+        baseline=bool(found) and judge(row, best_passage(found, plain.evidence[0]["evidence"]), found, words)["right"],
     )
 
 
-def _wrong(row: Mapping[str, Any], run: Any) -> Iterable[tuple[str, str]]:
-    route = run.route_decision or {}
-    if row.get("intent") and route.get("query_intent") not in row["intent"]:
-        yield "intent", f"{route.get('query_intent')} instead of {' or '.join(row['intent'])}"
-    ran = len({r["step_id"] for r in run.records if r["status"] != "skipped"})
-    if not row.get("retrieval", True) and ran:
-        yield "steps", f"{ran} ran, none is needed"
-    elif ran < row.get("steps", 0):
-        yield "steps", f"{ran} ran, at least {row['steps']} are needed"
-    found = " \n".join(_text_of(result) for result in run.evidence)
-    yield from (("evidence", f"nothing on {group[0]}") for group in row.get("evidence", []) if not says(found, group))
-    yield from (("answer", what) for what in _wrong_answer(row, run))
+def best_passage(found: Sequence[Piece], text: str) -> str:
+    """Its first two sentences, cited."""
+    return " ".join(f"{sentence} [1]" for sentence in sentences(text)[:2]) if found else ""
 
 
-def _wrong_answer(row: Mapping[str, Any], run: Any) -> Iterable[str]:
-    answer = run.answer or ""
-    if run.status != "done" or not answer.strip():
-        yield f"none: the run is {run.status}"
-        return
-    if bool(CJK.search(re.sub("《[^》]*》", "", row["question"]))) != bool(
-        CJK.search(re.sub("《[^》]*》", "", answer))
-    ):
-        yield "in another language than the question"
-    refused = is_refusal(answer)
-    if row.get("refuse"):
-        if not refused:
-            yield "does not say that the corpus lacks it"
-    elif row.get("retrieval", True):
-        if refused:
-            yield "says that the corpus lacks it"
-        if not run.citations:
-            yield "cites nothing"
-    yield from (f"says {word!r}" for word in row.get("must_not", []) if says(answer, [word]))
-    yield from (f"does not say {group[0]!r}" for group in row.get("answer", []) if not says(answer, group))
-    some = row.get("answer_from")
-    if some and (count := sum(says(answer, group) for group in some["of"])) < some["least"]:
-        yield f"names {count} of the {some['least']} that it should"
-    others = row.get("cites_others")
-    if others:
-        titles = {str(c["source"].get("title")) for c in run.citations} - set(others["than"])
-        if len(titles) < others["least"]:
-            yield f"cites {len(titles)} other documents instead of {others['least']}"
+def counted(scores: Sequence[Score]) -> dict[str, int]:
+    """How many there are of each of ``COUNTS``, and how many were asked."""
+    names = ("right", "refusal_is_right", "over_evidence", "false", "baseline")
+    return {"asked": len(scores)} | {
+        told: sum(s[name] for s in scores)  # type: ignore[literal-required]
+        for told, name in zip(COUNTS, names, strict=True)
+    }
 
 
-def is_refusal(answer: str) -> bool:
-    """Whether an answer says that the corpus does not have what was asked.
+def table_text(groups: Mapping[str, Sequence[Score]], *, told: bool = True) -> str:
+    """The table for people, a line a group, then what is wrong; what was tried on ``test`` is not told, only counted.
 
-    >>> is_refusal("The corpus does not say."), is_refusal("语料中没有相关内容。"), is_refusal("It is a 1993 film [1].")
-    (True, True, False)
+    >>> score = Score(id="1", kind="", split="dev", question="Who?", said="", right=False, refused=False,
+    ...     refusal_is_right=False, over_evidence=False, false=False, wrong=["missing: Ang Lee of mv1"], baseline=True)
+    >>> print(table_text({"all": [score]}))
+                    right      95 %      rightly refused   refused over evidence   false   baseline
+    all               0/1    0-79 %                    0                       0       0          1
+      1 Who? -> missing: Ang Lee of mv1
     """
-    return _REFUSAL.search(answer) is not None
+    lines = [f"{'':<16}{'right':>5}{'95 %':>10}      {COUNTS[1]}   {COUNTS[2]}   {COUNTS[3]}   {COUNTS[4]}"]
+    for name, scores in groups.items():
+        n = counted(scores)
+        low, high = (round(percent(share)) for share in wilson(n["right"], n["asked"]))
+        right = f"{n['right']}/{n['asked']}"
+        cells = [f"{n[name]:>{width}}" for name, width in zip(COUNTS[1:], (21, 24, 8, 11), strict=True)]
+        lines.append(f"{name:<14}{right:>7}{f'{low}-{high} %':>10}{''.join(cells)}")
+    shown = {s["id"]: s for scores in groups.values() for s in scores if told and s["split"] != "test" and s["wrong"]}
+    return "\n".join([*lines, *(f"  {i} {s['question']} -> {'; '.join(s['wrong'])}" for i, s in shown.items())])
 
 
-def says(text: str, names: Iterable[str]) -> bool:
-    """Whether a text has one of these names, whatever the case and accents."""
-    folded = fold(text)
-    return any(fold(name) in folded for name in names)
-
-
-def _text_of(result: Mapping[str, Any]) -> str:
-    metadata = result["metadata"]
-    return (
-        f"{metadata.get('title', '')} {result['evidence']} {json.dumps(metadata.get('fields', {}), ensure_ascii=False)}"
-    )
-
-
-def _line(category: str, scores: Sequence[Score], plain: Sequence[Score]) -> dict[str, Any]:
-    def counted(some: Sequence[Score]) -> dict[str, list[int]]:
-        mine = [s for s in some if category in ("all", s["category"])]
-        given = {kind: [s[kind] for s in mine if s[kind] is not None] for kind in CHECKS}  # type: ignore[literal-required]
-        return {
-            "right": [sum(s["right"] for s in mine), len(mine)],
-            **{kind: [sum(values), len(values)] for kind, values in given.items()},
-        }
-
-    return {"category": category, **counted(scores), **({"baseline": counted(plain)} if plain else {})}
-
-
-def table_text(table: Mapping[str, Any]) -> str:
-    """The table for people: right / asked by category and check, the baseline in brackets, then what is wrong.
-
-    >>> print(table_text({"categories": [{"category": "qa", "right": [1, 2], "intent": [2, 2], "steps": [2, 2],
-    ...     "evidence": [2, 2], "answer": [1, 2]}], "questions": []}))
-    category     right      intent     steps      evidence   answer
-    qa           1/2        2/2        2/2        2/2        1/2
-    """
-    columns = ("right", *CHECKS)
-    beside = any("baseline" in line for line in table["categories"])
-    width = 17 if beside else 11
-    lines = ["".join(["category     ", *(f"{name:<{width}}" for name in columns)]).rstrip()]
-    for line in table["categories"]:
-        cells = [_cell(line, name).ljust(width) for name in columns]
-        lines.append(f"{line['category']:<13}{''.join(cells)}".rstrip())
-    if beside:
-        lines.append("in brackets: the same question to one vector search")
-    for entry in table["questions"]:
-        lines += [f"  {entry['id']} {entry['question']} -> {what}" for what in entry["wrong"]]
-    return "\n".join(lines)
-
-
-def _cell(line: Mapping[str, Any], name: str) -> str:
-    cell, plain = "{}/{}".format(*line[name]), line.get("baseline", {}).get(name, [0, 0])
-    return f"{cell} ({plain[0]})" if plain[1] else cell
+def split(scores: Sequence[Score]) -> dict[str, list[Score]]:
+    """By ``split`` where there is any, and all of them."""
+    names = dict.fromkeys(s["split"] for s in scores if s["split"])
+    return {name: [s for s in scores if s["split"] == name] for name in names} | {"all": list(scores)}

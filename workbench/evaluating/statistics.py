@@ -63,6 +63,20 @@ def percent(share: float) -> float:
     return round(100 * float(share), 2)
 
 
+def wilson(right: int, asked: int) -> tuple[float, float]:
+    """The 95 % interval of a share by Wilson's score: sound for few questions, and for none or all of them right.
+
+    >>> low, high = wilson(52, 60)
+    >>> round(low, 2), round(high, 2)
+    (0.76, 0.93)
+    """
+    if not asked:
+        return 0.0, 1.0
+    z, share = 1.96, right / asked
+    middle, width = share + z * z / (2 * asked), z * (share * (1 - share) / asked + (z / (2 * asked)) ** 2) ** 0.5
+    return max(0.0, (middle - width) / (1 + z * z / asked)), min(1.0, (middle + width) / (1 + z * z / asked))
+
+
 class Bootstrap:
     """The same resampled questions for everything that is compared."""
 

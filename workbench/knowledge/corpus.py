@@ -1,4 +1,4 @@
-"""Files to documents: JSONL (also gzipped), Markdown, text, CSV and triples, one or a folder of them, in any language.
+"""Files to documents: JSONL, Markdown, text, CSV, triples and those of ``documents``, one or a folder, in any language.
 
 A record's text is its ``text``, ``overview`` or ``content``. ``id``, ``title``, ``url``, ``licence``, ``type`` (what
 the document is about: ``Film``), ``aliases`` (other names of the document) and ``names`` (other names of anybody in
@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any, Protocol, TypedDict
 
 from workbench.errors import shown
-from workbench.knowledge import aliases, tables, triples
+from workbench.knowledge import aliases, documents, tables, triples
 from workbench.knowledge.files import (
     BROKEN,
     SUFFIXES,
@@ -206,6 +206,10 @@ def _read(path: Path, doc_id: str) -> Iterator[tuple[int, Document | str]]:
             yield from _csv(path)
         elif name.endswith(triples.SUFFIXES):
             yield from _triples(path)
+        elif path.suffix.lower() in documents.READERS:
+            found = documents.record(path)
+            title = str(found.pop("title", "")).strip()[:200] or path.stem
+            yield 1, _document({"id": doc_id, "title": title, **found}, path)
         else:
             yield 1, _prose(path, doc_id, markdown=not name.endswith(".txt"))
     except Unreadable as error:

@@ -17,7 +17,22 @@ from typing import Any
 
 from workbench.errors import CorpusError, shown
 
-SUFFIXES = (".jsonl", ".jsonl.gz", ".md", ".markdown", ".txt", ".csv", ".tsv", ".tsv.gz")
+SUFFIXES = (
+    ".jsonl",
+    ".jsonl.gz",
+    ".md",
+    ".markdown",
+    ".txt",
+    ".csv",
+    ".tsv",
+    ".tsv.gz",
+    ".html",
+    ".htm",
+    ".rst",
+    ".ipynb",
+    ".pdf",
+    ".docx",
+)
 LONGEST = 16 * 2**20
 """Bytes of one line of JSONL, one cell of CSV, one whole Markdown or text file."""
 BROKEN = (OSError, EOFError, zlib.error)
@@ -158,6 +173,12 @@ def whole(path: Path) -> str:
         raise Unreadable(f"the file has {path.stat().st_size / 2**20:,.0f} MB; {_AT_MOST}")
     _must_be_text(raw)
     return decoded(raw)
+
+
+def must_be_short(path: Path) -> None:
+    """Raises ``Unreadable`` for a file that is longer than a record may be."""
+    if (size := path.stat().st_size) > LONGEST:
+        raise Unreadable(f"the file has {size / 2**20:,.0f} MB; {_AT_MOST}")
 
 
 def text_lines(path: Path, faults: dict[int, str]) -> Iterator[tuple[int, str]]:

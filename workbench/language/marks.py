@@ -76,7 +76,7 @@ class Marks:
             value for value in found if not any(value.start < end and start < value.end for start, end in taken)
         ]
         self.words = {
-            word for base in bases for kind, many in base.nouns().items() if kind != "measure" for word in many
+            word for base in bases for kind, many in base.nouns().items() if kind in ("en", "zh") for word in many
         }
         self.nouns = self._nouns()
         self.called = self._called()

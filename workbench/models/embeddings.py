@@ -15,7 +15,7 @@ import threading
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from functools import cache
+from functools import cache, lru_cache
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -33,6 +33,8 @@ if TYPE_CHECKING:
 
 
 _WORKERS = min(os.cpu_count() or 1, 4)
+_ASKED = 64
+"""Texts asked for alone whose vector stays at hand: most tools of a plan ask for the vector of the same question."""
 _log = logging.getLogger(__name__)
 
 
@@ -177,6 +179,7 @@ class SentenceEncoder(_Embeddings):
         except ImportError:
             raise MissingExtra("The embedding model 'use'", "offline") from None
         self._model, self._lock = USE(threads=1), threading.Lock()
+        self._asked = lru_cache(_ASKED)(lambda text: self._encoded([[text]])[0])
         self._threads: Any = None
         try:
             from threadpoolctl import ThreadpoolController  # type: ignore[import-untyped]
@@ -189,7 +192,8 @@ class SentenceEncoder(_Embeddings):
         """``(len(texts), 512)`` float32; each text by itself."""
         import numpy as np
 
-        rows = self._encoded([[clean(text)] for text in texts])
+        cleaned = [clean(text) for text in texts]
+        rows = list(map(self._asked, cleaned)) if len(cleaned) == 1 else self._encoded([[text] for text in cleaned])
         return np.array([row[0] for row in rows], np.float32).reshape(len(texts), 512)
 
     def words(self, words: Sequence[str]) -> np.ndarray:
