@@ -105,7 +105,9 @@ def search(tool_input: Input, knowledge: KnowledgeBase, log: ToolLog) -> Output:
 def ways_of(text: str, found: Sequence[Topic], knowledge: KnowledgeBase) -> list[Way]:
     """Every way to read a question, best first; shorter before longer, then by name."""
     kinds = knowledge.typed.kinds()
-    called = {field["relation"]: [w for words in field["called"].values() for w in words] for field in knowledge.schema()}
+    called = {
+        field["relation"]: [w for words in field["called"].values() for w in words] for field in knowledge.schema()
+    }
     spoken = knowledge.nouns()
     lexicon = Lexicon.of(kinds, called, [*spoken.get("en", ()), *spoken.get("zh", ())])
     documents = frozenset(spoken.get("types", ()))
