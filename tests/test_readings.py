@@ -52,12 +52,13 @@ def test_no_negation_is_read_as_its_opposite(bases: dict[str, KnowledgeBase]):
 
 def differences(read: Reading, gold: Mapping[str, Any]) -> dict[str, Any]:
     """What was read otherwise than the gold has it: key -> (read, gold)."""
-    pairs = {"conditions": (plain(read["conditions"]), plain(gold["conditions"])), "group": (read["group"], "")}
+    pairs: dict[str, tuple[Any, Any]] = {}
+    pairs |= {"conditions": (plain(read["conditions"]), plain(gold["conditions"])), "group": (read["group"], "")}
     pairs["count"], pairs["limit"], pairs["asked"] = (read["count"], False), (read["limit"], None), (read["asked"], [])
     pairs["sort"] = (list(read["sort"].values()) if read["sort"] else None, None)
     pairs["names"] = ([name["name"] for name in read["names"]], None)
     pairs["intent"] = (read["intent"], None)
-    found = {
+    found: dict[str, tuple[Any, Any]] = {
         key: (had, gold.get(key, wanted) if key != "conditions" else wanted) for key, (had, wanted) in pairs.items()
     }
     for key in ("names", "intent", *(("limit", "sort", "asked") if gold.get("loose") else ())):
