@@ -44,7 +44,7 @@ SETS = (
     ("hotpot", ""),
 )
 PASSAGES, TOP = 600, 8
-SIGNALS = ("covered", "named", "kind", "passage", "across")
+SIGNALS = ("covered", "mass", "named", "kind", "passage", "across")
 
 
 def main() -> None:

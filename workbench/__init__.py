@@ -51,7 +51,8 @@ The package in the order in which a message walks through it; an import only eve
         walk.py seeds.py asked_words.py; for research: research.py lacking.py bridges.py; for paths: topics.py
         path_words.py path_match.py
     language/         reading a question, judging evidence and writing without a model, for any corpus
-        reading.py names.py times.py joined.py followup.py hops.py judging.py writing.py citations.py
+        reading.py names.py times.py joined.py followup.py hops.py quoting.py judging.py voice.py writing.py
+        citations.py
     memory/           conversations, in SQLite or PostgreSQL
         store.py postgres.py migrations.py
     waiting.py        what waits for a person, over all runs
@@ -102,6 +103,7 @@ The package in the order in which a message walks through it; an import only eve
     tokens.py         what models read and wrote: as their servers count it, or about
     plan_edits.py     what people do to a plan
     plans.py          the one plan type
+    conditions.py     a condition on a typed field, as a line
     pieces.py         what a knowledge base gives, as plain data
     state.py          every type that a graph carries, once
     settings.py       every number that can be changed

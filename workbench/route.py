@@ -159,7 +159,7 @@ def _fit(message: str, base: KnowledgeBase) -> Fit:
     spoken = list(dict.fromkeys(value for *_, value in base.values_in(message)))
     held = terms_of(message)
     fields = [field["name"] for field in base.schema() if _called(field["called"], held)]
-    called = _called({kind: words for kind, words in base.nouns().items() if kind != "measure"}, held)
+    called = _called({kind: words for kind, words in base.nouns().items() if kind in ("en", "zh")}, held)
     coverage = _coverage(message, base)
     score = 1 - (1 - 0.7 * bool(known)) * (1 - 0.4 * bool(spoken)) * (1 - 0.3 * bool(fields)) * (1 - 0.3 * called) * (
         1 - 0.6 * coverage

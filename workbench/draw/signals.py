@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from workbench import proposals
+from workbench.conditions import written
 from workbench.draw.page import Markup, Picture, code, el, glyph, joined
 from workbench.labels import Labels
 from workbench.plans import last_records, work_seconds
@@ -54,15 +55,13 @@ def why(document: Document, labels: Labels) -> Picture:
 def _plan(document: Document, proposed: Mapping[str, Any], labels: Labels) -> Iterator[Markup]:
     plan, route = proposed["plan"], document["route_decision"] or {}
     names = (route.get("extracted_entities") or {}).get("low_level") or []
-    filters = route.get("filters") or []
+    filters, reading = route.get("filters") or [], route.get("reading") or {}
     planner = (plan.get("metadata") or {}).get("planner")
     facts = [
         (labels("read_as"), labels(f"intent_{route['query_intent']}") if route.get("query_intent") else None),
         (labels("names_in_it"), _names(names, labels)),
-        (
-            labels("filters_in_it"),
-            labels("comma").join(f"{c['field']} {c['op']} {_brief(c['value'], labels)}" for c in filters),
-        ),
+        (labels("filters_in_it"), labels("comma").join(written(c) for c in filters if isinstance(c, Mapping))),
+        (labels("not_understood"), labels("comma").join(reading.get("not_understood") or [])),
         (labels("planned_by"), labels(f"planner_{planner}") if planner in ("rules", "llm") else planner),
         (labels("will_run"), _waves(plan["steps"], document["review"].get("ahead"), labels)),
     ]

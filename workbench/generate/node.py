@@ -122,7 +122,7 @@ def known(reading: Reading, bases: Sequence[KnowledgeBase]) -> Known:
                         by_field.setdefault(name["name"], {}).setdefault(field["name"], []).extend(held)
     return Known(
         schema=schema,
-        nouns=next((base.nouns() for base in bases if base.nouns()), {}),
+        nouns=next((base.nouns() for base in bases if base.nouns().get("en") or base.nouns().get("zh")), {}),
         total=sum(len(base.select(reading["conditions"])) for base in bases) if reading["conditions"] else 0,
         documents=sum(base.counts()["documents"] for base in bases),
         counts=sorted(counts.items(), key=lambda pair: (-pair[1], pair[0])),

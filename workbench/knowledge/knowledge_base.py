@@ -225,12 +225,13 @@ class CorpusKnowledge:
 
     @_in_one_generation
     def nouns(self) -> dict[str, list[str]]:
-        """Language -> what its documents are called, the one to show first; ``measure``: how Chinese counts them.
+        """``en``, ``zh``: what its documents are called, the one to show first; ``measure``: how Chinese counts them.
 
-        Nothing where no vocabulary says it.
+        Nothing of these where no vocabulary says it. ``types``: of the documents, as the graph has them.
         """
-        told = {language: list(words) for language, words in self._view.vocabulary.documents.items()}
-        return {**told, **({"measure": [self._view.vocabulary.measure]} if self._view.vocabulary.measure else {})}
+        words = self._view.vocabulary
+        told = {language: list(said) for language, said in words.documents.items()}
+        return {**told, **({"measure": [words.measure]} if words.measure else {}), "types": self._view.types}
 
     @_in_one_generation
     def values_in(self, text: str) -> list[tuple[int, int, str, str]]:

@@ -82,6 +82,12 @@ class View:
         return self._part("fields", lambda: {f["name"]: f for f in schema.schema(self._index, self.vocabulary)})
 
     @property
+    def types(self) -> list[str]:
+        """The types of the documents."""
+        sql = "SELECT DISTINCT type FROM documents ORDER BY type LIMIT 50"
+        return self._part("types", lambda: [row[0] for row in self._index.rows(sql)])
+
+    @property
     def spoken(self) -> schema.Spoken:
         """The words for every value of a category."""
         return self._part("spoken", lambda: schema.spoken_words(self.fields.values()))

@@ -286,7 +286,7 @@ WORDS: Mapping[str, tuple[str, str]] = {
     "failures": ("failed", "失败"),
     "missing": ("Still missing", "仍然缺少"),
     "unknown": ("Not in the knowledge base", "知识库中没有"),
-    "holding": ("documents matching the filters", "符合条件的文档"),
+    "holding": ("documents that hold the conditions", "符合条件的文档"),
     "complete": ("all of them found", "已找全"),
     "time_left_s": ("seconds left", "剩余秒数"),
     "colon": (": ", "："),

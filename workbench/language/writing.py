@@ -7,17 +7,17 @@ quoted: whole sentences, in their order, each with its mark. What the corpus doe
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from workbench.context import Field
 from workbench.knowledge.schema import spoken, spoken_words
 from workbench.language.citations import cite, marked, spaced
-from workbench.language.judging import LEAST, Document, Judged, Said, foreign, says_field
-from workbench.language.reading import in_words, shown
+from workbench.language.judging import LEAST, Document, Judged, Said, foreign, says_field, several
+from workbench.language.reading import shown
+from workbench.language.voice import Known as Known
+from workbench.language.voice import Voice
 from workbench.state import Citation, Reading, RetrievalResult
-from workbench.text import CJK, fold
+from workbench.text import fold
 
 MOST_LISTED = 30
 RECOMMENDED = 8
@@ -26,30 +26,6 @@ SURE = 0.5
 MOST_QUOTED = 3
 NEARLY = 0.75
 """A further sentence is quoted when it is at least so sure, for the surest one's 1."""
-_CLOSED = '.!?。！？；…"”’』」)）'
-
-
-@dataclass(frozen=True)
-class Known:
-    """What the knowledge bases say of a question beside its evidence.
-
-    Attributes:
-        schema: the fields of their documents.
-        nouns: language -> what the documents are called.
-        total: how many documents hold for the conditions.
-        documents: how many there are.
-        counts: value -> documents, where the question counts by a field.
-        by_field: name -> field -> how many documents have it there.
-        called: another writing of a title or name in the reader's language, or itself.
-    """
-
-    schema: Sequence[Field] = ()
-    nouns: Mapping[str, Sequence[str]] = field(default_factory=dict)
-    total: int = 0
-    documents: int = 0
-    counts: Sequence[tuple[str, int]] = ()
-    by_field: Mapping[str, Mapping[str, Sequence[str]]] = field(default_factory=dict)
-    called: Callable[[str], str] = str
 
 
 def write(
@@ -68,12 +44,7 @@ def write(
     return text, citations
 
 
-class _Writer:
-    def __init__(self, reading: Reading, results: Sequence[RetrievalResult], judged: Judged, known: Known):
-        self.reading, self.results, self.judged, self.known = reading, results, judged, known
-        self.zh, self.lang = reading["language"] == "zh", reading["language"]
-        self.fields = {one["name"]: one for one in known.schema}
-
+class _Writer(Voice):
     def text(self) -> str:
         """The answer, and what was not understood of the question."""
         parts = [self._answer()]
@@ -104,76 +75,12 @@ class _Writer:
             return said
         return self._quoted()
 
-    def _say(self, english: str, chinese: str) -> str:
-        return chinese if self.zh else english
-
-    def _listed(self, items: Sequence[str]) -> str:
-        if self.zh:
-            return "、".join(items)
-        return " and ".join([", ".join(items[:-1]), items[-1]]) if len(items) > 1 else "".join(items)
-
-    def _title(self, document: Document) -> str:
-        title = self.known.called(document.title) if self.zh else document.title
-        return f"《{title}》" if self.zh else title
-
     def _about(self) -> list[Document]:
         """The documents of the evidence that the question names."""
         ids = dict.fromkeys(name["doc_id"] for name in self.reading["names"])
         return [self.judged.documents[i] for i in ids if i in self.judged.documents]
 
     # facts
-
-    def _value(self, one: Field, value: str) -> str:
-        said = one["values_called"].get(value, {}).get(self.lang, []) if self.zh else []
-        text = said[0] if said else self.known.called(value) if self.zh and one["type"] == "name" else value
-        if one["unit"] and re.fullmatch(r"[\d.,]+", text):
-            return f"{float(text):,.10g}{'' if self.zh else ' '}{one['unit']}" if one["unit"] != "%" else f"{text}%"
-        return text
-
-    def _fact(self, document: Document, name: str) -> str:
-        """A field with its values: "budget 120,000 EUR", 预算 120万元."""
-        one = self.fields[name]
-        values = self._listed([self._value(one, value) for value in document.values(name)])
-        return f"{shown(one, self.lang)}{self._say(' ', '：')}{values}" if values else ""
-
-    def _brief(self, document: Document) -> str:
-        """A document by its title and the fields that tell it from others: those asked, sorted and conditioned by."""
-        reading = self.reading
-        names = [*reading["asked"], *([reading["sort"]["field"]] if reading["sort"] else [])]
-        names += [c["field"] for c in reading["conditions"] if c["op"] not in ("eq", "exists")]
-        order = {"date": 0, "category": 1, "name": 2}
-        kept = [
-            f
-            for f in self.known.schema
-            if f["type"] in order and not (f["type"] == "name" and len(document.values(f["name"])) > 2)
-        ]
-        names += [f["name"] for f in sorted(kept, key=lambda f: order[f["type"]])]
-        same = {c["field"] for c in reading["conditions"] if c["op"] == "eq"}
-        wanted = [n for n in dict.fromkeys(names) if document.values(n) and n not in same]
-        wanted = wanted[: max(2, len(reading["asked"]) + 1)]
-        facts = [self._listed([self._value(self.fields[n], v) for v in document.values(n)[:3]]) for n in wanted]
-        inside = self._say(", ", "，").join(facts)
-        return f"{self._title(document)}{self._say(f' ({inside})', f'（{inside}）') if inside else ''}"
-
-    @property
-    def _measure(self) -> str:
-        return next(iter(self.known.nouns.get("measure", ())), "份")
-
-    def _noun(self, count: int) -> str:
-        words = list(self.known.nouns.get(self.lang, ()))
-        if self.zh:
-            return words[0] if words else "文档"
-        one, many = words[:2] if len(words) > 1 else ("document", "documents")
-        return one if count == 1 else many
-
-    def _conditions(self) -> str:
-        """What was asked for, in words."""
-        said = [
-            in_words(c, self.fields[c["field"]], self.lang)
-            for c in self.reading["conditions"]
-            if c["field"] in self.fields
-        ]
-        return self._say("; ", "，").join(said)
 
     # kinds of answers
 
@@ -210,7 +117,6 @@ class _Writer:
         sort = self.reading["sort"]
         if sort:
             held = [d for d in held if d.values(sort["field"])]
-            held.sort(key=lambda d: d.n)
         return held
 
     def _listing(self, without: Iterable[str] = ()) -> str:
@@ -218,22 +124,24 @@ class _Writer:
         selecting = bool(reading["conditions"] or reading["sort"])
         held = [d for d in (self._holding() if selecting else self._telling()) if d.doc_id not in without]
         if reading["words"] and selecting and not reading["sort"]:
-            telling = [d for d in held if any(s.probability >= LEAST for s in d.said)]
+            telling = [d for d in held if any(s.answers for s in d.said)]
             held = telling or held
         if not held:
             return self._nothing(what)
         total = self.known.total if selecting and not reading["words"] else len(held)
         most = RECOMMENDED if reading["intent"] == "recommend" else MOST_LISTED
         cut = held[: reading["limit"] or most]
-        if reading["sort"] and len(cut) == 1:
-            return self._extreme(cut[0], what)
+        if (sort := reading["sort"]) and reading["limit"] == 1:
+            alike = [d for d in held if d.values(sort["field"]) == held[0].values(sort["field"])]
+            said = "\n".join(self._extreme(d, what) for d in alike)
+            return said if self.judged.first else self._say("Among what was found: ", "在找到的资料中：") + said
         lines = [f"- {self._brief(d)}{self._told(d)} [{d.n}]" for d in cut]
         return "\n".join([self._heading(total, len(cut), what), *lines])
 
     def _told(self, document: Document) -> str:
         """The sentence that says why a document is listed, where words were asked for and not fields alone."""
         best = max(document.said, key=lambda s: s.probability, default=None)
-        if not self.reading["words"] or best is None or best.probability < LEAST or foreign(best.text, self.reading):
+        if not self.reading["words"] or best is None or not best.answers or foreign(best.text, self.reading):
             return ""
         return f"{self._say(': ', '：')}{_without_stop(best.text)}"
 
@@ -283,12 +191,15 @@ class _Writer:
                 if told:
                     parts.append(self._quotes(told[:1]))
                 else:
-                    missing.append(
-                        self._say(
-                            f"the {shown(self.fields[name], 'en')} of {self._title(document)}",
-                            f"{self._title(document)}的{shown(self.fields[name], 'zh')}",
-                        )
-                    )
+                    missing.append(self._lacking(document, name))
+        ids = {document.doc_id for document in about}
+        beside = [
+            s
+            for s in self.judged.answers
+            if s.doc_id in ids and s.probability >= 2 * LEAST and s.seen["covered"] >= 0.5
+        ]
+        if reading["words"] and several(reading) and beside:
+            parts.append(self._quotes(beside[:1]))  # the part of the question that asks for no field
         if missing:
             parts.append(
                 self._say(
@@ -347,7 +258,13 @@ class _Writer:
                 if facts
                 else ""
             )
-            lines.append("- " + self._say(" ", "").join(part for part in (stated, told) if part))
+            if stated or told:
+                lines.append("- " + self._say(" ", "").join(part for part in (stated, told) if part))
+        lost = [self._lacking(d, name) for d in about for name in asked if not d.values(name)]
+        if lost:
+            lines.append(
+                self._say(f"The corpus does not say {self._listed(lost)}.", f"资料库没有提到{self._listed(lost)}。")
+            )
         if asked and not any(d.values(name) for d in about for name in asked):
             return self._quoted()
         same = [
@@ -386,7 +303,8 @@ class _Writer:
                     lines.append(
                         self._say(
                             f"{called} is {one} of {count} {self._noun(count)}: {self._listed(listed)}.",
-                            f"{called}作为{one}的{self._noun(count)}有 {count} {self._measure}：{self._listed(listed)}。",
+                            f"{called}作为{one}的{self._noun(count)}有 {count} {self._measure}："
+                            f"{self._listed(listed)}。",
                         )
                     )
             told = [
@@ -400,36 +318,26 @@ class _Writer:
 
     def _quoted(self) -> str:
         """The sentences that answer, in their order; or that the corpus does not say."""
-        answers, least = self.judged.answers, max(self.judged.surest * NEARLY, 0.0)
         if not self.judged.enough:
             return self._nothing("")
         chosen: list[Said] = []
-        for said in answers:
-            if len(chosen) < MOST_QUOTED and said.probability >= least and not any(said.text in c.text for c in chosen):
+        first = {said.part: said for said in reversed(self.judged.answers)}
+        for said in self.judged.answers:
+            lead = first[said.part]
+            if said.foreign > lead.foreign or said.seen.get("kind", 0.0) < lead.seen.get("kind", 0.0):
+                continue  # the surest one holds what is asked for: a reason, a number
+            near = said.probability >= lead.probability * NEARLY and (said.answers or len(first) == 1)
+            new = not any(said.text in c.text for c in chosen)
+            if near and new and sum(c.part == said.part for c in chosen) < MOST_QUOTED:
                 chosen.append(said)
         chosen.sort(key=lambda s: (s.n, s.place))
         parts = [self._quotes(chosen)]
+        if self.judged.lacking:
+            words = self._listed([f"“{word}”" for some in self.judged.lacking for word in some])
+            parts.append(self._say(f"Nothing was found on {words}.", f"没有找到与{words}有关的内容。"))
         if self.judged.missing_names:
             parts.append(self._not_named())
         return "\n".join(parts)
-
-    def _quotes(self, chosen: Sequence[Said]) -> str:
-        """Whole sentences with their marks; those of another language in quotation marks, with whose words they are."""
-        parts = []
-        for said in chosen:
-            text = (
-                said.text if said.text[-1:] in _CLOSED else f"{said.text}{'。' if CJK.search(said.text[-3:]) else '.'}"
-            )
-            if not foreign(text, self.reading):
-                parts.append(marked(text, said.n))
-            else:
-                lead = self._say(f"In the words of {said.title}: ", f"原文（{said.title}）：")
-                parts.append(f"{lead}“{text}” [{said.n}]{self._say('', '。')}")
-        return self._say(" ", "").join(parts)
-
-    def _not_named(self) -> str:
-        names = self._listed([f"“{name}”" for name in self.judged.missing_names])
-        return self._say(f"The corpus has nothing on {names}.", f"资料库没有关于{names}的内容。")
 
     def _nothing(self, what: str) -> str:
         """No piece of the evidence answers: what was looked for, and in how much."""

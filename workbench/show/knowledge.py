@@ -67,9 +67,19 @@ def _faults(found: Mapping[str, Any], labels: Labels) -> Iterator[Block]:
 def _fields(found: Mapping[str, Any], labels: Labels) -> Iterator[Block]:
     columns = (Column(labels("kb_field"), "code"), Column(labels("kb_documents"), "number"))
     if found["fields"]:
-        rows = [(name, f"{count:,}") for name, count in found["fields"].items()]
-        yield clipped(labels("kb_fields", n=len(rows)), columns, rows, opened=False)
+        typed = (columns[0], Column(labels("kb_type")), Column(labels("kb_values")), columns[1])
+        rows = [(f["name"], labels(f"kb_{f['type']}"), _range(f), f"{f['documents']:,}") for f in found["fields"]]
+        yield clipped(labels("kb_fields", n=len(rows)), typed, rows, opened=False)
     if found["sources"]:
         rows = [(path, f"{count:,}") for path, count in found["sources"].items()]
         columns = (Column(labels("kb_source"), "code"), columns[1])
         yield clipped(labels("kb_sources", n=len(rows)), columns, rows, opened=False)
+
+
+def _range(field: Mapping[str, Any]) -> str:
+    """What a field holds: its first values, or from where to where."""
+    if field["values"]:
+        return ", ".join(field["values"][:4]) + (" …" if len(field["values"]) > 4 else "")
+    low, high = ((f"{end:,g}" if isinstance(end, float) else end or "") for end in (field["low"], field["high"]))
+    unit = f" {field['unit']}" if field["unit"] else ""
+    return f"{low} – {high}{unit}" if low else ""

@@ -8,6 +8,7 @@ from typing import Any, cast
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from workbench.conditions import written
 from workbench.context import KnowledgeBase, Passage, ToolLog
 from workbench.state import Condition, Op, Sort
 from workbench.text import fold, terms
@@ -67,7 +68,7 @@ def search(tool_input: Input, knowledge: KnowledgeBase, log: ToolLog) -> Output:
     """The first passage of each document that holds for the conditions."""
     conditions = [cast(Condition, one.model_dump()) for one in tool_input.conditions]
     sort = cast(Sort, tool_input.sort.model_dump()) if tool_input.sort else None
-    with log("select", conditions=[told(one) for one in conditions], **({"sort": sort} if sort else {})) as detail:
+    with log("select", conditions=[written(one) for one in conditions], **({"sort": sort} if sort else {})) as detail:
         doc_ids = knowledge.select(conditions, sort)
         detail["documents"] = len(doc_ids)
     question = Question.of(tool_input.query, knowledge)
@@ -85,19 +86,6 @@ def search(tool_input: Input, knowledge: KnowledgeBase, log: ToolLog) -> Output:
         total=len(doc_ids),
         counts=counts,
     )
-
-
-def told(condition: Mapping[str, Any]) -> str:
-    """A condition in one line.
-
-    >>> told({"field": "year", "op": "between", "value": ["1990", "1999"]})
-    'year between 1990 and 1999'
-    """
-    value = condition["value"]
-    shown = (
-        (" and " if condition["op"] == "between" else ", ").join(map(str, value)) if isinstance(value, list) else value
-    )
-    return f"{condition['field']} {condition['op']} {shown}"
 
 
 def beyond(question: Question, conditions: Sequence[Mapping[str, Any]], knowledge: KnowledgeBase) -> list[str]:

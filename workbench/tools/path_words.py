@@ -1,16 +1,17 @@
 """What the words of a question say of relations: which ones they call up, in which order, and what is asked for.
 
 A relation is called up by the words of its own name (``starred_actors``: starred, actors) and by every word, English
-or Chinese, that ``vocabulary.json`` puts beside one of them (acted, cast, 主演). So any base's own names work too.
+or Chinese, that ``words.json`` puts beside one of them, and by what the base's own vocabulary calls it.
 """
 
 from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
+from types import MappingProxyType
 from typing import NamedTuple
 
 from workbench.context import RelationKind
@@ -25,8 +26,8 @@ _DOES = frozenset(("did", "do", "doe", "has", "have"))
 _IS = frozenset(("is", "are", "was", "were", "有", "是", "为", "叫"))
 UNTYPED = frozenset({"mentions"})
 """Relations that say nothing but that two names stand together."""
-WORKS = frozenset({"Node", "Document", "Film", "Movie", "Book", "Song", "Work", "Album"})
-"""Types that "films", "books" and "works" ask for."""
+WORKS = frozenset({"Node", "Document", "Book", "Song", "Work", "Album"})
+"""Types that "books" and "works" ask for; those of a base's documents join them."""
 
 
 class Cue(NamedTuple):
@@ -49,7 +50,7 @@ class Asked:
         relation: the cue that stands with the question word, if any.
         both: "share", "same", "together": what is asked for stands beside the topic.
         more: "also", "other".
-        work: films are spoken of, or whatever works there are.
+        work: documents are spoken of, or whatever works there are.
         read: the share of the content words that call up a relation or ask, 0 to 1.
         several: more than one thing is asked.
     """
@@ -84,26 +85,40 @@ class Lexicon:
     relations: Mapping[str, Mapping[str, float]]
     types: Mapping[str, str]
     chinese: re.Pattern[str] = field(repr=False)
+    works: frozenset[str] = frozenset()
 
     @classmethod
-    def of(cls, kinds: Sequence[RelationKind]) -> Lexicon:
-        """The lexicon of a base with these relations."""
+    def of(
+        cls,
+        kinds: Sequence[RelationKind],
+        called: Mapping[str, Collection[str]] = MappingProxyType({}),
+        nouns: Collection[str] = (),
+    ) -> Lexicon:
+        """The lexicon of a base with these relations.
+
+        Args:
+            kinds: of relations.
+            called: what the base's vocabulary calls a relation.
+            nouns: what it calls its documents.
+        """
         said: dict[str, set[str]] = defaultdict(set)
         for name in sorted({kind["type"] for kind in kinds} - UNTYPED):
-            for word in words_of_relation(name):
+            own = frozenset(stem(fold(part)) for word in called.get(name, ()) for part in fold(word).split())
+            for word in words_of_relation(name) | (own - _FORM_WORDS):
                 said[word].add(name)
         relations = {word: dict.fromkeys(sorted(names), 1 / len(names)) for word, names in said.items()}
         named = sorted({kind[end] for kind in kinds for end in ("source", "target")})
         parts = {name: [fold(part) for part in re.findall(r"[A-Z]?[a-z]+", name)] for name in named}
         types = {stem(words[-1]): name for name, words in parts.items() if words and words[-1] not in _FORM_WORDS}
-        return cls(relations, types, _chinese(tuple(sorted(said))))
+        works = frozenset(stem(fold(noun)) for noun in nouns)
+        return cls(relations, types, _chinese(tuple(sorted({*said, *works}))), works)
 
     def read(self, text: str, start: int, end: int) -> list[Asked]:
         """A question whose topic is ``text[start:end]``; two readings of "what film genre": a film, and a genre."""
         before, after = self.tokens(text[:start]), self.tokens(text[end:])
         words, gap = (*before, "", *after), len(before)
         cues = tuple(Cue(i, w, self.relations[w]) for i, w in enumerate(words) if w in self.relations)
-        ways = [_asking().get(word, "") for word in words]
+        ways = ["work" if word in self.works else _asking().get(word, "") for word in words]
         both, more, work = (way in ways for way in ("both", "more", "work"))
         content = [word for word in content_terms(f"{text[:start]} / {text[end:]}") if not self._known(word)]
         read = 1 - len(content) / (len(content) + sum(map(bool, ways)) + len(cues) or 1)
@@ -113,7 +128,7 @@ class Lexicon:
 
     def _known(self, term: str) -> bool:
         """Whether a term of the keyword index, a bigram in Chinese, is read by the words of this lexicon."""
-        return any(word in self.relations or word in _asking() for word in self.tokens(term))
+        return any(word in self.relations or word in self.works or word in _asking() for word in self.tokens(term))
 
     def tokens(self, text: str) -> list[str]:
         """Stems, and in Chinese the longest known words, every other character by itself.
@@ -168,7 +183,7 @@ class Lexicon:
 
 @cache
 def _when() -> frozenset[str]:
-    return frozenset(stem(fold(word)) for word in vocabulary.words_of("relation")["release"])
+    return frozenset(stem(fold(word)) for word in vocabulary.words_of("relation")["when"])
 
 
 @cache
@@ -192,8 +207,8 @@ def _asking() -> dict[str, str]:
 def words_of_relation(name: str) -> frozenset[str]:
     """The stems and Chinese words that call a relation up.
 
-    >>> sorted({"star", "actor", "主演", "direct"} & words_of_relation("starred_actors"))
-    ['actor', 'star', '主演']
+    >>> sorted({"spous", "wife", "妻子", "born"} & words_of_relation("spouse"))
+    ['spous', 'wife', '妻子']
     """
     parts = re.findall(r"[A-Z]?[^\W_A-Z]+|[A-Z]+", name.replace("_", " "))
     own = {stem(fold(part)) for part in parts} - _FORM_WORDS

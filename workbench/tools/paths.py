@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from pydantic import Field
 
-from workbench.context import KnowledgeBase, Relation, ToolLog
+from workbench.context import KnowledgeBase, Relation, RelationKind, ToolLog
 from workbench.knowledge.triples import NODE
 from workbench.state import RetrievalResult
 from workbench.tools import evidence
@@ -105,7 +105,11 @@ def search(tool_input: Input, knowledge: KnowledgeBase, log: ToolLog) -> Output:
 def ways_of(text: str, found: Sequence[Topic], knowledge: KnowledgeBase) -> list[Way]:
     """Every way to read a question, best first; shorter before longer, then by name."""
     kinds = knowledge.typed.kinds()
-    lexicon, schema = Lexicon.of(kinds), Schema.of(kinds)
+    called = {field["relation"]: [w for words in field["called"].values() for w in words] for field in knowledge.schema()}
+    spoken = knowledge.nouns()
+    lexicon = Lexicon.of(kinds, called, [*spoken.get("en", ()), *spoken.get("zh", ())])
+    documents = frozenset(spoken.get("types", ()))
+    schema = Schema.of([_of_works(kind, documents) for kind in kinds])
     ways = []
     for topic in found:
         readings = lexicon.read(text, topic.start, topic.end)
@@ -120,6 +124,12 @@ def ways_of(text: str, found: Sequence[Topic], knowledge: KnowledgeBase) -> list
             ways.append(Way(topic, path, total, readings[-reading], ends))
     order = ((-round(w.score, 6), len(w.path), w.topic.start, w.path, w.topic.entity["entity_id"]) for w in ways)
     return [way for _, way in sorted(zip(order, ways, strict=True), key=lambda pair: pair[0])]
+
+
+def _of_works(kind: RelationKind, documents: frozenset[str]) -> RelationKind:
+    """A kind of relation in which every type of a base's documents is a work."""
+    source, target = ("Work" if end in documents else end for end in (kind["source"], kind["target"]))
+    return RelationKind(type=kind["type"], source=source, target=target, count=kind["count"])
 
 
 def lead(text: str, knowledge: KnowledgeBase) -> Way | None:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import ipywidgets
 
+from workbench.conditions import parsed, written
 from workbench.labels import Labels
 
 if TYPE_CHECKING:
@@ -79,6 +80,22 @@ def names(placeholder: str = "") -> Control:
         return isinstance(value, list) and all(isinstance(one, str) and one for one in value)
 
     return Control(widget, lambda: list(widget.value), lambda v: _set(widget, list(v)), takes, [])
+
+
+def conditions() -> Control:
+    """Conditions on typed fields, one a line: ``status != finished``."""
+    widget = ipywidgets.Textarea(rows=2, placeholder="year >= 1990")
+
+    def read() -> list[dict[str, Any]]:
+        return [dict(parsed(line)) for line in widget.value.splitlines() if line.strip()]
+
+    def takes(value: Any) -> bool:
+        try:
+            return [dict(parsed(written(one))) for one in value] == [dict(one) for one in value]
+        except (TypeError, ValueError, KeyError, AttributeError, StopIteration):
+            return False
+
+    return Control(widget, read, lambda v: _set(widget, "\n".join(map(written, v))), takes, [])
 
 
 def switch() -> Control:

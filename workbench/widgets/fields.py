@@ -13,6 +13,7 @@ from workbench.widgets.controls import (
     Control,
     as_json,
     choice,
+    conditions,
     exactly,
     names,
     number,
@@ -187,7 +188,7 @@ class Fields:
     Args:
         schema: the object's JSON schema.
         labels: the words.
-        heard: told the path of whatever somebody changed, as ``filters.year_from``.
+        heard: told the path of whatever somebody changed, as ``sort.field``.
         without: properties that are shown only when the object has them.
         title: the name of a property for people; the property itself when empty.
     """
@@ -306,12 +307,19 @@ def _control(spec: Mapping[str, Any], nullable: bool, required: bool, labels: La
         and "enum" not in spec["items"]
     ):
         return names()
+    if kind == "array" and _names_conditions(spec.get("items", {}), spec.get("$defs", {})):
+        return conditions()
     if kind == "object" and spec.get("properties") and depth < _DEEPEST:
         return _group(spec, nullable, labels, depth)
     if kind == "string":
         return text_or_none(labels) if nullable else text()
     made = {"integer": whole, "number": number}.get(str(kind))
     return made() if made else as_json(labels)
+
+
+def _names_conditions(items: Mapping[str, Any], definitions: Mapping[str, Any]) -> bool:
+    found = definitions.get(str(items.get("$ref", "")).rpartition("/")[2], items)
+    return {"field", "op", "value"} == set(found.get("properties", {}))
 
 
 def _plain(spec: Any, definitions: Mapping[str, Any]) -> tuple[dict[str, Any], bool]:

@@ -1,0 +1,141 @@
+"""How an answer says things in either language: titles, values of fields, lists, conditions, quotations with marks."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from workbench.context import Field
+from workbench.language.citations import marked
+from workbench.language.judging import Document, Judged, Said, foreign
+from workbench.language.reading import in_words, shown
+from workbench.state import Reading, RetrievalResult
+from workbench.text import CJK
+
+_POINTS_BACK = re.compile(r"(?:he|she|they|it|this|these|those|that)\b|[他她它]们?|[这那该此]", re.I)
+"""How a sentence begins that is not understood without the one before."""
+_POINTS_TO_PEOPLE = re.compile(r"(?:he|she|they)\b|[他她]们?", re.I)
+_CLOSED = '.!?。！？；…"”’』」)）'
+
+
+@dataclass(frozen=True)
+class Known:
+    """What the knowledge bases say of a question beside its evidence.
+
+    Attributes:
+        schema: the fields of their documents.
+        nouns: language -> what the documents are called.
+        total: how many documents hold for the conditions.
+        documents: how many there are.
+        counts: value -> documents, where the question counts by a field.
+        by_field: name -> field -> how many documents have it there.
+        called: another writing of a title or name in the reader's language, or itself.
+    """
+
+    schema: Sequence[Field] = ()
+    nouns: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    total: int = 0
+    documents: int = 0
+    counts: Sequence[tuple[str, int]] = ()
+    by_field: Mapping[str, Mapping[str, Sequence[str]]] = field(default_factory=dict)
+    called: Callable[[str], str] = str
+
+
+class Voice:
+    """What every answer is made of."""
+
+    def __init__(self, reading: Reading, results: Sequence[RetrievalResult], judged: Judged, known: Known):
+        self.reading, self.results, self.judged, self.known = reading, results, judged, known
+        self.zh, self.lang = reading["language"] == "zh", reading["language"]
+        self.fields = {one["name"]: one for one in known.schema}
+
+    def _say(self, english: str, chinese: str) -> str:
+        return chinese if self.zh else english
+
+    def _listed(self, items: Sequence[str]) -> str:
+        if self.zh:
+            return "、".join(items)
+        return " and ".join([", ".join(items[:-1]), items[-1]]) if len(items) > 1 else "".join(items)
+
+    def _title(self, document: Document) -> str:
+        title = self.known.called(document.title) if self.zh else document.title
+        return f"《{title}》" if self.zh else title
+
+    def _value(self, one: Field, value: str) -> str:
+        said = one["values_called"].get(value, {}).get(self.lang, []) if self.zh else []
+        text = said[0] if said else self.known.called(value) if self.zh and one["type"] == "name" else value
+        if one["unit"] and re.fullmatch(r"[\d.,]+", text):
+            return f"{float(text):,.10g}{'' if self.zh else ' '}{one['unit']}" if one["unit"] != "%" else f"{text}%"
+        return text
+
+    def _fact(self, document: Document, name: str) -> str:
+        """A field with its values: "budget 120,000 EUR", 预算 120万元."""
+        one = self.fields[name]
+        values = self._listed([self._value(one, value) for value in document.values(name)])
+        return f"{shown(one, self.lang)}{self._say(' ', '为')}{values}" if values else ""
+
+    def _brief(self, document: Document) -> str:
+        """A document by its title and the fields that tell it from others: those asked, sorted and conditioned by."""
+        reading = self.reading
+        names = [*reading["asked"], *([reading["sort"]["field"]] if reading["sort"] else [])]
+        names += [c["field"] for c in reading["conditions"] if c["op"] not in ("eq", "exists")]
+        order = {"date": 0, "category": 1, "name": 2}
+        kept = [
+            f
+            for f in self.known.schema
+            if f["type"] in order and not (f["type"] == "name" and len(document.values(f["name"])) > 2)
+        ]
+        names += [f["name"] for f in sorted(kept, key=lambda f: order[f["type"]])]
+        same = {c["field"] for c in reading["conditions"] if c["op"] == "eq"}
+        wanted = [n for n in dict.fromkeys(names) if document.values(n) and n not in same]
+        wanted = wanted[: max(2, len(reading["asked"]) + 1)]
+        facts = [self._listed([self._value(self.fields[n], v) for v in document.values(n)[:3]]) for n in wanted]
+        inside = self._say(", ", "，").join(facts)
+        return f"{self._title(document)}{self._say(f' ({inside})', f'（{inside}）') if inside else ''}"
+
+    @property
+    def _measure(self) -> str:
+        return next(iter(self.known.nouns.get("measure", ())), "份")
+
+    def _noun(self, count: int) -> str:
+        words = list(self.known.nouns.get(self.lang, ()))
+        if self.zh:
+            return words[0] if words else "文档"
+        one, many = words[:2] if len(words) > 1 else ("document", "documents")
+        return one if count == 1 else many
+
+    def _conditions(self) -> str:
+        """What was asked for, in words."""
+        said = [
+            in_words(c, self.fields[c["field"]], self.lang)
+            for c in self.reading["conditions"]
+            if c["field"] in self.fields
+        ]
+        return self._say("; ", "，").join(said)
+
+    def _lacking(self, document: Document, name: str) -> str:
+        called, title = shown(self.fields[name], self.lang), self._title(document)
+        return self._say(f"the {called} of {title}", f"{title}的{called}")
+
+    def _quotes(self, chosen: Sequence[Said]) -> str:
+        """Whole sentences with their marks; those of another language in quotation marks, with whose words they are."""
+        parts, told = list[str](), {said.text for said in chosen}
+        for said in chosen:
+            named = any(said.doc_id and said.doc_id == name["doc_id"] for name in self.reading["names"])
+            points = (_POINTS_TO_PEOPLE if named else _POINTS_BACK).match(said.text)
+            if said.before and said.before not in told and points:
+                said = said._replace(text=f"{said.before} {said.text}")
+            text = (
+                said.text if said.text[-1:] in _CLOSED else f"{said.text}{'。' if CJK.search(said.text[-3:]) else '.'}"
+            )
+            if not foreign(text, self.reading):
+                parts.append(marked(text, said.n))
+            else:
+                lead = self._say(f"In the words of {said.title}: ", f"原文（{said.title}）：")
+                parts.append(f"{lead}“{text}” [{said.n}]{self._say('', '。')}")
+        return self._say(" ", "").join(parts)
+
+    def _not_named(self) -> str:
+        names = self._listed([f"“{name}”" for name in self.judged.missing_names])
+        return self._say(f"The corpus has nothing on {names}.", f"资料库没有关于{names}的内容。")
