@@ -36,14 +36,14 @@ def bases(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Knowle
 
 
 @pytest.mark.parametrize("part", FLOORS)
-def test_what_is_asked_is_read(bases: dict[str, KnowledgeBase], part: str):
+def test_what_is_asked_is_read(bases: dict[str, KnowledgeBase], part: str) -> None:
     golds = SAVED[part]
     wrong = {g["question"]: w for g in golds if (w := differences(read(g["question"], [bases[g["base"]]]), g))}
     told = "\n".join(f"{question}\n    {what}" for question, what in wrong.items())
     assert len(golds) - len(wrong) >= FLOORS[part], f"{len(golds) - len(wrong)} of {len(golds)} read:\n{told}"
 
 
-def test_no_negation_is_read_as_its_opposite(bases: dict[str, KnowledgeBase]):
+def test_no_negation_is_read_as_its_opposite(bases: dict[str, KnowledgeBase]) -> None:
     every = [*QUESTIONS, *LATER]
     inverted = [g["question"] for g in every if turned(read(g["question"], [bases[g["base"]]]), g)]
     assert sum(g["negation"] for g in QUESTIONS) >= 40
