@@ -36,14 +36,14 @@ def bases(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Knowle
 
 
 @pytest.mark.parametrize("part", FLOORS)
-def test_what_is_asked_is_read(bases: dict[str, KnowledgeBase], part: str):
+def test_what_is_asked_is_read(bases: dict[str, KnowledgeBase], part: str) -> None:
     golds = SAVED[part]
     wrong = {g["question"]: w for g in golds if (w := differences(read(g["question"], [bases[g["base"]]]), g))}
     told = "\n".join(f"{question}\n    {what}" for question, what in wrong.items())
     assert len(golds) - len(wrong) >= FLOORS[part], f"{len(golds) - len(wrong)} of {len(golds)} read:\n{told}"
 
 
-def test_no_negation_is_read_as_its_opposite(bases: dict[str, KnowledgeBase]):
+def test_no_negation_is_read_as_its_opposite(bases: dict[str, KnowledgeBase]) -> None:
     every = [*QUESTIONS, *LATER]
     inverted = [g["question"] for g in every if turned(read(g["question"], [bases[g["base"]]]), g)]
     assert sum(g["negation"] for g in QUESTIONS) >= 40
@@ -52,12 +52,13 @@ def test_no_negation_is_read_as_its_opposite(bases: dict[str, KnowledgeBase]):
 
 def differences(read: Reading, gold: Mapping[str, Any]) -> dict[str, Any]:
     """What was read otherwise than the gold has it: key -> (read, gold)."""
-    pairs = {"conditions": (plain(read["conditions"]), plain(gold["conditions"])), "group": (read["group"], "")}
+    pairs: dict[str, tuple[Any, Any]] = {}
+    pairs |= {"conditions": (plain(read["conditions"]), plain(gold["conditions"])), "group": (read["group"], "")}
     pairs["count"], pairs["limit"], pairs["asked"] = (read["count"], False), (read["limit"], None), (read["asked"], [])
     pairs["sort"] = (list(read["sort"].values()) if read["sort"] else None, None)
     pairs["names"] = ([name["name"] for name in read["names"]], None)
     pairs["intent"] = (read["intent"], None)
-    found = {
+    found: dict[str, tuple[Any, Any]] = {
         key: (had, gold.get(key, wanted) if key != "conditions" else wanted) for key, (had, wanted) in pairs.items()
     }
     for key in ("names", "intent", *(("limit", "sort", "asked") if gold.get("loose") else ())):
