@@ -22,7 +22,7 @@ ROOT = BLIND.parents[1]
 
 
 def negations(wb: Workbench) -> list[dict]:
-    """Each question asked: ``inverted`` where the answer cites what must never appear, else ``whole`` where it has all."""
+    """Each question asked: ``inverted`` where it cites what must never appear, ``whole`` where it has the rest."""
     found = []
     for gold in rows(BLIND / "negation.jsonl"):
         run = wb.ask(gold["question"], kb=gold["corpus"], session=uuid.uuid4().hex, incognito=True)
@@ -60,9 +60,7 @@ def main() -> None:
     }
     told = [f"{title}\n{table_text(groups, told=False)}" for title, groups in tables.items()]
     n = {what: sum(entry[what] for entry in denied) for what in ("inverted", "whole")}
-    told.append(
-        f"negation: {n['inverted']} of {len(denied)} inverted, {n['whole']} whole: all that is asked for and none of that"
-    )
+    told.append(f"negation: {n['inverted']} of {len(denied)} inverted, {n['whole']} whole: they have all of the rest")
     print("\n\n".join(told))
     if len(sys.argv) > 1:
         write(ROOT / "docs" / "scores" / sys.argv[1], told, {**scores, "negation": denied})

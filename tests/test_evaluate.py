@@ -33,6 +33,8 @@ def test_a_run_is_held_against_its_row() -> None:
     assert found["right"] and found["wrong"] == [] and found["baseline"]
     refused = score(ROW, answered("资料库没有提到。"))
     assert refused["over_evidence"] and not refused["right"] and not refused["baseline"]
+    anywhere = {**ROW, "must": [{"say": ["1993"], "cite": []}]}
+    assert score(anywhere, answered())["right"] and not score(anywhere, answered("它是喜剧 [1]。"))["right"]
     nothing = {"id": "1", "question": ROW["question"], "refuse": True}
     assert score(nothing, answered("资料库没有提到。"))["refusal_is_right"] and not score(nothing, answered())["right"]
     failed = answered()

@@ -337,8 +337,9 @@ async def test_a_finished_attempt_is_not_run_again():
     assert desk.calls == ["a"] and desk.context.runs.records("r") == kept
 
 
-async def test_evidence_beyond_the_budget_is_cut_and_the_summary_says_so():
-    desk = Desk(step("a", tool="many", budget=PlanBudget(max_evidence_count=2)))
+@pytest.mark.parametrize("bound", ["top_k", "max_evidence_count"])
+async def test_evidence_beyond_the_budget_is_cut_and_the_summary_says_so(bound):
+    desk = Desk(step("a", tool="many", budget=PlanBudget(**{bound: 2})))
 
     @desk.tools.tool
     def many(query: str) -> list[str]:

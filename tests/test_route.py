@@ -54,11 +54,12 @@ def test_not_smalltalk(message: str) -> None:
     [
         ("film:graph_agent:retrieve_only", ("film", "graph_agent", "retrieve_only")),
         ("film:graph_agent", ("film", "graph_agent", "retrieve_only")),
-        ("film", ("film", "fusion_agent", "retrieve_only")),
+        ("film", ("", "film", "retrieve_only")),
+        ("default:graph_agent", ("", "graph_agent", "retrieve_only")),
         ("hybrid_agent", ("", "hybrid_agent", "retrieve_only")),
-        ("", ("", "", "")),
-        ("general", ("", "", "")),
-        ("general:graph_agent:retrieve_only", ("", "", "")),
+        ("", ("", "", "retrieve_only")),
+        ("general", ("", "", "retrieve_only")),
+        ("general:graph_agent:retrieve_only", ("", "", "retrieve_only")),
     ],
 )
 def test_worker_names(name: str, worker: tuple[str, str, str]) -> None:

@@ -20,6 +20,7 @@ from workbench.errors import (
     WorkspaceBusy,
     WorkspaceError,
 )
+from workbench.events import nested
 from workbench.plans import Plan, PlanStep
 from workbench.reviewers import RuleReviewer
 from workbench.session import Workbench
@@ -190,8 +191,28 @@ def test_events_reach_a_chat_client_in_order(wb):
     async def collect_all():
         return [event async for event in wb.astream("喜宴哪一年上映？", kb="film", debug=True)]
 
-    nodes = [e["execution_log"]["node"] for e in asyncio.run(collect_all()) if "execution_log" in e]
+    events = asyncio.run(collect_all())
+    nodes = [e["execution_log"]["node"] for e in events if "execution_log" in e]
     assert {"recall", "planner", "executor", "reflector", "merger", "generate", "persist"} <= set(nodes)
+    counts = [e["content"] for e in events if e.get("status") == "progress" and e["content"]["agent_type"]]
+    assert [(c["completed"], c["total"]) for c in counts] == [(n, len(counts)) for n in range(1, len(counts) + 1)]
+    run = wb.runs()[0]
+    assert run.debug_events == [e for e in events if "status" not in e], "what no client reads is kept under the run"
+    names = {name for event in run.debug_events for name in event}
+    assert {"route_decision", "rag_runs", "combined_context", "retrieval_merged", "retrieval_step_done"} <= names
+    (agent,) = next(e["rag_runs"] for e in run.debug_events if "rag_runs" in e)
+    assert agent["worker_name"] == run.route_decision["worker_name"] and agent["retrieval_results"] == run.evidence
+
+
+def test_the_log_has_three_levels(wb):
+    run = wb.ask("喜宴哪一年上映？", kb="film")
+    (retrieval,) = [one for one in nested(run.log) if one["node"] == "retrieval"]
+    (executor,) = [one for one in retrieval["sub_steps"] if one["node"] == "executor"]
+    (step,) = executor["sub_steps"]
+    assert step["node"] == run.records[0]["step_id"] and step["sub_steps"] == run.records[0]["sub_steps"] != []
+    assert "喜宴" in executor["input"]["query"] and step["output"]["evidence_count"] == len(run.evidence)
+    found = wb.agents.get("film:hybrid_agent").retrieve_with_trace("喜宴哪一年上映？", "s")["execution_log"]
+    assert any(inner["sub_steps"] for entry in found for inner in entry["sub_steps"])
 
 
 def test_a_reviewer_of_rules_and_recorded_decisions_answer_in_place_of_a_person(wb):
@@ -240,6 +261,16 @@ def test_one_handler_answers_for_its_knowledge_base(wb):
     assert run.answer == f"{len(run.evidence)} pieces"
     assert "generate" not in [entry["node"] for entry in run.log]
 
+    async def at_once(state, context):
+        return {"answer": "no need", "citations": []}
+
+    wb.register_handler("film", at_once, retrieve=False)
+    run = wb.ask("喜宴哪一年上映？", kb="film")
+    assert run.answer == wb.replay(run.run_id).answer == "no need" and not run.records
+    assert {"planner", "merger"}.isdisjoint(entry["node"] for entry in run.log)
+    wb.register_handler("film", None)
+    assert "1993" in wb.ask("喜宴哪一年上映？", kb="film").answer
+
 
 def test_a_part_that_cannot_work_is_refused_when_it_is_given(wb):
     for give in (lambda: wb.register_planner(lambda *_: None), lambda: wb.register_handler("film", print)):
@@ -276,7 +307,7 @@ def test_several_knowledge_bases_in_one_run(wb, tmp_path):
 
 def test_agents_retrieve_and_do_nothing_else(wb):
     agent = wb.agents.get("film:hybrid_agent:retrieve_only")
-    assert agent is wb.agents.get("film:hybrid_agent:retrieve_only")
+    assert agent is wb.agents.get("film:hybrid_agent:retrieve_only") is wb.agents.get("film:hybrid_agent")
     found = agent.retrieve_with_trace("喜宴哪一年上映？", "session-1")
     assert set(found) == {"context", "retrieval_results", "reference", "execution_log"}
     assert found["context"] and {entry["thread_id"] for entry in found["execution_log"]} == {"session-1"}

@@ -19,7 +19,13 @@ import pytest
 from tests.servers import postgres_server
 from workbench.errors import MissingExtra, SettingsError, WorkbenchError, WorkspaceError
 from workbench.memory.migrations import MIGRATIONS
-from workbench.memory.store import MemoryConversations, SqlConversations, SqliteConversations, open_conversations
+from workbench.memory.store import (
+    MemoryConversations,
+    SqlConversations,
+    SqliteConversations,
+    _parts,
+    open_conversations,
+)
 from workbench.settings import Settings
 
 
@@ -302,14 +308,24 @@ def test_a_file_that_is_no_database_is_named(tmp_path):
         SqliteConversations(path)
 
 
-def test_the_setting_chooses_the_database(tmp_path):
+def test_the_setting_chooses_the_database(tmp_path, monkeypatch):
     with open_conversations(tmp_path / "workbench.db", Settings(_env_file=None)) as store:
         assert isinstance(store, SqliteConversations)
-    pytest.importorskip("psycopg")
+    conninfo_to_dict = pytest.importorskip("psycopg.conninfo").conninfo_to_dict
     for dsn, error in [("host=127.0.0.1 port=1 password=hush", WorkspaceError), ("hush = hush hush", SettingsError)]:
         with pytest.raises(error, match="WORKBENCH_POSTGRES_DSN") as raised:
             open_conversations(tmp_path / "workbench.db", Settings(_env_file=None, postgres_dsn=dsn))
         assert "hush" not in str(raised.value)
+    parts = dict(
+        zip(["HOST", "PORT", "USER", "PASSWORD", "DB"], ("127.0.0.1", "1", "ada", "it's hush", "notes"), strict=True)
+    )
+    for name, value in parts.items():
+        monkeypatch.setenv(f"POSTGRES_{name}", value)
+    given = conninfo_to_dict(_parts(Settings.load()))
+    assert sorted(given.values()) == sorted(parts.values()), "without a DSN, its parts"
+    with pytest.raises(WorkspaceError, match="HOST") as raised:
+        open_conversations(tmp_path / "workbench.db", Settings.load())
+    assert "hush" not in str(raised.value)
 
 
 def test_postgres_without_its_library_names_the_install_line(tmp_path, monkeypatch):

@@ -97,7 +97,7 @@ class RetrieveAgent:
 
 
 class AgentPool:
-    """Agents by exactly their worker name; the session is never part of it."""
+    """Agents by their whole worker name, ``{kb}:{agent}:{mode}``; the session is never part of it."""
 
     def __init__(self, context: Callable[[], Context], call: Call):
         self._context, self._call = context, call
@@ -110,8 +110,9 @@ class AgentPool:
             ValueError: the name is not a worker's.
             UnknownKnowledge: there is no such knowledge base.
         """
-        if worker_name not in self._agents:
-            agent = RetrieveAgent(worker_name, self._context(), self._call)
+        key = ":".join(parse_worker_name(worker_name))
+        if key not in self._agents:
+            agent = RetrieveAgent(key, self._context(), self._call)
             self._context().knowledge.get(agent.worker.kb_prefix)
-            self._agents[worker_name] = agent
-        return self._agents[worker_name]
+            self._agents[key] = agent
+        return self._agents[key]

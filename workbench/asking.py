@@ -154,12 +154,17 @@ def _worker(value: Any, known: list[str]) -> str:
     if not isinstance(value, str):
         raise RunError(f"worker is {shown(value)}. Give a name, as 'film:graph_agent:retrieve_only'.")
     if value:
-        from workbench.route import parse_worker_name
+        from workbench.route import AGENT_TYPES, parse_worker_name
 
         try:
-            base = parse_worker_name(value).kb_prefix
+            base, agent_type, _ = parse_worker_name(value)
         except ValueError as error:
             raise RunError(str(error)) from None
+        if agent_type and agent_type not in AGENT_TYPES:
+            raise RunError(
+                f"worker is {shown(value)}, which is no agent type. Known: {', '.join(AGENT_TYPES)}. "
+                "A knowledge base is named with its agent, as 'film:graph_agent', or by kb=."
+            )
         if base and base not in known:
             raise UnknownKnowledge(base, known)
     return clean(value)

@@ -426,7 +426,7 @@ Handler = Callable[[Mapping[str, Any], "Context"], Awaitable[dict[str, Any]]]
 
 @dataclass(frozen=True)
 class Context:
-    """Everything that a node may touch outside its state."""
+    """Everything that a node may touch outside its state; ``unsearched`` bases answer without a retrieval."""
 
     settings: Settings
     knowledge: KnowledgeBases
@@ -437,6 +437,7 @@ class Context:
     planner: Planner
     chat: BaseChatModel | None = None
     handlers: Mapping[str, Handler] = field(default_factory=dict)
+    unsearched: frozenset[str] = frozenset()
     tape: Tape | NoTape = field(default_factory=NoTape)
     corpora: KnowledgeBases | None = None
 

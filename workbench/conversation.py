@@ -83,6 +83,8 @@ async def prepare_retrieval(state: ConversationState, runtime: Runtime[Context])
     """Fill the child's inputs: the question as it stands alone, and where it goes now that it does."""
     context, message = runtime.context, state["message"]
     query, route = _standing_alone(state, context)
+    if route.decision != state["route_decision"]:
+        runtime.stream_writer({"route_decision": route.decision})
     change = {
         "query": query,
         "route_decision": route.decision,
@@ -97,7 +99,7 @@ async def prepare_retrieval(state: ConversationState, runtime: Runtime[Context])
     return {
         **change,
         **anew(),
-        "use_retrieval": True,
+        "use_retrieval": change["kb_prefix"] not in context.unsearched,
         "answerer": "kb_handler" if change["kb_prefix"] in context.handlers else "generate",
         "resolved_agent_type": parse_worker_name(route.decision["worker_name"]).agent_type,
         "iteration": 1,
@@ -144,7 +146,7 @@ async def kb_handler(state: ConversationState, runtime: Runtime[Context]) -> dic
 
 
 def whether_to_retrieve(state: ConversationState) -> str:
-    """A greeting needs no search."""
+    """A greeting needs no search, and an answerer of a knowledge base's own may do without one."""
     return "retrieval" if state["use_retrieval"] else who_answers(state)
 
 

@@ -6,7 +6,8 @@ What a chat client reads has a ``status``; everything else is for the debug coll
 from __future__ import annotations
 
 import functools
-from collections.abc import Awaitable, Callable, Mapping
+import reprlib
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import Any, TypeVar, cast
 
 from langgraph.runtime import Runtime
@@ -58,48 +59,113 @@ def for_client(event: Mapping[str, Any]) -> bool:
     return "status" in event
 
 
+WHOLE = frozenset({"rag_runs", "combined_context", "retrieval_merged"})
+"""Events that say what was merged; it is kept with the run's result, so they are not kept once more."""
+
+
+class DebugCollector:
+    """Splits what is written into a stream: everything is sent on, and what is for no client is ``cached`` as well."""
+
+    def __init__(self, send: Callable[[Event], object]):
+        self._send, self.cached = send, list[Event]()
+
+    def __call__(self, event: Event) -> None:
+        """Take an event."""
+        if not for_client(event):
+            self.cached.append(event)
+        self._send(event)
+
+
 def logged(name: str, node_type: str, node: Node) -> Node:
     """The node, timed: after it returns, an ``execution_log`` goes to the run's log and to the stream.
 
-    The log's key is the LangGraph task, so a node that runs again after a crash leaves one line, not two.
+    The log's key is the LangGraph task, so a node that runs again after a crash leaves one line, not two. What the node
+    wrote for the debug collector is kept in the same line.
     """
 
     @functools.wraps(node)
     async def timed(state: Any, runtime: Runtime[Context]) -> dict[str, Any]:
         context, began = runtime.context, runtime.context.clock.monotonic()
-        timestamp = context.clock.now().isoformat()
-        with hearing(lambda note: runtime.stream_writer(progress("waiting", note=note))):
-            change = await node(state, runtime)
+        timestamp, collector = context.clock.now().isoformat(), DebugCollector(runtime.stream_writer)
+        with hearing(lambda note: collector(progress("waiting", note=note))):
+            change = await node(state, runtime.override(stream_writer=collector))
         entry = {
             "node": name,
             "node_type": node_type,
             "duration_ms": round((context.clock.monotonic() - began) * 1000, 3),
             "timestamp": timestamp,
-            "input": {"keys": sorted(state)},
+            "input": {key: brief(state[key]) for key in _TELLING if state.get(key)},
             "output": {key: brief(value) for key, value in change.items()},
-            "sub_steps": [],
+            "sub_steps": [_step(record) for record in change.get("records", [])] if node_type == "execute" else [],
         }
-        event = {"execution_log": entry}
+        event: Event = {"execution_log": entry}
+        debug = [one for one in collector.cached if not WHOLE & set(one)]
         if runtime.execution_info:
             context.tape.flush(runtime.execution_info.task_id)
         if state.get("run_id") and runtime.execution_info:
-            context.runs.save_event(state["run_id"], runtime.execution_info.task_id, event)
+            kept = {**event, "debug": debug} if debug else event
+            context.runs.save_event(state["run_id"], runtime.execution_info.task_id, kept)
         runtime.stream_writer(event)
         return change
 
     return cast(Node, timed)
 
 
-def brief(value: Any) -> Any:
-    """A value as a log shows it: short scalars whole, long text cut, collections counted.
+_TELLING = (
+    *("message", "query", "kb_prefix", "worker_name", "iteration", "attempt", "step", "plan", "wave", "records"),
+    *("reflections", "stop_reason", "merged", "answer"),
+)
+"""What a node was given, as far as it says something; the rest is names and options, the same for every node."""
 
-    >>> brief("x" * 300)[-3:], brief([1, 2]), brief({"b": 1, "a": 2}), brief(True)
-    ('...', '2 items', ['a', 'b'], True)
+
+def _step(record: Mapping[str, Any]) -> dict[str, Any]:
+    """An attempt at a step as the log has it, with what went on inside its tool below it."""
+    about = {key: record[key] for key in ("step_id", "attempt", "tool", "status", "error", "duration_ms")}
+    about |= {"timestamp": record["started_at"], "input": record["input_summary"], "output": record["output_summary"]}
+    return {"node": record["step_id"], "node_type": "step", **about, "sub_steps": record["sub_steps"]}
+
+
+def nested(log: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """The log in levels: a subgraph holds its nodes, the executor its steps, a step what its tool did.
+
+    >>> [(one["node"], [inner["node"] for inner in one["sub_steps"]]) for one in nested([
+    ...     {"node": "planner", "node_type": "plan", "timestamp": "t", "duration_ms": 1.0, "sub_steps": []},
+    ...     {"node": "persist", "node_type": "persist", "timestamp": "t", "duration_ms": 1.0, "sub_steps": []}])]
+    [('retrieval', ['planner']), ('persist', [])]
+    """
+    levels: list[dict[str, Any]] = []
+    for entry in log:
+        graph = next((name for name, types in _SUBGRAPHS.items() if entry["node_type"] in types), "")
+        if not graph:
+            levels.append(dict(entry))
+            continue
+        if not levels or levels[-1]["node"] != graph:
+            about = {"timestamp": entry["timestamp"], "duration_ms": 0.0, "input": {}, "output": {}, "sub_steps": []}
+            levels.append({"node": graph, "node_type": "subgraph", **about})
+        whole = levels[-1]
+        whole["duration_ms"] = round(whole["duration_ms"] + entry["duration_ms"], 3)
+        whole["input"], whole["output"] = whole["input"] or entry.get("input", {}), entry.get("output", {})
+        whole["sub_steps"].append(dict(entry))
+    return levels
+
+
+_SUBGRAPHS = {"route": ("route",), "retrieval": ("plan", "review", "dispatch", "execute", "reflect", "merge")}
+
+
+def brief(value: Any) -> Any:
+    """A value as a log shows it: short scalars whole, long text cut, collections counted and begun.
+
+    >>> brief("x" * 300)[-3:], brief([1, 2]), brief({"b": 1, "a": []}), brief(True)
+    ('...', '2 items: [1, 2]', "{'a': [], 'b': 1}", True)
     """
     if isinstance(value, str):
         return value if len(value) <= 200 else value[:197] + "..."
     if isinstance(value, Mapping):
-        return sorted(value)
+        return _short.repr(dict(value))
     if isinstance(value, list):
-        return f"{len(value)} items"
+        return f"{len(value)} items: {_short.repr(value)}" if value else "0 items"
     return value if value is None or isinstance(value, (bool, int, float)) else type(value).__name__
+
+
+_short = reprlib.Repr()
+_short.maxlevel, _short.maxdict, _short.maxlist, _short.maxstring = 2, 4, 2, 40

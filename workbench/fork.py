@@ -19,7 +19,7 @@ from workbench.settings import Settings
 from workbench.state import Decision, ExecutionRecord, Without
 from workbench.tape import Effect, answered
 
-_SECRET = ("chat_api_key", "embedding_api_key", "postgres_dsn")
+_SECRET = ("chat_api_key", "embedding_api_key", "postgres_dsn", "postgres_password")
 
 
 def forked(

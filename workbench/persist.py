@@ -24,6 +24,7 @@ RESULT_KEYS = (
     "reflections",
     "thresholds",
     "merged",
+    "runs",
     "stop_reason",
     "answer",
     "citations",

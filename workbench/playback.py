@@ -25,7 +25,10 @@ from workbench.taped import taped
 from workbench.tools.registry import BUILT_IN
 from workbench.tools.tool import FunctionTool
 
-_NOT_OF_A_RUN = ("chat_base_url", "embedding_base_url", "tmdb_base_url", "lang")
+_NOT_OF_A_RUN = (
+    *("chat_base_url", "embedding_base_url", "tmdb_base_url", "lang"),
+    *("postgres_host", "postgres_port", "postgres_user", "postgres_db"),
+)
 """Where servers are and how things are shown: neither decides what a run does."""
 
 
@@ -75,6 +78,7 @@ def context_of(
         ("ids", {"run_id": row["run_id"], "conversation_id": row["conversation_id"]}),
         ("tools", described(context.tools)),
         ("versions", versions()),
+        *([("unsearched", sorted(context.unsearched))] if context.unsearched else []),
     ):
         tape.keep(Effect("begin", name, "", {}, value, replayed=name in begin and begin[name] == value))
     tape.flush("begin", once=True)
@@ -143,6 +147,7 @@ def _sealed(context: Context, tape: Tape, begin: Mapping[str, Any]) -> Context:
         chat=chat,
         planner=plans,
         handlers=dict.fromkeys(begin.get("handlers", []), _answers),
+        unsearched=frozenset(begin.get("unsearched", [])),
         tools=context.tools if tools is None else _tools(context.tools, tools, tape.mode == "check"),
     )
 

@@ -313,7 +313,7 @@ def _rebuilt(library: Library) -> Iterator[Fault]:
 
 
 def _fresh_runs(path: Path, settings: Settings) -> None:
-    if not settings.postgres_dsn.get_secret_value():
+    if not (settings.postgres_dsn.get_secret_value() or settings.postgres_host):
         open_conversations(path, settings).close()
     RunStore(path).close()
 

@@ -33,7 +33,7 @@ __all__ = [
     "read_question",
 ]
 
-GENERAL = "general"
+GENERAL, DEFAULT = "general", "default"
 AGENT_TYPES = ("fusion_agent", "naive_rag_agent", "graph_agent", "hybrid_agent", "deep_research_agent")
 """The first is the default: plan, execute, reflect. Any other runs its one tool."""
 AGENT_MODE = "retrieve_only"
@@ -44,7 +44,7 @@ _LOOKED_AT = 5
 
 
 class Worker(NamedTuple):
-    """The three parts of a worker name; all empty for ``general``."""
+    """The three parts of a worker name; the first two are empty for ``general``."""
 
     kb_prefix: str
     agent_type: str
@@ -61,12 +61,14 @@ def make_worker_name(kb_prefix: str, agent_type: str = AGENT_TYPES[0]) -> str:
 
 
 def parse_worker_name(name: str) -> Worker:
-    """Read a worker name, also in its older one- and two-part forms.
+    """Read a worker name, also in its older forms: ``kb:agent``, and one part alone, which is an agent type.
 
-    >>> parse_worker_name("film:graph_agent:retrieve_only").agent_type, parse_worker_name("film").agent_type
-    ('graph_agent', 'fusion_agent')
+    The knowledge base ``default`` is none in particular: the router chooses.
+
+    >>> parse_worker_name("film:graph_agent").agent_mode, tuple(parse_worker_name("default:graph_agent"))
+    ('retrieve_only', ('', 'graph_agent', 'retrieve_only'))
     >>> tuple(parse_worker_name("graph_agent")), tuple(parse_worker_name("general"))
-    (('', 'graph_agent', 'retrieve_only'), ('', '', ''))
+    (('', 'graph_agent', 'retrieve_only'), ('', '', 'retrieve_only'))
 
     Raises:
         ValueError: a fourth part, an unknown agent type, or another mode than ``retrieve_only``.
@@ -74,18 +76,16 @@ def parse_worker_name(name: str) -> Worker:
     parts = [part.strip() for part in name.split(":")]
     if len(parts) > 3:
         raise ValueError(f"Worker name {name!r} has {len(parts)} parts. It is kb_prefix:agent_type:{AGENT_MODE}.")
-    if len(parts) == 1 and parts[0] in AGENT_TYPES:
-        return Worker("", parts[0], AGENT_MODE)
-    kb_prefix, agent_type, mode = [*parts, "", ""][:3]
-    if kb_prefix in ("", GENERAL) and not agent_type and not mode:
-        return Worker("", "", "")
+    if len(parts) == 1:
+        return Worker("", "" if parts[0] == GENERAL else parts[0], AGENT_MODE)
+    kb_prefix, agent_type, mode = [*parts, ""][:3]
     if mode not in ("", AGENT_MODE):
         raise ValueError(f"Worker name {name!r} has the mode {mode!r}. Agents only retrieve: use {AGENT_MODE!r}.")
     if agent_type and agent_type not in AGENT_TYPES:
         raise ValueError(f"Worker name {name!r} has the agent type {agent_type!r}. Known: {', '.join(AGENT_TYPES)}.")
     if kb_prefix == GENERAL:
-        return Worker("", "", "")
-    return Worker(kb_prefix, agent_type or AGENT_TYPES[0], AGENT_MODE)
+        return Worker("", "", AGENT_MODE)
+    return Worker("" if kb_prefix == DEFAULT else kb_prefix, agent_type or AGENT_TYPES[0], AGENT_MODE)
 
 
 class Fit(TypedDict):
@@ -147,7 +147,7 @@ def _wished(requested: Sequence[str], worker_name: str) -> list[str] | None:
     named = parse_worker_name(worker_name).kb_prefix
     if named:
         return [named]
-    if worker_name and parse_worker_name(worker_name) == Worker("", "", ""):
+    if worker_name and not parse_worker_name(worker_name).agent_type:
         return []
     return list(dict.fromkeys(name for name in requested if name not in ("", GENERAL))) or None
 
@@ -310,6 +310,7 @@ async def apply_override_policy(state: RouterState, runtime: Runtime[Context]) -
 async def worker_select(state: RouterState, runtime: Runtime[Context]) -> dict[str, Any]:
     """Name the worker that takes the message."""
     route = _with_worker(Route(state["route_decision"], state["kb_prefixes"]), state.get("worker_name", ""))
+    runtime.stream_writer({"route_decision": route.decision})
     return {
         "route_decision": route.decision,
         "kb_prefix": route.decision["kb_prefix"],

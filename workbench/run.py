@@ -177,9 +177,25 @@ class Run(Answering, Pictured):
 
     @property
     def log(self) -> list[dict[str, Any]]:
-        """One entry a node that ran: ``node, node_type, duration_ms, timestamp, input, output, sub_steps``."""
+        """One entry a node that ran: ``node, node_type, duration_ms, timestamp, input, output, sub_steps``.
+
+        ``events.nested`` puts them in levels: the subgraph, its nodes, their steps, what each tool did.
+        """
         events = self._store.events(self.run_id)
         return [event["execution_log"] for event in events if "execution_log" in event]
+
+    @property
+    def debug_events(self) -> list[dict[str, Any]]:
+        """What is for no chat client (contracts 8): where it was routed, each step, what was merged, the log."""
+        from workbench.retrieval.merge import merged_events
+
+        found: list[dict[str, Any]] = []
+        for kept in self._store.events(self.run_id):
+            found += kept.get("debug", [])
+            if kept.get("execution_log", {}).get("node") == "merger" and self.merged:
+                found += merged_events(cast(Any, self.merged), self._values().get("runs", []))
+            found.append({name: value for name, value in kept.items() if name != "debug"})
+        return found
 
     def events(self) -> Iterator[dict[str, Any]]:
         """The events of contracts 8 as they come, until the run pauses or ends."""

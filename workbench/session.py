@@ -63,6 +63,7 @@ class Workbench(Futures, Benches):
         self._clock = SystemClock()
         self.knowledge, self.tools = Library(path / "knowledge", settings), ToolRegistry()
         self._handlers: dict[str, Handler] = {}
+        self._unsearched: set[str] = set()
         self._planner: Planner | None = None
         self._chats: dict[str, Any] = {}
         self._agents: AgentPool | None = None
@@ -173,12 +174,14 @@ class Workbench(Futures, Benches):
         """Forget a knowledge base; the runs that used it stay."""
         self.knowledge.remove(name)
 
-    def register_handler(self, kb: str, handler: Handler | None) -> None:
-        """Let a base answer by itself: ``async (state, context) -> {"answer", "citations"}``; None undoes it."""
+    def register_handler(self, kb: str, handler: Handler | None, retrieve: bool = True) -> None:
+        """Let a base answer by itself: ``async (state, context) -> {"answer", "citations"}``; None undoes it. With
+        ``retrieve=False`` nothing is searched first."""
         if handler is None:
             self._handlers.pop(kb, None)
         else:
             self._handlers[kb] = _called_with(handler, "handler", "state, context")
+        (self._unsearched.discard if retrieve or handler is None else self._unsearched.add)(kb)
 
     def register_planner(self, planner: Planner | None) -> Planner | None:
         """Plan with ``async (query, decision, knowledge, tools) -> Plan``; usable as a decorator. None undoes it."""
@@ -400,6 +403,7 @@ class Workbench(Futures, Benches):
             planner=self._planner_for(self.settings),
             chat=self._chat_for(self.settings),
             handlers=dict(self._handlers),
+            unsearched=frozenset(self._unsearched),
         )
 
     async def _close_chats(self) -> None:

@@ -82,6 +82,13 @@ class Settings(BaseSettings):
     history_window: int = Field(6, ge=0)
     tape_mb: float = Field(32, ge=0, description="how long the tape of one run may grow")
     postgres_dsn: SecretStr = Field(SecretStr(""), validation_alias=_named("postgres_dsn", "POSTGRES_DSN"))
+    postgres_host: str = Field("", validation_alias=_named("postgres_host", "POSTGRES_HOST"))
+    postgres_port: int = Field(5432, ge=1, le=65_535, validation_alias=_named("postgres_port", "POSTGRES_PORT"))
+    postgres_user: str = Field("", validation_alias=_named("postgres_user", "POSTGRES_USER"))
+    postgres_password: SecretStr = Field(
+        SecretStr(""), validation_alias=_named("postgres_password", "POSTGRES_PASSWORD")
+    )
+    postgres_db: str = Field("", validation_alias=_named("postgres_db", "POSTGRES_DB"))
 
     # the index
     exact_search_limit: int = Field(20_000, ge=1, description="vectors up to which search is exact")

@@ -223,6 +223,15 @@ class Merged(TypedDict):
     enrichment: NotRequired[Enrichment]
 
 
+class RagRun(TypedDict):
+    """What one agent of a run came to; ``result_ids`` name its evidence among what was merged."""
+
+    worker_name: str
+    result_ids: list[str]
+    error: str | None
+    duration_ms: float
+
+
 class Citation(TypedDict):
     """One ``[n]`` of an answer: the sentence that carries it and the evidence behind it."""
 
@@ -258,6 +267,7 @@ class StepTask(TypedDict):
     """What the dispatcher sends to one executor task: one attempt at one step, and where its references point.
 
     ``upstream`` has, for each step before it, the key of its effect: a changed step changes what depends on it.
+    ``tried``, ``wave`` and ``total`` tell how far the retrieval is: steps that were tried, that run with it, in all.
     """
 
     run_id: str
@@ -269,6 +279,9 @@ class StepTask(TypedDict):
     remaining_s: float
     sources: dict[str, str]
     upstream: dict[str, str]
+    tried: NotRequired[list[str]]
+    wave: NotRequired[list[dict[str, Any]]]
+    total: NotRequired[int]
 
 
 class Without(TypedDict, total=False):
@@ -315,6 +328,7 @@ class RetrievalState(TypedDict, total=False):
     rejudge: bool
     stop_reason: StopReason | None
     merged: Merged
+    runs: list[RagRun]
 
 
 class ConversationState(RetrievalState, total=False):

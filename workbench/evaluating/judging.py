@@ -133,12 +133,12 @@ def claims(answer: str) -> list[Claim]:
     [('It is red.', (1,)), ('“It is. So red.”', (2,))]
     """
     units: list[str] = []
-    for sentence in sentences(answer):
+    for sentence in sentences(re.sub(r"(?m)^\d{1,2}[.)、]\s+", "- ", answer)):
         stray = _STRAY.match(sentence)
         if stray and units:
             units[-1] += stray.group(1)
             sentence = sentence[stray.end() :]
-        if units and units[-1].count("“") > units[-1].count("”"):
+        if units and (units[-1].count("“") > units[-1].count("”") or units[-1].endswith("；")):
             units[-1] += f" {sentence}"
         elif sentence:
             units.append(sentence)
@@ -231,7 +231,9 @@ class _Reading:
             yield "refused: the corpus says it"
         listed, number = self.gold.get("list", {}), self.gold.get("number")
         points = [*self.gold.get("must", ()), *listed.get("exact", ())]
-        yield from (f"missing: {point['say'][0]} of {point['cite'][0]}" for point in points if not self._has(point))
+        yield from (
+            f"missing: {point['say'][0]} of {(point['cite'] or ['any'])[0]}" for point in points if not self._has(point)
+        )
         some = self.gold.get("some")
         if some and (count := sum(self._has(point) for point in some["of"])) < some["least"]:
             yield f"missing: names {count} of the {some['least']} that it should"
@@ -252,9 +254,9 @@ class _Reading:
             yield "false: the opposite"
 
     def _has(self, point: Mapping[str, Any]) -> bool:
-        """Said in a claim that cites it; a bare yes or no counts with the mark of the next claim."""
+        """Said in a claim that cites it; a bare yes or no, or the head of a list, counts with the marks of the next."""
         for claim, after in zip_longest(self.claims, self.claims[1:]):
-            marks = claim.marks or (after.marks if after and len(claim.text) < 5 else ())
+            marks = claim.marks or (after.marks if after and (len(claim.text) < 5 or claim.text[-1] in ":：") else ())
             if says(claim.text, point["say"]) and any(cited(piece, point["cite"]) for piece in self._pieces(marks)):
                 return True
         return False
@@ -263,7 +265,7 @@ class _Reading:
         needed = max(1, len(self.gold.get("must", ())), len(self.gold.get("list", {}).get("exact", ())))
         needed = max(needed, self.gold.get("number", {}).get("is", 1), len(self.gold.get("some", {}).get("of", ())))
         size = sum(claim.sentences for claim in self.claims)
-        if size > 3 + 2 * needed:
+        if size > 5 + 2 * needed:
             yield f"long: {size} sentences, {needed} needed"
         widths = [len(claim.text) + len(CJK.findall(claim.text)) for claim in self.claims]
         if max(widths, default=0) > 600 or sum(widths) > 600 + 300 * needed:
@@ -288,9 +290,9 @@ class _Reading:
             yield f"negated: {claim.text[:80]!r}"
 
     def _reckoned(self, claim: Claim) -> set[str]:
-        """Numbers that are made of those given: a difference of two that are said; "from 2011" for "after 2010"."""
+        """Numbers that are made of those given: a difference of two that are said; 2011 for "after 2010"."""
         if not claim.marks:
-            near = {int(n) + one for n in _numbers(self.asked) if n.isdigit() for one in (-1, 1)}
+            near = {int(n) + one for n in _numbers(self.asked) if n.isdigit() for one in (-1, 1, 9)}
             return {str(n) for n in near} | (set(re.findall(r"\d+", claim.text)) if self.refused else set())
         said = [float(n) for n in _numbers(claim.text)]
         return {f"{abs(one - other):g}" for one in said for other in said if one != other != 0}

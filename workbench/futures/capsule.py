@@ -228,6 +228,7 @@ _BEGUN: Mapping[str, Any] = {
     "handlers": list[str],
     "ids": dict[str, str],
     "tools": dict[str, dict[str, Any] | None],
+    "unsearched": list[str],
     "versions": dict[str, str],
 }
 """What the first effects of a tape hold, by name; ``settings`` are those of ``Settings``."""

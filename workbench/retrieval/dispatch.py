@@ -44,6 +44,8 @@ def fan_out(state: RetrievalState) -> list[Send] | str:
     plan = Plan.load(state["plan"])
     last = last_records(state.get("records", []))
     refs = {i: r["raw_output_ref"] for i, r in last.items()}
+    tried, waking = sorted(last), {*last, *state.get("activated", [])}
+    total = sum(step.condition == "always" or step.step_id in waking for step in plan.steps)
     tasks = []
     for entry in state["wave"]:
         step = plan.step(entry["step_id"])
@@ -57,6 +59,9 @@ def fan_out(state: RetrievalState) -> list[Send] | str:
             remaining_s=state["remaining_s"],
             sources={source: refs[source] or "" for source, _ in step.references().values() if source in refs},
             upstream={i: key_of_record(last[i]) if i in last else "" for i in step.dependencies()},
+            tried=tried,
+            wave=state["wave"],
+            total=total,
         )
         tasks.append(Send("executor", task))
     return tasks or "reflector"

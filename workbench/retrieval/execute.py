@@ -27,7 +27,8 @@ async def executor(task: StepTask, runtime: Runtime[Context]) -> dict[str, Any]:
     kept = context.runs.record(task["run_id"], step.step_id, task["attempt"])
     if kept is not None:
         return {"records": [kept]}
-    runtime.stream_writer({"retrieval_step_start": {"step_id": step.step_id, "tool": step.tool, **_which(task)}})
+    which = {name: task[name] for name in ("attempt", "iteration")}
+    runtime.stream_writer({"retrieval_step_start": {"step_id": step.step_id, "tool": step.tool, **which}})
     effect = effect_of(task, step, context)
     effect["limit_s"] = limit_of(task, step)
     found = recorded(task, step, effect, context.tape)
@@ -41,14 +42,13 @@ async def executor(task: StepTask, runtime: Runtime[Context]) -> dict[str, Any]:
                 "step_id": step.step_id,
                 "status": record["status"],
                 "duration_ms": record["duration_ms"],
-                **_which(task),
+                **which,
                 **summary,
             }
         }
     )
-    runtime.stream_writer(
-        progress("retrieval", error=record["error"], agent_type=step.tool, retrieval_count=summary["evidence_count"])
-    )
+    told = {"error": record["error"], "agent_type": step.tool, "retrieval_count": summary["evidence_count"]}
+    runtime.stream_writer(progress("retrieval", **_done(task, context), **told))
     return {"records": [record]}
 
 
@@ -153,7 +153,8 @@ def _judged(sub_steps: list[SubStep]) -> tuple[StepStatus, str | None]:
 def _body(output: BaseModel, step: PlanStep) -> dict[str, Any]:
     data = output.model_dump(mode="json")
     results = data.pop("results")
-    return {"results": results[: step.budget.max_evidence_count], "output": data, "found": len(results)}
+    most = min(step.budget.top_k, step.budget.max_evidence_count)  # also where the tool has no ``top_k`` of its own
+    return {"results": results[:most], "output": data, "found": len(results)}
 
 
 def _record(
@@ -192,5 +193,8 @@ def _record(
     )
 
 
-def _which(task: StepTask) -> dict[str, Any]:
-    return {"attempt": task["attempt"], "iteration": task["iteration"]}
+def _done(task: StepTask, context: Context) -> dict[str, int]:
+    """How many of the steps that run have ended: those before this wave, and those of it that have a record."""
+    wave = task.get("wave", [])
+    ended = [e["step_id"] for e in wave if context.runs.record(task["run_id"], e["step_id"], e["attempt"])]
+    return {"completed": len({*task.get("tried", []), *ended}), "total": task.get("total", 0)}

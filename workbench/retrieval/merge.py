@@ -10,12 +10,12 @@ from langgraph.runtime import Runtime
 
 from workbench.context import Context, KnowledgeBase, RunLog
 from workbench.counted import retrieval_seconds
-from workbench.events import enrichment
+from workbench.events import Event, enrichment
 from workbench.fates import Identity, identity, remaining, winners
 from workbench.plans import ENDED_WELL, IDLE, last_records
 from workbench.retrieval.agreement import agreed
 from workbench.retrieval.enriching import STEP, enriched
-from workbench.state import ExecutionRecord, Merged, RetrievalResult, RetrievalState, RouteDecision
+from workbench.state import ExecutionRecord, Merged, RagRun, RetrievalResult, RetrievalState, RouteDecision
 
 CONTRADICTION = 0.5
 """What is left of a score when the document's typed fields contradict what the question asked for."""
@@ -44,7 +44,47 @@ async def merger(state: RetrievalState, runtime: Runtime[Context]) -> dict[str, 
         merged["statistics"]["enrichment"] = added.counts
     reflections = state.get("reflections", [])
     stop_reason = state.get("stop_reason") or (reflections[-1]["stop_reason"] if reflections else None)
-    return {"merged": merged, "stop_reason": stop_reason or "no_further_action"}
+    runs = _runs(records, merged, decision, state.get("kb_prefixes") or [state["kb_prefix"]])
+    for event in merged_events(merged, runs):
+        runtime.stream_writer(event)
+    return {"merged": merged, "runs": runs, "stop_reason": stop_reason or "no_further_action"}
+
+
+def _runs(
+    records: Sequence[ExecutionRecord], merged: Merged, decision: RouteDecision | None, prefixes: Sequence[str]
+) -> list[RagRun]:
+    """What each agent did: one a knowledge base."""
+    _, _, way = (decision["worker_name"] if decision else "").partition(":")
+    runs = []
+    for kb in prefixes:
+        own = [r for r in records if (r["raw_input"].get("kb_prefix") or prefixes[0]) == kb]
+        of_kb = [r for r in merged["retrieval_results"] if r["metadata"].get("kb_prefix", kb) == kb]
+        runs.append(
+            RagRun(
+                worker_name=f"{kb}:{way}",
+                result_ids=[result["result_id"] for result in of_kb],
+                error="; ".join(r["error"] for r in own if r["status"] in ("failed", "timeout") and r["error"]) or None,
+                duration_ms=round(retrieval_seconds(own) * 1000, 3),
+            )
+        )
+    return runs
+
+
+def merged_events(merged: Merged, runs: Sequence[RagRun]) -> list[Event]:
+    """What the debug collector is told of a merge: each agent's run with its evidence, the context, and the whole."""
+    by_id = {result["result_id"]: (n, result) for n, result in enumerate(merged["retrieval_results"], 1)}
+    told = []
+    for run in runs:
+        found = [by_id[one] for one in run["result_ids"] if one in by_id]
+        context = "\n\n".join(_source(n, result) for n, result in found)
+        results = [result for _, result in found]
+        told.append({**run, "context": context, "retrieval_results": results})
+    names = ("context", "retrieval_results", "reference", "statistics")
+    return [
+        {"rag_runs": told},
+        {"combined_context": merged["context"]},
+        {"retrieval_merged": {name: merged[name] for name in names}},  # type: ignore[literal-required]
+    ]
 
 
 def gather(records: Iterable[ExecutionRecord], runs: RunLog, run_id: str) -> dict[str, list[RetrievalResult]]:
