@@ -47,7 +47,9 @@ def main() -> None:
         scores = {}
         for name in SETS:
             report = wb.add_knowledge(
-                name, [ROOT / "data" / "films.jsonl" if name == "films" else BLIND / name / "corpus"]
+                name,
+                [ROOT / "data" / "films.jsonl" if name == "films" else BLIND / name / "corpus"],
+                vocabulary=None if name == "films" else BLIND / name / "vocabulary.toml",
             )
             print(f"{name}: {report.added} documents, {len(report.problems)} not taken", file=sys.stderr, flush=True)
             words = Words.read(vocabulary(name))

@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from itertools import chain
 from pathlib import Path
@@ -98,6 +98,11 @@ class Addition:
     def places(self) -> spool.Places:
         """Where each id was read first, on disk."""
         return self._spool.places
+
+    def joined(self, document: Document) -> Document:
+        """A document whose fields go by the names that the vocabulary knows."""
+        fields = self._vocabulary.joined(document.fields)
+        return document if fields == document.fields else replace(document, fields=fields)
 
     def run(self, documents: Iterable[Document], said: Said, paths: Sequence[Path]) -> AddReport:
         """Bring in these documents, which were read from these paths."""

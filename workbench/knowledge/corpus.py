@@ -37,7 +37,9 @@ from workbench.text import CJK, clean, sentences
 
 __all__ = ["SUFFIXES", "Document", "Loaded", "Problem", "chunks", "given_paths", "load"]
 
-TEXT_KEYS = ("text", "overview", "content")
+TEXT_KEYS = ("text", "overview", "content", "正文", "内容", "简介")
+_CALLED = {"title": ("name", "标题", "题名", "名称", "姓名"), "id": ("编号", "ID", "Id")}
+"""What else a title and an id are called; as a field it stays what it is called."""
 _LENGTHS = {"title": 500, "url": 2_000, "licence": 2_000, "license": 2_000, "type": 200}
 _LONGEST_ID = 500
 _DEEPEST = 20
@@ -295,16 +297,20 @@ def _document(record: Any, path: Path) -> Document:
     for name, longest in _LENGTHS.items():
         if len(str(record.get(name) or "")) > longest:
             raise Unreadable(f"{name} has more than {longest:,} characters: shorten it")
+    for reserved, others in _CALLED.items():
+        if record.get(reserved) in (None, "") and (other := next((key for key in others if record.get(key)), "")):
+            record[reserved] = record[other]
+    fields = {name: value for name, value in record.items() if name not in _RESERVED and value not in (None, "", [])}
     text = next((record[key] for key in TEXT_KEYS if isinstance(record.get(key), str) and record[key].strip()), "")
+    text = text or card(fields)
     if not text:
-        raise Unreadable(f"no text: give one of {', '.join(TEXT_KEYS)}")
+        raise Unreadable(f"no text: give one of {', '.join(TEXT_KEYS)}, or fields")
     title = str(record.get("title") or "").strip() or made_title(text)
     doc_id = record.get("id", f"{path.name.split('.')[0]}-{hashlib.sha256((title + text).encode()).hexdigest()[:10]}")
     if isinstance(doc_id, bool) or not isinstance(doc_id, str | int) or not str(doc_id).strip():
         raise Unreadable(f"id is {shown(doc_id)}: a string or a whole number is needed")
     if len(str(doc_id)) > _LONGEST_ID:
         raise Unreadable(f"id has more than {_LONGEST_ID} characters: shorten it")
-    fields = {name: value for name, value in record.items() if name not in _RESERVED and value not in (None, "", [])}
     others = [*_strings(record.get("aliases"), "aliases"), *aliases.of_document(fields)]
     return Document(
         doc_id=str(doc_id).strip(),
@@ -318,6 +324,17 @@ def _document(record: Any, path: Path) -> Document:
         names=_names(record.get("names"), aliases.of_values(fields)),
         source=path.resolve().as_posix(),
     )
+
+
+def card(fields: Mapping[str, Any]) -> str:
+    """The text of a record that has none: its fields, one a line.
+
+    >>> print(card({"name": "Mara", "topics": ["tea", "bees"]}))
+    name: Mara
+    topics: tea, bees
+    """
+    shown = {name: ", ".join(map(str, v)) if isinstance(v, list) else v for name, v in fields.items()}
+    return "\n".join(f"{name}: {v}" for name, v in shown.items() if isinstance(v, str | int | float))
 
 
 def _names(value: Any, twins: Iterable[tuple[str, str]]) -> dict[str, list[str]]:

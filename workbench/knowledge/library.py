@@ -139,7 +139,7 @@ class Library:
             try:
                 addition = Addition(index, folder, name, self._settings, tell)
                 reading.places = addition.places
-                report = addition.run(reading, reading, given)
+                report = addition.run(map(addition.joined, reading), reading, given)
             finally:
                 index.close()
         report.seconds = round(time.monotonic() - begun, 3)

@@ -136,7 +136,8 @@ def _make(
             index.set_meta("embedding_model", old.model)
         addition = Addition(index, folder, report.name, settings, tell)
         reading.places = addition.places
-        return addition.run(_documents(reading, old, report, bool(paths)), reading, [])
+        documents = _documents(reading, old, report, bool(paths))
+        return addition.run(map(addition.joined, documents), reading, [])
     finally:
         index.close()
 

@@ -27,7 +27,7 @@ FILE = "vocabulary.toml"
 LANGUAGES = ("en", "zh")
 LARGEST = 1_000_000
 """Bytes of a vocabulary file."""
-TYPES = ("number", "date", "category", "name", "text")
+TYPES = {"number": "number", "date": "date", "category": "category", "categories": "category", "name": "name", "names": "name", "text": "text"}
 
 Words = Mapping[str, list[str]]
 """Language (``en``, ``zh``) -> words, the one to show first."""
@@ -77,7 +77,26 @@ class Vocabulary:
     fields: Mapping[str, FieldWords] = field(default_factory=dict)
     values: Mapping[str, Mapping[str, Words]] = field(default_factory=dict)
     measure: str = ""
+    words: Mapping[str, Words] = field(default_factory=dict)
     enrichment: str = ""
+
+    def joined(self, fields: Mapping[str, Any]) -> dict[str, Any]:
+        """The fields of a document, those under one name that the vocabulary calls otherwise.
+
+        >>> words = Vocabulary(fields={"author": FieldWords({"en": ["author", "authors"]})})
+        >>> words.joined({"authors": ["Mara"], "year": 1920})
+        {'author': ['Mara'], 'year': 1920}
+        """
+        found: dict[str, Any] = {}
+        for name, value in fields.items():
+            own = name if name in self.fields else self._field_by_word.get(fold(name), name)
+            found[own] = [*_many(found[own]), *_many(value)] if own in found else value
+        return found
+
+    @cached_property
+    def _field_by_word(self) -> dict[str, str]:
+        told = ((fold(word), name) for name, words in self.fields.items() for many in words.names.values() for word in many)
+        return {word: name for word, name in reversed(list(told))}
 
     def meaning(self, name: str) -> FieldMeaning:
         """What a field of this name says of a document.
@@ -145,6 +164,7 @@ class Vocabulary:
             "fields": {name: vars(words) for name, words in self.fields.items()},
             "values": {name: dict(values) for name, values in self.values.items()},
             "measure": self.measure,
+            "words": dict(self.words),
             "enrichment": self.enrichment,
         }
 
@@ -173,7 +193,7 @@ class _Checked:
         self._path = path
 
     def vocabulary(self, given: Mapping[str, Any]) -> Vocabulary:
-        self._only(given, "", ("documents", "fields", "values", "enrichment"))
+        self._only(given, "", ("documents", "fields", "values", "words", "enrichment"))
         documents = dict(self._table(given, "documents"))
         measure = self._text(documents.pop("measure", ""), "documents.measure")
         return Vocabulary(
@@ -185,6 +205,7 @@ class _Checked:
                 if self._is_table(many, f"values.{name}")
             },
             measure=measure,
+            words={word: self._words(said, f"words.{word}") for word, said in self._table(given, "words").items()},
             enrichment=self._one_of(given.get("enrichment", ""), "enrichment", ("", "tmdb")),
         )
 
@@ -198,7 +219,7 @@ class _Checked:
             self._refuse(f"{where}.relation", "letters, digits and underscores")
         return FieldWords(
             names=self._words(given.get("names", {}), f"{where}.names"),
-            type=self._one_of(given.get("type", ""), f"{where}.type", ("", *TYPES)),
+            type=TYPES.get(self._one_of(given.get("type", ""), f"{where}.type", ("", *TYPES)), ""),
             unit=self._text(given.get("unit", ""), f"{where}.unit"),
             relation=relation,
             of=self._text(given.get("of", ""), f"{where}.of"),
@@ -269,6 +290,10 @@ def beside(paths: Iterable[Path]) -> Path | None:
             if found.is_file():
                 return found
     return None
+
+
+def _many(value: Any) -> list[Any]:
+    return list(value) if isinstance(value, list) else [value]
 
 
 def _meaning(name: str) -> FieldMeaning:
