@@ -20,6 +20,7 @@ from workbench.generate.question import Question, asked
 from workbench.generate.silence import failed, greeting, stopped
 from workbench.generate.voice import Voice, is_chinese
 from workbench.models.chat import Limits, server_of, stream_text
+from workbench.parts import written
 from workbench.plans import ENDED_WELL
 from workbench.question.language import patterns
 from workbench.question.names import Named, names_in
@@ -35,6 +36,10 @@ async def generate(state: ConversationState, runtime: Runtime[Context]) -> dict[
     short = without_evidence(state, context)
     if short is not None:
         answer = Answer(short, [])
+    elif "writer" in context.parts:
+        text = await written(context, state.get("query") or state["message"], found(state))
+        text, citations, _ = cite(text, found(state))
+        answer = Answer(text.strip(), citations)
     elif context.chat is not None:
         answer = await streamed(state, runtime)
     else:
