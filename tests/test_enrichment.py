@@ -214,7 +214,8 @@ WRONG = {
 def test_whatever_goes_wrong_is_a_note_and_the_run_ends_well(place, server, case):
     instead, said = WRONG[case]
     server.instead = {path: list(replies) for path, replies in instead.items()}
-    with bench(place, server.url, tmdb_timeout_s=0.5) as wb:
+    patience = 0.5 if "within" in said or "TIMEOUT" in said else 30.0  # a busy machine may need more than it takes
+    with bench(place, server.url, tmdb_timeout_s=patience) as wb:
         run = wb.ask(QUESTION, kb="film")
         assert run.status == "done" and not outside(run) and said in notes_of(run), notes_of(run)
         assert TOKEN not in notes_of(run)

@@ -11,6 +11,8 @@ The package in the order in which a message walks through it; an import only eve
         demo.py ask.py person.py watch.py knowledge.py runs.py futures.py graft.py capsule.py
         evaluate.py doctor.py gc.py page.py
     session.py        Workbench, an open workspace: ask, start, map, resume, clear
+    many.py           many questions asked at once, as a list that is a table
+    own.py            a user's own parts, put in place and taken away
     experiments.py    what an experiment's notebook found, by name
     repair.py         what is wrong with its files, and the mend
     prune.py          what a workspace no longer needs
@@ -99,6 +101,7 @@ The package in the order in which a message walks through it; an import only eve
     lease.py          who is alive
     loop.py           one event loop in one thread
     clock.py          time that never goes back
+    parts.py          a user's own parts: how each is called, and what it may give
     context.py        the ports that nodes see
     tape.py           every effect of a run, by what determines it
     tokens.py         what models read and wrote: as their servers count it, or about
@@ -109,6 +112,7 @@ The package in the order in which a message walks through it; an import only eve
     state.py          every type that a graph carries, once
     settings.py       every number that can be changed
     days.py           days in texts, and dates of any precision
+    given.py          models given as objects, by name
     salvage.py        what can still be read of a damaged SQLite file
     sqlite.py         what SQLite and the file system refuse, in words
     text.py           written language: terms, sentences, which one it is

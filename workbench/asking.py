@@ -6,15 +6,42 @@ is one line that says what was given, what is allowed and what to do instead.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from inspect import signature
+from typing import Any, TypedDict
 
 from pydantic import ValidationError
 
 from workbench.errors import RunError, UnknownKnowledge, shown
 from workbench.plans import unkeepable
+from workbench.reviewers import Reviewer
 from workbench.state import REVIEW_POINTS
 from workbench.text import clean
+
+
+class Options(TypedDict, total=False):
+    """What ``Workbench.start`` takes beside the message, for whatever hands it on."""
+
+    kb: str | Sequence[str] | None
+    review: bool | str | Iterable[str] | None
+    session: str
+    user: str
+    worker: str
+    thresholds: Mapping[str, float] | None
+    reviewer: Reviewer | None
+    decisions: Iterable[Mapping[str, Any]] | None
+    incognito: bool
+    debug: bool
+
+
+def shows(start: Callable[..., Any], *doors: Callable[..., Any]) -> None:
+    """Let doors that hand their options on show them, as ``start`` has them, to completion and help."""
+    taken = [p for p in signature(start).parameters.values() if p.kind is p.KEYWORD_ONLY]
+    for door in doors:
+        own = signature(door)
+        kept = [p for p in own.parameters.values() if p.kind is not p.VAR_KEYWORD]
+        door.__signature__ = own.replace(parameters=[*kept, *taken])  # type: ignore[attr-defined]
+
 
 LONGEST_NAME = 200
 """How long the name of a session or a user may be, in characters."""

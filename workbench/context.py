@@ -426,7 +426,10 @@ Handler = Callable[[Mapping[str, Any], "Context"], Awaitable[dict[str, Any]]]
 
 @dataclass(frozen=True)
 class Context:
-    """Everything that a node may touch outside its state; ``unsearched`` bases answer without a retrieval."""
+    """Everything that a node may touch outside its state; ``unsearched`` bases answer without a retrieval.
+
+    ``parts`` are a user's own reflector, merger and writer, by name.
+    """
 
     settings: Settings
     knowledge: KnowledgeBases
@@ -438,6 +441,7 @@ class Context:
     chat: BaseChatModel | None = None
     handlers: Mapping[str, Handler] = field(default_factory=dict)
     unsearched: frozenset[str] = frozenset()
+    parts: Mapping[str, Callable[..., Awaitable[Any]]] = field(default_factory=dict)
     tape: Tape | NoTape = field(default_factory=NoTape)
     corpora: KnowledgeBases | None = None
 

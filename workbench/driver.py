@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import inspect
 import threading
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
-from concurrent.futures import Future
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from workbench.clock import going_on
 from workbench.context import Context
@@ -161,7 +162,7 @@ class Driver:
             async with self._turn():
                 request = await self._advance(live, graph_input, context, config)
             while request is not None and live.reviewer is not None:
-                answer = live.reviewer(request)
+                answer = await self._reviewed(live, request)
                 if answer is None:
                     break
                 request = await self._advance(live, Given(written(answer), request["review_id"]), context, config)
@@ -181,6 +182,22 @@ class Driver:
             raise
         finally:
             live.publish(None)
+
+    async def _reviewed(self, live: Live, request: Mapping[str, Any]) -> Any:
+        """What the reviewer says, who sees the evidence too. One that is not async has a thread: no other run waits."""
+        from workbench.retrieval.merge import distinct, gather
+
+        found = gather(self.runs.records(live.run_id), self.runs, live.run_id)
+        seen, loop = {**request, "evidence": distinct(found)}, asyncio.get_running_loop()
+        called = live.reviewer if inspect.isroutine(live.reviewer) else getattr(live.reviewer, "__call__", None)  # noqa: B004
+        assert live.reviewer is not None
+        if inspect.iscoroutinefunction(called):
+            return await cast(Any, live.reviewer(seen))
+        pool = ThreadPoolExecutor(1, "reviewer")
+        try:
+            return await loop.run_in_executor(pool, live.reviewer, seen)
+        finally:
+            pool.shutdown(wait=False)
 
     def _failure(self, live: Live, error: Exception) -> str:
         """Why the run failed, which its row keeps; where even that cannot be written, the caller must be told.

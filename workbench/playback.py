@@ -79,6 +79,7 @@ def context_of(
         ("tools", described(context.tools)),
         ("versions", versions()),
         *([("unsearched", sorted(context.unsearched))] if context.unsearched else []),
+        *([("parts", sorted(context.parts))] if context.parts else []),
     ):
         tape.keep(Effect("begin", name, "", {}, value, replayed=name in begin and begin[name] == value))
     tape.flush("begin", once=True)
@@ -148,6 +149,7 @@ def _sealed(context: Context, tape: Tape, begin: Mapping[str, Any]) -> Context:
         planner=plans,
         handlers=dict.fromkeys(begin.get("handlers", []), _answers),
         unsearched=frozenset(begin.get("unsearched", [])),
+        parts=dict.fromkeys(begin.get("parts", []), _answers),
         tools=context.tools if tools is None else _tools(context.tools, tools, tape.mode == "check"),
     )
 
@@ -179,7 +181,7 @@ def _stand_in(name: str, told: Mapping[str, Any]) -> Tool:
     )
 
 
-async def _answers(state: Mapping[str, Any], context: Any) -> NoReturn:
+async def _answers(*_: Any) -> NoReturn:
     _on_tape("An answer")
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Awaitable, Iterable, Mapping
 from typing import Any, Literal, Protocol
 
 from workbench.canonical import comparable
@@ -20,9 +20,12 @@ Mismatch = Literal["stop", "ask", "rules"]
 
 
 class Reviewer(Protocol):
-    """Answers a request, or returns None: then the run waits for a person."""
+    """Answers a request, or returns None: then the run waits for a person. It may be async.
 
-    def __call__(self, request: Mapping[str, Any]) -> Answer | None:
+    ``request["evidence"]`` is what was found so far, best first.
+    """
+
+    def __call__(self, request: Mapping[str, Any]) -> Answer | Awaitable[Answer | None] | None:
         """The answer to one request."""
 
 

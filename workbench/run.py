@@ -396,7 +396,8 @@ class Run(Answering, Pictured):
     # how it shows itself
 
     def __repr__(self) -> str:
-        return f"<Run {self.run_id}: {self.status}, {self.message!r}>"
+        why = f": {self.error}" if self.error else ""
+        return f"<Run {self.run_id}: {self.status}{why}, {self.message!r}>"
 
     def __str__(self) -> str:
         from workbench.show import run_text

@@ -8,25 +8,27 @@ with Workbench.open("dir") as wb:
 from __future__ import annotations
 
 import asyncio
-import inspect
 import sys
 import threading
 import uuid
 import weakref
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
-from workbench.asking import count_of, message_of, options_of, recorded, reviewer_of
+from workbench.asking import Options, count_of, message_of, options_of, recorded, reviewer_of, shows
 from workbench.clock import SystemClock
-from workbench.context import Context, Handler, Planner
+from workbench.context import Context
 from workbench.driver import Driver, Live
-from workbench.errors import WorkbenchError, WorkspaceBusy, WorkspaceError, shown
+from workbench.errors import WorkbenchError, WorkspaceBusy, WorkspaceError
 from workbench.futures.workspace import Futures
+from workbench.given import MODELS, named
 from workbench.knowledge.library import Library
 from workbench.labels import speak
 from workbench.lease import Lease
+from workbench.many import Runs, asked_each
 from workbench.memory.store import open_conversations
+from workbench.own import OwnParts
 from workbench.playback import context_of
 from workbench.repair import settle
 from workbench.reviewers import ReplayReviewer, Reviewer
@@ -43,11 +45,10 @@ if TYPE_CHECKING:
     from workbench.agents import AgentPool
     from workbench.inspected import Inspected
 
-AT_ONCE = 10
 _opened: weakref.WeakSet[Workbench] = weakref.WeakSet()
 
 
-class Workbench(Futures, Benches):
+class Workbench(Futures, Benches, OwnParts):
     """An open workspace. Use ``Workbench.open``; close it, or use it as a context manager.
 
     Attributes:
@@ -61,11 +62,8 @@ class Workbench(Futures, Benches):
         self.path, self.settings = path, settings
         speak(settings.lang)
         self._clock = SystemClock()
+        OwnParts.__init__(self)
         self.knowledge, self.tools = Library(path / "knowledge", settings), ToolRegistry()
-        self._handlers: dict[str, Handler] = {}
-        self._unsearched: set[str] = set()
-        self._planner: Planner | None = None
-        self._chats: dict[str, Any] = {}
         self._agents: AgentPool | None = None
         lease = Lease(path / "leases")
         try:
@@ -108,7 +106,8 @@ class Workbench(Futures, Benches):
         if settings is None:
             settings = Settings.load(**overrides)
         elif overrides:
-            settings = settings.model_copy(update=overrides)
+            models = {name: named(name, overrides[name]) for name in MODELS if name in overrides}
+            settings = settings.model_copy(update={**overrides, **models})
         return cls(folder, settings)
 
     def close(self) -> None:
@@ -174,20 +173,6 @@ class Workbench(Futures, Benches):
         """Forget a knowledge base; the runs that used it stay."""
         self.knowledge.remove(name)
 
-    def register_handler(self, kb: str, handler: Handler | None, retrieve: bool = True) -> None:
-        """Let a base answer by itself: ``async (state, context) -> {"answer", "citations"}``; None undoes it. With
-        ``retrieve=False`` nothing is searched first."""
-        if handler is None:
-            self._handlers.pop(kb, None)
-        else:
-            self._handlers[kb] = _called_with(handler, "handler", "state, context")
-        (self._unsearched.discard if retrieve or handler is None else self._unsearched.add)(kb)
-
-    def register_planner(self, planner: Planner | None) -> Planner | None:
-        """Plan with ``async (query, decision, knowledge, tools) -> Plan``; usable as a decorator. None undoes it."""
-        self._planner = planner and _called_with(planner, "planner", "query, decision, knowledge, tools")
-        return planner
-
     def ports(self) -> Context:
         """The ports that nodes see, for graphs of one's own."""
         return self._ports(self._work.durable)
@@ -203,7 +188,7 @@ class Workbench(Futures, Benches):
 
     # asking
 
-    def ask(self, message: str, **options: Any) -> Run:
+    def ask(self, message: str, **options: Unpack[Options]) -> Run:
         """Ask, and wait for the pause or the end. Ctrl-C leaves the run resumable and prints its id.
 
         Takes the options of ``start``.
@@ -216,7 +201,7 @@ class Workbench(Futures, Benches):
             sys.stderr.write(f"Interrupted. Go on with: workbench resume {run.run_id}\n")
             raise
 
-    async def aask(self, message: str, **options: Any) -> Run:
+    async def aask(self, message: str, **options: Unpack[Options]) -> Run:
         """``ask`` for a loop that must not block."""
         return await self.start(message, **options).await_end()
 
@@ -271,35 +256,45 @@ class Workbench(Futures, Benches):
         self._work.begin(live.run_id, asked, options, live)
         return Run(self._work, live.run_id)
 
-    def map(self, messages: Iterable[str], *, return_exceptions: bool = False, **options: Any) -> list[Any]:
-        """Ask many independent questions, ten at once, each in a session of its own.
+    def map(
+        self,
+        messages: Iterable[str],
+        *,
+        return_exceptions: bool = False,
+        progress: Callable[[str, int, int], None] | None = None,
+        **options: Unpack[Options],
+    ) -> Runs:
+        """Ask many independent questions, ten at once, each in a session of its own; a bar shows how many have ended.
 
         A run that fails is among the runs, with ``status`` and ``error``. A question that cannot even begin (it is
         empty, its knowledge base unknown) raises when all the others have ended, and a note on the error names their
         runs; with ``return_exceptions`` the error stands in the place of its run, as in ``asyncio.gather``.
 
+        Args:
+            messages: the questions.
+            return_exceptions: whether a question that cannot begin stands among the runs as its error.
+            progress: called with ``("asked", done, total)`` in place of the bar.
+            **options: those of ``start``, for each of the questions.
+
         Returns:
-            The runs, in the order of the questions.
+            The runs, in the order of the questions: a list, with ``to_frame()``.
         """
-        return self._work.loop.call(self.amap(messages, return_exceptions=return_exceptions, **options))
+        with watched("map", self.settings.lang, progress) as tell:
+            given: Any = {"return_exceptions": return_exceptions, "progress": tell, **options}
+            return self._work.loop.call(self.amap(messages, **given))
 
-    async def amap(self, messages: Iterable[str], *, return_exceptions: bool = False, **options: Any) -> list[Any]:
-        """``map`` for a loop that must not block."""
-        slots = asyncio.Semaphore(AT_ONCE)
+    async def amap(
+        self,
+        messages: Iterable[str],
+        *,
+        return_exceptions: bool = False,
+        progress: Callable[[str, int, int], None] | None = None,
+        **options: Unpack[Options],
+    ) -> Runs:
+        """``map`` for a loop that must not block; nothing is shown unless ``progress`` does."""
+        return await asked_each(self.aask, list(messages), return_exceptions, progress, dict(options))
 
-        async def one(message: str) -> Run:
-            async with slots:
-                return await self.aask(message, **{"session": uuid.uuid4().hex[:12], **options})
-
-        ended = list(await asyncio.gather(*(one(message) for message in messages), return_exceptions=True))
-        refused = next((one for one in ended if isinstance(one, BaseException)), None)
-        if refused is not None and not (return_exceptions and isinstance(refused, Exception)):
-            kept = ", ".join(one.run_id for one in ended if isinstance(one, Run))
-            refused.add_note(f"The other runs of this map: {kept or 'none'}. return_exceptions=True gives them back.")
-            raise refused
-        return ended
-
-    async def astream(self, message: str, **options: Any) -> AsyncIterator[dict[str, Any]]:
+    async def astream(self, message: str, **options: Unpack[Options]) -> AsyncIterator[dict[str, Any]]:
         """Ask, and give the events of contracts 8 as they come; debug events too with ``debug=True``."""
         from workbench.events import for_client
 
@@ -380,18 +375,6 @@ class Workbench(Futures, Benches):
         ports = self._ports(driver)
         return context_of(driver.runs.get(run_id), ports, driver.runs, self._chat_for, self._planner_for)
 
-    def _chat_for(self, settings: Settings) -> Any:
-        """The chat model of these settings, opened once; a fork may name another one than the workspace."""
-        name = settings.chat_model
-        if name and name not in self._chats:
-            from workbench.models.chat import open_chat_model
-
-            self._chats[name] = open_chat_model(settings)
-        return self._chats[name] if name else None
-
-    def _planner_for(self, settings: Settings) -> Planner:
-        return self._planner or _default_planner(settings, self._chat_for(settings))
-
     def _ports(self, driver: Driver) -> Context:
         return Context(
             settings=self.settings,
@@ -402,46 +385,15 @@ class Workbench(Futures, Benches):
             clock=self._clock,
             planner=self._planner_for(self.settings),
             chat=self._chat_for(self.settings),
-            handlers=dict(self._handlers),
-            unsearched=frozenset(self._unsearched),
+            **self._own(),
         )
-
-    async def _close_chats(self) -> None:
-        for chat in self._chats.values():
-            from workbench.models.chat import close_chat_model
-
-            await close_chat_model(chat)
 
     def _must_be_open(self) -> None:
         if not self._open:
             raise WorkspaceError(f"The workspace {self.path} is closed. Open it again with Workbench.open.")
 
 
-def _called_with(given: Any, what: str, parameters: str) -> Any:
-    """What was given, when it is an async function of these parameters; said now, since later it would break every run.
-
-    Raises:
-        WorkbenchError: says what it is, and what is taken.
-    """
-    called = given if inspect.isroutine(given) else getattr(given, "__call__", None)  # noqa: B004, an object may be one
-    try:
-        inspect.signature(given).bind(*parameters.split(", "))
-    except (TypeError, ValueError):
-        called = None
-    if not inspect.iscoroutinefunction(called):
-        raise WorkbenchError(f"{shown(given)} cannot be a {what}. Give `async def {what}({parameters})`.")
-    return given
-
-
-def _default_planner(settings: Settings, chat: Any) -> Planner:
-    from workbench.retrieval.plan import RulePlanner
-
-    rules = RulePlanner(settings)
-    if settings.planner != "llm" or chat is None:
-        return rules
-    from workbench.retrieval.llm_plan import LLMPlanner
-
-    return LLMPlanner(chat, rules, settings)
+shows(Workbench.start, Workbench.ask, Workbench.aask, Workbench.map, Workbench.amap, Workbench.astream)
 
 
 def _left() -> None:

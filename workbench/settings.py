@@ -5,10 +5,11 @@ from __future__ import annotations
 from functools import cache
 from typing import Any, Literal
 
-from pydantic import AliasChoices, Field, SecretStr, ValidationError
+from pydantic import AliasChoices, Field, SecretStr, ValidationError, ValidationInfo, field_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from workbench.errors import SettingsError
+from workbench.given import named
 
 
 def _named(name: str, *aliases: str) -> AliasChoices:
@@ -96,6 +97,11 @@ class Settings(BaseSettings):
     chroma_timeout_s: float = Field(60, gt=0, description="for one answer of that server")
     chunk_characters: int = Field(1_200, ge=100)
     index_memory_mb: float = Field(512, gt=0, description="what an `add` holds of a corpus and its graph at a time")
+
+    @field_validator("chat_model", "embedding_model", mode="before")
+    @classmethod
+    def _by_name(cls, given: Any, info: ValidationInfo) -> Any:
+        return named(str(info.field_name), given)
 
     @classmethod
     def load(cls, **overrides: Any) -> Settings:

@@ -228,6 +228,7 @@ _BEGUN: Mapping[str, Any] = {
     "handlers": list[str],
     "ids": dict[str, str],
     "tools": dict[str, dict[str, Any] | None],
+    "parts": list[str],
     "unsearched": list[str],
     "versions": dict[str, str],
 }

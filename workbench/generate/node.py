@@ -17,6 +17,7 @@ from workbench.language.citations import cite
 from workbench.language.judging import judged
 from workbench.language.writing import Known, write
 from workbench.models.chat import Limits, server_of, stream_text
+from workbench.parts import written
 from workbench.plans import ENDED_WELL
 from workbench.state import Citation, ConversationState, Reading, RetrievalResult
 from workbench.text import CJK, language_of, visible
@@ -36,6 +37,10 @@ async def generate(state: ConversationState, runtime: Runtime[Context]) -> dict[
     short = without_evidence(state, context)
     if short is not None:
         answer = Answer(short, [])
+    elif "writer" in context.parts:
+        text = await written(context, state.get("query") or state["message"], found(state))
+        text, citations, _ = cite(text, found(state))
+        answer = Answer(text.strip(), citations)
     elif context.chat is not None:
         answer = await streamed(state, runtime)
     else:

@@ -29,6 +29,7 @@ from workbench.knowledge.typed import IndexTyped
 from workbench.knowledge.view import View, entities, relations, surfaces
 from workbench.models import rerank
 from workbench.models.embeddings import TextModel, products, text_model, word_vectors
+from workbench.parts import scored
 from workbench.settings import Settings
 from workbench.state import Condition, Sort
 from workbench.text import simplified, terms
@@ -65,6 +66,7 @@ class CorpusKnowledge:
         self._index = Index(folder / "index.db")
         self._model = open_model(self._index, name, settings)
         self._reranks = rerank.available(settings, self._model.name)
+        self.reranker: Any = None
         self._lock = threading.RLock()
         self._seen: View | None = None
         self._warm = False
@@ -188,10 +190,10 @@ class CorpusKnowledge:
 
         The text of a passage of this base is known with its title, and costs no embedding.
         """
-        if not self._reranks:
-            return None
-        if not texts:
-            return []
+        if self.reranker is not None:
+            return scored(self.reranker, query, texts)
+        if not self._reranks or not texts:
+            return [] if self._reranks else None
         titled, rows = self._titled(texts)
         asked = self._model.array([simplified(query)])[0]
         weights = {word: self._weight(word) + 1e-6 for word in rerank.words(query) or [query]}
@@ -374,7 +376,7 @@ class CorpusKnowledge:
             "fingerprint": self.fingerprint(),
             "generation": self._index.generation,
             "embedding_model": self._model.name,
-            "reranker": "maxsim" if self._reranks else "none",
+            "reranker": "own" if self.reranker is not None else "maxsim" if self._reranks else "none",
             "search": "hnsw" if self._is_large else "exact",
             "chroma": self._view.in_chroma,
             "chroma_at": place_of(self._folder, self._settings).mark,

@@ -48,6 +48,7 @@ class Library:
     def __init__(self, root: Path, settings: Settings):
         self.root, self._settings = Path(root), settings
         self._open: dict[str, CorpusKnowledge] = {}
+        self.reranker: Any = None
         self._lock = threading.Lock()
 
     def names(self) -> list[str]:
@@ -73,6 +74,7 @@ class Library:
                 self._open.pop(name).close()
             if name not in self._open:
                 self._open[name] = self._opened(name)
+            self._open[name].reranker = self.reranker
             return self._open[name]
 
     def _opened(self, name: str) -> CorpusKnowledge:

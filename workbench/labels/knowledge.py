@@ -58,6 +58,7 @@ WORDS: Mapping[str, tuple[str, str]] = {
     "kb_sources": ("Files: {n}", "文件：{n}"),
     "kb_source": ("file", "文件"),
     "kb_stage_read": ("reading", "读取"),
+    "kb_stage_asked": ("asked", "已问"),
     "kb_stage_vectors": ("vectors", "向量"),
     "kb_stage_words": ("words", "词语"),
     "kb_stage_names": ("names", "名称"),

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from pydantic import SecretStr, ValidationError
 
+from workbench import given
 from workbench.errors import ModelError, SettingsError
 from workbench.models.failures import KEYLESS, LimitReached, address, explain
 from workbench.models.patience import Patience, patiently
@@ -52,12 +53,15 @@ def open_chat_model(settings: Settings) -> BaseChatModel | None:
     """
     if not settings.chat_model:
         return None
+    if settings.chat_model.startswith(given.PREFIX):
+        model: BaseChatModel = given.known("chat_model", settings.chat_model)
+        return model
     provider, _, name = settings.chat_model.partition(":")
     if provider not in PROVIDERS or not name:
         raise SettingsError(
             f"WORKBENCH_CHAT_MODEL is {settings.chat_model!r}. Known: '' (the offline writer), "
             + ", ".join(f"'{known}:NAME'" for known in PROVIDERS)
-            + "."
+            + ", or a LangChain chat model, given as an object to Workbench.open."
         )
     key = read_key(settings.chat_api_key, "WORKBENCH_CHAT_API_KEY")
     if not key and not settings.chat_base_url:
@@ -169,18 +173,22 @@ class Surrogates:
 
 def explained(error: BaseException, model: BaseChatModel) -> str:
     """``failures.explain`` for this model."""
-    return explain(error, str(getattr(model, "openai_api_base", None) or _OPENAI), secret_of(model))
+    return explain(error, _place(model), *secrets_of(model))
 
 
 def server_of(model: BaseChatModel) -> str:
     """Where the model is, for people."""
-    return address(str(getattr(model, "openai_api_base", None) or _OPENAI))
+    return address(_place(model))
 
 
-def secret_of(model: BaseChatModel) -> str:
-    """The key, only to keep it out of messages; empty when there is none."""
-    key = getattr(model, "openai_api_key", None)
-    return str(key.get_secret_value()) if isinstance(key, SecretStr) else ""
+def _place(model: BaseChatModel) -> str:
+    own = type(model).__name__ if not hasattr(model, "openai_api_base") else _OPENAI
+    return str(getattr(model, "openai_api_base", None) or getattr(model, "base_url", None) or own)
+
+
+def secrets_of(model: BaseChatModel) -> list[str]:
+    """The keys that a model holds, only to keep them out of messages."""
+    return [str(held.get_secret_value()) for held in vars(model).values() if isinstance(held, SecretStr)]
 
 
 _OPENAI = "api.openai.com"

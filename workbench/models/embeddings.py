@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from pydantic import SecretStr
 
+from workbench import given
 from workbench.errors import MissingExtra, ModelError, SettingsError
 from workbench.models.failures import KEYLESS, address, explain
 from workbench.models.patience import Patience, patiently_sync
@@ -90,11 +91,13 @@ def text_model(settings: Settings, remembered: str = "") -> TextModel:
         return HashingEmbeddings()
     if name == "use":
         return sentence_encoder()
+    if name.startswith(given.PREFIX):
+        return GivenVectors(name, given.known("embedding_model", name))
     if name.startswith("openai:") and name != "openai:":
         return OpenAIVectors(name, settings)
     raise SettingsError(
         f"WORKBENCH_EMBEDDING_MODEL is {name!r}. "
-        "Known: auto, hashing, use, openai:NAME (of any OpenAI-compatible server)."
+        "Known: auto, hashing, use, openai:NAME (of any OpenAI-compatible server), or an object: LangChain embeddings."
     )
 
 
@@ -253,6 +256,33 @@ def word_vectors(model: TextModel, words: Sequence[str]) -> np.ndarray:
     if not isinstance(model, SentenceEncoder) or not words:
         return np.zeros((0, 512), np.float16)
     return model.words(words).astype(np.float16)
+
+
+class GivenVectors(_Embeddings):
+    """LangChain embeddings that were given as an object."""
+
+    def __init__(self, name: str, model: Any):
+        self.name, self._model = name, model
+
+    def array(self, texts: Sequence[str]) -> np.ndarray:
+        """``(len(texts), dimensions)`` float32; one text alone is asked for as a question.
+
+        Raises:
+            ModelError: it failed, or gave something that is no vector a text.
+        """
+        import numpy as np
+
+        sent = [clean(text) for text in texts]
+        if not sent:
+            return np.zeros((0, 0), np.float32)
+        try:
+            return unit_rows([list(row) for row in self._model.embed_documents(sent)], len(sent))
+        except ValueError as problem:
+            raise ModelError(f"The embedding model {self.name!r} gave {problem}.") from None
+        except Exception as error:
+            held = getattr(self._model, "__dict__", {}).values()
+            keys = [value.get_secret_value() for value in held if isinstance(value, SecretStr)]
+            raise ModelError(explain(error, self.name, *keys, what="embedding")) from None
 
 
 class OpenAIVectors(_Embeddings):

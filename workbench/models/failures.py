@@ -38,13 +38,13 @@ class LimitReached(Exception):
     """An answer is longer, or takes longer, than a setting allows; the message names the setting."""
 
 
-def explain(error: BaseException, server: str, secret: str = "", *, what: str = "chat") -> str:
+def explain(error: BaseException, server: str, *secrets: str, what: str = "chat") -> str:
     """What happened, where, and the mend, in one line without the key.
 
     Args:
         error: what the client library raised.
         server: its address.
-        secret: the key that was sent.
+        secrets: the keys that were sent.
         what: ``chat`` or ``embedding``: how the settings of this model begin.
 
     >>> explain(OSError("sk-123 was slow"), "https://me:pass@example.org/v1", "sk-123")
@@ -53,7 +53,7 @@ def explain(error: BaseException, server: str, secret: str = "", *, what: str = 
     chain = list(_causes(error))
     # Hidden before it is cut: half a key at the edge would not be found any more.
     told = [str(chain[-1])] if isinstance(chain[-1], LimitReached) else _told(chain)
-    told = [hidden(line, [secret, _password(server)]) for line in told]
+    told = [hidden(line, [*secrets, _password(server)]) for line in told]
     kinds = {kind.__name__ for e in chain for kind in type(e).__mro__}
     mend = next((mend for kind, mend in _MENDS.items() if kind in kinds), "Try again, or see the log of the server.")
     settings = {name: f"WORKBENCH_{what}_{name}".upper() for name in ("api_key", "model", "base_url", "timeout_s")}

@@ -12,6 +12,7 @@ from workbench.context import Context, KnowledgeBase, RunLog
 from workbench.counted import retrieval_seconds
 from workbench.events import Event, enrichment
 from workbench.fates import Identity, identity, remaining, winners
+from workbench.parts import ordered
 from workbench.plans import ENDED_WELL, IDLE, last_records
 from workbench.retrieval.agreement import agreed
 from workbench.retrieval.enriching import STEP, enriched
@@ -39,6 +40,9 @@ async def merger(state: RetrievalState, runtime: Runtime[Context]) -> dict[str, 
         matching=matching_documents(decision, bases),
         by_score=settings.merge == "by_score",
     )
+    if "merger" in runtime.context.parts:
+        kept = await ordered(runtime.context, state["query"], merged["retrieval_results"])
+        merged = _told(kept, merged["statistics"], settings.merge_max_characters)
     if added:
         merged["enrichment"] = added.told
         merged["statistics"]["enrichment"] = added.counts
@@ -134,16 +138,23 @@ def merge(
     if not by_score:
         places = {one: place for place, one in enumerate(as_found(results_by_step))}
         unique.sort(key=lambda result: places[identity(result)])
-    kept = unique[:max_results]
-    sources = _fitting([_source(n, result) for n, result in enumerate(kept, 1)], max_characters)
-    context = "\n\n".join(sources)
-    statistics = {
+    counted = {
         **_execution(list(records)),
         "total_retrieved": retrieved,
         "after_dedup": len(unique),
-        "used": len(sources),
-        "left_out": len(unique) - len(sources),
         "deduplication_rate": round(1 - len(unique) / retrieved, 6) if retrieved else 0.0,
+    }
+    return _told(unique[:max_results], counted, max_characters)
+
+
+def _told(kept: list[RetrievalResult], counted: Mapping[str, Any], max_characters: int) -> Merged:
+    """These pieces as the numbered sources of a context, with what was counted before them."""
+    sources = _fitting([_source(n, result) for n, result in enumerate(kept, 1)], max_characters)
+    context = "\n\n".join(sources)
+    statistics = {
+        **counted,
+        "used": len(sources),
+        "left_out": counted["after_dedup"] - len(sources),
         "total_evidence_count": len(kept),
         "context_length": len(context),
     }

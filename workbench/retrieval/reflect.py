@@ -5,13 +5,15 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, cast
 
 from langgraph.runtime import Runtime
 
 from workbench.context import Context, KnowledgeBase
+from workbench.errors import PlanError
 from workbench.language.judging import judged
 from workbench.models.chat import Limits
+from workbench.parts import proposed
 from workbench.plan_edits import fresh_id
 from workbench.plans import ENDED_WELL, Plan, PlanBudget, PlanStep, canonical_json, last_records, work_seconds
 from workbench.retrieval.merge import distinct, gather
@@ -121,9 +123,11 @@ async def reflector(state: RetrievalState, runtime: Runtime[Context]) -> dict[st
         max_iterations=context.settings.max_iterations,
         one_step=state.get("resolved_agent_type", "") not in ("", AGENT_TYPES[0]),
     )
+    if "reflector" in context.parts:
+        reflection = cast(Reflection, await proposed(context, query, evidence, reflection))
     problems = check(plan.adding(*map(PlanStep.model_validate, reflection["next_steps"])), context.tools)
     if problems:
-        raise AssertionError(f"the reflector proposed an invalid step: {problems}")
+        raise PlanError(problems)
     return {"reflections": [reflection]}
 
 
