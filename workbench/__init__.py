@@ -53,8 +53,8 @@ The package in the order in which a message walks through it; an import only eve
         walk.py seeds.py asked_words.py; for research: research.py lacking.py bridges.py; for paths: topics.py
         path_words.py path_match.py
     language/         reading a question, judging evidence and writing without a model, for any corpus
-        reading.py names.py times.py joined.py followup.py hops.py quoting.py judging.py voice.py writing.py
-        citations.py
+        reading.py conditions.py marks.py amounts.py times.py names.py joined.py ways.py followup.py hops.py
+        quoting.py judging.py voice.py writing.py citations.py
     memory/           conversations, in SQLite or PostgreSQL
         store.py postgres.py migrations.py
     waiting.py        what waits for a person, over all runs

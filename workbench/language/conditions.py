@@ -33,6 +33,10 @@ _DATED = {
 }
 
 
+_TWICE = 2
+"""A name is in one role by itself when it has that so many times as often as any other."""
+
+
 class Conditions:
     """One question while it is read. What is understood is used up: what is left are its words."""
 
@@ -234,6 +238,18 @@ class Conditions:
         named = [field for field in self.fields if field["type"] in ("name", "category")]
         return [field for field in named if self._value(field, name) is not None]
 
+    def _mostly(self, name: NameRead, held: Sequence[Field]) -> Field | None:
+        """The field that has a name more than twice as often as any other: what "the documents of X" are."""
+        if len(held) < 2:
+            return held[0] if held else None
+        counts = sorted(((self._often(field, name), field["name"]) for field in held), reverse=True)
+        clear = counts[0][0] > _TWICE * counts[1][0]
+        return next(field for field in held if field["name"] == counts[0][1]) if clear else None
+
+    def _often(self, field: Field, name: NameRead) -> int:
+        condition = Condition(field=field["name"], op="eq", value=name["name"])
+        return sum(len(base.select([condition])) for base in self.bases)
+
     def _value(self, field: Field, name: NameRead) -> str | None:
         condition = Condition(field=field["name"], op="eq", value=name["name"])
         if any(base.select([condition], None, 1) for base in self.bases):
@@ -258,7 +274,7 @@ class Conditions:
             span = (name["start"], name["end"])
             held = holding[span]
             role = self._role(span, held)
-            field = role.field if role else held[0] if len(held) == 1 else None
+            field = role.field if role else self._mostly(name, held)
             if role and self._not_behind(span, role):
                 self.negated[span] = "no" if span not in self.negated else "unclear"
             elif re.match(

@@ -100,7 +100,7 @@ class _Writer(Voice):
         total = self.known.total if what else self.known.documents
         shown_documents = self._holding()
         head = self._say(
-            f"{total:,} of {self.known.documents:,} {self._noun(self.known.documents)}{f': {what}' if what else ''}",
+            f"{total:,} {self._noun(total)}{f' ({what})' if what else ''}",
             f"{self.known.documents:,} {self._measure}{self._noun(2)}中有 {total:,} {self._measure}：{what}",
         )
         if not what:
