@@ -151,7 +151,8 @@ def report(rows: Sequence[dict[str, Any]]) -> str:
     base = [min(group, key=lambda one: one[1]["place"]) for group in can]
     lines = [
         f"{len(by)} questions, {len(rows)} sentences; calibration error {ece:.4f}",
-        f"  surest sentence answers {np.mean([r['right'] for _, r in top]):.3f}; baseline {np.mean([r['right'] for _, r in base]):.3f}",
+        f"  surest sentence answers {np.mean([r['right'] for _, r in top]):.3f}; "
+        f"baseline {np.mean([r['right'] for _, r in base]):.3f}",
     ]
     for least in (0.1, 0.15, 0.2, 0.25, 0.3, 0.4, 0.5):
         kept = np.mean([p >= least for p, _ in top])

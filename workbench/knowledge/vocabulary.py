@@ -27,7 +27,8 @@ FILE = "vocabulary.toml"
 LANGUAGES = ("en", "zh")
 LARGEST = 1_000_000
 """Bytes of a vocabulary file."""
-TYPES = {"number": "number", "date": "date", "category": "category", "categories": "category", "name": "name", "names": "name", "text": "text"}
+_ONE = ("number", "date", "category", "name", "text")
+TYPES = {one: one for one in _ONE} | {"categories": "category", "names": "name"}
 
 Words = Mapping[str, list[str]]
 """Language (``en``, ``zh``) -> words, the one to show first."""
@@ -95,8 +96,8 @@ class Vocabulary:
 
     @cached_property
     def _field_by_word(self) -> dict[str, str]:
-        told = ((fold(word), name) for name, words in self.fields.items() for many in words.names.values() for word in many)
-        return {word: name for word, name in reversed(list(told))}
+        said = ((name, word) for name, words in self.fields.items() for many in words.names.values() for word in many)
+        return {fold(word): name for name, word in reversed(list(said))}
 
     def meaning(self, name: str) -> FieldMeaning:
         """What a field of this name says of a document.

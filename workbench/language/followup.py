@@ -27,7 +27,8 @@ _THING = re.compile(
     re.I,
 )
 _SEVERAL = re.compile(
-    r"\b(?:they|them|these|those|the two|both of them)\b|[它他她]们|(?:这|那)(?:两|几|些)[个部份篇项条款本种]?|[两二]者",
+    r"\b(?:they|them|these|those|the two|both of them)\b"
+    r"|[它他她]们|(?:这|那)(?:两|几|些)[个部份篇项条款本种]?|[两二]者",
     re.I,
 )
 _THEIR = re.compile(r"\btheir\b", re.I)
