@@ -297,8 +297,8 @@ def _document(record: Any, path: Path) -> Document:
     for name, longest in _LENGTHS.items():
         if len(str(record.get(name) or "")) > longest:
             raise Unreadable(f"{name} has more than {longest:,} characters: shorten it")
-    for reserved, others in _CALLED.items():
-        if record.get(reserved) in (None, "") and (other := next((key for key in others if record.get(key)), "")):
+    for reserved, also in _CALLED.items():
+        if record.get(reserved) in (None, "") and (other := next((key for key in also if record.get(key)), "")):
             record[reserved] = record[other]
     fields = {name: value for name, value in record.items() if name not in _RESERVED and value not in (None, "", [])}
     text = next((record[key] for key in TEXT_KEYS if isinstance(record.get(key), str) and record[key].strip()), "")

@@ -18,7 +18,7 @@ from workbench.knowledge.index import Index
 from workbench.knowledge.names import SURNAMES
 from workbench.knowledge.surfaces import key_of
 from workbench.knowledge.vocabulary import FieldWords, Vocabulary
-from workbench.state import Condition, Sort
+from workbench.state import Condition, Op, Sort
 from workbench.text import CJK, fold
 
 MOST_VALUES = 200
@@ -104,7 +104,7 @@ def schema(index: Index, vocabulary: Vocabulary) -> list[Field]:
 def _field(index: Index, vocabulary: Vocabulary, name: str, counted: Sequence[Any]) -> Field:
     having, total, distinct, numbers, dates, long, low, high, first, last = counted
     said = vocabulary.fields.get(name, FieldWords())
-    kind = said.type or _type(total, distinct, numbers, dates, long, low, high)
+    kind: Any = said.type or _type(total, distinct, numbers, dates, long, low, high)
     if kind == "category" and not said.type and distinct > _FEW * total and _proper(index, name):
         kind = "name"
     values = [row[0] for row in index.rows(_VALUES, (name, MOST_VALUES))] if kind == "category" else []
@@ -209,7 +209,8 @@ def where(condition: Condition, field: Field, keys: Callable[[str, str], list[st
         return f"({' OR '.join(sql for sql, _ in parts) or '0'})", [one for _, given in parts for one in given]
     if op == "between":
         low, high = _listed(condition, 2)
-        parts = [where(Condition(field=name, op=o, value=v), field, keys) for o, v in (("ge", low), ("le", high))]
+        ends: tuple[tuple[Op, Any], ...] = (("ge", low), ("le", high))
+        parts = [where(Condition(field=name, op=o, value=v), field, keys) for o, v in ends]
         return f"({' AND '.join(sql for sql, _ in parts)})", [one for _, given in parts for one in given]
     if op == "contains":
         like = "%" + re.sub(r"([%_\\])", r"\\\1", key(str(value))) + "%"

@@ -272,7 +272,7 @@ def _swapped(last: Turn, new: Sequence[NameRead]) -> str:
     if not old:
         return ""
     question = last.question
-    pairs = []
+    pairs: list[tuple[NameRead, NameRead]] = []
     for name in new[-len(old) :]:
         free = [other for other in old if other not in [pair[0] for pair in pairs]]
         alike = [other for other in free if _is_person(other) == _is_person(name) or not name["bases"]]

@@ -80,7 +80,7 @@ class Marks:
         }
         self.nouns = self._nouns()
         self.called = self._called()
-        taken = [(mark.start, mark.end) for mark in (*self.values, *self.called)]
+        taken = [(v.start, v.end) for v in self.values] + [(c.start, c.end) for c in self.called]
         heads = {match.span(match.lastgroup or 0) for match in way("generic", "heads").finditer(self.plain)}
         stop = ways("generic")["stop_en"].split() + ways("generic")["stop_zh"].split()
         free = {(a, b) for a, b in heads if not any(a < e and s < b for s, e in taken) and self.plain[a:b] not in stop}

@@ -68,8 +68,8 @@ def _fields(found: Mapping[str, Any], labels: Labels) -> Iterator[Block]:
     columns = (Column(labels("kb_field"), "code"), Column(labels("kb_documents"), "number"))
     if found["fields"]:
         typed = (columns[0], Column(labels("kb_type")), Column(labels("kb_values")), columns[1])
-        rows = [(f["name"], labels(f"kb_{f['type']}"), _range(f), f"{f['documents']:,}") for f in found["fields"]]
-        yield clipped(labels("kb_fields", n=len(rows)), typed, rows, opened=False)
+        told = [(f["name"], labels(f"kb_{f['type']}"), _range(f), f"{f['documents']:,}") for f in found["fields"]]
+        yield clipped(labels("kb_fields", n=len(told)), typed, told, opened=False)
     if found["sources"]:
         rows = [(path, f"{count:,}") for path, count in found["sources"].items()]
         columns = (Column(labels("kb_source"), "code"), columns[1])
