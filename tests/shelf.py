@@ -8,8 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from workbench.conditions import parsed
 from workbench.knowledge.library import Library
 from workbench.settings import Settings
+from workbench.state import Condition
 
 FILMS = Path(__file__).resolve().parent.parent / "data" / "films.jsonl"
 VOCABULARY = FILMS.with_name("films.vocabulary.toml")
@@ -19,6 +21,11 @@ ESSAYS = {
     "tea": "Oolong tea is partly oxidised; green tea is not. Tea is made of the leaves of one plant.",
     "bees": "Honey bees dance to tell the others where flowers are. A hive has one queen.",
 }
+
+
+def where(*lines: str) -> list[Condition]:
+    """Conditions by their lines: ``where("directors = Ang Lee", "year >= 1994")``."""
+    return [parsed(line) for line in lines]
 
 
 @pytest.fixture(scope="session")

@@ -81,7 +81,7 @@ def test_a_tail_that_is_a_head_is_that_head(wb) -> None:
     assert sequel["target"] == "doc:Tampopo" and sequel["sentence"] == "Dandelion — sequel of: Tampopo"
     assert base.find_entity("juzo itami")["type"] == "Person"
     assert base.mentions_of("node:juzo itami") == ["A Taxing Woman#0", "Tampopo#0"]
-    assert base.select({"director": "Juzo Itami"}) == ["A Taxing Woman", "Tampopo"]
+    assert base.select([{"field": "directed_by", "op": "eq", "value": "Juzo Itami"}]) == ["A Taxing Woman", "Tampopo"]
     assert base.keyword_search("ramen", 1)[0][0] == "Tampopo#0"
 
 

@@ -89,7 +89,7 @@ def spied(wb: Workbench, answer: Any = ()) -> list[dict[str, Any]]:
 
     @wb.tools.tool(description="Remembers what it was asked")
     def spy(query: str, knowledge, top_k: int = 10) -> list[Any]:
-        seen.append({"query": query, "top_k": top_k, "within": sorted(knowledge.select({}))})
+        seen.append({"query": query, "top_k": top_k, "within": sorted(knowledge.select())})
         return list(answer)
 
     return seen
@@ -143,7 +143,7 @@ def test_nothing_from_outside_a_narrowed_base(wb) -> None:
     assert part.keyword_search("Misty", 5) == []
     assert [p["doc_id"] for p in part.passages(["a1#0", "b1#0"])] == ["b1"]
     assert [p["doc_id"] for p in part.passages_of(["b2", "a1"])] == ["b2"]
-    assert part.select({}) == ["b1", "b2", "b3"]
+    assert part.select() == ["b1", "b2", "b3"]
     assert part.entity("doc:a1") is None and part.entity("doc:b1")["doc_id"] == "b1"
     assert part.mentions_of("doc:a1") == [] and part.mentions_of("doc:b1") == ["b1#0"]
     inside = {r["chunk_id"] for e in ("doc:b1", "doc:a1") for r in part.relations_of(e)}

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.shelf import VOCABULARY, where
 from workbench.errors import CorpusError, KnowledgeError, UnknownKnowledge, WorkspaceBusy
 from workbench.knowledge.library import Library
 from workbench.session import Workbench
@@ -61,8 +62,8 @@ def answers(base) -> str:
         "counts": base.counts(),
         "keywords": base.keyword_search("wedding film 喜宴 dreams", 10),
         "vectors": base.vector_search("a wedding dream", 10),
-        "passages": base.passages_of(base.select({})),
-        "select": [base.select({"director": "李安"}), base.select({"year_from": 1994, "year_to": 2000})],
+        "passages": base.passages_of(base.select()),
+        "select": [base.select(where("directors = 李安")), base.select(where("year between 1994 and 2000"))],
         "link": base.link("对比《喜宴》和 Inception by Nolan"),
         "entities": [base.entity(i) for i in sorted(ids)],
         "relations": [base.relations_of(i) for i in sorted(ids)],
@@ -84,7 +85,7 @@ def library(tmp_path):
 
 @pytest.fixture
 def film(library, tmp_path):
-    library.add("film", [write(tmp_path / "films.jsonl")])
+    library.add("film", [write(tmp_path / "films.jsonl")], vocabulary=VOCABULARY)
     return library.get("film")
 
 
@@ -104,28 +105,55 @@ def test_searches(film):
 
 
 @pytest.mark.parametrize(
-    ("filters", "expected"),
+    ("lines", "expected"),
     [
-        ({}, ["f3", "f4", "f2", "f1", "f5"]),
-        ({"director": "Ang Lee"}, ["f2", "f1"]),
-        ({"director": "李安"}, ["f2", "f1"]),
-        ({"director": "ANG  LEE", "year_from": 1994}, ["f2"]),
-        ({"director": "Nolan"}, ["f3", "f4"]),
-        ({"director": "Guy Pearce"}, []),
-        ({"cast": "guy pearce"}, ["f4"]),
-        ({"genre": "喜剧"}, ["f1"]),
-        ({"genre": "科幻片"}, ["f3"]),
-        ({"country": "台湾"}, ["f2"]),
-        ({"country": "Taiwanese"}, ["f2"]),
-        ({"country": "美国"}, ["f5"]),
-        ({"year_from": 1994, "year_to": 2000}, ["f4", "f2"]),
-        ({"year_to": 1993}, ["f1"]),
-        ({"year_from": 2011}, []),
-        ({"director": ""}, ["f3", "f4", "f2", "f1", "f5"]),
+        ([], ["f3", "f4", "f2", "f1", "f5"]),
+        (["directors = Ang Lee"], ["f2", "f1"]),
+        (["directors = 李安"], ["f2", "f1"]),
+        (["directors = ANG  LEE", "year >= 1994"], ["f2"]),
+        (["directors = Nolan"], ["f3", "f4"]),
+        (["directors != Nolan"], ["f2", "f1", "f5"]),
+        (["directors = Guy Pearce"], []),
+        (["cast = guy pearce"], ["f4"]),
+        (["cast missing"], ["f3", "f2", "f1", "f5"]),
+        (["genres = 喜剧"], ["f1"]),
+        (["genres not in Comedy, Western"], ["f3"]),
+        (["countries = 台湾"], ["f2"]),
+        (["countries = Taiwanese"], ["f2"]),
+        (["countries in 美国, Taiwan"], ["f2", "f5"]),
+        (["year between 1994 and 2000"], ["f4", "f2"]),
+        (["year <= 1993"], ["f1"]),
+        (["year > 2010"], []),
+        (["genres contains fict"], ["f3"]),
+        (["budget = 3"], []),
     ],
 )
-def test_select(film, filters, expected):
-    assert film.select(filters) == expected
+def test_select(film, lines, expected):
+    assert film.select(where(*lines)) == expected
+
+
+def test_select_in_an_order_and_counted(film):
+    assert film.select([], {"field": "year", "descending": False}, 2) == ["f1", "f2"]
+    assert film.select([], {"field": "year", "descending": True})[-1] == "f5"  # who has none comes last
+    assert film.tally("directors") == [("Ang Lee", 2), ("Christopher Nolan", 2), ("Nobody Known", 1)]
+    assert film.tally("genres", where("directors = Ang Lee")) == [("Comedy", 1), ("Drama", 1)]
+
+
+@pytest.mark.parametrize("line", ["year >= soon", "year between 1990", "directors < Ang Lee"])
+def test_a_condition_that_cannot_be_tested_is_named(film, line):
+    with pytest.raises(KnowledgeError, match="cannot be tested"):
+        film.select(where(line))
+
+
+def test_the_schema_is_told_from_the_values(film):
+    told = {f["name"]: (f["type"], f["many"], f["documents"], f["low"], f["high"]) for f in film.schema()}
+    assert told["year"] == ("date", False, 4, "1993", "2010")
+    assert told["directors"][0] == "name" and told["genres"][0] == "category"
+    assert film.values_in("American comedies, 喜剧") == [
+        (0, 8, "countries", "USA"),
+        (9, 17, "genres", "Comedy"),
+        (19, 21, "genres", "Comedy"),
+    ]
 
 
 def test_names_and_relations(film):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.shelf import where
 from workbench.retrieval.merge import distinct, gather, matching_documents, merge
 from workbench.retrieval.skip import NOT_NEEDED
 
@@ -172,12 +173,12 @@ def test_evidence_against_the_filters_ranks_down_and_says_so() -> None:
 def test_filters_count_for_lists_and_recommendations_only() -> None:
     class Base:
         def select(self, filters):
-            return ["a", "b"] if filters == {"year_from": 2006} else []
+            return ["a", "b"] if filters == where("year >= 2006") else []
 
-    decision = {"query_intent": "list", "filters": {"year_from": 2006}}
+    decision = {"query_intent": "list", "filters": where("year >= 2006")}
     assert matching_documents(decision, [Base()]) == {"a", "b"}
     assert matching_documents({**decision, "query_intent": "qa"}, [Base()]) is None
-    assert matching_documents({**decision, "filters": {}}, [Base()]) is None
+    assert matching_documents({**decision, "filters": []}, [Base()]) is None
     assert matching_documents(None, []) is None
 
 

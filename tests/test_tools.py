@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from tests.shelf import where
 from workbench.knowledge.library import Library
 from workbench.settings import Settings
 from workbench.tools import evidence, hybrid
@@ -168,30 +169,30 @@ def test_rare_shared_traits_weigh_more():
     assert director > 1.5 * genre
 
 
-def test_discover_holds_every_filter_newest_first(film):
-    output = call("discover", film, "诺兰2005年以后导演的电影有哪些？", filters={"director": "诺兰", "year_from": 2006})
+def test_discover_holds_every_condition_newest_first(film):
+    output = call("discover", film, "诺兰2005年以后导演的电影有哪些？", conditions=where("directors = 诺兰", "year >= 2006"))
     years = fields(output, "year")
     assert len(years) > 5 and years == sorted(years, reverse=True) and min(years) >= 2006
     assert all("Christopher Nolan" in d for d in fields(output, "directors"))
     assert output.candidates == titles(output) and output.results[0]["score"] > 0.7
 
 
-def test_discover_ranks_by_what_the_query_asks_beyond_its_filters(film):
-    output = call("discover", film, "Ang Lee films about a shipwreck survivor", filters={"director": "李安"})
+def test_discover_ranks_by_what_the_query_asks_beyond_its_conditions(film):
+    output = call("discover", film, "Ang Lee films about a shipwreck survivor", conditions=where("directors = 李安"))
     assert output.candidates[0] == "Life of Pi"
     assert all("Ang Lee" in d for d in fields(output, "directors"))
 
 
 def test_discover_with_nothing_left_says_so(film):
-    assert call("discover", film, "", filters={"director": "Ang Lee", "year_to": 1975}).results == []
-    assert call("discover", film, "", filters={"director": "Nobody Known"}).results == []
+    assert call("discover", film, "", conditions=where("directors = Ang Lee", "year <= 1975")).results == []
+    assert call("discover", film, "", conditions=where("directors = Nobody Known")).results == []
 
 
-def test_a_wrong_filter_is_named():
+def test_a_wrong_condition_is_named():
     from workbench.errors import ToolError
 
-    with pytest.raises(ToolError, match=r"input 'filters\.year_from' is 'soon'"):
-        read_input(TOOLS["discover"], {"query": "q", "filters": {"year_from": "soon"}})
+    with pytest.raises(ToolError, match=r"input 'conditions\.0\.op' is 'near'"):
+        read_input(TOOLS["discover"], {"query": "q", "conditions": [{"field": "year", "op": "near", "value": 1990}]})
 
 
 def test_a_question_is_read_as_names_and_weighted_words(film):
@@ -204,7 +205,7 @@ def test_a_question_is_read_as_names_and_weighted_words(film):
 
 def test_a_quoted_title_that_is_not_known_is_no_unread_word(film):
     question = Question.of("《霸王别姬》是谁导演的？", film)
-    seen = question.signals(film.passages_of(film.select({}))[0])
+    seen = question.signals(film.passages_of(film.select())[0])
     assert seen["covered"] == 0.0 and seen["unread"] < 0.5
 
 
@@ -224,7 +225,7 @@ def test_a_tool_of_ones_own_may_return_the_bases_own_passages(film):
 
     @registry.tool(description="First passages")
     def first(query: str, knowledge: Any, top_k: int = 5) -> list[dict]:
-        return knowledge.passages_of(knowledge.select({"director": "李安"}))[:top_k]
+        return knowledge.passages_of(knowledge.select(where("directors = 李安")))[:top_k]
 
     tool = registry["first"]
     output = asyncio.run(tool(read_input(tool, {"query": "喜宴哪一年上映？", "top_k": 20}), film, StepLog()))

@@ -18,6 +18,7 @@ ROOT = Path(__file__).resolve().parent.parent
 COMMAND = [sys.executable, "-c", "from workbench.cli import main; main()"]
 HASHING = {"embedding_model": "hashing", "names": "rules"}
 APPROXIMATE = {**HASHING, "exact_search_limit": 2}
+COMEDIES = [{"field": "genres", "op": "eq", "value": "Comedy"}]
 
 
 def write_corpus(folder: Path, generation: int, documents: int = 12) -> Path:
@@ -113,7 +114,7 @@ def seen(base) -> dict[str, set[int]]:
         "graph": {
             int(data["name"].partition("Gen")[2]) for _, data in base.graph().nodes(data=True) if "Gen" in data["name"]
         },
-        "select": {int(p["title"].partition("Gen")[2]) for p in base.passages_of(base.select({"genre": "Comedy"}))},
+        "select": {int(p["title"].partition("Gen")[2]) for p in base.passages_of(base.select(COMEDIES))},
         "communities": {int(c["title"].partition("Gen")[2][:1]) for c in base.communities() if "Gen" in c["title"]},
     }
 
