@@ -13,7 +13,7 @@ from langchain_core.messages import AIMessage
 from langchain_core.runnables import RunnableLambda
 from langgraph.graph import END, START, StateGraph
 
-from tests.shelf import shelf
+from tests.shelf import shelf, where
 from workbench.context import Context
 from workbench.errors import PlanError
 from workbench.plans import Plan, PlanStep, canonical_json
@@ -119,9 +119,9 @@ def test_the_fallback_waits_for_the_reflector(shelf: Any) -> None:
     assert [s.condition for s in plan_for(shelf, "喜宴哪一年上映？").steps] == ["always", "if_insufficient"]
 
 
-def test_filters_and_candidates_reach_the_tools(shelf: Any) -> None:
+def test_conditions_and_candidates_reach_the_tools(shelf: Any) -> None:
     found, ranked = plan_for(shelf, "列出李安2000年以后的电影").steps
-    assert found.tool_input["filters"] == {"year_from": 2001, "director": "Ang Lee"}
+    assert found.tool_input["conditions"] == where("year > 2000", "directors = Ang Lee")
     assert ranked.tool_input["candidates"] == {"$from": "step_0_discover.candidates"}
 
 
@@ -131,8 +131,8 @@ def test_a_chinese_question_also_asks_in_the_words_of_the_corpus(shelf: Any) -> 
 
 def test_a_plan_speaks_the_language_of_the_question(shelf: Any) -> None:
     chinese, english = plan_for(shelf, "90年代的喜剧有哪些？"), plan_for(shelf, "List comedies from the 1990s")
-    assert chinese.assumptions == ["仅限：1990–1999 年、类型 喜剧。"]
-    assert english.assumptions == ["Only what holds: 1990–1999, genre Comedy."]
+    assert chinese.assumptions == ["理解为：年份在1990到1999之间、类型是喜剧。"]
+    assert english.assumptions == ["Read as: year from 1990 to 1999, genre is Comedy."]
     assert "字段" in chinese.steps[0].objective and "fields" in english.steps[0].objective
     assert len(chinese.acceptance_criteria) == len(english.acceptance_criteria) == 2
 
@@ -339,6 +339,10 @@ def drafted(tool: str = "hybrid_search", **more: Any) -> dict[str, Any]:
     return {"name": "look", "objective": "查《喜宴》", "tool": tool, "query": "喜宴", **more}
 
 
+def condition(field: str, op: str, *values: str) -> dict[str, Any]:
+    return {"field": field, "op": op, "values": list(values)}
+
+
 def llm_plan(shelf: Any, chat: Scripted, kb: tuple[str, ...] = ("film",)) -> Plan:
     question = "喜宴哪一年上映？"
     decision, prefixes = decide(question, list(kb), "", shelf)
@@ -349,14 +353,17 @@ def llm_plan(shelf: Any, chat: Scripted, kb: tuple[str, ...] = ("film",)) -> Pla
 def test_a_model_plans(shelf: Any) -> None:
     answer = {
         "steps": [
-            drafted("discover", name="Find", filters={"director": "Ang Lee", "year_from": 1990}),
+            drafted("discover", name="Find", conditions=[condition("directors", "eq", "Ang Lee"), condition("year", "ge", "1990")]),
             drafted("global_search", name="rank", candidates_from="Find", depends_on=["Find"]),
         ],
         "assumptions": ["只看李安"],
     }
     plan = llm_plan(shelf, scripted(answer))
     assert shape(plan) == ["step_0_find discover", "step_1_rank global_search <- step_0_find"]
-    assert plan.steps[0].tool_input["filters"] == {"director": "Ang Lee", "year_from": 1990}
+    assert plan.steps[0].tool_input["conditions"] == [
+        {"field": "directors", "op": "eq", "value": "Ang Lee"},
+        {"field": "year", "op": "ge", "value": "1990"},
+    ]
     assert plan.steps[1].tool_input["candidates"] == {"$from": "step_0_find.candidates"}
     assert (plan.metadata["planner"], plan.metadata["answer"]) == ("llm", "first")
 

@@ -28,6 +28,9 @@ _DATED = frozenset(
     )
 )
 _TOPIC = re.compile(r"\b(?:about|on|regarding|concerning) (?:the )?$|关于$", re.I)
+_ASKED_ABOUT = re.compile(
+    r"^(?:请问)?([\u4e00-\u9fff·]{2,8}?)(?:到底|究竟)?(?:是谁|是什么人|是何许人)|^谁是([\u4e00-\u9fff·]{2,8}?)[？?]?$"
+)
 _NEAR = 300
 
 
@@ -105,7 +108,7 @@ def _unknown(text: str, quotes: Sequence[tuple[int, int]], known: Sequence[NameR
     """Quoted titles and capitalised names that no knowledge base has."""
     return [
         NameRead(surface=text[s:e], start=s, end=e, name=bare(text[s:e]), type="", entity_id="", doc_id="", bases=[])
-        for s, e in [*quotes, *_capitalised(text)]
+        for s, e in [*quotes, *_capitalised(text), *(m.span(m.lastindex or 0) for m in _ASKED_ABOUT.finditer(text))]
         if not any(s < n["end"] and n["start"] < e for n in known)
     ]
 

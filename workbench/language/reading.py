@@ -89,6 +89,7 @@ class _Reader(Conditions):
         limit = limit or self._wanted()
         asked = self._asked(group, specific)
         intent = self._intent(over, sort, count, asked)
+        asked = [] if intent == "person" else asked
         if sort:
             field = next(field for field in self.fields if field["name"] == sort["field"])
             self._tell_order(field, sort["descending"], limit)
@@ -231,8 +232,9 @@ class _Reader(Conditions):
             return "recommend"
         if count or sort or (self.conditions and (over or not (self.names or asked))):
             return "list"
-        alone = len(self.names) == 1 and not self.names[0]["doc_id"] and not asked
-        if alone and way("intent", "person").search(self.plain):
+        alone = len(self.names) == 1 and not self.names[0]["doc_id"]
+        who = re.match(r"^\W*who (?:is|was|are) _+(?!['’]s|的)|^_+(?:到底|究竟)?是(?:谁|什么人|何许人)|^谁是_+\W*$", self.plain)
+        if alone and (who or (not asked and way("intent", "person").search(self.plain))):
             return "person"
         listed = way("intent", "list").search(self.plain) and self.marks.heads
         return "list" if listed and not self.names and not asked else "qa"

@@ -145,8 +145,6 @@ def _discover(ask: Ask) -> list[Draft]:
         found = Draft("discover", "discover", say("discover", ask.query), {"query": ask.grounded, **given}, WIDE)
     else:
         found = Draft("hybrid", "hybrid_search", say("candidates", ask.query), {"query": ask.grounded})
-    if given and not ask.words:
-        return [found]  # the fields answer alone
     take = {"candidates": (0, "candidates")}
     together = say("rank", ask.query)
     return [found, Draft("global", "global_search", together, {"query": ask.grounded}, RANK, take=take)]
