@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import sqlite3
 import subprocess
@@ -51,6 +52,7 @@ def write(path: Path, films=FILMS, texts=TEXTS) -> Path:
         for film, text in zip(films, texts, strict=False)
     )
     path.write_text("".join(json.dumps(film, ensure_ascii=False) + "\n" for film in made), "utf-8")
+    shutil.copyfile(VOCABULARY, path.with_name("vocabulary.toml"))  # which is read because it lies there
     return path
 
 
@@ -85,7 +87,7 @@ def library(tmp_path):
 
 @pytest.fixture
 def film(library, tmp_path):
-    library.add("film", [write(tmp_path / "films.jsonl")], vocabulary=VOCABULARY)
+    library.add("film", [write(tmp_path / "films.jsonl")])
     return library.get("film")
 
 
@@ -290,7 +292,7 @@ def test_inspect(library, film, tmp_path):
     assert told["counts"]["documents"] == 5
     assert told["embedding_model"] == "hashing"
     assert (told["search"], told["reranker"], told["chroma"]) == ("exact", "none", True)
-    assert told["fields"]["directors"] == 5
+    assert {field["name"]: field["documents"] for field in told["fields"]}["directors"] == 5
     assert list(told["sources"].values()) == [5]
     assert json.dumps(told)
 

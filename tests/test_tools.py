@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from tests.shelf import where
+from tests.shelf import VOCABULARY, where
 from workbench.knowledge.library import Library
 from workbench.settings import Settings
 from workbench.tools import evidence, hybrid
@@ -30,7 +30,7 @@ def film(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     kept = [f for place, f in enumerate(films) if KNOWN & set(f["directors"]) or place % 8 == 0]
     (folder / "films.jsonl").write_text("".join(json.dumps(f, ensure_ascii=False) + "\n" for f in kept), "utf-8")
     library = Library(folder / "kb", Settings.load(embedding_model="hashing", names="rules"))
-    library.add("film", [folder / "films.jsonl"])
+    library.add("film", [folder / "films.jsonl"], vocabulary=VOCABULARY)
     yield library.get("film")
     library.close()
 

@@ -156,7 +156,8 @@ class Vocabulary:
         """Words for those of these values that have other words than themselves."""
         known = self.values.get(name, {})
         nations = _nations() if self._of_country(name) else {}
-        return {v: {k: list(w) for k, w in found.items()} for v in values if (found := known.get(v) or nations.get(v))}
+        told = {value: known.get(value) or nations.get(country(value)) for value in values}
+        return {value: {k: list(w) for k, w in words.items()} for value, words in told.items() if words}
 
     def dump(self) -> dict[str, Any]:
         """As plain data: what was loaded, for the recipe of an index."""
