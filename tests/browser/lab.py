@@ -63,6 +63,7 @@ LAB_SETTINGS = {
 # It asks every kernel about itself, and writes an error when that one is restarted before it has answered.
 DISABLED = {"disabledExtensions": {"@jupyterlab/debugger-extension": True}}
 SECONDS = 60.0
+KEEP_STATE = "@jupyter-widgets/jupyterlab-manager:saveWidgetState"
 PANEL = "jupyterapp.shell.currentWidget"
 IDLE = f"{PANEL}?.sessionContext?.session?.kernel?.status === 'idle'"
 
@@ -204,6 +205,13 @@ class Notebook:
     def command(self, name: str, **arguments: Any) -> Any:
         """Carry out a command of JupyterLab, as its menu does."""
         return self.eval(f"jupyterapp.commands.execute({name!r}, {json.dumps(arguments)}).then(() => null)")
+
+    def keep_widget_state(self) -> None:
+        """Have the state of widgets saved with the notebook. The command turns it over, for every notebook after it."""
+        told = f"jupyterapp.commands.isToggled({KEEP_STATE!r})"
+        if not self.eval(told):
+            self.command(KEEP_STATE)
+            self.wait(told)  # the command returns before it is done
 
     def run_all(self) -> None:
         """Run every cell to its end."""

@@ -66,7 +66,7 @@ def test_rows_sent_alone_are_in_every_view_and_in_what_is_saved(notebook):
     nb.kernel("pick.show(rows('five', 'three < four'))")
     for view in (first, second):
         expect(view).to_have_text(["five", "three < four"])
-    nb.command("@jupyter-widgets/jupyterlab-manager:saveWidgetState")
+    nb.keep_widget_state()
     state = nb.save()["metadata"]["widgets"]["application/vnd.jupyter.widget-state+json"]["state"]
     (kept,) = [one["state"]["html"] for one in state.values() if "html" in one["state"]]
     assert "five" in kept and "three &lt; four" in kept and "one" not in kept

@@ -34,7 +34,6 @@ CELLS = [
 ]
 ERRORS = ("model not found", "Error displaying widget", "Error creating widget")
 UNKEPT = {"autoStartDefault": False, "canStart": False, "shouldStart": False}
-SAVE_STATE = "@jupyter-widgets/jupyterlab-manager:saveWidgetState"
 ANSWER = "Eat Drink Man Woman"
 
 
@@ -45,8 +44,7 @@ def test_saved_small_and_read_without_a_kernel(notebook: Callable[..., Any], wor
     for view in ("Runs and forks", "Compare", "Knowledge graph", "Work"):  # whatever a person has looked at is saved
         bench.get_by_role("button", name=view, exact=True).click()
     expect(bench.locator(".wb-answer")).to_be_visible()
-    nb.command(SAVE_STATE)
-    nb.wait(f"jupyterapp.commands.isToggled({SAVE_STATE!r})")  # the command returns before it is done
+    nb.keep_widget_state()
     saved = nb.save()
     size = nb.file.stat().st_size
     state = saved["metadata"]["widgets"]["application/vnd.jupyter.widget-state+json"]["state"]
