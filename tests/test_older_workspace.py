@@ -89,3 +89,17 @@ def test_what_a_later_version_wrote_is_refused_and_left_as_it_is(older, what):
     if what.endswith("index.db"):
         with opened(older) as wb:
             assert wb.run(expected(older)["runs"]["done"]).answer, "the runs do not need the index"
+
+
+def test_a_worker_of_one_part_is_the_base_that_it_was(older):
+    """``film`` alone was a knowledge base; today one part is an agent type."""
+    run_id = expected(older)["runs"]["done"]
+    with sqlite3.connect(older / "workbench.db") as file:
+        (kept,) = file.execute("SELECT options FROM runs WHERE run_id = ?", (run_id,)).fetchone()
+        with opened(older) as wb:
+            base = wb.knowledge.names()[0]
+        told = json.dumps({**json.loads(kept), "kb": [], "worker": base})
+        file.execute("UPDATE runs SET options = ? WHERE run_id = ?", (told, run_id))
+    with opened(older) as wb:
+        fork = wb.run(run_id).fork(query=f"{wb.run(run_id).message} now")
+        assert fork.status == "done" and fork.kb_prefix == base, fork.error

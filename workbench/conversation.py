@@ -22,7 +22,7 @@ from workbench.persist import persist
 from workbench.recall import recall
 from workbench.retrieval.graph import build_retrieval
 from workbench.retrieval.plan import anew
-from workbench.route import Route, build_router, decide, is_smalltalk, parse_worker_name, read_question
+from workbench.route import Route, build_router, decide, is_smalltalk, parse_worker_name, read_question, stored_worker
 from workbench.state import ConversationState
 
 
@@ -61,7 +61,7 @@ def initial_state(
         session_id=options["session"],
         user_id=options["user"],
         requested_kb_prefixes=list(options["kb"]),
-        worker_name=options["worker"],
+        worker_name=stored_worker(options["worker"]),
         review=list(options["review"]),
         given_plan=options.get("plan"),
         without=options.get("without", {}),
