@@ -275,19 +275,24 @@ def _prose(path: Path, doc_id: str, *, markdown: bool) -> Document:
 
 
 def _front_matter(text: str) -> tuple[str, dict[str, Any]]:
-    """The text and the ``key: value`` lines between the two ``---`` at its head; a value may be JSON or ``a | b``."""
+    """The text and the ``key: value`` lines between the two ``---`` at its head; ``a | b``, ``[a, b]``, items: a list."""
     match = re.match(r"---\s*\n(.*?)\n---\s*\n", text, re.DOTALL)
     if not match:
         return text, {}
-    pairs = re.findall(r"^([\w-]+):[ \t]*(.+?)[ \t]*$", match[1], re.MULTILINE)
-    return text[match.end() :], {name: _json_or_cell(value) for name, value in pairs}
+    pairs = re.findall(r"^([\w-]+):[ \t]*(.*?)[ \t]*$((?:\n[ \t]*- .*)*)", match[1], re.MULTILINE)
+    found = {name: _front_value(value or f"[{','.join(re.findall(r'- (.*)', items))}]") for name, value, items in pairs}
+    return text[match.end() :], found
 
 
-def _json_or_cell(value: str) -> Any:
+def _front_value(value: str) -> Any:
     try:
         return json.loads(value, parse_constant=_no_constant)
     except (ValueError, RecursionError):
-        return tables.typed(value.strip("'\""))
+        pass
+    if value.startswith("[") and value.endswith("]"):
+        cells = [cell.strip().strip("'\"") for cell in re.split(r"[,，]", value[1:-1])]
+        return [tables.typed(cell) for cell in cells if cell]
+    return tables.typed(value.strip("'\""))
 
 
 def _document(record: Any, path: Path) -> Document:
