@@ -114,7 +114,7 @@ def test_a_broken_csv_is_a_problem_and_no_crash(tmp_path):
 
 
 def test_markdown_has_a_title_and_front_matter(tmp_path):
-    text = "---\ntitle: On Tea\nyear: 1993\ntags: green | black\nid: tea\nauthors: [Mara Velden, "Jon Ekberg"]\nsites:\n  - Xihu\n  - Anxi\n---\n# Tea\n\nLeaves in water.\n"
+    text = "---\ntitle: On Tea\nyear: 1993\ntags: green | black\nid: tea\nauthors: [Mara Velden, 'Jon Ekberg']\nsites:\n  - Xihu\n  - Anxi\n---\n# Tea\n\nLeaves in water.\n"
     (document,) = load([written(tmp_path / "a.md", text)]).documents
     assert (document.doc_id, document.title) == ("tea", "On Tea")
     lists = {"authors": ["Mara Velden", "Jon Ekberg"], "sites": ["Xihu", "Anxi"]}
