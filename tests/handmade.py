@@ -186,6 +186,7 @@ def run(**changes: Any) -> SimpleNamespace:
         "status": "done",
         "holder": None,
         "message": "对比《喜宴》和《饮食男女》的风格",
+        "query": "对比《喜宴》和《饮食男女》的风格",
         "session_id": "default",
         "user_id": "default",
         "answer": "《喜宴》于 1993 年上映 [1]。\n《饮食男女》于 1994 年上映，讲述朱家的故事 [2]。",

@@ -111,6 +111,16 @@ def test_a_bench_opens_on_what_waits_in_its_conversation(wb: Workbench, bench: B
     assert again.run_id == "" and run.status == "paused"
 
 
+def test_a_bench_keeps_a_conversation_of_its_own(wb: Workbench, bench: Bench) -> None:
+    wb.ask("Who directed Inception?", kb="film", review="plan")
+    assert wb.bench(kb="film").run_id == "", "what is asked elsewhere is no business of a bench"
+    first = ask(bench, "Who directed The Wedding Banquet?", ()).run
+    bench.head.press("new_question")
+    again = ask(wb.bench(kb="film"), "When was it released?", ())
+    assert again.run.session_id == first.session_id and "The Wedding Banquet" in again.run.query
+    assert f"Read as: {again.run.query}" in text(again.head)
+
+
 def test_an_answer_given_elsewhere_is_shown(wb: Workbench, bench: Bench) -> None:
     run = ask(bench).run
     wb.run(run.run_id).approve()
@@ -126,7 +136,7 @@ def test_a_run_whose_process_died_is_gone_on_with(workspace: Path) -> None:
     asked += f"wb = Workbench.open({str(workspace)!r})\n"
     asked += "@wb.tools.tool(name='slow', description='slow', intents=['compare'])\n"
     asked += "async def slow(query: str) -> list[str]:\n    os._exit(9)\n"
-    asked += f"wb.ask({QUESTION!r}, kb='film')\n"
+    asked += f"wb.ask({QUESTION!r}, kb='film', session='bench film')\n"
     assert subprocess.run([sys.executable, "-c", asked], timeout=120).returncode == 9
     with Workbench.open(workspace) as wb:
 

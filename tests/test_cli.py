@@ -196,6 +196,18 @@ def test_clear_forgets_a_conversation(cli):
     cli("ask", WHEN, "--kb", "film", "--session", "short")
     assert json.loads(cli("clear", "--session", "short", "--json").stdout)["messages"] == 2
     assert "Forgot 0 messages: conversation 'short' of user 'default'." in cli("clear", "--session", "short").stderr
+    unnamed = cli("clear")
+    assert unnamed.exit_code == 2 and "--session, its user with --user" in unnamed.stderr
+
+
+def test_a_question_without_a_session_is_alone_and_its_conversation_can_be_gone_on_with(cli):
+    run_id = document(cli("ask", WHEN, "--kb", "film", "--json"))["session_id"]
+    alone = cli("ask", "Who directed it?", "--kb", "film")
+    assert "Read as" not in alone.stderr and f"--session {run_id}" not in alone.stderr
+    followed = cli("ask", "Who directed it?", "--kb", "film", "--session", run_id)
+    read = "Read as: Who directed The Wedding Banquet?"
+    assert read in followed.stderr and f"workbench ask QUESTION --session {run_id}" in followed.stderr
+    assert read in " ".join(cli("runs").stdout.split()), "in the list too"
 
 
 def test_knowledge_is_listed_and_removed(cli, tmp_path):
@@ -230,7 +242,7 @@ def test_wrong_usage_is_2_for_people_and_scripts(cli, words):
 
 
 def test_a_missing_workspace_is_not_made_by_looking(cli, tmp_path):
-    for words in (["runs"], ["show", "x"], ["kb", "list"], ["resume", "x"], ["clear"]):
+    for words in (["runs"], ["show", "x"], ["kb", "list"], ["resume", "x"], ["clear", "--user", "ann"]):
         done = cli(*words, "--workspace", str(tmp_path / "none"))
         assert done.exit_code == 1 and "There is no workspace" in done.stderr
     assert not (tmp_path / "none").exists()

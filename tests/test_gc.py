@@ -75,7 +75,8 @@ def test_old_runs_go_and_what_waits_stays_however_old(folder):
         messages = wb._work.durable.conversations
         with sqlite3.connect(folder / "workbench.db") as connection:
             connection.execute("UPDATE runs SET created_at = '2001-01-01', ended_at = '2001-01-01' WHERE 1")
-            [conversation] = connection.execute("SELECT id FROM conversations WHERE session_id = 'default'").fetchone()
+            select = "SELECT conversation_id FROM runs WHERE run_id = ?"
+            [conversation] = connection.execute(select, ended[:1]).fetchone()
         said = messages.count_messages(conversation)
         assert by_kind(wb.gc(older_than=30, yes=True))["runs"]["count"] == len(ended)
         assert [run.status for run in wb.runs()] == ["paused"]

@@ -162,15 +162,25 @@ def test_closing_the_workspace_leaves_a_run_that_resumes(workspace):
         assert run.status == "done" and "1993" in run.answer
 
 
-def test_a_follow_up_knows_what_was_said(wb):
-    wb.ask("《喜宴》是谁导演的？", kb="film", session="talk")
-    run = wb.ask("他还导演过哪些电影？", kb="film", session="talk")
+def test_a_question_alone_is_alone_and_a_follow_up_is_shown_as_it_was_read(wb):
+    first = wb.ask("《喜宴》是谁导演的？", kb="film")
+    run = wb.ask("他还导演过哪些电影？", kb="film", session=first.session_id)
     assert "李安" in run.query or "Ang Lee" in run.query
+    for shown in (repr(run), repr(wb.runs()), str(run), run._repr_mimebundle_()["text/html"]):
+        assert run.query in shown
     assert (
         len({w for w in ("推手", "饮食男女", "卧虎藏龙", "Pushing Hands", "Crouching Tiger") if w in run.answer}) >= 2
     )
-    other = wb.ask("他还导演过哪些电影？", kb="film", session="fresh")
-    assert other.query == "他还导演过哪些电影？"
+    follow_up = "他还导演过哪些电影？"
+
+    async def elsewhere():
+        _ = [event async for event in wb.astream(follow_up, kb="film")]
+        return await wb.aask(follow_up, kb="film")
+
+    ends = [asyncio.run(elsewhere()), *wb.map([follow_up] * 2, kb="film"), wb.ask(follow_up, kb="film")]
+    alone = [one for one in wb.runs() if one.session_id != first.session_id]
+    assert [one.query for one in alone] == [follow_up] * 5 and len({one.session_id for one in alone}) == 5
+    assert "理解为" in str(run) and not any("理解为" in str(one) or "read as" in repr(one) for one in ends)
 
 
 def test_a_follow_up_finds_its_knowledge_base_without_being_told(wb):

@@ -24,7 +24,7 @@ class Options(TypedDict, total=False):
 
     kb: str | Sequence[str] | None
     review: bool | str | Iterable[str] | None
-    session: str
+    session: str | None
     user: str
     worker: str
     thresholds: Mapping[str, float] | None
@@ -171,7 +171,7 @@ def _several(option: str, value: Any, what: str) -> list[str]:
 
 def _name(option: str, value: Any) -> str:
     if not isinstance(value, str):
-        raise RunError(f"{option} is {shown(value)}. Give a name, as 'default'.")
+        raise RunError(f"{option} is {shown(value)}. Give a name as text.")
     if len(value) > LONGEST_NAME:
         raise RunError(f"{option} has {len(value):,} characters. Give a name of at most {LONGEST_NAME}.")
     return clean(value)

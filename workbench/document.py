@@ -84,6 +84,7 @@ class RunDocument(TypedDict):
     status: RunStatus
     holder: str | None
     message: str
+    query: str
     session_id: str
     user_id: str
     kb_prefix: str
@@ -110,6 +111,7 @@ class RunLike(Protocol):
     status: RunStatus
     holder: str | None
     message: str
+    query: str
     session_id: str
     user_id: str
     answer: str | None
@@ -137,6 +139,7 @@ def run_document(run: RunLike) -> RunDocument:
         "status": run.status,
         "holder": run.holder,
         "message": run.message,
+        "query": run.query,
         "session_id": run.session_id,
         "user_id": run.user_id,
         "kb_prefix": route["kb_prefix"] if route else "",

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import itertools
-import uuid
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from html import escape
 from typing import TYPE_CHECKING, Any
@@ -64,7 +63,7 @@ async def asked_each(
     async def one(message: str) -> Run:
         async with slots:
             try:
-                return await ask(message, **{"session": uuid.uuid4().hex[:12], **options})
+                return await ask(message, **options)
             finally:
                 tell("asked", next(done), len(questions))
 

@@ -71,7 +71,7 @@ class Run(Answering, Pictured):
 
     @property
     def session_id(self) -> str:
-        """The conversation to which it belongs."""
+        """The conversation to which it belongs: ``ask(..., session=run.session_id)`` goes on with it."""
         return self._row["session_id"]
 
     @property
@@ -207,6 +207,14 @@ class Run(Answering, Pictured):
     def draft(self, name: str) -> str:
         """What a person has typed or chosen for this run and not sent, by name; empty when nothing."""
         return self._store.draft(self.run_id, name)
+
+    def line(self) -> dict[str, str]:
+        """What a list says of it: ``run_id``, ``status``, ``message``, and ``query`` as its end kept it.
+
+        No checkpoint is opened, so that a list is quick, and shown beside one that is damaged.
+        """
+        read = (self._row["result"] or {}).get("query", self.message)
+        return {"run_id": self.run_id, "status": self.status, "message": self.message, "query": read}
 
     def keep_draft(self, name: str, text: str) -> None:
         """Keep what a person has typed or chosen and not sent; it is there again after a restart."""
@@ -397,7 +405,9 @@ class Run(Answering, Pictured):
 
     def __repr__(self) -> str:
         why = f": {self.error}" if self.error else ""
-        return f"<Run {self.run_id}: {self.status}{why}, {self.message!r}>"
+        line = self.line()
+        read = f", read as {line['query']!r}" if line["query"] != self.message else ""
+        return f"<Run {self.run_id}: {self.status}{why}, {self.message!r}{read}>"
 
     def __str__(self) -> str:
         from workbench.show import run_text

@@ -211,7 +211,7 @@ class Workbench(Futures, Benches, OwnParts):
         *,
         kb: str | Sequence[str] | None = None,
         review: bool | str | Iterable[str] | None = None,
-        session: str = "default",
+        session: str | None = None,
         user: str = "default",
         worker: str = "",
         thresholds: Mapping[str, float] | None = None,
@@ -226,7 +226,8 @@ class Workbench(Futures, Benches, OwnParts):
             message: what the user says.
             kb: the knowledge base, or several; None lets the router choose.
             review: where a person decides: ``plan``, ``step``, ``reflect``, several of them, or True for all.
-            session: the conversation; its last messages are part of the question.
+            session: the conversation that this goes on, as ``run.session_id`` names it: its last messages are part of
+                the question. None begins a new one, which has the id of the run.
             user: whose conversation.
             worker: ``kb:agent:mode``, which then decides how is searched.
             thresholds: ``min_evidence`` and ``min_top_score`` in place of the intent's.
@@ -241,10 +242,11 @@ class Workbench(Futures, Benches, OwnParts):
         """
         self._must_be_open()
         asked, who = message_of(message, self.settings.max_message_characters), reviewer_of(reviewer)
+        run_id = uuid.uuid4().hex[:12]
         options = options_of(
             kb=kb,
             review=review,
-            session=session,
+            session=run_id if session is None else session,
             user=user,
             worker=worker,
             thresholds=thresholds,
@@ -252,7 +254,7 @@ class Workbench(Futures, Benches, OwnParts):
             incognito=incognito,
             debug=debug,
         )
-        live = Live(uuid.uuid4().hex[:12], who if decisions is None else ReplayReviewer(recorded(decisions)))
+        live = Live(run_id, who if decisions is None else ReplayReviewer(recorded(decisions)))
         self._work.begin(live.run_id, asked, options, live)
         return Run(self._work, live.run_id)
 
@@ -264,7 +266,7 @@ class Workbench(Futures, Benches, OwnParts):
         progress: Callable[[str, int, int], None] | None = None,
         **options: Unpack[Options],
     ) -> Runs:
-        """Ask many independent questions, ten at once, each in a session of its own; a bar shows how many have ended.
+        """Ask many independent questions, ten at once; a bar shows how many have ended.
 
         A run that fails is among the runs, with ``status`` and ``error``. A question that cannot even begin (it is
         empty, its knowledge base unknown) raises when all the others have ended, and a note on the error names their

@@ -176,10 +176,10 @@ ROWS: dict[tuple[str, str], list[Row]] = {
             python(lambda wb: wb.ask(WHEN, worker="a:b:c:d")),
         ),
         Row(
-            "a session without a name",
+            "a session that is no text",
             "会话名不是文字",
             "`wb.ask(session=)`",
-            python(lambda wb: wb.ask(WHEN, session=None)),
+            python(lambda wb: wb.ask(WHEN, session=7)),
         ),
         Row(
             "decisions that are none",

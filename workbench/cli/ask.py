@@ -40,18 +40,19 @@ class Points(click.ParamType):
 @click.option(
     "--review", type=Points(), default="", metavar="POINTS", help="Where to stop and ask: plan,step,reflect or all."
 )
-@click.option(
-    "--session",
-    type=Text(),
-    default="default",
-    show_default=True,
-    help="Conversation; its last messages are part of the question.",
-)
+@click.option("--session", type=Text(), help="The conversation that this goes on.  [default: a new one]")
 @click.option("--user", type=Text(), default="default", show_default=True, help="Whose conversation.")
 @click.option("--stream/--no-stream", default=None, help="Write the answer while it comes.  [default: on a terminal]")
 @paged
 def ask(
-    page: Page, message: str, kb: tuple[str, ...], review: list[str], session: str, user: str, stream: bool | None
+    page: Page,
+    message: str,
+    kb: tuple[str, ...],
+    review: list[str],
+    user: str,
+    *,
+    session: str | None,
+    stream: bool | None,
 ) -> int:
     """Ask a question; "-" reads it from standard input.
 

@@ -46,8 +46,8 @@ def runs(page: Page, limit: int, session: str | None, user: str | None, status: 
         return
     wanted = {name: value for name, value in (("session_id", session), ("user_id", user)) if value}
     with page.open() as wb:
-        found = [summary(run) for run in wb.runs(limit if status is None else 10_000, **wanted)]
-    found = [row for row in found if status in (None, row["status"])][:limit]
+        listed = wb.runs(limit if status is None else 10_000, **wanted)
+        found = [summary(run) for run in [run for run in listed if status in (None, run.status)][:limit]]
     if page.as_json:
         page.result({"runs": found})
     elif not found:
@@ -58,7 +58,7 @@ def runs(page: Page, limit: int, session: str | None, user: str | None, status: 
 
 def summary(run: Run) -> dict[str, Any]:
     """One run in a list."""
-    return {name: getattr(run, name) for name in SUMMARY}
+    return {name: getattr(run, name) for name in SUMMARY} | run.line()
 
 
 def _table(found: list[dict[str, Any]]) -> Any:
@@ -86,13 +86,17 @@ def _table(found: list[dict[str, Any]]) -> Any:
 
 
 def _question(row: dict[str, Any]) -> Any:
-    """What was asked, and under it who works on it."""
+    """What was asked, and under it how it was read, where that differs, and who works on it."""
     from rich.text import Text as RichText
 
+    from workbench.labels import labels_for
+    from workbench.labels.told import read_told
     from workbench.text import visible
 
     asked = RichText(visible(" ".join(row["message"].split()))[:200])
-    return asked.append(f"\n{visible(row['holder'])}", "dim") if row["holder"] else asked
+    for line in filter(None, (read_told(row, labels_for(row["message"])), row["holder"])):
+        asked.append(f"\n{visible(' '.join(line.split()))[:200]}", "dim")
+    return asked
 
 
 @click.command()
@@ -132,16 +136,14 @@ def remove(page: Page, run_ids: tuple[str, ...]) -> None:
 
 
 @click.command()
-@click.option("--session", type=Text(), help="The conversation to forget; without --user, that of the user “default”.")
+@click.option("--session", type=Text(), help="The conversation to forget; of the user “default” without --user.")
 @click.option("--user", type=Text(), help="The user; without --session, all of their conversations.")
 @paged
 def clear(page: Page, session: str | None, user: str | None) -> None:
-    """Forget one conversation, or all of a user's.
-
-    Without options, the one that `ask` uses.
-    """
-    if user is None:
-        session, user = session or "default", "default"
+    """Forget one conversation of one user, or all of a user's."""
+    if session is None and user is None:
+        raise click.UsageError("Name the conversation with --session, its user with --user, or both.")
+    user = user or "default"
     with page.open() as wb:
         count = wb.clear(session=session, user=user)
     if page.as_json:

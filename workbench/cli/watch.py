@@ -126,7 +126,7 @@ def _spinner(page: Page) -> Iterator[_Spinner]:
 def finish(page: Page, document: Document, show: tuple[str, ...], streamed: str = "") -> int:
     """The last word of a command on a run: its answer or its pause, how to go on, and the exit code."""
     from workbench.labels import labels_for
-    from workbench.labels.told import took_told
+    from workbench.labels.told import read_told, took_told
     from workbench.show import outline
 
     status, run_id = document["status"], document["run_id"]
@@ -150,10 +150,16 @@ def finish(page: Page, document: Document, show: tuple[str, ...], streamed: str 
     else:
         heard = streamed.strip() and streamed.strip() == (document["answer"] or "").strip()
         page.show(outline(document, tuple(part for part in show if not (heard and part == "answer"))))
+        if "head" not in show and (read := read_told(document, labels)):
+            page.say(read, "dim")
         page.say(
             f"{labels.status(status)} · {took_told(document['figures'], labels)} · {page.command('show', run_id)}",
             "dim",
         )
+        if "head" not in show:
+            whose = [] if document["user_id"] == "default" else ["--user", document["user_id"]]
+            more = page.command("ask", "QUESTION", "--session", document["session_id"], *whose)
+            page.say(f"{labels('talk_goes_on')}{labels('colon')}{more}", "dim")
     return code
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 from workbench.draw.page import Markup, Picture, button, el, glyph
 from workbench.labels import Labels
+from workbench.labels.told import read_told
 
 Document = Mapping[str, Any]
 _MARK = re.compile(r"\[(\d{1,4})\]([。，、；：？！.,;:?!]*)")
@@ -67,7 +68,12 @@ def turns(messages: Sequence[Mapping[str, Any]], labels: Labels) -> Picture:
         el(
             "div",
             glyph(turn["status"], labels),
-            el("div", button(turn["message"], "open", key=turn["run_id"], cls="wb-quiet wb-turn"), cls="wb-main"),
+            el(
+                "div",
+                button(turn["message"], "open", key=turn["run_id"], cls="wb-quiet wb-turn"),
+                el("span", read_told(turn, labels), cls="wb-dim"),
+                cls="wb-main",
+            ),
             cls="wb-turn-row",
         )
         for turn in messages

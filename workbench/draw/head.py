@@ -7,7 +7,7 @@ from typing import Any
 
 from workbench.draw.page import Markup, Picture, badge, button, code, el
 from workbench.labels import Labels
-from workbench.labels.told import saved_told, took_told
+from workbench.labels.told import read_told, saved_told, took_told
 
 Document = Mapping[str, Any]
 VIEWS = ("work", "runs", "compare", "knowledge")
@@ -34,14 +34,20 @@ def head(
         sure: whether somebody pressed *Cancel*, and is asked if they are sure.
     """
     if document is None:
-        question, status = labels("bench_empty"), None
+        question, read, status = labels("bench_empty"), "", None
         facts: Sequence[Markup | None] = ()
     else:
-        question, status = document["message"], _status(document, labels)
+        question, read, status = document["message"], read_told(document, labels), _status(document, labels)
         facts = _facts(document, labels, origin)
     top = el(
         "div",
-        el("div", el("h2", question, cls="wb-question"), el("div", facts, cls="wb-facts wb-dim"), cls="wb-main"),
+        el(
+            "div",
+            el("h2", question, cls="wb-question"),
+            el("p", read, cls="wb-dim") if read else None,
+            el("div", facts, cls="wb-facts wb-dim"),
+            cls="wb-main",
+        ),
         el("div", status, _actions(document, labels, origin, sure), cls="wb-actions"),
         cls="wb-head-top",
     )

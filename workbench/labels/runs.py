@@ -38,6 +38,8 @@ WORDS: Mapping[str, tuple[str, str]] = {
     "calls_saved": ("{n:recorded call} reused, {span} saved", "沿用 {n} 次调用的记录，节省 {span}"),
     "tokens_about": ("about {n}", "约 {n}"),
     "run": ("run", "运行"),
+    "read_alone": ("Read as: {query}", "理解为：{query}"),
+    "talk_goes_on": ("The conversation goes on with", "继续这段对话"),
     "answer": ("Answer", "回答"),
     "no_answer": ("No answer yet.", "还没有回答。"),
     "sources": ("Sources", "来源"),

@@ -80,6 +80,11 @@ def fork_edit_told(edit: Mapping[str, Any], labels: Labels) -> str:
     return f"{name}{labels('colon')}{text[:300]}"
 
 
+def read_told(run: Mapping[str, Any], labels: Labels) -> str:
+    """How a question was read that leans on earlier ones; empty where it was taken as it stands."""
+    return labels("read_alone", query=run["query"]) if run["query"] not in (run["message"], "") else ""
+
+
 def who_told(who: str, labels: Labels) -> str:
     """Who decided, when it was a person."""
     return labels({"person": "by_person", "fork": "fork"}[who]) if who in ("person", "fork") else who

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from workbench.labels import SIGNS, Labels, labels_for, milliseconds
-from workbench.labels.told import edits_told, reason_told, saved_told, took_told, who_told
+from workbench.labels.told import edits_told, read_told, reason_told, saved_told, took_told, who_told
 from workbench.plans import Plan, last_records
 from workbench.proposals import fewer
 from workbench.state import ExecutionRecord, Reflection
@@ -77,8 +77,8 @@ def _head(document: Document, labels: Labels) -> Iterator[Block]:
         facts += [(" · ", "dim"), (document["kb_prefix"], "")]
     if plan and plan["version"] > 1:
         facts += [(" · ", "dim"), (f"{labels('plan')} {labels('version', n=plan['version'])}", "")]
-    held: tuple[Span, ...] = ((document["holder"], "dim"),) if document["holder"] else ()
-    yield Lines((((document["message"], "strong"),), tuple(facts), *([held] if held else [])))
+    read, held = (((line, "dim"),) if line else () for line in (read_told(document, labels), document["holder"]))
+    yield Lines(tuple(filter(None, (((document["message"], "strong"),), read, tuple(facts), held))))
     if document["error"]:
         yield Lines((((f"{labels('error')}{labels('colon')}{document['error']}", "strong"),),), mark="failed")
 

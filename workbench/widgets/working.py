@@ -150,7 +150,7 @@ class Working:
         displayed(self.review.inside, bool(paused))
         displayed(self.answer, not paused)
         if document["status"] != "running":
-            before = [_turn(one) for one in self._conversation(run)]
+            before = [one.line() for one in self._conversation(run)]
             self.turns.show(turns(before, self._labels))
             displayed(self.turns, bool(before))
         if not paused:
@@ -305,10 +305,6 @@ def _checkpoints(run: Run) -> Any:
         return run.checkpoints()
     except WorkbenchError:
         return []
-
-
-def _turn(run: Run) -> dict[str, Any]:
-    return {"run_id": run.run_id, "message": run.message, "status": run.status}
 
 
 def displayed(widget: ipywidgets.DOMWidget, shown: bool) -> None:

@@ -20,7 +20,7 @@ class Benches:
         *,
         kb: str | None = None,
         review: bool | str | Iterable[str] | None = ("plan", "reflect"),
-        session: str = "default",
+        session: str | None = None,
         user: str = "default",
         lang: str | None = None,
         **options: Any,
@@ -35,7 +35,8 @@ class Benches:
             kb: the knowledge base that questions go to; None lets the router choose.
             review: where it pauses for you at first: ``plan``, ``step``, ``reflect``, several, True for all, None for
                 none. It can be changed for each question.
-            session: the conversation.
+            session: the conversation; None for the bench's own, one for each ``kb``, which it keeps until
+                *New conversation* is pressed.
             user: whose.
             lang: ``en`` or ``zh``; None takes ``WORKBENCH_LANG``, or else the language of the question.
             **options: what else ``start`` takes, for every question asked here.
@@ -46,6 +47,8 @@ class Benches:
         """
         from workbench.widgets.bench import Bench
 
+        if session is None:
+            session = " ".join(["bench", *([kb] if isinstance(kb, str) else kb or [])])
         asking: Mapping[str, Any] = {"kb": kb, "review": review, "session": session, "user": user, **options}
         return Bench(self, run, asking, lang)
 
