@@ -44,7 +44,7 @@ SETS = (
     ("hotpot", ""),
 )
 PASSAGES, TOP = 600, 8
-SIGNALS = ("covered", "mass", "named", "kind", "passage", "across")
+SIGNALS = ("covered", "mass", "around", "named", "kind", "passage", "across")
 
 
 def main() -> None:

@@ -114,11 +114,12 @@ def test_a_broken_csv_is_a_problem_and_no_crash(tmp_path):
 
 
 def test_markdown_has_a_title_and_front_matter(tmp_path):
-    text = "---\ntitle: On Tea\nyear: 1993\ntags: green | black\nid: tea\nauthors: [Mara Velden, 'Jon Ekberg']\nsites:\n  - Xihu\n  - Anxi\n---\n# Tea\n\nLeaves in water.\n"
+    lists = "authors: [Mara Velden, 'Jon Ekberg']\nsites:\n  - Xihu\n  - Anxi"
+    text = f"---\ntitle: On Tea\nyear: 1993\ntags: green | black\nid: tea\n{lists}\n---\n# Tea\n\nLeaves in water.\n"
     (document,) = load([written(tmp_path / "a.md", text)]).documents
     assert (document.doc_id, document.title) == ("tea", "On Tea")
-    lists = {"authors": ["Mara Velden", "Jon Ekberg"], "sites": ["Xihu", "Anxi"]}
-    assert document.fields == {"year": 1993, "tags": ["green", "black"], **lists}
+    more = {"authors": ["Mara Velden", "Jon Ekberg"], "sites": ["Xihu", "Anxi"]}
+    assert document.fields == {"year": 1993, "tags": ["green", "black"], **more}
     assert document.text == "Tea\n\nLeaves in water."
     (plain,) = load([written(tmp_path / "b.md", "## Heading\nText.")]).documents
     assert (plain.doc_id, plain.title) == ("b.md", "Heading")

@@ -138,7 +138,7 @@ def claims(answer: str) -> list[Claim]:
         if stray and units:
             units[-1] += stray.group(1)
             sentence = sentence[stray.end() :]
-        if units and (units[-1].count("“") > units[-1].count("”") or units[-1].endswith("；")):
+        if units and (units[-1].count("“") > units[-1].count("”") or units[-1].endswith("；") or sentence[:1] in "(（"):
             units[-1] += f" {sentence}"
         elif sentence:
             units.append(sentence)

@@ -275,7 +275,7 @@ def _prose(path: Path, doc_id: str, *, markdown: bool) -> Document:
 
 
 def _front_matter(text: str) -> tuple[str, dict[str, Any]]:
-    """The text and the ``key: value`` lines between the two ``---`` at its head; ``a | b``, ``[a, b]``, items: a list."""
+    """The text, and the ``key: value`` between two ``---`` at its head; ``a | b``, ``[a, b]`` and items are lists."""
     match = re.match(r"---\s*\n(.*?)\n---\s*\n", text, re.DOTALL)
     if not match:
         return text, {}

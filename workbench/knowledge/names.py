@@ -151,7 +151,7 @@ def _in_sentence(sentence: str, bare: str, finder: str, parsed: Iterator[Any]) -
 def _spans(sentence: str) -> Iterator[tuple[str, str]]:
     for match in _SPAN.finditer(sentence):
         words = re.sub(r"[’']s\b", "", match.group()).split()
-        starts = not sentence[: match.start()].strip(" \"'“‘(《")
+        starts = not sentence[: match.start()].strip(" \n\"'“‘(《*_#>`•|-")
         if starts and len(words) == 1:
             continue  # the capital says nothing
         while words and _leads_no_name(words[0], starts):

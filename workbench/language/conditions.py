@@ -49,6 +49,7 @@ class Conditions:
         self.sources: list[Span] = []
         self.negated: dict[Span, str] = {}
         self.ordered: list[Span] = []
+        self.guessed: list[Span] = []
         self.understood: list[str] = []
         self.unclear: list[str] = []
         self.wanting = any(way("intent", name).search(self.plain) for name in ("list", "recommend"))
@@ -121,6 +122,7 @@ class Conditions:
             near = self.marks.near(amount.start, amount.end, dated)
             if dated:
                 found.append((near.field if near else dated[0], amount))
+                self.guessed += [] if near else [(amount.start, amount.end)]
                 self._use_called(near, amount)
             plain = blotted(plain, [(amount.start, amount.end)])
         for amount in numbers(plain):
@@ -170,6 +172,30 @@ class Conditions:
             values = amount.value if isinstance(amount.value, list) else [amount.value]
             told = [_in_unit(value, amount, field) if isinstance(value, float) else value for value in values]
             self._add(field, amount.op, told if isinstance(amount.value, list) else told[0], span)  # type: ignore[arg-type]
+
+    def _of_guessed(self) -> None:
+        """A date without the word of a field is of the first field under which something holds.
+
+        Where nothing holds under any, it stands when documents are asked for by it, and is let go, with a word, when a
+        question asks for something else.
+        """
+        dated = [field for field in self.fields if field["type"] == "date"]
+        for span in [one for one in self.guessed if one in self.sources]:
+            place = self.sources.index(span)
+            others = [one for n, one in enumerate(self.conditions) if n != place]
+            told = [(Condition({**self.conditions[place], "field": field["name"]}), field) for field in dated]
+            held = next((one for one in told if self._holds([*others, one[0]])), None)
+            said = in_words(self.conditions[place], told[0][1], self.language)
+            if held:
+                self.conditions[place] = held[0]
+                self.understood[self.understood.index(said)] = in_words(*held, self.language)
+            elif others and self._holds(others) and not self.wanting:
+                self.unclear.append(self.question[slice(*span)])
+                self.understood.remove(said)
+                del self.conditions[place], self.sources[place]
+
+    def _holds(self, conditions: Sequence[Condition]) -> bool:
+        return any(base.select(conditions, None, 1) for base in self.bases)
 
     def _values(self, wanting: bool) -> list[Value]:
         """The values that are said of documents, and no theme or part of something else."""

@@ -22,13 +22,26 @@ from workbench.language.quoting import parts
 from workbench.state import AnswerType, Reading, RetrievalResult
 from workbench.text import CJK, fold, language_of, terms
 
-WEIGHTS = {"bias": -6.22, "covered": 2.1, "mass": 1.98, "named": 1.19, "kind": 0.59, "passage": 2.24, "across": 3.8}
-LEAST, ACROSS = 0.1, 0.04
+WEIGHTS = {
+    "bias": -6.23,
+    "covered": 0.9,
+    "mass": 1.99,
+    "around": 0.35,
+    "named": 0.64,
+    "kind": 0.83,
+    "passage": 2.43,
+    "across": 3.74,
+}
+LEAST, ACROSS = 0.07, 0.035
 """A sentence that answers with this probability is an answer; one in another language than the question, of which words
 tell little, with the second. On the half that fits, 10 of 100 English and 19 of 100 Chinese questions whose answer is
 there have none, and 31 and 15 of 100 have one whose answer was taken away; across languages 47 and 38."""
+_RAREST, _NOWHERE = 6.5, "\x00"
+"""What a term weighs that no passage has, and one that none can have."""
 _MASS = 12.0
 """Weight of words that says as much as words can."""
+_WHOLE = 0.8
+"""The share of the words that a sentence says with its title, its heading and the sentence before, and says it all."""
 _LONG = 5
 """Letters of a beginning that two words of one family share."""
 _REASON = re.compile(
@@ -43,7 +56,7 @@ _PROPER = re.compile(
 _NUMBER = re.compile(
     r"\d|\b(?:two|three|four|five|six|seven|eight|nine|ten|dozen|hundred|thousand)\b|[一二两三四五六七八九十百千万]"
 )
-_KINDS: dict[AnswerType, Callable[[str], bool]] = {
+KINDS: dict[AnswerType, Callable[[str], bool]] = {
     "number": lambda text: bool(_NUMBER.search(text)),
     "date": lambda text: bool(
         days(text) or re.search(r"(?:1[5-9]|20)\d\d|\d月|\b(?:mon|tues|wednes|thurs|fri|satur|sun)day", text, re.I)
@@ -56,7 +69,7 @@ _KINDS: dict[AnswerType, Callable[[str], bool]] = {
 
 class Said(NamedTuple):
     """A sentence, list item or row of the evidence, its markup gone: whose ``n`` it is, where it stands, how surely it
-    answers which part of the question, what stands before it, and what was seen of it.
+    answers which part of the question, what stands before and after it, and what was seen of it.
     """
 
     n: int
@@ -67,12 +80,16 @@ class Said(NamedTuple):
     probability: float
     part: int = 0
     before: str = ""
+    after: str = ""
     seen: Mapping[str, float] = {}
 
     @property
     def answers(self) -> bool:
-        """Whether it is likely enough to answer."""
-        return self.probability >= (ACROSS if self.foreign else LEAST)
+        """Whether it is likely enough to answer; what has no word of the question does not, but in another language."""
+        if self.foreign:
+            return self.probability >= ACROSS
+        words = self.seen.get("covered", 0.0) + self.seen.get("around", 0.0)
+        return words >= _WHOLE or (words > 0 and self.probability >= LEAST)
 
     @property
     def foreign(self) -> bool:
@@ -93,6 +110,7 @@ class Judged:
         missing_names: names of the question that no piece of the evidence is about or speaks of.
         lacking: of each part of the question that no sentence answers, the words that none of them holds.
         enough: whether the evidence answers.
+        sought: whether a question with conditions is after what documents say, and not after those that hold.
     """
 
     answers: tuple[Said, ...] = ()
@@ -102,6 +120,7 @@ class Judged:
     missing_names: tuple[str, ...] = ()
     lacking: tuple[tuple[str, ...], ...] = ()
     enough: bool = False
+    sought: bool = False
     documents: Mapping[str, Document] = field(default_factory=dict)
 
     @property
@@ -156,10 +175,13 @@ def judge(
     first = selected is None or list(selected[:1]) == list(holding[:1])
     lost = tuple(name["name"] for name in reading["names"] if not _known(name, results))
     missing = tuple(_missing(reading, documents, schema))
-    selecting = bool(reading["conditions"] or reading["sort"] or reading["count"])
+    selecting = bool(reading["conditions"] or reading["sort"] or (reading["count"] and not reading["words"]))
     asked = bool(reading["asked"]) and any(name["doc_id"] in documents for name in reading["names"])
     answered = any(one.answers for one in answers)
-    if selecting:
+    sought = selecting and _sought(reading) and (answered or reading["answer_type"] != "person")
+    if sought:
+        enough = answered
+    elif selecting:
         there = bool(about) or not any(name["doc_id"] for name in reading["names"])
         enough = (there and bool(holding) and (first or reading["limit"] != 1)) or (bool(reading["words"]) and answered)
     elif asked:
@@ -171,8 +193,13 @@ def judge(
     said = {s.part for s in answers if s.answers}
     held = frozenset().union(*(stems(f"{s.title} {s.text}") for s in answers))
     absent = [[w for w in words if not stems(w) & held] for part, words in enumerate(asks) if part not in said]
-    lacking = tuple(tuple(words) for words in absent if words)
-    return Judged(tuple(answers), holding, first, missing, lost, lacking, enough, documents)
+    lacking = tuple(tuple(words) for words in absent if words and not any(s.foreign for s in answers[:1]))
+    return Judged(tuple(answers), holding, first, missing, lost, lacking, enough, sought, documents)
+
+
+def _sought(reading: Reading) -> bool:
+    told = reading["answer_type"] in ("reason", "manner", "person", "date", "place", "number", "yes_no")
+    return told and bool(reading["words"]) and not (reading["sort"] or reading["count"])
 
 
 _PARTS = re.compile(
@@ -210,11 +237,12 @@ def judged(reading: Reading, results: Sequence[RetrievalResult], bases: Sequence
 
 
 def weight_in(bases: Sequence[KnowledgeBase]) -> Callable[[str], float]:
-    """How much a term says, in the knowledge base where it says most."""
+    """How much a term says, in the base where it says most: as much where there are few passages as in many."""
+    most = max((base.term_weight(_NOWHERE) for base in bases), default=0.0) or 1.0
 
     @cache
     def weight(term: str) -> float:
-        return max((base.term_weight(term) for base in bases), default=0.0)
+        return _RAREST / most * max((base.term_weight(term) for base in bases), default=0.0)
 
     return weight
 
@@ -234,21 +262,24 @@ class _Wanted:
         names = tuple((n["doc_id"], stems(n["name"]), fold(n["surface"].strip("《》“”\"'"))) for n in reading["names"])
         return cls(words, names, reading["answer_type"], reading["language"] == "zh")
 
-    def signals(self, text: str, title: str, doc_id: str, passage: float) -> dict[str, float]:
-        """What is seen of one sentence, each 0 to 1."""
+    def signals(self, text: str, around: str, doc_id: str, passage: float) -> dict[str, float]:
+        """What is seen of one sentence, each 0 to 1; ``around``: the title, the heading and the sentence before it."""
         held = stems(text)
         total = sum(self.words.values())
         told = {word for word in self.words if _told(word, held, text)}
         covered = sum(self.words[word] for word in told) / total if total else 0.0
+        near = stems(around)
+        beside = sum(self.words[word] for word in self.words if word not in told and _told(word, near, around))
         folded = fold(text)
         named = [
             (doc_id == i and bool(i)) or surface in folded or (stems_ and stems_ <= held)
             for i, stems_, surface in self.names
         ]
-        kind = _KINDS.get(self.kind)
+        kind = KINDS.get(self.kind)
         return {
             "covered": covered if total else passage,
             "mass": min(1.0, covered * total / _MASS) if total else passage,
+            "around": beside / total if total else 0.0,
             "named": sum(map(bool, named)) / len(named) if named else 0.5,
             "kind": float(kind(text)) if kind else 0.5,
             "passage": passage,
@@ -295,7 +326,23 @@ def root(term: str) -> str:
     >>> root("wrote") == root("written") == root("writes")
     True
     """
-    return stem(_irregular().get(term, term))
+    found = stem(_irregular().get(term, term))
+    return _same().get(found, found)
+
+
+@cache
+def _same() -> dict[str, str]:
+    return {stem(word): stem(first) for first, *others in map(str.split, _SYNONYMS.split(",")) for word in others}
+
+
+def forms(verb: str) -> list[str]:
+    """The other forms of an irregular verb; none of a participle, which says what is done to a thing.
+
+    >>> forms("wrote"), forms("written")
+    (['write', 'written'], [])
+    """
+    every = next((line.split() for line in _VERBS.split(",") if verb in line.split()[:2]), [])
+    return [form for form in every if form != verb]
 
 
 @cache
@@ -312,6 +359,13 @@ leave left, lose lost, make made, mean meant, meet met, pay paid, rise rose rise
 sell sold, send sent, shoot shot, show shown, sing sang sung, sink sank sunk, sleep slept, speak spoke spoken,
 spend spent, stand stood, steal stole stolen, take took taken, teach taught, tell told, think thought, throw threw
 thrown, understand understood, wear wore worn, win won, write wrote written
+"""
+
+
+_SYNONYMS = """
+begin start launch, need require, mend fix repair, buy purchase, remove delete, allow permit, end finish, choose select,
+cheap inexpensive, quick fast, big large, error mistake fault, change alter modify, show display, stop halt quit,
+get receive obtain, prove demonstrate, help assist, ask request, answer reply respond, happen occur, cost price
 """
 
 
@@ -338,18 +392,18 @@ def _sentences(
     """The sentences of passages, each once: what other notations say is no sentence of anybody's."""
     seen = set[str]()
     for n, result in pieces:
-        if result["source_type"] != "chunk" and " — " in result["evidence"]:
+        if result["source_type"] != "chunk" and re.match(r"[^\n]{1,200}?(?: — | \(\w+\): )", result["evidence"]):
             continue  # a field in the notation of a relation
         position = int(result["metadata"].get("position") or 0)
-        found = [text for _, text in parts(result["evidence"], title)]
-        for index, text in enumerate(found):
+        found = list(parts(result["evidence"], title))
+        for index, (heading, text) in enumerate(found):
             if text in seen or not (len(text.split()) > 2 or len(CJK.findall(text)) > 3 or ":" in text):
                 continue
             seen.add(text)
-            told = [one.signals(text, title, doc_id, result["score"]) for one in wanted]
+            before, after = (found[at][1] if 0 <= at < len(found) else "" for at in (index - 1, index + 1))
+            told = [one.signals(text, f"{title}\n{heading}\n{before}", doc_id, result["score"]) for one in wanted]
             part, best = max(enumerate(map(probability, told)), key=lambda one: (one[1], -one[0]))
-            before = found[index - 1] if index else ""
-            yield Said(n, doc_id, title, text, (position, index), round(best, 4), part, before, told[part])
+            yield Said(n, doc_id, title, text, (position, index), round(best, 4), part, before, after, told[part])
 
 
 def _is_of(said: Said, about: Collection[str], reading: Reading) -> bool:
@@ -389,7 +443,7 @@ def says_field(document: Document, field: Field, kind: AnswerType) -> list[Said]
     """The sentences of a document that speak of a field by one of its words and hold the kind of thing it is."""
     called = [stems(word) for words in field["called"].values() for word in words]
     own: dict[str, AnswerType] = {"number": "number", "date": "date"}
-    holds = _KINDS.get(own.get(field["type"], kind))
+    holds = KINDS.get(own.get(field["type"], kind))
     return [
         said
         for said in document.said

@@ -9,12 +9,15 @@ from typing import NamedTuple
 
 from workbench.context import Field, KnowledgeBase
 from workbench.knowledge.schema import spoken, spoken_words
+from workbench.language.judging import forms
 from workbench.language.names import QUOTED, blotted, names_in
 from workbench.language.ways import way, ways
 from workbench.text import CJK, fold
 
 Span = tuple[int, int]
 _CLAUSE = re.compile(r"[,;.!?:，。；！？：](?!\d)|\b(?:but|which|who|whose|that|whereas|while)\b|但|而(?![非不且])")
+_FULL_NAME = re.compile(r"(?:[A-Z][\w.'’-]* )+[A-Z][\w'’-]*")
+"""Two words with capitals or more: who is named so is no mere value of a field."""
 _TRUTHS = frozenset(("yes", "no", "true", "false", "是", "否", "有", "无"))
 LONGEST = 3_000
 """Characters of a question that are read."""
@@ -64,9 +67,12 @@ class Marks:
             for start, end, name, value in spoken(spoken_words(categories), question[:LONGEST])
             if fold(value) not in _TRUTHS
         ]
+        names = names_in(question[:LONGEST], bases)
+        people = {(n["start"], n["end"]) for n in names if n["entity_id"] and _FULL_NAME.fullmatch(n["surface"])}
+        found = [value for value in found if (value.start, value.end) not in people]
         self.names = [
             name
-            for name in names_in(question[:LONGEST], bases)
+            for name in names
             if name["doc_id"] or not any(v.start <= name["start"] and name["end"] <= v.end for v in found)
         ]
         taken = [(name["start"], name["end"]) for name in self.names]
@@ -109,8 +115,12 @@ class Marks:
         found: list[Called] = []
         words = [(fold(word), field) for field in self.fields for many in field["called"].values() for word in many]
         known = [word for word, _ in words]
-        short = [(way("generic", "endings").sub("", word), field) for word, field in words]
-        words += [(w, f) for w, f in short if len(w) > 1 and w not in known and [o for o, _ in short].count(w) == 1]
+        short: dict[str, list[Field]] = {}
+        for word, field in words:
+            for form in (way("generic", "endings").sub("", word), *forms(word)):
+                if len(form) > 1 and form not in known and field not in short.setdefault(form, []):
+                    short[form].append(field)
+        words += [(form, fields[0]) for form, fields in short.items() if len(fields) == 1]
         for word, field in sorted(words, key=lambda pair: -len(pair[0])):
             for start, end in word_spans(word, self.plain):
                 inside = any(v.start < end and start < v.end and v.end - v.start >= end - start for v in self.values)
@@ -202,10 +212,13 @@ def word_spans(word: str, text: str) -> list[Span]:
     """Where a folded word stands in a folded text, in its usual forms."""
     if CJK.search(word):
         return [m.span() for m in re.finditer(re.escape(word), text)] if len(word) > 1 else []
-    ending = ""
     if re.fullmatch(r"[a-z ]+", word) and len(word) > 3:
-        word, ending = re.sub(r"(?<=[a-z]{2})(?:ies|y|es|s|e)$", "", word), r"(?:y|ies|e|s|es|ed|d|ing)?"
-    return [m.span() for m in re.finditer(rf"(?<![a-z0-9]){re.escape(word)}{ending}(?![a-z0-9])", text)]
+        bare = re.sub(r"ies$", "y", re.sub(r"(?:(?<=[sxz])|(?<=[cs]h))es$|(?<=[a-rt-z])s$", "", word))
+        open_end = bare[-1] in "ey"
+        said = bare[:-1] + r"(?:y|ies|ied|e|es|ed|ing)" if open_end else re.escape(bare) + r"(?:s|es|ed|ing)?"
+    else:
+        said = re.escape(word)
+    return [m.span() for m in re.finditer(rf"(?<![a-z0-9]){said}(?![a-z0-9])", text)]
 
 
 def _place_for_place(text: str) -> str:

@@ -73,8 +73,9 @@ class _Reader(Conditions):
         specific = any(name["doc_id"] for name in self.names) and not wanting
         values = [] if specific else self._values(wanting)
         explains = any(way("answers", kind).search(self.plain) for kind in ("reason", "manner"))
-        over = not specific and (wanting or (not explains and bool(values or self.marks.heads)))
         holding = {(name["start"], name["end"]): self._holding(name) for name in self.names}
+        works = way("intent", "works").search(self.plain) and any(self._role(*one) for one in holding.items())
+        over = not specific and (wanting or (not explains and bool(values or self.marks.heads or works)))
         things = [*((a.start, a.end) for _, a in amounts), *((v.start, v.end) for v in self.marks.values)]
         self.negated = self.marks.negated([*things, *(span for span, held in holding.items() if held), *self.ordered])
         if any(self.negated.get(span) for span in self.ordered):
@@ -83,6 +84,7 @@ class _Reader(Conditions):
         self._of_amounts(amounts, over)
         self._of_values(values if over else [], specific)
         self._of_names(holding, over)
+        self._of_guessed()
         self._either_of_two()
         self._of_empty()
         self._of_negated(over)
@@ -233,7 +235,9 @@ class _Reader(Conditions):
         if count or sort or (self.conditions and (over or not (self.names or asked))):
             return "list"
         alone = len(self.names) == 1 and not self.names[0]["doc_id"]
-        who = re.match(r"^\W*who (?:is|was|are) _+(?!['’]s|的)|^_+(?:到底|究竟)?是(?:谁|什么人|何许人)|^谁是_+\W*$", self.plain)
+        who = re.match(
+            r"^\W*who (?:is|was|are) _+(?!['’]s|的)|^_+(?:到底|究竟)?是(?:谁|什么人|何许人)|^谁是_+\W*$", self.plain
+        )
         if alone and (who or (not asked and way("intent", "person").search(self.plain))):
             return "person"
         listed = way("intent", "list").search(self.plain) and self.marks.heads

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from workbench.context import Field
 from workbench.language.citations import marked
-from workbench.language.judging import Document, Judged, Said, foreign
+from workbench.language.judging import KINDS, Document, Judged, Said, foreign
 from workbench.language.reading import in_words, shown
 from workbench.state import Reading, RetrievalResult
 from workbench.text import CJK
@@ -122,19 +122,25 @@ class Voice:
         """Whole sentences with their marks; those of another language in quotation marks, with whose words they are."""
         parts, told = list[str](), {said.text for said in chosen}
         for said in chosen:
-            named = any(said.doc_id and said.doc_id == name["doc_id"] for name in self.reading["names"])
-            points = (_POINTS_TO_PEOPLE if named else _POINTS_BACK).match(said.text)
-            if said.before and said.before not in told and points:
-                said = said._replace(text=f"{said.before} {said.text}")
-            text = (
-                said.text if said.text[-1:] in _CLOSED else f"{said.text}{'。' if CJK.search(said.text[-3:]) else '.'}"
-            )
-            if not foreign(text, self.reading):
-                parts.append(marked(text, said.n))
+            texts = [text for text in self._with_neighbour(said) if text == said.text or text not in told]
+            closed = [t if t[-1:] in _CLOSED else f"{t}{'。' if CJK.search(t[-3:]) else '.'}" for t in texts]
+            if not foreign(said.text, self.reading):
+                parts += [marked(text, said.n) for text in closed]
             else:
                 lead = self._say(f"In the words of {said.title}: ", f"原文（{said.title}）：")
-                parts.append(f"{lead}“{text}” [{said.n}]{self._say('', '。')}")
+                parts.append(f"{lead}“{' '.join(closed)}” [{said.n}]{self._say('', '。')}")
         return self._say(" ", "").join(parts)
+
+    def _with_neighbour(self, said: Said) -> list[str]:
+        """A sentence, and the one before or after it where that says of whom it speaks or holds what is asked for."""
+        named = any(said.doc_id and said.doc_id == name["doc_id"] for name in self.reading["names"])
+        kind = KINDS.get(self.reading["answer_type"])
+        lacks = kind is not None and not kind(said.text)
+        if said.before and (_POINTS_TO_PEOPLE if named else _POINTS_BACK).match(said.text):
+            return [said.before, said.text]
+        if lacks and said.after and kind and kind(said.after):
+            return [said.text, said.after]
+        return [said.before, said.text] if lacks and said.before and kind and kind(said.before) else [said.text]
 
     def _not_named(self) -> str:
         names = self._listed([f"“{name}”" for name in self.judged.missing_names])

@@ -64,7 +64,7 @@ class _Writer(Voice):
         if reading["intent"] == "compare" and len(about) > 1:
             return self._sides(about)
         if selecting and not about:
-            return self._listing()
+            return self._quoted() if self.judged.sought and not reading["asked"] else self._listing()
         if about and (said := self._of_documents(about)):
             return said
         if reading["intent"] in ("list", "recommend") and not about and not reading["names"]:
@@ -123,11 +123,12 @@ class _Writer(Voice):
         reading, what = self.reading, self._conditions()
         selecting = bool(reading["conditions"] or reading["sort"])
         held = [d for d in (self._holding() if selecting else self._telling()) if d.doc_id not in without]
-        if reading["words"] and selecting and not reading["sort"]:
-            telling = [d for d in held if any(s.answers for s in d.said)]
-            held = telling or held
+        if self.judged.sought:
+            held = [d for d in held if any(s.probability >= LEAST and not s.foreign for s in d.said)]
+        elif reading["words"] and selecting and not reading["sort"]:
+            held = [d for d in held if any(s.answers for s in d.said)] or held
         if not held:
-            return self._nothing(what)
+            return self._nothing("" if self.judged.sought else what)
         total = self.known.total if selecting and not reading["words"] else len(held)
         most = RECOMMENDED if reading["intent"] == "recommend" else MOST_LISTED
         cut = held[: reading["limit"] or most]
@@ -344,7 +345,7 @@ class _Writer(Voice):
         read = len(self.results)
         if what:
             return self._say(
-                f"No {self._noun(1)} in the corpus holds: {what}.", f"资料库中没有符合条件的{self._noun(1)}：{what}。"
+                f"No {self._noun(1)} in the corpus holds: {what}.", f"资料库中没有找到这样的{self._noun(1)}：{what}。"
             )
         if self.judged.missing_names:
             names = self._listed([f"“{name}”" for name in self.judged.missing_names])
