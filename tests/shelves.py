@@ -14,7 +14,7 @@ from workbench.settings import Settings
 PROJECT = Path(__file__).resolve().parent.parent
 CORE = {"embedding_model": "hashing", "names": "rules", "rerank_model": "none"}
 QUESTION = "Who directed Film 7?"
-ANSWER = "Film 7 was directed by Ang Lee [1]."
+ANSWER = "Film 7: directors Ang Lee [1]."
 
 
 def corpus(path: Path, count: int = 30) -> Path:

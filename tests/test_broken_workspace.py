@@ -248,7 +248,7 @@ def test_a_damaged_database_is_named_and_mended_and_nothing_is_thrown_away(folde
             assert len(wb.runs()) == 3
         if name == "workbench.db" and where == "head":
             assert {run.answer for run in wb.runs(status="done")} == {
-                f"Film {n} was directed by Ang Lee [1]." for n in (8, 9)
+                f"Film {n}: directors Ang Lee [1]." for n in (8, 9)
             }
         for run in wb.runs():
             if run.status == "interrupted":
@@ -256,7 +256,7 @@ def test_a_damaged_database_is_named_and_mended_and_nothing_is_thrown_away(folde
             if run.status == "paused":
                 run.approve()
             if name == "checkpoints.db":
-                assert run.answer.endswith("was directed by Ang Lee [1].")
+                assert run.answer.endswith(": directors Ang Lee [1].")
         assert wb.ask(QUESTION, kb="film").answer == ANSWER
 
 
@@ -312,7 +312,7 @@ def test_a_damaged_index_is_named_and_rebuilt_and_stops_no_other(folder, where):
         before = wb.knowledge.get("film").fingerprint()
     damage(folder / "knowledge" / "film" / "index.db", where)
     with opened(folder) as wb:
-        assert wb.ask("Who directed Film 2?", kb="other").answer == "Film 2 was directed by Ang Lee [1]."
+        assert wb.ask("Who directed Film 2?", kb="other").answer == "Film 2: directors Ang Lee [1]."
         assert all(run.to_dict() for run in wb.runs())
         run = wb.ask("Who directed Film 5?", kb="film")
         if where != "middle":  # what these pages hold may not be needed
@@ -326,7 +326,7 @@ def test_a_damaged_index_is_named_and_rebuilt_and_stops_no_other(folder, where):
         assert wb.knowledge.inspect("film")["chroma"]
         if wb.run(run.run_id).status == "done":  # the damage was not seen, or seen by nobody who needed it
             run = wb.ask("Who directed Film 5?", kb="film", session="again")
-        assert wb.run(run.run_id).resume().answer == "Film 5 was directed by Ang Lee [1]."
+        assert wb.run(run.run_id).resume().answer == "Film 5: directors Ang Lee [1]."
 
 
 def test_a_rebuild_takes_from_the_index_what_has_no_file_any_more(tmp_path):

@@ -18,6 +18,7 @@ import pytest
 from click.testing import CliRunner
 
 from tests.servers import Reply, scripted_server
+from tests.shelf import VOCABULARY
 from workbench.cli import main
 from workbench.cli.person import changes
 from workbench.document import SCHEMA_FILE
@@ -65,7 +66,20 @@ def indexed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     lines = [json.dumps(film, ensure_ascii=False) for film in FILMS]
     corpus.write_text("\n".join([*lines, "{broken"]), encoding="utf-8")
     runner = CliRunner(env={"WORKBENCH_EMBEDDING_MODEL": "hashing"})
-    done = runner.invoke(main, ["kb", "add", "film", str(corpus), "--workspace", str(folder / "ws"), "--json"])
+    done = runner.invoke(
+        main,
+        [
+            "kb",
+            "add",
+            "film",
+            str(corpus),
+            "--vocabulary",
+            str(VOCABULARY),
+            "--workspace",
+            str(folder / "ws"),
+            "--json",
+        ],
+    )
     assert done.exit_code == 0, done.output
     report = json.loads(done.stdout)
     assert (report["added"], report["counts"]["documents"]) == (2, 2)

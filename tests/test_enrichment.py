@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from tests.servers import Reply, closed_port
 from tests.servers.tmdb import BANQUET, PARASITE, TmdbServer, tmdb_server
+from tests.shelf import VOCABULARY
 from workbench.canonical import canonical
 from workbench.enrichment import records
 from workbench.enrichment.telling import told
@@ -40,7 +41,7 @@ def indexed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (folder / "films.jsonl").write_text("\n".join(lines), encoding="utf-8")
     (folder / "notes.md").write_text("# Boats\n\nA boat floats on the water.\n", encoding="utf-8")
     with Workbench.open(folder, embedding_model="hashing", names="rules", rerank_model="none") as wb:
-        wb.add_knowledge("film", [folder / "films.jsonl"])
+        wb.add_knowledge("film", [folder / "films.jsonl"], vocabulary=VOCABULARY)
         wb.add_knowledge("boats", [folder / "notes.md"])
     return folder
 

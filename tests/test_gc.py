@@ -143,7 +143,7 @@ def test_runs_of_another_process_are_never_touched(folder):
             process.wait()
             assert wb.run(run_id).status == "interrupted"
             wb.gc(keep=0, yes=True)
-            assert wb.run(run_id).resume().answer == "Film 5 was directed by Ang Lee [1]."
+            assert wb.run(run_id).resume().answer == "Film 5: directors Ang Lee [1]."
     finally:
         process.kill()
         process.wait()

@@ -356,7 +356,11 @@ def llm_plan(shelf: Any, chat: Scripted, kb: tuple[str, ...] = ("film",)) -> Pla
 def test_a_model_plans(shelf: Any) -> None:
     answer = {
         "steps": [
-            drafted("discover", name="Find", conditions=[condition("directors", "eq", "Ang Lee"), condition("year", "ge", "1990")]),
+            drafted(
+                "discover",
+                name="Find",
+                conditions=[condition("directors", "eq", "Ang Lee"), condition("year", "ge", "1990")],
+            ),
             drafted("global_search", name="rank", candidates_from="Find", depends_on=["Find"]),
         ],
         "assumptions": ["只看李安"],

@@ -92,7 +92,7 @@ MIGRATIONS = (
     """
     DROP TABLE field_values;
     CREATE TABLE facts (
-        field TEXT NOT NULL, key TEXT NOT NULL, value TEXT NOT NULL, number REAL, day TEXT, doc_id TEXT NOT NULL,
+        field TEXT NOT NULL, key TEXT NOT NULL, doc_id TEXT NOT NULL, value TEXT NOT NULL, number REAL, day TEXT,
         PRIMARY KEY (field, key, doc_id)
     ) WITHOUT ROWID;
     CREATE INDEX facts_by_document ON facts (doc_id, field);

@@ -87,7 +87,9 @@ def key(text: str) -> str:
 def insert(connection: Any, doc_id: str, fields: Mapping[str, Any]) -> None:
     """Keep the facts of a document."""
     rows = {(fact.field, fact.key): (*fact, doc_id) for fact in facts(fields)}
-    connection.executemany("INSERT INTO facts VALUES (?, ?, ?, ?, ?, ?)", rows.values())
+    connection.executemany(
+        "INSERT INTO facts (field, key, value, number, day, doc_id) VALUES (?, ?, ?, ?, ?, ?)", rows.values()
+    )
 
 
 def schema(index: Index, vocabulary: Vocabulary) -> list[Field]:

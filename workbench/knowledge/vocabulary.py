@@ -303,7 +303,7 @@ def _meaning(name: str) -> FieldMeaning:
     if known:
         return FieldMeaning(*known, category=known[1] in GROUPING)
     words = [w.lower() for w in re.findall(r"[A-Z]?[^\W_A-Z]+|[A-Z]+", name)] or [name]
-    words[-1] = re.sub(r"(?<=[^s])s$", "", re.sub(r"ies$", "y", words[-1]))
+    words[-1] = re.sub(r"(?<=[^sui])s$", "", re.sub(r"ies$", "y", words[-1]))
     if words[-1] == "by" and len(words) > 1:  # written_by, founded by: somebody did
         return FieldMeaning("_".join(words), "Person")
     kind = "".join(w[:1].upper() + w[1:] for w in words)

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from workbench.context import Field, KnowledgeBase
 from workbench.knowledge.schema import spoken, spoken_words
-from workbench.language.judging import forms
+from workbench.language.judging import forms, root
 from workbench.language.names import QUOTED, blotted, names_in
 from workbench.language.ways import way, ways
 from workbench.text import CJK, fold
@@ -126,7 +126,19 @@ class Marks:
                 inside = any(v.start < end and start < v.end and v.end - v.start >= end - start for v in self.values)
                 if not inside and not any(start < c.end and c.start < end for c in found):
                     found.append(Called(start, end, field))
+        found += [one for one in self._doers() if not any(one.start < c.end and c.start < one.end for c in found)]
         return sorted(found, key=lambda one: one.start)
+
+    def _doers(self) -> Iterator[Called]:
+        """Fields called by what somebody does, where it is asked who: an editor edits, writers wrote."""
+        if not re.search(r"\b(?:who|whom|whose|by)\b", self.plain):
+            return
+        doers = {field["name"]: re.search(r"([a-z]{3,})(?:or|er)s?$", fold(field["name"])) for field in self.fields}
+        bases = {match[1] + e: name for name, match in doers.items() if match for e in ("", "e")}
+        for match in re.finditer(r"[a-z]{4,}", self.plain):
+            field = next((one for one in self.fields if one["name"] == bases.get(root(match[0]))), None)
+            if field and field["type"] in ("name", "category"):
+                yield Called(*match.span(), field)
 
     def _negations(self) -> Iterator[_Negation]:
         masked = self.plain

@@ -106,7 +106,9 @@ def ways_of(text: str, found: Sequence[Topic], knowledge: KnowledgeBase) -> list
     """Every way to read a question, best first; shorter before longer, then by name."""
     kinds = knowledge.typed.kinds()
     called = {
-        field["relation"]: [w for words in field["called"].values() for w in words] for field in knowledge.schema()
+        relation: [w for words in field["called"].values() for w in words]
+        for field in knowledge.schema()
+        for relation in (field["name"], field["relation"])  # triples call both the same
     }
     spoken = knowledge.nouns()
     lexicon = Lexicon.of(kinds, called, [*spoken.get("en", ()), *spoken.get("zh", ())])
