@@ -392,11 +392,11 @@ def _sentences(
     """The sentences of passages, each once: what other notations say is no sentence of anybody's."""
     seen = set[str]()
     for n, result in pieces:
-        if result["source_type"] != "chunk" and re.match(r"[^\n]{1,200}?(?: — | \(\w+\): )", result["evidence"]):
-            continue  # a field in the notation of a relation
         position = int(result["metadata"].get("position") or 0)
         found = list(parts(result["evidence"], title))
         for index, (heading, text) in enumerate(found):
+            if result["source_type"] != "chunk" and re.match(r".{1,200}?(?: — | \(\w+\): )", text):
+                continue  # a field in the notation of a relation
             if text in seen or not (len(text.split()) > 2 or len(CJK.findall(text)) > 3 or ":" in text):
                 continue
             seen.add(text)

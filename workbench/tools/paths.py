@@ -181,7 +181,7 @@ def told(way: Way, chains: Mapping[str, Chain], knowledge: KnowledgeBase) -> Ite
     names = {i: entity["name"] for i in sorted(ids) if (entity := knowledge.entity(i))}
     stated = {p["chunk_id"]: p for p in knowledge.passages(_chunks(chains.values()))}
     for (end, chain), share in zip(chains.items(), ordered(len(chains)), strict=True):
-        words = "; ".join(_said(r, hop, names) for r, hop in zip(chain, way.path, strict=True))
+        words = "; ".join(_said(relation, names) for relation in chain)
         sentences = " ".join(dict.fromkeys(relation["sentence"] for relation in chain))
         last = Relation(
             relation_id=" > ".join(relation["relation_id"] for relation in chain),
@@ -199,7 +199,7 @@ def told(way: Way, chains: Mapping[str, Chain], knowledge: KnowledgeBase) -> Ite
             "topic": names[last["source"]],
             "relations": [str(hop) for hop in way.path],
             "answer": names[end],
-            "said": words,
+            "by_way_of": [names[_ends(r, hop)[1]] for r, hop in zip(chain[:-1], way.path, strict=False)],
             "of": len(chains),
             "sure": way.probability,
         }
@@ -210,10 +210,9 @@ def _chunks(chains: Iterable[Chain]) -> list[str]:
     return sorted({chain[-1]["chunk_id"] for chain in chains})
 
 
-def _said(relation: Relation, hop: Hop, names: Mapping[str, str]) -> str:
-    """One step of a path: "The Wedding Banquet directed_by Ang Lee", "Ang Lee ~directed_by Eat Drink Man Woman"."""
-    here, there = _ends(relation, hop)
-    return f"{names[here]} {hop} {names[there]}"
+def _said(relation: Relation, names: Mapping[str, str]) -> str:
+    """A relation in words: "The Wedding Banquet — directed by: Ang Lee"."""
+    return f"{names[relation['source']]} — {relation['type'].replace('_', ' ')}: {names[relation['target']]}"
 
 
 TOOL = FunctionTool(
