@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterable, Sequence
 
 from workbench.context import KnowledgeBase, Mention
+from workbench.knowledge.names import SURNAMES
 from workbench.knowledge.surfaces import ordinary_words
 from workbench.language.joined import joined_in
 from workbench.state import NameRead
@@ -28,9 +29,8 @@ _DATED = frozenset(
     )
 )
 _TOPIC = re.compile(r"\b(?:about|on|regarding|concerning) (?:the )?$|关于$", re.I)
-_ASKED_ABOUT = re.compile(
-    r"^(?:请问)?([\u4e00-\u9fff·]{2,8}?)(?:到底|究竟)?(?:是谁|是什么人|是何许人)|^谁是([\u4e00-\u9fff·]{2,8}?)[？?]?$"
-)
+_PERSON = rf"([{SURNAMES}][\u4e00-\u9fff]{{1,2}}|[\u4e00-\u9fff]+(?:·[\u4e00-\u9fff]+)+)"
+_ASKED_ABOUT = re.compile(rf"^(?:请问)?{_PERSON}(?:到底|究竟)?(?:是谁|是什么人|是何许人)|^谁是{_PERSON}[？?]?$")
 _NEAR = 300
 
 
