@@ -178,7 +178,7 @@ def run(**changes: Any) -> SimpleNamespace:
         "worker_name": "film:fusion_agent:retrieve_only",
         "query_intent": "compare",
         "media_type_hint": "film",
-        "filters": {},
+        "filters": [],
         "extracted_entities": {"low_level": ["The Wedding Banquet", "Eat Drink Man Woman"], "high_level": []},
     }
     values: dict[str, Any] = {

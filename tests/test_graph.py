@@ -7,7 +7,8 @@ import os
 import subprocess
 import sys
 
-from workbench.knowledge import graph
+from tests.shelf import VOCABULARY
+from workbench.knowledge import graph, vocabulary
 from workbench.knowledge.entities import Source, extract
 
 CIRCLES = {"Lee": ["A1", "A2", "A3"], "Nolan": ["B1", "B2", "B3", "B4"], "Burton": ["C1", "C2"]}
@@ -31,7 +32,7 @@ def circles():
 
 
 def groups(sources):
-    found = extract(sources)
+    found = extract(sources, vocabulary.load(VOCABULARY))
     leads = {s.doc_id: s.passages[0][1].split(". ")[0] + "." for s in sources}
     return graph.communities(found.entities, found.relations, found.categories, leads)
 
@@ -50,7 +51,7 @@ def test_nothing_makes_no_community():
 
 
 def test_the_graph_for_networkx():
-    found = extract(circles())
+    found = extract(circles(), vocabulary.load(VOCABULARY))
     made = graph.build(found.entities, found.relations)
     assert made.number_of_nodes() == len(found.entities)
     assert made.number_of_edges() == len(found.relations)

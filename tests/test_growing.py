@@ -82,7 +82,7 @@ def test_what_grew_is_close_to_what_is_made_anew(growing, tmp_path, films):
     for table, column in (("entities", "entity_id"), ("relations", "relation_id"), ("surfaces", "key")):
         assert alike(ids(growing, table, column), ids(fresh, table, column)) > 0.99, table
     assert alike(content(growing, "mentions"), content(fresh, "mentions")) > 0.98
-    for table in ("titles", "field_values"):
+    for table in ("titles", "facts"):
         assert content(growing, table) == content(fresh, table)
     assert growing.get("film").fingerprint() == fresh.get("film").fingerprint()
     question = "films about a family in New York"

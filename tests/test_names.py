@@ -14,6 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.shelf import VOCABULARY
 from workbench.context import Entity
 from workbench.knowledge import aliases
 from workbench.knowledge.corpus import load
@@ -82,7 +83,7 @@ def library(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Library]:
     (folder / "rows.jsonl").write_text("\n".join(json.dumps(row, ensure_ascii=False) for row in ROWS), "utf-8")
     (folder / "triples.tsv").write_text(TRIPLES, "utf-8")
     found = Library(folder / "kb", Settings.load(embedding_model="hashing", names="rules"))
-    found.add("rows", [folder / "rows.jsonl"])
+    found.add("rows", [folder / "rows.jsonl"], vocabulary=VOCABULARY)
     found.add("triples", [folder / "triples.tsv"])
     yield found
     found.close()

@@ -290,7 +290,7 @@ def test_every_problem_names_step_field_and_mend(registry):
         {
             "step_id": "d",
             "tool": "discover",
-            "tool_input": {"filters": {"year_from": "soon"}, "who": {"$from": "b.entities"}},
+            "tool_input": {"conditions": [{"field": "year", "op": "near"}], "who": {"$from": "b.entities"}},
         },
     )
     found = {(p["step_id"], p["field"]): f"{p['message']} {p['mend']}" for p in check(bad, registry)}
@@ -300,7 +300,7 @@ def test_every_problem_names_step_field_and_mend(registry):
         ("b", "tool_input.year"),
         ("c", "tool_input.query"),
         ("c", "tool_input.entities"),
-        ("d", "tool_input.filters.year_from"),
+        ("d", "tool_input.conditions.0.op"),
         ("d", "tool_input.who"),
     }
     assert found["a", "tool"].startswith(

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from typing import Annotated, Any, Literal, NotRequired
 
 # Not typing's: pydantic makes the published schema from these types, and before Python 3.12 it needs this one.
+from pydantic import BeforeValidator
 from typing_extensions import TypedDict
 
 QueryIntent = Literal["qa", "recommend", "compare", "list", "person", "unknown"]
@@ -110,6 +111,10 @@ class ExtractedEntities(TypedDict):
     high_level: list[str]
 
 
+_OF_OLDER_RUNS = BeforeValidator(lambda value: [] if isinstance(value, dict) else value)
+"""Filters were a mapping of three fixed names once."""
+
+
 class RouteDecision(TypedDict):
     """Where a message goes and what it wants (contracts, 3)."""
 
@@ -122,7 +127,7 @@ class RouteDecision(TypedDict):
     worker_name: str
     query_intent: QueryIntent
     media_type_hint: str
-    filters: list[Condition]
+    filters: Annotated[list[Condition], _OF_OLDER_RUNS]
     extracted_entities: ExtractedEntities
     reading: NotRequired[Reading]
 

@@ -310,6 +310,7 @@ def document_of(contents: Mapping[str, Any]) -> dict[str, Any]:
         **{name: result.get(name) for name in names},
         **{name: contents[name] for name in ("records", "decisions")},
         **{"holder": None, "review": None, "plan": plan, "log": log},
+        "query": result.get("query") or row["message"],
         "statistics": (result.get("merged") or {}).get("statistics"),
     }
     return dict(run_document(cast(Any, SimpleNamespace(**given))))

@@ -15,6 +15,7 @@ from workbench.generate.prompt import messages
 from workbench.generate.silence import failed, greeting, stopped
 from workbench.language.citations import cite
 from workbench.language.judging import judged
+from workbench.language.reading import read
 from workbench.language.writing import Known, write
 from workbench.models.chat import Limits, server_of, stream_text
 from workbench.parts import written
@@ -107,7 +108,9 @@ async def streamed(state: ConversationState, runtime: Runtime[Context]) -> Answe
 def offline(state: Mapping[str, Any], context: Context) -> Answer:
     """Write the answer here."""
     bases = context.bases(state.get("kb_prefixes") or [state["kb_prefix"]])
-    reading, results = state["route_decision"]["reading"], found(state)
+    older = "reading" not in state["route_decision"]  # a run that began in an older version goes on in this one
+    reading = read(state["query"], bases) if older else state["route_decision"]["reading"]
+    results = found(state)
     return Answer(*write(reading, results, judged(reading, results, bases), known(reading, bases)))
 
 
