@@ -171,9 +171,7 @@ def test_rare_shared_traits_weigh_more():
 
 
 def test_discover_holds_every_condition_newest_first(film):
-    output = call(
-        "discover", film, "", conditions=where("directors = 诺兰", "year >= 2006")
-    )
+    output = call("discover", film, "", conditions=where("directors = 诺兰", "year >= 2006"))
     years = fields(output, "year")
     assert len(years) > 5 and years == sorted(years, reverse=True) and min(years) >= 2006
     assert all("Christopher Nolan" in d for d in fields(output, "directors"))

@@ -100,13 +100,16 @@ def schema(index: Index, vocabulary: Vocabulary) -> list[Field]:
         name, *counted = row
         if not is_alias(name):
             found.append(_field(index, vocabulary, name, counted))
+    if vocabulary.enrichment:  # what no document says can be asked for there
+        lacking = [name for name in vocabulary.fields if name not in {one["name"] for one in found}]
+        found += [_field(index, vocabulary, name, [0] * 6 + [None] * 4) for name in lacking]
     return sorted(found, key=lambda one: (-one["documents"], one["name"])) if documents else []
 
 
 def _field(index: Index, vocabulary: Vocabulary, name: str, counted: Sequence[Any]) -> Field:
     having, total, distinct, numbers, dates, long, low, high, first, last = counted
     said = vocabulary.fields.get(name, FieldWords())
-    kind: Any = said.type or _type(total, distinct, numbers, dates, long, low, high)
+    kind: Any = said.type or (_type(total, distinct, numbers, dates, long, low, high) if total else "text")
     if kind == "category" and not said.type and distinct > _FEW * total and _proper(index, name):
         kind = "name"
     values = [row[0] for row in index.rows(_VALUES, (name, MOST_VALUES))] if kind == "category" else []

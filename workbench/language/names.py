@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 
-from workbench.context import KnowledgeBase, Mention
+from workbench.context import Field, KnowledgeBase, Mention
 from workbench.knowledge.names import SURNAMES
 from workbench.knowledge.surfaces import ordinary_words
 from workbench.language.joined import joined_in
@@ -46,7 +46,25 @@ def names_in(text: str, bases: Sequence[KnowledgeBase]) -> list[NameRead]:
             if name and not any(_part_of(name, whole) for whole in longer):
                 found.append(name)
     kept = _without_overlaps(found)
-    return _without_overlaps([*kept, *_unknown(text, quotes, kept)])
+    owners = [match.span(1) for base in bases if (match := _owner_of_field(text, base))]
+    return _without_overlaps([*kept, *_unknown(text, [*quotes, *owners], kept)])
+
+
+def _owner_of_field(text: str, base: KnowledgeBase) -> re.Match[str] | None:
+    """The name in 寄生虫的导演是谁: what a field of the base is said to be of; a description or a pronoun is none."""
+    words = {word for field in base.schema() for word in field["called"].get("zh", ())}
+    known = {*base.nouns().get("zh", ()), *(v for one in base.schema() for v in _in_chinese(one))}
+    match = re.match(
+        rf"(?:请问)?([\u4e00-\u9fff]{{2,12}})的(?:{'|'.join(map(re.escape, words)) or '$'})(?![\u4e00-\u9fff]*的)", text
+    )
+    plain = match and not re.search(r"[这那该此本它他她哪什谁最和与的]|所有|每", match[1])
+    return match if plain and not any(word in match[1] for word in known) else None
+
+
+def _in_chinese(field: Field) -> list[str]:
+    """The values of a category and their words, those in Chinese signs."""
+    called = [word for words in field["values_called"].values() for word in words.get("zh", ())]
+    return [word for word in (*field["values"], *called) if CJK.match(word)]
 
 
 def blotted(text: str, spans: Iterable[tuple[int, int]]) -> str:

@@ -63,7 +63,7 @@ class _Writer(Voice):
         if reading["count"]:
             return self._quoted()
         about = self._about()
-        if reading["intent"] == "compare" and len(about) > 1:
+        if reading["intent"] == "compare" and about and len(reading["names"]) > 1:
             return self._sides(about)
         if said := self._along():
             return said
@@ -196,7 +196,7 @@ class _Writer(Voice):
         for document in about:
             facts = [fact for name in reading["asked"] if (fact := self._fact(document, name))]
             if facts:
-                joined = self._say("; ", "；").join(facts)
+                joined = self._say("; ", "，").join(facts)
                 parts.append(
                     marked(f"{self._title(document)}{self._say(': ', '：')}{joined}{self._say('.', '。')}", document.n)
                 )
@@ -267,7 +267,7 @@ class _Writer(Voice):
                 marked(
                     self._title(document)
                     + self._say(": ", "：")
-                    + self._say("; ", "；").join(facts)
+                    + self._say("; ", "，").join(facts)
                     + self._say(".", "。"),
                     document.n,
                 )
@@ -288,10 +288,11 @@ class _Writer(Voice):
             for name in names
             if all(d.values(name) for d in about) and len({tuple(d.values(name)) for d in about}) == 1
         ]
-        if same and not asked:
+        if same and not asked and len(about) > 1:
             lines.append(
                 self._say("- The same in both: ", "- 两者相同：")
                 + self._listed([shown(self.fields[n], self.lang) for n in same])
+                + "".join(f" [{d.n}]" for d in about)
                 + self._say(".", "。")
             )
         if self.judged.missing_names:
