@@ -57,8 +57,9 @@ def _owner_of_field(text: str, base: KnowledgeBase) -> re.Match[str] | None:
     match = re.match(
         rf"(?:请问)?([\u4e00-\u9fff]{{2,12}})的(?:{'|'.join(map(re.escape, words)) or '$'})(?![\u4e00-\u9fff]*的)", text
     )
-    plain = match and not re.search(r"[这那该此本它他她哪什谁最和与的]|所有|每", match[1])
-    return match if plain and not any(word in match[1] for word in known) else None
+    if match is None or re.search(r"[这那该此本它他她哪什谁最和与的]|所有|每", match[1]):
+        return None
+    return None if any(word in match[1] for word in known) else match
 
 
 def _in_chinese(field: Field) -> list[str]:
