@@ -41,7 +41,7 @@ _SOUNDS = (
     "索所塔泰坦汤唐陶特滕提廷通图托陀瓦万旺威韦维魏温文翁沃乌伍武西希锡霞夏香肖谢辛欣新兴休修许雪雅亚延扬杨尧耶叶伊依以因英尤于约赞泽扎詹珍"
     "芝治朱茱兹佐"
 )
-_DOTTED = re.compile(rf"[{_SOUNDS}]{{1,6}}(?:[·・•][{_SOUNDS}]{{1,8}}){{1,3}}")
+DOTTED = re.compile(rf"[{_SOUNDS}]{{1,6}}(?:[·・•][{_SOUNDS}]{{1,8}}){{1,3}}")
 SURNAMES = (
     "王李张刘陈杨黄赵周吴徐孙朱马胡郭林何高梁郑罗宋谢唐韩曹许邓萧冯曾程蔡彭潘袁于董余苏叶吕"
     "魏蒋田杜丁沈姜范江傅钟卢汪戴崔任陆廖姚方金邱夏谭韦贾邹石熊孟秦阎薛侯雷白龙段郝孔邵史毛常万顾赖武康贺严尹钱施牛洪龚"
@@ -136,7 +136,7 @@ def _in_sentence(sentence: str, bare: str, finder: str, parsed: Iterator[Any]) -
     for title in _BOOK.findall(sentence):
         yield title, "Work"
     if CJK.search(bare):
-        yield from ((name, "Person") for name in _DOTTED.findall(bare))
+        yield from ((name, "Person") for name in DOTTED.findall(bare))
         if "lac" in finder:
             yield from _by_lac(bare)
         else:

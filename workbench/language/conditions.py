@@ -280,8 +280,11 @@ class Conditions:
         condition = Condition(field=field["name"], op="eq", value=name["name"])
         if any(base.select([condition], None, 1) for base in self.bases):
             return name["name"]
-        if name["doc_id"] or field["type"] != "name":
-            return None
+        longer = re.match(r"\s+[A-Z]\w", self.question[name["end"] :]) or re.search(
+            r"(?<!^)\b[A-Z]\w+\s+$", self.question[: name["start"]]
+        )
+        if name["doc_id"] or field["type"] != "name" or longer:
+            return None  # another person's name
         part = fold(name["name"])
         values = {
             value

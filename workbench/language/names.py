@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable, Sequence
 
 from workbench.context import Field, KnowledgeBase, Mention
-from workbench.knowledge.names import SURNAMES
+from workbench.knowledge.names import DOTTED, SURNAMES
 from workbench.knowledge.surfaces import ordinary_words
 from workbench.language.joined import joined_in
 from workbench.state import NameRead
@@ -47,7 +47,8 @@ def names_in(text: str, bases: Sequence[KnowledgeBase]) -> list[NameRead]:
                 found.append(name)
     kept = _without_overlaps(found)
     owners = [match.span(1) for base in bases if (match := _owner_of_field(text, base))]
-    return _without_overlaps([*kept, *_unknown(text, [*quotes, *owners], kept)])
+    roles = [w for base in bases for f in base.schema() if f["type"] == "name" for w in f["called"].get("zh", [])]
+    return _without_overlaps([*kept, *_unknown(text, [*quotes, *owners], kept, roles)])
 
 
 def _owner_of_field(text: str, base: KnowledgeBase) -> re.Match[str] | None:
@@ -123,11 +124,22 @@ def _part_of(name: NameRead, whole: tuple[int, int]) -> bool:
     return start <= name["start"] and name["end"] <= end and (name["start"], name["end"]) != whole
 
 
-def _unknown(text: str, quotes: Sequence[tuple[int, int]], known: Sequence[NameRead]) -> list[NameRead]:
-    """Quoted titles and capitalised names that no knowledge base has."""
+def _unknown(
+    text: str, quotes: Sequence[tuple[int, int]], known: Sequence[NameRead], roles: Sequence[str]
+) -> list[NameRead]:
+    """Quoted titles, capitalised names, foreign ones with a dot between, and Chinese ones before what they are said to
+    have done (``roles``), that no knowledge base has.
+    """
+    done = "|".join(map(re.escape, roles))
+    people = (
+        rf"(?:^|(?<=[，,。；;和与跟由被是]))(?:请问)?([{SURNAMES}][\u4e00-\u9fff]{{1,2}}?)(?={done})"
+        if done
+        else "(?!)"
+    )
+    written = [*_ASKED_ABOUT.finditer(text), *DOTTED.finditer(text), *re.finditer(people, text)]
     return [
         NameRead(surface=text[s:e], start=s, end=e, name=bare(text[s:e]), type="", entity_id="", doc_id="", bases=[])
-        for s, e in [*quotes, *_capitalised(text), *(m.span(m.lastindex or 0) for m in _ASKED_ABOUT.finditer(text))]
+        for s, e in [*quotes, *_capitalised(text), *(match.span(match.lastindex or 0) for match in written)]
         if not any(s < n["end"] and n["start"] < e for n in known)
     ]
 

@@ -70,7 +70,9 @@ class _Reader(Conditions):
             self.used.append((amount.start, amount.tail))
         sort, limit = (None, None) if group else self._order()
         wanting = self.wanting or count or sort is not None
-        specific = any(name["doc_id"] for name in self.names) and not wanting
+        subject = re.match(r"\W*(?:is|are|was|were|does|did|has|had)(?:n['’]t)? _", self.plain)
+        of_one = bool(subject and self.names) and not self._holding(self.names[0])  # "is X a report": of X alone
+        specific = (of_one or any(name["doc_id"] for name in self.names)) and not wanting
         values = [] if specific else self._values(wanting)
         explains = any(way("answers", kind).search(self.plain) for kind in ("reason", "manner"))
         holding = {(name["start"], name["end"]): self._holding(name) for name in self.names}
@@ -262,12 +264,14 @@ class _Reader(Conditions):
         generic = ways("generic")
         stop = frozenset(generic["stop_en"].split())
         chinese = "|".join(sorted(generic["stop_zh"].split(), key=lambda word: (-len(word), word)))
-        found: list[str] = []
+        found, single = list[str](), list[str]()
         for match in re.finditer(r"[A-Za-z][\w'’-]*|\d[\w.]*|[\u3400-\u4dbf\u4e00-\u9fff]+", left):
             word = self.question[match.start() : match.end()]
             if match.group()[0].isascii():
                 bare = re.sub(r"(?:['’](?:s|m|d|re|ve|ll)|n['’]t)$", "", match.group().lower())
                 found += [word] if bare not in stop and (len(bare) > 1 or bare.isdigit()) else []
             else:
-                found += [part for part in re.split(chinese, word) if len(part) > 1]
-        return found
+                parts = re.split(chinese, word)
+                found += [part for part in parts if len(part) > 1]
+                single += [part for part in parts if len(part) == 1]
+        return found or single

@@ -59,8 +59,11 @@ class Voice:
         return " and ".join([", ".join(items[:-1]), items[-1]]) if len(items) > 1 else "".join(items)
 
     def _title(self, document: Document) -> str:
-        title = self.known.called(document.title) if self.zh else document.title
-        return f"《{title}》" if self.zh else title
+        return self._named(document.title)
+
+    def _named(self, name: str, title: bool = True) -> str:
+        called = self.known.called(name) if self.zh else name
+        return f"《{called}》" if self.zh and title else called
 
     def _value(self, one: Field, value: str) -> str:
         said = one["values_called"].get(value, {}).get(self.lang, []) if self.zh else []
@@ -89,7 +92,7 @@ class Voice:
         names += [f["name"] for f in sorted(kept, key=lambda f: order[f["type"]])]
         same = {c["field"] for c in reading["conditions"] if c["op"] == "eq"}
         wanted = [n for n in dict.fromkeys(names) if document.values(n) and n not in same]
-        wanted = wanted[: max(2, len(reading["asked"]) + 1)]
+        wanted = wanted[: max(1, len(reading["asked"]))]
         facts = [self._listed([self._value(self.fields[n], v) for v in document.values(n)[:3]]) for n in wanted]
         inside = self._say(", ", "，").join(facts)
         return f"{self._title(document)}{self._say(f' ({inside})', f'（{inside}）') if inside else ''}"
@@ -118,13 +121,24 @@ class Voice:
         called, title = shown(self.fields[name], self.lang), self._title(document)
         return self._say(f"the {called} of {title}", f"{title}的{called}")
 
-    def _quotes(self, chosen: Sequence[Said]) -> str:
-        """Whole sentences with their marks; those of another language in quotation marks, with whose words they are."""
+    def _asks_for_documents(self) -> bool:
+        """Whether the question asks which documents they are: "in which film", 哪部电影."""
+        own = [*self.known.nouns.get("en", ()), *self.known.nouns.get("zh", ())]
+        nouns = "|".join(map(re.escape, [*own, "document", "file", "page", "文档", "文件"]))
+        asks = rf"\b(?:which|what)\s+(?:\w+\s+)?(?:{nouns})s?\b|(?:哪|什么)\S{{0,3}}(?:{nouns})"
+        return bool(re.search(asks, self.reading["question"], re.I))
+
+    def _quotes(self, chosen: Sequence[Said], titled: bool = False) -> str:
+        """Whole sentences with their marks, after their title where that is asked for; those of another language in
+        quotation marks, with whose words they are.
+        """
         parts, told = list[str](), {said.text for said in chosen}
         for said in chosen:
             texts = [text for text in self._with_neighbour(said) if text == said.text or text not in told]
             closed = [t if t[-1:] in _CLOSED else f"{t}{'。' if CJK.search(t[-3:]) else '.'}" for t in texts]
             if not foreign(said.text, self.reading):
+                if titled and not closed[0].startswith(said.title):
+                    closed[0] = f"{said.title}{self._say(': ', '：')}{closed[0]}"
                 parts += [marked(text, said.n) for text in closed]
             else:
                 lead = self._say(f"In the words of {said.title}: ", f"原文（{said.title}）：")

@@ -12,7 +12,7 @@ from typing import Any
 
 from workbench.knowledge.schema import spoken, spoken_words
 from workbench.language.citations import cite, marked, spaced
-from workbench.language.judging import LEAST, Document, Judged, Said, foreign, says_field, several
+from workbench.language.judging import LEAST, Document, Judged, Said, foreign, says_field, several, speaks_of
 from workbench.language.reading import shown
 from workbench.language.voice import Known as Known
 from workbench.language.voice import Voice
@@ -58,6 +58,8 @@ class _Writer(Voice):
     def _answer(self) -> str:
         reading = self.reading
         selecting = bool(reading["conditions"] or reading["sort"])
+        if reading["count"] and self.judged.missing_names:
+            return self._nothing("")
         if reading["count"] and (selecting or reading["group"] or not reading["words"]):
             return self._counted()
         if reading["count"]:
@@ -123,7 +125,7 @@ class _Writer(Voice):
                 f"There are {total:,} {self._noun(total)}.", f"共有 {total:,} {self._measure}{self._noun(total)}。"
             )
         if not total:
-            return f"{head}{self._say('.', '。')}"
+            return self._nothing(what)
         lines = [f"- {self._brief(d)} [{d.n}]" for d in shown_documents[:MOST_LISTED]]
         return "\n".join([f"{head}{self._say(':', '：') if lines else self._say('.', '。')}", *lines])
 
@@ -138,13 +140,16 @@ class _Writer(Voice):
         reading, what = self.reading, self._conditions()
         selecting = bool(reading["conditions"] or reading["sort"])
         held = [d for d in (self._holding() if selecting else self._telling()) if d.doc_id not in without]
+        names = [name for name in reading["names"] if not name["doc_id"]]
+        if selecting and names:
+            held = [d for d in held if all(speaks_of(name, [self.results[d.n - 1]]) for name in names)]
         if self.judged.sought:
             held = [d for d in held if any(s.probability >= LEAST and not s.foreign for s in d.said)]
         elif reading["words"] and selecting and not reading["sort"]:
             held = [d for d in held if any(s.answers for s in d.said)] or held
         if not held:
-            return self._nothing("" if self.judged.sought else what)
-        total = self.known.total if selecting and not reading["words"] else len(held)
+            return self._nothing("" if self.judged.sought or names else what)
+        total = self.known.total if selecting and not reading["words"] and not names else len(held)
         most = RECOMMENDED if reading["intent"] == "recommend" else MOST_LISTED
         cut = held[: reading["limit"] or most]
         if (sort := reading["sort"]) and reading["limit"] == 1:
@@ -191,7 +196,7 @@ class _Writer(Voice):
         reading, parts, missing = self.reading, list[str](), list[str]()
         if reading["answer_type"] == "yes_no" and (said := self._verdict(about)):
             return said
-        if not reading["asked"]:
+        if not reading["asked"] or (reading["answer_type"] == "yes_no" and reading["words"]):
             return ""
         for document in about:
             facts = [fact for name in reading["asked"] if (fact := self._fact(document, name))]
@@ -227,14 +232,20 @@ class _Writer(Voice):
         return "\n".join(parts)
 
     def _verdict(self, about: Sequence[Document]) -> str:
-        """Yes or no where a typed field can be tested; "" otherwise."""
+        """Yes or no where a typed field can be tested, and nothing else is asked; "" otherwise."""
+        reading = self.reading
         categories = [f for f in self.known.schema if f["type"] == "category"]
-        said = spoken(spoken_words(categories), self.reading["question"])
-        if len(about) != 1 or not said:
+        said = [
+            (reading["question"][start:end], name, value)
+            for start, end, name, value in spoken(spoken_words(categories), reading["question"])
+        ]
+        people = [name for name in reading["asked"] if self.fields[name]["type"] == "name"]
+        said += [("", name, one["name"]) for name in people[:1] for one in reading["names"] if not one["doc_id"]]
+        if len(about) != 1 or not said or not {*reading["words"]} <= {word for word, *_ in said}:
             return ""
         document, parts = about[0], []
-        for name in dict.fromkeys(one[2] for one in said):
-            values = [value for *_, field_name, value in said if field_name == name]
+        for name in dict.fromkeys(name for _, name, _ in said):
+            values = [value for _, field_name, value in said if field_name == name]
             if document.values(name):
                 held = {fold(v) for v in document.values(name)}
                 yes = all(fold(v) in held for v in values)
@@ -341,14 +352,15 @@ class _Writer(Voice):
         first = {said.part: said for said in reversed(self.judged.answers)}
         for said in self.judged.answers:
             lead = first[said.part]
-            if said.foreign > lead.foreign or said.seen.get("kind", 0.0) < lead.seen.get("kind", 0.0):
-                continue  # the surest one holds what is asked for: a reason, a number
+            less = any(said.seen.get(name, 0.0) < lead.seen.get(name, 0.0) for name in ("kind", "named"))
+            if said.foreign > lead.foreign or less:
+                continue  # the surest one holds what is asked for: a reason, a number, who is named
             near = said.probability >= lead.probability * NEARLY and (said.answers or len(first) == 1)
             new = not any(said.text in c.text for c in chosen)
             if near and new and sum(c.part == said.part for c in chosen) < MOST_QUOTED:
                 chosen.append(said)
         chosen.sort(key=lambda s: (s.n, s.place))
-        parts = [self._quotes(chosen)]
+        parts = [self._quotes(chosen, titled=self._asks_for_documents())]
         if self.judged.lacking:
             words = self._listed([f"“{word}”" for some in self.judged.lacking for word in some])
             parts.append(self._say(f"Nothing was found on {words}.", f"没有找到与{words}有关的内容。"))
