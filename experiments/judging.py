@@ -95,7 +95,10 @@ def observed(folder: Path, lang: str, most: int) -> Iterator[dict[str, Any]]:
             given = read_input(tool, {"query": question["question"], "top_k": TOP})
             results = [dict(r) for r in tool.function(given, asked, StepLog(_Clock())).model_dump()["results"]]
             first = int(hashlib.sha256(question["id"].encode()).hexdigest()[-1], 16) < 8
-            for said, seen in judging.seen(read(question["question"], [asked]), results, judging.weight_in([asked])):
+            reading = read(question["question"], [asked])
+            for said, seen in judging.seen(
+                reading, results, judging.weight_in([asked]), judging.sense_of(reading, results, [asked])
+            ):
                 right = said.doc_id in golden and fold(question["answer"]) in fold(said.text)
                 yield {
                     "question": f"{folder.name}/{asked_in}>{lang}/{question['id']}",

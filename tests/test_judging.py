@@ -8,7 +8,7 @@ import pytest
 
 from tests.test_writing import SAVED, evidence_of, library, reading_of  # noqa: F401 - a fixture
 from workbench.knowledge.library import Library
-from workbench.language.judging import LEAST, Judged, judged
+from workbench.language.judging import Judged, judged
 from workbench.language.quoting import parts
 
 CASES = {case["question"]: case for case in SAVED["cases"]}
@@ -45,7 +45,7 @@ def test_the_first_of_an_order_is_not_the_first_of_what_was_found(library: Libra
 def test_each_part_of_a_question_has_its_own_answer_or_is_lacking(library: Library):  # noqa: F811
     both = judgement(library, "Did Harbour Light win a prize, and what is its budget?")
     assert both.lacking == (("budget",),)
-    surest = {one.part: one.text for one in reversed(both.answers) if one.probability >= LEAST}
+    surest = {one.part: one.text for one in reversed(both.answers) if one.answers}
     assert surest == {0: "It won the main prize at Locarno."}
 
 

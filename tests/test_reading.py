@@ -90,6 +90,8 @@ def conditions(question: str, base: Any) -> list[tuple[str, str, Any]]:
         ("预算超过10万的项目有哪些？", [("budget", "gt", 100000)]),
         ("2024年启动的项目", [("date", "eq", "2024")]),
         ("Lin Qiao负责的项目有哪些？", [("author", "eq", "Lin Qiao")]),
+        ("What did Lin Qiao lead after 2023?", [("author", "eq", "Lin Qiao"), ("date", "gt", "2023")]),
+        ("Why did the retrieval of 1905 fail?", []),
     ],
 )
 def test_conditions(bases: Any, question: str, expected: list[Any]) -> None:
@@ -106,6 +108,10 @@ def test_conditions(bases: Any, question: str, expected: list[Any]) -> None:
         ("年薪不超过30的员工有哪些", [("年薪", "le", 30)]),
         ("2019年以前入职的员工有哪些？", [("入职日期", "lt", "2019")]),
         ("Who is in 研发部?", [("部门", "eq", "研发部")]),
+        (
+            "Which employees of the research department joined before 2020?",
+            [("入职日期", "lt", "2020"), ("部门", "eq", "研发部")],
+        ),
     ],
 )
 def test_conditions_over_chinese_fields(bases: Any, question: str, expected: list[Any]) -> None:

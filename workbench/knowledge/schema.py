@@ -17,7 +17,7 @@ from workbench.knowledge.aliases import is_alias, says_names
 from workbench.knowledge.index import Index
 from workbench.knowledge.names import SURNAMES
 from workbench.knowledge.surfaces import key_of
-from workbench.knowledge.vocabulary import FieldWords, Vocabulary
+from workbench.knowledge.vocabulary import FieldWords, Vocabulary, unit_in
 from workbench.state import Condition, Op, Sort
 from workbench.text import CJK, fold
 
@@ -124,7 +124,7 @@ def _field(index: Index, vocabulary: Vocabulary, name: str, counted: Sequence[An
         values=values,
         called=vocabulary.called(name),
         values_called=vocabulary.values_called(name, values),
-        unit=said.unit or (_unit(index, name) if kind == "number" else ""),
+        unit=said.unit or (unit_in(name)[1] or _unit(index, name) if kind == "number" else ""),
         relation=vocabulary.meaning(name).relation,
     )
 

@@ -43,6 +43,9 @@ class FieldMeaning(NamedTuple):
     category: bool = False
 
 
+_UNITS = "eur|usd|gbp|cny|kg|g|km|m|cm|mm|ms|s|min|h|kw|w|mw|kb|mb|gb|hz|khz|pct"
+_JOINED = {"authors": "author"}
+"""Fields that are one under two names in one corpus."""
 GROUPING = frozenset(
     {"Year", "Date", "Tag", "Keyword", "Topic", "Language", "Country", "Genre", "Category", "Status", "Type", "Kind"}
 )
@@ -90,7 +93,7 @@ class Vocabulary:
         """
         found: dict[str, Any] = {}
         for name, value in fields.items():
-            own = name if name in self.fields else self._field_by_word.get(fold(name), name)
+            own = name if name in self.fields else self._field_by_word.get(fold(name), _JOINED.get(name, name))
             found[own] = [*_many(found[own]), *_many(value)] if own in found else value
         return found
 
@@ -144,19 +147,22 @@ class Vocabulary:
 
     def called(self, name: str) -> dict[str, list[str]]:
         """What a field is called: its own name in the language it is written in, before or after what is given."""
+        own = re.sub(r"(?<=[a-z0-9])(?=[A-Z])|[_\-\s]+", " ", unit_in(name)[0]).strip()
         given = self.fields.get(name, FieldWords()).names
-        own = re.sub(r"(?<=[a-z0-9])(?=[A-Z])|[_\-\s]+", " ", name).strip()
+        language = "zh" if CJK.search(own) else "en"
+        if not given and (common := _common("field").get(fold(own))):
+            given = {**common, language: [own, *(word for word in common[language] if fold(word) != fold(own))]}
         told = {language: list(given.get(language, [])) for language in LANGUAGES}
-        mine = told["zh" if CJK.search(own) else "en"]
-        if not any(fold(own) == fold(word) for word in mine):
-            mine.append(own)
+        if not any(fold(own) == fold(word) for word in told[language]):
+            told[language].append(own)
         return {language: words for language, words in told.items() if words}
 
     def values_called(self, name: str, values: Iterable[str]) -> dict[str, dict[str, list[str]]]:
         """Words for those of these values that have other words than themselves."""
         known = self.values.get(name, {})
         nations = _nations() if self._of_country(name) else {}
-        told = {value: known.get(value) or nations.get(country(value)) for value in values}
+        common = {} if known else _common("value")
+        told = {v: known.get(v) or nations.get(country(v)) or common.get(fold(v)) for v in values}
         return {value: {k: list(w) for k, w in words.items()} for value, words in told.items() if words}
 
     def dump(self) -> dict[str, Any]:
@@ -292,6 +298,24 @@ def beside(paths: Iterable[Path]) -> Path | None:
             if found.is_file():
                 return found
     return None
+
+
+def unit_in(name: str) -> tuple[str, str]:
+    """The name of a field without the unit in it, and the unit.
+
+    >>> unit_in("预算(万元)"), unit_in("cost_eur"), unit_in("depth_m"), unit_in("team_a")
+    (('预算', '万元'), ('cost', 'EUR'), ('depth', 'm'), ('team_a', ''))
+    """
+    match = re.fullmatch(r"(.+?)\s*[(（\[]([^()（）]{1,10})[)）\]]", name) or re.fullmatch(rf"(.+)_({_UNITS})", name)
+    return (
+        (match[1], match[2].upper() if len(match[2]) == 3 and match[2].isascii() else match[2]) if match else (name, "")
+    )
+
+
+@cache
+def _common(what: str) -> dict[str, dict[str, list[str]]]:
+    """What people call fields, and values, of common names, by each of these names."""
+    return {fold(word): said for said in _general()[what].values() for many in said.values() for word in many}
 
 
 def _many(value: Any) -> list[Any]:

@@ -215,6 +215,8 @@ class Conditions:
         if near and (0 <= near.start - value.end <= 4 or 0 <= value.start - near.end <= 12):
             self.used.append((near.start, near.end))
             return True
+        if any(fold(word) in self.plain[value.start : value.end] for word in _all_called(value.field)):
+            return True  # "the sales department" says its field
         if way("values", "theme").search(before):
             return False
         if any(self._adjective(value.end, noun[0]) for noun in self.marks.heads):

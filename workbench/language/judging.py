@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cache, lru_cache
 from typing import Any, NamedTuple
 
@@ -23,34 +23,67 @@ from workbench.language.quoting import parts
 from workbench.state import AnswerType, Reading, RetrievalResult
 from workbench.text import CJK, fold, language_of, terms
 
-WEIGHTS = {
-    "bias": -6.23,
-    "covered": 0.9,
-    "mass": 1.99,
-    "around": 0.35,
-    "named": 0.64,
-    "kind": 0.83,
-    "passage": 2.43,
-    "across": 3.74,
-}
-LEAST, ACROSS = 0.07, 0.035
-"""A sentence that answers with this probability is an answer; one in another language than the question, of which words
-tell little, with the second. On the half that fits, 10 of 100 English and 19 of 100 Chinese questions whose answer is
-there have none, and 31 and 15 of 100 have one whose answer was taken away; across languages 47 and 38."""
+
+class Model(NamedTuple):
+    """Weights of what is seen, and the probability from which a sentence is an answer: in the language of the question,
+    and in another.
+    """
+
+    weights: dict[str, float]
+    least: float
+    across: float
+
+
+WORDS = Model(
+    {
+        "bias": -6.23,
+        "covered": 0.9,
+        "mass": 1.99,
+        "around": 0.35,
+        "named": 0.64,
+        "kind": 0.83,
+        "passage": 2.43,
+        "across": 3.74,
+    },
+    least=0.07,
+    across=0.035,
+)
+"""Where there is no reranker. Of 100 English and 100 Chinese questions whose answer is there 9 and 17 are told to have
+none, and 24 and 22 whose answer was taken away to have one; across languages 50 and 20."""
+SENSE = Model(
+    {
+        "bias": -7.87,
+        "covered": 0.27,
+        "mass": 1.19,
+        "around": 1.19,
+        "named": 0.19,
+        "kind": 0.18,
+        "passage": 2.56,
+        "across": 0.3,
+        "sense": 2.48,
+        "lead": 6.22,
+        "sense_across": 1.5,
+        "lead_across": 2.52,
+    },
+    least=0.15,
+    across=0.25,
+)
+"""Where there is one: 4 and 6, 32 and 25; across languages 27 and 41."""
+SURE = 0.5
+"""From here on a sentence may answer that shares no word with the question."""
+_NONE = 0.1
 _RAREST, _NOWHERE = 6.5, "\x00"
 """What a term weighs that no passage has, and one that none can have."""
 _MASS = 12.0
 """Weight of words that says as much as words can."""
 _WHOLE = 0.8
 """The share of the words that a sentence says with its title, its heading and the sentence before, and says it all."""
-_READ, _MANY = 10, 20
-"""Pieces whose sentences of another language are weighed by what they mean, where there are so many to weigh."""
-_MEANT, _ALONE = 1.2, 4.5
-"""The score that the best sentence of a document needs, and the one with which it answers a question without names:
-over 1.2 were 9 of 10 answers to Chinese questions on English documents, and 3 of 9 where nothing answered.
-"""
 _NOTED = re.compile(r".{1,200}?(?: — | \(\w+\): |\w ~?[a-z]+(?:_[a-z]+)+ \w)")
 """A relation as it is noted down."""
+_READ = 10
+"""Passages whose sentences are given to the reranker."""
+_BEHIND = 5
+Sense = Mapping[str, tuple[float, float]]
 _LONG = 5
 """Letters of a beginning that two words of one family share."""
 _REASON = re.compile(
@@ -89,16 +122,19 @@ class Said(NamedTuple):
     probability: float
     part: int = 0
     before: str = ""
-    after: str = ""
+    after: tuple[str, ...] = ()
     seen: Mapping[str, float] = {}
 
     @property
     def answers(self) -> bool:
-        """Whether it is likely enough to answer; what has no word of the question does not, but in another language."""
+        """Whether it is likely enough to answer."""
+        model = model_of(self.seen)
         if self.foreign:
-            return self.probability >= ACROSS
+            return self.probability >= model.across
         words = self.seen.get("covered", 0.0) + self.seen.get("around", 0.0)
-        return words >= _WHOLE or (words > 0 and self.probability >= LEAST)
+        if words < _NONE:  # it may speak of a name that is asked about, but not of what is asked
+            return model is SENSE and self.seen.get("named", 0.0) < 1.0 and self.probability >= SURE
+        return self.probability >= model.least or (model is WORDS and words >= _WHOLE)
 
     @property
     def foreign(self) -> bool:
@@ -162,7 +198,7 @@ def judge(
     schema: Sequence[Field],
     weight: Callable[[str], float],
     selected: Sequence[str] | None = None,
-    rerank: Callable[[str, Sequence[str]], Sequence[float] | None] | None = None,
+    sense: Sense | None = None,
 ) -> Judged:
     """Judge the evidence.
 
@@ -171,12 +207,12 @@ def judge(
         results: the evidence, in the order of its numbers.
         schema: the fields of the documents.
         weight: how much a term says.
+        sense: of ``sense_of``.
         selected: the documents that hold for the conditions of the reading, in its order; None where it has neither.
-        rerank: a knowledge base's, which tells sentences of another language apart, where words cannot.
     """
     asks = asked_parts(reading)
     wanted = [_Wanted.of(reading, weight, words) for words in asks]
-    documents = {d.doc_id: d for d in _meant(list(_documents(results, wanted)), reading, rerank)}
+    documents = {d.doc_id: d for d in _documents(results, wanted, sense)}
     about = {name["doc_id"] for name in reading["names"]} & documents.keys()
     answers = sorted(
         (s for d in documents.values() for s in d.said if _is_of(s, about, reading)),
@@ -189,7 +225,7 @@ def judge(
     selecting = bool(reading["conditions"] or reading["sort"] or (reading["count"] and not reading["words"]))
     asked = bool(reading["asked"]) and any(name["doc_id"] in documents for name in reading["names"])
     answered = any(one.answers for one in answers)
-    sought = selecting and _sought(reading) and (answered or reading["answer_type"] != "person")
+    sought = selecting and _sought(reading)
     if sought:
         enough = answered
     elif selecting:
@@ -211,7 +247,7 @@ def judge(
 
 
 def _sought(reading: Reading) -> bool:
-    told = reading["answer_type"] in ("reason", "manner", "person", "date", "place", "number", "yes_no")
+    told = reading["answer_type"] in ("reason", "manner", "date", "place", "number", "yes_no")
     return told and bool(reading["words"]) and not (reading["sort"] or reading["count"])
 
 
@@ -246,7 +282,29 @@ def judged(reading: Reading, results: Sequence[RetrievalResult], bases: Sequence
     selected = None
     if reading["conditions"] or reading["sort"]:
         selected = [doc_id for base in bases for doc_id in base.select(reading["conditions"], reading["sort"])]
-    return judge(reading, results, schema, weight_in(bases), selected, bases[0].rerank if bases else None)
+    return judge(reading, results, schema, weight_in(bases), selected, sense_of(reading, results, bases))
+
+
+def sense_of(reading: Reading, results: Sequence[RetrievalResult], bases: Sequence[KnowledgeBase]) -> Sense | None:
+    """What the reranker says of each sentence of the first passages, 1 for its best and 0 for its worst, and by how much
+    it is before the sixth; None without a reranker.
+    """
+    chunks = [result for result in results if result["source_type"] == "chunk"]
+    ids = {name["doc_id"] for name in reading["names"]} - {""}
+    about = [one for one in chunks if one["metadata"].get("doc_id") in ids]
+    asked = blotted(reading["question"], [(n["start"], n["end"]) for n in reading["names"] if about]).replace("_", "")
+    texts = list(dict.fromkeys(text for one in (about or chunks)[:_READ] for _, text in _parts(one)))
+    scores = bases[0].rerank(asked, texts) if bases and texts else None
+    if not scores:
+        return None
+    low, high = min(scores), max(scores)
+    told = [(score - low) / ((high - low) or 1.0) for score in scores]
+    sixth = sorted(told, reverse=True)[min(_BEHIND, len(told) - 1)]
+    return {text: (one, max(0.0, one - sixth)) for text, one in zip(texts, told, strict=True)}
+
+
+def _parts(result: RetrievalResult) -> list[tuple[str, str]]:
+    return list(parts(result["evidence"], str(result["metadata"].get("title") or result["metadata"].get("doc_id"))))
 
 
 def weight_in(bases: Sequence[KnowledgeBase]) -> Callable[[str], float]:
@@ -278,7 +336,9 @@ class _Wanted:
         )
         return cls(words, names, reading["answer_type"], reading["language"] == "zh")
 
-    def signals(self, text: str, around: str, doc_id: str, passage: float) -> dict[str, float]:
+    def signals(
+        self, text: str, around: str, doc_id: str, passage: float, sense: Sense | None = None
+    ) -> dict[str, float]:
         """What is seen of one sentence, each 0 to 1; ``around``: the title, the heading and the sentence before it."""
         held = stems(text)
         total = sum(self.words.values())
@@ -292,7 +352,10 @@ class _Wanted:
             for i, stems_, surface, last in self.names
         ]
         kind = KINDS.get(self.kind)
+        reread = {} if sense is None else dict(zip(("sense", "lead"), sense.get(text, (0.0, 0.0)), strict=True))
         return {
+            **reread,
+            **{f"{name}_across": self.unread(text) * value for name, value in reread.items()},
             "covered": covered if total else passage,
             "mass": min(1.0, covered * total / _MASS) if total else passage,
             "around": beside / total if total else 0.0,
@@ -318,16 +381,27 @@ def _told(word: str, held: frozenset[str], text: str) -> bool:
 
 def probability(signals: Mapping[str, float]) -> float:
     """The probability that a sentence with these signals answers."""
-    z = WEIGHTS["bias"] + sum(weight * signals.get(name, 0.0) for name, weight in WEIGHTS.items() if name != "bias")
+    z = sum(
+        weight * (signals.get(name, 0.0) if name != "bias" else 1.0)
+        for name, weight in model_of(signals).weights.items()
+    )
     return 1 / (1 + math.exp(-z))
 
 
+def model_of(signals: Mapping[str, float]) -> Model:
+    """The model for what was seen: with or without a reranker."""
+    return SENSE if "sense" in signals else WORDS
+
+
 def seen(
-    reading: Reading, results: Sequence[RetrievalResult], weight: Callable[[str], float]
+    reading: Reading,
+    results: Sequence[RetrievalResult],
+    weight: Callable[[str], float],
+    sense: Sense | None = None,
 ) -> list[tuple[Said, dict[str, float]]]:
     """Every sentence of the evidence with what is seen of it: what the weights are fitted to."""
     wanted = [_Wanted.of(reading, weight, words) for words in asked_parts(reading)]
-    return [(said, dict(said.seen)) for document in _documents(results, wanted) for said in document.said]
+    return [(said, dict(said.seen)) for document in _documents(results, wanted, sense) for said in document.said]
 
 
 @lru_cache(maxsize=16_384)
@@ -385,7 +459,9 @@ get receive obtain, prove demonstrate, help assist, ask request, answer reply re
 """
 
 
-def _documents(results: Sequence[RetrievalResult], wanted: Sequence[_Wanted]) -> Iterable[Document]:
+def _documents(
+    results: Sequence[RetrievalResult], wanted: Sequence[_Wanted], sense: Sense | None
+) -> Iterable[Document]:
     groups: dict[str, list[tuple[int, RetrievalResult]]] = {}
     for n, result in enumerate(results, 1):
         if result["source_type"] != "community":
@@ -399,49 +475,33 @@ def _documents(results: Sequence[RetrievalResult], wanted: Sequence[_Wanted]) ->
             (r["metadata"]["fields"] for _, r in pieces if r["metadata"].get("fields")), {}
         )
         score = max(result["score"] for _, result in pieces)
-        yield Document(doc_id, title, n, score, fields, tuple(_sentences(pieces, title, doc_id, wanted)))
+        yield Document(doc_id, title, n, score, fields, tuple(_sentences(pieces, title, doc_id, wanted, sense)))
 
 
 def _sentences(
-    pieces: Sequence[tuple[int, RetrievalResult]], title: str, doc_id: str, wanted: Sequence[_Wanted]
+    pieces: Sequence[tuple[int, RetrievalResult]],
+    title: str,
+    doc_id: str,
+    wanted: Sequence[_Wanted],
+    sense: Sense | None,
 ) -> Iterable[Said]:
     """The sentences of passages, each once: what other notations say is no sentence of anybody's."""
     seen = set[str]()
     for n, result in pieces:
         position = int(result["metadata"].get("position") or 0)
-        found = list(parts(result["evidence"], title))
+        found = _parts(result)
         for index, (heading, text) in enumerate(found):
             if result["source_type"] != "chunk" and _NOTED.match(text):
                 continue  # a field in the notation of a relation
             if text in seen or not (len(text.split()) > 2 or len(CJK.findall(text)) > 3 or ":" in text):
                 continue
             seen.add(text)
-            before, after = (found[at][1] if 0 <= at < len(found) else "" for at in (index - 1, index + 1))
-            told = [one.signals(text, f"{title}\n{heading}\n{before}", doc_id, result["score"]) for one in wanted]
+            before, after = found[index - 1][1] if index else "", tuple(one for _, one in found[index + 1 : index + 4])
+            told = [
+                one.signals(text, f"{title}\n{heading}\n{before}", doc_id, result["score"], sense) for one in wanted
+            ]
             part, best = max(enumerate(map(probability, told)), key=lambda one: (one[1], -one[0]))
             yield Said(n, doc_id, title, text, (position, index), round(best, 4), part, before, after, told[part])
-
-
-def _meant(
-    documents: Sequence[Document],
-    reading: Reading,
-    rerank: Callable[[str, Sequence[str]], Sequence[float] | None] | None,
-) -> Iterable[Document]:
-    """The documents, their sentences of another language weighed by what they mean, against their document's best."""
-    asked = blotted(reading["question"], [(n["start"], n["end"]) for n in reading["names"]]).replace("_", "")
-    foreign = [s.text for d in documents for s in d.said if s.foreign and s.n <= _READ]
-    weighed = rerank(asked, foreign) if rerank and len(foreign) >= _MANY else None
-    scores = dict(zip(foreign, weighed or [], strict=False))
-    for document in documents:
-        best = max((scores[s.text] for s in document.said if s.text in scores), default=0.0)
-        said = []
-        for one in document.said:
-            if (score := scores.get(one.text)) is not None:
-                sure = one.probability * math.exp(score - best) if score >= _MEANT else min(one.probability, ACROSS / 2)
-                sure = max(sure, LEAST) if score >= _ALONE and not reading["names"] else sure
-                one = one._replace(probability=round(sure, 4))
-            said.append(one)
-        yield replace(document, said=tuple(said))
 
 
 def _is_of(said: Said, about: Collection[str], reading: Reading) -> bool:

@@ -259,7 +259,13 @@ class _Reader(Conditions):
     def _content(self) -> list[str]:
         """What is left when everything that was read and the way of asking is taken away."""
         nouns = [span for span in self.marks.nouns if self.plain[slice(*span)] not in ("report", "paper", "note")]
-        spans = [*self.used, *nouns, *(n[:2] for n in self.marks.negations), *(c[:2] for c in self.marks.called)]
+        spans = [
+            *self.used,
+            *nouns,
+            *(self.marks.heads if self.conditions else ()),
+            *(n[:2] for n in self.marks.negations),
+            *(c[:2] for c in self.marks.called),
+        ]
         left = blotted(self.plain, spans)
         generic = ways("generic")
         stop = frozenset(generic["stop_en"].split())

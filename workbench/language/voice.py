@@ -16,6 +16,11 @@ from workbench.text import CJK
 _POINTS_BACK = re.compile(r"(?:he|she|they|it|this|these|those|that)\b|[他她它]们?|[这那该此]", re.I)
 """How a sentence begins that is not understood without the one before."""
 _POINTS_TO_PEOPLE = re.compile(r"(?:he|she|they)\b|[他她]们?", re.I)
+_ANNOUNCES = re.compile(
+    r"[:：]$|如下\W*$|有[二两三四五]个?\W*$|\b(?:two|three|four|several) \w+s\W*$|\bas follows\W*$", re.I
+)
+"""How a sentence ends that says that something comes."""
+_ANNOUNCED = 2
 _CLOSED = '.!?。！？；…"”’』」)）'
 
 
@@ -152,9 +157,12 @@ class Voice:
         lacks = kind is not None and not kind(said.text)
         if said.before and (_POINTS_TO_PEOPLE if named else _POINTS_BACK).match(said.text):
             return [said.before, said.text]
-        if lacks and said.after and kind and kind(said.after):
-            return [said.text, said.after]
-        return [said.before, said.text] if lacks and said.before and kind and kind(said.before) else [said.text]
+        if lacks and kind and kind(said.before) and not kind(" ".join(said.after[:1])):
+            return [said.before, said.text]
+        more = 1 if lacks and kind and kind(" ".join(said.after[:1])) else 0
+        if _ANNOUNCES.search([said.text, *said.after][more]):
+            more += _ANNOUNCED
+        return [said.text, *said.after[:more]]
 
     def _not_named(self) -> str:
         names = self._listed([f"“{name}”" for name in self.judged.missing_names])

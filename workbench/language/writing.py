@@ -12,7 +12,7 @@ from typing import Any
 
 from workbench.knowledge.schema import spoken, spoken_words
 from workbench.language.citations import cite, marked, spaced
-from workbench.language.judging import LEAST, Document, Judged, Said, foreign, says_field, several, speaks_of
+from workbench.language.judging import Document, Judged, Said, foreign, says_field, several, speaks_of
 from workbench.language.reading import shown
 from workbench.language.voice import Known as Known
 from workbench.language.voice import Voice
@@ -144,9 +144,9 @@ class _Writer(Voice):
         if selecting and names:
             held = [d for d in held if all(speaks_of(name, [self.results[d.n - 1]]) for name in names)]
         if self.judged.sought:
-            held = [d for d in held if any(s.probability >= LEAST and not s.foreign for s in d.said)]
+            held = [d for d in held if any(s.answers and not s.foreign for s in d.said)]
         elif reading["words"] and selecting and not reading["sort"]:
-            held = [d for d in held if any(s.answers for s in d.said)] or held
+            held = [d for d in held if any(s.answers and s.seen["covered"] > 0 for s in d.said)] or held
         if not held:
             return self._nothing("" if self.judged.sought or names else what)
         total = self.known.total if selecting and not reading["words"] and not names else len(held)
@@ -169,7 +169,7 @@ class _Writer(Voice):
     def _telling(self) -> list[Document]:
         """The documents with a sentence that answers, the surest first."""
         best = {d.doc_id: max((s.probability for s in d.said), default=0.0) for d in self.judged.documents.values()}
-        found = [d for d in self.judged.documents.values() if best[d.doc_id] >= LEAST or d.score >= SURE]
+        found = [d for d in self.judged.documents.values() if any(s.answers for s in d.said) or d.score >= SURE]
         return sorted(found, key=lambda d: (-best[d.doc_id] - d.score, d.n))
 
     def _heading(self, total: int, count: int, what: str) -> str:
@@ -214,11 +214,7 @@ class _Writer(Voice):
                 else:
                     missing.append(self._lacking(document, name))
         ids = {document.doc_id for document in about}
-        beside = [
-            s
-            for s in self.judged.answers
-            if s.doc_id in ids and s.probability >= 2 * LEAST and s.seen["covered"] >= 0.5
-        ]
+        beside = [s for s in self.judged.answers if s.doc_id in ids and s.answers and s.seen["covered"] >= 0.5]
         if reading["words"] and several(reading) and beside:
             parts.append(self._quotes(beside[:1]))  # the part of the question that asks for no field
         if missing:
