@@ -7,7 +7,7 @@ DATA is a folder with ``cmrc``, ``drcd`` (Chinese), ``xquad`` (both languages) a
 ``hybrid_search`` are judged, sentence by sentence; a sentence answers when it holds the answer and is in a gold
 document. One question in four is asked of the corpus without its gold documents, which cannot answer it. Half of the
 questions (by a hash of their id) fit, the other half measure: calibration, ranking (the share of questions whose surest
-sentence answers), and what a threshold lets through (``LEAST`` is one). Beside it the baseline: the first sentence of
+sentence answers), and what a threshold lets through (``Model.least`` is one). Beside it the baseline: the first sentence of
 the best passage.
 """
 
@@ -44,7 +44,7 @@ SETS = (
     ("hotpot", ""),
 )
 PASSAGES, TOP = 600, 8
-SIGNALS = ("covered", "mass", "around", "named", "kind", "passage", "across")
+SIGNALS: list[str] = []
 
 
 def main() -> None:
@@ -57,9 +57,10 @@ def main() -> None:
     rows = [row for name, lang in SETS for row in observed(args.data / name, lang, args.questions)]
     first, second = ([row for row in rows if row["first"] == half] for half in (True, False))
     if args.fit:
-        judging.WEIGHTS.clear()
-        judging.WEIGHTS.update(fitted(first))
-        sys.stdout.write(f"WEIGHTS = {judging.WEIGHTS}\n")
+        for model in (judging.WORDS, judging.SENSE):
+            SIGNALS[:] = [name for name in model.weights if name != "bias"]
+            model.weights.update(fitted(first))
+            sys.stdout.write(f"{model.weights}\n")
     for lang in ("en", "zh", "across"):
         told = report([row for row in second if row["lang"] == lang])
         sys.stdout.write(f"{lang} {told}\n")

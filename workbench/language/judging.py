@@ -236,7 +236,7 @@ def judge(
     elif reading["intent"] in ("person", "compare"):
         enough = bool(documents) and not lost
     else:
-        if reading["answer_type"] == "yes_no" and len(reading["names"]) > 1:
+        if reading["answer_type"] == "yes_no" and about and len(reading["names"]) > 1:
             answered = any(one.seen["named"] == 1 for one in answers)  # what is said of one and the other
         enough = answered and not (lost and len(lost) == len(reading["names"]))
     said = {s.part for s in answers if s.answers}
@@ -286,14 +286,15 @@ def judged(reading: Reading, results: Sequence[RetrievalResult], bases: Sequence
 
 
 def sense_of(reading: Reading, results: Sequence[RetrievalResult], bases: Sequence[KnowledgeBase]) -> Sense | None:
-    """What the reranker says of each sentence of the first passages, 1 for its best and 0 for its worst, and by how much
-    it is before the sixth; None without a reranker.
+    """What the reranker says of each sentence of the first passages, 1 for its best and 0 for its worst, and by how
+    much it is before the sixth; None without a reranker.
     """
     chunks = [result for result in results if result["source_type"] == "chunk"]
     ids = {name["doc_id"] for name in reading["names"]} - {""}
-    about = [one for one in chunks if one["metadata"].get("doc_id") in ids]
+    about = ids & {str(one["metadata"].get("doc_id")) for one in chunks}
     asked = blotted(reading["question"], [(n["start"], n["end"]) for n in reading["names"] if about]).replace("_", "")
-    texts = list(dict.fromkeys(text for one in (about or chunks)[:_READ] for _, text in _parts(one)))
+    read = [one for one in chunks if not about or one["metadata"].get("doc_id") in about or _named(one, reading)]
+    texts = list(dict.fromkeys(text for one in read[:_READ] for _, text in _parts(one)))
     scores = bases[0].rerank(asked, texts) if bases and texts else None
     if not scores:
         return None
@@ -301,6 +302,11 @@ def sense_of(reading: Reading, results: Sequence[RetrievalResult], bases: Sequen
     told = [(score - low) / ((high - low) or 1.0) for score in scores]
     sixth = sorted(told, reverse=True)[min(_BEHIND, len(told) - 1)]
     return {text: (one, max(0.0, one - sixth)) for text, one in zip(texts, told, strict=True)}
+
+
+def _named(result: RetrievalResult, reading: Reading) -> bool:
+    text = fold(result["evidence"])
+    return any(fold(name["surface"]).strip("《》") in text for name in reading["names"])
 
 
 def _parts(result: RetrievalResult) -> list[tuple[str, str]]:

@@ -97,7 +97,8 @@ class Voice:
         names += [f["name"] for f in sorted(kept, key=lambda f: order[f["type"]])]
         same = {c["field"] for c in reading["conditions"] if c["op"] == "eq"}
         wanted = [n for n in dict.fromkeys(names) if document.values(n) and n not in same]
-        wanted = wanted[: max(1, len(reading["asked"]))]
+        lost = bool(reading["asked"]) and not any(document.values(name) for name in reading["asked"])
+        wanted = wanted[: 3 if lost else max(1, len(reading["asked"]))]
         facts = [self._listed([self._value(self.fields[n], v) for v in document.values(n)[:3]]) for n in wanted]
         inside = self._say(", ", "，").join(facts)
         return f"{self._title(document)}{self._say(f' ({inside})', f'（{inside}）') if inside else ''}"
