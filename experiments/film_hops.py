@@ -3,7 +3,7 @@
     python experiments/film_hops.py > experiments/film_hops.jsonl
     python experiments/film_hops.py --texts FOLDER
 
-The second one writes a set of plain texts: the films' titles and overviews without any field, and the same questions.
+The second one writes plain texts: titles and overviews without any field, the vocabulary, and the same questions.
 Each of four kinds is asked as often in Chinese as in English; ``gold`` holds the documents that an answer stands on.
 Films, and the facts that single them out, are drawn by the digest of their names: the same films give the same bytes.
 """
@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import shutil
 import sys
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -120,6 +121,7 @@ def main() -> None:
     (folder / "questions.jsonl").write_text(asked, encoding="utf-8")
     texts = ({"id": film["id"], "title": film["title"], "text": film["overview"] or film["title"]} for film in films)
     (folder / "corpus.jsonl").write_text(_lines(texts), encoding="utf-8")
+    shutil.copy(FILMS.with_name("films.vocabulary.toml"), folder / "corpus.vocabulary.toml")
 
 
 def _lines(rows: Iterable[Mapping[str, Any]]) -> str:

@@ -24,7 +24,7 @@ def main(folder: str) -> None:
     with Workbench.open(folder) as wb:
         wb.add_knowledge("film", [PROJECT / "data" / "films.jsonl"])
         rows = read_questions(PROJECT / "experiments" / "film_questions.jsonl")
-        score_questions(wb, rows, baseline=False, each=show)
+        score_questions(wb, rows, kb="film", baseline=False, each=show)
 
 
 if __name__ == "__main__":

@@ -51,5 +51,5 @@ def small_base(folder: Path, documents: Iterable[tuple[str, str, str]]) -> Libra
     lines = (json.dumps({"id": i, "title": title, "text": text}, ensure_ascii=False) for i, title, text in documents)
     path.write_text("\n".join(lines), encoding="utf-8")
     library = Library(folder / "knowledge", Settings.load(embedding_model="hashing", names="rules"))
-    library.add("base", [path])
+    library.add("base", [path], vocabulary=VOCABULARY)
     return library

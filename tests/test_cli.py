@@ -7,6 +7,7 @@ import os
 import pty
 import re
 import select
+import shutil
 import signal
 import subprocess
 import sys
@@ -295,7 +296,7 @@ def test_doctor_reaches_for_the_chat_model(cli, monkeypatch):
     assert "cannot be reached" in done.stdout and "secret-key" not in done.output
 
 
-def test_demo_without_the_films_says_what_to_do(cli, monkeypatch, tmp_path):
+def test_demo_without_its_corpus_says_what_to_do(cli, monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
     demo = sys.modules["workbench.cli.demo"]  # the package gives the command that name
     monkeypatch.setattr(demo, "__file__", str(tmp_path / "site-packages" / "workbench" / "cli" / "demo.py"))
@@ -308,6 +309,8 @@ def test_demo_shows_plan_reflection_timeline_and_a_cited_answer(cli, monkeypatch
     Path("data").mkdir()
     lines = [json.dumps(film, ensure_ascii=False) for film in FILMS]
     Path("data/films.jsonl").write_text("\n".join(lines), encoding="utf-8")
+    for name in ("demo.toml", "films.vocabulary.toml"):
+        shutil.copy(Path(__file__).parents[1] / "data" / name, "data")
     done = cli("demo", "--workspace", "ws")
     assert done.exit_code == 0, done.output
     for piece in ("计划", "反思", "时间线", "[1]", "来源", "1993"):

@@ -143,7 +143,7 @@ def test_names_by_rule_in_english():
 
 
 def test_names_by_rule_in_chinese():
-    assert surfaces("《喜宴》的导演李安在台湾出生，汤姆·汉克斯没有出演。") == ["喜宴", "汤姆·汉克斯", "李安"]
+    assert surfaces("《喜宴》的作者李安在台湾出生，汤姆·汉克斯没有出演。") == ["喜宴", "汤姆·汉克斯", "李安"]
 
 
 def test_each_name_carries_its_sentence_and_short_forms_are_left_out():

@@ -61,7 +61,7 @@ def test_conversations_keep_to_themselves_and_the_best_passage_stands_beside() -
         {**ROW, "session": "a"},
         {**ROW, "id": "2", "earlier": ["?"]},
     ]
-    scores = score_questions(bench, rows)
+    scores = score_questions(bench, rows, kb="film")
     assert [s["id"] for s in scores] == ["1", "2"], "a row without gold is asked and not judged"
     groups = split(scores)
     assert groups.keys() == {"dev", "all"} and counted(groups["all"])["right"] == counted(scores)["baseline"] == 2

@@ -40,7 +40,7 @@ def test_as_many_in_each_language_and_every_document_is_there(wb: Workbench) -> 
 def test_a_bridge_is_a_bridge_in_either_language(wb: Workbench) -> None:
     film = wb.knowledge.get("film")
     for row in ROWS:
-        told = is_bridge(row["question"], names_in(row["question"], [film]))
+        told = is_bridge(row["question"], names_in(row["question"], [film]), film.lexicon())
         assert told == (row["type"] in ("bridge", "year")), row["question"]
     plain = (
         "《喜宴》的导演是谁？",
@@ -49,4 +49,4 @@ def test_a_bridge_is_a_bridge_in_either_language(wb: Workbench) -> None:
         "In which film does Ang Lee appear?",
     )
     for question in plain:
-        assert not is_bridge(question, names_in(question, [film])), question
+        assert not is_bridge(question, names_in(question, [film]), film.lexicon()), question

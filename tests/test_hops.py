@@ -7,7 +7,9 @@ import json
 
 import pytest
 
+from tests.shelf import VOCABULARY
 from workbench.knowledge.library import Library
+from workbench.knowledge.vocabulary import Vocabulary
 from workbench.language.hops import is_bridge
 from workbench.language.names import names_in
 from workbench.retrieval.plan import RulePlanner
@@ -31,7 +33,7 @@ def base(tmp_path_factory):
     lines = (json.dumps({"id": i, "title": t, "text": x}, ensure_ascii=False) for i, t, x in TEXTS)
     (folder / "texts.jsonl").write_text("\n".join(lines), encoding="utf-8")
     library = Library(folder / "knowledge", Settings.load(embedding_model="hashing", names="rules"))
-    library.add("texts", [folder / "texts.jsonl"])
+    library.add("texts", [folder / "texts.jsonl"], vocabulary=VOCABULARY)
     yield library.get("texts")
     library.close()
 
@@ -67,7 +69,7 @@ def plan_for(question, base):
     ],
 )
 def test_a_bridge_is_seen(question, base):
-    assert is_bridge(question, names_in(question, [base]))
+    assert is_bridge(question, names_in(question, [base]), base.lexicon())
 
 
 @pytest.mark.parametrize(
@@ -82,7 +84,12 @@ def test_a_bridge_is_seen(question, base):
     ],
 )
 def test_a_question_of_one_step_is_none(question, base):
-    assert not is_bridge(question, names_in(question, [base]))
+    assert not is_bridge(question, names_in(question, [base]), base.lexicon())
+
+
+def test_words_of_a_corpus_come_from_its_vocabulary_alone():
+    question, words = "Where was the foreman of the old pier born?", Vocabulary(words={"foreman": {"en": ["foreman"]}})
+    assert is_bridge(question, [], words.lexicon()) and not is_bridge(question, [])
 
 
 def test_a_bridge_becomes_a_chain_a_search_beside_it_and_a_step_for_want_of_both(base):

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from tests.shelf import VOCABULARY
 from workbench.context import Entity
 from workbench.knowledge.linking import Linker
 from workbench.knowledge.surfaces import candidates, compiled, units, without_common
+from workbench.knowledge.vocabulary import load
 
 FILMS = {
     "喜宴|The Wedding Banquet": 1993,
@@ -67,7 +69,9 @@ def linker() -> Linker:
             years[entity_id], degrees[entity_id] = year, 2050 - year
     for written, degree in PEOPLE.items():
         degrees[add(written, "Person")] = degree
-    return Linker(without_common(compiled(entities, degrees, years=years), ["arrival", "true lies"]))
+    return Linker(
+        without_common(compiled(entities, degrees, years=years), ["arrival", "true lies"]), load(VOCABULARY).cues
+    )
 
 
 @pytest.mark.parametrize(
@@ -154,7 +158,7 @@ def test_a_text_means_what_it_is_about(linker):
 def test_the_candidates_of_a_text_are_all_that_a_matcher_needs(linker):
     text = "对比《喜宴》和 The Dark Knight Rises, 诺兰. It came. Then"
     keys = candidates(text, units(text))
-    few = Linker({key: surface for key, surface in linker._surfaces.items() if key in keys})
+    few = Linker({key: surface for key, surface in linker._surfaces.items() if key in keys}, load(VOCABULARY).cues)
     assert few.link(text) == linker.link(text)
     assert "it came" in keys
     assert "came then" not in keys  # a sentence ends between

@@ -1,8 +1,8 @@
 """Ask a corpus a question, see the plan before it runs, change it, decide at the reflect node, keep the whole run.
 
     with Workbench.open("dir") as wb:
-        wb.add_knowledge("film", ["data/films.jsonl"])
-        run = wb.ask("喜宴哪一年上映？", kb="film")
+        wb.add_knowledge("papers", ["papers.jsonl"])
+        run = wb.ask("Which papers on sleep were published after 2020?", kb="papers")
         print(run.answer)
 
 The package in the order in which a message walks through it; an import only ever goes down this page:

@@ -179,7 +179,7 @@ def _name(option: str, value: Any) -> str:
 
 def _worker(value: Any, known: list[str]) -> str:
     if not isinstance(value, str):
-        raise RunError(f"worker is {shown(value)}. Give a name, as 'film:graph_agent:retrieve_only'.")
+        raise RunError(f"worker is {shown(value)}. Give a name, as 'papers:graph_agent:retrieve_only'.")
     if value:
         from workbench.route import AGENT_TYPES, parse_worker_name
 
@@ -190,7 +190,7 @@ def _worker(value: Any, known: list[str]) -> str:
         if agent_type and agent_type not in AGENT_TYPES:
             raise RunError(
                 f"worker is {shown(value)}, which is no agent type. Known: {', '.join(AGENT_TYPES)}. "
-                "A knowledge base is named with its agent, as 'film:graph_agent', or by kb=."
+                "A knowledge base is named with its agent, as 'papers:graph_agent', or by kb=."
             )
         if base and base not in known:
             raise UnknownKnowledge(base, known)

@@ -118,7 +118,7 @@ class TypedGraph(Protocol):
 
 
 class Enricher(Protocol):
-    """A source outside the corpus, such as a film database on the net."""
+    """A source outside the corpus, such as a public database."""
 
     @property
     def name(self) -> str:
@@ -141,7 +141,7 @@ class Field(TypedDict):
         called: language (``en``, ``zh``) -> words for the field, its own name among them; the first is the one to show.
         values_called: value -> language -> words for it.
         unit: what its numbers count, or "".
-        relation: how the graph calls it ("directed_by"), or "".
+        relation: how the graph calls it ("written_by"), or "".
     """
 
     name: str
@@ -214,7 +214,13 @@ class KnowledgeBase(Protocol):
         """``(start, end, field, value)`` of each value of a category that a text speaks of, in its order."""
 
     def nouns(self) -> dict[str, list[str]]:
-        """Language (``en``, ``zh``) -> what its documents are called ("film", "films", 电影), the one to show first."""
+        """Language (``en``, ``zh``) -> what its documents are called ("paper", 论文), the one to show first."""
+
+    def lexicon(self) -> list[dict[str, list[str]]]:
+        """Words that say nearly the same in this corpus, by language, the narrower groups first.
+
+        ``of`` is the type of whom they tell: ``Person``, ``Document``, or nothing for a word that is no field's.
+        """
 
     def select(
         self, conditions: Sequence[Condition] = (), sort: Sort | None = None, limit: int | None = None

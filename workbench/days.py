@@ -108,7 +108,7 @@ _MONTH_ALONE = [
 def iso(value: object) -> str:
     """A typed value that is a date, in ISO form of its own precision; "" where it is none.
 
-    >>> iso("10 August 2026"), iso("2024年3月"), iso(1993), iso("20260810_18:00"), iso("1993 films"), iso(93)
+    >>> iso("10 August 2026"), iso("2024年3月"), iso(1993), iso("20260810_18:00"), iso("1993 papers"), iso(93)
     ('2026-08-10', '2024-03', '1993', '2026-08-10', '', '')
     """
     if isinstance(value, bool) or not isinstance(value, str | int):

@@ -39,8 +39,8 @@ _SHORT.maxstring = _SHORT.maxother = _SHORT.maxlong = 100
 def shown(value: Any) -> str:
     """What was given, as it is written in Python; what is long is cut in its middle.
 
-    >>> shown("喜宴"), len(shown("a" * 1000))
-    ("'喜宴'", 100)
+    >>> shown("茶馆"), len(shown("a" * 1000))
+    ("'茶馆'", 100)
     """
     try:
         return _SHORT.repr(value)
@@ -163,8 +163,8 @@ class DecisionDiffers(Divergence):
 def _parts(value: Any, paths: list[str]) -> Any:
     """What stands at a few paths of a value; all of it, when one of them leads nowhere.
 
-    >>> _parts({"version": "1", "input": {"query": "喜宴", "k": [5, 6]}}, ["input.query", "input.k[1]"])
-    {'input.query': '喜宴', 'input.k[1]': 6}
+    >>> _parts({"version": "1", "input": {"query": "茶馆", "k": [5, 6]}}, ["input.query", "input.k[1]"])
+    {'input.query': '茶馆', 'input.k[1]': 6}
     """
     found = {}
     for path in paths[:3]:

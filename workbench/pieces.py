@@ -6,7 +6,7 @@ from typing import Any, NamedTuple, NotRequired, TypedDict
 
 
 class Passage(TypedDict):
-    """One retrievable piece of a document. ``fields`` are the document's typed fields: ``year``, ``directors``, ..."""
+    """One retrievable piece of a document. ``fields`` are the document's typed fields: ``year``, ``authors``, ..."""
 
     chunk_id: str
     doc_id: str

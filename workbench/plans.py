@@ -340,7 +340,7 @@ def _budget_problems(step: PlanStep) -> Iterator[dict[str, Any]]:
 def unkeepable(value: Any, longest: int = LONGEST_TEXT) -> str:
     """Why a value that somebody gave cannot be kept as JSON, in a few words; empty when it can.
 
-    >>> unkeepable({"a": [1, "喜宴", None]}), unkeepable({"a": [float("nan")]}), unkeepable({"a": {1: "x"}})
+    >>> unkeepable({"a": [1, "茶馆", None]}), unkeepable({"a": [float("nan")]}), unkeepable({"a": {1: "x"}})
     ('', '$.a[0] is nan', '$.a has a name that is no text')
     """
     waiting: list[tuple[str, int, Any]] = [("$", 0, value)]
@@ -404,8 +404,8 @@ def work_seconds(records: Iterable[ExecutionRecord]) -> float:
 def canonical_json(value: Any) -> str:
     """One spelling for one value: sorted keys, no spaces, non-ASCII as it is.
 
-    >>> canonical_json({"b": 1, "a": "喜宴"})
-    '{"a":"喜宴","b":1}'
+    >>> canonical_json({"b": 1, "a": "茶馆"})
+    '{"a":"茶馆","b":1}'
     """
     return json.dumps(value, ensure_ascii=False, sort_keys=True, separators=(",", ":"))
 

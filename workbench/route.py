@@ -54,8 +54,8 @@ class Worker(NamedTuple):
 def make_worker_name(kb_prefix: str, agent_type: str = AGENT_TYPES[0]) -> str:
     """The worker name, ``""`` for ``general``.
 
-    >>> make_worker_name("film"), make_worker_name("general")
-    ('film:fusion_agent:retrieve_only', '')
+    >>> make_worker_name("papers"), make_worker_name("general")
+    ('papers:fusion_agent:retrieve_only', '')
     """
     return "" if kb_prefix in ("", GENERAL) else f"{kb_prefix}:{agent_type}:{AGENT_MODE}"
 
@@ -65,7 +65,7 @@ def parse_worker_name(name: str) -> Worker:
 
     The knowledge base ``default`` is none in particular: the router chooses.
 
-    >>> parse_worker_name("film:graph_agent").agent_mode, tuple(parse_worker_name("default:graph_agent"))
+    >>> parse_worker_name("papers:graph_agent").agent_mode, tuple(parse_worker_name("default:graph_agent"))
     ('retrieve_only', ('', 'graph_agent', 'retrieve_only'))
     >>> tuple(parse_worker_name("graph_agent")), tuple(parse_worker_name("general"))
     (('', 'graph_agent', 'retrieve_only'), ('', '', 'retrieve_only'))
@@ -91,8 +91,8 @@ def parse_worker_name(name: str) -> Worker:
 def stored_worker(name: str) -> str:
     """The worker name of a run's row: one part that is no agent type was a knowledge base when it was written.
 
-    >>> stored_worker("film"), stored_worker("graph_agent"), stored_worker("")
-    ('film:', 'graph_agent', '')
+    >>> stored_worker("papers"), stored_worker("graph_agent"), stored_worker("")
+    ('papers:', 'graph_agent', '')
     """
     return f"{name}:" if name and ":" not in name and name not in (*AGENT_TYPES, GENERAL) else name
 

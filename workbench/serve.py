@@ -1,7 +1,7 @@
 """The graphs for a LangGraph server (``langgraph.json``): factories that bind the ports of ``WORKBENCH_WORKSPACE``.
 
-A client of the server sends ``{"message": ..., "requested_kb_prefixes": ["film"]}`` to ``conversation``, or
-``{"query": ..., "kb_prefix": "film"}`` to ``retrieval``; what the session would fill in is filled in here.
+A client of the server sends ``{"message": ..., "requested_kb_prefixes": ["papers"]}`` to ``conversation``, or
+``{"query": ..., "kb_prefix": "papers"}`` to ``retrieval``; what the session would fill in is filled in here.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """The face of everything: a workspace that is open. Ask, start, resume, look, and add what is one's own.
 
 with Workbench.open("dir") as wb:
-    wb.add_knowledge("film", ["data/films.jsonl"])
-    run = wb.ask("推荐几部类似《喜宴》的电影", kb="film", review={"reflect"})
+    wb.add_knowledge("papers", ["papers.jsonl"])
+    run = wb.ask("2020年以后关于睡眠的论文有哪些？", kb="papers", review={"reflect"})
 """
 
 from __future__ import annotations

@@ -284,7 +284,7 @@ def given_of(step: PlanStep, kb: str, attempt: int, upstream: Mapping[str, str])
 
     >>> one = PlanStep(step_id="b", objective="", tool="t", tool_input={"names": {"$from": "a.names"}})
     >>> two = one.model_copy(update={"step_id": "z", "tool_input": {"names": {"$from": "y.names"}}})
-    >>> given_of(one, "film", 1, {"a": "0f"}) == given_of(two, "film", 1, {"y": "0f"})
+    >>> given_of(one, "papers", 1, {"a": "0f"}) == given_of(two, "papers", 1, {"y": "0f"})
     True
     """
     taken = {n: {"$from": f"{upstream.get(s, '')}.{field}"} for n, (s, field) in step.references().items()}

@@ -21,7 +21,7 @@ from workbench.tape import FROM_TAPE, SEALED, Effect, Tape
 
 READS = (
     *("counts", "keyword_search", "vector_search", "rerank", "term_weight", "passages", "passages_of", "select"),
-    *("schema", "nouns", "values_in", "tally", "notable"),
+    *("schema", "nouns", "lexicon", "values_in", "tally", "notable"),
     *("link", "entity", "find_entity", "relations_of", "mentions_of", "communities", "communities_of"),
     *("typed.kinds", "typed.readings", "typed.sides"),
 )

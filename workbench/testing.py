@@ -1,7 +1,7 @@
 """In-memory twins of the ports, for tests of one's own nodes, tools and reviewers. Real implementations, not mocks.
 
 from workbench.testing import MemoryKnowledge, memory_context
-context = memory_context([MemoryKnowledge("notes", {"a": "Ang Lee directed The Wedding Banquet."})])
+context = memory_context([MemoryKnowledge("notes", {"a": "Lao She wrote The Teahouse."})])
 """
 
 from __future__ import annotations
@@ -135,6 +135,10 @@ class MemoryKnowledge:
     def nouns(self) -> dict[str, list[str]]:
         """Documents."""
         return {}
+
+    def lexicon(self) -> list[dict[str, list[str]]]:
+        """No words of its own."""
+        return []
 
     def notable(self, limit: int) -> list[str]:
         """The first titles."""

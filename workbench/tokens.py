@@ -15,7 +15,7 @@ _WIDE = (("\u3000", "\u9fff"), ("\uac00", "\ud7af"), ("\uf900", "\ufaff"), ("\uf
 def estimated_tokens(value: Any) -> int:
     """About how many tokens a text is: three for five Chinese characters, one for four of other scripts.
 
-    >>> estimated_tokens("喜宴哪一年上映"), estimated_tokens(["When was ", "it released"])
+    >>> estimated_tokens("茶馆哪一年出版"), estimated_tokens(["When was ", "it released"])
     (5, 5)
     """
     wide, narrow = _characters(value)

@@ -328,8 +328,8 @@ def _words(place: Place, rng: Random) -> list[str]:
         ["kb", "add", word, str(edit)],
         ["kb", "remove", word],
         ["kb", "add", "film2", word],
-        ["eval", "questions", str(edit)],
-        ["eval", "questions", word],
+        ["eval", "questions", str(edit), "--kb", "film"],
+        ["eval", "questions", word, "--kb", "film"],
         [word],
         ["resume", place.paused().run_id, "--respond", word],
     ]

@@ -51,7 +51,7 @@ def evaluate() -> None:
 
 @evaluate.command()
 @click.argument("file", type=FILE)
-@click.option("--kb", type=Text(), default="film", show_default=True, help="The knowledge base to ask.")
+@click.option("--kb", type=Text(), required=True, help="The knowledge base to ask.")
 @click.option("--vocabulary", type=FILE, help="What the corpus calls its fields and values, in TOML.")
 @click.option("--no-baseline", is_flag=True, help="Do not search for the best passage too.")
 @click.option("--keep", is_flag=True, help="Write the runs down, to look at them with `workbench runs`.")

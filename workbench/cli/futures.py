@@ -141,7 +141,7 @@ def tree(page: Page, run_id: str | None) -> None:
     elif found.nodes:
         page.show(found.blocks(MOST_RUNS))
     else:
-        page.say(f"No runs here yet. Ask something: {page.command('ask', 'When was The Wedding Banquet released?')}")
+        page.say(f"No runs here yet. Ask something: {page.command('ask', 'QUESTION')}")
 
 
 @click.command()

@@ -51,7 +51,7 @@ def runs(page: Page, limit: int, session: str | None, user: str | None, status: 
     if page.as_json:
         page.result({"runs": found})
     elif not found:
-        page.say(f"No runs here yet. Ask something: {page.command('ask', 'When was The Wedding Banquet released?')}")
+        page.say(f"No runs here yet. Ask something: {page.command('ask', 'QUESTION')}")
     else:
         page.out.print(_table(found))
 

@@ -73,7 +73,7 @@ def _funnel(found: int, kept: int, cited: int, labels: Labels) -> Markup:
 def _nearest(text: str, said: str) -> Markup:
     """The text of a piece, with the sentence marked that shares most words with what was said of it.
 
-    >>> _nearest("It is green. It was released in 2003.", "Hulk was released in 2003 [1].")
+    >>> _nearest("It is green. It was released in 2003.", "Moss was released in 2003 [1].")
     'It is green. <mark>It was released in 2003.</mark>'
     """
     wanted = set(terms(said))

@@ -29,8 +29,8 @@ _NOTES = {
         "TMDB 上有多部名为“{name}”的影片（{years}），无法判断所指是哪一部。",
     ),
     "no source": (
-        "There is no source outside for {kb}: it does not look like a knowledge base of films.",
-        "{kb} 没有可查询的外部来源：它不像影片知识库。",
+        "There is no source outside for {kb}: its vocabulary asks for none.",
+        "{kb} 没有可查询的外部来源：它的词汇表没有指定。",
     ),
     "no name": ("The question names nothing to ask {source} for.", "问题里没有可以向 {source} 查询的名称。"),
 }

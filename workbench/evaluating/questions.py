@@ -68,7 +68,7 @@ def score_questions(
     bench: Bench,
     rows: Sequence[Mapping[str, Any]],
     *,
-    kb: str = "film",
+    kb: str,
     words: Words = NOTHING,
     baseline: bool = True,
     keep: bool = False,
@@ -141,11 +141,11 @@ def table_text(groups: Mapping[str, Sequence[Score]], *, told: bool = True) -> s
     """The table for people, a line a group, then what is wrong; what was tried on ``test`` is not told, only counted.
 
     >>> score = Score(id="1", kind="", split="dev", question="Who?", said="", right=False, refused=False,
-    ...     refusal_is_right=False, over_evidence=False, false=False, wrong=["missing: Ang Lee of mv1"], baseline=True)
+    ...     refusal_is_right=False, over_evidence=False, false=False, wrong=["missing: Lao She of mv1"], baseline=True)
     >>> print(table_text({"all": [score]}))
                     right      95 %      rightly refused   refused over evidence   false   baseline
     all               0/1    0-79 %                    0                       0       0          1
-      1 Who? -> missing: Ang Lee of mv1
+      1 Who? -> missing: Lao She of mv1
     """
     lines = [f"{'':<16}{'right':>5}{'95 %':>10}      {COUNTS[1]}   {COUNTS[2]}   {COUNTS[3]}   {COUNTS[4]}"]
     for name, scores in groups.items():

@@ -58,9 +58,9 @@ Pairs = Mapping[tuple[str, str], list[Mapping[str, Any]]]
 def called(entity: Entity, language: str) -> str:
     """What an entity is called: its shortest Chinese alias for Chinese, where it has one (美国, not 好莱坞).
 
-    >>> entity = {"entity_id": "p", "name": "Ang Lee", "type": "Person", "aliases": ["李安"], "doc_id": None}
+    >>> entity = {"entity_id": "p", "name": "Lao She", "type": "Person", "aliases": ["老舍"], "doc_id": None}
     >>> called(entity, "zh"), called(entity, "en")
-    ('李安', 'Ang Lee')
+    ('老舍', 'Lao She')
     """
     chinese = [alias for alias in entity["aliases"] if CJK.search(alias)] if language == "zh" else []
     return min(chinese, key=len, default=entity["name"])

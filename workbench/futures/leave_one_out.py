@@ -126,8 +126,8 @@ def _cited(run: Run) -> dict[str, list[str]]:
 def words(sentence: str) -> str:
     """A sentence without its marks.
 
-    >>> words("It is a 1993 film [1][2].")
-    'It is a 1993 film.'
+    >>> words("It is a 1993 paper [1][2].")
+    'It is a 1993 paper.'
     """
     return _MARKS.sub("", sentence).strip()
 

@@ -55,9 +55,9 @@ def made(run: Run, store: RunStore, path: Path, settings: Settings) -> Path:
 def text_of(stem: str, capsule: str, question: str) -> str:
     """The file, as a formatter leaves it.
 
-    >>> lines = text_of("test_a-b", "test_a-b.zip", "喜宴哪一年上映？").splitlines()
+    >>> lines = text_of("test_a-b", "test_a-b.zip", "茶馆哪一年出版？").splitlines()
     >>> print(lines[11], lines[14], sep="\\n")
-    QUESTION = "喜宴哪一年上映？"
+    QUESTION = "茶馆哪一年出版？"
     def test_a_b(tmp_path: Path) -> None:
     """
     name = re.sub(r"\W", "_", stem).removeprefix("test_") or "run"

@@ -1,7 +1,7 @@
 """Fields and relations that say another name of a thing, and not something else about it.
 
-``original_title`` and ``title_en`` are other names of the document; ``directors_zh`` beside ``directors`` has the other
-names of the directors, in their order; the triple ``喜宴 also_known_as The Wedding Banquet`` is one of its head. They
+``original_title`` and ``title_en`` are other names of the document; ``authors_zh`` beside ``authors`` has the other
+names of the authors, in their order; the triple ``茶馆 also_known_as Teahouse`` is one of its head. They
 become aliases, by which a thing is found and linked in every language.
 """
 
@@ -18,30 +18,31 @@ _NAMES = frozenset(
         *("alternative_name", "alternative_names", "alternative_title", "alternative_titles", "alternate_title"),
         *("alternate_titles", "alternate_name", "alternate_names", "original_title", "original_name", "synonyms"),
         *("english_title", "english_name", "chinese_title", "chinese_name", "native_name", "native_title"),
-        *("又名", "别名", "別名", "原名", "译名", "譯名", "中文名", "英文名", "外文名", "中文片名", "英文片名"),
+        *("又名", "别名", "別名", "原名", "译名", "譯名", "中文名", "英文名", "外文名"),
     )
 )
 _LANGUAGE = r"(?:en|zh|ja|ko|fr|de|es|it|ru|hans|hant)(?:[_-](?:[a-z]{2}|hans|hant))?"
 _OF_TITLE = re.compile(rf"(?:title|name)[_-]{_LANGUAGE}|{_LANGUAGE}[_-](?:title|name)")
+_IN_CHINESE = re.compile("[中英外]文.名")
 _TWIN = re.compile(rf"(?P<field>.+)[_-]{_LANGUAGE}|{_LANGUAGE}[_-](?P<behind>.+)")
 
 
 def is_alias(name: str) -> bool:
     """Whether a field or a relation of this name says another name of its document or head.
 
-    >>> [is_alias(n) for n in ("original_title", "Title_EN", "alsoKnownAs", "又名", "director", "title")]
+    >>> [is_alias(n) for n in ("original_title", "Title_EN", "alsoKnownAs", "又名", "author", "title")]
     [True, True, True, True, False, False]
     """
     plain = re.sub(r"(?<=[a-z])(?=[A-Z])|[\s-]+", "_", name.strip()).lower()
-    return plain in _NAMES or bool(_OF_TITLE.fullmatch(plain))
+    return plain in _NAMES or bool(_OF_TITLE.fullmatch(plain) or _IN_CHINESE.fullmatch(plain))
 
 
 def twin_of(name: str, fields: Mapping[str, Any]) -> str | None:
     """The field whose values this one says in another language, value for value; None when it is no such field.
 
-    >>> fields = {"directors": ["Ang Lee"], "directors_zh": ["李安"], "zh_cast": ["赵文瑄"], "cast": ["A", "B"]}
+    >>> fields = {"authors": ["Lao She"], "authors_zh": ["老舍"], "zh_staff": ["赵文"], "staff": ["A", "B"]}
     >>> [twin_of(name, fields) for name in fields]
-    [None, 'directors', None, None]
+    [None, 'authors', None, None]
     """
     match = _TWIN.fullmatch(name.lower())
     other = next((n for n in fields if match and n.lower() in (match["field"], match["behind"])), None)

@@ -1,9 +1,9 @@
 """Files to documents: JSONL, Markdown, text, CSV, triples and those of ``documents``, one or a folder, in any language.
 
 A record's text is its ``text``, ``overview`` or ``content``. ``id``, ``title``, ``url``, ``licence``, ``type`` (what
-the document is about: ``Film``), ``aliases`` (other names of the document) and ``names`` (other names of anybody in
-it, ``{"Ang Lee": ["李安"]}``) are read by name; everything else becomes a typed field, of which some say other names
-too (``title_en``, ``directors_zh``: ``aliases.py``). Triples give a document for each head. What cannot be read is
+the document is about: ``Paper``), ``aliases`` (other names of the document) and ``names`` (other names of anybody in
+it, ``{"Lao She": ["老舍"]}``) are read by name; everything else becomes a typed field, of which some say other names
+too (``title_en``, ``authors_zh``: ``aliases.py``). Triples give a document for each head. What cannot be read is
 listed with file, line and reason, and the rest is kept.
 """
 
@@ -344,7 +344,7 @@ def card(fields: Mapping[str, Any]) -> str:
 
 def _names(value: Any, twins: Iterable[tuple[str, str]]) -> dict[str, list[str]]:
     if not isinstance(value, dict) and value not in (None, ""):
-        raise Unreadable('names must be an object such as {"Ang Lee": ["李安"]}')
+        raise Unreadable('names must be an object such as {"Lao She": ["老舍"]}')
     found = {name: _strings(others, f"names of {name!r}") for name, others in (value or {}).items()}
     for name, other in twins:
         found[name] = list(dict.fromkeys([*found.get(name, []), other]))

@@ -1,7 +1,7 @@
 """Documents to entities and typed relations: from their fields, and from the names in their texts.
 
-Every document is an entity of its type (``Film``); every value of a field is one too, and the field's name gives the
-relation: ``directors`` gives ``directed_by`` a ``Person``, an unknown field ``studios`` gives ``has_studio`` a
+Every document is an entity of its type (``Paper``); every value of a field is one too, and the field's name gives the
+relation: ``authors`` gives ``written_by`` a ``Person``, an unknown field ``studios`` gives ``has_studio`` a
 ``Studio``. A relation keeps the sentence that states it, or the field itself where no sentence does. Everything here
 is a function of the documents alone: their order and history change nothing.
 """
@@ -227,16 +227,17 @@ class _Build:
             entity["aliases"] = [alias for alias in entity["aliases"] if alias != entity["name"]]
         texts = [text for source in sources for _, text, _ in source.passages]
         read = texts if linked else texts[:: len(texts) // _READ + 1]
+        cues = self._vocabulary.cues
         if linked:
             known = self._surfaces()
-            common = common_keys(Linker(known), read, len(read))
-            self._link(sources, Linker(without_common(known, common)))
+            common = common_keys(Linker(known, cues), read, len(read))
+            self._link(sources, Linker(without_common(known, common), cues))
         years = {document_entity(s.doc_id): year for s in sources if (year := year_of(s.fields))}
         degrees = degrees_of(self._relations.values())
         surfaces = compiled(self._entities.values(), degrees, self._categories, years)
         if not linked:
             known = {key: s for key, s in surfaces.items() if not all(bearer.category for bearer in s.bearers)}
-            common = common_keys(Linker(known), read, len(read))
+            common = common_keys(Linker(known, cues), read, len(read))
         return Extracted(
             entities=[self._entities[i] for i in sorted(self._entities)],
             relations=[self._relations[i] for i in sorted(self._relations)],

@@ -60,19 +60,19 @@ class Unreadable(ValueError):
 def given_paths(paths: Any) -> list[Path]:
     """The files and folders that were given: one path, or several.
 
-    >>> [path.name for path in given_paths("films.jsonl")]
-    ['films.jsonl']
+    >>> [path.name for path in given_paths("papers.jsonl")]
+    ['papers.jsonl']
 
     Raises:
         CorpusError: something else was given.
     """
     several = [paths] if isinstance(paths, str | os.PathLike) else paths
     if isinstance(several, bytes) or not isinstance(several, Iterable):
-        raise CorpusError(f"paths is {shown(paths)}. Give files or folders: ['films.jsonl'].")
+        raise CorpusError(f"paths is {shown(paths)}. Give files or folders: ['papers.jsonl'].")
     found = list(several)
     for path in found:
         if not isinstance(path, str | os.PathLike) or not str(path).strip():
-            raise CorpusError(f"{shown(path)} is no path. Give files or folders: ['films.jsonl'].")
+            raise CorpusError(f"{shown(path)} is no path. Give files or folders: ['papers.jsonl'].")
     return [Path(path) for path in found]
 
 

@@ -308,7 +308,7 @@ class Growth:
         for start in range(0, len(passages), _AT_ONCE):
             part = passages[start : start + _AT_ONCE]
             keys = dict.fromkeys(key for *_, text in part for key in self._possible(text))
-            linker = Linker(view.surfaces(self._index, list(keys), "AND NOT category"))
+            linker = Linker(view.surfaces(self._index, list(keys), "AND NOT category"), self._vocabulary.cues)
             beside = {doc: self._beside(doc) for doc in dict.fromkeys(doc for doc, *_ in part)}
             mentions, relations = [], []
             for doc, chunk_id, text in part:

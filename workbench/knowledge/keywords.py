@@ -32,8 +32,8 @@ _STEMMING = threading.Lock()
 def stem(term: str) -> str:
     """A term as it is kept: English words without possessive and ending (Snowball), Chinese as it is.
 
-    >>> stem("directed"), stem("lee's"), stem("喜宴"), stem("1993")
-    ('direct', 'lee', '喜宴', '1993')
+    >>> stem("invented"), stem("lee's"), stem("茶馆"), stem("1993")
+    ('invent', 'lee', '茶馆', '1993')
     """
     if CJK.match(term) or not term.isascii():
         return term

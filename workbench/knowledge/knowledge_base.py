@@ -236,6 +236,11 @@ class CorpusKnowledge:
         return {**told, **({"measure": [words.measure]} if words.measure else {}), "types": self._view.types}
 
     @_in_one_generation
+    def lexicon(self) -> list[dict[str, list[str]]]:
+        """Words that its vocabulary says mean nearly the same, the narrower groups first."""
+        return self._view.vocabulary.lexicon()
+
+    @_in_one_generation
     def values_in(self, text: str) -> list[tuple[int, int, str, str]]:
         """``(start, end, field, value)`` of each value of a category that a text speaks of, longest first wins."""
         return schema.spoken(self._view.spoken, text)
@@ -296,7 +301,8 @@ class CorpusKnowledge:
         """
         found = surfaces(self._index, candidates(text, units(text)), "AND NOT category")
         view = self._view
-        return meant.in_question(text, Linker(found).link(text), self._index, view.weight, math.log(1 + view.passages))
+        linked = Linker(found, view.vocabulary.cues).link(text)
+        return meant.in_question(text, linked, self._index, view.weight, math.log(1 + view.passages))
 
     @_in_one_generation
     def entity(self, entity_id: str) -> Entity | None:

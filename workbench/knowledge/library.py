@@ -244,8 +244,8 @@ class Library:
 def check_name(name: str) -> str:
     """The name, if a base may have it.
 
-    >>> check_name("film")
-    'film'
+    >>> check_name("papers")
+    'papers'
 
     Raises:
         KnowledgeError: with what is allowed.

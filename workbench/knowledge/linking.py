@@ -1,7 +1,7 @@
 """Known names in a text: longest match first, folded, in both languages, and no ordinary words taken for a title.
 
 A name all of whose words are ordinary ("Up", "The Game") is a name only where the writer says so: in 《》 or quotes, in
-capitals where a capital is not the rule, or after words such as "directed". A surname is not the known person's when a
+capitals where a capital is not the rule, or after words such as "called". A surname is not the known person's when a
 capitalised neighbour makes it somebody else's.
 """
 
@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from functools import cached_property
+from functools import cache, cached_property
 
 from workbench.context import Mention
 from workbench.knowledge.matching import Matcher
@@ -18,19 +18,26 @@ from workbench.knowledge.surfaces import STOP, Surface, Unit, ordinary_words, un
 from workbench.text import CJK
 
 _OPENS, _CLOSES = "《〈“‘\"'「『«*_", "》〉”’\"'」』»*_"
-_CUE = re.compile(
-    r"\b(?:directed|directs?|called|titled|named|watch(?:ed)?|seen|saw|similar to|(?:films?|movies?) like|"
-    r"(?:cast|plot|director|stars?) of|(?:stars?|starred|starring|acted) in|year was|when was|when did|"
-    r"the (?:film|movie)|compare|between)\s+$",
-    re.IGNORECASE,
+_CUES = (
+    *("called", "titled", "named", "read", "watch", "watched", "seen", "saw", "similar to", "plot of", "title of"),
+    *("year was", "when was", "when did", "compare", "between"),
 )
+"""Words behind which an ordinary word may be a name in any corpus."""
+
+
+@cache
+def _cue(own: tuple[str, ...]) -> re.Pattern[str]:
+    return re.compile(rf"\b(?:{'|'.join(map(re.escape, (*_CUES, *own)))})\s+$", re.IGNORECASE)
 
 
 class Linker:
-    """A matcher over compiled surfaces: all of a base's, or those that can occur in the text at hand."""
+    """A matcher over compiled surfaces: all of a base's, or those that can occur in the text at hand.
 
-    def __init__(self, surfaces: Mapping[str, Surface]):
-        self._surfaces, self._names = surfaces, Matcher(surfaces)
+    ``cues`` are the corpus' own words behind which an ordinary word may be a name (``Vocabulary.cues``).
+    """
+
+    def __init__(self, surfaces: Mapping[str, Surface], cues: tuple[str, ...] = ()):
+        self._surfaces, self._names, self._cue = surfaces, Matcher(surfaces), _cue(cues)
 
     def link(self, text: str, about: str = "") -> list[Mention]:
         """The known names in a text, in its order; where two overlap the longer wins.
@@ -39,7 +46,7 @@ class Linker:
         several remain the best connected one is given, and the ``others`` with it.
         """
         mentions: list[Mention] = []
-        found, style, at = units(text), _Style(text), 0
+        found, style, at = units(text), _Style(text, self._cue), 0
         while at < len(found):
             named = next(self._accepted(text, found, at, style), None)
             if named:
@@ -87,7 +94,7 @@ def _says_name(
         return False
     if capital and style.tells:
         return not style.starts(start) or (length > 1 and len(content) > 1) or style.chinese
-    cued = bool(_CUE.search(text[:start])) and all(u.key not in STOP for u in part[-1:])
+    cued = bool(style.cue.search(text[:start])) and all(u.key not in STOP for u in part[-1:])
     if capital or style.careless:
         return cued or (len(content) > 1 and surface.kind == "words")
     return False
@@ -106,8 +113,8 @@ def _bearers(surface: Surface, after: str, about: str) -> list[str]:
 class _Style:
     """How the writer of a text uses capitals; looked at when a name depends on it."""
 
-    def __init__(self, text: str):
-        self._text, self.chinese = text, bool(CJK.search(text))
+    def __init__(self, text: str, cue: re.Pattern[str]):
+        self.cue, self._text, self.chinese = cue, text, bool(CJK.search(text))
 
     @cached_property
     def _words(self) -> list[re.Match[str]]:
@@ -145,7 +152,7 @@ def _quoted(text: str, start: int, end: int) -> bool:
 
 
 def _inside_longer_name(text: str, found: Sequence[Unit], at: int, length: int, style: _Style) -> bool:
-    """Whether a capitalised neighbour makes it another name: "Jennifer Nolan", "Nolan Bushnell", "Old School"."""
+    """Whether a capitalised neighbour makes it another name: "Jennifer Nash", "Nash Bushnell", "Old School"."""
     first, last = found[at], found[at + length - 1]
     if at:
         left = found[at - 1]

@@ -101,8 +101,8 @@ def _head(name: str, rows: Iterable[tuple[str, str, str, int]]) -> Head:
 def card(name: str, tails: Mapping[str, Sequence[str]]) -> str:
     """The text of a head: a line for each relation, more where it has many tails, so that none is cut in two.
 
-    >>> card("Tampopo", {"directed_by": ["Jûzô Itami"], "has_tags": ["food", "ramen"]})
-    'Tampopo — directed by: Jûzô Itami.\\nTampopo — has tags: food, ramen.'
+    >>> card("Tampopo", {"written_by": ["Jûzô Itami"], "has_tags": ["food", "ramen"]})
+    'Tampopo — written by: Jûzô Itami.\\nTampopo — has tags: food, ramen.'
     """
     told = []
     for relation, several in tails.items():
@@ -119,8 +119,8 @@ def card(name: str, tails: Mapping[str, Sequence[str]]) -> str:
 def said(head: str, relation: str, tail: str) -> str:
     """One triple in words.
 
-    >>> said("Tampopo", "directed_by", "Jûzô Itami")
-    'Tampopo — directed by: Jûzô Itami'
+    >>> said("Tampopo", "written_by", "Jûzô Itami")
+    'Tampopo — written by: Jûzô Itami'
     """
     return f"{head} — {relation.replace('_', ' ')}: {tail}"
 

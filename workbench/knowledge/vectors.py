@@ -36,12 +36,12 @@ def key_of(model: str, text: str) -> str:
 
 
 def titled(title: str, aliases: Sequence[str], text: str) -> str:
-    """What is embedded for a passage: its document's titles count, so that 喜宴 finds The Wedding Banquet.
+    """What is embedded for a passage: its document's titles count, so that 茶馆 finds The Teahouse.
 
     Simplified, as every question is: the encoder takes the two scripts for two languages.
 
-    >>> titled("Memento", ["记忆碎片"], "A man forgets."), titled("Memento", [], "Memento is a film.")
-    ('Memento (记忆碎片). A man forgets.', 'Memento is a film.')
+    >>> titled("Tides", ["潮汐"], "A man forgets."), titled("Tides", [], "Tides is a novel.")
+    ('Tides (潮汐). A man forgets.', 'Tides is a novel.')
     """
     if aliases:
         return simplified(f"{title} ({', '.join(aliases)}). {text}")

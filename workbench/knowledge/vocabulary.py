@@ -145,6 +145,30 @@ class Vocabulary:
         words = self.values.get(name, {}).get(value) or (_nations().get(value, {}) if self._of_country(name) else {})
         return [word for language in ("zh", "en") for word in words.get(language, [])]
 
+    def lexicon(self) -> list[dict[str, list[str]]]:
+        """Words that say nearly the same, by language, the narrower groups first; ``of``: the type of whom they tell.
+
+        >>> Vocabulary(words={"x": {"en": ["led"]}}, documents={"en": ["memo"]}).lexicon()
+        [{'en': ['led'], 'of': []}, {'en': ['memo'], 'of': ['Document']}]
+        """
+        words = [{**said, "of": list[str]()} for said in self.words.values()]
+        fields = [{**said.names, "of": [self.meaning(name).type]} for name, said in self.fields.items()]
+        return [*words, *fields, *([{**self.documents, "of": ["Document"]}] if self.documents else [])]
+
+    @cached_property
+    def cues(self) -> tuple[str, ...]:
+        """English words behind which an ordinary word may be a name: who is related, and what documents are called."""
+        groups = [group.get("en", []) for group in self.lexicon() if group["of"] in ([], ["Person"])]
+        told = [
+            word
+            for group in groups
+            for word in (*group, *(f"{word} {joint}" for word in group for joint in ("of", "in")))
+        ]
+        works = [
+            f"{lead}{word}{end}" for word in self.documents.get("en", []) for lead, end in (("the ", ""), ("", " like"))
+        ]
+        return (*told, *works)
+
     def called(self, name: str) -> dict[str, list[str]]:
         """What a field is called: its own name in the language it is written in, before or after what is given."""
         own = re.sub(r"(?<=[a-z0-9])(?=[A-Z])|[_\-\s]+", " ", unit_in(name)[0]).strip()

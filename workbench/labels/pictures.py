@@ -68,7 +68,7 @@ WORDS: Mapping[str, tuple[str, str]] = {
     "on_the_way": ("on the way", "途中"),
     "related": ("related", "相关"),
     "the_way": ("path of {n:relation}", "经过 {n} 条关系的路径"),
-    "rel_written_by": ("written by", "编剧"),
+    "rel_written_by": ("written by", "作者"),
     "rel_mentions": ("mentions", "提到"),
     "rel_from_country": ("country", "国家"),
     "type_Document": ("document", "文档"),

@@ -23,10 +23,10 @@ def cite(text: str, evidence: Sequence[RetrievalResult]) -> tuple[str, list[Cita
         The text with every mark written ``[n]``; a citation for each mark of each sentence, in their order; the numbers
         that were taken out because no evidence has them.
 
-    >>> piece = {"result_id": "low_level:mv1#0", "metadata": {"title": "Hulk", "doc_id": "mv1"}}
-    >>> text, citations, unknown = cite("It is a 2003 film 【1, 7】. It is green.", [piece])
+    >>> piece = {"result_id": "low_level:mv1#0", "metadata": {"title": "Moss", "doc_id": "mv1"}}
+    >>> text, citations, unknown = cite("It is a 2003 novel 【1, 7】. It is green.", [piece])
     >>> text, [(c["n"], c["sentence"]) for c in citations], unknown
-    ('It is a 2003 film [1]. It is green.', [(1, 'It is a 2003 film [1].')], [7])
+    ('It is a 2003 novel [1]. It is green.', [(1, 'It is a 2003 novel [1].')], [7])
     """
     unknown: list[int] = []
 
@@ -92,7 +92,7 @@ _EDGE = re.compile(r"(?<=[\u4e00-\u9fff])(?=[A-Za-z0-9])|(?<=[A-Za-z0-9.\]])(?=[
 def spaced(text: str) -> str:
     """Chinese text with a blank where it meets Latin letters, digits or a mark.
 
-    >>> spaced("《喜宴》由Ang Lee执导[1]。")
-    '《喜宴》由 Ang Lee 执导 [1]。'
+    >>> spaced("《茶馆》由Lao She写成[1]。")
+    '《茶馆》由 Lao She 写成 [1]。'
     """
     return re.sub(r"(?<=[\u4e00-\u9fff])(?=\[\d)", " ", _EDGE.sub(" ", text))

@@ -338,7 +338,7 @@ class Conditions:
         self.names = kept
 
     def _role(self, span: Span, fields: Iterable[Field]) -> Called | None:
-        """The word of one of these fields that stands with a name: "directed by X", "did X direct", X负责的."""
+        """The word of one of these fields that stands with a name: "written by X", "did X write", X负责的."""
         names = {field["name"] for field in fields}
         others = [(n["start"], n["end"]) for n in self.marks.names if (n["start"], n["end"]) != span]
         best: list[tuple[int, Called]] = []
@@ -361,7 +361,7 @@ class Conditions:
         return any(span[1] <= n.start and n.end <= role.start for n in self.marks.negations)
 
     def _asks_for(self, called: Called) -> bool:
-        """Whether a field's word asks for its value: "who directed", "the author of", 谁负责, ...的作者是谁."""
+        """Whether a field's word asks for its value: "who wrote", "the author of", 谁负责, ...的作者是谁."""
         before, after = self.plain[max(0, called.start - 14) : called.start], self.plain[called.end : called.end + 10]
         return bool(
             re.search(

@@ -133,7 +133,7 @@ def _against(message: str, turns: Sequence[Turn], bases: Sequence[KnowledgeBase]
 
 
 def _things(bases: Sequence[KnowledgeBase]) -> re.Pattern[str]:
-    """The ways of saying "it" with a word for the documents: that film, 这部电影, 该文档."""
+    """The ways of saying "it" with a word for the documents: that paper, 这篇论文, 该文档."""
     words = [word for base in bases for kind, many in base.nouns().items() if kind in ("en", "zh") for word in many]
     english = "|".join(re.escape(w) for w in words if not CJK.search(w)) or "document"
     chinese = "|".join(re.escape(w) for w in sorted(words, key=len, reverse=True) if CJK.search(w)) or "文档"

@@ -1,13 +1,13 @@
 """Whether a question asks of something that it describes and does not name: a bridge to what holds the answer.
 
-"Who directed X?" is one step; "Where was the director of X born?" is two, since nothing about X says it. Told by the
-words alone: a relation within a relation, a clause that describes, a kinship that goes over somebody else.
+"Who wrote X?" is one step; "Where was the author of X born?" is two, since nothing about X says it. Told by the words
+alone: a relation within a relation, a clause that describes, a kinship that goes over somebody else.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache
 from importlib.resources import files
 
@@ -31,23 +31,41 @@ _KINSHIP = re.compile(
 
 
 @cache
-def _bridges() -> list[re.Pattern[str]]:
+def _bridges(roles: frozenset[str], works: frozenset[str]) -> list[re.Pattern[str]]:
     """The patterns of ``bridges.txt``, over a question in which each name is one sign."""
-    return [re.compile(line.replace("NAME", _NAME).replace("NOUN", _NOUN)) for line in _lines()]
+    verbs = {word for word in roles if word.endswith(("ed", "ing"))}
+    own = {"ROLE": roles - verbs, "VERB": verbs, "DOCUMENT": works}
+    said = {name: "|".join(map(re.escape, sorted(words, key=len, reverse=True))) for name, words in own.items()}
+    said |= {"NAME": _NAME, "NOUN": _NOUN}
+    return [
+        re.compile(re.sub("NAME|NOUN|ROLE|VERB|DOCUMENT", lambda m: said[m[0]] or "(?!)", line)) for line in _lines()
+    ]
 
 
-def is_bridge(question: str, names: Sequence[NameRead]) -> bool:
+def is_bridge(question: str, names: Sequence[NameRead], lexicon: Sequence[Mapping[str, Sequence[str]]] = ()) -> bool:
     """Whether it takes the answer to one question to ask the next.
 
-    >>> is_bridge("Who is the child of the performer of the song?", []), is_bridge("Who is the director?", [])
+    Args:
+        question: the question.
+        names: those in it.
+        lexicon: the words of the corpus (``KnowledgeBase.lexicon``).
+
+    >>> is_bridge("Who is the child of the performer of the song?", []), is_bridge("Who is the author?", [])
     (True, False)
-    >>> is_bridge("夜航灯的导演的妻子是谁？", []), is_bridge("夜航灯的导演是谁？", [])
+    >>> is_bridge("夜航灯的作者的妻子是谁？", []), is_bridge("夜航灯的作者是谁？", [])
     (True, False)
     """
+    roles, works = _told_of(lexicon, [], ["Person"]), _told_of(lexicon, ["Document"])
     masked = mask(question, names).replace("’", "'")
     if _KINSHIP.search(masked):
         return True
-    return not _SINGLE.match(masked) and any(pattern.search(masked) for pattern in _bridges())
+    return not _SINGLE.match(masked) and any(pattern.search(masked) for pattern in _bridges(roles, works))
+
+
+def _told_of(lexicon: Sequence[Mapping[str, Sequence[str]]], *types: Sequence[str]) -> frozenset[str]:
+    """The words of the groups that tell of these types."""
+    groups = [group for group in lexicon if group["of"] in types]
+    return frozenset(word for group in groups for language in ("en", "zh") for word in group.get(language, ()))
 
 
 def _lines() -> list[str]:

@@ -83,8 +83,8 @@ def blotted(text: str, spans: Iterable[tuple[int, int]]) -> str:
 def bare(surface: str) -> str:
     """A surface without its quotation marks.
 
-    >>> bare("《喜宴》"), bare("Ang Lee")
-    ('喜宴', 'Ang Lee')
+    >>> bare("《茶馆》"), bare("Lao She")
+    ('茶馆', 'Lao She')
     """
     return surface.strip('《》〈〉「」『』"“”` ')
 
@@ -101,7 +101,7 @@ def _known(text: str, mention: Mention, base: KnowledgeBase, quotes: Sequence[tu
     around = next((q for q in quotes if q[0] <= start and end <= q[1]), None)
     if around:
         if fold(text[around[0] + 1 : around[1] - 1]) != fold(surface):
-            return None  # 《喜宴2》 is another thing than 《喜宴》
+            return None  # 《茶馆2》 is another thing than 《茶馆》
         start, end = around
     elif surface.isascii() and surface.islower() and any(c.isupper() for c in entity["name"]):
         ordinary = surface in ordinary_words()

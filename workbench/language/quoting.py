@@ -109,8 +109,8 @@ def without_heading(text: str, title: str) -> str:
 
     >>> without_heading("Cache design We decided on 512 MB.", "Cache design")
     'We decided on 512 MB.'
-    >>> without_heading("Memento is a 2000 film.", "Memento")
-    'Memento is a 2000 film.'
+    >>> without_heading("Tides is a 2000 novel.", "Tides")
+    'Tides is a 2000 novel.'
     """
     ran_on = re.match(rf"{re.escape(title)}\s+(?=[A-Z\u4e00-\u9fff])", text) if title else None
     return text[ran_on.end() :] if ran_on and len(terms(text[ran_on.end() :])) > 2 else text

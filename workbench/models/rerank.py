@@ -54,8 +54,8 @@ def available(settings: Settings, embedding_model: str) -> bool:
 def words(text: str) -> tuple[str, ...]:
     """The words that carry meaning, in their order: Latin ones as written, Chinese runs as jieba segments them.
 
-    >>> words("Who directed the Wedding Banquet?")
-    ('directed', 'wedding', 'banquet')
+    >>> words("Who wrote the Moon Cup?")
+    ('wrote', 'moon', 'cup')
     """
     found: list[str] = []
     for run in _RUN.findall(spelled(text)):

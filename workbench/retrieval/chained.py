@@ -32,7 +32,7 @@ def chained(ask: Ask, base: KnowledgeBase, tools: Mapping[str, Tool]) -> list[Dr
     typed = bool(base.schema())
     if intent in ("recommend", "list") and (typed or not names):
         return []
-    if typed and (intent == "compare" or not is_bridge(ask.query, names)):
+    if typed and (intent == "compare" or not is_bridge(ask.query, names, base.lexicon())):
         return []
     if len({named["name"] for named in names}) > len(ask.names):
         return []  # the others are another base's to tell

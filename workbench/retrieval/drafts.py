@@ -67,7 +67,7 @@ class Ask:
 def _with_names(query: str, names: Iterable[str]) -> str:
     """The query and the names that it does not hold.
 
-    >>> _with_names("喜宴哪一年上映？", ["The Wedding Banquet"]), _with_names("Who is Ang Lee?", ["Ang Lee"])
-    ('喜宴哪一年上映？ The Wedding Banquet', 'Who is Ang Lee?')
+    >>> _with_names("茶馆哪一年出版？", ["The Teahouse"]), _with_names("Who is Lao She?", ["Lao She"])
+    ('茶馆哪一年出版？ The Teahouse', 'Who is Lao She?')
     """
     return " ".join([query, *(name for name in names if fold(name) not in fold(query))])

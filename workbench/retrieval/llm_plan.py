@@ -161,7 +161,7 @@ def _told(knowledge: Sequence[KnowledgeBase]) -> dict[str, dict[str, str]]:
 def plan_form(tools: Sequence[str], knowledge: Sequence[str], most: int) -> type[BaseModel]:
     """The form: every list and string bounded, every tool and knowledge base one of those that exist.
 
-    >>> form = plan_form(["naive_search"], ["film"], 6)
+    >>> form = plan_form(["naive_search"], ["papers"], 6)
     >>> form.model_json_schema()["properties"]["steps"]["maxItems"]
     6
     """

@@ -126,7 +126,7 @@ def merge(
         by_score: best first; else one step's findings stand behind the other's, as each step gave them.
 
     >>> piece = {"source_id": "d1#0", "source_type": "chunk", "granularity": "low_level", "score": 0.5,
-    ...          "evidence": "It is a 1993 film.", "metadata": {"title": "Hulk", "tools": ["naive_search"]}}
+    ...          "evidence": "It is a 1993 novel.", "metadata": {"title": "Moss", "tools": ["naive_search"]}}
     >>> merged = merge({"a": [piece], "b": [{**piece, "score": 0.9, "metadata": {"tools": ["hybrid_search"]}}]})
     >>> merged["retrieval_results"][0]["score"], merged["retrieval_results"][0]["metadata"]["tools"]
     (0.9, ['hybrid_search', 'naive_search'])

@@ -281,8 +281,8 @@ def _titled(names: Sequence[str], query: str) -> str:
 def slug(name: str) -> str:
     """A short ASCII label of a name.
 
-    >>> slug("The Wedding Banquet"), slug("Amélie"), slug("喜宴")
-    ('wedding_banquet', 'amelie', 'name')
+    >>> slug("The Teahouse"), slug("Amélie"), slug("茶馆")
+    ('teahouse', 'amelie', 'name')
     """
     words = re.findall(r"[a-z0-9]+", fold(name).replace("'", ""))
     words = words[1:] if len(words) > 1 and words[0] in ("the", "a", "an") else words

@@ -80,7 +80,8 @@ async def _said_again(
 
     async def say() -> list[str]:
         limits = Limits.of(context.settings)
-        return list(await rewrite(query, aliases, evidence, lambda t: _rarity(bases, t), context.chat, limits))
+        works = [word for base in bases for word in base.nouns().get("en", ())]
+        return list(await rewrite(query, aliases, evidence, lambda t: _rarity(bases, t), context.chat, limits, works))
 
     if context.chat is None:
         again, note = await say()
@@ -247,7 +248,7 @@ def _degrade(
 def call_of(tool: str, tool_input: Mapping[str, Any]) -> tuple[str, str]:
     """What makes two calls the same: the tool and its input, whatever the spelling of the query and the ``top_k``.
 
-    >>> call_of("naive_search", {"query": " 喜宴 ", "top_k": 30}) == call_of("naive_search", {"query": "喜宴"})
+    >>> call_of("naive_search", {"query": " 茶馆 ", "top_k": 30}) == call_of("naive_search", {"query": "茶馆"})
     True
     """
     told = {k: v for k, v in tool_input.items() if k != "top_k" and v not in (None, "", [], {})}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from pydantic import ValidationError
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 FILLER = frozenset(
     terms(
-        "a about all am an and any are as at be been but by can could did do does film films find for from give "
+        "a about all am an and any are as at be been but by can could did do does find for from give "
         "had has have he her him his how i in is it its know like list  many me my name of on or other "
         "please recommend say she show similar some suggest tell than that the their them there these they this "
         "those to want was we were what when where which who whom whose why will with would you your compare "
@@ -55,9 +55,10 @@ async def rewrite(
     rarity: Callable[[str], float],
     chat: BaseChatModel | None = None,
     limits: Limits | None = None,
+    works: Collection[str] = (),
 ) -> tuple[str, str]:
     """The rewritten query, and a note when a model was asked and gave nothing usable (else ``""``)."""
-    plain = rewritten(query, aliases, evidence, rarity)
+    plain = rewritten(query, aliases, evidence, rarity, works)
     if chat is None:
         return plain, ""
     try:
@@ -73,7 +74,11 @@ async def rewrite(
 
 
 def rewritten(
-    query: str, aliases: Sequence[str], evidence: Sequence[RetrievalResult], rarity: Callable[[str], float]
+    query: str,
+    aliases: Sequence[str],
+    evidence: Sequence[RetrievalResult],
+    rarity: Callable[[str], float],
+    works: Collection[str] = (),
 ) -> str:
     """By rules: the words that carry the question, other names and languages for them, words of the best evidence.
 
@@ -82,23 +87,24 @@ def rewritten(
         aliases: every writing of the names in it, in either language.
         evidence: what was found so far, best first.
         rarity: of a term, 0 (everywhere) to 1 (in one passage).
+        works: what the corpus calls its documents, which every question may say.
 
-    >>> rewritten("喜宴是谁导演的？", ["喜宴", "The Wedding Banquet"], [], lambda term: 0.5)
-    '喜宴 导演 The Wedding Banquet'
+    >>> rewritten("茶馆的作者是谁？", ["茶馆", "Teahouse"], [], lambda term: 0.5)
+    '茶馆 作者 Teahouse'
     >>> rewritten("What is it about time travel?", [], [], lambda term: 0.5)
     'time travel'
     """
-    core = essence(query, aliases)
+    core = essence(query, aliases, works)
     said = fold(core)
     extra = [alias for alias in dict.fromkeys(aliases) if fold(alias) not in said]
     return " ".join([core, *extra, *feedback(" ".join([core, *extra]), evidence, rarity)]).strip()
 
 
-def essence(query: str, names: Iterable[str] = ()) -> str:
+def essence(query: str, names: Iterable[str] = (), works: Collection[str] = ()) -> str:
     """The query without filler; the names in it stay whole.
 
-    >>> essence("推荐几部类似《喜宴》的"), essence("Who directed The Thing?", ["The Thing"])
-    ('喜宴', 'directed The Thing')
+    >>> essence("推荐几部类似《茶馆》的"), essence("Which play is like The Thing?", ["The Thing"], ["play"])
+    ('茶馆', 'The Thing')
     """
     kept = sorted(
         {n for n in names if n and n.lower() in query.lower()} | set(re.findall("《([^》]+)》", query)), key=len
@@ -107,15 +113,15 @@ def essence(query: str, names: Iterable[str] = ()) -> str:
     pieces = re.split(f"({pattern})", query, flags=re.IGNORECASE) if pattern else [query]
     words: list[str] = []
     for index, piece in enumerate(pieces):
-        words += [piece.strip()] if index % 2 else _content(piece)
+        words += [piece.strip()] if index % 2 else _content(piece, works)
     return " ".join(dict.fromkeys(filter(None, words)))
 
 
-def _content(text: str) -> list[str]:
+def _content(text: str, works: Collection[str]) -> list[str]:
     if CJK.search(text):
         text = _FILLER_ZH.sub(" ", text)
     found = re.findall(r"[^\W_]+(?:['’-][^\W_]+)*", text)
-    return [word for word in found if word.lower() not in FILLER]
+    return [word for word in found if word.lower() not in FILLER and word.lower() not in works]
 
 
 def feedback(query: str, evidence: Sequence[RetrievalResult], rarity: Callable[[str], float]) -> list[str]:

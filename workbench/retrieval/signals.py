@@ -141,7 +141,7 @@ def _written(name: str, base: KnowledgeBase) -> set[str]:
 def spoken(name: str, text: str) -> bool:
     """Whether a folded text says a folded name, as a word of its own where the script has words.
 
-    >>> spoken("hulk", "the hulk is green"), spoken("hulk", "a hulking man"), spoken("喜宴", "看喜宴吗")
+    >>> spoken("hulk", "the hulk is green"), spoken("hulk", "a hulking man"), spoken("茶馆", "看茶馆吗")
     (True, False, True)
     """
     edges = (r"(?<!\w)" if name[:1].isascii() else "", r"(?!\w)" if name[-1:].isascii() else "")

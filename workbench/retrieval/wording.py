@@ -54,8 +54,8 @@ _SENTENCES: dict[str, tuple[str, str]] = {
 def say(key: str, query: str, **words: object) -> str:
     """A sentence in the language of the query.
 
-    >>> say("who", "李安是谁？", name="Ang Lee")
-    '确认 Ang Lee 是谁'
+    >>> say("who", "老舍是谁？", name="Lao She")
+    '确认 Lao She 是谁'
     """
     return _SENTENCES[key][_chinese(query)].format(query=query, **words)
 

@@ -37,9 +37,10 @@ class AskedWords:
     def of(cls, question: str, knowledge: KnowledgeBase) -> AskedWords:
         """The content words of a question."""
         found: dict[str, Word] = {}
+        groups = [words_of(group.get(lang, ())) for group in knowledge.lexicon() for lang in ("en", "zh")]
         for term in content_terms(question):
             word = root(stem(term))
-            near = related().get(word, frozenset())
+            near = related().get(word, frozenset()).union(*(own for own in groups if word in own)) - forms(word)
             found.setdefault(word, Word(knowledge.term_weight(term), forms(word), near, term))
         return cls(tuple(found.values()))
 
@@ -65,10 +66,10 @@ class AskedWords:
 
 
 def root(stemmed: str) -> str:
-    """A stem without the ending of who does it: a director has directed.
+    """A stem without the ending of who does it: an inspector has inspected.
 
-    >>> root("director"), root("direct"), root("her")
-    ('direct', 'direct', 'her')
+    >>> root("inspector"), root("inspect"), root("her")
+    ('inspect', 'inspect', 'her')
     """
     return stemmed[:-2] if len(stemmed) >= 6 and stemmed.endswith(("er", "or")) else stemmed
 
@@ -76,10 +77,15 @@ def root(stemmed: str) -> str:
 def forms(word: str) -> frozenset[str]:
     """The stems of which this is the root.
 
-    >>> sorted(forms("direct"))
-    ['direct', 'directer', 'director']
+    >>> sorted(forms("invent"))
+    ['invent', 'inventer', 'inventor']
     """
     return frozenset({word, f"{word}er", f"{word}or"} if len(word) >= 4 else {word})
+
+
+def words_of(said: Collection[str]) -> frozenset[str]:
+    """The stems of these words with those of which they are the root; of Chinese words the pairs of signs."""
+    return frozenset().union(*(forms(root(one)) for word in said if " " not in word for one in stems(word)))
 
 
 def stems(text: str) -> frozenset[str]:

@@ -1,8 +1,8 @@
 """How a tool's raw signals become the probability that a result is relevant: one logistic model a tool.
 
 The constants are fitted by ``python experiments/calibrate.py DATA --fit`` on public questions in English and Chinese
-(CMRC 2018, XQuAD in both directions, HotpotQA, 2WikiMultiHopQA, MetaQA's and plain ones on the films), one in three
-asked of a corpus that cannot answer it; likeness on people's tags of films. Half of the questions fit and half measure;
+(CMRC 2018, XQuAD in both directions, HotpotQA, 2WikiMultiHopQA, MetaQA's and plain ones on the project's corpus), one
+in three asked of a corpus that cannot answer it; likeness on people's tags. Half of the questions fit and half measure;
 the embeddings are ``use`` in one half of the runs, ``hashing`` in the other. Which signals to use was settled with both
 halves in view, so the errors are a little flattered.
 
@@ -19,7 +19,7 @@ fitted by ``python experiments/merging.py``, which cross-validates it: weights o
 hotpot, cmrc, drcd, lihua and xquad both ways. Its error on questions that no fit saw is 0.002; with weights by hand it
 was 0.009. A chain that no title led says nothing that the search does not say better. MuSiQue chose nothing.
 
-The best result of ``hybrid_search`` is over 0.5 for 96 of 100 questions on films in the corpus and for 1 of 100 that
+The best result of ``hybrid_search`` is over 0.5 for 96 of 100 questions on what the corpus has and for 1 of 100 that
 no document answers. Known to say too little: questions in one language about texts in the other that name nothing (0.35
 said, 0.77 right).
 """
@@ -31,7 +31,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 FIELDS_ARE_RIGHT = 0.93
-"""Of 6,599 films that MetaQA has too, this share has exactly the same directors there (data/README)."""
+"""Of 6,599 documents that MetaQA has too, this share has exactly the same values there (data/README)."""
 
 
 @dataclass(frozen=True)

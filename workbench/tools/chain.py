@@ -43,7 +43,7 @@ def search(tool_input: Input, knowledge: KnowledgeBase, log: ToolLog) -> Output:
     query = tool_input.query
     with log("link") as detail:
         question = Question.of(query, knowledge)
-        bridge = is_bridge(query, names_in(query, [knowledge]))
+        bridge = is_bridge(query, names_in(query, [knowledge]), knowledge.lexicon())
         detail |= {**question.linked, "bridge": bridge}
     with log("seeds") as detail:
         words = AskedWords.of(query, knowledge)
@@ -129,8 +129,8 @@ _LONGEST = 200
 def says(parent: str, by: str, surface: str, child: str, sentence: str) -> str:
     """A step of a path in words, in the language of its sentence.
 
-    >>> says("Ride", "title", "Ang Lee", "Ang Lee", "Ride is a film by Ang Lee.")
-    'Ride names Ang Lee (“Ride is a film by Ang Lee.”)'
+    >>> says("Ride", "title", "Lao She", "Lao She", "Ride is a play by Lao She.")
+    'Ride names Lao She (“Ride is a play by Lao She.”)'
     """
     short = sentence if len(sentence) <= _LONGEST else f"{sentence[:_LONGEST]}…"
     return _SAYS[language_of(sentence), by].format(parent=parent, surface=surface, child=child, sentence=short)

@@ -3,7 +3,7 @@
 Three rounds of ``hybrid_search``, two next searches a round for each name. ``deeper_research`` is wider and longer, and
 begins with chains: slower, and better where the way is long.
 
-No round of reflection asks for it: of the 13 questions of ``experiments/film_hops.jsonl`` whose documents the fusion
+No round of reflection asks for it: of the 13 questions of the project's own set of hops whose documents the fusion
 agent does not all find, it has those of one, and there the evidence was not thin.
 """
 

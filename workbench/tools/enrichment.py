@@ -137,7 +137,7 @@ def _moved(relation: Mapping[str, Any], known: Mapping[str, str]) -> dict[str, A
 
 TOOL = FunctionTool(
     name="enrichment",
-    description="What a film database on the net (TMDB) says of a name that the corpus lacks, or of a missing field.",
+    description="What the source outside that a base's vocabulary asks for says of a name or a field that it lacks.",
     input_schema=Input,
     output_schema=Output,
     function=search,

@@ -92,28 +92,32 @@ def titles(results: Iterable[dict[str, Any]], without: Sequence[str] = ()) -> li
 
 
 def card(found: Entity, knowledge: KnowledgeBase, limit: int = 8) -> str:
-    """An entity in a line: ``Ang Lee (Person; 李安): directed The Wedding Banquet, ...; ...``."""
+    """An entity in a line: ``Lao She (Person; 老舍): written The Teahouse, ...; ...``."""
     about = "; ".join([found["type"], *found["aliases"][:3]])
     told: dict[str, list[str]] = {}
+    called = {field["relation"]: next(iter(field["called"].get("en", ())), "") for field in knowledge.schema()}
     for relation in knowledge.relations_of(found["entity_id"]):
         forward = relation["source"] == found["entity_id"]
         other = knowledge.entity(relation["target"] if forward else relation["source"])
         if other:
-            told.setdefault(_phrase(relation["type"], forward), []).append(other["name"])
+            phrase = _phrase(relation["type"], forward, called.get(relation["type"], ""))
+            told.setdefault(phrase, []).append(other["name"])
     facts = "; ".join(f"{phrase} {', '.join(dict.fromkeys(names[:limit]))}" for phrase, names in sorted(told.items()))
     return f"{found['name']} ({about})" + (f": {facts}" if facts else "")
 
 
-def _phrase(relation: str, forward: bool) -> str:
-    """A relation as seen from one of its ends.
+def _phrase(relation: str, forward: bool, field: str = "") -> str:
+    """A relation as seen from one of its ends; ``field`` is what the corpus calls the field that says it.
 
-    >>> _phrase("directed_by", True), _phrase("directed_by", False), _phrase("acted_in", False)
-    ('directed by', 'directed', 'cast')
+    >>> _phrase("written_by", True), _phrase("written_by", False), _phrase("worked_in", False, "staff")
+    ('written by', 'written', 'staff')
     """
     phrase = relation.replace("_", " ")
     if forward:
         return phrase
-    known = {"acted_in": "cast", "mentions": "mentioned in"}
+    if phrase.endswith(" in") and field:
+        return field
+    known = {"mentions": "mentioned in"}
     return known.get(relation) or (phrase.removesuffix(" by") if phrase.endswith(" by") else f"{phrase} of")
 
 

@@ -64,7 +64,7 @@ def search(tool_input: Input, knowledge: KnowledgeBase, log: ToolLog) -> Output:
 def shared(seeds: Sequence[Collection[str]], others: Sequence[Collection[str]]) -> list[float]:
     """How much of the seeds' traits each of the others has, 0 to 1; a trait that few others have weighs more.
 
-    >>> shared([{"Ang Lee", "Drama"}], [{"Ang Lee", "Drama"}, {"Drama"}, {"Drama", "War"}, {"War"}])
+    >>> shared([{"Lao She", "Drama"}], [{"Lao She", "Drama"}, {"Drama"}, {"Drama", "War"}, {"War"}])
     [1.0, 0.37, 0.37, 0.0]
     """
     wanted = sorted({trait for seed in seeds for trait in seed})

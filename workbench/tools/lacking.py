@@ -2,7 +2,7 @@
 
 By words alone: a passage covers for a name what it says when it is about that name or says it, or was reached from one
 that is. That somewhere else somebody was born covers nothing. What texts in another language than the question's do not
-say is named in theirs, as far as its words are known in both (导演, directed): they could not say the others.
+say is named in theirs, as far as its words are known in both (作者, author): they could not say the others.
 """
 
 from __future__ import annotations
@@ -29,6 +29,10 @@ _COMPARED = """
 """
 _COMPARING = frozenset(_COMPARED.split())
 """Words by which a question compares: no text on one of its sides says them."""
+
+
+Groups = tuple[tuple[str, ...], ...]
+"""Words that say nearly the same, of both languages."""
 
 
 class Lack(NamedTuple):
@@ -78,6 +82,7 @@ class Demand:
     words: AskedWords
     sides: tuple[Side, ...]
     language: str = "en"
+    groups: Groups = ()
 
     @classmethod
     def of(cls, question: Question, text: str, knowledge: KnowledgeBase) -> Demand:
@@ -90,8 +95,9 @@ class Demand:
                 sides.append(Side(written, (fold(written),), doc_ids))
         said = frozenset().union(*(stems(writing) for side in sides for writing in (side.name, *side.writings)))
         asked = AskedWords.of(question.rest, knowledge).words
-        words = tuple(_in_both(w) for w in asked if w.forms.isdisjoint(said) and w.said not in _COMPARING)
-        return cls(AskedWords(words), tuple(sides[:MOST_SIDES]) or (Side(""),), written_in(question.rest))
+        groups = tuple((*group.get("en", ()), *group.get("zh", ())) for group in knowledge.lexicon())
+        words = tuple(_in_both(w, groups) for w in asked if w.forms.isdisjoint(said) and w.said not in _COMPARING)
+        return cls(AskedWords(words), tuple(sides[:MOST_SIDES]) or (Side(""),), written_in(question.rest), groups)
 
     def left(self, held: Collection[str], languages: Collection[str] = ()) -> list[Piece]:
         """What no text of these stems says, nor says in other words; nothing where it weighs next to nothing.
@@ -100,14 +106,14 @@ class Demand:
             held: stems of the texts.
             languages: in which they are written, if that is known.
 
-        >>> words = tuple(Word(2.0, forms(said), frozenset(), said) for said in ("导演", "毕业", "nba"))
+        >>> words = tuple(Word(2.0, forms(said), frozenset(), said) for said in ("作者", "毕业", "nba"))
         >>> demand = Demand(AskedWords(words), (), "zh")
         >>> [piece.said for piece in demand.left({"tarn"}, {"en"})], [piece.said for piece in demand.left(set())]
-        (['director', 'graduated', 'nba'], ['导演', '毕业', 'nba'])
+        (['writer', 'graduated', 'nba'], ['作者', '毕业', 'nba'])
         """
         words = list(self.words.words)
         if languages and self.language not in languages:
-            words = [told for word in words if (told := _in_other_words(word, self.language))]
+            words = [told for word in words if (told := _in_other_words(word, self.language, self.groups))]
         said = [not (word.forms.isdisjoint(held) and word.related.isdisjoint(held)) for word in words]
         pieces = list(_pieces(words, said))
         every = sum(word.weight for word in self.words.words)
@@ -117,38 +123,45 @@ class Demand:
 def written_in(text: str) -> str:
     """The language of most of a text.
 
-    >>> written_in("The Wedding Banquet (喜宴) is a film."), written_in("《喜宴》由Ang Lee执导。"), written_in("1993")
+    >>> written_in("The Teahouse (茶馆) is a play."), written_in("《茶馆》是Lao She写的。"), written_in("1993")
     ('en', 'zh', 'en')
     """
     return "zh" if 4 * sum(bool(CJK.match(sign)) for sign in text) > len(text) else "en"
 
 
-def _in_both(word: Word) -> Word:
+def _in_both(word: Word, groups: Groups) -> Word:
     """The word; what the other language says for it may stand for it."""
     return word._replace(
-        related=word.related.union(*(forms(root(s)) for one in counterparts(word.said) for s in stems(one)))
+        related=word.related.union(*(forms(root(s)) for one in counterparts(word.said, groups) for s in stems(one)))
     )
 
 
-def _in_other_words(word: Word, language: str) -> Word | None:
+def _in_other_words(word: Word, language: str, groups: Groups) -> Word | None:
     """A word of this language in the other one, None where nobody knows it there; any other word as it is."""
     if bool(CJK.match(word.said)) != (language == "zh") or not word.said.isalpha():
         return word
-    others = counterparts(word.said)
+    others = counterparts(word.said, groups)
     if not others:
         return None
     return Word(word.weight, frozenset().union(*(forms(root(s)) for s in stems(others[0]))), word.related, others[0])
 
 
 @cache
-def counterparts(word: str) -> tuple[str, ...]:
+def counterparts(word: str, groups: Groups = ()) -> tuple[str, ...]:
     """What the other language says for a word, the nearest first; nothing where nobody knows it.
 
-    >>> counterparts("导演")[:2], counterparts("fathers")[:2], counterparts("台湾")[:1], counterparts("若川")
-    (('director', 'directed'), ('父亲', '母亲'), ('Taiwan',), ())
+    Args:
+        word: of a question.
+        groups: words of the corpus that say nearly the same, in both languages.
+
+    >>> counterparts("作者")[:2], counterparts("fathers")[:2], counterparts("台湾")[:1], counterparts("若川")
+    (('writer', 'author'), ('父亲', '母亲'), ('Taiwan',), ())
+    >>> counterparts("组长", (("lead", "组长"),))
+    ('lead',)
     """
     own, chinese = stems(word), bool(CJK.match(word))
-    known = [list(group) for group in _groups() if own in group.values()]
+    known = [list(group) for group in groups if any(stems(one) == own for one in group)]
+    known += [list(group) for group in _groups() if own in group.values()]
     known += [country_names(name)] if (name := country(word)) else []
     return tuple(dict.fromkeys(one for group in known for one in group if bool(CJK.match(one)) != chinese))
 

@@ -26,7 +26,7 @@ def around(question: Question, knowledge: KnowledgeBase) -> list[tuple[Entity, l
 def passages_around(question: Question, knowledge: KnowledgeBase, limit: int) -> list[str]:
     """Ids of passages by place in the graph: documents on the names, passages that say them, then the neighbours'.
 
-    A neighbour's passages count by how rare the neighbour is, so a shared director tells more than a shared genre.
+    A neighbour's passages count by how rare the neighbour is, so a shared author tells more than a shared genre.
     """
     own = [p["chunk_id"] for p in knowledge.passages_of(question.subjects)]
     said = _agreed((n.weight, sorted(n.chunk_ids)) for n in question.named)

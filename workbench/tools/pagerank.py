@@ -2,7 +2,7 @@
 
 Personalised PageRank (Haveliwala 2002) as HippoRAG 2 asks it: the walk begins at the names of the question, the rarer
 the more often, at the passages that are like it, and at the names that their sentences bring in where they say what is
-asked ("directed by Mara Velden", where the director is); it is found where much of all comes together.
+asked ("written by Mara Velden", where the author is); it is found where much of all comes together.
 """
 
 from __future__ import annotations
@@ -223,10 +223,10 @@ _LONGEST = 200
 def says(parent: str, how: str, name: str, child: str, sentence: str) -> str:
     """A step of a way in words, in the language of its sentence.
 
-    >>> says("Ride", "title", "Ang Lee", "Ang Lee", "Ride is by Ang Lee.")
-    'Ride names Ang Lee (“Ride is by Ang Lee.”)'
-    >>> says("喜宴", "phrase", "李安", "卧虎藏龙", "")
-    '喜宴与卧虎藏龙都提到“李安”'
+    >>> says("Ride", "title", "Lao She", "Lao She", "Ride is by Lao She.")
+    'Ride names Lao She (“Ride is by Lao She.”)'
+    >>> says("茶馆", "phrase", "老舍", "四世同堂", "")
+    '茶馆与四世同堂都提到“老舍”'
     """
     language = language_of(sentence or parent)
     said = _SAYS[language, how].format(parent=parent, name=name, child=child)

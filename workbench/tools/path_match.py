@@ -163,7 +163,7 @@ def _as_asked(asked: Asked, path: Path, ends: frozenset[str], weights: Weights) 
     if asked.relation:
         if path[-1].relation not in asked.relation.weights:
             total += weights.not_asked
-        elif asked.kind or not ends & WORKS:  # "genre" asks for one, and not for the films of one
+        elif asked.kind or not ends & WORKS:  # "genre" asks for one, and not for the books of one
             total += weights.asked
     return total
 
@@ -186,7 +186,7 @@ def _aligned(cues: Sequence[Cue], path: Path, asked: Asked, weights: Weights) ->
 
 
 def _untold(back: bool, last: bool, asked: Asked, weights: Weights) -> float:
-    """What a hop counts that no cue tells: little on the way back, and on the way to films that are spoken of."""
+    """What a hop counts that no cue tells: little on the way back, and on the way to works that are spoken of."""
     if back:
         return weights.untold_back + (weights.untold_end if last and asked.kind != "work" else 0.0)
     return (weights.untold_work if asked.work else weights.untold) + (weights.untold_end if last else 0.0)

@@ -1,6 +1,6 @@
 """What the words of a question say of relations: which ones they call up, in which order, and what is asked for.
 
-A relation is called up by the words of its own name (``starred_actors``: starred, actors) and by every word, English
+A relation is called up by the words of its own name (``former_members``: former, members) and by every word, English
 or Chinese, that ``words.json`` puts beside one of them, and by what the base's own vocabulary calls it.
 """
 
@@ -114,7 +114,7 @@ class Lexicon:
         return cls(relations, types, _chinese(tuple(sorted({*said, *works}))), works)
 
     def read(self, text: str, start: int, end: int) -> list[Asked]:
-        """A question whose topic is ``text[start:end]``; two readings of "what film genre": a film, and a genre."""
+        """A question whose topic is ``text[start:end]``; two readings of "what book genre": a book, and a genre."""
         before, after = self.tokens(text[:start]), self.tokens(text[end:])
         words, gap = (*before, "", *after), len(before)
         cues = tuple(Cue(i, w, self.relations[w]) for i, w in enumerate(words) if w in self.relations)
@@ -133,8 +133,8 @@ class Lexicon:
     def tokens(self, text: str) -> list[str]:
         """Stems, and in Chinese the longest known words, every other character by itself.
 
-        >>> Lexicon.of([]).tokens("《喜宴》和哪些电影 starred")
-        ['喜', '宴', '和', '哪些', '电影', 'star']
+        >>> Lexicon.of([]).tokens("《茶馆》和哪些作品 married")
+        ['茶', '馆', '和', '哪些', '作品', 'marri']
         """
         found: list[str] = []
         for token in _TOKEN.findall(fold(text)):

@@ -1,4 +1,4 @@
-"""``graph_paths``: a question that is a path of typed relations ("films of the director of X"), followed."""
+"""``graph_paths``: a question that is a path of typed relations ("books of the author of X"), followed."""
 
 from __future__ import annotations
 
@@ -147,8 +147,8 @@ def lead(text: str, knowledge: KnowledgeBase) -> Way | None:
 def follow(way: Way, knowledge: KnowledgeBase) -> dict[str, Chain]:
     """Where a path ends: entity id -> one chain of relations that leads there; reached by most chains first.
 
-    The topic is met once: it is neither an answer nor on the way to one. "Other films" are none of those whose actors
-    lead back to films.
+    The topic is met once: it is neither an answer nor on the way to one. "Other books" are none of those whose authors
+    lead back to books.
     """
     topic = way.topic.entity["entity_id"]
     before = reached = dict[str, tuple[int, Chain]]({topic: (1, ())})
@@ -211,13 +211,13 @@ def _chunks(chains: Iterable[Chain]) -> list[str]:
 
 
 def _said(relation: Relation, names: Mapping[str, str]) -> str:
-    """A relation in words: "The Wedding Banquet — directed by: Ang Lee"."""
+    """A relation in words: "The Teahouse — written by: Lao She"."""
     return f"{names[relation['source']]} — {relation['type'].replace('_', ' ')}: {names[relation['target']]}"
 
 
 TOOL = FunctionTool(
     name="graph_paths",
-    description="Follows the path of relations that a question asks for: the films of the director of X.",
+    description="Follows the path of relations that a question asks for: the books of the author of X.",
     input_schema=Input,
     output_schema=Output,
     function=search,

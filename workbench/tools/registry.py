@@ -200,8 +200,8 @@ def resolve_input(step: PlanStep, outputs: Mapping[str, Mapping[str, Any]]) -> d
     """The step's input with every ``$from`` filled in from the outputs of earlier steps, by step id.
 
     >>> step = PlanStep(step_id="b", objective="", tool="t", tool_input={"entities": {"$from": "a.found"}})
-    >>> resolve_input(step, {"a": {"found": ["喜宴"]}})
-    {'entities': ['喜宴']}
+    >>> resolve_input(step, {"a": {"found": ["茶馆"]}})
+    {'entities': ['茶馆']}
 
     Raises:
         ToolError: a step has no output, or its output no such field.

@@ -2,7 +2,7 @@
 
 Each name of a question is a thread of its own: the passages that hold it, and those that were reached from there. What
 a thread does not say of the question's words is missing. A sentence that says some of them and names something new
-("directed by Mara Velden", where the director is asked for) tells whom to ask next, and for what: "Mara Velden born".
+("written by Mara Velden", where the author is asked for) tells whom to ask next, and for what: "Mara Velden born".
 No model is asked; the same question finds the same twice.
 """
 

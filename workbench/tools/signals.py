@@ -234,8 +234,8 @@ def _group(value: str, called: Mapping[str, Sequence[str]], knowledge: Knowledge
 def _without(text: str, spans: Sequence[tuple[int, int]]) -> str:
     """The text with a slash for each span, so that nothing runs together over the gap.
 
-    >>> _without("films by Ang Lee?", [(9, 16)])
-    'films by  / ?'
+    >>> _without("books by Lao She?", [(9, 16)])
+    'books by  / ?'
     """
     for start, end in sorted(spans, reverse=True):
         text = f"{text[:start]} / {text[end:]}"
@@ -245,8 +245,8 @@ def _without(text: str, spans: Sequence[tuple[int, int]]) -> str:
 def content_terms(text: str) -> list[str]:
     """The distinct terms that carry content, in order; question words go.
 
-    >>> content_terms("Who directed the film about a dream thief?"), content_terms("推荐几部武侠电影")
-    (['directed', 'film', 'dream', 'thief'], ['武侠', '侠电', '电影'])
+    >>> content_terms("Who wrote the novel about a dream thief?"), content_terms("推荐几部武侠小说")
+    (['wrote', 'novel', 'dream', 'thief'], ['武侠', '侠小', '小说'])
     """
     bare = _ASKING_ZH.sub(" ", text)
     return [t for t in dict.fromkeys(terms(bare)) if t not in _ASKING_WORDS and (len(t) > 1 or not t.isascii())]
@@ -255,7 +255,7 @@ def content_terms(text: str) -> list[str]:
 def claimed_names(text: str) -> dict[str, str]:
     """Term -> as written, for words in 《》 and words with a capital where a capital tells something.
 
-    >>> claimed_names("Who directed Parasite?"), claimed_names("《活着》讲什么"), claimed_names("Who Directed It")
+    >>> claimed_names("Who wrote Parasite?"), claimed_names("《活着》讲什么"), claimed_names("Who Wrote It")
     ({'parasite': 'Parasite'}, {'活着': '活着'}, {})
     """
     inner = [m.group() for m in _LATIN.finditer(text) if not _STARTS.search(text[: m.start()])]
@@ -288,8 +288,8 @@ def passage_terms(text: str) -> tuple[Mapping[str, frozenset[str]], bool]:
 def field_values(fields: Mapping[str, Any]) -> list[str]:
     """The typed values of a document, each as text.
 
-    >>> field_values({"year": 1993, "directors": ["Ang Lee"]})
-    ['1993', 'Ang Lee']
+    >>> field_values({"year": 1993, "authors": ["Lao She"]})
+    ['1993', 'Lao She']
     """
     values = [v if isinstance(v, list) else [v] for v in fields.values()]
     return [str(item) for group in values for item in group]
