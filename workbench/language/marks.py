@@ -105,7 +105,7 @@ class Marks:
         spans = {
             span for word in words if len(word) > 1 or not CJK.match(word) for span in word_spans(word, self.plain)
         }
-        spans = {span for span in spans if not self.plain[slice(*span)].endswith("ed")}  # "filmed" is no film
+        spans = {span for span in spans if not self.plain[slice(*span)].endswith("ed")}  # "reported" is no report
         single = "".join(re.escape(word) for word in words if len(word) == 1 and CJK.match(word))
         ends = [value.end for value in self.values]
         spans |= {(at, at + 1) for at in ends if single and re.match(f"[{single}]", self.plain[at:])}

@@ -52,7 +52,7 @@ def names_in(text: str, bases: Sequence[KnowledgeBase]) -> list[NameRead]:
 
 
 def _owner_of_field(text: str, base: KnowledgeBase) -> re.Match[str] | None:
-    """The name in 寄生虫的导演是谁: what a field of the base is said to be of; a description or a pronoun is none."""
+    """The name in 海风的作者是谁: what a field of the base is said to be of; a description or a pronoun is none."""
     words = {word for field in base.schema() for word in field["called"].get("zh", ())}
     known = {*base.nouns().get("zh", ()), *(v for one in base.schema() for v in _in_chinese(one))}
     match = re.match(

@@ -128,7 +128,7 @@ class Voice:
         return self._say(f"the {called} of {title}", f"{title}的{called}")
 
     def _asks_for_documents(self) -> bool:
-        """Whether the question asks which documents they are: "in which film", 哪部电影."""
+        """Whether the question asks which documents they are: "in which report", 哪份报告."""
         own = [*self.known.nouns.get("en", ()), *self.known.nouns.get("zh", ())]
         nouns = "|".join(map(re.escape, [*own, "document", "file", "page", "文档", "文件"]))
         asks = rf"\b(?:which|what)\s+(?:\w+\s+)?(?:{nouns})s?\b|(?:哪|什么)\S{{0,3}}(?:{nouns})"
