@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import shutil
 import sys
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -121,7 +120,8 @@ def main() -> None:
     (folder / "questions.jsonl").write_text(asked, encoding="utf-8")
     texts = ({"id": film["id"], "title": film["title"], "text": film["overview"] or film["title"]} for film in films)
     (folder / "corpus.jsonl").write_text(_lines(texts), encoding="utf-8")
-    shutil.copy(FILMS.with_name("films.vocabulary.toml"), folder / "corpus.vocabulary.toml")
+    words = FILMS.with_name("films.vocabulary.toml").read_text(encoding="utf-8").replace('enrichment = "tmdb"', "")
+    (folder / "corpus.vocabulary.toml").write_text(words, encoding="utf-8")
 
 
 def _lines(rows: Iterable[Mapping[str, Any]]) -> str:

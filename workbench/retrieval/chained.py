@@ -29,7 +29,7 @@ def chained(ask: Ask, base: KnowledgeBase, tools: Mapping[str, Tool]) -> list[Dr
     if CHAIN not in tools:
         return []
     names = names_in(ask.query, [base])
-    typed = bool(base.schema())
+    typed = any(field["documents"] for field in base.schema())
     if intent in ("recommend", "list") and (typed or not names):
         return []
     if typed and (intent == "compare" or not is_bridge(ask.query, names, base.lexicon())):
