@@ -195,7 +195,7 @@ class Conditions:
                 del self.conditions[place], self.sources[place]
 
     def _of_nothing_else(self) -> bool:
-        """Whether the only conditions are dates without a field, of things that no base has: "how many came in 2024"."""
+        """Whether all conditions are dates without a field, of things that no base has: "how many came in 2024"."""
         guessed = bool(self.sources) and set(self.sources) <= set(self.guessed)
         return guessed and len(self.sources) == len(self.conditions) and not (self.marks.nouns or self.marks.values)
 
