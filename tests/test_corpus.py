@@ -11,6 +11,7 @@ import pytest
 from workbench import Workbench
 from workbench.errors import CorpusError
 from workbench.knowledge.corpus import SUFFIXES, Reading, chunks, load
+from workbench.language.quoting import parts
 
 
 def written(path: Path, text: str, encoding: str = "utf-8") -> Path:
@@ -120,9 +121,53 @@ def test_markdown_has_a_title_and_front_matter(tmp_path):
     assert (document.doc_id, document.title) == ("tea", "On Tea")
     more = {"authors": ["Mara Velden", "Jon Ekberg"], "sites": ["Xihu", "Anxi"]}
     assert document.fields == {"year": 1993, "tags": ["green", "black"], **more}
-    assert document.text == "Tea\n\nLeaves in water."
+    assert document.text == "# Tea\n\nLeaves in water."
     (plain,) = load([written(tmp_path / "b.md", "## Heading\nText.")]).documents
     assert (plain.doc_id, plain.title) == ("b.md", "Heading")
+
+
+FRONT = """---
+title: "Salt: a study"
+when: 2024-03-01
+depth: 7.5
+open: no
+start: 12:30
+version: "1.10"
+private: false
+authors:
+  - {name: 刘洋, orcid: 0000-0001}
+  - Mara Velden
+sites: [北湖，南湖]
+summary: >
+  Two lakes,
+  two years.
+---
+"""
+
+
+def test_front_matter_gives_fields_of_the_types_that_are_written(tmp_path):
+    (document,) = load([written(tmp_path / "a.md", f"{FRONT}Salt fell.")]).documents
+    assert (document.title, document.text) == ("Salt: a study", "Salt fell.")
+    assert document.fields == {
+        "when": "2024-03-01",
+        "depth": 7.5,
+        "open": "no",
+        "start": "12:30",
+        "version": "1.10",
+        "private": False,
+        "authors": ["刘洋", "Mara Velden"],
+        "sites": ["北湖", "南湖"],
+        "summary": "Two lakes, two years.",
+    }
+
+
+@pytest.mark.parametrize("front", ["title: Salt: a study", "a: &a [x, x]\nb: [*a, *a]", "a: " + "[" * 5_000])
+def test_front_matter_that_is_no_yaml_is_said_and_its_document_kept(tmp_path, front):
+    loaded = load([written(tmp_path / "a.md", f"---\n{front}\n---\nSalt fell.")])
+    assert "front matter is no YAML" in loaded.problems[0]["reason"]
+    assert loaded.documents[0].text.endswith("Salt fell.")
+    (two_rules,) = load([written(tmp_path / "b.md", "---\nProse.\n---\nMore.")]).documents
+    assert "Prose." in two_rules.text and "More." in two_rules.text
 
 
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "gb18030"])
@@ -168,6 +213,72 @@ def test_chunks_lose_nothing_and_hold_the_limit(limit):
     pieces = chunks(text, limit)
     assert all(0 < len(piece) <= limit for piece in pieces)
     assert "".join("".join(pieces).split()) == "".join(text.split())
+
+
+ROWS = [f"| site {n} | {n}.5 g of salt in a litre |" for n in range(9)]
+NOTE = """# Salt
+
+{prose}
+
+## Method
+
+### Steps
+
+1. {item}
+2. Weigh what is left, to the milligram.
+
+| site | salt |
+|---|---|
+{rows}
+
+```python
+{code}
+```
+"""
+
+
+@pytest.mark.parametrize(
+    ("prose", "item"),
+    [
+        (
+            "The lakes were read twice in the two years\nof the study, by two people.",
+            "Dry it. Wait a day. Dry it again.",
+        ),
+        (
+            "两年之中，每个湖泊都由两个人分别读了两遍，记录的数值\n全部写在一张表里，供以后核对。",
+            "先烘干。等一天。再烘干。",
+        ),
+    ],
+)
+def test_passages_keep_headings_items_rows_and_code_whole_and_quotes_have_no_markup(prose, item):
+    code = "\n\n".join(f"salt_{n} = weigh(site={n})" for n in range(3))
+    text = NOTE.format(prose=prose, item=item, rows="\n".join(ROWS), code=code)
+    passages = chunks(text, 200, "Salt")
+    assert all(len(passage) <= 200 for passage in passages)
+    whole = prose.replace("\n", " " if prose.isascii() else "")
+    assert passages[0].startswith(f"{whole}\n\n# Method › Steps\n\n1. {item}\n2. Weigh")
+    assert all(passage.startswith("# Method › Steps\n\n") for passage in passages[1:])
+    of_table = [passage for passage in passages if "| site " in passage]
+    assert len(of_table) > 1 and all("| site | salt |\n|---|---|\n| site" in passage for passage in of_table)
+    assert [line for passage in of_table for line in passage.splitlines() if line in ROWS] == ROWS
+    assert sum(f"```python\n{code}\n```" in passage for passage in passages) == 1
+    quotes = [quote for passage in passages for heading, quote in parts(passage, "Salt") if heading]
+    rows = [f"site {n}: salt {n}.5 g of salt in a litre" for n in range(9)]
+    lines = "; ".join(line for line in code.split("\n") if line)
+    assert quotes == [item, "Weigh what is left, to the milligram.", *rows, lines]
+    assert {heading for passage in passages for heading, _ in parts(passage, "Salt")} == {"", "Method › Steps"}
+
+
+def test_a_heading_without_text_and_blocks_longer_than_a_passage_lose_nothing():
+    code = "\n".join(f"line({n})" for n in range(40))
+    text = f"# One\n\n# Two\n\n    indented()\n\n~~~sh\n{code}\n~~~\n\n- {'long item ' * 30}\n\n| {'wide ' * 40}| row |"
+    passages = chunks(text, 120)
+    assert passages[0] == "# One\n\n# Two\n\n```\nindented()\n```"
+    assert all(len(passage) <= 120 for passage in passages)
+    assert all(passage.startswith("# Two\n\n") for passage in passages[1:])
+    assert [line for p in passages for line in p.splitlines() if line.startswith("line(")] == code.splitlines()
+    assert all(p.count("~~~") == 2 for p in passages if "line(" in p)
+    assert sum(p.count("long") for p in passages) == 30 and sum(p.count("wide") for p in passages) == 40
 
 
 def test_the_films_load_without_a_problem(project):

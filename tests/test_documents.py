@@ -3,18 +3,29 @@
 import io
 import sys
 import zipfile
+from datetime import datetime
+from pathlib import Path
 
 import docx
 import nbformat
 import pytest
+from click.testing import CliRunner
 from pypdf import PdfWriter
 from pypdf.generic import ArrayObject, DictionaryObject, NameObject, StreamObject
 
+from workbench.cli import main
+from workbench.knowledge import documents
 from workbench.knowledge.corpus import load
+from workbench.knowledge.documents import record
+from workbench.knowledge.files import Unreadable
 
-HTML = """<html><head><title>No</title><meta name=author content="Li"></head><body><script>alert(1)</script>
+HTML = """<html><head><title>No</title><meta name=author content="Li"><meta name="dc.date" content="2024-03-01">
+<meta name=keywords content="a, b"></head><body><script>alert(1)</script>
 <h1>{0}</h1><p>{1} <b>x</b>
-y.</p><!-- hidden --><ul><li>{1}</li></ul><table><tr><td>{0}</td><td>7</td></tr></table></body></html>"""
+y.</p><!-- hidden --><ul><li>{1}</li></ul><table><tr><th>x</th><th>y|z</th></tr>
+<tr><td></td><td>7</td></tr></table><pre>if x:
+
+    y</pre></body></html>"""
 WORDS = pytest.mark.parametrize("head,said", [("Sampling sites", "Two lakes."), ("采样地点", "共有两个湖泊。")])
 
 
@@ -25,35 +36,43 @@ def one(path):
 
 
 @WORDS
-def test_each_kind_gives_title_fields_and_a_line_for_each_block(tmp_path, head, said):
+def test_each_kind_gives_title_fields_and_its_blocks_as_markdown(tmp_path, head, said):
     page = tmp_path / "a.html"
     page.write_bytes(HTML.format(head, said).encode("gb18030"))
     document = one(page)
-    assert (document.title, document.fields["author"]) == (head, "Li")
-    assert document.text.splitlines() == [head, f"{said} x y.", said, f"{head} | 7"]
+    assert (document.title, document.fields) == (head, {"author": "Li", "date": "2024-03-01", "keywords": ["a", "b"]})
+    table, code = "| x | y\\|z |\n| --- | --- |\n|  | 7 |", "```\nif x:\n\n    y\n```"
+    assert document.text == f"# {head}\n\n{said} x y.\n\n- {said}\n\n{table}\n\n{code}"
 
     rst = tmp_path / "a.rst"
-    table = f"\n\n.. list-table::\n\n   * - {head}\n     - 7\n\n.. include:: /etc/passwd\n"
-    rst.write_text(f"{head}\n{'=' * 30}\n\n*{said}*\n\n- {said}{table}", "utf-8")
+    info = ":Authors: - Li\n          - Wu\n:Date: 2024-03-01\n:Depth: 7.5"
+    option = f"``--n``\n    {said}\n\n.. include:: /etc/passwd\n"
+    rst.write_text(f"{head}\n{'=' * 30}\n\n{info}\n\n*{said}*\n\n{head}\n{'-' * 30}\n\n{option}", "utf-8")
     document = one(rst)
-    assert (document.title, document.text.splitlines()) == (head, [head, said, said, f"{head} | 7"])
+    assert document.fields == {"authors": ["Li", "Wu"], "date": "2024-03-01", "Depth": 7.5}
+    assert (document.title, document.text) == (head, f"# {head}\n\n{said}\n\n## {head}\n\n- --n: {said}")
 
-    book = nbformat.v4.new_notebook()
+    book = nbformat.v4.new_notebook(metadata={"authors": [{"name": "Li"}], "language_info": {"name": "python"}})
     output = nbformat.v4.new_output("stream", text="secret")
-    code = nbformat.v4.new_code_cell("# note\nx = 1", outputs=[output])
-    book.cells = [nbformat.v4.new_markdown_cell(f"# {head}\n\n{said}"), code]
+    cell = nbformat.v4.new_code_cell("# note\nx = 1", outputs=[output])
+    book.cells = [nbformat.v4.new_markdown_cell(f"# {head}\n\n{said}"), cell]
     nbformat.write(book, tmp_path / "a.ipynb")
     document = one(tmp_path / "a.ipynb")
-    assert (document.title, document.text) == (head, f"{head}\n\n{said}\n# note\nx = 1")
+    assert (document.title, document.fields) == (head, {"author": "Li"})
+    assert document.text == f"# {head}\n\n{said}\n\n```python\n# note\nx = 1\n```"
 
     word = docx.Document()
+    word.core_properties.author, word.core_properties.created = "Li", datetime(2024, 3, 1)
     word.add_heading(head)
     word.add_paragraph(said, style="List Bullet")
-    cells = word.add_table(1, 2).rows[0].cells
-    cells[0].text, cells[1].text = head, "7"
+    word.add_paragraph(said, style="List Bullet")
+    for row, texts in zip(word.add_table(2, 2).rows, (("x", "y|z"), (head, "7")), strict=True):
+        row.cells[0].text, row.cells[1].text = texts
     word.save(tmp_path / "a.docx")
     document = one(tmp_path / "a.docx")
-    assert (document.title, document.text.splitlines()) == (head, [head, said, f"{head} | 7"])
+    assert (document.title, document.fields) == (head, {"author": "Li", "date": "2024-03-01"})
+    table = f"| x | y\\|z |\n| --- | --- |\n| {head} | 7 |"
+    assert document.text == f"# {head}\n\n- {said}\n- {said}\n\n{table}"
 
 
 def pdf(path, said="", password=""):
@@ -69,6 +88,7 @@ def pdf(path, said="", password=""):
     page[NameObject("/Resources")] = DictionaryObject({NameObject("/Font"): fonts})
     stream.set_data(f"BT /F 12 Tf 20 200 Td <{said.encode('utf-16-be').hex()}> Tj ET".encode() if said else b"")
     page[NameObject("/Contents")] = writer._add_object(stream)
+    writer.add_metadata({"/Author": "Li", "/CreationDate": "D:20240301120000Z"})
     if password:
         writer.encrypt(password, algorithm="RC4-128")
     writer.write(path)
@@ -77,7 +97,8 @@ def pdf(path, said="", password=""):
 
 @WORDS
 def test_a_pdf_gives_its_text(tmp_path, head, said):
-    assert one(pdf(tmp_path / "a.pdf", said)).text == said
+    document = one(pdf(tmp_path / "a.pdf", said))
+    assert (document.text, document.fields) == (said, {"author": "Li", "date": "2024-03-01"})
 
 
 def test_what_is_not_taken_is_named_with_its_reason(tmp_path, monkeypatch):
@@ -96,5 +117,47 @@ def test_what_is_not_taken_is_named_with_its_reason(tmp_path, monkeypatch):
     assert {name.split(".")[0] for name, why in reasons.items() if said[name.split(".")[0]] in why} == set(said)
 
     monkeypatch.setitem(sys.modules, "pypdf", None)
-    reason = load([pdf(tmp_path / "a.pdf", "x")]).problems[0]["reason"]
-    assert reason.endswith("pip install 'workbench[documents]'")
+    with pytest.raises(Unreadable, match=r"pip install 'workbench\[documents\]'"):
+        record(pdf(tmp_path / "a.pdf", "x"))
+
+
+def test_a_parser_that_never_returns_is_ended_and_its_document_listed(tmp_path, monkeypatch):
+    """Two of them, each in a process of its own; what no parser is needed for is read all the same."""
+    endless = tmp_path / "parsers" / "pypdf.py"
+    endless.parent.mkdir()
+    endless.write_text("while True: pass")
+    monkeypatch.syspath_prepend(endless.parent)
+    monkeypatch.setattr(documents, "PATIENCE_S", 0.2)
+    corpus = tmp_path / "corpus"
+    corpus.mkdir()
+    pdf(corpus / "a.pdf", "x")
+    pdf(corpus / "b.pdf", "x")
+    (corpus / "c.md").write_text("Read.")
+    loaded = load([corpus])
+    assert [document.doc_id for document in loaded.documents] == ["c.md"]
+    listed = [(Path(problem["file"]).name, "takes longer" in problem["reason"]) for problem in loaded.problems]
+    assert listed == [("a.pdf", True), ("b.pdf", True)]
+
+
+def test_every_file_that_is_not_taken_is_listed_and_many_alike_are_one_line(tmp_path):
+    corpus = tmp_path / "corpus"
+    (corpus / ".git" / "objects").mkdir(parents=True)
+    (corpus / ".git" / "objects" / "a.md").write_text("Hidden.")
+    for name in (*(f"{n:03}.png" for n in range(300)), "Makefile", ".secret.md", "vocabulary.toml"):
+        (corpus / name).write_text("")
+    (corpus / "empty.md").write_text("")
+    (corpus / "latin.txt").write_bytes("Café au lait".encode("latin-1"))
+    (corpus / "picture.md").write_bytes(b"\x89PNG\r\n\x1a\n")
+    (corpus / "there").symlink_to(tmp_path)
+    (corpus / "good.md").write_text("Read.")
+    loaded = load([corpus])
+    reasons = {Path(problem["file"]).name: problem["reason"] for problem in loaded.problems}
+    assert [document.doc_id for document in loaded.documents] == ["good.md"] and len(reasons) == 307
+    said = {"000.png": ".png", "Makefile": "Makefile", ".git": "hidden", ".secret.md": "hidden", "empty.md": "empty"}
+    said |= {"latin.txt": "not UTF-8", "picture.md": "PNG picture", "there": "link to a folder"}
+    assert {name for name, why in said.items() if why in reasons[name]} == set(said)
+
+    done = CliRunner().invoke(main, ["kb", "add", "notes", str(corpus), "--workspace", str(tmp_path / "w")])
+    lines = [line for line in done.output.splitlines() if ".png" in line]
+    assert done.exit_code == 0, done.output
+    assert len(lines) == 1 and "000.png" in lines[0] and "297 more" in lines[0]

@@ -112,6 +112,7 @@ The package in the order in which a message walks through it; an import only eve
     state.py          every type that a graph carries, once
     settings.py       every number that can be changed
     days.py           days in texts, and dates of any precision
+    blocks.py         the blocks of a text: headings, list items, rows of tables, code
     given.py          models given as objects, by name
     salvage.py        what can still be read of a damaged SQLite file
     sqlite.py         what SQLite and the file system refuse, in words

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from workbench.knowledge.library import AddReport, Progress
 
 PROBLEMS_SHOWN = 10
+NAMES_SHOWN = 3
 
 
 @click.group()
@@ -46,16 +47,23 @@ def add(page: Page, name: str, paths: tuple[str, ...], vocabulary: str | None) -
 
 
 def show_report(page: Page, report: AddReport, counts: dict[str, int]) -> None:
-    """What an indexing did, and every line that it left out."""
+    """What an indexing did, and what it left out; where that is much, what has one reason on one line."""
     did = [f"{getattr(report, part):,} {part}" for part in ("added", "changed", "deleted", "unchanged")]
     done = " · ".join(part for part in did if not part.startswith("0 ")) or "nothing there"
     page.say(f"✓ {report.name}: {done} · {report.seconds:.1f} s", "green")
     page.say("  " + " · ".join(f"{count:,} {what}" for what, count in counts.items()), "dim")
-    for fault in report.problems[:PROBLEMS_SHOWN]:
+    alike: dict[str, list[str]] = {}
+    for fault in report.problems:
         place = f"{fault['file']}:{fault['line']}" if fault["line"] else fault["file"]
-        page.say(f"! {place}: {fault['reason']}", "yellow")
-    if len(report.problems) > PROBLEMS_SHOWN:
-        page.say(f"! {len(report.problems) - PROBLEMS_SHOWN:,} more; --json lists them all", "yellow")
+        reason = fault["reason"] if len(report.problems) > PROBLEMS_SHOWN else f"{place}: {fault['reason']}"
+        alike.setdefault(reason, []).append(place)
+    for reason, places in list(alike.items())[:PROBLEMS_SHOWN]:
+        if len(report.problems) > PROBLEMS_SHOWN:
+            more = f" and {len(places) - NAMES_SHOWN:,} more" if len(places) > NAMES_SHOWN else ""
+            reason = f"{', '.join(places[:NAMES_SHOWN])}{more}: {reason}"
+        page.say(f"! {reason}", "yellow")
+    if rest := sum(map(len, list(alike.values())[PROBLEMS_SHOWN:])):
+        page.say(f"! {rest:,} more; --json lists them all", "yellow")
 
 
 @contextmanager

@@ -86,7 +86,7 @@ def _nearest(text: str, said: str) -> Markup:
 
 def _piece(piece: Piece, labels: Labels, whole: bool, said: str) -> Markup:
     dropped = piece["fate"] == "dropped"
-    text = " ".join(str(piece["text"]).split())
+    text = str(piece["text"]) if whole else " ".join(str(piece["text"]).split())
     url = piece["url"] if re.match(r"https?://\S+$", piece["url"]) else None
     title = el("a", piece["title"], href=url, target="_blank", rel="noopener noreferrer") if url else piece["title"]
     score = el("div", el("span", _score(piece["score"])), _meter(piece["score"], dropped), cls="wb-score")
@@ -100,7 +100,11 @@ def _piece(piece: Piece, labels: Labels, whole: bool, said: str) -> Markup:
     main = el(
         "div",
         el("div", title, cls="wb-struck" if dropped else "wb-strong"),
-        el("div", _nearest(text, said) if whole else text[:_TEXT], cls="wb-dim" + ("" if whole else " wb-lines")),
+        el(
+            "div",
+            _nearest(text, said) if whole else text[:_TEXT],
+            cls="wb-dim" + (" wb-kept" if whole else " wb-lines"),
+        ),
         el("div", [code(name) for name in piece["tools"]], *fate, cls="wb-tags"),
         cls="wb-main",
     )

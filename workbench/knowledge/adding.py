@@ -19,6 +19,7 @@ from typing import Any, Protocol
 
 from workbench.knowledge import chroma, corpus, entities, names, spool, storing, triples, vectors, vocabulary
 from workbench.knowledge.corpus import Document, Problem
+from workbench.knowledge.files import EMPTY
 from workbench.knowledge.growing import Growth
 from workbench.knowledge.index import Index, fingerprint
 from workbench.knowledge.knowledge_base import open_model, place_of
@@ -36,7 +37,7 @@ there for the next one.
 """
 
 
-_VERSION = 11
+_VERSION = 12
 """Of what is made of a document; raised when that changes, so that the next ``add`` makes all anew."""
 SMALL = 2_000
 """Documents up to which a graph is always made anew."""
@@ -50,7 +51,7 @@ _FEWEST = 200
 
 @dataclass
 class AddReport:
-    """What one ``add`` did. Counts are documents; ``problems`` are lines that were left out."""
+    """What one ``add`` did. Counts are documents; ``problems`` are lines and files that were left out."""
 
     name: str
     added: int = 0
@@ -128,7 +129,7 @@ class Addition:
 
         A file with a line that cannot be read deletes nothing: the line may be the document.
         """
-        unread = (p for p in said.problems if corpus.USED_BEFORE not in p["reason"])
+        unread = (p for p in said.problems if corpus.USED_BEFORE not in p["reason"] and p["reason"] != EMPTY)
         broken = {Path(os.path.realpath(p["file"])).as_posix() for p in unread}
         read = set(said.sources) - broken
         folders = tuple(f"{path.resolve().as_posix()}/" for path in paths if path.is_dir())
@@ -192,7 +193,7 @@ class Addition:
         return len(titled)
 
     def _cut(self, document: Document) -> list[str]:
-        return corpus.chunks(document.text, self._settings.chunk_characters)
+        return corpus.chunks(document.text, self._settings.chunk_characters, document.title)
 
     def _ensure_words(self, texts: Sequence[str], on_done: Callable[[int, int], None]) -> None:
         """Keep the vector of every word that a reranker will ask for."""

@@ -19,8 +19,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol, TypedDict
 
+import yaml
+
+from workbench.blocks import Block, blocks
 from workbench.errors import shown
-from workbench.knowledge import aliases, documents, tables, triples
+from workbench.knowledge import aliases, documents, tables, triples, vocabulary
 from workbench.knowledge.files import (
     BROKEN,
     SUFFIXES,
@@ -33,7 +36,7 @@ from workbench.knowledge.files import (
     whole,
 )
 from workbench.plans import canonical_json
-from workbench.text import CJK, clean, sentences
+from workbench.text import CJK, clean, fold, sentences
 
 __all__ = ["SUFFIXES", "Document", "Loaded", "Problem", "chunks", "given_paths", "load"]
 
@@ -42,6 +45,8 @@ _CALLED = {"title": ("name", "标题", "题名", "名称", "姓名"), "id": ("�
 """What else a title and an id are called; as a field it stays what it is called."""
 _LENGTHS = {"title": 500, "url": 2_000, "licence": 2_000, "license": 2_000, "type": 200}
 _LONGEST_ID = 500
+_LONGEST_FENCE = 20
+_TIGHT = tuple("。！？；，、》”")
 _DEEPEST = 20
 _RESERVED = {*TEXT_KEYS, "id", "title", "url", "licence", "license", "type", "aliases", "names"}
 
@@ -51,7 +56,7 @@ USED_BEFORE = "was used before"
 
 
 class Problem(TypedDict):
-    """One line that was left out, and why. ``line`` counts from 1; 0 means the whole file."""
+    """One line or file that was left out, and why. ``line`` counts from 1; 0 means the whole file."""
 
     file: str
     line: int
@@ -126,22 +131,26 @@ class Reading:
 
     def __iter__(self) -> Iterator[Document]:
         seen, sources = self.places, set[str]()
-        for path, name in self._files:
-            source = Path(os.path.realpath(path)).as_posix()  # which takes a loop of links too
-            if source in sources:
-                continue
-            sources.add(source)
-            self.sources.append(source)
-            for line, found in _read(path, name):
-                if isinstance(found, str):
-                    self._leave_out(path, line, found)
-                elif found.doc_id in seen:
-                    file, first = seen[found.doc_id]
-                    place = f"{Path(file).name}, line {first}"
-                    self._leave_out(path, line, f"id {shown(found.doc_id)} {USED_BEFORE} ({place}); the first is kept")
-                else:
-                    seen[found.doc_id] = (str(path), line)
-                    yield found
+        with documents.Reader() as reader:
+            for path, name in ((path, name) for path, name, why in self._files if not why):
+                source = Path(os.path.realpath(path)).as_posix()  # which takes a loop of links too
+                if source in sources:
+                    continue
+                sources.add(source)
+                self.sources.append(source)
+                for line, found in _read(path, name, reader):
+                    if isinstance(found, str):
+                        self._leave_out(path, line, found)
+                    elif found.doc_id in seen:
+                        file, first = seen[found.doc_id]
+                        why = f"{USED_BEFORE} ({Path(file).name}, line {first}); the first is kept"
+                        self._leave_out(path, line, f"id {shown(found.doc_id)} {why}")
+                    else:
+                        seen[found.doc_id] = (str(path), line)
+                        yield found
+        for path, name, why in self._files:
+            if why and not name.endswith(vocabulary.FILE):
+                self._leave_out(path, 0, why)
 
     def _leave_out(self, path: Path, line: int, reason: str) -> None:
         self.problems.append({"file": str(path), "line": line, "reason": reason})
@@ -167,22 +176,130 @@ def made_title(text: str) -> str:
     return sentences(text)[0][:80]
 
 
-def chunks(text: str, limit: int) -> list[str]:
-    """The text in pieces of at most ``limit`` characters, cut between sentences; a longer sentence is cut at a space.
+def chunks(text: str, limit: int, title: str = "") -> list[str]:
+    r"""The text in passages of at most ``limit`` characters; each, and each section in it, begins with its headings.
+
+    Prose is cut between sentences; a list item, a row and a block of code only where they are longer than a passage.
+    A table that goes on has its head again, and code its fences. The document's own title is no heading.
 
     >>> chunks("One is here. Two is here. Three is here.", 26)
     ['One is here. Two is here.', 'Three is here.']
     >>> chunks("他来了。她走了。", 5)
     ['他来了。', '她走了。']
+    >>> chunks("# Tea\n## Green\nIt is hot.\n- one\n- two", 100, "Tea")
+    ['# Green\n\nIt is hot.\n\n- one\n- two']
     """
-    pieces: list[str] = []
-    for sentence in (part for long in sentences(text) for part in _short(long, limit)):
-        glue = "" if pieces and CJK.match(sentence) and pieces[-1][-1:] in "。！？；，、》”" else " "
-        if pieces and len(pieces[-1]) + len(glue) + len(sentence) <= limit:
-            pieces[-1] += glue + sentence
+    cut = _Passages(limit, title)
+    for block in blocks(text):
+        cut.take(block)
+    cut.end(0)
+    return cut.found
+
+
+class _Passages:
+    """Passages while they are filled."""
+
+    def __init__(self, limit: int, title: str):
+        self.found: list[str] = []
+        self._limit, self._title = limit, fold(title)
+        self._path: list[tuple[int, str]] = []
+        self._unsaid: list[tuple[int, str]] = []
+        self._body, self._last = "", Block("heading", "")
+
+    @property
+    def _above(self) -> list[str]:
+        """The headings above, the innermost ones where there is no room for all."""
+        path = [heading for _, heading in self._path]
+        while len(" › ".join(path)) > self._limit // 3:
+            path = path[1:]
+        return path
+
+    @property
+    def _head(self) -> str:
+        return f"# {' › '.join(self._above)}\n\n" if self._path else ""
+
+    def take(self, block: Block) -> None:
+        """Put a block where it has room."""
+        if block.kind == "heading" and len(block.text) <= self._limit // 3:
+            self.end(block.level)
+            if fold(block.text) == self._title:
+                self._flush()  # what follows is under no heading
+            else:
+                self._path.append((block.level, block.text))
+                self._unsaid.append(self._path[-1])
+            return
+        if not block.text.strip():
+            return
+        glue = "\n" if block.kind == self._last.kind and not block.apart else "\n\n"
+        room = self._limit - len(self._head)
+        if block.kind == "row":
+            head = f"{block.head}\n" if block.head else ""
+            goes_on = self._last.kind == "row" and self._last.head == block.head and not block.apart
+            text = block.text if goes_on else head + block.text
+            if len(head) + len(block.text) <= room:
+                self._put(glue, text, head + block.text)
+            else:
+                self._prose(glue, text, room)
+        elif block.kind == "code":
+            self._code(block, glue, room)
+        elif block.kind == "item" and len(block.text) <= room:
+            self._put(glue, block.text)
         else:
-            pieces.append(sentence)
-    return pieces
+            self._prose(glue, block.text, room)
+        self._last = block
+
+    def end(self, level: int) -> None:
+        """End the sections before a heading of this level; a heading that none has said stands alone."""
+        for depth, heading in self._unsaid:
+            if depth >= level:
+                self._add("\n\n", f"# {heading}")
+        self._path = [one for one in self._path if one[0] < level]
+        self._unsaid = [one for one in self._unsaid if one[0] < level]
+        self._last = Block("heading", "")
+        if not level:
+            self._flush()
+
+    def _flush(self) -> None:
+        if self._body:
+            self.found.append(self._body)
+            self._body = ""
+
+    def _put(self, glue: str, text: str, anew: str = "") -> None:
+        """Add a text; a section begins with the headings above, and so does a passage, with ``anew`` for the text."""
+        begun = self._head + (anew or text)
+        starts = self._last.kind == "heading" and bool(self._path)
+        self._add(glue, begun if starts else text, begun)
+        self._unsaid = [one for one in self._unsaid if one[1] not in self._above]
+        self._last = Block("text", "")
+
+    def _add(self, glue: str, text: str, anew: str = "") -> None:
+        """Add a text, or begin a passage with it (or with ``anew``) where it has no room."""
+        if self._body and len(self._body) + len(glue) + len(text) <= self._limit:
+            self._body += glue + text
+        else:
+            self._flush()
+            self._body = anew or text
+
+    def _prose(self, glue: str, text: str, room: int) -> None:
+        for place, sentence in enumerate(part for long in sentences(text) for part in _short(long, room)):
+            tight = CJK.match(sentence) and self._body[-1:] in _TIGHT
+            self._put(("" if tight else " ") if place else glue, sentence)
+
+    def _code(self, block: Block, glue: str, room: int) -> None:
+        """Code in one piece, else line by line between fences of its own."""
+        fence = block.head[: len(block.head) - len(block.head.lstrip("`~"))][:_LONGEST_FENCE]
+        begin = block.head if len(block.head) <= _LONGEST_FENCE else fence
+        room -= len(begin) + len(fence) + 2
+        held, size = list[str](), 0
+        for line in block.text.split("\n"):
+            for part in [line] if len(line) <= room else _short(line, room):
+                if held and size + len(part) > room:
+                    self._put(glue, "\n".join([begin, *held, fence]))
+                    held, size = [], 0
+                held.append(part)
+                size += len(part) + 1
+        if any(held):
+            self._put(glue, "\n".join([begin, *held, fence]))
 
 
 def _short(sentence: str, limit: int) -> Iterator[str]:
@@ -197,7 +314,7 @@ def _short(sentence: str, limit: int) -> Iterator[str]:
         yield rest
 
 
-def _read(path: Path, doc_id: str) -> Iterator[tuple[int, Document | str]]:
+def _read(path: Path, doc_id: str, reader: documents.Reader) -> Iterator[tuple[int, Document | str]]:
     """(line, document) or (line, reason why there is none)."""
     name = path.name.lower()
     try:
@@ -209,11 +326,11 @@ def _read(path: Path, doc_id: str) -> Iterator[tuple[int, Document | str]]:
         elif name.endswith(triples.SUFFIXES):
             yield from _triples(path)
         elif path.suffix.lower() in documents.READERS:
-            found = documents.record(path)
+            found = reader.read(path)
             title = str(found.pop("title", "")).strip()[:200] or path.stem
             yield 1, _document({"id": doc_id, "title": title, **found}, path)
         else:
-            yield 1, _prose(path, doc_id, markdown=not name.endswith(".txt"))
+            yield from _prose(path, doc_id, markdown=not name.endswith(".txt"))
     except Unreadable as error:
         yield 0, str(error)
     except (*BROKEN, UnicodeDecodeError) as error:
@@ -264,35 +381,68 @@ def _csv(path: Path) -> Iterator[tuple[int, Document | str]]:
             yield line, str(error)
 
 
-def _prose(path: Path, doc_id: str, *, markdown: bool) -> Document:
+def _prose(path: Path, doc_id: str, *, markdown: bool) -> Iterator[tuple[int, Document | str]]:
     text, record = whole(path), dict[str, Any]()
     if markdown:
-        text, record = _front_matter(text)
-        heading = re.search(r"^#{1,6}\s+(.+?)\s*#*$", text, re.MULTILINE)
-        record.setdefault("title", heading[1][:200] if heading else path.stem)
-        text = re.sub(r"^#{1,6}\s+", "", text, flags=re.MULTILINE)
-    return _document({"id": doc_id, "title": path.stem, **record, "text": text}, path)
+        try:
+            text, record = _front_matter(text)
+        except Unreadable as error:
+            yield 1, str(error)
+        heading = next((block.text for block in blocks(text) if block.kind == "heading"), path.stem)
+        record.setdefault("title", heading)
+    yield 1, _document({"id": doc_id, "title": path.stem, **record, "text": text}, path)
 
 
 def _front_matter(text: str) -> tuple[str, dict[str, Any]]:
-    """The text, and the ``key: value`` between two ``---`` at its head; ``a | b``, ``[a, b]`` and items are lists."""
-    match = re.match(r"---\s*\n(.*?)\n---\s*\n", text, re.DOTALL)
+    """The text, and the fields that the YAML between the two ``---`` at its head gives.
+
+    Raises:
+        Unreadable: it is no YAML.
+    """
+    match = re.match(r"---[ \t]*\r?\n(.*?\n)(?:---|\.\.\.)[ \t]*(?:\r?\n|$)", text, re.DOTALL)
     if not match:
         return text, {}
-    pairs = re.findall(r"^([\w-]+):[ \t]*(.*?)[ \t]*$((?:\n[ \t]*- .*)*)", match[1], re.MULTILINE)
-    found = {name: _front_value(value or f"[{','.join(re.findall(r'- (.*)', items))}]") for name, value, items in pairs}
-    return text[match.end() :], found
-
-
-def _front_value(value: str) -> Any:
     try:
-        return json.loads(value, parse_constant=_no_constant)
-    except (ValueError, RecursionError):
-        pass
-    if value.startswith("[") and value.endswith("]"):
-        cells = [cell.strip().strip("'\"") for cell in re.split(r"[,，]", value[1:-1])]
-        return [tables.typed(cell) for cell in cells if cell]
-    return tables.typed(value.strip("'\""))
+        found = yaml.load(match[1], Loader=_Plain)  # which makes texts, lists and mappings, nothing else
+    except (yaml.YAMLError, RecursionError) as error:
+        why = str(getattr(error, "problem", None) or error or "nested too deep")
+        place = getattr(error, "problem_mark", None)
+        where = f"line {place.line + 2}: " if place else ""
+        raise Unreadable(
+            f"the front matter is no YAML ({where}{why}), and is kept as text: quote a value that holds ': '"
+        ) from None
+    if not isinstance(found, dict):  # two rules, and prose between them
+        return text, {}
+    return text[match.end() :], {name: _front_value(value) for name, value in found.items() if isinstance(name, str)}
+
+
+class _Plain(yaml.BaseLoader):
+    """YAML without guesses, so that a version, a time and ``no`` stay what is written, and without references."""
+
+    def compose_node(self, parent: Any, index: Any) -> Any:
+        if self.check_event(yaml.AliasEvent):
+            raise yaml.YAMLError("a reference to another value")
+        return super().compose_node(parent, index)
+
+    def construct_scalar(self, node: Any) -> str:
+        said = super().construct_scalar(node)
+        return _Quoted(said) if node.style else said
+
+
+class _Quoted(str):
+    """A value in quotation marks, which say that it is a text."""
+
+
+def _front_value(value: Any) -> Any:
+    """A value as the type that it spells; of a list of persons or places their names."""
+    if isinstance(value, list):
+        cells = re.split("，", value[0]) if len(value) == 1 and isinstance(value[0], str) else value
+        return [_front_value(cell.get("name", cell) if isinstance(cell, dict) else cell) for cell in cells if cell]
+    if isinstance(value, dict):
+        return {str(name): _front_value(one) for name, one in value.items()}
+    if isinstance(value, _Quoted):
+        return str(value).strip()
+    return {"true": True, "false": False, "null": None, "~": None}.get(value.lower(), tables.typed(value))
 
 
 def _document(record: Any, path: Path) -> Document:

@@ -37,6 +37,9 @@ LONGEST = 16 * 2**20
 """Bytes of one line of JSONL, one cell of CSV, one whole Markdown or text file."""
 BROKEN = (OSError, EOFError, zlib.error)
 """What reading a damaged file raises."""
+EMPTY = "the file is empty"
+_HIDDEN = "hidden, by the dot before its name"
+_LINKED = "a link to a folder, which is not followed: give that folder itself"
 _PART = 2**20
 _AT_MOST = f"at most {LONGEST // 2**20} MB: cut it into several documents"
 _KINDS = (
@@ -76,8 +79,10 @@ def given_paths(paths: Any) -> list[Path]:
     return [Path(path) for path in found]
 
 
-def files(paths: Iterable[Path]) -> Iterator[tuple[Path, str]]:
-    """(file, its name within what was given); what cannot be a corpus is an error before anything is read.
+def files(paths: Iterable[Path]) -> Iterator[tuple[Path, str, str]]:
+    """(file, its name within what was given, why it is left out or nothing).
+
+    What was given and cannot be a corpus is an error before anything is read.
 
     Raises:
         CorpusError: a path does not exist, cannot be looked at, or is of no known kind.
@@ -93,7 +98,7 @@ def files(paths: Iterable[Path]) -> Iterator[tuple[Path, str]]:
         elif kind != "file":
             raise CorpusError(f"{shown(str(path))} is a pipe or a device, not a file. Save what it gives to a file.")
         else:
-            yield path, path.name
+            yield path, path.name, ""
 
 
 def _kind(path: Path) -> str:
@@ -104,27 +109,32 @@ def _kind(path: Path) -> str:
         raise CorpusError(f"{shown(str(path))} cannot be looked at: {reason}.") from None
 
 
-def _below(folder: Path) -> Iterator[tuple[Path, str]]:
-    """The files of known kinds below a folder, hidden ones left out; a link to a folder is not followed."""
+def _below(folder: Path) -> Iterator[tuple[Path, str, str]]:
+    """The files below a folder, and why some are left out; of a folder that is, nothing below it is looked at."""
 
     def unseen(error: OSError) -> None:
         raise CorpusError(f"The folder {shown(error.filename)} cannot be read: {error.strerror}.") from None
 
     for place, folders, names in os.walk(folder, onerror=unseen):
-        folders[:] = [name for name in folders if not name.startswith(".")]
-        for name in names:
-            if not name.startswith(".") and name.lower().endswith(SUFFIXES):
-                path = Path(place, name)
-                yield path, path.relative_to(folder).as_posix()
+        left = {name: _HIDDEN for name in (*folders, *names) if name.startswith(".")}
+        left |= {name: _LINKED for name in folders if name not in left and Path(place, name).is_symlink()}
+        folders[:] = [name for name in folders if name not in left]
+        for name in (*names, *left.keys() - set(names)):
+            known = name.lower().endswith(SUFFIXES)
+            why = left.get(name) or ("" if known else f"not a kind of file that is read: {Path(name).suffix or name}")
+            path = Path(place, name)
+            yield path, path.relative_to(folder).as_posix(), why
 
 
 def must_be_file(path: Path) -> None:
-    """Raises ``Unreadable`` for what would never end, is not there, or has a name that no store takes."""
+    """Raises ``Unreadable`` for what would never end, is not there or empty, or has a name that no store takes."""
     if not str(path).isprintable() and any("\ud800" <= sign <= "\udfff" for sign in str(path)):
         raise Unreadable("its name is not UTF-8: rename it")
     if not path.is_file():
         what = "a link to nothing" if path.is_symlink() and not path.exists() else "a pipe, a device or a folder"
         raise Unreadable(f"{what}, not a file: take it out of the folder")
+    if not path.stat().st_size:
+        raise Unreadable(EMPTY)
 
 
 def lines(path: Path) -> Iterator[tuple[int, bytes | Unreadable]]:

@@ -194,11 +194,6 @@ class Conditions:
                 self.understood.remove(said)
                 del self.conditions[place], self.sources[place]
 
-    def _of_nothing_else(self) -> bool:
-        """Whether all conditions are dates without a field, of things that no base has: "how many came in 2024"."""
-        guessed = bool(self.sources) and set(self.sources) <= set(self.guessed)
-        return guessed and len(self.sources) == len(self.conditions) and not (self.marks.nouns or self.marks.values)
-
     def _holds(self, conditions: Sequence[Condition]) -> bool:
         return any(base.select(conditions, None, 1) for base in self.bases)
 
@@ -306,11 +301,10 @@ class Conditions:
         kept: list[NameRead] = []
         found: dict[str, list[tuple[Span, Any]]] = {}
         last = 0
-        roles = self._roles(holding)
         for name in self.names:
             span = (name["start"], name["end"])
             held = holding[span]
-            role = roles[span]
+            role = self._role(span, held)
             field = role.field if role else self._mostly(name, held)
             if role and self._not_behind(span, role):
                 self.negated[span] = "no" if span not in self.negated else "unclear"
@@ -342,16 +336,6 @@ class Conditions:
         for field in self.fields:
             self._add_all(field, found.get(field["name"], []))
         self.names = kept
-
-    def _roles(self, holding: dict[Span, list[Field]]) -> dict[Span, Called | None]:
-        """The role of each name; of names that are joined the first has that of the next: "did X and Y write"."""
-        roles = {span: self._role(span, held) for span, held in holding.items()}
-        for one, other in reversed(list(pairwise(sorted(roles)))):
-            role = roles[other]
-            joined = re.fullmatch(ways("values")["joined"], self.plain[one[1] : other[0]])
-            if roles[one] is None and role and joined and role.field in holding[one]:
-                roles[one] = role
-        return roles
 
     def _role(self, span: Span, fields: Iterable[Field]) -> Called | None:
         """The word of one of these fields that stands with a name: "written by X", "did X write", X负责的."""

@@ -5,13 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
-from workbench.text import CJK, fold, sentences, terms
+from workbench.blocks import ITEM, Block, blocks, cells
+from workbench.text import fold, sentences, terms
 
 LONGEST = 600
 """Characters of one quotation; a longer one is cut at a word."""
-_FENCE = re.compile(r"^\s*(?:```|~~~)")
-_ITEM = re.compile(r"^\s*(?:[-*+•]|\d{1,3}[.)、])\s+(?=\S)")
-_RULE = re.compile(r"^\s*\|?\s*:?-{2,}:?\s*(?:\|\s*:?-{2,}:?\s*)*\|?\s*$|^\s*(?:[-*_=~]\s*){3,}$")
 
 
 def parts(text: str, title: str) -> Iterator[tuple[str, str]]:
@@ -20,39 +18,24 @@ def parts(text: str, title: str) -> Iterator[tuple[str, str]]:
     >>> list(parts("# Oven\n\n- It is **hot**. Mind it.\n\n|what|how|\n|--|--|\n|bread|220 °C|", "Oven"))
     [('Oven', 'It is hot. Mind it.'), ('Oven', 'bread: how 220 °C')]
     """
-    heading, header, prose, code = "", list[str](), list[str](), list[str]()
-    fenced = listed = False
-    lines = [*text.splitlines(), ""]
-    for place, line in enumerate(lines):
-        fence = bool(_FENCE.match(line))
-        item, row = _ITEM.match(line), line.strip().startswith("|") and line.count("|") > 1
-        mark = re.match(r"^\s*#{1,6}\s+(.+?)\s*#*\s*$", line)
-        if not fenced and (fence or not line.strip() or item or row or mark or _RULE.match(line)):
-            said = [cut(bare(" ".join(prose)))] if listed else _sentences(prose, title)
-            yield from ((heading, one) for one in said if one)
-            prose, listed = [], False
-        if fence or (fenced and place == len(lines) - 1):
-            if code:
-                yield heading, cut("; ".join(part.strip() for part in code if part.strip()))
-            fenced, code = not fenced, []
-            continue
-        if fenced:
-            code.append(line)
-            continue
-        if _RULE.match(line) or not line.strip():
-            header = header if line.strip() else []
-        elif mark:
-            heading = bare(mark[1])
-        elif item:
-            prose, listed = [line[item.end() :].strip()], True
-        elif row:
-            cells = [bare(cell) for cell in line.strip().strip("|").split("|")]
-            if place + 1 < len(lines) and _RULE.match(lines[place + 1]):
-                header = cells
-            else:
-                yield heading, cut(_row(header, cells))
-        else:
-            prose.append(line.strip())
+    heading = ""
+    for block in blocks(text):
+        if block.kind == "heading":
+            heading = bare(block.text)
+        elif block.kind == "text":
+            yield from ((heading, one) for one in _sentences(block.text, title))
+        elif said := _whole(block):
+            yield heading, cut(said)
+
+
+def _whole(block: Block) -> str:
+    """A list item, a row or code in words."""
+    if block.kind == "item":
+        return bare(ITEM.sub("", block.text))
+    if block.kind == "row":
+        head = block.head.partition("\n")[0]
+        return _row([bare(cell) for cell in cells(head)] if head else [], [bare(cell) for cell in cells(block.text)])
+    return "; ".join(part.strip() for part in block.text.split("\n") if part.strip())
 
 
 def _row(header: Sequence[str], cells: Sequence[str]) -> str:
@@ -62,12 +45,9 @@ def _row(header: Sequence[str], cells: Sequence[str]) -> str:
     return ": ".join(filter(None, [first[1], ", ".join(f"{head} {cell}".strip() for head, cell in rest)]))
 
 
-def _sentences(lines: Sequence[str], title: str) -> Iterator[str]:
-    text = " ".join(lines)
-    if CJK.search(text):
-        text = re.sub(r"(?<=[\u3000-\u9fff\uff00-\uffef]) (?=[\u3000-\u9fff\uff00-\uffef])", "", text)
+def _sentences(text: str, title: str) -> Iterator[str]:
     for sentence in sentences(without_heading(text, title)):
-        if (said := cut(in_words(bare(_ITEM.sub("", sentence)), title))) and fold(said) != fold(title):
+        if (said := cut(in_words(bare(sentence), title))) and fold(said) != fold(title):
             yield said
 
 

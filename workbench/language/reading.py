@@ -90,8 +90,6 @@ class _Reader(Conditions):
         self._either_of_two()
         self._of_empty()
         self._of_negated(over)
-        if count and not sort and self._of_nothing_else() and self._content():
-            self.used, self.conditions, self.understood, count = [], [], [], False
         limit = limit or self._wanted()
         asked = self._asked(group, specific)
         intent = self._intent(over, sort, count, asked)
@@ -216,9 +214,6 @@ class _Reader(Conditions):
             return []
         stop = set(ways("generic")["stop_en"].split())
         free = [c for c in self.marks.called if self._free(c.start, c.end) and self.plain[c.start : c.end] not in stop]
-        person, date, number = (way("answers", kind).search(self.plain) for kind in ("person", "date", "number"))
-        if person and not (date or number):
-            free = [called for called in free if called.field["type"] not in ("date", "number")]
         asked = [(c.start, c.field["name"]) for c in free if self._asks_for(c) or self.names or not self.conditions]
         if specific:
             asked += [

@@ -11,7 +11,7 @@ from workbench.language.citations import marked
 from workbench.language.judging import KINDS, Document, Judged, Said, foreign
 from workbench.language.reading import in_words, shown
 from workbench.state import Reading, RetrievalResult
-from workbench.text import CJK
+from workbench.text import CJK, sentences
 
 _POINTS_BACK = re.compile(r"(?:he|she|they|it|this|these|those|that)\b|[他她它]们?|[这那该此]", re.I)
 """How a sentence begins that is not understood without the one before."""
@@ -145,7 +145,7 @@ class Voice:
             if not foreign(said.text, self.reading):
                 if titled and not closed[0].startswith(said.title):
                     closed[0] = f"{said.title}{self._say(': ', '：')}{closed[0]}"
-                parts += [marked(text, said.n) for text in closed]
+                parts += [marked(one, said.n) for text in closed for one in sentences(text)]
             else:
                 lead = self._say(f"In the words of {said.title}: ", f"原文（{said.title}）：")
                 parts.append(f"{lead}“{' '.join(closed)}” [{said.n}]{self._say('', '。')}")

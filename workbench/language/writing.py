@@ -145,7 +145,7 @@ class _Writer(Voice):
             held = [d for d in held if all(speaks_of(name, [self.results[d.n - 1]]) for name in names)]
         if self.judged.sought:
             held = [d for d in held if any(s.answers and not s.foreign for s in d.said)]
-        elif reading["words"] and selecting and not (reading["sort"] or reading["not_understood"]):
+        elif reading["words"] and selecting and not reading["sort"]:
             held = [d for d in held if any(s.answers and s.seen["covered"] > 0 for s in d.said)] or held
         if not held:
             return self._nothing("" if self.judged.sought or names else what)
