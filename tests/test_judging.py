@@ -64,3 +64,15 @@ def test_each_part_of_a_question_has_its_own_answer_or_is_lacking(library: Libra
 )
 def test_items_rows_and_code_keep_their_bounds_and_lose_their_markup(text: str, said: list[tuple[str, str]]):
     assert list(parts(text, "Title")) == said
+
+
+def test_a_reranker_tells_what_answers_where_no_word_is_shared(library: Library):  # noqa: F811
+    question = "Did Harbour Light win a prize, and what is its budget?"
+    other = {"words": ["honoured"], "names": [], "asked": [], "answer_type": "text"}
+    assert not judgement(library, question, **other).enough
+    library.reranker = lambda query, texts: [float("prize at Locarno" in text) for text in texts]
+    try:
+        told = judgement(library, question, **other)
+    finally:
+        library.reranker = None
+    assert told.enough and told.answers[0].text == "It won the main prize at Locarno."

@@ -164,7 +164,8 @@ class _Writer(Voice):
         best = max(document.said, key=lambda s: s.probability, default=None)
         if not self.reading["words"] or best is None or not best.answers or foreign(best.text, self.reading):
             return ""
-        return f"{self._say(': ', '：')}{_without_stop(best.text)}"
+        card = sum(f"{name}:" in best.text for name in document.fields) > 2  # its fields, one after another
+        return "" if card else f"{self._say(': ', '：')}{_without_stop(best.text)}"
 
     def _telling(self) -> list[Document]:
         """The documents with a sentence that answers, the surest first."""
