@@ -125,6 +125,7 @@ NEGATED = [
     ("projects other than finished ones", "status", "finished"),
     ("all projects except the running ones", "status", "running"),
     ("projects not led by Lin Qiao", "author", "Lin Qiao"),
+    ("projects outside speech", "topics", "speech"),
     ("documents that are not by Mara Velden", "author", "Mara Velden"),
     ("I don't like cancelled projects. Show me others.", "status", "cancelled"),
     ("projects without speech", "topics", "speech"),
