@@ -74,8 +74,8 @@ class Reasons:
             names = self._list(seen["unknown"])
             yield self._say(f"知识库里没有 {names}", f"the knowledge base never names {names}")
         if seen.get("missing_fields"):
-            fields = self._list(f"{title} {field}" for title, field in seen["missing_fields"])
-            yield self._say(f"没有找到 {fields}", f"nothing says {fields}")
+            lost = [self._say(f"《{t}》的{field}", f"the {field} of {t}") for t, field in seen["missing_fields"]]
+            yield self._say(f"没有找到{self._list(lost)}", f"nothing says {self._list(lost)}")
         elif seen.get("answered") is False:
             yield self._say("没有句子回答这个问题", "no sentence answers the question")
         if "candidates" in seen:
