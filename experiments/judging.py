@@ -7,7 +7,7 @@ DATA is a folder with ``cmrc``, ``drcd`` (Chinese), ``xquad`` (both languages) a
 ``hybrid_search`` are judged, sentence by sentence; a sentence answers when it holds the answer and is in a gold
 document. One question in four is asked of the corpus without its gold documents, which cannot answer it. Half of the
 questions (by a hash of their id) fit, the other half measure: calibration, ranking (the share of questions whose surest
-sentence answers), and what a threshold lets through (``Model.least`` is one). Beside it the baseline: the first sentence of
+sentence answers), and what a threshold lets through (``Model.least`` is one). Beside it the baseline: the first one of
 the best passage.
 """
 

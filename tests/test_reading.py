@@ -92,6 +92,8 @@ def conditions(question: str, base: Any) -> list[tuple[str, str, Any]]:
         ("Lin Qiao负责的项目有哪些？", [("author", "eq", "Lin Qiao")]),
         ("What did Lin Qiao lead after 2023?", [("author", "eq", "Lin Qiao"), ("date", "gt", "2023")]),
         ("Why did the retrieval of 1905 fail?", []),
+        ("王家明负责过哪些项目？", [("author", "eq", "王家明")]),  # nobody's name is a name
+        ("Which projects did Mara Ekberg lead?", [("author", "eq", "Mara Ekberg")]),  # and no other Mara's
     ],
 )
 def test_conditions(bases: Any, question: str, expected: list[Any]) -> None:
@@ -149,6 +151,7 @@ def test_what_is_negated_is_never_turned_round(bases: Any, question: str, field:
         ("Which project has the highest accuracy?", ("accuracy", True), 1),
         ("the three newest projects", ("date", True), 3),
         ("What is the earliest project?", ("date", False), 1),
+        ("Which of Mara Velden's projects is the oldest?", ("date", False), 1),
         ("the cheapest project", ("budget", False), 1),
         ("预算最高的项目是哪个？", ("budget", True), 1),
         ("最新的两个项目", ("date", True), 2),

@@ -129,3 +129,15 @@ def answer(reading: Reading, results: list[RetrievalResult], base: KnowledgeBase
 def test_the_writer_says_what_is_asked_and_denies_nothing_that_the_evidence_holds(library: Library):
     found = score(answer, library)
     assert len(SAVED["cases"]) - len(found) >= AT_LEAST, json.dumps(found, ensure_ascii=False, indent=1)
+
+
+def test_a_document_that_is_asked_for_is_named(library: Library):
+    base = library.get("recipes")
+    asked = {
+        "corpus": "recipes",
+        "question": "In which dish is the tofu blanched?",
+        "reading": {"words": ["tofu", "blanched"]},
+        "evidence": ["r1", "r2"],
+    }
+    said = answer(reading_of(asked), evidence_of(asked, base), base)
+    assert said.startswith("Mapo tofu: Blanch the tofu in salted water"), said

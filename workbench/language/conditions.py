@@ -189,10 +189,19 @@ class Conditions:
             if held:
                 self.conditions[place] = held[0]
                 self.understood[self.understood.index(said)] = in_words(*held, self.language)
-            elif others and self._holds(others) and not self.wanting:
+            elif others and self._holds(others) and not self.wanting and self._asks():
                 self.unclear.append(self.question[slice(*span)])
                 self.understood.remove(said)
                 del self.conditions[place], self.sources[place]
+
+    def _of_nothing_else(self) -> bool:
+        """Whether all conditions are dates without a field, of things that no base has: "how many came in 2024"."""
+        guessed = bool(self.sources) and set(self.sources) <= set(self.guessed)
+        return guessed and len(self.sources) == len(self.conditions) and not (self.marks.nouns or self.marks.values)
+
+    def _asks(self) -> bool:
+        """Whether the question asks for a person, a time, a reason and so on, and not for documents alone."""
+        return any(way("answers", kind).search(self.plain) for kind in ways("answers"))
 
     def _holds(self, conditions: Sequence[Condition]) -> bool:
         return any(base.select(conditions, None, 1) for base in self.bases)
@@ -221,6 +230,9 @@ class Conditions:
             return False
         if any(self._adjective(value.end, noun[0]) for noun in self.marks.heads):
             return True
+        tells = way("values", "tells").search(before)
+        if tells and any(noun[1] == value.start - len(before) + tells.start() for noun in self.marks.heads):
+            return False  # what documents tell of, and none of their values: 哪部电影讲两个牛仔之间的爱情
         if way("values", "followed").match(behind) and any(noun[1] == value.start - 1 for noun in self.marks.heads):
             return True
         if self.language == "zh":
@@ -267,12 +279,21 @@ class Conditions:
         return [field for field in named if self._value(field, name) is not None]
 
     def _mostly(self, name: NameRead, held: Sequence[Field]) -> Field | None:
-        """The field that has a name more than twice as often as any other: what "the documents of X" are."""
+        """The field that is meant by a name that several have: the one that has it more than twice as often as any
+        other, else the one with the fewest names a document, its makers; "with X" is in the one with the most.
+        """
         if len(held) < 2:
             return held[0] if held else None
         counts = sorted(((self._often(field, name), field["name"]) for field in held), reverse=True)
-        clear = counts[0][0] > _TWICE * counts[1][0]
-        return next(field for field in held if field["name"] == counts[0][1]) if clear else None
+        if counts[0][0] > _TWICE * counts[1][0]:
+            return next(field for field in held if field["name"] == counts[0][1])
+        beside = re.search(r"\b(?:with|featuring|alongside)\s+$|[和与跟有]$", self.plain[: name["start"]])
+        told = sorted(held, key=lambda field: self._breadth(field))
+        return None if any(field["type"] != "name" for field in held) else told[-1 if beside else 0]
+
+    def _breadth(self, field: Field) -> float:
+        """How many names a document has in a field."""
+        return sum(count for base in self.bases for _, count in base.tally(field["name"])) / max(1, field["documents"])
 
     def _often(self, field: Field, name: NameRead) -> int:
         condition = Condition(field=field["name"], op="eq", value=name["name"])
@@ -301,10 +322,16 @@ class Conditions:
         kept: list[NameRead] = []
         found: dict[str, list[tuple[Span, Any]]] = {}
         last = 0
+        roles = self._roles(holding)
         for name in self.names:
             span = (name["start"], name["end"])
             held = holding[span]
-            role = self._role(span, held)
+            role = roles[span]
+            other = (
+                None if role or name["doc_id"] else self._role(span, [f for f in self.fields if f["type"] == "name"])
+            )
+            if other and held and self._beside(span, other):
+                role = other  # "directed by X", where X is known for something else
             field = role.field if role else self._mostly(name, held)
             if role and self._not_behind(span, role):
                 self.negated[span] = "no" if span not in self.negated else "unclear"
@@ -315,8 +342,8 @@ class Conditions:
                 self.negated.setdefault(span, "no" if held else "unclear")
             refused = self.negated.get(span)
             joined = bool(found) and not role and re.fullmatch(ways("values")["joined"], self.plain[last : span[0]])
-            if joined and field is None:
-                field = next((f for f in held if f["name"] in found), None)
+            if joined:
+                field = next((f for f in held if f["name"] in found), field)
             if (
                 not held
                 and not name["doc_id"]
@@ -337,6 +364,16 @@ class Conditions:
             self._add_all(field, found.get(field["name"], []))
         self.names = kept
 
+    def _roles(self, holding: dict[Span, list[Field]]) -> dict[Span, Called | None]:
+        """The role of each name; of names that are joined the first has that of the next: "did X and Y write"."""
+        roles = {span: self._role(span, held) for span, held in holding.items()}
+        for one, other in reversed(list(pairwise(sorted(roles)))):
+            role = roles[other]
+            joined = re.fullmatch(ways("values")["joined"], self.plain[one[1] : other[0]])
+            if roles[one] is None and role and joined and role.field in holding[one]:
+                roles[one] = role
+        return roles
+
     def _role(self, span: Span, fields: Iterable[Field]) -> Called | None:
         """The word of one of these fields that stands with a name: "written by X", "did X write", X负责的."""
         names = {field["name"] for field in fields}
@@ -355,6 +392,10 @@ class Conditions:
             ):
                 best.append((len(gap), called))
         return min(best, key=lambda one: one[0])[1] if best else None
+
+    def _beside(self, span: Span, called: Called) -> bool:
+        """Whether a name and the word of a field stand side by side."""
+        return max(called.start - span[1], span[0] - called.end) <= len(" by ")
 
     def _not_behind(self, span: Span, role: Called) -> bool:
         """Whether a negation stands between a name and its role: "X did not direct", X没有审理的."""

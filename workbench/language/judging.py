@@ -514,7 +514,7 @@ def _is_of(said: Said, about: Collection[str], reading: Reading) -> bool:
     """Whether a sentence may speak of what the question names: it is in a document about it, or it names it."""
     if not about or said.doc_id in about:
         return True
-    text = fold(said.text)
+    text = fold(f"{said.title} {said.text}")
     return any(fold(name["name"]) in text or fold(name["surface"]).strip("《》") in text for name in reading["names"])
 
 

@@ -18,6 +18,7 @@ Span = tuple[int, int]
 _CLAUSE = re.compile(r"[,;.!?:，。；！？：](?!\d)|\b(?:but|which|who|whose|that|whereas|while)\b|但|而(?![非不且])")
 _FULL_NAME = re.compile(r"(?:[A-Z][\w.'’-]* )+[A-Z][\w'’-]*")
 """Two words with capitals or more: who is named so is no mere value of a field."""
+_DONE = re.compile(r"\w{2,}(?:ed|en|ade|wn|ought|und|ne) $")
 _TRUTHS = frozenset(("yes", "no", "true", "false", "是", "否", "有", "无"))
 LONGEST = 3_000
 """Characters of a question that are read."""
@@ -125,7 +126,8 @@ class Marks:
         for word, field in sorted(words, key=lambda pair: -len(pair[0])):
             for start, end in word_spans(word, self.plain):
                 inside = any(v.start < end and start < v.end and v.end - v.start >= end - start for v in self.values)
-                if not inside and not any(start < c.end and c.start < end for c in found):
+                done = word == "by" and _DONE.search(self.plain[:start])  # whoever did that, and no author
+                if not inside and not done and not any(start < c.end and c.start < end for c in found):
                     found.append(Called(start, end, field))
         found += [one for one in self._doers() if not any(one.start < c.end and c.start < one.end for c in found)]
         return sorted(found, key=lambda one: one.start)

@@ -76,7 +76,7 @@ class _Reader(Conditions):
         values = [] if specific else self._values(wanting)
         explains = any(way("answers", kind).search(self.plain) for kind in ("reason", "manner"))
         holding = {(name["start"], name["end"]): self._holding(name) for name in self.names}
-        works = way("intent", "works").search(self.plain) and any(self._role(*one) for one in holding.items())
+        works = way("intent", "works").search(self.plain) and any(holding.values())
         over = not specific and (wanting or (not explains and bool(values or self.marks.heads or works)))
         things = [*((a.start, a.end) for _, a in amounts), *((v.start, v.end) for v in self.marks.values)]
         self.negated = self.marks.negated([*things, *(span for span, held in holding.items() if held), *self.ordered])
@@ -90,6 +90,8 @@ class _Reader(Conditions):
         self._either_of_two()
         self._of_empty()
         self._of_negated(over)
+        if count and not sort and self._of_nothing_else() and self._content():
+            self.used, self.conditions, self.understood, count = [], [], [], False
         limit = limit or self._wanted()
         asked = self._asked(group, specific)
         intent = self._intent(over, sort, count, asked)
@@ -111,7 +113,7 @@ class _Reader(Conditions):
             count=count,
             group=group,
             asked=asked,
-            words=list(dict.fromkeys(self._content())),
+            words=[w for w in dict.fromkeys(self._content()) if not (limit and re.fullmatch(_FEW, w.lower()))],
             understood=list(dict.fromkeys(self.understood)),
             not_understood=list(dict.fromkeys(self.unclear)),
         )
@@ -162,6 +164,9 @@ class _Reader(Conditions):
             fields = [f for f in self.fields if f["type"] == ("date" if name.endswith("date") else "number")]
             heads = [*self.marks.heads, *((v.start, v.end) for v in self.marks.values)]
             headed = any(0 <= start - match.end() <= NEAR for start, _ in heads)
+            headed |= (
+                bool(heads) and re.fullmatch(r"\W*", without_values[match.end() :]) is not None
+            )  # "is the oldest?"
             measured = self._measured(match.group(), self.fields)
             near = self.marks.near(*match.span(), fields)
             field = measured[0] if len(measured) == 1 else near.field if near else None
@@ -214,6 +219,9 @@ class _Reader(Conditions):
             return []
         stop = set(ways("generic")["stop_en"].split())
         free = [c for c in self.marks.called if self._free(c.start, c.end) and self.plain[c.start : c.end] not in stop]
+        person, date, number = (way("answers", kind).search(self.plain) for kind in ("person", "date", "number"))
+        if person and not (date or number):
+            free = [called for called in free if called.field["type"] not in ("date", "number")]
         asked = [(c.start, c.field["name"]) for c in free if self._asks_for(c) or self.names or not self.conditions]
         if specific:
             asked += [
@@ -280,4 +288,4 @@ class _Reader(Conditions):
                 parts = re.split(chinese, word)
                 found += [part for part in parts if len(part) > 1]
                 single += [part for part in parts if len(part) == 1]
-        return found or single
+        return found or ([] if self.conditions else single)

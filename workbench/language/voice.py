@@ -77,10 +77,10 @@ class Voice:
             return f"{float(text):,.10g}{'' if self.zh else ' '}{one['unit']}" if one["unit"] != "%" else f"{text}%"
         return text
 
-    def _fact(self, document: Document, name: str) -> str:
-        """A field with its values: "budget 120,000 EUR", 预算 120万元."""
+    def _fact(self, document: Document, name: str, some: Sequence[str] = ()) -> str:
+        """A field with its values, or some of them: "budget 120,000 EUR", 预算 120万元."""
         one = self.fields[name]
-        values = self._listed([self._value(one, value) for value in document.values(name)])
+        values = self._listed([self._value(one, value) for value in some or document.values(name)])
         return f"{shown(one, self.lang)}{self._say(' ', '为')}{values}" if values else ""
 
     def _brief(self, document: Document) -> str:
@@ -131,7 +131,8 @@ class Voice:
         """Whether the question asks which documents they are: "in which report", 哪份报告."""
         own = [*self.known.nouns.get("en", ()), *self.known.nouns.get("zh", ())]
         nouns = "|".join(map(re.escape, [*own, "document", "file", "page", "文档", "文件"]))
-        asks = rf"\b(?:which|what)\s+(?:\w+\s+)?(?:{nouns})s?\b|(?:哪|什么)\S{{0,3}}(?:{nouns})"
+        english = rf"\b(?:which|what)\s+(?:is (?:the (?:name|title) of )?the )?(?:\w+\s+)?(?:{nouns})s?\b"
+        asks = rf"{english}|(?:哪|什么)\S{{0,3}}(?:{nouns})"
         return bool(re.search(asks, self.reading["question"], re.I))
 
     def _quotes(self, chosen: Sequence[Said], titled: bool = False) -> str:

@@ -145,7 +145,7 @@ class _Writer(Voice):
             held = [d for d in held if all(speaks_of(name, [self.results[d.n - 1]]) for name in names)]
         if self.judged.sought:
             held = [d for d in held if any(s.answers and not s.foreign for s in d.said)]
-        elif reading["words"] and selecting and not reading["sort"]:
+        elif reading["words"] and selecting and not (reading["sort"] or reading["not_understood"]):
             held = [d for d in held if any(s.answers and s.seen["covered"] > 0 for s in d.said)] or held
         if not held:
             return self._nothing("" if self.judged.sought or names else what)
@@ -164,8 +164,7 @@ class _Writer(Voice):
         best = max(document.said, key=lambda s: s.probability, default=None)
         if not self.reading["words"] or best is None or not best.answers or foreign(best.text, self.reading):
             return ""
-        card = sum(f"{name}:" in best.text for name in document.fields) > 2  # its fields, one after another
-        return "" if card else f"{self._say(': ', '：')}{_without_stop(best.text)}"
+        return f"{self._say(': ', '：')}{_without_stop(best.text)}"
 
     def _telling(self) -> list[Document]:
         """The documents with a sentence that answers, the surest first."""
@@ -246,7 +245,9 @@ class _Writer(Voice):
             if document.values(name):
                 held = {fold(v) for v in document.values(name)}
                 yes = all(fold(v) in held for v in values)
-                fact = self._fact(document, name)
+                if not yes and any(fold(v) in fold(s.text) for v in values for s in document.said):
+                    return ""  # its text speaks of it
+                fact = self._fact(document, name, [v for v in document.values(name) if not yes or v in values])
                 parts.append(
                     marked(
                         self._say(
