@@ -1,4 +1,4 @@
-"""Forty questions that say "not", in two languages over four corpora, written before anything was read: none inverted."""
+"""Forty questions that say "not", in both languages over four corpora: none is answered as its opposite."""
 
 from __future__ import annotations
 
