@@ -47,7 +47,7 @@ def test_its_index_answers_and_takes_more(older, tmp_path):
     with opened(older) as wb:
         base = wb.knowledge.get("shelf")
         assert base.counts()["documents"] == 4
-        assert wb.ask("《喜宴》是哪一年的？", kb="shelf").answer == "《喜宴》：year 为 1993 [1]。"
+        assert wb.ask("《喜宴》是哪一年的？", kb="shelf").answer == "《喜宴》：年份为 1993 [1]。"
         more = {"id": "more", "title": "Crouching Tiger", "type": "Film", "year": 2000, "directors": ["Ang Lee"]}
         (tmp_path / "more.jsonl").write_text(json.dumps({**more, "overview": "Crouching Tiger is a film."}) + "\n")
         assert wb.add_knowledge("shelf", [tmp_path / "more.jsonl"]).added == 1

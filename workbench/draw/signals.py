@@ -95,7 +95,7 @@ def _reflect(document: Document, proposed: Mapping[str, Any], labels: Labels) ->
     if fewer := proposals.fewer(document["review"]):
         yield el("p", labels("enough_here", **fewer), cls="wb-dim")
     own = [
-        (str(name).replace("_", " "), _brief(value, labels))
+        (labels(name), _brief(value, labels))
         for name, value in seen.items()
         if name not in _OWN | _SHOWN and not isinstance(value, dict | list)
     ]

@@ -283,6 +283,8 @@ WORDS: Mapping[str, tuple[str, str]] = {
     # signals
     "evidence_count": ("pieces of evidence", "证据条数"),
     "top_score": ("top score", "最高分"),
+    "answered": ("a sentence answers", "有句子回答"),
+    "surest": ("its probability", "其概率"),
     "candidates": ("distinct candidates", "不同候选数"),
     "timeouts": ("timed out", "超时"),
     "failures": ("failed", "失败"),

@@ -232,7 +232,7 @@ class Conditions:
             return True
         tells = way("values", "tells").search(before)
         if tells and any(noun[1] == value.start - len(before) + tells.start() for noun in self.marks.heads):
-            return False  # what documents tell of, and none of their values: 哪部电影讲两个牛仔之间的爱情
+            return False  # what documents tell of, and none of their values: 哪篇讲两个部门之间的预算
         if way("values", "followed").match(behind) and any(noun[1] == value.start - 1 for noun in self.marks.heads):
             return True
         if self.language == "zh":
@@ -331,7 +331,7 @@ class Conditions:
                 None if role or name["doc_id"] else self._role(span, [f for f in self.fields if f["type"] == "name"])
             )
             if other and held and self._beside(span, other):
-                role = other  # "directed by X", where X is known for something else
+                role = other  # "edited by X", where X is known for something else
             field = role.field if role else self._mostly(name, held)
             if role and self._not_behind(span, role):
                 self.negated[span] = "no" if span not in self.negated else "unclear"

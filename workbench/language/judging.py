@@ -95,11 +95,12 @@ _PLACE = re.compile(r"\b(?:in|at|near|from|to) (?:the )?[A-Z]|[市省县区国�
 _PROPER = re.compile(
     r"(?<!^)(?<![.!?]\s)\b[A-Z][a-z]+|[\u4e00-\u9fff]{2,4}(?:负责|担任|先生|女士|经理|教授)|由[\u4e00-\u9fff]{2,4}"
 )
+_YEAR = re.compile(r"(?<![\d.,])(?:1[5-9]|20)\d\d(?![\d.,%]|\s?年?[元人个])(?=年|\b)")
 _NUMBER = re.compile(
     r"\d|\b(?:two|three|four|five|six|seven|eight|nine|ten|dozen|hundred|thousand)\b|[一二两三四五六七八九十百千万]"
 )
 KINDS: dict[AnswerType, Callable[[str], bool]] = {
-    "number": lambda text: bool(_NUMBER.search(text)),
+    "number": lambda text: bool(_NUMBER.search(_YEAR.sub("", text))),
     "date": lambda text: bool(
         days(text) or re.search(r"(?:1[5-9]|20)\d\d|\d月|\b(?:mon|tues|wednes|thurs|fri|satur|sun)day", text, re.I)
     ),
@@ -130,7 +131,7 @@ class Said(NamedTuple):
         """Whether it is likely enough to answer."""
         model = model_of(self.seen)
         if self.foreign:
-            return self.probability >= model.across
+            return self.probability >= model.across and self.seen.get("kind", 1.0) > 0
         words = self.seen.get("covered", 0.0) + self.seen.get("around", 0.0)
         if words < _NONE:  # it may speak of a name that is asked about, but not of what is asked
             return model is SENSE and self.seen.get("named", 0.0) < 1.0 and self.probability >= SURE

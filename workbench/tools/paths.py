@@ -199,6 +199,7 @@ def told(way: Way, chains: Mapping[str, Chain], knowledge: KnowledgeBase) -> Ite
             "topic": names[last["source"]],
             "relations": [str(hop) for hop in way.path],
             "answer": names[end],
+            "said": words,
             "by_way_of": [names[_ends(r, hop)[1]] for r, hop in zip(chain[:-1], way.path, strict=False)],
             "of": len(chains),
             "sure": way.probability,
