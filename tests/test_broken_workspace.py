@@ -428,7 +428,7 @@ def test_a_repair_finds_the_rows_that_sqlite_cannot_know_to_be_wrong(folder, tex
 def test_a_file_cut_before_some_tables_begin_gives_back_the_others(folder):
     os.truncate(folder / "workbench.db", 16 * PAGE + 2000)  # the tables of plans and what follows are gone
     done = next(found for found in repair(folder, Settings.load()) if found["what"] == "workbench.db")
-    assert "2 conversations" in done["detail"] and "messages" in done["detail"].partition("could not be read")[0]
+    assert "3 conversations" in done["detail"] and "messages" in done["detail"].partition("could not be read")[0]
     with opened(folder) as wb:
         assert wb.ask(QUESTION, kb="film", session="new").answer == ANSWER
 

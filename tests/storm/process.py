@@ -198,7 +198,7 @@ def _content(folder: Path) -> dict[str, list[Any]]:
 
     from workbench.knowledge.chroma import Chroma, Place
 
-    tables = ["documents", "vectors", "words", "found_names", "field_values", "entities", "surfaces", "relations"]
+    tables = ["documents", "vectors", "words", "found_names", "facts", "entities", "surfaces", "relations"]
     home, content = folder / "knowledge" / "film", {}
     with sqlite3.connect(home / "index.db") as index:
         for table in [*tables, "mentions", "communities"]:

@@ -265,7 +265,7 @@ class _Writer(Voice):
         names = asked or [
             f["name"]
             for f in self.known.schema
-            if f["type"] != "text" and sum(bool(d.values(f["name"])) for d in about) > 1
+            if f["type"] != "text" and sum(bool(d.values(f["name"])) for d in about) >= min(2, len(about))
         ]
         lines = []
         for document in about:
