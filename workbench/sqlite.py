@@ -28,7 +28,6 @@ _ELSEWHERE = "Make the folder writable, or name another place for the workspace.
 PATIENCE_S = 30.0
 """How long a writer waits for another."""
 _NO_ROOM = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
-_NO_WRITING = {errno.EROFS, errno.EACCES, errno.EPERM}
 
 
 @contextmanager

@@ -161,8 +161,6 @@ _SHAPES: Mapping[str, tuple[str, Markup]] = {
     "invalid": ("fail", joined([_line("M7 1.2L13.2 12.5H.8z", "wb-fill"), _line("M7 5v3.4M7 10.3v.6")])),
 }
 _ALIASES = {"success": "done"}
-INKS = ("run", "done", "person", "fail", "idle")
-"""The families of colour, each with an ink, a fill and a tint in the stylesheet."""
 
 
 def family(status: str) -> str:

@@ -14,7 +14,6 @@ from workbench.labels.told import edits_told
 Document = Mapping[str, Any]
 MOST_SHOWN = 400
 _BRIEF, _VALUE = 200, 1_200
-_NODES = ("planner", "executor", "reflector", "review_plan", "review_reflect", "merger", "generate")
 
 
 @dataclass(frozen=True)

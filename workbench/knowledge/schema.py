@@ -38,7 +38,6 @@ _SCALES = {"": 1.0, "k": 1e3, "K": 1e3, "千": 1e3, "万": 1e4, "萬": 1e4, "M":
 _NUMBER = re.compile(
     r"[~≈约$€£¥￥]?\s*(?P<number>[-+]?\d[\d,]*(?:\.\d+)?)\s*(?P<scale>百万|[kKM千万萬亿億](?![A-Za-z]))?\s*(?P<unit>[^\d\s].{0,19})?"
 )
-_SPLIT = re.compile(r"\s*[|;；、]\s*")
 
 
 class Fact(NamedTuple):

@@ -13,7 +13,6 @@ from workbench.state import Op
 
 NEAR = 40
 """Characters around a number that say something of it."""
-_MEASURES = "[个部篇份项人条款本种名位家次台件]"
 _DIGITS = {
     sign: value
     for value, signs in enumerate(["零〇", "一", "二两", "三", "四", "五", "六", "七", "八", "九"])

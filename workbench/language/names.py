@@ -28,7 +28,6 @@ _DATED = frozenset(
         *("english", "chinese", "i", "i'm", "i'd", "i've"),
     )
 )
-_TOPIC = re.compile(r"\b(?:about|on|regarding|concerning) (?:the )?$|关于$", re.I)
 _PERSON = rf"([{SURNAMES}][\u4e00-\u9fff]{{1,2}}|[\u4e00-\u9fff]+(?:·[\u4e00-\u9fff]+)+)"
 _ASKED_ABOUT = re.compile(rf"^(?:请问)?{_PERSON}(?:到底|究竟)?(?:是谁|是什么人|是何许人)|^谁是{_PERSON}[？?]?$")
 _NEAR = 300

@@ -7,8 +7,7 @@ quoted: whole sentences, in their order, each with its mark. What the corpus doe
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterable, Sequence
 
 from workbench.knowledge.schema import spoken, spoken_words
 from workbench.language.citations import cite, marked, spaced
@@ -390,9 +389,3 @@ class _Writer(Voice):
 
 def _without_stop(text: str) -> str:
     return re.sub(r"[.。]$", "", text)
-
-
-def values_of(fields: Mapping[str, Any], name: str) -> list[str]:
-    """The values of a field as text."""
-    value = fields.get(name)
-    return [str(v) for v in (value if isinstance(value, list) else [] if value is None else [value])]
