@@ -412,6 +412,13 @@ def test_the_model_chooses_the_knowledge_base_of_a_step(shelf: Any) -> None:
     assert [s.tool_input["kb_prefix"] for s in plan.steps] == ["essays", "film"]
 
 
+def test_a_source_outside_is_offered_only_where_a_vocabulary_allows_it(shelf: Any) -> None:
+    for name, offered in (("film", True), ("essays", False)):
+        chat = scripted({"steps": [drafted()]})
+        llm_plan(shelf, chat, kb=(name,))
+        assert ("- enrichment:" in str(chat.heard)) is offered
+
+
 def test_the_form_is_bounded() -> None:
     schema = json.dumps(plan_form(["naive_search", "discover"], ["film"], 6).model_json_schema())
     assert '"maxItems": 6' in schema and '"naive_search"' in schema

@@ -229,11 +229,13 @@ class CorpusKnowledge:
     def nouns(self) -> dict[str, list[str]]:
         """``en``, ``zh``: what its documents are called, the one to show first; ``measure``: how Chinese counts them.
 
-        Nothing of these where no vocabulary says it. ``types``: of the documents, as the graph has them.
+        Nothing of these where no vocabulary says it, nor ``source``: whom its vocabulary allows to be asked for what
+        the documents lack. ``types``: of the documents, as the graph has them.
         """
         words = self._view.vocabulary
         told = {language: list(said) for language, said in words.documents.items()}
-        return {**told, **({"measure": [words.measure]} if words.measure else {}), "types": self._view.types}
+        beside = {"measure": words.measure, "source": words.enrichment}
+        return {**told, **{what: [said] for what, said in beside.items() if said}, "types": self._view.types}
 
     @_in_one_generation
     def lexicon(self) -> list[dict[str, list[str]]]:

@@ -327,10 +327,11 @@ def beside(paths: Iterable[Path]) -> Path | None:
 def unit_in(name: str) -> tuple[str, str]:
     """The name of a field without the unit in it, and the unit.
 
-    >>> unit_in("预算(万元)"), unit_in("cost_eur"), unit_in("depth_m"), unit_in("team_a")
-    (('预算', '万元'), ('cost', 'EUR'), ('depth', 'm'), ('team_a', ''))
+    >>> unit_in("预算(万元)"), unit_in("功率kW"), unit_in("cost_eur"), unit_in("team_a")
+    (('预算', '万元'), ('功率', 'kW'), ('cost', 'EUR'), ('team_a', ''))
     """
-    match = re.fullmatch(r"(.+?)\s*[(（\[]([^()（）]{1,10})[)）\]]", name) or re.fullmatch(rf"(.+)_({_UNITS})", name)
+    ways = (r"(.+?)\s*[(（\[]([^()（）]{1,10})[)）\]]", rf"(.+)_({_UNITS})", r"([\u4e00-\u9fff]+)\s*([a-zA-Z%℃]{1,4})")
+    match = next((found for way in ways if (found := re.fullmatch(way, name))), None)
     return (
         (match[1], match[2].upper() if len(match[2]) == 3 and match[2].isascii() else match[2]) if match else (name, "")
     )

@@ -500,6 +500,8 @@ def _sentences(
         for index, (heading, text) in enumerate(found):
             if result["source_type"] != "chunk" and _NOTED.match(text):
                 continue  # a field in the notation of a relation
+            if re.fullmatch(rf"[^:：]{{1,20}}[:：]\s*{re.escape(title)}[.。]?", text):
+                continue  # a field that says the title
             if text in seen or not (len(text.split()) > 2 or len(CJK.findall(text)) > 3 or ":" in text):
                 continue
             seen.add(text)

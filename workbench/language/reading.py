@@ -167,6 +167,12 @@ class _Reader(Conditions):
             headed |= (
                 bool(heads) and re.fullmatch(r"\W*", without_values[match.end() :]) is not None
             )  # "is the oldest?"
+            headed |= bool(
+                re.match(
+                    r"(?:oldest|earliest) [a-z]+(?: (?:by|of|from|with|that|which)\b|\W*$)",
+                    without_values[match.start() :],
+                )
+            )
             measured = self._measured(match.group(), self.fields)
             near = self.marks.near(*match.span(), fields)
             field = measured[0] if len(measured) == 1 else near.field if near else None

@@ -117,7 +117,7 @@ class _Writer(Voice):
         shown_documents = self._holding()
         head = self._say(
             f"{total:,} {self._noun(total)}{f' ({what})' if what else ''}",
-            f"{self.known.documents:,} {self._measure}{self._noun(2)}中有 {total:,} {self._measure}：{what}",
+            f"{self._noun(2)}（{what}）共 {total:,} {self._measure}",
         )
         if not what:
             return self._say(
@@ -264,12 +264,17 @@ class _Writer(Voice):
         names = asked or [
             f["name"]
             for f in self.known.schema
-            if f["type"] != "text" and sum(bool(d.values(f["name"])) for d in about) >= min(2, len(about))
+            if f["type"] != "text"
+            and not any(value[-1:] in "。." for d in about for value in d.values(f["name"]))
+            and sum(d.values(f["name"]) not in ([], [d.title]) for d in about) >= min(2, len(about))
         ]
         lines = []
         for document in about:
             facts = [fact for name in names if (fact := self._fact(document, name))]
-            best = max(document.said, key=lambda s: (s.probability, [-p for p in s.place]), default=None)
+            sentences = [
+                s for s in document.said if not re.match(r"[^:：。.]{1,20}[:：]", s.text)
+            ]  # no field as a line
+            best = max(sentences, key=lambda s: (s.probability, [-p for p in s.place]), default=None)
             told = "" if asked or best is None else self._quotes([best])
             stated = (
                 marked(

@@ -25,6 +25,8 @@ from workbench.tools.registry import check
 if TYPE_CHECKING:
     from langchain_core.language_models import BaseChatModel
 
+ENRICHMENT = "enrichment"
+"""The tool that is offered only where a vocabulary allows its source to be asked."""
 _ASK = """You plan searches over a corpus. Fill in the form: at most {most} steps, each one call of one tool.
 Steps that do not need each other run at the same time; "depends_on" names the steps that must end first.
 "candidates_from" and "entities_from" name an earlier step whose findings the tool takes; leave them empty otherwise.
@@ -88,6 +90,8 @@ class LLMPlanner:
         self, query: str, decision: RouteDecision, knowledge: Sequence[KnowledgeBase], tools: Mapping[str, Tool]
     ) -> Plan:
         """A plan that is valid for these tools; the model's own if it can be run."""
+        if not any(base.nouns().get("source") for base in knowledge):
+            tools = {name: tool for name, tool in tools.items() if name != ENRICHMENT}
         form = plan_form(list(tools), [base.name for base in knowledge], self.settings.max_tasks)
         route = summary(decision, knowledge)
         listed = "\n".join(f"- {name}: {tools[name].description}" for name in tools)
