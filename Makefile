@@ -10,7 +10,7 @@ ENV_READY := $(VENV)/.ready
 LOCAL_READY := $(VENV)/.ready-local
 WORKERS ?= 2
 # The files that hold graph nodes: 9 of 10 branches of each are walked by the tests.
-NODES := workbench/conversation.py,workbench/route.py,workbench/recall.py,workbench/retrieval/*,workbench/generate/node.py,workbench/persist.py
+NODES := workbench/graphs/conversation.py,workbench/graphs/route.py,workbench/graphs/conversation.py,workbench/retrieval/*,workbench/graphs/generate.py,workbench/graphs/conversation.py
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:

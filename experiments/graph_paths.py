@@ -25,8 +25,9 @@ from calibrate import Asked, _half, _lines, _some, fit, report
 from workbench.knowledge.library import Library
 from workbench.settings import Settings
 from workbench.text import fold
-from workbench.tools import path_match, path_words, paths, topics
-from workbench.tools.calibration import MODELS
+from workbench.tools import path_match, path_words, paths
+from workbench.tools import path_words as topics
+from workbench.tools.signals import MODELS
 from workbench.tools.tool import StepLog
 
 OTHER_WORDS = json.loads((Path(__file__).parent / "graph_paths.json").read_text(encoding="utf-8"))

@@ -25,7 +25,7 @@ from typing import Any
 
 import numpy as np
 
-from workbench.evaluating.narrowed import Narrowed
+from workbench.evaluating.rankings import Narrowed
 from workbench.knowledge.library import Library
 from workbench.language import judging
 from workbench.language.reading import read

@@ -28,15 +28,13 @@ sys.path.insert(0, str(Path(__file__).parent))
 from calibrate import _half, ece, fit
 from thresholds import SETS
 
-from workbench.context import Context, KnowledgeBase
-from workbench.evaluating.narrowed import OneBase
-from workbench.evaluating.rankings import order, results_of
-from workbench.evaluating.rows import Asked, asked_of, chosen, listed, read_rows
-from workbench.retrieval.agreement import CHAIN, MODEL, SEARCH, signals_of
-from workbench.route import make_worker_name, read_question
+from workbench.evaluating.rankings import Asked, OneBase, asked_of, chosen, listed, order, read_rows, results_of
+from workbench.graphs.merge import CHAIN, MODEL, SEARCH, signals_of
+from workbench.graphs.route import make_worker_name, read_question
+from workbench.ports import Context, KnowledgeBase
 from workbench.session import Workbench
 from workbench.state import RouteDecision
-from workbench.tools.calibration import MODELS, Logistic
+from workbench.tools.signals import MODELS, Logistic
 from workbench.tools.tool import StepLog, read_input
 
 TEXTS = "film_texts"

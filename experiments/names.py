@@ -28,8 +28,8 @@ from pathlib import Path
 from typing import Any
 
 from workbench.evaluating.bench import eval_retrieval
-from workbench.knowledge.matching import Matcher
-from workbench.knowledge.surfaces import LONGEST, units
+from workbench.knowledge.names.linking import Matcher
+from workbench.knowledge.names.surfaces import LONGEST, units
 from workbench.session import Workbench
 
 TOOLS = ("keyword_search", "naive_search", "hybrid_search")

@@ -24,11 +24,10 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).parent))
 from merging import in_percent, ranking, sets_there
 
-from workbench.context import Context, KnowledgeBase
-from workbench.evaluating.rankings import order, results_of
-from workbench.evaluating.rows import asked_of, listed
+from workbench.evaluating.rankings import asked_of, listed, order, results_of
+from workbench.ports import Context, KnowledgeBase
 from workbench.session import Workbench
-from workbench.tools.calibration import ORDER
+from workbench.tools.signals import ORDER
 
 TOOL, BESIDE = "hybrid_search", "keyword_search"
 NAMES = tuple(ORDER)

@@ -22,11 +22,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from workbench.context import Context, KnowledgeBase
-from workbench.evaluating.rankings import WITHOUT, changed, ranker
-from workbench.evaluating.rows import Asked, chosen, listed, read_rows
-from workbench.retrieval.signals import ENOUGH
-from workbench.route import read_question
+from workbench.evaluating.rankings import WITHOUT, Asked, changed, chosen, listed, ranker, read_rows
+from workbench.graphs.route import read_question
+from workbench.graphs.signals import ENOUGH
+from workbench.ports import Context, KnowledgeBase
 from workbench.session import Workbench
 
 SETS: Mapping[str, tuple[str, Mapping[str, str], str]] = {

@@ -10,8 +10,8 @@ import sys
 from pathlib import Path
 
 from workbench import Workbench
-from workbench.canonical import canonical
 from workbench.evaluating.questions import read_questions, score_questions
+from workbench.records.tape import canonical
 
 PROJECT = Path(__file__).resolve().parent.parent
 

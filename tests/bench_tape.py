@@ -10,8 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from tests.bench import QUESTIONS, ROOT, ms, row, seconds
-from workbench import playback, session
+from workbench import session
 from workbench.plans import Plan, PlanStep
+from workbench.runs import playback
 from workbench.session import Workbench
 
 

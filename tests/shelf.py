@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from workbench.conditions import parsed
 from workbench.knowledge.library import Library
+from workbench.plans import parsed
 from workbench.settings import Settings
 from workbench.state import Condition
 

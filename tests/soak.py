@@ -28,7 +28,7 @@ from typing import Any
 
 from tests.bench import QUESTIONS as ASKED
 from workbench.plans import Plan, PlanStep
-from workbench.run import Run
+from workbench.runs.run import Run
 from workbench.session import Workbench
 
 _libc = ctypes.CDLL(None)
@@ -113,7 +113,7 @@ def _target(path: str) -> str:
 
 def prepare(wb: Workbench) -> None:
     """A planner that follows the rules but for two words: SLOW searches until it is stopped, FAIL fails."""
-    from workbench.retrieval.plan import RulePlanner
+    from workbench.graphs.plan import RulePlanner
 
     rules = RulePlanner(wb.settings)
 

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from workbench import proposals
-from workbench.agent_inbox import answer_of, interrupt_of
 from workbench.errors import InvalidAnswer
-from workbench.run import Run
+from workbench.graphs.agent_inbox import answer_of, interrupt_of
+from workbench.records import edits as proposals
+from workbench.runs.run import Run
 from workbench.session import Workbench
 
 QUESTION = "Compare The Wedding Banquet and Eat Drink Man Woman"

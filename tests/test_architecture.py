@@ -117,8 +117,8 @@ def walked_files(graph: CompiledStateGraph) -> list[str]:
 
 
 def graphs() -> dict[str, CompiledStateGraph]:
-    from workbench.conversation import build_conversation
-    from workbench.retrieval.graph import build_retrieval
+    from workbench.graphs.conversation import build_conversation
+    from workbench.graphs.retrieval import build_retrieval
 
     return {"conversation": build_conversation(), "retrieval": build_retrieval().compile()}
 

@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from workbench.autopilot import FEWEST, ThresholdReviewer
+from workbench.graphs.autopilot import FEWEST, ThresholdReviewer
 
 
 def decision(evidence: int, accepted: bool, number: int = 0, **more) -> dict:

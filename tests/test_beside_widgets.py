@@ -11,12 +11,11 @@ import pytest
 
 from tests.test_draw_beside import words
 from workbench.errors import GraftConflict
-from workbench.labels import Labels
-from workbench.run import Run
+from workbench.runs.run import Run
 from workbench.session import Workbench
-from workbench.widgets.beside import Compare, beside_of
+from workbench.views.labels import Labels
+from workbench.widgets.futures import Compare, Forks, beside_of, forks_of
 from workbench.widgets.past import Checkpoints, past_of
-from workbench.widgets.tree import Forks, forks_of
 
 CHINESE, ENGLISH = "对比《喜宴》和《饮食男女》的风格", "Compare The Wedding Banquet and Eat Drink Man Woman"
 

@@ -14,11 +14,11 @@ from pathlib import Path
 import pytest
 
 from tests.shelves import ANSWER, QUESTION, corpus, opened, workbench
-from workbench.canonical import canonical
 from workbench.errors import KnowledgeError, NotPaused, WorkspaceBusy, WorkspaceError, WorkspaceFull
-from workbench.lease import Lease, taken
-from workbench.repair import examine, repair
-from workbench.salvage import Rows
+from workbench.maintenance.repair import examine, repair
+from workbench.records.lease import Lease, taken
+from workbench.records.sqlite import Rows
+from workbench.records.tape import canonical
 from workbench.settings import Settings
 
 PAGE = 4096

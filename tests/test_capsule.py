@@ -18,9 +18,9 @@ import pytest
 
 from tests.servers import Reply, scripted_server
 from tests.shelves import ANSWER, CORE, PROJECT, QUESTION, corpus, environment, opened, workbench
-from workbench.canonical import canonical
 from workbench.errors import CapsuleError, Divergence, RunError
 from workbench.futures.replay import whole
+from workbench.records.tape import canonical
 from workbench.session import Workbench
 from workbench.settings import Settings
 

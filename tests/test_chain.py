@@ -7,13 +7,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tests.shelf import small_base
-from workbench.knowledge.title_links import phrases, title_keys
+from workbench.knowledge.names.title_links import phrases, title_keys
 from workbench.testing import MemoryKnowledge
 from workbench.tools.asked_words import AskedWords
 from workbench.tools.chain import TOOL, Input, search
-from workbench.tools.seeds import seeds
 from workbench.tools.tool import StepLog
-from workbench.tools.walk import STEPS, Walk, chosen
+from workbench.tools.walk import STEPS, Walk, chosen, seeds
 
 ENGLISH = [
     ("film", "Lanterns at Dusk (1961 film)", "Lanterns at Dusk is a 1961 drama directed by Mara K. Velden."),

@@ -8,10 +8,10 @@ from itertools import pairwise
 import pytest
 
 from workbench.errors import RunError
-from workbench.labels import Labels
-from workbench.past import Checkpoint, past_blocks
+from workbench.runs.past import Checkpoint, past_blocks
 from workbench.session import Workbench
-from workbench.show import plain
+from workbench.views.labels import Labels
+from workbench.views.static import plain
 
 CHINESE = "对比《喜宴》和《饮食男女》的风格"
 

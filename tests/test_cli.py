@@ -21,8 +21,8 @@ from click.testing import CliRunner
 from tests.servers import Reply, scripted_server
 from tests.shelf import VOCABULARY
 from workbench.cli import main
-from workbench.cli.person import changes
-from workbench.document import SCHEMA_FILE
+from workbench.cli.ask import changes
+from workbench.records.document import SCHEMA_FILE
 
 FILMS = [
     {
@@ -298,7 +298,7 @@ def test_doctor_reaches_for_the_chat_model(cli, monkeypatch):
 
 def test_demo_without_its_corpus_says_what_to_do(cli, monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
-    demo = sys.modules["workbench.cli.demo"]  # the package gives the command that name
+    demo = sys.modules["workbench.cli.knowledge"]  # the package gives the command that name
     monkeypatch.setattr(demo, "__file__", str(tmp_path / "site-packages" / "workbench" / "cli" / "demo.py"))
     done = cli("demo", "--workspace", str(tmp_path / "ws"))
     assert done.exit_code == 1 and "clone of the repository" in done.stderr

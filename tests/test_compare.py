@@ -14,9 +14,9 @@ from tests import handmade
 from workbench.cli import main
 from workbench.errors import RunError, UnknownRun
 from workbench.futures.compare import compared
-from workbench.runs import TABLES
+from workbench.records.store import TABLES
 from workbench.session import Workbench
-from workbench.show.beside import LETTERS
+from workbench.views.compared import LETTERS
 
 ENGLISH, CHINESE = "Recommend comedies directed by Ang Lee", "对比《喜宴》和《饮食男女》的风格"
 HOSTILE = "<script>alert(1)</script>\" onload='x' \x1b[2J \u202egnp.exe"

@@ -10,7 +10,7 @@ import pytest
 
 from workbench import Workbench
 from workbench.errors import CorpusError
-from workbench.knowledge.corpus import SUFFIXES, Reading, chunks, load
+from workbench.knowledge.reading.corpus import SUFFIXES, Reading, chunks, load
 from workbench.language.quoting import parts
 
 

@@ -12,17 +12,15 @@ from click.testing import CliRunner
 
 from tests.servers.scripted import Reply, scripted_server
 from workbench.cli import main
-from workbench.draw.answer import answer
-from workbench.draw.beside import beside_body
-from workbench.draw.evidence import evidence
-from workbench.draw.head import head
-from workbench.draw.timeline import timeline
-from workbench.draw.tree import forks
-from workbench.labels import Labels, labels_for, milliseconds
-from workbench.labels.told import saved_told, tokens_told, took_told
-from workbench.run import Run
+from workbench.records.timeline import bars, busy_ms, span_ms
+from workbench.runs.run import Run
 from workbench.session import Workbench
-from workbench.timeline import bars, busy_ms, span_ms
+from workbench.views.beside import beside_body
+from workbench.views.labels import Labels, labels_for, milliseconds
+from workbench.views.labels.told import saved_told, tokens_told, took_told
+from workbench.views.past import forks
+from workbench.views.run import answer, evidence, head
+from workbench.views.timeline import timeline
 
 QUESTION = "Compare The Wedding Banquet and Eat Drink Man Woman"
 

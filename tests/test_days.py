@@ -6,9 +6,9 @@ import json
 
 import pytest
 
-from workbench.days import days
-from workbench.language.joined import apart, joined_in, together
-from workbench.route import read_question
+from workbench.graphs.route import read_question
+from workbench.language.names import apart, joined_in, together
+from workbench.text import days
 from workbench.tools.signals import Question
 
 CHATS = [

@@ -6,7 +6,7 @@ import jsonschema
 import pytest
 
 from tests import handmade
-from workbench.document import SCHEMA_FILE, RunDocument, json_schema, run_document, schema_text
+from workbench.records.document import SCHEMA_FILE, RunDocument, json_schema, run_document, schema_text
 
 ASKED_FOR = ["run_id", "status", "answer", "citations", "route_decision", "plan", "records", "reflections", "review"]
 ASKED_FOR += ["statistics", "stop_reason", "message", "session_id", "decisions", "error", "kb_prefix"]
@@ -19,7 +19,9 @@ def fresh():
 
 
 def test_the_published_schema_is_the_generated_one():
-    assert SCHEMA_FILE.read_text("utf-8") == schema_text(), "python -m workbench.document > workbench/run.schema.json"
+    assert SCHEMA_FILE.read_text("utf-8") == schema_text(), (
+        "python -m workbench.records.document > workbench/run.schema.json"
+    )
 
 
 @pytest.mark.parametrize("run", [handmade.run(), handmade.paused(), fresh()], ids=["done", "paused", "fresh"])

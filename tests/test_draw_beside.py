@@ -10,13 +10,11 @@ import pytest
 
 from tests.test_hostile import ALL, STEERING
 from tests.test_tree import row
-from workbench.draw.beside import beside_body, beside_head
-from workbench.draw.changes import change
-from workbench.draw.graft import conflicts_table, made, offered, panel
-from workbench.draw.past import checkpoints, looked_at, rows_of
-from workbench.draw.tree import forks
-from workbench.labels import LANGUAGES, Labels
-from workbench.lineage import tree
+from workbench.runs.lineage import tree
+from workbench.views.beside import beside_body, beside_head, change
+from workbench.views.graft import conflicts_table, made, offered, panel
+from workbench.views.labels import LANGUAGES, Labels
+from workbench.views.past import checkpoints, forks, looked_at, rows_of
 
 ENGLISH, CHINESE = Labels("en"), Labels("zh")
 KINDS = ("added", "removed", "changed", "same", "gained", "lost", "moved", "recited", "shared", "reworded")

@@ -15,11 +15,11 @@ from hypothesis import strategies as st
 from tests.servers import Reply, closed_port
 from tests.servers.tmdb import BANQUET, PARASITE, TmdbServer, tmdb_server
 from tests.shelf import VOCABULARY
-from workbench.canonical import canonical
-from workbench.enrichment import records
-from workbench.enrichment.telling import told
 from workbench.futures.replay import whole
+from workbench.knowledge import tmdb as records
+from workbench.knowledge.tmdb import told
 from workbench.plans import Plan, PlanStep
+from workbench.records.tape import canonical
 from workbench.session import Workbench
 from workbench.text import clean
 
@@ -365,7 +365,7 @@ def test_any_json_is_read_without_a_crash_and_kept_clean(answer):
 
 
 def test_the_port_never_raises(place, server):
-    from workbench.context import Wanted
+    from workbench.ports import Wanted
 
     with bench(place, server.url) as wb:
         enricher = wb.knowledge.get("film").enricher

@@ -9,8 +9,8 @@ import pytest
 
 from tests.shelf import VOCABULARY
 from workbench.errors import CorpusError, MissingExtra
-from workbench.knowledge import names, vocabulary
-from workbench.knowledge.entities import Name, Source, extract, names_in_fields, values, year_of
+from workbench.knowledge.names import names, vocabulary
+from workbench.knowledge.names.entities import Name, Source, extract, names_in_fields, values, year_of
 from workbench.settings import Settings
 
 FILMS = vocabulary.load(VOCABULARY)

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from workbench.canonical import canonical
 from workbench.errors import CorpusError
 from workbench.evaluating.questions import counted, read_questions, score, score_questions, split, table_text
+from workbench.records.tape import canonical
 
 from . import handmade
 

@@ -14,8 +14,7 @@ from workbench import Workbench
 from workbench.cli import main
 from workbench.errors import CorpusError, MissingExtra, UnknownTool
 from workbench.evaluating.bench import eval_retrieval
-from workbench.evaluating.narrowed import Narrowed, documents_by
-from workbench.evaluating.rows import asked_of, chosen, read_rows
+from workbench.evaluating.rankings import Narrowed, asked_of, chosen, documents_by, read_rows
 from workbench.evaluating.statistics import Bootstrap, means, scores_of
 from workbench.testing import MemoryKnowledge
 

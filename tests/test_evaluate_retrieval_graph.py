@@ -17,9 +17,8 @@ from workbench.errors import ToolError
 from workbench.evaluating import calibration, reflection
 from workbench.evaluating.bench import eval_calibration, eval_reflection, eval_retrieval, eval_together
 from workbench.evaluating.calibration import reliability, rows_of
-from workbench.evaluating.rankings import WITHOUT, Found, ranker, without
-from workbench.evaluating.rows import Asked
-from workbench.figures import reliability as drawn
+from workbench.evaluating.rankings import WITHOUT, Asked, Found, ranker, without
+from workbench.views.figures import reliability as drawn
 
 
 @pytest.fixture(scope="module")

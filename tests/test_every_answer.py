@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from tests.test_bad_models import fill
 from workbench.errors import InvalidAnswer
 from workbench.plans import Plan, PlanStep
-from workbench.run import Run
+from workbench.runs.run import Run
 from workbench.session import Workbench
 
 MOST_ANSWERS = 10

@@ -9,9 +9,9 @@ import pytest
 from pydantic import BaseModel, Field
 
 from tests.test_hostile import HOSTILE
-from workbench.labels import Labels
 from workbench.tools.registry import ToolRegistry
-from workbench.widgets.fields import Fields, Said, fields_of
+from workbench.views.labels import Labels
+from workbench.widgets.form import Fields, Said, fields_of
 
 
 class Inner(BaseModel):

@@ -8,15 +8,15 @@ import sys
 import pytest
 
 from tests import handmade
-from workbench.around import Around
-from workbench.conversation import build_conversation
 from workbench.errors import KnowledgeError, PlanError
-from workbench.fates import pieces
-from workbench.figures import dag, dag_rows, findings, graph, knowledge, rankings, timeline
-from workbench.figures.paper import COLOURS, DARK
+from workbench.graphs.conversation import build_conversation
 from workbench.plans import Plan, PlanStep
+from workbench.records.counted import pieces
+from workbench.records.walked import walked
 from workbench.session import Workbench
-from workbench.walked import walked
+from workbench.views.around import Around
+from workbench.views.figures import dag, dag_rows, findings, graph, knowledge, rankings, timeline
+from workbench.views.figures.paper import COLOURS, DARK
 
 RUN = handmade.run()
 
@@ -198,7 +198,7 @@ def found_by_steps():
 
 
 def judged():
-    from workbench.retrieval.merge import merge, remaining
+    from workbench.graphs.merge import merge, remaining
 
     found, without = found_by_steps(), {"evidence": ["low_level:left"]}
     merged = merge(remaining(found, without), max_results=2, max_characters=20)
@@ -380,7 +380,7 @@ def test_ink_can_be_read_on_its_tint():
 
 
 def test_plotly_and_pandas_are_imported_when_first_used():
-    check = "import sys, workbench.figures; print({'plotly', 'pandas', 'networkx'} & set(sys.modules))"
+    check = "import sys, workbench.views.figures; print({'plotly', 'pandas', 'networkx'} & set(sys.modules))"
     assert subprocess.run([sys.executable, "-c", check], capture_output=True, text=True).stdout.strip() == "set()"
 
 

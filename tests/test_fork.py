@@ -9,14 +9,13 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from workbench.canonical import canonical
-from workbench.draw.signals import why
 from workbench.errors import Divergence, RunError, SettingsError
 from workbench.futures.replay import whole
-from workbench.labels import Labels
 from workbench.plans import Plan, PlanStep
+from workbench.records.tape import Effect, Tape, canonical, differences, read
 from workbench.session import Workbench
-from workbench.tape import Effect, Tape, differences, read
+from workbench.views.labels import Labels
+from workbench.views.signals import why
 
 TEXTS = {
     "a": "The Wedding Banquet is a 1993 film by Ang Lee.",

@@ -8,7 +8,7 @@ import resource
 import pytest
 
 from tests.shelves import opened, workbench
-from workbench.knowledge import scratch
+from workbench.knowledge.adding import growing as scratch
 
 
 def write(path, documents, notes):

@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 
 from tests.shelves import ANSWER, PROJECT, QUESTION, corpus, environment, opened, workbench
-from workbench.canonical import canonical
 from workbench.errors import UnknownRun
+from workbench.records.tape import canonical
 
 
 @pytest.fixture(scope="module")

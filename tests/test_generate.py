@@ -11,12 +11,11 @@ import pytest
 
 from tests.servers import Reply, llama_server, scripted_server, small_model
 from workbench.errors import ModelError
-from workbench.generate.node import generate
-from workbench.generate.node import generate as node
-from workbench.generate.prompt import messages
-from workbench.language.citations import cite
+from workbench.graphs.generate import generate, messages
+from workbench.graphs.generate import generate as node
+from workbench.graphs.route import read_question
+from workbench.language.quoting import cite
 from workbench.models.chat import open_chat_model
-from workbench.route import read_question
 from workbench.settings import Settings
 from workbench.testing import MemoryKnowledge, memory_context
 

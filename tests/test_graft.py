@@ -9,11 +9,11 @@ import pytest
 from click.testing import CliRunner
 
 from workbench import Plan, PlanStep
-from workbench.canonical import canonical
 from workbench.cli import main
 from workbench.errors import GraftConflict, RunError
-from workbench.futures.join import Branch, join, signatures
+from workbench.futures.graft import Branch, join, signatures
 from workbench.futures.replay import whole
+from workbench.records.tape import canonical
 
 COMPARE = {"zh": "比较《喜宴》和《饮食男女》", "en": "Compare The Wedding Banquet and Eat Drink Man Woman"}
 LEFT, RIGHT = "step_0_wedding_banquet", "step_1_eat_drink_man_woman"

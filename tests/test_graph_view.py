@@ -7,9 +7,9 @@ import tracemalloc
 import networkx
 import pytest
 
-from workbench.around import around, seeds_of, way
-from workbench.knowledge import graph, view
-from workbench.knowledge.graph_view import HELD, graph_view
+from workbench.knowledge.graph import graph, view
+from workbench.knowledge.graph.view import HELD, graph_view
+from workbench.views.around import around, seeds_of, way
 
 
 @pytest.fixture
@@ -21,7 +21,7 @@ def film(wb):
 def large(film, monkeypatch):
     """The films, as if they were many."""
     monkeypatch.setattr(view, "MOST_NODES", 10)
-    monkeypatch.setattr("workbench.around.MOST_COPIED", 10)
+    monkeypatch.setattr("workbench.views.around.MOST_COPIED", 10)
     return film
 
 
@@ -74,7 +74,7 @@ def test_what_is_around_an_answer_is_the_same_and_nothing_is_built(film, large, 
 
 
 def test_few_rows_are_held(film, monkeypatch):
-    monkeypatch.setattr("workbench.knowledge.graph_view.HELD", 5)
+    monkeypatch.setattr("workbench.knowledge.graph.view.HELD", 5)
     seen = graph_view(film._index)
     for one in list(seen)[:50]:
         seen.nodes[one]

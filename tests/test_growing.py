@@ -11,7 +11,7 @@ import sys
 import pytest
 
 from tests.films import FILMS
-from workbench.knowledge import adding
+from workbench.knowledge.adding import adding
 from workbench.knowledge.library import Library
 from workbench.settings import Settings
 

@@ -18,14 +18,12 @@ import pytest
 
 from tests.test_hostile import HOSTILE
 from tests.test_review_panel import assert_text, request
-from workbench.draw.inbox import inbox
 from workbench.errors import WorkbenchError
-from workbench.labels import Labels
-from workbench.run import Run
+from workbench.runs.run import Run
 from workbench.session import Workbench
-from workbench.show import page_html, plain
-from workbench.show.inbox import inbox_blocks
-from workbench.waiting import Settled, Waits, questions
+from workbench.views.inbox import Settled, Waits, inbox, inbox_blocks, questions
+from workbench.views.labels import Labels
+from workbench.views.static import page_html, plain
 from workbench.widgets.inbox import Inbox
 
 QUESTION = "Compare The Wedding Banquet and Eat Drink Man Woman"

@@ -17,7 +17,7 @@ from tests.inputs.__main__ import COLUMNS, feed_one
 from tests.inputs.feeds import KINDS, Place
 from tests.inputs.wild import Random
 from workbench.errors import RunError
-from workbench.knowledge import corpus
+from workbench.knowledge.reading import corpus
 
 
 @pytest.fixture(scope="module")
@@ -55,7 +55,7 @@ def test_a_line_of_a_gigabyte_is_passed_over_in_little_memory(tmp_path: Path) ->
         file.seek(2**30)
         file.write(b"\n" + GOOD)
     code = (
-        "import re, sys; from workbench.knowledge.corpus import load; found = load([sys.argv[1]]); "
+        "import re, sys; from workbench.knowledge.reading.corpus import load; found = load([sys.argv[1]]); "
         "print([d.doc_id for d in found.documents], found.problems[0]['line'], found.problems[0]['reason'], "
         "int(re.search(r'VmHWM:\\s+(\\d+)', open('/proc/self/status').read())[1]) // 1024, sep='|')"
     )

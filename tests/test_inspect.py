@@ -10,7 +10,7 @@ import pytest
 from click.testing import CliRunner
 
 from workbench.cli import main
-from workbench.knowledge import sketches
+from workbench.knowledge.indexes import sketches
 from workbench.session import Workbench
 
 SAYS = "She grew tea in the hills above the old town for thirty years and sold it on the market every Sunday"
@@ -80,7 +80,7 @@ def test_a_later_add_keeps_the_day_of_what_was_there(notes, tmp_path):
 
 @pytest.mark.parametrize(("lang", "words"), [("zh", "孤立项"), ("en", "Orphans")])
 def test_as_a_page_and_as_text_in_both_languages(notes, monkeypatch, lang, words):
-    monkeypatch.setattr("workbench.labels._spoken", lang)
+    monkeypatch.setattr("workbench.views.labels._spoken", lang)
     found = notes.inspect_knowledge("notes")
     assert words in found._repr_html_() and words in str(found)
     assert "<b>f</b>#0" not in found._repr_html_() and "&lt;b&gt;f&lt;/b&gt;#0" in found._repr_html_()

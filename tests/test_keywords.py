@@ -7,8 +7,9 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from tests.films import FILMS
-from workbench.knowledge import keywords, rare_terms
-from workbench.knowledge.index import Index
+from workbench.knowledge.indexes import keywords
+from workbench.knowledge.indexes import keywords as rare_terms
+from workbench.knowledge.indexes.index import Index
 
 PASSAGES = {
     "a#0": ("The Wedding Banquet | 喜宴", ["Ang Lee", "李安"], "A gay immigrant marries to please his parents."),

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from workbench.canonical import canonical
 from workbench.plans import Plan, PlanStep
+from workbench.records.tape import canonical
 from workbench.session import Workbench
 
 QUESTION = "喜宴哪一年上映？"

@@ -7,9 +7,9 @@ from importlib import import_module
 from itertools import combinations
 from pkgutil import iter_modules
 
-import workbench.labels
+import workbench.views.labels
 
-EVERY = [import_module(f"workbench.labels.{one.name}") for one in iter_modules(workbench.labels.__path__)]
+EVERY = [import_module(f"workbench.views.labels.{one.name}") for one in iter_modules(workbench.views.labels.__path__)]
 SUBJECTS = {module.__name__: module for module in EVERY if hasattr(module, "WORDS")}
 
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from tests.shelf import VOCABULARY
-from workbench.context import Entity
-from workbench.knowledge.linking import Linker
-from workbench.knowledge.surfaces import candidates, compiled, units, without_common
-from workbench.knowledge.vocabulary import load
+from workbench.knowledge.names.linking import Linker
+from workbench.knowledge.names.surfaces import candidates, compiled, units, without_common
+from workbench.knowledge.names.vocabulary import load
+from workbench.ports import Entity
 
 FILMS = {
     "喜宴|The Wedding Banquet": 1993,

@@ -57,32 +57,32 @@ def test_they_pass_and_are_clean_and_short(made):
 
 CHANGES = {
     "router": (
-        "import workbench.route as r\nold = r._with_worker\n"
+        "import workbench.graphs.route as r\nold = r._with_worker\n"
         "def changed(route, name):\n    found = old(route, name)\n"
         "    return r.Route({**found.decision, 'query_intent': 'compare'}, found.kb_prefixes)\n"
         "r._with_worker = changed",
         "route 'decision': input.query_intent",
     ),
     "planner": (
-        "import workbench.retrieval.plan as p\np.RECIPES = dict.fromkeys(p.RECIPES, p._otherwise)",
+        "import workbench.graphs.plan as p\np.RECIPES = dict.fromkeys(p.RECIPES, p._otherwise)",
         "plan 'versions'",
     ),
     "reflector": (
-        "import workbench.retrieval.reflect as r\nold = r.propose\n"
+        "import workbench.graphs.reflect as r\nold = r.propose\n"
         "r.propose = lambda *a, **k: {**old(*a, **k), 'should_continue': False, 'stop_reason': 'budget_exhausted'}",
         "reflection 'judgements'",
     ),
     "merger": (
-        "import workbench.retrieval.merge as m\nold = m.distinct\nm.distinct = lambda *a: old(*a)[::-1]",
+        "import workbench.graphs.merge as m\nold = m.distinct\nm.distinct = lambda *a: old(*a)[::-1]",
         "evidence 'merged'",
     ),
     "dispatcher": (
-        "import workbench.retrieval.dispatch as d\nold = d.next_wave\n"
+        "import workbench.graphs.retrieval as d\nold = d.next_wave\n"
         "d.next_wave = lambda *a: [s for s in old(*a) if 'hybrid' not in s.tool]",
         "plan 'versions'",  # a step that is left out shows in what the reflector adds
     ),
     "writer": (
-        "import workbench.generate.node as n\nold = n.offline\n"
+        "import workbench.graphs.generate as n\nold = n.offline\n"
         "n.offline = lambda *a: n.Answer('Nobody knows [1].', old(*a).citations)",
         "answer 'text'",
     ),
@@ -118,7 +118,7 @@ def test_what_a_model_words_is_free(made, tmp_path):
     rewritten(made / "test_model.zip", tmp_path / "test_model.zip", answers("Somebody else did, as [2] says."))
     shutil.copy(made / "test_model.py", tmp_path)
     assert ran(tmp_path).returncode == 0
-    prompt = "import workbench.generate.prompt as p\nimport workbench.generate.node as n\nold = n.messages\n"
+    prompt = "import workbench.graphs.generate as p\nimport workbench.graphs.generate as n\nold = n.messages\n"
     assert ran(tmp_path, prompt + "n.messages = lambda *a: old(*a)[:-1] + old(*a)[-1:] * 2").returncode == 0
 
 
@@ -136,7 +136,7 @@ def test_changed_evidence_fails_though_its_hashes_fit(made, tmp_path):
 
 def test_a_decision_on_another_proposal_is_told(made, shelf, tmp_path, monkeypatch):  # noqa: F811
     folder = Path(shutil.copytree(shelf, tmp_path / "workspace"))
-    from workbench.retrieval import plan
+    from workbench.graphs import plan
 
     with opened(folder) as wb:
         monkeypatch.setattr(plan, "RECIPES", dict.fromkeys(plan.RECIPES, plan._otherwise))
@@ -162,7 +162,7 @@ def test_it_writes_over_nothing_and_refuses_what_is_not_done(shelf, tmp_path):  
 
 @pytest.mark.parametrize("question", ["It's \"both\" 'kinds'", "\u202egnp.exe \\ \\n", 'say "yes"', "喜" * 200])
 def test_any_question_makes_a_file_that_is_clean(question, tmp_path):
-    from workbench.futures.made_test import text_of
+    from workbench.futures.capsule import text_of
 
     path = tmp_path / "test_x.py"
     path.write_text(text_of("test_x", "test_x.zip", question), encoding="utf-8")

@@ -10,11 +10,11 @@ import tracemalloc
 
 import pytest
 
-from workbench.knowledge.corpus import Document, Reading
-from workbench.knowledge.entities import Source
-from workbench.knowledge.index import Index
+from workbench.knowledge.adding.growing import MANY, Spool
+from workbench.knowledge.indexes.index import Index
 from workbench.knowledge.library import Library
-from workbench.knowledge.spool import MANY, Spool
+from workbench.knowledge.names.entities import Source
+from workbench.knowledge.reading.corpus import Document, Reading
 from workbench.settings import Settings
 
 PART = 200

@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.shelf import where
-from workbench.retrieval.merge import distinct, gather, matching_documents, merge
-from workbench.retrieval.skip import NOT_NEEDED
+from workbench.graphs.merge import distinct, gather, matching_documents, merge
+from workbench.graphs.review import NOT_NEEDED
 
 from .handmade import record
 

@@ -15,13 +15,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.shelf import VOCABULARY
-from workbench.context import Entity
-from workbench.knowledge import aliases
-from workbench.knowledge.corpus import load
 from workbench.knowledge.library import Library
-from workbench.knowledge.linking import Linker
-from workbench.knowledge.matching import Matcher
-from workbench.knowledge.surfaces import compiled, key_of, unbroken, units
+from workbench.knowledge.names import aliases
+from workbench.knowledge.names.linking import Linker, Matcher
+from workbench.knowledge.names.surfaces import compiled, key_of, unbroken, units
+from workbench.knowledge.reading.corpus import load
+from workbench.ports import Entity
 from workbench.settings import Settings
 from workbench.text import clean, fold, terms
 from workbench.tools.local import TOOL

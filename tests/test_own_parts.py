@@ -14,7 +14,7 @@ from langchain_core.language_models import FakeListChatModel
 from pydantic import SecretStr
 
 from workbench.errors import RunError, SettingsError, WorkbenchError
-from workbench.reviewers import RuleReviewer, answer
+from workbench.graphs.reviewers import RuleReviewer, answer
 from workbench.session import Workbench
 
 QUESTION = "Which kiln fires the blue glaze?"

@@ -13,12 +13,10 @@ from hypothesis import strategies as st
 from scipy.sparse import coo_array
 
 from tests.shelf import small_base
-from workbench.knowledge import ranks as ranks_module
-from workbench.knowledge import walks
-from workbench.knowledge.kept_arrays import keep, kept
+from workbench.knowledge.indexes import ranks as ranks_module
+from workbench.knowledge.indexes import ranks as walks
+from workbench.knowledge.indexes.ranks import FILE, LONGEST_WAY, Ranks, Spread, keep, kept, made, pagerank
 from workbench.knowledge.library import Library
-from workbench.knowledge.ranks import FILE, Ranks, made
-from workbench.knowledge.walks import LONGEST_WAY, Spread, pagerank
 from workbench.settings import Settings
 from workbench.testing import MemoryKnowledge
 from workbench.tools.pagerank import TOOL, Input, search

@@ -14,10 +14,9 @@ from workbench.knowledge.library import Library
 from workbench.settings import Settings
 from workbench.testing import MemoryKnowledge
 from workbench.tools.path_match import Hop
-from workbench.tools.path_words import words_of_relation
+from workbench.tools.path_words import topics, words_of_relation
 from workbench.tools.paths import TOOL, Input, follow, lead, search, ways_of
 from workbench.tools.tool import StepLog
-from workbench.tools.topics import topics
 
 FILMS = """
 Night Ferry|directed_by|Mara Velden

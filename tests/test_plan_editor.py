@@ -14,14 +14,12 @@ import pytest
 
 from tests import handmade
 from tests.test_hostile import ALL, HOSTILE
-from workbench.draw.lanes import MOST_LANES, Edge, lanes
-from workbench.draw.plan_graph import plan_graph
-from workbench.draw.problems import problem_text
-from workbench.draw.steps import PlanView, steps
-from workbench.labels import Labels
-from workbench.plan_edits import mended
 from workbench.plans import Plan, PlanBudget, PlanStep
+from workbench.records.edits import mended
 from workbench.tools.registry import ToolRegistry, check
+from workbench.views.labels import Labels
+from workbench.views.plan import MOST_LANES, Edge, PlanView, lanes, problem_text, steps
+from workbench.views.plan_graph import plan_graph
 from workbench.widgets.plan import PlanEditor
 
 TOOLS = ToolRegistry()

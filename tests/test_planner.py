@@ -14,12 +14,12 @@ from langchain_core.runnables import RunnableLambda
 from langgraph.graph import END, START, StateGraph
 
 from tests.shelf import shelf, where
-from workbench.context import Context
 from workbench.errors import PlanError
+from workbench.graphs.llm_plan import LLMPlanner, plan_form
+from workbench.graphs.plan import RECIPES, RulePlanner, continued, planner
+from workbench.graphs.route import decide
 from workbench.plans import Plan, PlanStep, canonical_json
-from workbench.retrieval.llm_plan import LLMPlanner, plan_form
-from workbench.retrieval.plan import RECIPES, RulePlanner, continued, planner
-from workbench.route import decide
+from workbench.ports import Context
 from workbench.settings import Settings
 from workbench.state import RetrievalState
 from workbench.testing import MemoryKnowledge, memory_context

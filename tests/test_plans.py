@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from workbench.errors import PlanError
+from workbench.graphs.review import skip_record
 from workbench.plans import Plan, PlanBudget, PlanStep, work_seconds
-from workbench.retrieval.skip import skip_record
 
 
 def step(step_id: str, *depends_on: str, **fields) -> PlanStep:

@@ -17,13 +17,13 @@ from hypothesis import strategies as st
 
 from tests.inputs.feeds import FILMS, LIGHT
 from workbench.errors import PlanError
-from workbench.knowledge import corpus
+from workbench.graphs.merge import distinct, merge
+from workbench.graphs.retrieval import next_wave
+from workbench.graphs.review import blocked, closing, skip_record
+from workbench.knowledge.reading import corpus
 from workbench.language.names import names_in
 from workbench.language.reading import read
 from workbench.plans import Plan, PlanBudget, PlanStep, last_records, unkeepable
-from workbench.retrieval.dispatch import next_wave
-from workbench.retrieval.merge import distinct, merge
-from workbench.retrieval.skip import blocked, closing, skip_record
 from workbench.session import Workbench
 from workbench.state import keyed
 from workbench.text import clean, fold, language_of, sentences, terms, visible

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from workbench.context import KnowledgeBase
 from workbench.knowledge.library import Library
 from workbench.language.reading import read
+from workbench.ports import KnowledgeBase
 from workbench.settings import Settings
 from workbench.state import Condition, Reading
 

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from langgraph.graph import END, START, StateGraph
 
-from workbench.context import Context
-from workbench.recall import recall
+from workbench.graphs.conversation import recall
+from workbench.ports import Context
 from workbench.state import ConversationState
 from workbench.testing import memory_context
 

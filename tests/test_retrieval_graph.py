@@ -11,9 +11,9 @@ from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.types import Command
 from pydantic import ValidationError
 
-from workbench.clock import SystemClock
+from workbench.graphs.retrieval import build_retrieval
 from workbench.plans import Plan, PlanBudget, PlanStep
-from workbench.retrieval.graph import build_retrieval
+from workbench.records.lease import SystemClock
 from workbench.testing import FixedPlanner, MemoryKnowledge, memory_context
 from workbench.tools.registry import ToolRegistry
 

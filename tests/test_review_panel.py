@@ -10,14 +10,13 @@ import ipywidgets
 import pytest
 
 from tests.test_hostile import ALL, HOSTILE
-from workbench.draw.signals import band, why
 from workbench.errors import InvalidAnswer
-from workbench.labels import Labels
 from workbench.plans import Plan, PlanStep
-from workbench.run import Run
+from workbench.runs.run import Run
 from workbench.session import Workbench
-from workbench.widgets.review import Review
-from workbench.widgets.review_form import ReflectForm
+from workbench.views.labels import Labels
+from workbench.views.signals import band, why
+from workbench.widgets.review import ReflectForm, Review
 
 QUESTION = "Compare The Wedding Banquet and Eat Drink Man Woman"
 UNKNOWN = "Who directed Zorblax the Unseen?"

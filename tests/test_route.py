@@ -8,13 +8,7 @@ import pytest
 
 from tests.shelf import shelf
 from workbench.errors import UnknownKnowledge
-from workbench.route import (
-    build_router,
-    decide,
-    is_smalltalk,
-    make_worker_name,
-    parse_worker_name,
-)
+from workbench.graphs.route import build_router, decide, is_smalltalk, make_worker_name, parse_worker_name
 
 __all__ = ["shelf"]
 

@@ -9,8 +9,8 @@ import threading
 import pytest
 
 from workbench.errors import UnknownRun, WorkspaceError
-from workbench.lease import Lease
-from workbench.runs import RunStore
+from workbench.records.lease import Lease
+from workbench.records.store import RunStore
 
 RECORD = {"step_id": "a", "attempt": 1, "raw_output_ref": "a/1", "status": "success"}
 
@@ -82,7 +82,7 @@ def test_a_newer_schema_is_refused(tmp_path):
 
 def test_a_lease_dies_with_its_process(tmp_path):
     code = (
-        "import sys; from pathlib import Path; from workbench.lease import Lease;"
+        "import sys; from pathlib import Path; from workbench.records.lease import Lease;"
         "lease = Lease(Path(sys.argv[1])); print(lease.owner, flush=True); sys.stdin.read()"
     )
     process = subprocess.Popen(

@@ -7,8 +7,8 @@ import sqlite3
 import pytest
 
 from workbench.errors import WorkspaceFull
-from workbench.knowledge.index import Index
-from workbench.knowledge.scratch import made_beside
+from workbench.knowledge.adding.growing import made_beside
+from workbench.knowledge.indexes.index import Index
 
 TABLES = ("relations", "mentions")
 OLD, NEW = ("old", "a", "is", "b", "", "p"), [(f"r{n}", f"s{n}", "is", f"t{n % 7}", "", "p") for n in (5, 1, 3)]

@@ -21,8 +21,8 @@ from workbench.errors import (
     WorkspaceError,
 )
 from workbench.events import nested
+from workbench.graphs.reviewers import RuleReviewer
 from workbench.plans import Plan, PlanStep
-from workbench.reviewers import RuleReviewer
 from workbench.session import Workbench
 
 ELSEWHERE = """

@@ -9,8 +9,8 @@ import sqlite3
 import numpy as np
 import pytest
 
+from workbench.knowledge.indexes.vectors import Siblings
 from workbench.knowledge.library import Library
-from workbench.knowledge.siblings import Siblings
 from workbench.models.embeddings import HashingEmbeddings
 from workbench.settings import Settings
 

@@ -18,13 +18,13 @@ import pytest
 
 from tests.servers import postgres_server
 from workbench.errors import MissingExtra, SettingsError, WorkbenchError, WorkspaceError
-from workbench.memory.migrations import MIGRATIONS
+from workbench.memory import open_conversations
 from workbench.memory.store import (
+    MIGRATIONS,
     MemoryConversations,
     SqlConversations,
     SqliteConversations,
     _parts,
-    open_conversations,
 )
 from workbench.settings import Settings
 

@@ -14,9 +14,8 @@ from tests.shelf import VOCABULARY, where
 from workbench.knowledge.library import Library
 from workbench.settings import Settings
 from workbench.tools import evidence, hybrid
-from workbench.tools.calibration import probability
 from workbench.tools.registry import StepLog, ToolRegistry, read_input
-from workbench.tools.signals import Question, content_terms
+from workbench.tools.signals import Question, content_terms, probability
 
 FILMS = Path(__file__).parent.parent / "data" / "films.jsonl"
 KNOWN = {"Ang Lee", "Christopher Nolan", "Wes Anderson", "Guillermo del Toro"}

@@ -14,10 +14,10 @@ from pathlib import Path
 
 import pytest
 
-from workbench.canonical import canonical
 from workbench.errors import NotPaused, RunError, WorkbenchError, WorkspaceBusy
 from workbench.plans import Plan, PlanBudget, PlanStep
-from workbench.runs import RunStore
+from workbench.records.store import RunStore
+from workbench.records.tape import canonical
 from workbench.session import Workbench
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -94,7 +94,7 @@ def endless(wb: Workbench) -> None:
     """A tool that never ends, and a plan of it for the question that says SLOW."""
     import asyncio
 
-    from workbench.retrieval.plan import RulePlanner
+    from workbench.graphs.plan import RulePlanner
 
     rules = RulePlanner(wb.settings)
 

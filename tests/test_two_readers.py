@@ -257,7 +257,7 @@ def test_reading_while_another_process_removes_and_makes_anew(tmp_path, corpus):
 
 def make_slowly(workspace: str, corpus: str) -> None:
     """Stops in the middle of a first add, until it dies."""
-    from workbench.knowledge.adding import Addition
+    from workbench.knowledge.adding.adding import Addition
 
     def stopping(self: Addition, *_: object) -> None:
         print("half", flush=True)

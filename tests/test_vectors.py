@@ -7,10 +7,10 @@ import threading
 import numpy as np
 import pytest
 
-from workbench.knowledge import chroma as chroma_module
-from workbench.knowledge import vectors
-from workbench.knowledge.chroma import Chroma, Place
-from workbench.knowledge.index import Index
+from workbench.knowledge.indexes import chroma as chroma_module
+from workbench.knowledge.indexes import vectors
+from workbench.knowledge.indexes.chroma import Chroma, Place
+from workbench.knowledge.indexes.index import Index
 from workbench.models.embeddings import HashingEmbeddings
 
 

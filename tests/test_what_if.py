@@ -7,10 +7,10 @@ import json
 import pytest
 from click.testing import CliRunner
 
-from workbench.canonical import canonical
 from workbench.cli import main
 from workbench.errors import RunError
 from workbench.futures.replay import whole
+from workbench.records.tape import canonical
 
 COMPARE = {"zh": "比较《喜宴》和《饮食男女》", "en": "Compare The Wedding Banquet and Eat Drink Man Woman"}
 UNKNOWN = "Who directed The Zorgon Chronicles?"

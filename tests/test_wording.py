@@ -13,9 +13,9 @@ import ipywidgets
 import pytest
 
 from workbench.session import Workbench
-from workbench.show import run_html, run_text
-from workbench.show.outline import ON_PAPER
 from workbench.text import CJK
+from workbench.views.outline import ON_PAPER
+from workbench.views.static import run_html, run_text
 from workbench.widgets.past import past_of
 
 SHELF = {

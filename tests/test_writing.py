@@ -10,12 +10,12 @@ from typing import Any
 
 import pytest
 
-from workbench.context import KnowledgeBase
-from workbench.generate.node import known
+from workbench.graphs.generate import known
 from workbench.knowledge.library import Library
-from workbench.language.citations import cite
 from workbench.language.judging import judged
+from workbench.language.quoting import cite
 from workbench.language.writing import write
+from workbench.ports import KnowledgeBase
 from workbench.settings import Settings
 from workbench.state import Reading, RetrievalResult
 from workbench.text import fold, language_of, sentences

@@ -12,8 +12,8 @@ from typing import Any, TypeVar, cast
 
 from langgraph.runtime import Runtime
 
-from workbench.context import Context
-from workbench.models.patience import hearing
+from workbench.models.wire import hearing
+from workbench.ports import Context
 
 Event = dict[str, Any]
 Node = TypeVar("Node", bound=Callable[..., Awaitable[dict[str, Any]]])

@@ -14,10 +14,10 @@ from typing import Any
 
 from langgraph.graph.state import CompiledStateGraph
 
-from workbench.context import Context
-from workbench.conversation import build_conversation, initial_state
-from workbench.retrieval.graph import build_retrieval
-from workbench.route import make_worker_name, read_question
+from workbench.graphs.conversation import build_conversation, initial_state
+from workbench.graphs.retrieval import build_retrieval
+from workbench.graphs.route import make_worker_name, read_question
+from workbench.ports import Context
 from workbench.session import Workbench
 
 

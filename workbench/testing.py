@@ -13,7 +13,12 @@ from contextlib import AbstractContextManager, nullcontext
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
-from workbench.context import (
+from workbench.errors import UnknownKnowledge
+from workbench.knowledge.indexes.keywords import stem
+from workbench.knowledge.indexes.ranks import Ranks, made
+from workbench.memory.store import SqliteConversations
+from workbench.plans import Plan, canonical_json
+from workbench.ports import (
     Community,
     Context,
     Enricher,
@@ -30,12 +35,7 @@ from workbench.context import (
     Titled,
     Tool,
 )
-from workbench.errors import UnknownKnowledge
-from workbench.knowledge.keywords import stem
-from workbench.knowledge.ranks import Ranks, made
-from workbench.memory.store import SqliteConversations
-from workbench.plans import Plan, canonical_json
-from workbench.runs import RunStore
+from workbench.records.store import RunStore
 from workbench.settings import Settings
 from workbench.state import Condition, RouteDecision, Sort
 from workbench.text import fold, sentences, terms
@@ -43,6 +43,7 @@ from workbench.tools.registry import ToolRegistry
 
 if TYPE_CHECKING:
     import networkx
+
 
 EPOCH = datetime(2026, 1, 1, tzinfo=UTC)
 

@@ -21,8 +21,8 @@ from pydantic import ValidationError
 from tests.inputs.wild import NAMES, bent, changed, spelled, text, value
 from workbench.cli import main
 from workbench.errors import WorkbenchError
-from workbench.knowledge import corpus
 from workbench.knowledge.library import check_name
+from workbench.knowledge.reading import corpus
 from workbench.language.reading import read
 from workbench.plans import Plan
 from workbench.session import Workbench

@@ -21,7 +21,7 @@ INSTALL = "Fuzzing needs a library that is not installed. pip install 'workbench
 
 def loaders(raw: bytes) -> None:
     """The first byte chooses the kind of file; the rest is what it holds."""
-    from workbench.knowledge import corpus
+    from workbench.knowledge.reading import corpus
 
     if not raw:
         return
@@ -44,8 +44,8 @@ def plans(raw: bytes) -> None:
 
 def answers(raw: bytes) -> None:
     """The bytes as the JSON of an answer at each review point, as far as it can be judged without a run."""
-    from workbench.retrieval.review import EDITS, ReviewAnswer
-    from workbench.reviewers import written
+    from workbench.graphs.review import EDITS, ReviewAnswer
+    from workbench.graphs.reviewers import written
 
     given = written(json.loads(raw))
     for edits in EDITS.values():
@@ -101,10 +101,8 @@ def main(words: list[str]) -> int:
         for number, raw in enumerate(SEEDS[target]):
             (seeds / str(number)).write_bytes(raw)
         with atheris.instrument_imports(include=["workbench"]):
-            import workbench.knowledge.corpus
-            import workbench.plans
-            import workbench.retrieval.review
-            import workbench.reviewers  # noqa: F401
+            import workbench.graphs.review
+            import workbench.graphs.reviewers  # noqa: F401
         options = [f"-artifact_prefix={Path.cwd()}/crash-{target}-", *words[2:]]
         atheris.Setup(["fuzz", *options, str(seeds)], lambda raw: _quietly(TARGETS[target], raw))
         atheris.Fuzz()

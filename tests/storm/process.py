@@ -27,7 +27,7 @@ def ask(pipe: Connection, folder: str, scenario: Question, moment: Moment | None
     Tells ``begun``, ``where`` (how it was found), ``run``, ``step``, ``call`` and ``done`` with the canonical bytes.
     """
     tell, points = _prepared(pipe, moment)
-    from workbench.canonical import canonical
+    from workbench.records.tape import canonical
     from workbench.session import Workbench
 
     _count_calls(tell)
@@ -81,7 +81,7 @@ def where(wb: Any, run: Any) -> str:
 
 def _count_calls(tell: Tell) -> None:
     """Tell of every attempt that really runs a tool."""
-    from workbench.retrieval import execute
+    from workbench.graphs import execute
 
     attempt = execute.attempt
 
@@ -95,7 +95,7 @@ def _count_calls(tell: Tell) -> None:
 def add(pipe: Connection, folder: str, scenario: Adding, moment: Moment | None, options: Mapping[str, Any]) -> None:
     """Add the scenario's documents, or make the base anew, and tell ``done``."""
     tell, points = _prepared(pipe, moment)
-    from workbench.knowledge import adding
+    from workbench.knowledge.adding import adding
     from workbench.session import Workbench
 
     if scenario.part:
@@ -164,7 +164,7 @@ def tidy(pipe: Connection, folder: str, scenario: Keeping, moment: Moment | None
 
 
 def _repair(folder: str, options: Mapping[str, Any], heard: Callable[[str], None]) -> None:
-    from workbench.repair import repair
+    from workbench.maintenance.repair import repair
     from workbench.settings import Settings
 
     for done in repair(Path(folder), Settings.load(**options)):
@@ -174,8 +174,8 @@ def _repair(folder: str, options: Mapping[str, Any], heard: Callable[[str], None
 def read(pipe: Connection, folder: str, scenario: Keeping, moment: Moment | None, options: Mapping[str, Any]) -> None:
     """Tell what a reader can read, ``{name: bytes}``, or that the workspace does not open."""
     tell, _ = _prepared(pipe, None)
-    from workbench.canonical import canonical
     from workbench.errors import WorkbenchError
+    from workbench.records.tape import canonical
     from workbench.session import Workbench
 
     seen: dict[str, str] = {}
@@ -196,7 +196,7 @@ def _content(folder: Path) -> dict[str, list[Any]]:
     """What an index holds, by content: its tables without numbering, and what Chroma has of it."""
     import sqlite3
 
-    from workbench.knowledge.chroma import Chroma, Place
+    from workbench.knowledge.indexes.chroma import Chroma, Place
 
     tables = ["documents", "vectors", "words", "found_names", "facts", "entities", "surfaces", "relations"]
     home, content = folder / "knowledge" / "film", {}

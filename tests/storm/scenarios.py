@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.shelves import corpus
-from workbench.reviewers import Answer, answer
+from workbench.graphs.reviewers import Answer, answer
 
 FILMS = Path(__file__).resolve().parent.parent.parent / "data" / "films.jsonl"
 

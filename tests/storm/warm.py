@@ -10,8 +10,8 @@ import importlib
 
 for _name in (
     *("chromadb", "chromadb.api.rust", "httpx", "langchain_openai", "langgraph.checkpoint.sqlite"),
-    *("networkx", "numpy", "openai", "workbench.conversation", "workbench.session", "tests.storm.process"),
-    *("workbench.knowledge.adding", "workbench.knowledge.knowledge_base", "workbench.generate.node"),
+    *("networkx", "numpy", "openai", "workbench.graphs.conversation", "workbench.session", "tests.storm.process"),
+    *("workbench.knowledge.adding.adding", "workbench.knowledge.knowledge_base", "workbench.graphs.generate"),
 ):
     importlib.import_module(_name)
 

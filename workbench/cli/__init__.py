@@ -9,16 +9,12 @@ from __future__ import annotations
 import click
 
 from workbench.cli.ask import ask, resume
-from workbench.cli.capsule import export, import_, make_test, replay
-from workbench.cli.demo import demo
 from workbench.cli.doctor import doctor
 from workbench.cli.evaluate import evaluate
-from workbench.cli.futures import checkpoints, compare, fork, tree
-from workbench.cli.gc import gc
-from workbench.cli.graft import graft, what_if
-from workbench.cli.knowledge import kb
+from workbench.cli.futures import checkpoints, compare, export, fork, graft, import_, make_test, replay, tree, what_if
+from workbench.cli.knowledge import demo, kb
 from workbench.cli.page import Main
-from workbench.cli.runs import cancel, clear, runs, show
+from workbench.cli.runs import cancel, clear, gc, runs, show
 
 EPILOG = "Exit codes: 0 done, 1 failed, 2 wrong usage, 3 paused, 4 interrupted."
 

@@ -4,15 +4,278 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from workbench.cli.page import Page, Text, paged
+from workbench.cli.page import EXIT_CODES, FAILED, Page, Text, paged
+from workbench.errors import InvalidAnswer, NotPaused, WorkbenchError
 
 if TYPE_CHECKING:
-    from workbench.run import Run
+    from rich.status import Status
+
+    from workbench.runs.run import Run
     from workbench.session import Workbench
+    from workbench.views.labels import Labels
+
+
+# --- Ask the person at the terminal what a run asks: approve, edit, stop here, respond, or leave it waiting ---
+
+KEYS = {"a": "approve", "e": "edit", "s": "reject", "r": "respond", "q": "leave"}
+EDITABLE = {
+    "plan": ("plan", "query", "thresholds"),
+    "step": ("plan", "query", "thresholds"),
+    "reflect": ("next_steps", "activate", "rewrite_query", "should_continue", "thresholds"),
+}
+"""Review point -> what can be changed there; fields that the proposal does not hold begin empty."""
+EMPTY: Mapping[str, Any] = {"query": "", "thresholds": {}}
+
+
+def decide(page: Page, run: Run) -> dict[str, Any] | None:
+    """The person's answer in the middleware's shape; None when the run is left waiting."""
+    from workbench.graphs.reviewers import answer
+    from workbench.views.labels import labels_for
+    from workbench.views.outline import outline
+
+    request, labels = run.review, labels_for(run.message)
+    if request is None:
+        return None
+    page.show(outline(run.to_dict(), ("plan", "reflections", "review")), page.err)
+    try:
+        while True:
+            action = _choose(page, labels)
+            if action == "leave":
+                return None
+            edits, message = None, ""
+            if action == "edit":
+                edits = edited(page, request, labels)
+                if not edits:
+                    page.say(labels("nothing_changed"), "yellow")
+                    continue
+            if action == "respond":
+                message = click.prompt(labels("your_words"), prompt_suffix=" ", err=True)
+            note = click.prompt(labels("why"), default="", show_default=False, prompt_suffix=" ", err=True)
+            return answer(action, point=request["point"], edits=edits, message=message, note=note)
+    except click.Abort:  # Ctrl-C or the end of the input: the run waits as before
+        page.say("")
+        return None
+
+
+def _choose(page: Page, labels: Labels) -> str:
+    """One letter, asked for until it is one of ours."""
+    choices = "  ".join(f"[{key}] {labels(action)}" for key, action in KEYS.items())
+    while True:
+        page.say(choices, "bold")
+        given = click.prompt(">", prompt_suffix=" ", err=True).strip().lower()
+        if given in KEYS:
+            return KEYS[given]
+        if given in KEYS.values():
+            return given
+        page.say(labels("choose_one", keys=", ".join(KEYS)), "yellow")
+
+
+def edited(page: Page, request: Mapping[str, Any], labels: Labels) -> dict[str, Any]:
+    """What the person changed in the proposal, with their editor; broken JSON is explained and opened again."""
+    from workbench.text import visible_json
+
+    proposal = request["action_requests"][0]["args"]
+    before = {name: proposal.get(name, EMPTY.get(name)) for name in EDITABLE[request["point"]]}
+    text: str | None = visible_json(json.dumps(before, ensure_ascii=False, indent=2)) + "\n"
+    while True:
+        text = click.edit(text, extension=".json", require_save=True)
+        if text is None:
+            return {}
+        try:
+            return changes(before, text)
+        except ValueError as error:
+            page.say(str(error), "red")
+            if not click.confirm(labels("edit_again"), default=True, err=True):
+                return {}
+
+
+def changes(before: Mapping[str, Any], text: str) -> dict[str, Any]:
+    """The fields of a JSON object that are not as they were.
+
+    Raises:
+        ValueError: says where the JSON breaks, or which field cannot be changed here.
+
+    >>> changes({"query": "", "thresholds": {}}, '{"query": "only comedies", "thresholds": {}}')
+    {'query': 'only comedies'}
+    """
+    try:
+        after = json.loads(text)
+    except json.JSONDecodeError as error:
+        raise ValueError(f"This is not JSON: line {error.lineno}, column {error.colno}: {error.msg}.") from None
+    except (ValueError, RecursionError) as error:
+        raise ValueError(f"This cannot be used: {error}.") from None
+    if not isinstance(after, dict):
+        raise ValueError('An edit is a JSON object: {"query": "..."}.')
+    unknown = sorted(set(after) - set(before))
+    if unknown:
+        raise ValueError(f"{unknown[0]!r} cannot be changed here. Known: {', '.join(before)}.")
+    return {name: value for name, value in after.items() if value != before[name]}
+
+
+Document = Mapping[str, Any]
+ANSWER = ("answer", "sources")
+PAUSE = ("head", "plan", "reflections", "review")
+
+
+def carry(page: Page, begin: Callable[[Workbench], Run], *, stream: bool, make: bool = False) -> int:
+    """Begin or go on with a run, follow it, ask the person where there is one, and say how it ended.
+
+    Returns:
+        The exit code: 0 done, 3 paused, 4 interrupted, 1 failed.
+    """
+    with page.open(make=make) as wb:
+        document, streamed = follow(page, begin(wb), stream)
+    return finish(page, document, ANSWER, streamed)
+
+
+def follow(page: Page, run: Run, stream: bool) -> tuple[Document, str]:
+    """The document of the run where it stopped, and the answer as far as it was written while it came."""
+    written = ""
+    try:
+        written = watch(page, run, stream)
+        if page.person:
+            pass
+
+            while run.status == "paused" and (given := decide(page, run)) is not None:
+                try:
+                    run.answer_review(given, wait=False)
+                    written = watch(page, run, stream)
+                except InvalidAnswer as refused:
+                    page.say(str(refused), "red")
+    except KeyboardInterrupt:
+        run.interrupt()
+    except (InvalidAnswer, NotPaused):
+        raise
+    except WorkbenchError:
+        if run.status != "failed":
+            raise
+    return run.to_dict(), written
+
+
+def watch(page: Page, run: Run, stream: bool) -> str:
+    """Show what happens until the run pauses or ends; the answer as far as it was written to standard output.
+
+    Raises:
+        WorkbenchError: the run failed, or refused the answer that it was given.
+    """
+    from workbench.text import visible
+    from workbench.views.labels import labels_for
+
+    labels, written = labels_for(run.message), list[str]()
+    with _spinner(page) as spinner:
+        for event in run.events():
+            if event.get("status") == "token" and stream and not page.as_json:
+                spinner.stop()
+                written.append(event["content"])
+                click.echo(visible(event["content"]), nl=False)
+            elif "retrieval_step_done" in event:
+                spinner.step(event["retrieval_step_done"], labels)
+            elif "retrieval_step_start" in event:
+                spinner.say(f"{event['retrieval_step_start']['step_id']} · {event['retrieval_step_start']['tool']}")
+            elif event.get("status") == "progress" and event["content"].get("note"):
+                page.say(event["content"]["note"], "yellow")
+            elif event.get("status") == "progress":
+                spinner.say(labels(event["content"]["stage"]))
+    if written:
+        click.echo()
+    run.wait()
+    return "".join(written)
+
+
+class _Spinner:
+    """One moving line on standard error, and a line for each step that ended; silent where nobody watches."""
+
+    def __init__(self, page: Page, status: Status | None):
+        self._page, self._status = page, status
+
+    def say(self, text: str) -> None:
+        from rich.markup import escape
+
+        from workbench.text import visible
+
+        if self._status:
+            self._status.update(escape(visible(text)))
+
+    def step(self, done: Mapping[str, Any], labels: Any) -> None:
+        from workbench.views.labels import SIGNS, milliseconds
+
+        if self._status and done["status"] != "skipped":
+            found = labels("n_found", n=done["evidence_count"])
+            line = f"{SIGNS[done['status']]} {done['step_id']} · {found} · {milliseconds(done['duration_ms'])}"
+            self._page.say(line, "dim")
+
+    def stop(self) -> None:
+        if self._status:
+            self._status.stop()
+
+
+@contextmanager
+def _spinner(page: Page) -> Iterator[_Spinner]:
+    if not page.watched:
+        yield _Spinner(page, None)
+        return
+    with page.err.status("") as status:
+        yield _Spinner(page, status)
+
+
+def finish(page: Page, document: Document, show: tuple[str, ...], streamed: str = "") -> int:
+    """The last word of a command on a run: its answer or its pause, how to go on, and the exit code."""
+    from workbench.views.labels import labels_for
+    from workbench.views.labels.told import read_told, took_told
+    from workbench.views.outline import outline
+
+    status, run_id = document["status"], document["run_id"]
+    code = EXIT_CODES.get(status, FAILED)
+    if page.as_json:
+        page.result(document)
+        return code
+    labels = labels_for(document["message"])
+    if status == "paused":
+        page.show(outline(document, PAUSE))
+        show_ways_on(page, document)
+    elif status == "failed":
+        page.say(f"error: {document['error']}", "red")
+        page.say(f"{labels('go_on')}{labels('colon')}{page.command('resume', run_id)}")
+    elif status in ("interrupted", "running"):
+        if document["error"]:
+            page.say(f"error: {document['error']}", "red")
+        page.say(
+            f"{labels('interrupted_run', run_id=run_id)}{labels('colon')}{page.command('resume', run_id)}", "yellow"
+        )
+    else:
+        heard = streamed.strip() and streamed.strip() == (document["answer"] or "").strip()
+        page.show(outline(document, tuple(part for part in show if not (heard and part == "answer"))))
+        if "head" not in show and (read := read_told(document, labels)):
+            page.say(read, "dim")
+        page.say(
+            f"{labels.status(status)} · {took_told(document['figures'], labels)} · {page.command('show', run_id)}",
+            "dim",
+        )
+        if "head" not in show:
+            whose = [] if document["user_id"] == "default" else ["--user", document["user_id"]]
+            more = page.command("ask", "QUESTION", "--session", document["session_id"], *whose)
+            page.say(f"{labels('talk_goes_on')}{labels('colon')}{more}", "dim")
+    return code
+
+
+def show_ways_on(page: Page, document: Document) -> None:
+    """The exact commands that answer a pause."""
+    from workbench.views.labels import labels_for
+
+    labels, run_id = labels_for(document["message"]), document["run_id"]
+    page.say(f"{labels('go_on')}{labels('colon')}")
+    for option, argument in (("approve", ""), ("edit", "FILE.json"), ("respond", "TEXT"), ("reject", "")):
+        words = [f"--{option}", *([argument] if argument else [])]
+        page.say(f"  {page.command('resume', run_id, *words)}")
+
+
+# --- ``workbench ask`` and ``workbench resume`` ---
 
 LONGEST_EDIT = 2**22
 """Characters of an edit that are read: a larger one breaks in its middle, and is refused as no JSON."""
@@ -59,7 +322,7 @@ def ask(
     With --review the run stops at those points: on a terminal you are asked, elsewhere it stays paused (exit code 3)
     and `workbench resume` goes on.
     """
-    from workbench.cli.watch import carry
+    pass
 
     asked = sys.stdin.read() if message == "-" else message
 
@@ -90,8 +353,8 @@ def resume(
 
     Without an answer a paused run asks you on a terminal, and elsewhere shows what it waits for (exit code 3).
     """
-    from workbench.cli.watch import carry
-    from workbench.reviewers import answer
+    pass
+    from workbench.graphs.reviewers import answer
 
     given = [
         name for name, on in (("approve", approve), ("reject", reject), ("edit", edit), ("respond", respond)) if on

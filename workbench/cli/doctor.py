@@ -17,6 +17,7 @@ from workbench.errors import WorkbenchError
 if TYPE_CHECKING:
     from workbench.settings import Settings
 
+
 REACH_SECONDS = 3.0
 NEEDED = (
     *("langgraph", "langgraph-checkpoint-sqlite", "langchain-openai", "chromadb", "networkx", "plotly"),
@@ -216,8 +217,8 @@ def _workspace(workspace: Path) -> Iterator[Check]:
 
 def _files(workspace: Path, settings: Settings) -> Iterator[Check]:
     from workbench.knowledge.library import Library
-    from workbench.prune import kept, left_behind
-    from workbench.repair import examine as look
+    from workbench.maintenance.prune import kept, left_behind
+    from workbench.maintenance.repair import examine as look
 
     library = Library(workspace / "knowledge", settings)
     for left in left_behind(workspace, library, delete=False):
@@ -230,7 +231,7 @@ def _files(workspace: Path, settings: Settings) -> Iterator[Check]:
 
 
 def _repaired(workspace: Path) -> Iterator[Check]:
-    from workbench.repair import repair
+    from workbench.maintenance.repair import repair
     from workbench.settings import Settings
 
     if not workspace.is_dir():

@@ -184,7 +184,7 @@ def calibration(page: Page, kb: str, file: Path, plot: Path | None, lang: str, *
     if not page.as_json:
         click.echo(table_text(table))
     if plot:
-        from workbench.figures import reliability
+        from workbench.views.figures import reliability
 
         reliability(rows_of(table), language=lang).write_html(plot)
 

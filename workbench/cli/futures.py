@@ -1,4 +1,4 @@
-"""``workbench compare``, ``workbench fork``, ``workbench tree`` and ``workbench checkpoints``."""
+"""``workbench export``, ``workbench import``, ``workbench replay`` and ``workbench make-test``."""
 
 from __future__ import annotations
 
@@ -11,7 +11,9 @@ from typing import Any
 import click
 
 from workbench.cli.ask import object_in
-from workbench.cli.page import Page, Text, paged
+from workbench.cli.page import FAILED, Page, Text, paged
+
+# --- ``workbench compare``, ``workbench fork``, ``workbench tree`` and ``workbench checkpoints`` ---
 
 MOST_RUNS = 200
 
@@ -65,9 +67,9 @@ def fork(
     What the change does not touch comes from its tape, and the run itself stays as it is. `workbench compare RUN_ID
     NEW_ID` then shows what the edit changed.
     """
-    from workbench.cli.watch import ANSWER, finish, follow
-    from workbench.labels import labels_for
-    from workbench.labels.told import saved_told
+    from workbench.cli.ask import ANSWER, finish, follow
+    from workbench.views.labels import labels_for
+    from workbench.views.labels.told import saved_told
 
     edits: dict[str, Any] = {"at": at, "query": query, "settings": dict(map(_setting, pairs)) or None}
     edits["plan"] = object_in(plan, "a plan", '{"steps": [...]}') if plan else None
@@ -119,8 +121,8 @@ def _forecast(page: Page, run_id: str, plan: Mapping[str, Any] | None) -> int:
     if page.as_json:
         page.result(found)
         return 0
-    from workbench.labels import labels_for
-    from workbench.show.beside import forecast_blocks
+    from workbench.views.compared import forecast_blocks
+    from workbench.views.labels import labels_for
 
     page.show(forecast_blocks(found, labels_for(message)))
     return 0
@@ -153,8 +155,8 @@ def checkpoints(page: Page, run_id: str, checkpoint_id: str | None) -> None:
 
     Inside the retrieval graph too; with CHECKPOINT_ID, the state there as JSON.
     """
-    from workbench.labels import labels_for
-    from workbench.past import past_blocks
+    from workbench.runs.past import past_blocks
+    from workbench.views.labels import labels_for
 
     with page.open() as wb:
         run = wb.run(run_id)
@@ -169,3 +171,150 @@ def checkpoints(page: Page, run_id: str, checkpoint_id: str | None) -> None:
     page.show(past_blocks(run_id, message, found, labels_for(message)))
     if found:
         page.say(f"{page.command('checkpoints', run_id, 'ID')} · {page.command('fork', run_id, '--at', 'ID')}", "dim")
+
+
+# --- ``workbench graft`` and ``workbench what-if``: branches merged, and what a run would have been ---
+
+
+@click.command()
+@click.argument("base", type=Text(), metavar="RUN_ID")
+@click.argument("steps", type=Text(), nargs=-1, required=True, metavar="STEP=RUN_ID...")
+@click.option("--prefer", type=Text(), metavar="RUN_ID", help="The run that holds where two contradict one another.")
+@paged
+def graft(page: Page, base: str, steps: tuple[str, ...], prefer: str | None) -> None:
+    """Merge branches: a new run like RUN_ID, with these steps of other runs.
+
+    The tapes of all of them answer, so only what the graft touches runs again; conflicts are shown.
+    """
+    wanted: dict[str, list[str]] = {}
+    for pair in steps:
+        step_id, _, run_id = pair.rpartition("=")
+        if not step_id or not run_id:
+            raise click.UsageError(f"{pair!r} is not STEP=RUN_ID, as step_2_naive=0f3a5c7e9b1d.")
+        wanted.setdefault(step_id, []).append(run_id)
+    with page.open() as wb:
+        made = wb.graft(dict(wanted), base=base, prefer=prefer)
+        if page.as_json:
+            told = {"base": made.base, "steps": made.steps, "conflicts": made.conflicts, "anew": made.anew}
+            page.result({**told, "provenance": made.provenance(), "run": made.to_dict()})
+            return
+        from workbench.views.graft import graft_blocks
+        from workbench.views.outline import outline
+        from workbench.views.static import IN_TERMINAL
+
+        page.show([*outline(made.to_dict(), IN_TERMINAL), *graft_blocks(made)])
+        page.say(page.command("show", made.run_id))
+
+
+@click.command("what-if")
+@click.argument("run_id", type=Text())
+@click.option("--gold", type=Text(), multiple=True, metavar="DOC_ID", help="A document that should be found; repeat.")
+@paged
+def what_if(page: Page, run_id: str, gold: tuple[str, ...]) -> None:
+    """Play every reflect point both ways, and say which step paid for which sentence of the answer."""
+    with page.open() as wb:
+        run = wb.run(run_id)
+        played, paid = run.what_if(gold=gold, keep=False), run.leave_one_out()
+        if page.as_json:
+            told: dict[str, Any] = {**played.to_dict(), **paid.to_dict()}
+            page.result(told)
+            return
+        from workbench.views.graft import leave_one_out_blocks, what_if_blocks
+
+        page.show([*what_if_blocks(played), *leave_one_out_blocks(paid)])
+
+
+# --- ``workbench export``, ``workbench import``, ``workbench replay`` and ``workbench make-test`` ---
+
+_FILE = click.Path(path_type=Path, dir_okay=False)
+
+
+@click.command()
+@click.argument("run_id", type=Text())
+@click.argument("path", type=_FILE, metavar="FILE.zip")
+@paged
+def export(page: Page, run_id: str, path: Path) -> None:
+    """Seal an ended run in a file.
+
+    It replays anywhere, without the corpus. No secret is in it.
+    """
+    with page.open() as wb:
+        wb.export(run_id, path)
+    size = path.expanduser().stat().st_size
+    if page.as_json:
+        page.result({"run_id": run_id, "path": str(path), "bytes": size})
+    else:
+        page.say(f"✓ {path} ({size / 1e6:,.2f} MB)", "green")
+
+
+@click.command("import")
+@click.argument("path", type=_FILE, metavar="FILE.zip")
+@click.option("--as-new", is_flag=True, help="Give it a new id, when another run has its own.")
+@paged
+def import_(page: Page, path: Path, as_new: bool) -> None:
+    """Bring in a run that was exported; the same one here already is left as it is."""
+    from workbench.futures.capsule import read
+
+    sealed = read(path.expanduser())["run"]["run_id"]
+    with page.open(make=True) as wb:
+        new = as_new or not wb.has_run(sealed)
+        run = wb.import_capsule(path, as_new=as_new)
+        told = {"run_id": run.run_id, "status": run.status, "message": run.message}
+    if page.as_json:
+        page.result({**told, "new": new})
+        return
+    page.say(f"✓ Run {run.run_id} is {'brought in' if new else 'here already, with the same content'}.", "green")
+    page.say(page.command("show", run.run_id))
+
+
+@click.command()
+@click.argument("run_id", type=Text())
+@click.option(
+    "--mode", type=click.Choice(["replay", "regression", "check"]), default="replay", show_default=True,
+    help="All from the tape; models asked again; or routed, planned and merged by today's code.",
+)  # fmt: skip
+@click.option(
+    "--corpus", type=click.Choice(["check", "tape"]), default="check", show_default=True,
+    help="Compare the corpus that is here with the recorded one, or do not look at it.",
+)  # fmt: skip
+@paged
+def replay(page: Page, run_id: str, mode: Any, corpus: Any) -> int | None:
+    """Replay a run from its tape.
+
+    Where it does not fit, the first point that differs is named: what was expected, and what came.
+    """
+    from workbench.errors import Divergence
+
+    with page.open() as wb:
+        try:
+            again = wb.replay(run_id, mode, corpus)
+        except Divergence as found:
+            if page.as_json:
+                page.result({"run_id": run_id, "mode": mode, "divergence": found.to_dict()})
+            else:
+                page.say(str(found), "red")
+            return FAILED
+        told = {"run_id": run_id, "mode": mode, "divergence": None, "replay": again.run_id, "answer": again.answer}
+    if page.as_json:
+        page.result(told)
+        return None
+    same = {"replay": "the same bytes", "regression": "the same tools", "check": "the same course"}[mode]
+    page.say(f"✓ {same}: {page.command('show', told['replay'])}", "green")
+    return None
+
+
+@click.command("make-test")
+@click.argument("run_id", type=Text())
+@click.option("-o", "--output", type=_FILE, metavar="FILE.py", help="The file [default: tests/test_run_RUN_ID.py].")
+@paged
+def make_test(page: Page, run_id: str, output: Path | None) -> None:
+    """Write a run as a pytest file.
+
+    Its capsule lies beside it; the test fails when today's code takes another course.
+    """
+    with page.open() as wb:
+        path = wb.make_test(run_id, output)
+    if page.as_json:
+        page.result({"run_id": run_id, "path": str(path), "capsule": str(path.with_suffix(".zip"))})
+    else:
+        page.say(f"✓ {path} and {path.with_suffix('.zip').name}. Run it: pytest {path}", "green")

@@ -22,7 +22,8 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from workbench.session import Workbench
-    from workbench.show import Block
+    from workbench.views.static import Block
+
 
 DONE, FAILED, USAGE, PAUSED, INTERRUPTED = range(5)
 EXIT_CODES: Mapping[str, int] = {"done": DONE, "paused": PAUSED, "interrupted": INTERRUPTED, "running": INTERRUPTED}
@@ -87,7 +88,7 @@ class Page:
 
     def show(self, blocks: Iterable[Block], console: Console | None = None) -> None:
         """Blocks of a run, with an empty line between them; bare text when another program reads it."""
-        from workbench.show import plain, renderable
+        from workbench.views.static import plain, renderable
 
         console = console or self.out
         if not console.is_terminal:

@@ -1,4 +1,4 @@
-"""``workbench show``, ``workbench runs``, ``workbench cancel`` and ``workbench clear``."""
+"""``workbench gc``: what the workspace no longer needs, and with ``--yes`` it goes."""
 
 from __future__ import annotations
 
@@ -9,7 +9,10 @@ import click
 from workbench.cli.page import Page, Text, paged
 
 if TYPE_CHECKING:
-    from workbench.run import Run
+    from workbench.runs.run import Run
+
+
+# --- ``workbench show``, ``workbench runs``, ``workbench cancel`` and ``workbench clear`` ---
 
 SUMMARY = ("run_id", "status", "holder", "message", "session_id", "user_id", "created_at", "ended_at")
 
@@ -24,8 +27,9 @@ def show(page: Page, run_id: str) -> None:
     if page.as_json:
         page.result(document)
         return
-    from workbench.cli.watch import show_ways_on
-    from workbench.show import IN_TERMINAL, outline
+    from workbench.cli.ask import show_ways_on
+    from workbench.views.outline import outline
+    from workbench.views.static import IN_TERMINAL
 
     page.show(outline(document, IN_TERMINAL))
     if document["status"] == "paused":
@@ -68,8 +72,8 @@ def _table(found: list[dict[str, Any]]) -> Any:
     from rich.table import Table
     from rich.text import Text as RichText
 
-    from workbench.labels import Labels
-    from workbench.show import status_look
+    from workbench.views.labels import Labels
+    from workbench.views.static import status_look
 
     labels, table = Labels("en"), Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, header_style="dim")
     for name in ("run", "status", "begun", "question"):
@@ -89,9 +93,9 @@ def _question(row: dict[str, Any]) -> Any:
     """What was asked, and under it how it was read, where that differs, and who works on it."""
     from rich.text import Text as RichText
 
-    from workbench.labels import labels_for
-    from workbench.labels.told import read_told
     from workbench.text import visible
+    from workbench.views.labels import labels_for
+    from workbench.views.labels.told import read_told
 
     asked = RichText(visible(" ".join(row["message"].split()))[:200])
     for line in filter(None, (read_told(row, labels_for(row["message"])), row["holder"])):
@@ -151,3 +155,40 @@ def clear(page: Page, session: str | None, user: str | None) -> None:
     else:
         what = "all conversations" if session is None else f"conversation {session!r}"
         page.say(f"Forgot {count} message{'s' * (count != 1)}: {what} of user {user!r}.")
+
+
+# --- ``workbench gc``: what the workspace no longer needs, and with ``--yes`` it goes ---
+
+
+@click.command()
+@click.option(
+    "--older-than",
+    type=click.FloatRange(min=0),
+    metavar="DAYS",
+    help="Also free runs that ended more than DAYS days ago.",
+)
+@click.option("--keep", type=click.IntRange(min=0), metavar="N", help="Keep only the newest N ended runs.")
+@click.option("--tapes", is_flag=True, help="Also free the tapes of ended runs, which can then no longer be replayed.")
+@click.option("--yes", is_flag=True, help="Do it; without it nothing changes.")
+@paged
+def gc(page: Page, older_than: float | None, keep: int | None, tapes: bool, yes: bool) -> None:
+    """Say what is no longer needed and, with --yes, free it.
+
+    Runs that run, wait for an answer or were interrupted are never touched.
+    """
+    with page.open() as wb:
+        freed = wb.gc(older_than=older_than, keep=keep, tapes=tapes, yes=yes)
+    total = sum(found["bytes"] for found in freed)
+    if page.as_json:
+        page.result({"done": yes, "bytes": total, "freed": freed})
+        return
+    for found in freed:
+        page.say(f"{found['count']:>8,}  {found['bytes'] / 1e6:>9,.2f} MB  {found['kind']}")
+        if found["detail"]:
+            page.say(f"          {found['detail']}", "yellow")
+    if yes:
+        page.say(f"✓ Freed {total / 1e6:,.2f} MB." if freed else "Nothing to free.", "green")
+    elif freed:
+        page.say(f"{total / 1e6:,.2f} MB can be freed. {page.command('gc', '--yes')}")
+    else:
+        page.say("Nothing to free.")

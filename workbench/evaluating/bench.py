@@ -3,14 +3,67 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Coroutine, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Protocol
 
-from workbench.context import Context
-from workbench.evaluating import calibration, kbqa, reflection, retrieval, together
-from workbench.evaluating.rows import chosen, read_rows
+from workbench.evaluating import calibration, kbqa, reflection, retrieval
+from workbench.evaluating.rankings import BASELINES, WITHOUT, Ranker, Row, changed, chosen, ranker, read_rows
+from workbench.evaluating.retrieval import CUTS, Measure, Measured, Told, rankers_of
+from workbench.graphs.route import AGENT_TYPES
 from workbench.knowledge.library import Library
-from workbench.loop import LoopThread
+from workbench.ports import Context, KnowledgeBase
+from workbench.runs.work import LoopThread
+
+
+async def measure(
+    rows: Sequence[Row],
+    knowledge: KnowledgeBase,
+    context: Context,
+    *,
+    tools: Sequence[str] = (),
+    cuts: Sequence[int] = CUTS,
+    gold: str = "gold",
+    docs: Mapping[str, str] | None = None,
+    told: Told | None = None,
+) -> dict[str, Any]:
+    """``{"retrieval", "reflection", "calibration"}``: the tables of these three modules.
+
+    The fusion agent leads, and stands without each of its parts; then the tools and the baselines follow. Arguments are
+    those of ``retrieval.measure``.
+    """
+    agent, most = AGENT_TYPES[0], context.settings.max_iterations
+    rankers = rankers_of([agent, *tools], list(WITHOUT), context)
+    of = Measure.of(rows, knowledge, gold, docs, told)
+    whole = await of.ask(agent, rankers[agent])
+    done = {agent: whole}
+    for name, rank in rankers.items():
+        if name == f"{agent} without reflect":
+            done[name] = await _fewer(of, name, rank, whole, 1)
+        elif name != agent:
+            done[name] = await of.ask(name, rank)
+    between = [
+        await _fewer(of, f"{agent}, {n} passes", ranker(agent, changed(context, {"max_iterations": n})), whole, n)
+        for n in range(2, most)
+    ]
+    passes = [done[f"{agent} without reflect"], *between, whole]
+    own = {name: done[name] for name in rankers if " without " not in name and name not in BASELINES}
+    return {
+        "retrieval": retrieval.table(of, done, cuts),
+        "reflection": reflection.table(of, passes[:most], agent, cuts),
+        "calibration": calibration.table(of, own),
+    }
+
+
+async def _fewer(of: Measure, name: str, rank: Ranker, whole: Measured, passes: int) -> Measured:
+    """What the agent does with so many passes at most: where it needed no more it has done that already."""
+    longer = {i for i, found in whole.found.items() if found.passes > passes}
+    again = await replace(of, asked=[one for one in of.asked if one.id in longer]).ask(name, rank)
+    kept = [told for told in whole.failures if not any(told.startswith(f"{i}: ") for i in longer)]
+    return Measured({**whole.found, **again.found}, {**whole.seconds, **again.seconds}, [*kept, *again.failures])
+
+
+# --- A workspace, measured: the doors of the tables, for the command line and for a notebook ---
 
 
 class Bench(Protocol):
@@ -59,7 +112,7 @@ eval_retrieval = Door(retrieval.measure)
 eval_kbqa = Door(kbqa.measure)
 eval_reflection = Door(reflection.measure)
 eval_calibration = Door(calibration.measure)
-eval_together = Door(together.measure)
+eval_together = Door(measure)
 
 
 def _measured(

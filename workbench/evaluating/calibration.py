@@ -13,10 +13,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from workbench.context import Context, KnowledgeBase
-from workbench.evaluating.rankings import ranker
+from workbench.evaluating.rankings import Row, ranker
 from workbench.evaluating.retrieval import Measure, Measured, Told
-from workbench.evaluating.rows import Row
+from workbench.ports import Context, KnowledgeBase
 
 BINS = 10
 TOOLS = ("keyword_search", "naive_search", "local_search", "hybrid_search", "chain_exploration", "fusion_agent")

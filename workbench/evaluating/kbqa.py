@@ -14,11 +14,10 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal
 
-from workbench.context import Context, KnowledgeBase
 from workbench.errors import ToolError
-from workbench.evaluating.rankings import called
-from workbench.evaluating.rows import Asked, Row, asked_of, groups, listed
+from workbench.evaluating.rankings import Asked, Row, asked_of, called, groups, listed
 from workbench.evaluating.statistics import Bootstrap, Scores, means, spread
+from workbench.ports import Context, KnowledgeBase
 from workbench.text import fold
 
 Topic = Literal["given", "asked"]

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any, Protocol, TypedDict
 
 from workbench.evaluating.judging import NOTHING, Piece, Words, held, judge, piece_of
-from workbench.evaluating.rows import read_rows
+from workbench.evaluating.rankings import read_rows
 from workbench.evaluating.statistics import percent, wilson
 from workbench.text import sentences
 

@@ -12,12 +12,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from workbench.context import Context, KnowledgeBase
-from workbench.evaluating.rankings import changed, ranker
+from workbench.evaluating.rankings import Row, changed, ranker
 from workbench.evaluating.retrieval import Measure, Measured, Told
-from workbench.evaluating.rows import Row
 from workbench.evaluating.statistics import Bootstrap, Scores, means, spread
-from workbench.route import AGENT_TYPES
+from workbench.graphs.route import AGENT_TYPES
+from workbench.ports import Context, KnowledgeBase
 
 CUTS = (1, 5, 10)
 

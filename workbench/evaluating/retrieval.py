@@ -14,13 +14,24 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from workbench.context import Context, KnowledgeBase
 from workbench.errors import CorpusError
-from workbench.evaluating.narrowed import Narrowed, documents_by
-from workbench.evaluating.rankings import BASELINES, Found, Ranker, ranker, without
-from workbench.evaluating.rows import Asked, Row, asked_of, groups, listed
+from workbench.evaluating.rankings import (
+    BASELINES,
+    Asked,
+    Found,
+    Narrowed,
+    Ranker,
+    Row,
+    asked_of,
+    documents_by,
+    groups,
+    listed,
+    ranker,
+    without,
+)
 from workbench.evaluating.statistics import Bootstrap, Scores, means, scores_of, spread
-from workbench.route import AGENT_TYPES
+from workbench.graphs.route import AGENT_TYPES
+from workbench.ports import Context, KnowledgeBase
 
 CUTS = (1, 2, 5, 10)
 OWN = "conv"

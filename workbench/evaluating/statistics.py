@@ -15,6 +15,7 @@ from workbench.errors import MissingExtra
 if TYPE_CHECKING:
     import numpy as np
 
+
 Scores = dict[str, dict[str, float]]
 """Measure -> question id -> 0 to 1."""
 

@@ -1,24 +1,338 @@
-"""Branches merged: steps of several runs in one new run, whose tape is the union of theirs.
-
-Only what the graft touches is made anew: steps that no tape knows, then the reflection, the merge and the answer. What
-the branches contradict one another in is shown and never settled silently; the runs themselves stay as they are.
-"""
+"""Which run and step each piece of evidence came from: a table beside the run, which changes none of its bytes."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import hashlib
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from workbench.errors import GraftConflict, RunError, UnknownRun, shown
-from workbench.fork import Forecast, forecast
-from workbench.futures.conflicts import Conflict, between, conflict, outvoted, within
-from workbench.futures.join import Branch, Joined, awake, join, signatures
-from workbench.plans import ENDED_WELL, Plan, last_records
-from workbench.retrieval.merge import gather
-from workbench.run import Run
+from workbench.graphs.merge import gather
+from workbench.plans import ENDED_WELL, Plan, PlanStep, canonical_json, last_records
+from workbench.records.counted import identity
+from workbench.records.edits import fresh_id
+from workbench.records.tape import Effect, comparable, key_of_record
+from workbench.runs.fork import Forecast, forecast
+from workbench.runs.run import Run
+from workbench.state import ExecutionRecord, RetrievalResult
 
 if TYPE_CHECKING:
     import pandas
+
+
+@dataclass(frozen=True)
+class Branch:
+    """A run as far as joining needs it: its id and its newest plan."""
+
+    run_id: str
+    plan: Plan
+
+    @property
+    def signs(self) -> dict[str, str]:
+        """For each step what it does, whatever it is called."""
+        return signatures(self.plan)
+
+
+@dataclass
+class Joined:
+    """The steps of several branches.
+
+    Attributes:
+        plan: base's, with the steps of the others.
+        origins: step of the plan -> the run and the step that it was.
+        clashes: ``{"step_id", "values": {run_id: what differs}, "how": both | replaced | dropped, "as": id}`` for each
+            id that two branches use for different steps.
+    """
+
+    plan: Plan
+    origins: dict[str, tuple[str, str]]
+    clashes: list[dict[str, Any]] = field(default_factory=list)
+
+
+def signatures(plan: Plan) -> dict[str, str]:
+    """For each step a digest of all that it does and depends on, without any step's id.
+
+    >>> one = Plan(steps=[PlanStep(step_id="a", objective="", tool="t", depends_on=[]),
+    ...                   PlanStep(step_id="b", objective="", tool="t", depends_on=["a"])])
+    >>> two = Plan(steps=[PlanStep(step_id="x", objective="", tool="t"),
+    ...                   PlanStep(step_id="y", objective="", tool="t", depends_on=["x"])])
+    >>> list(signatures(one).values()) == list(signatures(two).values())
+    True
+    """
+    signs: dict[str, str] = {}
+    for step_id in plan.topological_order():
+        step = plan.step(step_id)
+        taken = {n: {"$from": f"{signs[s]}.{given}"} for n, (s, given) in step.references().items()}
+        told = {
+            **step.model_dump(mode="json", exclude={"step_id"}),
+            "tool_input": {**step.tool_input, **taken},
+            "depends_on": sorted({signs[name] for name in step.dependencies()}),
+        }
+        signs[step_id] = hashlib.sha256(canonical_json(told).encode()).hexdigest()
+    return signs
+
+
+def join(
+    base: Branch,
+    wanted: Sequence[tuple[str, Branch]],
+    unedited: Callable[[str, str], bool],
+    prefer: str | None = None,
+) -> Joined:
+    """Base's plan with these steps of other branches, each with the steps that it depends on.
+
+    A step that is there already, under whatever id, is not taken twice. An id that means another step in base is
+    base's place to be filled when base never edited it (or ``prefer`` says so); else both stay, and the newcomer gets
+    an id of its own.
+
+    Args:
+        base: the run into whose plan is taken.
+        wanted: step ids with the branch of each, in order.
+        unedited: whether base's step of that id is as it was where base and that run parted: (run id, step id).
+        prefer: the run whose step alone stays where two have the same id.
+    """
+    joining = _Joining(base, {(branch.run_id, step_id) for step_id, branch in wanted}, unedited, prefer)
+    for step_id, branch in wanted:
+        joining.bring(branch, step_id)
+    return joining.joined
+
+
+class _Joining:
+    def __init__(
+        self, base: Branch, named: set[tuple[str, str]], unedited: Callable[[str, str], bool], prefer: str | None
+    ):
+        self._base, self._named, self._unedited, self._prefer = base, named, unedited, prefer
+        self.joined = Joined(base.plan, {step.step_id: (base.run_id, step.step_id) for step in base.plan.steps})
+        self._ids: dict[tuple[str, str], str] = {}
+
+    def bring(self, branch: Branch, step_id: str) -> str:
+        """The id of that step in the joined plan, into which it is taken when it is not there."""
+        if (branch.run_id, step_id) not in self._ids:
+            step = branch.plan.step(step_id)
+            before = {name: self.bring(branch, name) for name in step.dependencies()}
+            self._ids[branch.run_id, step_id] = self._placed(branch, renamed(step, step_id, before))
+        return self._ids[branch.run_id, step_id]
+
+    def _placed(self, branch: Branch, step: PlanStep) -> str:
+        sign, plan = branch.signs[step.step_id], self.joined.plan
+        there = next((known for known, other in signatures(plan).items() if other == sign), None)
+        if there is not None:
+            return there
+        if step.step_id not in plan.by_id():
+            return self._add(branch, step, step.step_id)
+        how = self._how(branch, step)
+        holder, clash = self.joined.origins[step.step_id][0], dict[str, Any]()
+        clash |= {"step_id": step.step_id, "how": how, "as": step.step_id}
+        mine, other = _told(plan.step(step.step_id)), _told(step)
+        parts = [name for name in mine if mine[name] != other[name]]
+        clash["values"] = {holder: {n: mine[n] for n in parts}, branch.run_id: {n: other[n] for n in parts}}
+        self.joined.clashes.append(clash)
+        if how == "replaced":
+            steps = [step if s.step_id == step.step_id else s for s in plan.steps]
+            self.joined.plan = plan.model_copy(update={"steps": steps})
+            self.joined.origins[step.step_id] = (branch.run_id, step.step_id)
+        elif how == "both":
+            clash["as"] = self._add(branch, step, fresh_id(plan, re.sub(r"^step_\d+_?", "", step.step_id) or "step"))
+        return str(clash["as"])
+
+    def _how(self, branch: Branch, step: PlanStep) -> str:
+        """What becomes of a step whose id means another one in the plan."""
+        holder = self.joined.origins[step.step_id][0]
+        needed = self._before(step.dependencies()) | self._before(self._ids.values())
+        if (branch.run_id, step.step_id) not in self._named or step.step_id in needed:
+            return "both"
+        if self._prefer in (holder, branch.run_id):
+            return "replaced" if self._prefer == branch.run_id else "dropped"
+        mine = holder == self._base.run_id and self._unedited(branch.run_id, step.step_id)
+        return "replaced" if mine else "both"
+
+    def _before(self, step_ids: Iterable[str]) -> set[str]:
+        """These steps of the plan, and all on which they depend, at any distance."""
+        steps, found = self.joined.plan.by_id(), set[str]()
+        waiting = list(step_ids)
+        while waiting:
+            if (name := waiting.pop()) not in found:
+                found.add(name)
+                waiting += steps[name].dependencies()
+        return found
+
+    def _add(self, branch: Branch, step: PlanStep, step_id: str) -> str:
+        self.joined.plan = self.joined.plan.adding(step.model_copy(update={"step_id": step_id}))
+        self.joined.origins[step_id] = (branch.run_id, step.step_id)
+        return step_id
+
+
+def renamed(step: PlanStep, step_id: str, ids: Mapping[str, str]) -> PlanStep:
+    """The step under an id, with its dependencies and references under theirs."""
+    taken = {n: {"$from": f"{ids.get(s, s)}.{given}"} for n, (s, given) in step.references().items()}
+    return step.model_copy(
+        update={
+            "step_id": step_id,
+            "tool_input": {**step.tool_input, **taken},
+            "depends_on": [ids.get(name, name) for name in step.depends_on],
+        }
+    )
+
+
+def awake(plan: Plan, ran: Iterable[str]) -> Plan:
+    """The plan whose steps that ran where they came from run here too, unasked: that is why they were taken."""
+    well = set(ran)
+    steps = [
+        s.model_copy(update={"condition": "always"}) if s.step_id in well and well >= set(s.dependencies()) else s
+        for s in plan.steps
+    ]
+    return plan.model_copy(update={"steps": steps})
+
+
+def _told(step: PlanStep) -> dict[str, Any]:
+    return step.model_dump(mode="json", exclude={"step_id"})
+
+
+Conflict = dict[str, Any]
+KINDS = ("step", "question", "knowledge_base", "settings", "history", "corpus", "tape", "text", "field")
+
+
+def conflict(kind: str, where: str, values: Mapping[str, Any], how: str) -> Conflict:
+    """One contradiction; it is open when nothing says what becomes of it."""
+    return {"kind": kind, "where": where, "values": dict(values), "how": how, "open": how == "open"}
+
+
+def between(
+    runs: Sequence[Run], tapes: Mapping[str, Sequence[Effect]], chosen: bool, prefer: str | None
+) -> list[Conflict]:
+    """What the runs as wholes disagree on: question, knowledge bases, settings, history, corpus, recorded values.
+
+    Args:
+        runs: the base first.
+        tapes: of each run.
+        chosen: the caller named the base, whose question, settings and history then hold.
+        prefer: the run that the caller prefers.
+    """
+    how = "base" if chosen else "open"
+    found = [
+        conflict(kind, where, values, how)
+        for kind, where, values in [
+            ("question", "message", {run.run_id: run.message for run in runs}),
+            ("question", "query", {run.run_id: run.query for run in runs}),
+            ("knowledge_base", "kb", {run.run_id: run.kb_prefix for run in runs}),
+            *_settings(tapes),
+        ]
+        if _differ(values.values())
+    ]
+    if any(c["where"] == "message" for c in found):
+        found = [c for c in found if c["where"] != "query"]
+    return [*found, *_recorded(tapes, how, prefer)]
+
+
+def _settings(tapes: Mapping[str, Sequence[Effect]]) -> Iterator[tuple[str, str, dict[str, Any]]]:
+    begun: dict[str, Any] = {
+        run_id: next((e.value for e in tape if (e.kind, e.name) == ("begin", "settings")), {})
+        for run_id, tape in tapes.items()
+    }
+    for name in sorted({name for settings in begun.values() for name in settings}):
+        yield "settings", name, {run_id: settings.get(name) for run_id, settings in begun.items() if settings}
+
+
+def _recorded(tapes: Mapping[str, Sequence[Effect]], how: str, prefer: str | None) -> Iterator[Conflict]:
+    """The same key with two values."""
+    by_key: dict[str, dict[str, Effect]] = {}
+    for run_id, tape in tapes.items():
+        for effect in tape:
+            if effect.kind not in ("begin", "divergence"):
+                by_key.setdefault(effect.key, {})[run_id] = effect
+    for effects in by_key.values():
+        values = {run_id: _value(effect) for run_id, effect in effects.items()}
+        if not _differ(values.values()):
+            continue
+        effect = next(iter(effects.values()))
+        if effect.kind == "memory":
+            said = {i: [[m["role"], m["content"]] for m in value[-2:]] for i, value in values.items()}
+            yield conflict("history", effect.name, said, how)
+        elif effect.kind == "knowledge" and effect.name.endswith(".fingerprint"):
+            yield conflict("corpus", effect.name.removesuffix(".fingerprint"), values, "anew" if prefer else "open")
+        elif effect.kind == "plan" or (effect.kind == "knowledge" and not effect.version):
+            yield conflict("tape", f"{effect.kind} {effect.name}", values, "base")
+        else:
+            answered = "preferred" if prefer in values else "open"
+            told = {i: _briefly(e) for i, e in effects.items()} if effect.kind == "tool" else values
+            yield conflict("tape", f"{effect.kind} {effect.name} {effect.key[:8]}", told, answered)
+
+
+def _value(effect: Effect) -> Any:
+    """What an effect came to, as two runs may share it."""
+    if effect.kind != "tool":
+        return comparable(effect.value)
+    record, body = effect.value["record"], effect.value["body"]
+    return comparable({"status": record["status"], "error": record["error"], **(body or {})})
+
+
+def _briefly(effect: Effect) -> dict[str, Any]:
+    """What a tool's call came to, without the texts."""
+    record, results = effect.value["record"], (effect.value["body"] or {}).get("results", [])
+    said = hashlib.sha256(canonical_json(_value(effect)).encode()).hexdigest()[:12]
+    pieces = [[r["result_id"], round(r["score"], 6)] for r in results]
+    return {"input": record["raw_input"], "status": record["status"], "found": pieces, "digest": said}
+
+
+def within(
+    found: Mapping[str, tuple[str, Sequence[RetrievalResult]]], moved: bool, prefer: str | None
+) -> list[Conflict]:
+    """What the pieces of evidence disagree on: two texts of one piece, two values of one typed field of a document.
+
+    Args:
+        found: step of the new plan -> the run from which it comes, and what it found there.
+        moved: the runs saw different corpora: then the pieces are read anew, and neither is taken as recorded.
+        prefer: the run whose pieces hold.
+    """
+    texts: dict[str, dict[str, str]] = {}
+    fields: dict[str, dict[str, Any]] = {}
+    for run_id, results in found.values():
+        for result in results:
+            base = result["metadata"].get("kb_prefix", "")
+            texts.setdefault(f"{base}/{result['result_id']}", {}).setdefault(run_id, result["evidence"])
+            for name, value in _stated(result):
+                fields.setdefault(name, {}).setdefault(run_id, value)
+    kinds = (("text", texts), ("field", fields))
+    return [
+        conflict(kind, where, values, "anew" if moved else "preferred" if prefer in values else "open")
+        for kind, places in kinds
+        for where, values in sorted(places.items())
+        if _differ(values.values())
+    ]
+
+
+def _stated(result: RetrievalResult) -> Iterator[tuple[str, Any]]:
+    """The typed fields of a piece's document, each by base, document and name."""
+    metadata = result["metadata"]
+    for name, value in (metadata.get("fields") or {}).items():
+        yield f"{metadata.get('kb_prefix', '')}/{metadata.get('doc_id', '')} {name}", value
+
+
+def outvoted(
+    found: Mapping[str, tuple[str, Sequence[RetrievalResult]]], conflicts: Iterable[Conflict], prefer: str | None
+) -> list[list[str]]:
+    """The pieces that another run's contradict and that are not preferred: ``[step_id, result_id]`` of each."""
+    values = {(c["kind"], c["where"]): c["values"] for c in conflicts if c["how"] == "preferred"}
+    pieces = []
+    for step_id, (run_id, results) in found.items():
+        for result in results:
+            place = f"{result['metadata'].get('kb_prefix', '')}/{result['result_id']}"
+            said = [("text", place, result["evidence"]), *(("field", name, value) for name, value in _stated(result))]
+            if run_id != prefer and any(
+                _differ([value, values[kind, where][prefer]])
+                for kind, where, value in said
+                if prefer in values.get((kind, where), ())
+            ):
+                pieces.append([step_id, result["result_id"]])
+    return pieces
+
+
+def _differ(values: Iterable[Any]) -> bool:
+    return len({canonical_json(value) for value in values}) > 1
+
+
+# --- Branches merged: steps of several runs in one new run, whose tape is the union of theirs ---
 
 
 class Graft(Run):
@@ -61,13 +375,13 @@ class Graft(Run):
         return pandas.DataFrame(rows, columns=["kind", "where", "run_id", "value", "how"])
 
     def __str__(self) -> str:
-        from workbench.futures.shown import graft_blocks
-        from workbench.show import plain
+        from workbench.views.graft import graft_blocks
+        from workbench.views.static import plain
 
         return f"{super().__str__()}\n\n{plain(graft_blocks(self), 100)}"
 
     def _repr_mimebundle_(self, **_: Any) -> dict[str, str]:
-        from workbench.futures.shown import graft_blocks, page
+        from workbench.views.graft import graft_blocks, page
 
         return {
             "text/plain": str(self),
@@ -234,3 +548,50 @@ def beside(run: Run, other: Run, steps: Iterable[str] | None, prefer: str | None
     """See ``Run.graft``."""
     names = list(_plan(other).by_id()) if steps is None else [steps] if isinstance(steps, str) else list(steps)
     return grafted(dict.fromkeys(names, other), run, prefer, **options)
+
+
+def provenance(run: Run) -> list[dict[str, Any]]:
+    """See ``Run.provenance``."""
+    records = last_records(run.records)
+    made = {step_id: _made_in(run, record) for step_id, record in records.items() if "effect" in record}
+    origins = (run._row["options"].get("graft") or {}).get("steps", {})
+    finders: dict[tuple[str, str, str], list[str]] = {}
+    for step_id, results in gather(run.records, run._store, run.run_id).items():
+        for result in results:
+            finders.setdefault(identity(result), []).append(step_id)
+    rows = []
+    for n, piece in enumerate(run.evidence, 1):
+        for step_id in dict.fromkeys(finders.get(identity(piece), ())):
+            in_run, as_step = made[step_id]
+            origin = origins.get(step_id, {"run_id": in_run, "step_id": as_step})
+            rows.append(
+                {
+                    "n": n,
+                    "result_id": piece["result_id"],
+                    "title": piece["metadata"].get("title", ""),
+                    "score": piece["score"],
+                    "step_id": step_id,
+                    "tool": records[step_id]["tool"],
+                    "from_run": origin["run_id"],
+                    "from_step": origin["step_id"],
+                    "made_in": in_run,
+                }
+            )
+    return rows
+
+
+def _made_in(run: Run, record: ExecutionRecord) -> tuple[str, str]:
+    """The run that made this call, and the step that it was there: through the tapes from which it was taken."""
+    place = (run.run_id, record["step_id"])
+    if not record.get("replayed"):
+        return place
+    key = key_of_record(record)
+    for source in (run._row["options"].get("tape") or {}).get("sources", []):
+        earlier = Run(run._work, source)
+        try:
+            same = next((r for r in earlier.records if "effect" in r and key_of_record(r) == key), None)
+            if same is not None:
+                return _made_in(earlier, same)
+        except UnknownRun:  # forgotten since: this run's own record is all that is left
+            continue
+    return place

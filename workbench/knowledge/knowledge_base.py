@@ -10,33 +10,245 @@ from __future__ import annotations
 import json
 import math
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
 
-from workbench.context import Community, Enricher, Entity, Field, Mention, Passage, Reached, Relation
 from workbench.errors import KnowledgeError
-from workbench.knowledge import inspecting, keywords, meant, schema, vectors
-from workbench.knowledge.chroma import Place
-from workbench.knowledge.index import Index
-from workbench.knowledge.linking import Linker
-from workbench.knowledge.ranks import reached_in
-from workbench.knowledge.surfaces import candidates, key_of, units
-from workbench.knowledge.title_links import IndexWays
-from workbench.knowledge.typed import IndexTyped
-from workbench.knowledge.view import View, entities, relations, surfaces
+from workbench.knowledge.graph import view
+from workbench.knowledge.graph.view import View, entities, relations, surfaces
+from workbench.knowledge.indexes import keywords, sketches, vectors
+from workbench.knowledge.indexes.chroma import Place
+from workbench.knowledge.indexes.index import Index
+from workbench.knowledge.indexes.ranks import reached_in
+from workbench.knowledge.names import schema
+from workbench.knowledge.names.linking import Linker
+from workbench.knowledge.names.schema import IndexTyped
+from workbench.knowledge.names.surfaces import STOP, candidates, key_of, units
+from workbench.knowledge.names.title_links import IndexWays
 from workbench.models import rerank
 from workbench.models.embeddings import TextModel, products, text_model, word_vectors
-from workbench.parts import scored
+from workbench.ports import Community, Enricher, Entity, Field, Mention, Passage, Reached, Relation, scored
 from workbench.settings import Settings
 from workbench.state import Condition, Sort
-from workbench.text import simplified, terms
+from workbench.text import CJK, language_of, simplified, terms
 
 if TYPE_CHECKING:
     import networkx
     import numpy as np
+
+
+# --- Several things bear one name: the words around it and the other names beside it say which one is meant ---
+
+RIVALS = 8
+"""Bearers of one name that are looked at."""
+LEAD = 0.35
+"""How much rarer words must speak for a bearer than for the next, as a share of the weight of the rarest word."""
+_MOST = 0.7
+"""A bearer of whom nearly as many words speak as of the best one is not ruled out."""
+_UNTYPED = "Document"
+_ASKED = "who whom whose what which when where why how is are was were be did does do has have"
+_ASKING = STOP | frozenset(_ASKED.split())
+"""Words that choose nobody."""
+
+
+@dataclass(frozen=True)
+class Known:
+    """What a base says of one bearer of a name: ``beside`` are the entities related to it, ``words`` all its terms."""
+
+    entity: Entity
+    year: int | None
+    beside: frozenset[str]
+    words: frozenset[str]
+
+
+def rivals(known: Sequence[Known]) -> list[Known]:
+    """Those that are different things: documents of one title without a type or year are the parts of one."""
+    first, *rest = known
+    return [first, *(other for other in rest if _different(first, other))]
+
+
+def _different(one: Known, other: Known) -> bool:
+    if one.year is not None and other.year is not None:
+        return one.year != other.year
+    return one.entity["type"] != _UNTYPED or other.entity["type"] != _UNTYPED
+
+
+def told_apart(
+    text: str,
+    mention: Mention,
+    mentions: Iterable[Mention],
+    known: Sequence[Known],
+    weight: Callable[[str], float],
+    rarest: float,
+) -> Mention:
+    """The mention with who is meant; ``others`` are those whom nothing in the text tells from it.
+
+    Args:
+        text: in which the name stands.
+        mention: of the name.
+        mentions: of every name in the text.
+        known: the bearers, the best connected first.
+        weight: how rare a term is.
+        rarest: the weight of a term that one passage has.
+    """
+    around = f"{text[: mention['start']]} / {text[mention['end'] :]}"
+    words = [w for w in dict.fromkeys(terms(around)) if w not in _ASKING and (len(w) > 1 or CJK.match(w))]
+    beside = {m["entity_id"] for m in mentions if m["start"] != mention["start"]}
+    scores = {
+        bearer.entity["entity_id"]: rarest * (len(beside & bearer.beside) + (str(bearer.year) in words))
+        + sum(weight(word) for word in words if word in bearer.words)
+        for bearer in rivals(known)
+    }
+    return _said(mention, scores, LEAD * rarest)
+
+
+def _said(mention: Mention, scores: Mapping[str, float], lead: float) -> Mention:
+    best = max(scores, key=lambda entity_id: scores[entity_id])  # the first of equal ones
+    close = [i for i in scores if scores[i] > scores[best] - lead or scores[i] > _MOST * scores[best]]
+    others = [entity_id for entity_id in close if entity_id != best]
+    plain = Mention(start=mention["start"], end=mention["end"], surface=mention["surface"], entity_id=best)
+    return Mention(**plain, others=others) if others else plain
+
+
+def in_question(
+    text: str, mentions: Sequence[Mention], index: Index, weight: Callable[[str], float], rarest: float
+) -> list[Mention]:
+    """The mentions of a text, each name that several bear told apart as far as the text allows."""
+    found = []
+    for mention in mentions:
+        bearers = [mention["entity_id"], *mention.get("others", ())][:RIVALS]
+        known = [one for entity_id in bearers if (one := _known(index, entity_id))] if len(bearers) > 1 else []
+        found.append(told_apart(text, mention, mentions, known, weight, rarest) if known else mention)
+    return found
+
+
+def _known(index: Index, entity_id: str) -> Known | None:
+    entity = next(iter(view.entities(index, "WHERE entity_id = ?", (entity_id,))), None)
+    if entity is None:
+        return None
+    beside = {i: (name, *json.loads(aliases)) for i, name, aliases in index.rows(_BESIDE, (entity_id,) * 2)}
+    passages = index.rows(_SAID, (entity["doc_id"],))
+    said = [*(name for names in beside.values() for name in names), *(text for _, text in passages)]
+    year = passages[0][0] if passages else None
+    return Known(entity, year, frozenset(beside), frozenset(term for text in said for term in terms(text)))
+
+
+_BESIDE = (
+    "SELECT entity_id, name, aliases FROM relations JOIN entities ON entity_id = target "
+    "WHERE source = ? AND relations.type != 'mentions' UNION "
+    "SELECT entity_id, name, aliases FROM relations JOIN entities ON entity_id = source "
+    "WHERE target = ? AND relations.type != 'mentions' LIMIT 200"
+)
+_SAID = (
+    "SELECT year, passages.text FROM documents JOIN passages ON passages.doc_id = documents.doc_id "
+    "WHERE documents.doc_id = ? ORDER BY position LIMIT 3"
+)
+
+
+EXAMPLES = 3
+_BEGINNING = 400
+_DOC = "'doc:' || documents.doc_id"
+_COVERED = {
+    "title": "SELECT count(DISTINCT doc_id) FROM titles",
+    "entities": f"SELECT count(*) FROM documents WHERE EXISTS (SELECT 1 FROM relations WHERE source = {_DOC}) "
+    f"OR EXISTS (SELECT 1 FROM relations WHERE target = {_DOC})",
+    "links": f"SELECT count(*) FROM documents WHERE EXISTS (SELECT 1 FROM relations WHERE source = {_DOC} "
+    "AND target >= 'doc:' AND target < 'doc;')",
+    "vectors": "SELECT (SELECT count(*) FROM documents) - count(DISTINCT doc_id) FROM passages WHERE NOT EXISTS "
+    "(SELECT 1 FROM vectors WHERE key = passages.vector)",
+    "community": f"SELECT count(*) FROM documents WHERE EXISTS (SELECT 1 FROM homes WHERE entity_id = {_DOC})",
+}
+_ORPHANS = {
+    "documents_without_passage": "SELECT doc_id FROM documents WHERE NOT EXISTS "
+    "(SELECT 1 FROM passages WHERE passages.doc_id = documents.doc_id)",
+    "passages_without_entity": "SELECT chunk_id FROM passages WHERE NOT EXISTS "
+    "(SELECT 1 FROM mentions WHERE mentions.chunk_id = passages.chunk_id AND entity_id != 'doc:' || passages.doc_id)",
+    "passages_without_vector": "SELECT chunk_id FROM passages WHERE NOT EXISTS "
+    "(SELECT 1 FROM vectors WHERE key = passages.vector)",
+    "entities_without_passage": "SELECT entity_id FROM entities WHERE NOT EXISTS "
+    "(SELECT 1 FROM mentions WHERE mentions.entity_id = entities.entity_id)",
+    "entities_alone": "SELECT entity_id FROM entities WHERE NOT EXISTS "
+    "(SELECT 1 FROM mentions WHERE mentions.entity_id = entities.entity_id) AND NOT EXISTS "
+    "(SELECT 1 FROM relations WHERE source = entities.entity_id OR target = entities.entity_id)",
+    "vectors_without_passage": "SELECT key FROM vectors WHERE key NOT IN (SELECT vector FROM passages)",
+}
+"""What belongs to nothing. An entity of a field that no text names is in order; one that is alone is not."""
+
+
+def inspect(index: Index) -> dict[str, Any]:
+    """Growth by day, coverage by document, orphans and duplicates with a few examples each; all of it JSON."""
+    (documents,) = index.rows("SELECT count(*) FROM documents")[0]
+    return {
+        "growth": list(_growth(index)),
+        "coverage": {
+            name: {"documents": covered, "percent": round(100 * covered / max(documents, 1), 1)}
+            for name, sql in _COVERED.items()
+            for covered in [index.rows(sql)[0][0]]
+        },
+        "languages": _languages(index),
+        "orphans": {name: _counted(index, sql) for name, sql in _ORPHANS.items()},
+        "duplicates": {"same": _same(index), "nearly_same": _nearly(index)},
+    }
+
+
+def _growth(index: Index) -> Iterator[dict[str, Any]]:
+    """Documents by the day on which they came (UTC), and how many there were then; "" is before that was noted."""
+    total = 0
+    for day, count in index.rows("SELECT added, count(*) FROM documents GROUP BY added ORDER BY added"):
+        total += count
+        yield {"day": day, "documents": count, "total": total}
+
+
+def _languages(index: Index) -> dict[str, int]:
+    found = dict(index.rows("SELECT language, count(*) FROM documents GROUP BY language ORDER BY language"))
+    if found.pop("", 0):  # an older version did not note it
+        for (text,) in index.rows(f"SELECT substr(text, 1, {_BEGINNING}) FROM documents WHERE language = ''"):
+            language = language_of(text)
+            found[language] = found.get(language, 0) + 1
+    return found
+
+
+def _counted(index: Index, sql: str) -> dict[str, Any]:
+    (count,) = index.rows(f"SELECT count(*) FROM ({sql})")[0]
+    examples = index.rows(f"{sql} LIMIT {EXAMPLES}") if count else []
+    return {"count": count, "examples": [row[0] for row in examples]}
+
+
+def _same(index: Index) -> dict[str, Any]:
+    """Texts that stand in several passages."""
+    sql = "SELECT digest, count(*) AS times FROM passages GROUP BY digest HAVING times > 1"
+    texts, passages = index.rows(f"SELECT count(*), ifnull(sum(times), 0) FROM ({sql})")[0]
+    examples = []
+    for digest, _ in index.rows(f"{sql} ORDER BY times DESC, digest LIMIT {EXAMPLES}"):
+        rows = index.rows("SELECT chunk_id FROM passages WHERE digest = ? ORDER BY 1 LIMIT 5", (digest,))
+        examples.append([row[0] for row in rows])
+    return {"texts": texts, "count": passages - texts, "examples": examples}
+
+
+def _nearly(index: Index) -> dict[str, Any]:
+    """Passages that nearly repeat an earlier one, and are not the same; those of an older version have no sketch."""
+    pairs = sketches.alike(index)
+    numbers = sorted({number for pair in pairs for number in pair})
+    known = {
+        number: (chunk_id, digest)
+        for number, chunk_id, digest in index.rows_in(
+            "SELECT number, chunk_id, digest FROM passages WHERE number IN ({})", numbers
+        )
+    }
+    unlike = [(a, b) for a, b in pairs if known[a][1] != known[b][1]]
+    (unread,) = index.rows("SELECT (SELECT count(*) FROM passages) - (SELECT count(*) FROM sketches)")[0]
+    return {
+        "count": len({b for _, b in unlike}),
+        "examples": [[known[a][0], known[b][0]] for a, b in unlike[:EXAMPLES]],
+        "not_compared": unread,
+    }
+
+
+# --- One corpus and its three indexes, as everybody else sees them: ``context.KnowledgeBase`` ---
 
 Given = ParamSpec("Given")
 Got = TypeVar("Got")
@@ -64,6 +276,7 @@ class CorpusKnowledge:
         self.name, self._folder, self._settings = name, folder, settings
         self._file = _identity(folder / "index.db")
         self._index = Index(folder / "index.db")
+        schema.tell(self._index)
         self._model = open_model(self._index, name, settings)
         self._reranks = rerank.available(settings, self._model.name)
         self.reranker: Any = None
@@ -138,7 +351,7 @@ class CorpusKnowledge:
         """The source outside that the vocabulary of the base asks for."""
         if self._view.vocabulary.enrichment != "tmdb":
             return None
-        from workbench.enrichment.tmdb import Tmdb
+        from workbench.knowledge.tmdb import Tmdb
 
         return Tmdb(self._settings)
 
@@ -304,7 +517,7 @@ class CorpusKnowledge:
         found = surfaces(self._index, candidates(text, units(text)), "AND NOT category")
         view = self._view
         linked = Linker(found, view.vocabulary.cues).link(text)
-        return meant.in_question(text, linked, self._index, view.weight, math.log(1 + view.passages))
+        return in_question(text, linked, self._index, view.weight, math.log(1 + view.passages))
 
     @_in_one_generation
     def entity(self, entity_id: str) -> Entity | None:
@@ -396,7 +609,7 @@ class CorpusKnowledge:
     def inspect(self) -> dict[str, Any]:
         """``describe``, and growth, coverage, languages, orphans and duplicates, with the bytes of its files."""
         held = sum(file.stat().st_size for file in self._folder.rglob("*") if file.is_file())
-        return {"name": self.name, "bytes": held, **self.describe(), **inspecting.inspect(self._index)}
+        return {"name": self.name, "bytes": held, **self.describe(), **inspect(self._index)}
 
     def _titled(self, texts: Sequence[str]) -> tuple[list[str], np.ndarray]:
         """The texts, those of the base's passages with their titles, and a vector for each."""

@@ -10,11 +10,10 @@ from collections.abc import Iterable, Sequence
 from itertools import pairwise
 from typing import Any
 
-from workbench.context import Field, KnowledgeBase
 from workbench.language.amounts import Amount, dates, numbers
-from workbench.language.marks import Called, Marks, Span, Value
+from workbench.language.marks import Called, Marks, Span, Value, way, ways
 from workbench.language.names import blotted
-from workbench.language.ways import way, ways
+from workbench.ports import Field, KnowledgeBase
 from workbench.state import Condition, NameRead, Op
 from workbench.text import CJK, fold, language_of
 

@@ -12,10 +12,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from workbench.context import KnowledgeBase
+from workbench.language.amounts import times
 from workbench.language.names import names_in
 from workbench.language.reading import is_smalltalk, read
-from workbench.language.times import times
+from workbench.ports import KnowledgeBase
 from workbench.state import NameRead, Reading
 from workbench.text import CJK, language_of
 

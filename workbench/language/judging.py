@@ -15,13 +15,12 @@ from dataclasses import dataclass, field
 from functools import cache, lru_cache
 from typing import Any, NamedTuple
 
-from workbench.context import Field, KnowledgeBase
-from workbench.days import days
-from workbench.knowledge.keywords import stem
+from workbench.knowledge.indexes.keywords import stem
 from workbench.language.names import blotted
 from workbench.language.quoting import parts
+from workbench.ports import Field, KnowledgeBase
 from workbench.state import AnswerType, Reading, RetrievalResult
-from workbench.text import CJK, fold, language_of, terms
+from workbench.text import CJK, days, fold, language_of, terms
 
 
 class Model(NamedTuple):

@@ -3,16 +3,40 @@
 from __future__ import annotations
 
 import re
+import tomllib
 from collections.abc import Iterable, Iterator, Sequence
+from functools import cache
+from importlib.resources import files
 from itertools import pairwise
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from workbench.context import Field, KnowledgeBase
-from workbench.knowledge.schema import spoken, spoken_words
+from workbench.knowledge.names.schema import spoken, spoken_words
 from workbench.language.judging import forms, root
 from workbench.language.names import QUOTED, blotted, names_in
-from workbench.language.ways import way, ways
+from workbench.ports import Field, KnowledgeBase
 from workbench.text import CJK, fold
+
+# --- The words of asking (``ways.toml``) as patterns ---
+
+
+@cache
+def _all() -> dict[str, Any]:
+    return tomllib.loads(files("workbench.language").joinpath("ways.toml").read_text(encoding="utf-8"))
+
+
+def ways(section: str) -> dict[str, Any]:
+    """A section as it is written."""
+    return dict(_all()[section])
+
+
+@cache
+def way(section: str, name: str) -> re.Pattern[str]:
+    """The patterns of that name as one."""
+    given = _all()[section][name]
+    return re.compile("|".join(f"(?:{one})" for one in ([given] if isinstance(given, str) else given)), re.I)
+
+
+# --- What stands where in a question: names, words of fields, values, nouns, and how far a negation reaches ---
 
 Span = tuple[int, int]
 _CLAUSE = re.compile(r"[,;.!?:，。；！？：](?!\d)|\b(?:but|which|who|whose|that|whereas|while)\b|但|而(?![非不且])")

@@ -11,12 +11,11 @@ from collections.abc import Sequence
 from functools import cache
 from importlib.resources import files
 
-from workbench.context import Field, KnowledgeBase
 from workbench.language.amounts import whole
 from workbench.language.conditions import NEAR, Conditions, in_words, shown
-from workbench.language.marks import Called
+from workbench.language.marks import Called, way, ways
 from workbench.language.names import blotted
-from workbench.language.ways import way, ways
+from workbench.ports import Field, KnowledgeBase
 from workbench.state import AnswerType, QueryIntent, Reading, Sort
 
 __all__ = ["in_words", "is_smalltalk", "read", "shown"]

@@ -9,11 +9,11 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from workbench.errors import MissingExtra, SettingsError, WorkspaceError
-from workbench.memory.migrations import migrate
-from workbench.memory.store import Execute, SqlConversations
+from workbench.memory.store import Execute, SqlConversations, migrate
 
 if TYPE_CHECKING:
     import psycopg
+
 
 _MIGRATING = 0x776F726B  # any number, as long as every workbench takes the same lock
 

@@ -19,43 +19,83 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from workbench.errors import WorkbenchError
-from workbench.memory.migrations import migrate
-from workbench.settings import Settings
-from workbench.sqlite import PATIENCE_S, begin_with_log, named
+from workbench.errors import WorkbenchError, WorkspaceError
+from workbench.records.sqlite import PATIENCE_S, begin_with_log, named
 from workbench.state import Citation
 from workbench.text import clean
+
+LEDGER = "CREATE TABLE IF NOT EXISTS conversation_migrations (number INTEGER PRIMARY KEY, name TEXT, applied_at TEXT)"
+
+MIGRATIONS: tuple[tuple[int, str, tuple[str, ...]], ...] = (
+    (
+        1,
+        "conversations, messages and feedback",
+        (
+            """CREATE TABLE conversations (
+                id TEXT PRIMARY KEY,
+                user_id TEXT NOT NULL,
+                session_id TEXT NOT NULL,
+                created_at TEXT NOT NULL,
+                updated_at TEXT NOT NULL,
+                UNIQUE (user_id, session_id)
+            )""",
+            """CREATE TABLE messages (
+                position {serial},
+                id TEXT NOT NULL UNIQUE,
+                conversation_id TEXT NOT NULL REFERENCES conversations (id) ON DELETE CASCADE,
+                role TEXT NOT NULL,
+                content TEXT NOT NULL,
+                created_at TEXT NOT NULL,
+                citations TEXT NOT NULL,
+                debug TEXT,
+                partial BOOLEAN NOT NULL
+            )""",
+            "CREATE INDEX messages_in_order ON messages (conversation_id, position)",
+            """CREATE TABLE feedback (
+                id TEXT PRIMARY KEY,
+                message_id TEXT NOT NULL REFERENCES messages (id) ON DELETE CASCADE,
+                query TEXT NOT NULL,
+                is_positive BOOLEAN NOT NULL,
+                thread_id TEXT NOT NULL,
+                agent_type TEXT NOT NULL,
+                created_at TEXT NOT NULL,
+                metadata TEXT NOT NULL
+            )""",
+            "CREATE INDEX feedback_by_message ON feedback (message_id)",
+        ),
+    ),
+)
+
+
+def migrate(execute: Callable[..., Sequence[Any]], *, serial: str, now: str) -> None:
+    """Bring the tables up to date, inside a transaction that the caller holds.
+
+    Args:
+        execute: runs one statement with its parameters and gives the rows.
+        serial: the database's words for a column that counts by itself.
+        now: when this happens, UTC, ISO 8601.
+
+    Raises:
+        WorkspaceError: a newer workbench wrote these tables.
+    """
+    execute(LEDGER)
+    done = execute("SELECT MAX(number) AS number FROM conversation_migrations")[0]["number"] or 0
+    newest = MIGRATIONS[-1][0]
+    if done > newest:
+        raise WorkspaceError(
+            f"The conversation tables are at version {done}; this workbench knows them up to {newest}. Upgrade it."
+        )
+    for number, name, statements in MIGRATIONS[done:]:
+        for statement in statements:
+            execute(statement.replace("{serial}", serial))
+        execute("INSERT INTO conversation_migrations (number, name, applied_at) VALUES (?, ?, ?)", (number, name, now))
+
+
+# --- What is kept of conversations: messages in order, and what people thought of the answers ---
 
 ROLES = ("user", "assistant")
 Execute = Callable[..., list[dict[str, Any]]]
 """``execute(sql, parameters=())`` -> rows, as dicts; parameters stand as ``?``."""
-
-
-def open_conversations(
-    path: str | Path, settings: Settings, now: Callable[[], datetime] | None = None
-) -> SqlConversations:
-    """The store of a workspace: PostgreSQL when its DSN or its host is set, else the SQLite file at ``path``.
-
-    Raises:
-        MissingExtra: the DSN is set and psycopg is not installed.
-        WorkspaceError: the database cannot be reached, or a newer workbench wrote it.
-    """
-    dsn = settings.postgres_dsn.get_secret_value() or _parts(settings)
-    if not dsn:
-        return SqliteConversations(path, now)
-    from workbench.memory.postgres import PostgresConversations
-
-    return PostgresConversations(dsn, now)
-
-
-def _parts(settings: Settings) -> str:
-    """A DSN of the host and its fellows; empty without a host."""
-    if not settings.postgres_host:
-        return ""
-    named = {"host": settings.postgres_host, "port": str(settings.postgres_port), "user": settings.postgres_user}
-    named |= {"password": settings.postgres_password.get_secret_value(), "dbname": settings.postgres_db}
-    quoted = {name: value.replace("\\", r"\\").replace("'", r"\'") for name, value in named.items() if value}
-    return " ".join(f"{name}='{value}'" for name, value in quoted.items())
 
 
 class SqlConversations(ABC):

@@ -15,17 +15,16 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from pydantic import SecretStr, ValidationError
 
-from workbench import given
+from workbench import settings as given
 from workbench.errors import ModelError, SettingsError
-from workbench.models.failures import KEYLESS, LimitReached, address, explain
-from workbench.models.patience import Patience, patiently
-from workbench.models.wire import async_client, read_key
+from workbench.models.wire import KEYLESS, LimitReached, Patience, address, async_client, explain, patiently, read_key
 
 if TYPE_CHECKING:
     from langchain_core.language_models import BaseChatModel
     from langchain_core.messages import BaseMessage
 
     from workbench.settings import Settings
+
 
 T = TypeVar("T")
 PROVIDERS = ("openai",)

@@ -21,11 +21,9 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from pydantic import SecretStr
 
-from workbench import given
+from workbench import settings as given
 from workbench.errors import MissingExtra, ModelError, SettingsError
-from workbench.models.failures import KEYLESS, address, explain
-from workbench.models.patience import Patience, patiently_sync
-from workbench.models.wire import read_key, sync_client
+from workbench.models.wire import KEYLESS, Patience, address, explain, patiently_sync, read_key, sync_client
 from workbench.settings import Settings
 from workbench.text import CJK, clean, terms
 

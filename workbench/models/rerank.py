@@ -24,6 +24,7 @@ from workbench.text import CJK, spelled
 if TYPE_CHECKING:
     import numpy as np
 
+
 _RUN = re.compile(rf"[a-z0-9']+|{CJK.pattern}+")
 _FUNCTION_WORDS = """
     a an the of in on at to and or is are was were be been with who which that it its his her their he she they from by

@@ -5,14 +5,249 @@ A client's own time-out starts anew with every byte, so a server that drips woul
 
 from __future__ import annotations
 
+import asyncio
+import logging
 import time
-from collections.abc import AsyncIterator, Iterator
-from typing import Any
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
+from email.utils import parsedate_to_datetime
+from typing import TYPE_CHECKING, Any, TypeVar
+from urllib.parse import quote, urlsplit
 
 from pydantic import SecretStr
 
 from workbench.errors import SettingsError
-from workbench.models.failures import LimitReached
+
+if TYPE_CHECKING:
+    from workbench.settings import Settings
+
+
+T = TypeVar("T")
+LONGEST_BACKOFF_S = 8.0
+_PASSING = {408, 409, 425, 429}
+_UNREACHED = {"APIConnectionError", "ConnectError", "ReadError", "RemoteProtocolError"}
+_SLOW = {"APITimeoutError", "TimeoutException"}
+_log = logging.getLogger(__name__)
+_hears: ContextVar[Callable[[str], object]] = ContextVar("_hears", default=_log.warning)
+
+
+@dataclass(frozen=True)
+class Patience:
+    """How often to ask again, the first pause in seconds (each next is twice as long), the longest that is waited."""
+
+    retries: int = 2
+    backoff_s: float = 0.5
+    longest_s: float = 60.0
+
+    @classmethod
+    def of(cls, settings: Settings) -> Patience:
+        """As the settings say."""
+        return cls(settings.model_retries, settings.model_backoff_s, settings.model_longest_wait_s)
+
+    def pause(self, error: Exception, failures: int) -> float | None:
+        """Seconds until the next try; None when there is to be none.
+
+        Args:
+            error: what the last try raised.
+            failures: how many tries have failed.
+        """
+        if failures > self.retries or not passing(error):
+            return None
+        asked = retry_after(getattr(getattr(error, "response", None), "headers", {}))
+        if asked is not None:
+            return asked if asked <= self.longest_s else None
+        return min(self.backoff_s * 2 ** (failures - 1), LONGEST_BACKOFF_S, self.longest_s)
+
+
+def passing(error: BaseException) -> bool:
+    """Whether asking again may help: the server is busy, in trouble or away. A slow one has had its time already."""
+    status = getattr(error, "status_code", None)
+    if isinstance(status, int):
+        return (status in _PASSING or status >= 500) and getattr(error, "code", None) != "insufficient_quota"
+    kinds = {kind.__name__ for kind in type(error).__mro__}
+    return bool(kinds & _UNREACHED) and not kinds & _SLOW and not isinstance(error.__cause__, LimitReached)
+
+
+def retry_after(headers: Mapping[str, str]) -> float | None:
+    """The seconds that a server asks to wait: a number, or a date that is read by the server's own clock.
+
+    >>> retry_after({"retry-after": "3"}), retry_after({"retry-after-ms": "250"}), retry_after({})
+    (3.0, 0.25, None)
+    >>> retry_after({"retry-after": "Fri, 02 Jan 2026 00:00:05 GMT", "date": "Fri, 02 Jan 2026 00:00:00 GMT"})
+    5.0
+    """
+    for name, unit in (("retry-after-ms", 1000), ("retry-after", 1)):
+        try:
+            seconds = float(headers[name]) / unit
+        except (KeyError, ValueError):
+            continue
+        return seconds if 0 <= seconds < float("inf") else None
+    try:
+        until = parsedate_to_datetime(headers["retry-after"]).timestamp()
+        now = parsedate_to_datetime(headers["date"]).timestamp() if "date" in headers else time.time()
+    except (KeyError, ValueError, TypeError, OverflowError):
+        return None
+    return max(0.0, until - now)
+
+
+@contextmanager
+def hearing(listener: Callable[[str], object]) -> Iterator[None]:
+    """Within this block, what there is to say of a model goes to the listener; otherwise it is logged as a warning."""
+    token = _hears.set(listener)
+    try:
+        yield
+    finally:
+        _hears.reset(token)
+
+
+def tell(note: str) -> None:
+    """Say something about a model to whoever is hearing."""
+    _hears.get()(note)
+
+
+async def patiently(call: Callable[[], Awaitable[T]], patience: Patience, explain: Callable[[Exception], str]) -> T:
+    """What the call gives, after as many tries as patience allows.
+
+    Raises:
+        Exception: what the last try raised.
+    """
+    failures = 0
+    while True:
+        try:
+            return await call()
+        except Exception as error:
+            failures += 1
+            pause = patience.pause(error, failures)
+            if pause is None:
+                raise
+            tell(_once_more(explain(error), pause, failures, patience))
+            await asyncio.sleep(pause)
+
+
+def patiently_sync(call: Callable[[], T], patience: Patience, explain: Callable[[Exception], str]) -> T:
+    """``patiently`` for a thread that may block."""
+    failures = 0
+    while True:
+        try:
+            return call()
+        except Exception as error:
+            failures += 1
+            pause = patience.pause(error, failures)
+            if pause is None:
+                raise
+            tell(_once_more(explain(error), pause, failures, patience))
+            time.sleep(pause)
+
+
+def _once_more(what: str, pause: float, failures: int, patience: Patience) -> str:
+    return f"{what} It is asked again in {pause:g} s ({failures} of {patience.retries})."
+
+
+# --- What went wrong with a model's server, in one line: which server, what it said, the mend; never the key ---
+
+KEYLESS = "none"
+"""What is sent as a key to a server that asks for none; the client library insists on one."""
+
+LONGEST = 400
+_BROKE_OFF = "The server broke off its answer; resume the run to ask it again."
+_NO_MODEL = "That is no answer of an OpenAI-compatible server: is {base_url} right? It often ends in /v1."
+_MENDS = {
+    "LimitReached": "",
+    "RemoteProtocolError": _BROKE_OFF,
+    "ReadError": _BROKE_OFF,
+    "AuthenticationError": "Is {api_key} right?",
+    "PermissionDeniedError": "May this key use this model?",
+    "NotFoundError": "Does the server have the model that {model} names?",
+    "RateLimitError": "Wait a little, or use a smaller model.",
+    "BadRequestError": "If the prompt is too long, lower WORKBENCH_MERGE_MAX_CHARACTERS.",
+    "InternalServerError": "The server is in trouble: see its log, and try again later.",
+    "APITimeoutError": "Raise {timeout_s}, or use a faster model.",
+    "TimeoutException": "Raise {timeout_s}, or use a faster model.",
+    "APIConnectionError": "Is the server running, and is {base_url} right?",
+    "UnicodeDecodeError": "The server sent bytes that are not UTF-8: see its log.",
+    "JSONDecodeError": _NO_MODEL,
+    "AttributeError": _NO_MODEL,
+    "LookupError": _NO_MODEL,
+    "TypeError": _NO_MODEL,
+    "ValueError": _NO_MODEL,
+}
+"""What to do about each kind of error, by the names of the classes of openai and httpx; the first that fits."""
+
+
+class LimitReached(Exception):
+    """An answer is longer, or takes longer, than a setting allows; the message names the setting."""
+
+
+def explain(error: BaseException, server: str, *secrets: str, what: str = "chat") -> str:
+    """What happened, where, and the mend, in one line without the key.
+
+    Args:
+        error: what the client library raised.
+        server: its address.
+        secrets: the keys that were sent.
+        what: ``chat`` or ``embedding``: how the settings of this model begin.
+
+    >>> explain(OSError("sk-123 was slow"), "https://me:pass@example.org/v1", "sk-123")
+    'The chat model at https://example.org/v1 failed: OSError: (key) was slow. Try again, or see the log of the server.'
+    """
+    chain = list(_causes(error))
+    # Hidden before it is cut: half a key at the edge would not be found any more.
+    told = [str(chain[-1])] if isinstance(chain[-1], LimitReached) else _told(chain)
+    told = [hidden(line, [*secrets, _password(server)]) for line in told]
+    kinds = {kind.__name__ for e in chain for kind in type(e).__mro__}
+    mend = next((mend for kind, mend in _MENDS.items() if kind in kinds), "Try again, or see the log of the server.")
+    settings = {name: f"WORKBENCH_{what}_{name}".upper() for name in ("api_key", "model", "base_url", "timeout_s")}
+    line = " <- ".join(dict.fromkeys(told))
+    line = line if len(line) <= LONGEST else f"{line[:LONGEST]}..."
+    return f"The {what} model at {address(server)} failed: {line.rstrip('.')}. {mend.format(**settings)}".rstrip()
+
+
+def hidden(text: str, secrets: Iterable[str]) -> str:
+    """The text without the secrets, however they are written in it.
+
+    >>> hidden("Bearer a b/c and a%20b%2Fc", ["a b/c"])
+    'Bearer (key) and (key)'
+    """
+    for secret in secrets:
+        if secret and secret != KEYLESS:
+            for form in (secret, quote(secret, safe=""), repr(secret)[1:-1]):
+                text = text.replace(form, "(key)")
+    return text
+
+
+def address(url: str) -> str:
+    """Where a server is, for people: without user, password and query.
+
+    >>> address("https://me:pass@example.org:8443/v1?key=abc"), address("")
+    ('https://example.org:8443/v1', '')
+    """
+    parts = urlsplit(url)
+    return parts._replace(netloc=parts.netloc.rpartition("@")[2], query="", fragment="").geturl()
+
+
+def _told(chain: list[BaseException]) -> list[str]:
+    """Each error in a line, without those that only wrap another in the same words."""
+    said = [" ".join(str(error).split()) for error in chain]
+    return [
+        f"{type(error).__name__}: {text}".removesuffix(": ")
+        for error, text, below in zip(chain, said, [*said[1:], None], strict=True)
+        if text != below
+    ]
+
+
+def _password(url: str) -> str:
+    return urlsplit(url).netloc.rpartition("@")[0].partition(":")[2]
+
+
+def _causes(error: BaseException | None) -> Iterator[BaseException]:
+    while error is not None:
+        yield error
+        error = error.__cause__
+
+
+# --- HTTP to a model's server, with an end: no body is read past a number of bytes or of seconds ---
 
 MOST_BYTES = 32 * 2**20
 

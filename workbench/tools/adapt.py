@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from pydantic import BaseModel, ConfigDict, Field, create_model
 
-from workbench.context import KnowledgeBase, Tool, ToolLog
 from workbench.errors import ToolError, shown
+from workbench.ports import KnowledgeBase, Tool, ToolLog
 from workbench.state import RetrievalResult
 from workbench.tools.evidence import ranked, titles
 from workbench.tools.signals import Question
@@ -22,6 +22,7 @@ from workbench.tools.tool import Found, FunctionTool, Search
 if TYPE_CHECKING:
     from langchain_core.retrievers import BaseRetriever
     from langchain_core.tools import BaseTool
+
 
 CALIBRATION = (
     "A score that it gives is taken as a probability; without one, the text is judged by keyword_search's model, "

@@ -11,18 +11,16 @@ from typing import Any
 
 from pydantic import Field
 
-from workbench.context import KnowledgeBase, ToolLog
 from workbench.language.hops import is_bridge
 from workbench.language.names import names_in
+from workbench.ports import KnowledgeBase, ToolLog
 from workbench.state import RetrievalResult
 from workbench.text import language_of
 from workbench.tools import evidence
 from workbench.tools.asked_words import AskedWords
-from workbench.tools.calibration import descending, probability
-from workbench.tools.seeds import seeds
-from workbench.tools.signals import Question
+from workbench.tools.signals import Question, descending, probability
 from workbench.tools.tool import Found, FunctionTool, Search
-from workbench.tools.walk import STEPS, Chains, Walk, chosen
+from workbench.tools.walk import STEPS, Chains, Walk, chosen, seeds
 
 ANSWERING = 5
 """Passages that together should hold the words of the question."""

@@ -16,15 +16,14 @@ from typing import Any
 
 from pydantic import Field
 
-from workbench.context import KnowledgeBase, ToolLog
+from workbench.ports import KnowledgeBase, ToolLog
 from workbench.state import RetrievalResult
 from workbench.text import language_of
 from workbench.tools import evidence
 from workbench.tools.asked_words import AskedWords
-from workbench.tools.calibration import descending, probability
 from workbench.tools.chain import never_rising, with_path
 from workbench.tools.research import SHARE_OF_TIME, Reach, Research
-from workbench.tools.signals import Question
+from workbench.tools.signals import Question, descending, probability
 from workbench.tools.tool import Found, FunctionTool, Search
 
 DEEP = Reach(rounds=3, asks=2, chains=False)

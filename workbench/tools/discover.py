@@ -8,13 +8,20 @@ from typing import Any, cast
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from workbench.conditions import written
-from workbench.context import KnowledgeBase, Passage, ToolLog
+from workbench.plans import written
+from workbench.ports import KnowledgeBase, Passage, ToolLog
 from workbench.state import Condition, Op, Sort
 from workbench.text import fold, terms
 from workbench.tools import evidence
-from workbench.tools.calibration import FIELDS_ARE_RIGHT, ordered, probability
-from workbench.tools.signals import Question, both, content_terms, cosine_signals
+from workbench.tools.signals import (
+    FIELDS_ARE_RIGHT,
+    Question,
+    both,
+    content_terms,
+    cosine_signals,
+    ordered,
+    probability,
+)
 from workbench.tools.tool import Found, FunctionTool, Search
 
 NEAR = 1000  # how deep into the vectors the filtered documents are looked for

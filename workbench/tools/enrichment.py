@@ -13,9 +13,9 @@ from typing import Any
 
 from pydantic import Field
 
-from workbench.context import Enriched, Entity, KnowledgeBase, Passage, ToolLog, Wanted
-from workbench.enrichment.notes import note
+from workbench.knowledge.tmdb import note
 from workbench.language.names import names_in
+from workbench.ports import Enriched, Entity, KnowledgeBase, Passage, ToolLog, Wanted
 from workbench.text import CJK, language_of
 from workbench.tools import evidence
 from workbench.tools.signals import Question

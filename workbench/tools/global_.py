@@ -7,11 +7,10 @@ from collections.abc import Collection, Iterator, Sequence
 
 from pydantic import Field
 
-from workbench.context import Community, KnowledgeBase, Passage, ToolLog
+from workbench.ports import Community, KnowledgeBase, Passage, ToolLog
 from workbench.tools import evidence
-from workbench.tools.calibration import probability
 from workbench.tools.hybrid import fuse
-from workbench.tools.signals import Question, both, cosine_signals, field_values
+from workbench.tools.signals import Question, both, cosine_signals, field_values, probability
 from workbench.tools.tool import Found, FunctionTool, Search
 
 COMMUNITIES = 5

@@ -6,12 +6,20 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from pydantic import Field
 
-from workbench.context import KnowledgeBase, Passage, ToolLog
+from workbench.ports import KnowledgeBase, Passage, ToolLog
 from workbench.state import RetrievalResult
 from workbench.tools import evidence
-from workbench.tools.calibration import ORDER, descending, probability
-from workbench.tools.neighbours import passages_around
-from workbench.tools.signals import LEAD, Question, both, cosine_signals, shares
+from workbench.tools.signals import (
+    LEAD,
+    ORDER,
+    Question,
+    both,
+    cosine_signals,
+    descending,
+    passages_around,
+    probability,
+    shares,
+)
 from workbench.tools.tool import Found, FunctionTool, Search
 
 RERANKED = 20  # reading more costs more than it finds

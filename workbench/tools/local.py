@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from pydantic import Field
 
-from workbench.context import KnowledgeBase, ToolLog
+from workbench.ports import KnowledgeBase, ToolLog
 from workbench.state import RetrievalResult
 from workbench.tools import evidence
-from workbench.tools.calibration import probability
-from workbench.tools.neighbours import around, passages_around
-from workbench.tools.signals import Question
+from workbench.tools.signals import Question, around, passages_around, probability
 from workbench.tools.tool import Found, FunctionTool, Search
 
 NEIGHBOURS = 30

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from workbench.context import KnowledgeBase, ToolLog
+from workbench.ports import KnowledgeBase, ToolLog
 from workbench.tools import evidence
-from workbench.tools.calibration import probability
-from workbench.tools.signals import LEAD, Question, both, cosine_signals
+from workbench.tools.signals import LEAD, Question, both, cosine_signals, probability
 from workbench.tools.tool import Found, FunctionTool, Search
 
 

@@ -14,17 +14,15 @@ from typing import Any
 
 from pydantic import Field
 
-from workbench.context import KnowledgeBase, Passage, Reached, ToolLog
-from workbench.knowledge.entities import document_entity
+from workbench.knowledge.names.entities import document_entity
+from workbench.ports import KnowledgeBase, Passage, Reached, ToolLog
 from workbench.state import RetrievalResult
 from workbench.text import fold, language_of, sentences
 from workbench.tools import evidence
 from workbench.tools.asked_words import AskedWords, stems
-from workbench.tools.bridges import bridges
-from workbench.tools.calibration import descending, probability
-from workbench.tools.seeds import Seeds, seeds
-from workbench.tools.signals import Question
+from workbench.tools.signals import Question, descending, probability
 from workbench.tools.tool import Found, FunctionTool, Search
+from workbench.tools.walk import Seeds, bridges, seeds
 
 BEGINNINGS = 40
 """Passages like the question at which the walk begins."""

@@ -7,15 +7,14 @@ from dataclasses import dataclass
 
 from pydantic import Field
 
-from workbench.context import KnowledgeBase, Relation, RelationKind, ToolLog
-from workbench.knowledge.triples import NODE
+from workbench.knowledge.reading.triples import NODE
+from workbench.ports import KnowledgeBase, Relation, RelationKind, ToolLog
 from workbench.state import RetrievalResult
 from workbench.tools import evidence
-from workbench.tools.calibration import ordered, probability
 from workbench.tools.path_match import Hop, Path, Schema, score, signals
-from workbench.tools.path_words import UNTYPED, Asked, Lexicon
+from workbench.tools.path_words import UNTYPED, Asked, Lexicon, Topic, topics
+from workbench.tools.signals import ordered, probability
 from workbench.tools.tool import Found, FunctionTool, Search
-from workbench.tools.topics import Topic, topics
 
 WIDEST = 5_000
 """Entities from which a path goes on; of more the best connected with its beginning."""

@@ -15,13 +15,14 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel, ValidationError
 
-from workbench.context import Tool
 from workbench.errors import PlanError, ToolError, UnknownTool, shown
 from workbench.plans import Plan, PlanStep, problem
+from workbench.ports import Tool
 from workbench.tools.tool import FunctionTool, StepLog, input_fault, read_input
 
 if TYPE_CHECKING:
     from langchain_core.retrievers import BaseRetriever
+
 
 __all__ = ["BUILT_IN", "FunctionTool", "StepLog", "ToolRegistry", "check", "read_input", "require", "resolve_input"]
 

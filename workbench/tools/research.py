@@ -12,11 +12,10 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from workbench.context import KnowledgeBase, Passage, ToolLog
+from workbench.ports import KnowledgeBase, Passage, ToolLog
 from workbench.text import fold
 from workbench.tools import chain, hybrid
 from workbench.tools.asked_words import AskedWords
-from workbench.tools.bridges import Bridge, bridges
 from workbench.tools.lacking import Demand, Lack, Piece, Side, field_stems, lacks, written_in
 from workbench.tools.signals import Question
 from workbench.tools.tool import StepLog
@@ -29,9 +28,11 @@ from workbench.tools.walk import (
     PHRASE,
     POOL,
     SENTENCE,
+    Bridge,
     Chains,
     Step,
     articles_of,
+    bridges,
     chosen,
 )
 

@@ -12,8 +12,8 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from workbench.context import Clock, KnowledgeBase, ToolLog
 from workbench.errors import ToolError
+from workbench.ports import Clock, KnowledgeBase, ToolLog
 from workbench.state import SubStep
 
 LONGEST_NAME = 64

@@ -1,20 +1,108 @@
-"""Chains of passages: from the best ones along titles that they name and phrases that they share with others.
-
-A step is worth what of the question it covers anew: the linking sentence and the passage that is reached, by the weight
-of the words that no title on the way has covered yet. Two steps at most, from a few passages at a time.
-"""
+"""Whom a passage brings in: the names in it that lead on, by how well the sentences that say them cover a question."""
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
-from workbench.context import KnowledgeBase, Link, Passage, Shared
-from workbench.knowledge.corpus import made_title
+from workbench.knowledge.reading.corpus import made_title
+from workbench.language.names import together
+from workbench.ports import KnowledgeBase, Link, Passage, Shared, Titled
+from workbench.text import fold, sentences, terms
 from workbench.tools.asked_words import AskedWords, stems
-from workbench.tools.seeds import Seeds
+from workbench.tools.evidence import dated
+
+# --- Where a chain begins: words and meaning, and what the question names counts for more ---
+
+TITLE = 0.6
+"""The bonus of a passage whose title the question names."""
+SEED_PHRASE, RARE = 0.2, 20
+"""The bonus of a phrase of the question that one passage holds; none where more than ``RARE`` do."""
+EXPLAINED = 0.9
+"""The part of a title's words that counts for nothing elsewhere."""
+DEEP = 500
+"""Passages whose likeness to the question is known; any other has none."""
+
+
+@dataclass
+class Seeds:
+    """What is known of passages before any step: ``own`` likeness 0 to 1, ``score`` with what the question names.
+
+    ``named``: ids of documents whose title stands in the question -> that title; ``held``: phrases of the question.
+    """
+
+    own: dict[str, float]
+    score: dict[str, float]
+    rest: float = 0.0
+    named: dict[str, str] = field(default_factory=dict)
+    held: Mapping[str, Sequence[str]] = field(default_factory=dict)
+
+    def likeness(self, chunk_id: str) -> float:
+        """``own``; of any other passage as much as the last one that is known has of meaning."""
+        return self.own.get(chunk_id, self.rest)
+
+    def best(self) -> list[str]:
+        """Every passage that is known, best first, ties by id."""
+        return sorted(self.score, key=lambda i: (-round(self.score[i], 9), i))
+
+
+def seeds(question: str, knowledge: KnowledgeBase) -> Seeds:
+    """The passages that are like the question, and the ones that it names."""
+    days = [Titled(start=d.start, end=d.end, doc_ids=sorted(d.doc_ids)) for d in dated(question, knowledge)]
+    titles = [*knowledge.ways.titles_in(question), *days]
+    named = {doc_id: question[t["start"] : t["end"]] for t in titles for doc_id in t["doc_ids"]}
+    mine = {p["chunk_id"]: p["doc_id"] for p in knowledge.passages_of(list(named))}
+    lexical = _lexical(question, list(named.values()), mine, knowledge)
+    dense = _scaled(dict(knowledge.vector_search(question, DEEP)))
+    rest = min(dense.values(), default=0.0)
+    own = {i: (lexical.get(i, 0.0) + dense.get(i, rest)) / 2 for i in sorted({*lexical, *dense, *mine})}
+    score = dict(own)
+    for title in titles:  # of several passages of one title the most like the question gets the whole bonus
+        group = [i for i, doc_id in mine.items() if doc_id in title["doc_ids"]]
+        most = max((own[i] for i in group), default=0.0)
+        for i in group:
+            score[i] += TITLE * own[i] / (most + 1e-9)
+    held = {p: ids for p, ids in knowledge.ways.holding(question, RARE).items() if not _inside(p, named.values())}
+    for i, bonus in _rare(held).items():
+        score[i] = score.get(i, rest / 2) + bonus
+    return Seeds(own, score, rest / 2, named, held)
+
+
+def _lexical(
+    question: str, titles: Sequence[str], mine: Mapping[str, str], knowledge: KnowledgeBase
+) -> dict[str, float]:
+    """BM25 from 0 to 1; words of named titles count in full for the passages of those titles alone."""
+    plain = dict(knowledge.keyword_search(together(question, knowledge), DEEP))
+    most = max(plain.values(), default=0.0) + 1e-9
+    if not titles:
+        return {i: score / most for i, score in plain.items()}
+    explained = frozenset().union(*map(stems, titles))
+    rest = " ".join(t for t in terms(question) if not stems(t) <= explained)
+    other = dict(knowledge.keyword_search(rest, DEEP)) if rest else {}
+    found = {i: ((1 - EXPLAINED) * plain.get(i, 0.0) + EXPLAINED * other.get(i, 0.0)) / most for i in {*plain, *other}}
+    return found | {i: plain.get(i, 0.0) / most for i in mine}
+
+
+def _scaled(values: Mapping[str, float]) -> dict[str, float]:
+    high = max(values.values(), default=0.0)
+    return {i: max(0.0, value) / (high + 1e-9) for i, value in values.items()}
+
+
+def _rare(held: Mapping[str, Sequence[str]]) -> dict[str, float]:
+    bonus: dict[str, float] = {}
+    for phrase, ids in held.items():
+        worth = SEED_PHRASE * (1 - math.log(len(ids)) / math.log(RARE + 1)) * (1.0 if len(terms(phrase)) > 1 else 0.5)
+        for i in ids:
+            bonus[i] = max(bonus.get(i, 0.0), worth)
+    return bonus
+
+
+def _inside(phrase: str, titles: Iterable[str]) -> bool:
+    return any(terms(phrase) == terms(title) for title in titles)
+
 
 TOGETHER = 4
 """Passages of one document that are read when one of them is in front."""
@@ -303,3 +391,44 @@ def articles_of(passages: Sequence[Passage], knowledge: KnowledgeBase) -> dict[s
     first |= {p["doc_id"]: p for p in knowledge.passages_of(later) if not p["position"]}
     made = {doc_id for doc_id, p in first.items() if p["title"] == made_title(p["text"])}
     return {p["chunk_id"]: p["doc_id"] if p["doc_id"] in made else p["title"].lower() for p in passages}
+
+
+class Bridge(NamedTuple):
+    """A name in a sentence of a passage: how the sentence covers the question, and of which documents it is."""
+
+    surface: str
+    sentence: str
+    parent: str
+    doc_ids: frozenset[str]
+    cover: float
+
+    @property
+    def name(self) -> str:
+        """As names are compared."""
+        return fold(self.surface)
+
+
+def bridges(passages: Sequence[Passage], words: AskedWords, knowledge: KnowledgeBase) -> list[Bridge]:
+    """Each name once, by the sentence that covers most of the words; those that documents are about count for more."""
+    best: dict[str, Bridge] = {}
+    for bridge in _named(passages, words, knowledge):
+        if len(bridge.name) > 1 and (bridge.name not in best or bridge.cover > best[bridge.name].cover):
+            best[bridge.name] = bridge
+    return sorted(best.values(), key=lambda b: (-round(b.cover * (OUT if b.doc_ids else PHRASE), 9), b.name))
+
+
+def _named(passages: Sequence[Passage], words: AskedWords, knowledge: KnowledgeBase) -> Iterator[Bridge]:
+    """Titles in every sentence; known names, which are dearer to find, in those that cover something."""
+    for link in knowledge.ways.links_from([passage["chunk_id"] for passage in passages]):
+        cover = words.share(stems(link["sentence"]))
+        yield Bridge(link["surface"], link["sentence"], link["chunk_id"], frozenset({link["doc_id"]}), cover)
+    for passage in passages:
+        for sentence in sentences(passage["text"]):
+            cover = words.share(stems(sentence))
+            for mention in knowledge.link(sentence) if cover else ():
+                entity = knowledge.entity(mention["entity_id"])
+                if entity and entity["doc_id"]:
+                    doc_ids = frozenset({entity["doc_id"]})
+                    yield Bridge(mention["surface"], sentence, passage["chunk_id"], doc_ids, cover)
+                elif entity and 1 < len(knowledge.mentions_of(entity["entity_id"])) <= HUB:
+                    yield Bridge(mention["surface"], sentence, passage["chunk_id"], frozenset(), cover)

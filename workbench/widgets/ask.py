@@ -8,8 +8,8 @@ from typing import Any
 import ipywidgets
 import traitlets
 
-from workbench.labels import Labels
 from workbench.state import REVIEW_POINTS
+from workbench.views.labels import Labels
 
 
 class AskForm(traitlets.HasTraits):

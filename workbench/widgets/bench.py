@@ -15,14 +15,14 @@ from typing import Any
 
 import traitlets
 
-from workbench.asking import points_of
-from workbench.draw.head import VIEWS, head
-from workbench.draw.page import Picture
 from workbench.errors import NotPaused, UnknownRun, WorkbenchError
-from workbench.labels import LANGUAGES, Labels, labels_for
-from workbench.run import Run
-from workbench.show import page_html, plain
-from workbench.show.outline import Lines
+from workbench.runs.asking import points_of
+from workbench.runs.run import Run
+from workbench.views.labels import LANGUAGES, Labels, labels_for
+from workbench.views.outline import Lines
+from workbench.views.page import Picture
+from workbench.views.run import VIEWS, head
+from workbench.views.static import page_html, plain
 from workbench.widgets.ask import AskForm
 from workbench.widgets.follow import Follow, Now, Watch
 from workbench.widgets.futures import Futures
@@ -292,7 +292,7 @@ class Bench(Root):
 
     def _warm(self) -> None:
         """Load graphs and models before the first question needs them, while it is typed."""
-        import_module("workbench.conversation")
+        import_module("workbench.graphs.conversation")
         kb = self._asking.get("kb")
         for name in [kb] if isinstance(kb, str) else kb or []:
             with suppress(WorkbenchError):  # the question itself will tell

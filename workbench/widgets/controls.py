@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 import ipywidgets
 
-from workbench.conditions import parsed, written
-from workbench.labels import Labels
+from workbench.plans import parsed, written
+from workbench.views.labels import Labels
 
 if TYPE_CHECKING:
-    from workbench.widgets.fields import Fields
+    from workbench.widgets.form import Fields
 
 
 @dataclass(frozen=True)

@@ -6,10 +6,10 @@ from collections.abc import Collection, Hashable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from workbench.draw.plan_changes import Change, Changes
-from workbench.plan_edits import renamed
 from workbench.plans import Plan, PlanStep
+from workbench.records.edits import renamed
 from workbench.state import ExecutionRecord
+from workbench.views.plan_graph import Change, Changes
 
 
 class _State(NamedTuple):

@@ -2,17 +2,46 @@
 
 from __future__ import annotations
 
+import sys
 import threading
 import time
 from collections.abc import Callable, Mapping, Sized
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 from weakref import WeakMethod
 
 from workbench.errors import WorkbenchError
-from workbench.run import Run
-from workbench.widgets.turns import ShortTurns
+from workbench.runs.run import Run
+
+_S = 0.0005
+
+
+class ShortTurns:
+    """Python hands the interpreter over after 5 ms at the earliest, and answering a click takes dozens of such turns
+    (every query and every message gives it away): beside a tool in pure Python that adds up to a second. While any run
+    is followed, turns are short; afterwards they are what they were.
+    """
+
+    _lock: ClassVar = threading.Lock()
+    _taken: ClassVar[int] = 0
+    _before: ClassVar[float] = 0.0
+
+    def __enter__(self) -> None:
+        with self._lock:
+            if not ShortTurns._taken:
+                ShortTurns._before = sys.getswitchinterval()
+                sys.setswitchinterval(min(_S, ShortTurns._before))
+            ShortTurns._taken += 1
+
+    def __exit__(self, *_: object) -> None:
+        with self._lock:
+            ShortTurns._taken -= 1
+            if not ShortTurns._taken:
+                sys.setswitchinterval(ShortTurns._before)
+
+
+# --- Follows a run that works, in a thread of its own: what goes on now, told at most ten times a second ---
 
 _OFTEN_S, _SELDOM_S, _REST_S = 0.1, 0.4, 0.5
 """Between two tellings while something happens, and while only time goes by; between two looks at a run at rest."""

@@ -11,19 +11,18 @@ from typing import TYPE_CHECKING, Any
 import ipywidgets
 import traitlets
 
-from workbench.draw.inbox import inbox, title
 from workbench.errors import UnknownRun, WorkbenchError, WorkspaceError
-from workbench.labels import LANGUAGES, Labels, labels_for
-from workbench.reviewers import answer
-from workbench.run import Run
-from workbench.show import page_html, plain
-from workbench.show.inbox import inbox_blocks
-from workbench.waiting import Question, Settled, Waits, questions, short, since
+from workbench.graphs.reviewers import answer
+from workbench.runs.run import Run
+from workbench.views.inbox import Question, Settled, Waits, inbox, inbox_blocks, questions, short, since, title
+from workbench.views.labels import LANGUAGES, Labels, labels_for
+from workbench.views.static import page_html, plain
 from workbench.widgets.pick import Event, Pick, Root
 from workbench.widgets.shown import Static, in_kernel, live
 
 if TYPE_CHECKING:
     import pandas
+
 
 MOST = 100
 """So many runs are listed; there is a line when there are more."""

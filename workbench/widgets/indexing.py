@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from workbench.labels import Labels
-from workbench.show.indexing import Tell, bar
+from workbench.views.knowledge import Tell, bar
+from workbench.views.labels import Labels
 from workbench.widgets.shown import in_kernel
 
 _SHOWN_AFTER_S = 0.3

@@ -6,15 +6,15 @@ from typing import TYPE_CHECKING, Any
 
 import ipywidgets
 
-from workbench.around import Around, around, seeds_of, way
-from workbench.draw.knowledge import entity_card, knowledge_graph, way_told
-from workbench.draw.page import BLANK, Picture, el
 from workbench.errors import WorkbenchError
-from workbench.labels import Labels
+from workbench.views.around import Around, around, seeds_of, way
+from workbench.views.knowledge import entity_card, knowledge_graph, way_told
+from workbench.views.labels import Labels
+from workbench.views.page import BLANK, Picture, el
 from workbench.widgets.pick import Event, Pick, Root
 
 if TYPE_CHECKING:
-    from workbench.run import Run
+    from workbench.runs.run import Run
 
 
 class Explore:

@@ -8,12 +8,12 @@ from typing import Any
 import ipywidgets
 import traitlets
 
-from workbench.draw.page import Picture, el
-from workbench.draw.past import Row, checkpoints, looked_at, rows_of
 from workbench.errors import WorkbenchError
-from workbench.labels import Labels, labels_for
-from workbench.past import Checkpoint, review_after
-from workbench.run import Run
+from workbench.runs.past import Checkpoint, review_after
+from workbench.runs.run import Run
+from workbench.views.labels import Labels, labels_for
+from workbench.views.page import Picture, el
+from workbench.views.past import Row, checkpoints, looked_at, rows_of
 from workbench.widgets.pick import Event, Pick, Root
 
 

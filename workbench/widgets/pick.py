@@ -10,7 +10,7 @@ import anywidget
 import ipywidgets
 import traitlets
 
-from workbench.draw.page import Picture
+from workbench.views.page import Picture
 
 _HERE = Path(__file__).parent
 

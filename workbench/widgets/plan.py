@@ -12,22 +12,20 @@ from typing import TYPE_CHECKING, Any
 import ipywidgets
 import traitlets
 
-from workbench.context import Tool
-from workbench.draw.page import Markup, Picture, button, el, joined
-from workbench.draw.plan_changes import Changes, plan_changes, plan_faults, plan_forecast
-from workbench.draw.plan_graph import plan_graph
-from workbench.draw.problems import problem_text
-from workbench.draw.steps import PlanView, steps
-from workbench.labels import Labels
-from workbench.plan_edits import duplicated, fresh_id, mended, moved, needed, only, released, renamed, up_to
 from workbench.plans import Plan, PlanStep, problem
+from workbench.ports import Tool
+from workbench.records.edits import duplicated, fresh_id, mended, moved, needed, only, released, renamed, up_to
+from workbench.views.labels import Labels
+from workbench.views.page import Markup, Picture, button, el, joined
+from workbench.views.plan import PlanView, problem_text, steps
+from workbench.views.plan_graph import Changes, plan_changes, plan_faults, plan_forecast, plan_graph
 from workbench.widgets.draft import Draft, Ground
-from workbench.widgets.fields import Said
-from workbench.widgets.form import SCOPES, StepForm
+from workbench.widgets.form import SCOPES, Said, StepForm
 from workbench.widgets.pick import Event, Pick, Root
 
 if TYPE_CHECKING:
-    from workbench.fork import Forecast
+    from workbench.runs.fork import Forecast
+
 
 MOST_VERSIONS = 3
 """Earlier versions that can be brought back."""

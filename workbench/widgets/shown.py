@@ -7,21 +7,43 @@ two, and the stylesheet hides the static form while the widget lives.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from functools import partial
+from importlib import import_module
+from typing import Any, cast
+
+_WIDGETS = {
+    ("workbench.runs.run", "Run"): ("workbench.widgets.bench", "bench_of"),
+    ("workbench.runs.past", "Past"): ("workbench.widgets.past", "past_of"),
+    ("workbench.runs.lineage", "Tree"): ("workbench.widgets.futures", "forks_of"),
+    ("workbench.futures.compare", "Comparison"): ("workbench.widgets.futures", "beside_of"),
+}
+"""What a cell shows as a widget: its class, and what makes the widget of it; loaded when first shown."""
 
 
-def shown(bundle: Mapping[str, str], make: Callable[[], Any]) -> None:
-    """Display the static form, and beside a kernel the widget too.
+def register() -> None:
+    """Let this kernel's cells show runs, checkpoints, trees and comparisons as widgets; elsewhere nothing is done.
 
-    Args:
-        bundle: the static form, by MIME type.
-        make: makes the widget; called only where it can live.
+    It is IPython's own registry of display functions, so that what is shown knows nothing of its widget.
     """
-    from IPython.display import display
+    if not in_kernel():
+        return
+    from IPython.core.getipython import get_ipython
 
-    display(dict(bundle), raw=True)
-    if in_kernel():
-        live(make())
+    formatter = cast(Any, get_ipython()).display_formatter.ipython_display_formatter
+    for (module, name), (room, make) in _WIDGETS.items():
+        formatter.for_type_by_name(module, name, partial(_show, room, make))
+
+
+def _show(room: str, make: str, given: Any) -> None:
+    """Display its static form and its widget; a bench keeps its own static form up to date."""
+    widget = getattr(import_module(room), make)(given)
+    if hasattr(widget, "_ipython_display_") and hasattr(widget, "_static"):
+        widget._ipython_display_()
+    else:
+        from IPython.display import display
+
+        display(given._repr_mimebundle_(), raw=True)
+        live(widget)
 
 
 def live(widget: Any) -> None:

@@ -8,17 +8,14 @@ from typing import Any
 
 import ipywidgets
 
-from workbench import proposals
-from workbench.draw.answer import answer, turns
-from workbench.draw.evidence import evidence
-from workbench.draw.fork_bar import fork_bar
-from workbench.draw.rail import rail
-from workbench.draw.timeline import timeline
 from workbench.errors import InvalidAnswer, WorkbenchError
-from workbench.labels import Labels
 from workbench.plans import Plan
-from workbench.run import Run
+from workbench.records import edits as proposals
+from workbench.runs.run import Run
 from workbench.tools.registry import check
+from workbench.views.labels import Labels
+from workbench.views.run import answer, evidence, fork_bar, rail, turns
+from workbench.views.timeline import timeline
 from workbench.widgets.ask import AskForm
 from workbench.widgets.follow import Now
 from workbench.widgets.past import Checkpoints

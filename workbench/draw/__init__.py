@@ -1,1 +1,0 @@
-"""Light pictures: HTML and SVG, pure functions of records, escaped throughout, styled by one stylesheet."""

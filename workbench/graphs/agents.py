@@ -1,0 +1,118 @@
+"""Retrieve-only agents by worker name: the retrieval graph without a person, a conversation or a checkpoint.
+
+They offer ``retrieve_with_trace`` and nothing that chats. Agents are stateless, so one of a name serves every session.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable, Coroutine
+from dataclasses import replace
+from functools import cached_property
+from typing import Any
+
+from workbench.graphs.retrieval import build_retrieval
+from workbench.graphs.route import parse_worker_name, read_question
+from workbench.ports import Context
+from workbench.records.store import RunStore
+from workbench.state import RetrievalState, RouteDecision
+
+Call = Callable[[Coroutine[Any, Any, dict[str, Any]]], dict[str, Any]]
+
+
+class RetrieveAgent:
+    """One worker: a knowledge base and a way of searching it.
+
+    Args:
+        worker_name: ``{kb_prefix}:{agent_type}:{agent_mode}``.
+        context: the ports.
+        call: runs a coroutine for a caller that has no loop.
+
+    Raises:
+        ValueError: the name is not a worker's, or names no knowledge base.
+    """
+
+    def __init__(self, worker_name: str, context: Context, call: Call):
+        self.worker = parse_worker_name(worker_name)
+        if not self.worker.kb_prefix:
+            raise ValueError(f"Worker {worker_name!r} names no knowledge base, so there is nothing to retrieve from.")
+        self.worker_name, self._context, self._call = worker_name, context, call
+
+    def retrieve_with_trace(self, query: str, thread_id: str) -> dict[str, Any]:
+        """Search, and say how: ``{"context", "retrieval_results", "reference", "execution_log"}``.
+
+        Args:
+            query: the question.
+            thread_id: the session on whose behalf; it stands in the trace and changes nothing else.
+        """
+        return self._call(self.aretrieve_with_trace(query, thread_id))
+
+    async def aretrieve_with_trace(self, query: str, thread_id: str) -> dict[str, Any]:
+        """``retrieve_with_trace`` for a loop that must not block."""
+        runs, run_id = RunStore(":memory:"), uuid.uuid4().hex[:12]
+        try:
+            state = await self._graph.ainvoke(
+                self._input(query, thread_id, run_id), context=replace(self._context, runs=runs)
+            )
+            log = [event["execution_log"] for event in runs.events(run_id) if "execution_log" in event]
+        finally:
+            runs.close()
+        merged = state["merged"]
+        return {
+            "context": merged["context"],
+            "retrieval_results": merged["retrieval_results"],
+            "reference": merged["reference"],
+            "execution_log": [{**entry, "thread_id": thread_id} for entry in log],
+        }
+
+    @cached_property
+    def _graph(self) -> Any:
+        return build_retrieval().compile()
+
+    def _input(self, query: str, thread_id: str, run_id: str) -> RetrievalState:
+        kb = self.worker.kb_prefix
+        decision = RouteDecision(
+            requested_kb_prefix=kb,
+            routed_kb_prefix=kb,
+            kb_prefix=kb,
+            confidence=1.0,
+            method="override",
+            reason=f"worker {self.worker_name}",
+            worker_name=self.worker_name,
+            **read_question(query, self._context.bases([kb])),
+        )
+        return RetrievalState(
+            run_id=run_id,
+            query=query,
+            kb_prefix=kb,
+            kb_prefixes=[kb],
+            route_decision=decision,
+            resolved_agent_type=self.worker.agent_type,
+            session_id=thread_id,
+            debug=True,
+            review=[],
+            thresholds={},
+            iteration=1,
+        )
+
+
+class AgentPool:
+    """Agents by their whole worker name, ``{kb}:{agent}:{mode}``; the session is never part of it."""
+
+    def __init__(self, context: Callable[[], Context], call: Call):
+        self._context, self._call = context, call
+        self._agents: dict[str, RetrieveAgent] = {}
+
+    def get(self, worker_name: str) -> RetrieveAgent:
+        """The agent of that name, made when first asked for.
+
+        Raises:
+            ValueError: the name is not a worker's.
+            UnknownKnowledge: there is no such knowledge base.
+        """
+        key = ":".join(parse_worker_name(worker_name))
+        if key not in self._agents:
+            agent = RetrieveAgent(key, self._context(), self._call)
+            self._context().knowledge.get(agent.worker.kb_prefix)
+            self._agents[key] = agent
+        return self._agents[key]

@@ -1,0 +1,237 @@
+"""Recipes with ``chain_exploration``: a bridge is followed, and each side of a comparison by itself.
+
+Documents with typed fields say in one passage what most questions ask of them; a chain joins in only where a question
+is a bridge by its words. Texts that only name one another are always followed: what names the answer is seldom known
+before it is read. A search looks beside the chain, for what answers by itself; the merge weighs what both say.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from workbench.language.hops import is_bridge
+from workbench.language.names import names_in
+from workbench.ports import KnowledgeBase, Tool
+from workbench.state import NameRead, RouteDecision
+from workbench.text import fold, language_of
+
+# --- What a plan says to people, in the language of the question ---
+
+_SENTENCES: dict[str, tuple[str, str]] = {
+    "search": ("Find what the corpus says on: {query}", "在语料中查找：{query}"),
+    "about": ("Find what the corpus says about {name}: {query}", "查找关于 {name} 的内容：{query}"),
+    "fallback": ("Search once more by meaning alone, if that was not enough", "若证据不足，再按语义检索一次"),
+    "discover": ("Find the documents whose fields hold what is asked: {query}", "按字段条件筛选：{query}"),
+    "candidates": ("Find candidates for: {query}", "查找候选：{query}"),
+    "rank": ("Look at the candidates together, with the groups they belong to", "结合所属社群综合考察各候选"),
+    "side": ("Find what the corpus says about {name}", "查找 {name} 一方的内容"),
+    "together": ("Find what speaks of all sides: {query}", "查找能并列比较各方的内容：{query}"),
+    "who": ("Find out who {name} is", "确认 {name} 是谁"),
+    "works": ("Find the documents of {name}: {query}", "查找 {name} 的相关文档：{query}"),
+    "chain": ("Follow what names what, from text to text: {query}", "沿各篇之间的提及逐步查找：{query}"),
+    "path": ("Follow the relations {path} from {name}: {query}", "从 {name} 沿关系 {path} 查找：{query}"),
+    "left_out": (
+        "There was no room for {tools}: a plan has at most {most} steps.",
+        "计划最多 {most} 步，未安排：{tools}。",
+    ),
+    "stands_in": (
+        "{agent} would run {wanted}, which is not registered; {tool} runs in its place.",
+        "{agent} 所需的工具 {wanted} 未注册，改用 {tool}。",
+    ),
+    "several": ("Asked of {names}, each by itself.", "分别在以下知识库中查找：{names}。"),
+    "understood": ("Read as: {read}.", "理解为：{read}。"),
+    "not_understood": ("Not understood, and searched without: {parts}.", "未能理解，检索时未计入：{parts}。"),
+    "unlinked": (
+        "{names}: not a name that the knowledge base knows; searched by its words.",
+        "知识库中没有名为 {names} 的条目，按字面检索。",
+    ),
+    "need_names": ("The evidence names {names}.", "证据提到 {names}。"),
+    "need_sides": ("There is evidence for every side: {names}.", "各方都有证据：{names}。"),
+    "need_candidates": (
+        "Several different candidates, each with what people choose by.",
+        "有多个不同的候选，且各有可供选择的信息。",
+    ),
+    "need_items": ("Every item that fits is there, and each one fits.", "符合条件的条目齐全，且逐项符合。"),
+    "need_person": (
+        "The evidence says who {names} is, and with what documents.",
+        "证据说明 {names} 是谁，以及有哪些相关文档。",
+    ),
+    "need_any": ("The evidence bears on the question.", "证据与问题相关。"),
+}
+
+
+def say(key: str, query: str, **words: object) -> str:
+    """A sentence in the language of the query.
+
+    >>> say("who", "老舍是谁？", name="Lao She")
+    '确认 Lao She 是谁'
+    """
+    return _SENTENCES[key][_chinese(query)].format(query=query, **words)
+
+
+def assumptions(query: str, decision: RouteDecision, knowledge: Sequence[KnowledgeBase]) -> list[str]:
+    """What the plan takes for granted: several knowledge bases, filters as they were read, names nobody knows."""
+    said = []
+    if len(knowledge) > 1:
+        said.append(say("several", query, names=", ".join(base.name for base in knowledge)))
+    reading = decision.get("reading")
+    if reading and reading["understood"]:
+        said.append(say("understood", query, read=_listed(reading["understood"], query)))
+    if reading and reading["not_understood"]:
+        said.append(say("not_understood", query, parts=_listed(reading["not_understood"], query)))
+    names = decision["extracted_entities"]["low_level"]
+    unknown = [name for name in names if not any(base.find_entity(name) for base in knowledge)]
+    if unknown:
+        said.append(say("unlinked", query, names=_listed(unknown, query)))
+    return said
+
+
+def acceptance(query: str, decision: RouteDecision) -> list[str]:
+    """When the evidence will do, by intent."""
+    intent, names = decision["query_intent"], decision["extracted_entities"]["low_level"]
+    criteria = {
+        "qa": "need_names" if names else "need_any",
+        "compare": "need_sides" if names else "need_any",
+        "recommend": "need_candidates",
+        "list": "need_items",
+        "person": "need_person" if names else "need_any",
+        "unknown": "need_any",
+    }
+    said = [say(criteria[intent], query, names=_listed(names, query))]
+    return said
+
+
+def _chinese(query: str) -> bool:
+    return language_of(query) == "zh"
+
+
+def _listed(words: Sequence[str], query: str) -> str:
+    return ("、" if _chinese(query) else ", ").join(words)
+
+
+FULL, WIDE, SHORT, NAMES = (15.0, 50), (20.0, 50), (10.0, 30), (10.0, 20)
+RANK = (15.0, 30)
+"""Budgets of the table: seconds and results, at the default settings; other settings scale them."""
+
+
+@dataclass(frozen=True)
+class Draft:
+    """A step without a number. ``after`` and ``take`` (input -> (draft, its output)) point at earlier drafts."""
+
+    label: str
+    tool: str
+    objective: str
+    tool_input: dict[str, Any]
+    budget: tuple[float, int] = FULL
+    after: tuple[int, ...] = ()
+    take: Mapping[str, tuple[int, str]] = field(default_factory=dict)
+    condition: Literal["always", "if_insufficient"] = "always"
+
+    @property
+    def before(self) -> list[int]:
+        """Every earlier draft that must have ended."""
+        return sorted({*self.after, *(source for source, _ in self.take.values())})
+
+
+@dataclass(frozen=True)
+class Ask:
+    """What one branch of a plan is for: the question, as one knowledge base is asked it."""
+
+    query: str
+    decision: RouteDecision
+    names: tuple[str, ...]
+    most: int
+
+    @property
+    def words(self) -> list[str]:
+        """What the question asks beside names and fields."""
+        return self.decision["extracted_entities"]["high_level"]
+
+    @property
+    def selection(self) -> dict[str, Any]:
+        """What ``discover`` is given: conditions, order, by which field to count; nothing where none is read."""
+        given: dict[str, Any] = {"conditions": list(self.decision["filters"])} if self.decision["filters"] else {}
+        reading = self.decision.get("reading")
+        if reading and reading["sort"]:
+            given["sort"] = dict(reading["sort"])
+        if reading and reading["count"] and (reading["group"] or not self.words):
+            given["count_by"] = reading["group"]
+        return given
+
+    @property
+    def grounded(self) -> str:
+        """The question, with the knowledge base's own spelling of names that it writes otherwise."""
+        return _with_names(self.query, self.names)
+
+
+def _with_names(query: str, names: Iterable[str]) -> str:
+    """The query and the names that it does not hold.
+
+    >>> _with_names("茶馆哪一年出版？", ["The Teahouse"]), _with_names("Who is Lao She?", ["Lao She"])
+    ('茶馆哪一年出版？ The Teahouse', 'Who is Lao She?')
+    """
+    return " ".join([query, *(name for name in names if fold(name) not in fold(query))])
+
+
+# --- Recipes with ``chain_exploration``: a bridge is followed, and each side of a comparison by itself ---
+
+CHAIN, SEARCH = "chain_exploration", "hybrid_search"
+_YES_OR_NO = re.compile(
+    r"\W*(?:are|is|was|were|do|does|did|have|has|had)\b|.*\bboth\b|.*(?:都|是否|同一|相同|一样)", re.I
+)
+
+
+def chained(ask: Ask, base: KnowledgeBase, tools: Mapping[str, Tool]) -> list[Draft]:
+    """The steps that follow chains, or none where chains are not what is wanted."""
+    intent = ask.decision["query_intent"]
+    if CHAIN not in tools:
+        return []
+    names = names_in(ask.query, [base])
+    typed = any(field["documents"] for field in base.schema())
+    if intent in ("recommend", "list") and (typed or not names):
+        return []
+    if typed and (intent == "compare" or not is_bridge(ask.query, names, base.lexicon())):
+        return []
+    if len({named["name"] for named in names}) > len(ask.names):
+        return []  # the others are another base's to tell
+    sides = _sides(ask, names, base)
+    drafts = [
+        Draft(f"side_{number}", CHAIN, say("side", ask.query, name=name), {"query": query})
+        for number, (name, query) in enumerate(sides.items(), start=1)
+    ] or [Draft("chain", CHAIN, say("chain", ask.query), {"query": ask.grounded})]
+    if not typed:
+        drafts.append(Draft("hybrid", SEARCH, say("search", ask.query), {"query": ask.grounded}))
+    again = Draft(
+        "naive",
+        "naive_search",
+        say("fallback", ask.query),
+        {"query": ask.grounded},
+        SHORT,
+        tuple(range(len(drafts))),
+        condition="if_insufficient",
+    )
+    return [*drafts, again]
+
+
+def _sides(ask: Ask, names: Sequence[NameRead], base: KnowledgeBase) -> dict[str, str]:
+    """Name -> the question without the other names; of a comparison alone, and as many as there is room for.
+
+    Names of which no text is a document's own are no sides: every text may speak of all of them.
+    """
+    compared = ask.decision["query_intent"] == "compare" or _YES_OR_NO.match(ask.query)
+    distinct = {named["name"]: named for named in reversed(names)}
+    if not compared or not 2 <= len(distinct) < ask.most - 1:
+        return {}
+    entities = [base.find_entity(name) for name in distinct]
+    if not any(entity and entity["doc_id"] for entity in entities):
+        return {}
+    return {named["name"]: _without(ask.query, [n for n in names if n["name"] != named["name"]]) for named in names}
+
+
+def _without(query: str, names: Sequence[NameRead]) -> str:
+    for named in sorted(names, key=lambda n: -n["start"]):
+        query = query[: named["start"]] + query[named["end"] :]
+    return " ".join(query.split())

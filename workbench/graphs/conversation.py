@@ -1,0 +1,218 @@
+"""The conversation graph: route -> recall -> prepare_retrieval -> [retrieval | generate], then generate -> persist.
+
+The retrieval graph is a node of it, not a call inside one: it can be unfolded in a drawing, streamed, interrupted and
+inspected. A knowledge base with an answerer of its own is answered by ``kb_handler`` in place of ``generate``.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from typing import Any
+
+from langgraph.graph import END, START, StateGraph
+from langgraph.graph.state import CompiledStateGraph
+from langgraph.runtime import Runtime
+
+from workbench.events import logged, progress
+from workbench.graphs.generate import generate
+from workbench.graphs.plan import anew
+from workbench.graphs.retrieval import build_retrieval
+from workbench.graphs.route import (
+    Route,
+    build_router,
+    decide,
+    is_smalltalk,
+    parse_worker_name,
+    read_question,
+    stored_worker,
+)
+from workbench.language.followup import standalone
+from workbench.ports import Context
+from workbench.records.counted import retrieval_seconds
+from workbench.state import ConversationState, Message
+
+# --- Recall: the conversation so far, as the last messages before the one that is being answered ---
+
+
+async def recall(state: ConversationState, runtime: Runtime[Context]) -> dict[str, Any]:
+    """Load the window of the last messages, oldest first; the current one, stored already, is never among them."""
+    window, conversation = runtime.context.settings.history_window, state.get("conversation_id", "")
+    stored = (
+        runtime.context.conversations.list_messages(conversation, window, before=state.get("user_message_id") or None)
+        if window and conversation
+        else []
+    )
+    history = [Message(role=m["role"], content=m["content"], created_at=m["created_at"]) for m in stored]
+    return {"history": history, "conversation_summary": "", "episodic_memory": [], "memory_context": ""}
+
+
+# --- The last node: what is kept of a finished run. The answer and the result, each under a key of the run ---
+
+RESULT_KEYS = (
+    "query",
+    "kb_prefix",
+    "kb_prefixes",
+    "worker_name",
+    "route_decision",
+    "use_retrieval",
+    "history",
+    "reflections",
+    "thresholds",
+    "merged",
+    "runs",
+    "stop_reason",
+    "answer",
+    "citations",
+    "partial",
+    "routing_ms",
+    "retrieval_ms",
+    "generation_ms",
+)
+
+
+async def persist(state: ConversationState, runtime: Runtime[Context]) -> dict[str, Any]:
+    """Keep the answer and the result; running again keeps them once."""
+    conversations, runs, run_id = runtime.context.conversations, runtime.context.runs, state["run_id"]
+    change = {"retrieval_ms": round(retrieval_seconds(state.get("records", [])) * 1000, 3)}
+    conversations.append_message(
+        state["conversation_id"],
+        "assistant",
+        state["answer"],
+        message_key=f"{run_id}:assistant",
+        citations=state.get("citations", []),
+        debug={"run_id": run_id},
+        partial=state.get("partial", False),
+    )
+    kept = {**state, **change}
+    runs.save_result(run_id, {key: kept[key] for key in RESULT_KEYS if key in kept})
+    return change
+
+
+def build_conversation(checkpointer: Any = None) -> CompiledStateGraph[Any, Context, Any, Any]:
+    """The parent graph, compiled. The child keeps its own checkpoints, so it can be resumed and looked at by itself."""
+    graph = StateGraph(ConversationState, context_schema=Context)
+    graph.add_node("route", build_router())
+    graph.add_node("recall", logged("recall", "memory", recall))
+    graph.add_node("prepare_retrieval", logged("prepare_retrieval", "prepare", prepare_retrieval))
+    graph.add_node("retrieval", build_retrieval().compile(checkpointer=True))
+    graph.add_node("kb_handler", logged("kb_handler", "generate", kb_handler))
+    graph.add_node("generate", logged("generate", "generate", generate))
+    graph.add_node("persist", logged("persist", "persist", persist))
+    graph.add_edge(START, "route")
+    graph.add_edge("route", "recall")
+    graph.add_edge("recall", "prepare_retrieval")
+    graph.add_conditional_edges("prepare_retrieval", whether_to_retrieve, ["retrieval", "kb_handler", "generate"])
+    graph.add_conditional_edges("retrieval", who_answers, ["kb_handler", "generate"])
+    graph.add_edge("kb_handler", "persist")
+    graph.add_edge("generate", "persist")
+    graph.add_edge("persist", END)
+    return graph.compile(checkpointer=checkpointer)
+
+
+def initial_state(
+    run_id: str, message: str, *, conversation_id: str, user_message_id: str, options: Mapping[str, Any]
+) -> ConversationState:
+    """What a run begins with. ``options`` are those of ``Workbench.ask``, as the run store keeps them."""
+    return ConversationState(
+        run_id=run_id,
+        request_id=run_id,
+        message=message,
+        query=message,
+        conversation_id=conversation_id,
+        user_message_id=user_message_id,
+        session_id=options["session"],
+        user_id=options["user"],
+        requested_kb_prefixes=list(options["kb"]),
+        worker_name=stored_worker(options["worker"]),
+        review=list(options["review"]),
+        given_plan=options.get("plan"),
+        without=options.get("without", {}),
+        thresholds=dict(options["thresholds"]),
+        incognito=options["incognito"],
+        debug=options["debug"],
+        decisions=[],
+        records=[],
+        reflections=[],
+        stop_reason=None,
+        answer="",
+        citations=[],
+        error=None,
+        partial=False,
+    )
+
+
+async def prepare_retrieval(state: ConversationState, runtime: Runtime[Context]) -> dict[str, Any]:
+    """Fill the child's inputs: the question as it stands alone, and where it goes now that it does."""
+    context, message = runtime.context, state["message"]
+    query, route = _standing_alone(state, context)
+    if route.decision != state["route_decision"]:
+        runtime.stream_writer({"route_decision": route.decision})
+    change = {
+        "query": query,
+        "route_decision": route.decision,
+        "kb_prefix": route.decision["kb_prefix"],
+        "kb_prefixes": route.kb_prefixes,
+        "worker_name": route.decision["worker_name"],
+    }
+    if not route.kb_prefixes or is_smalltalk(message):
+        return {**change, "use_retrieval": False, "answerer": "generate"}
+    runtime.stream_writer(progress("retrieval"))
+    await asyncio.gather(*(asyncio.to_thread(base.warm) for base in context.bases(route.kb_prefixes)))
+    return {
+        **change,
+        **anew(),
+        "use_retrieval": change["kb_prefix"] not in context.unsearched,
+        "answerer": "kb_handler" if change["kb_prefix"] in context.handlers else "generate",
+        "resolved_agent_type": parse_worker_name(route.decision["worker_name"]).agent_type,
+        "iteration": 1,
+    }
+
+
+def _standing_alone(state: ConversationState, context: Context) -> tuple[str, Route]:
+    """The question with what it refers to, and its route.
+
+    The router saw it without its history, so what became clear is read again; a follow-up that no knowledge base fitted
+    by itself is routed again, as the question that it is.
+    """
+    message, history = state["message"], state.get("history", [])
+    route = Route(state["route_decision"], state["kb_prefixes"])
+    unrouted = route.decision["method"] == "default" and context.settings.auto_route
+    names = context.knowledge.names() if unrouted else route.kb_prefixes
+    if not names or is_smalltalk(message):
+        return message, route
+    query = standalone(message, history, context.bases(names))
+    if query == message:
+        return message, route
+    if unrouted:
+        return query, decide(query, [], "", context.knowledge)
+    reading = read_question(query, context.bases(names))
+    return query, Route({**route.decision, **reading}, route.kb_prefixes)
+
+
+async def kb_handler(state: ConversationState, runtime: Runtime[Context]) -> dict[str, Any]:
+    """Let the knowledge base's own answerer answer."""
+    context, began = runtime.context, runtime.context.clock.monotonic()
+    kb, merged = state["kb_prefix"], state.get("merged")
+    evidence = merged["retrieval_results"] if merged else []
+    asked = {"message": state["message"], "query": state["query"], "evidence": evidence}
+
+    async def answer() -> dict[str, Any]:
+        return dict(await context.handlers[kb](state, context))
+
+    given = (await context.tape.aeffect("handler", kb, asked, answer, clock=context.clock.monotonic)).value
+    return {
+        "answer": given["answer"],
+        "citations": given.get("citations", []),
+        "generation_ms": round((context.clock.monotonic() - began) * 1000, 3),
+    }
+
+
+def whether_to_retrieve(state: ConversationState) -> str:
+    """A greeting needs no search, and an answerer of a knowledge base's own may do without one."""
+    return "retrieval" if state["use_retrieval"] else who_answers(state)
+
+
+def who_answers(state: ConversationState) -> str:
+    """The knowledge base's own answerer, when it has one."""
+    return state["answerer"]

@@ -1,0 +1,93 @@
+"""At merge: a source outside is asked for what the evidence still lacks, a name or a field of one. Once, and on tape.
+
+A replay takes what was said from the tape; a run whose tape has nothing of it asked nobody.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+from workbench.knowledge.tmdb import FIELDS
+from workbench.language.judging import judged
+from workbench.ports import Context, KnowledgeBase
+from workbench.records.tape import FROM_TAPE, Tape
+from workbench.state import Enrichment, RetrievalResult, RetrievalState
+from workbench.tools import enrichment
+from workbench.tools.tool import StepLog
+
+STEP = "enrichment"
+"""Under which the evidence is merged: no step of the plan."""
+_KNOWN_THERE = {"year", "born", "aliases", *FIELDS}
+
+
+class Added(NamedTuple):
+    """What came from outside: evidence, and what there is to tell of it."""
+
+    results: list[RetrievalResult]
+    told: Enrichment
+
+    @property
+    def counts(self) -> dict[str, Any]:
+        """For the statistics: what was asked for, how much came, and what went wrong."""
+        return {"asked": self.told["asked"], "found": len(self.results), "notes": self.told["notes"]}
+
+
+async def enriched(
+    state: RetrievalState, context: Context, found: Mapping[str, Sequence[RetrievalResult]]
+) -> Added | None:
+    """What a source outside adds to the evidence of the steps; None when nothing is lacking or nobody can be asked."""
+    tape, decision = context.tape, state.get("route_decision")
+    if not decision or "reading" not in decision or decision["query_intent"] in ("list", "recommend"):
+        return None
+    if _was_asked(state):
+        return None
+    kb = _base_to_ask(state, context)
+    if kb is None:
+        return None
+    names = lacking(state, found, context.bases([kb]))
+    if not names:
+        return None
+    query = state["query"]
+
+    async def ask() -> dict[str, Any]:
+        given = enrichment.Input.model_validate({"query": query, "names": names})
+        output = await enrichment.search(given, context.searched.get(kb), StepLog(context.clock))
+        return output.model_dump(mode="json")
+
+    effect = await tape.aeffect(STEP, kb, {"query": query, "names": names}, ask, clock=context.clock.monotonic)
+    output, graph = effect.value, effect.value["subgraph"]
+    told = Enrichment(
+        asked=names,
+        notes=output["notes"],
+        entities=graph.get("entities", []),
+        relations=graph.get("relations", []),
+    )
+    return Added(output["results"], told)
+
+
+def _base_to_ask(state: RetrievalState, context: Context) -> str | None:
+    """The first base that has a source outside; in a replay the one whose source was asked."""
+    tape = context.tape
+    if isinstance(tape, Tape) and tape.mode in FROM_TAPE:
+        return next((effect.name for effect in tape.known.values() if effect.kind == STEP), None)
+    here = set(context.searched.names())  # a fork may be in a workspace without the corpus
+    return next((kb for kb in state.get("kb_prefixes", []) if kb in here and context.searched.get(kb).enricher), None)
+
+
+def _was_asked(state: RetrievalState) -> bool:
+    """Whether a step of the plan asked already, or a person wants no more."""
+    stopped = state.get("stop_reason") == "stopped_by_reviewer" or not state.get("reflections")
+    return stopped or any(record["tool"] == enrichment.TOOL.name for record in state.get("records", []))
+
+
+def lacking(
+    state: RetrievalState, found: Mapping[str, Sequence[RetrievalResult]], bases: Sequence[KnowledgeBase]
+) -> list[str]:
+    """The names of the question that no evidence speaks of, or of which a field that is asked for is not said."""
+    seen, reading = state["reflections"][-1]["signals"], state["route_decision"]["reading"]
+    evidence = [result for results in found.values() for result in results]
+    judgement = judged(reading, evidence, bases)
+    lost = [*seen.get("unknown", []), *(c["name"] for c in seen.get("coverage", []) if not c["found"])]
+    titles = {title for title, field in judgement.missing_fields if _KNOWN_THERE & {field}}
+    return list(dict.fromkeys([*lost, *judgement.missing_names, *titles]))

@@ -1,0 +1,200 @@
+"""The executor: one attempt at one step. It never raises for what a tool does; every attempt leaves a record."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any, cast
+
+from langgraph.runtime import Runtime
+from pydantic import BaseModel
+
+from workbench.errors import KnowledgeError, WorkbenchError, WorkspaceError
+from workbench.events import progress
+from workbench.plans import PlanStep
+from workbench.ports import Context
+from workbench.records.tape import NoTape, Tape, given_of
+from workbench.state import ExecutionRecord, RetrievalResult, StepStatus, StepTask, SubStep
+from workbench.tools.registry import resolve_input
+from workbench.tools.tool import StepLog, read_input
+
+
+async def executor(task: StepTask, runtime: Runtime[Context]) -> dict[str, Any]:
+    """Run the step, keep its record and body, and give the record.
+
+    An attempt whose record is already kept is not run again: it had finished when its process was killed.
+    """
+    context, step = runtime.context, PlanStep.model_validate(task["step"])
+    kept = context.runs.record(task["run_id"], step.step_id, task["attempt"])
+    if kept is not None:
+        return {"records": [kept]}
+    which = {name: task[name] for name in ("attempt", "iteration")}
+    runtime.stream_writer({"retrieval_step_start": {"step_id": step.step_id, "tool": step.tool, **which}})
+    effect = effect_of(task, step, context)
+    effect["limit_s"] = limit_of(task, step)
+    found = recorded(task, step, effect, context.tape)
+    record, body = found or await attempt(task, step, context)
+    record["effect"] = effect
+    context.runs.save_record(task["run_id"], record, body)
+    summary = record["output_summary"]
+    runtime.stream_writer(
+        {
+            "retrieval_step_done": {
+                "step_id": step.step_id,
+                "status": record["status"],
+                "duration_ms": record["duration_ms"],
+                **which,
+                **summary,
+            }
+        }
+    )
+    told = {"error": record["error"], "agent_type": step.tool, "retrieval_count": summary["evidence_count"]}
+    runtime.stream_writer(progress("retrieval", **_done(task, context), **told))
+    return {"records": [record]}
+
+
+def effect_of(task: StepTask, step: PlanStep, context: Context) -> dict[str, Any]:
+    """What determines this attempt: the documents, the tool's input and budget, and the calls before it."""
+    given = given_of(step, task["kb_prefix"], task["attempt"], task.get("upstream", {}))
+    return {"version": context.knowledge.get(given["kb"]).fingerprint(), "given": given}
+
+
+def recorded(
+    task: StepTask, step: PlanStep, effect: dict[str, Any], tape: Tape | NoTape
+) -> tuple[ExecutionRecord, dict[str, Any] | None] | None:
+    """The record and body of the same call on another run's tape, when this run may take them from there.
+
+    Raises:
+        Divergence: this run must take them from there, and the tape does not have them.
+    """
+    found = tape.find("tool", step.tool, effect["version"], effect["given"], step.step_id)
+    if found is None:
+        return None
+    record, body = found.value["record"], found.value["body"]
+    if tape.mode == "fork" and record["status"] == "timeout" and _longer(effect, record):
+        return None  # it was cut short by a budget that is larger now
+    own: dict[str, Any] = {
+        "step_id": step.step_id,
+        "attempt": task["attempt"],
+        "iteration": task["iteration"],
+        "raw_output_ref": f"{step.step_id}/{task['attempt']}" if body else None,
+        "input_summary": {**record["input_summary"], "objective": step.objective},
+    }
+    return cast(ExecutionRecord, {**record, **own, "replayed": True}), body
+
+
+def limit_of(task: StepTask, step: PlanStep) -> float:
+    """Seconds that an attempt may take: the smaller of the step's own and what is left of the run's budget."""
+    return min(step.budget.timeout_s, task["remaining_s"])
+
+
+def _longer(effect: dict[str, Any], record: ExecutionRecord) -> bool:
+    return effect["limit_s"] > record["effect"].get("limit_s", effect["limit_s"]) + 0.5
+
+
+async def attempt(task: StepTask, step: PlanStep, context: Context) -> tuple[ExecutionRecord, dict[str, Any] | None]:
+    """One attempt, timed and bounded: its record, and its body when it found anything out.
+
+    The time-out is the smaller of the step's own and what is left of the run's budget. A synchronous tool runs in a
+    thread: when it is late its result is dropped. A cancelled run records the attempt as cancelled, and stops.
+    """
+    log, clock = StepLog(context.clock), context.clock
+    started_at, began = clock.now().isoformat(), clock.monotonic()
+    limit = limit_of(task, step)
+    raw_input: dict[str, Any] = step.tool_input
+    output: BaseModel | None = None
+    status: StepStatus = "success"
+    error: str | None = None
+    try:
+        raw_input = _inputs(task, step, context)
+        async with asyncio.timeout(limit):  # `wait_for` loses a cancel that comes with the result
+            output = await _call(step, raw_input, task["kb_prefix"], context, log)
+        status, error = _judged(log.sub_steps)
+    except TimeoutError:
+        status, error = "timeout", f"{step.tool} took longer than {limit:g} s"
+    except asyncio.CancelledError:
+        if context.runs.is_cancelled(task["run_id"]):
+            record = _record(task, step, raw_input, started_at, clock.monotonic() - began, "cancelled", None, log, None)
+            context.runs.save_record(task["run_id"], record, None)
+        raise
+    except (WorkspaceError, KnowledgeError):  # a full disk or a damaged index is no tool's failure: the run stops,
+        raise  # and goes on as if nothing had been once that is mended
+    except WorkbenchError as known:
+        status, error = "failed", str(known)
+    except Exception as unknown:  # a tool may raise anything; the record shows it, and the reflector reacts to it
+        status, error = "failed", f"{type(unknown).__name__}: {unknown}"
+    body = _body(output, step) if output is not None else None
+    return _record(task, step, raw_input, started_at, clock.monotonic() - began, status, error, log, body), body
+
+
+def _inputs(task: StepTask, step: PlanStep, context: Context) -> dict[str, Any]:
+    """The step's input with references filled from the outputs of earlier steps, and what its budget says."""
+    outputs = {i: context.runs.body(task["run_id"], ref)["output"] for i, ref in task["sources"].items() if ref}
+    inputs = resolve_input(step, outputs)
+    for name, value in (("top_k", step.budget.top_k), ("timeout_s", step.budget.timeout_s)):
+        if name in context.tools[step.tool].input_schema.model_fields:
+            inputs.setdefault(name, value)
+    return inputs
+
+
+async def _call(step: PlanStep, inputs: dict[str, Any], kb_prefix: str, context: Context, log: StepLog) -> BaseModel:
+    tool = context.tools[step.tool]
+    knowledge = context.searched.get(inputs.get("kb_prefix") or kb_prefix)
+    return await tool(read_input(tool, inputs), knowledge, log)
+
+
+def _judged(sub_steps: list[SubStep]) -> tuple[StepStatus, str | None]:
+    """``partial`` when some of the tool's own steps say that they failed."""
+    failed = [s for s in sub_steps if "error" in s["detail"]]
+    if not failed:
+        return "success", None
+    return "partial", "; ".join(f"{s['name']}: {s['detail']['error']}" for s in failed)
+
+
+def _body(output: BaseModel, step: PlanStep) -> dict[str, Any]:
+    data = output.model_dump(mode="json")
+    results = data.pop("results")
+    most = min(step.budget.top_k, step.budget.max_evidence_count)  # also where the tool has no ``top_k`` of its own
+    return {"results": results[:most], "output": data, "found": len(results)}
+
+
+def _record(
+    task: StepTask,
+    step: PlanStep,
+    raw_input: dict[str, Any],
+    started_at: str,
+    seconds: float,
+    status: StepStatus,
+    error: str | None,
+    log: StepLog,
+    body: dict[str, Any] | None,
+) -> ExecutionRecord:
+    results: list[RetrievalResult] = body["results"] if body else []
+    summary: dict[str, Any] = {
+        "evidence_count": len(results),
+        "context_length": sum(len(r["evidence"]) for r in results),
+        "top_score": max((r["score"] for r in results), default=0.0),
+    }
+    if body and body["found"] > len(results):
+        summary["cut"] = body["found"] - len(results)
+    return ExecutionRecord(
+        step_id=step.step_id,
+        attempt=task["attempt"],
+        iteration=task["iteration"],
+        tool=step.tool,
+        status=status,
+        error=error,
+        started_at=started_at,
+        duration_ms=round(seconds * 1000, 3),
+        input_summary={"tool": step.tool, "objective": step.objective, "input_keys": sorted(raw_input)},
+        output_summary=summary,
+        raw_input=raw_input,
+        raw_output_ref=f"{step.step_id}/{task['attempt']}" if body else None,
+        sub_steps=log.sub_steps,
+    )
+
+
+def _done(task: StepTask, context: Context) -> dict[str, int]:
+    """How many of the steps that run have ended: those before this wave, and those of it that have a record."""
+    wave = task.get("wave", [])
+    ended = [e["step_id"] for e in wave if context.runs.record(task["run_id"], e["step_id"], e["attempt"])]
+    return {"completed": len({*task.get("tried", []), *ended}), "total": task.get("total", 0)}

@@ -1,0 +1,342 @@
+"""The last node of retrieval: evidence of every step -> one numbered context (contracts, 7)."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from langgraph.runtime import Runtime
+
+from workbench.events import Event, enrichment
+from workbench.graphs.enriching import STEP, enriched
+from workbench.plans import ENDED_WELL, IDLE, last_records
+from workbench.ports import Context, KnowledgeBase, RunLog, ordered
+from workbench.records.counted import Identity, identity, remaining, retrieval_seconds, winners
+from workbench.state import ExecutionRecord, Merged, RagRun, RetrievalResult, RetrievalState, RouteDecision
+from workbench.tools.signals import probability
+
+MODEL = "merge"
+SEARCH, CHAIN = "hybrid_search", "chain_exploration"
+UNSEEN = 0.0005
+"""What a tool that looked says of a passage that it did not find; what it says less of counts as this much."""
+SPAN = 10.0
+"""Log odds that count as 1."""
+SURE = 0.7
+"""So much of the best passage to which a title led, and the chain is believed in full without a bridge."""
+
+
+class Said(NamedTuple):
+    """What one tool says of a passage.
+
+    Attributes:
+        tool: whose word it is.
+        worth: its log odds above not having found the passage.
+        first: whether a search put it first.
+        led: whether a title led a chain to it.
+        bridge: whether the chain took the question for a bridge.
+    """
+
+    tool: str
+    worth: float
+    first: bool
+    led: bool
+    bridge: bool
+
+
+def agreed(results_by_step: Mapping[str, Sequence[RetrievalResult]]) -> dict[Identity, float]:
+    """The probability of each passage that the search or the chain found; nothing unless both of them looked.
+
+    >>> piece = {"source_id": "d", "granularity": "low_level", "score": 0.6}
+    >>> by = {name: [{**piece, "metadata": {"tools": [name]}}] for name in (SEARCH, CHAIN)}
+    >>> list(agreed(by)) == [("d", "low_level", "")], agreed({SEARCH: by[SEARCH]})
+    (True, {})
+    """
+    others: dict[Identity, float] = {}
+    for results in results_by_step.values():
+        for result in results:
+            if _tool(result) not in (SEARCH, CHAIN):
+                one = identity(result)
+                others[one] = max(others.get(one, 0.0), result["score"])
+    told = signals_of(results_by_step)
+    return {one: max(probability(MODEL, mine), others.get(one, 0.0)) for one, mine in told.items()}
+
+
+def signals_of(results_by_step: Mapping[str, Sequence[RetrievalResult]]) -> dict[Identity, dict[str, float]]:
+    """What the model weighs of each passage: the search as far as nothing led, both as far as something did."""
+    told: dict[Identity, list[Said]] = {}
+    for results in results_by_step.values():
+        for one, said in _said(results):
+            told.setdefault(one, []).append(said)
+    every = [said for mine in told.values() for said in mine]
+    if not {SEARCH, CHAIN} <= {said.tool for said in every}:
+        return {}
+    led = _led([said for said in every if said.led])
+    return {one: _weighed(mine, led) for one, mine in told.items()}
+
+
+def _led(ways: Sequence[Said]) -> float:
+    """How far titles led, 0 to 1."""
+    if any(said.bridge for said in ways):
+        return 1.0
+    return min(1.0, max((said.worth for said in ways), default=0.0) / SURE)
+
+
+def _said(results: Sequence[RetrievalResult]) -> Iterator[tuple[Identity, Said]]:
+    for place, result in enumerate(results):
+        tool = _tool(result)
+        if tool in (SEARCH, CHAIN):
+            steps = result["metadata"].get("chain", {}).get("steps", [])
+            led = tool == CHAIN and bool(steps) and steps[-1]["by"] != "phrase"
+            bridge = bool(result["metadata"].get("signals", {}).get("bridge"))
+            yield identity(result), Said(tool, worth_of(result["score"]), tool == SEARCH and place == 0, led, bridge)
+
+
+def _weighed(said: Sequence[Said], led: float) -> dict[str, float]:
+    search, chain = (max((s.worth for s in said if s.tool == tool), default=0.0) for tool in (SEARCH, CHAIN))
+    first = float(any(s.first for s in said))
+    return {"search": search * (1 - led), "search_led": search * led, "chain_led": chain * led, "first": first}
+
+
+def _tool(result: RetrievalResult) -> str:
+    return str(next(iter(result["metadata"].get("tools") or []), ""))
+
+
+def worth_of(score: float) -> float:
+    """What a probability adds to not having found a passage: its log odds above those.
+
+    >>> worth_of(0.0001), worth_of(0.5)
+    (0.0, 0.76)
+    """
+    return round(max(0.0, (_log_odds(score) - _log_odds(UNSEEN)) / SPAN), 3)
+
+
+def _log_odds(score: float) -> float:
+    kept = min(max(score, 1e-6), 1 - 1e-6)
+    return math.log(kept / (1 - kept))
+
+
+# --- The last node of retrieval: evidence of every step -> one numbered context (contracts, 7) ---
+
+CONTRADICTION = 0.5
+"""What is left of a score when the document's typed fields contradict what the question asked for."""
+
+
+async def merger(state: RetrievalState, runtime: Runtime[Context]) -> dict[str, Any]:
+    """Merge what the steps found, and say why the retrieval stopped."""
+    settings, decision = runtime.context.settings, state.get("route_decision")
+    records = state.get("records", [])
+    found = remaining(gather(records, runtime.context.runs, state.get("run_id", "")), state.get("without", {}))
+    bases = runtime.context.bases(state.get("kb_prefixes", []))
+    added = await enriched(state, runtime.context, found)
+    if added:
+        found = remaining({**found, STEP: added.results}, state.get("without", {}))
+        runtime.stream_writer(enrichment({**added.told, "found": len(added.results)}))
+    merged = merge(
+        found,
+        records,
+        max_results=settings.merge_max_results,
+        max_characters=settings.merge_max_characters,
+        matching=matching_documents(decision, bases),
+        by_score=settings.merge == "by_score",
+    )
+    if "merger" in runtime.context.parts:
+        kept = await ordered(runtime.context, state["query"], merged["retrieval_results"])
+        merged = _told(kept, merged["statistics"], settings.merge_max_characters)
+    if added:
+        merged["enrichment"] = added.told
+        merged["statistics"]["enrichment"] = added.counts
+    reflections = state.get("reflections", [])
+    stop_reason = state.get("stop_reason") or (reflections[-1]["stop_reason"] if reflections else None)
+    runs = _runs(records, merged, decision, state.get("kb_prefixes") or [state["kb_prefix"]])
+    for event in merged_events(merged, runs):
+        runtime.stream_writer(event)
+    return {"merged": merged, "runs": runs, "stop_reason": stop_reason or "no_further_action"}
+
+
+def _runs(
+    records: Sequence[ExecutionRecord], merged: Merged, decision: RouteDecision | None, prefixes: Sequence[str]
+) -> list[RagRun]:
+    """What each agent did: one a knowledge base."""
+    _, _, way = (decision["worker_name"] if decision else "").partition(":")
+    runs = []
+    for kb in prefixes:
+        own = [r for r in records if (r["raw_input"].get("kb_prefix") or prefixes[0]) == kb]
+        of_kb = [r for r in merged["retrieval_results"] if r["metadata"].get("kb_prefix", kb) == kb]
+        runs.append(
+            RagRun(
+                worker_name=f"{kb}:{way}",
+                result_ids=[result["result_id"] for result in of_kb],
+                error="; ".join(r["error"] for r in own if r["status"] in ("failed", "timeout") and r["error"]) or None,
+                duration_ms=round(retrieval_seconds(own) * 1000, 3),
+            )
+        )
+    return runs
+
+
+def merged_events(merged: Merged, runs: Sequence[RagRun]) -> list[Event]:
+    """What the debug collector is told of a merge: each agent's run with its evidence, the context, and the whole."""
+    by_id = {result["result_id"]: (n, result) for n, result in enumerate(merged["retrieval_results"], 1)}
+    told = []
+    for run in runs:
+        found = [by_id[one] for one in run["result_ids"] if one in by_id]
+        context = "\n\n".join(_source(n, result) for n, result in found)
+        results = [result for _, result in found]
+        told.append({**run, "context": context, "retrieval_results": results})
+    names = ("context", "retrieval_results", "reference", "statistics")
+    return [
+        {"rag_runs": told},
+        {"combined_context": merged["context"]},
+        {"retrieval_merged": {name: merged[name] for name in names}},  # type: ignore[literal-required]
+    ]
+
+
+def gather(records: Iterable[ExecutionRecord], runs: RunLog, run_id: str) -> dict[str, list[RetrievalResult]]:
+    """What each step found, by step id, in the order in which passes and steps followed."""
+    kept = [r for r in last_records(records).values() if r["status"] in ENDED_WELL and r["raw_output_ref"]]
+    kept.sort(key=lambda record: (record["iteration"], record["step_id"]))
+    return {r["step_id"]: runs.body(run_id, str(r["raw_output_ref"]))["results"] for r in kept}
+
+
+def matching_documents(decision: RouteDecision | None, bases: Sequence[KnowledgeBase]) -> frozenset[str] | None:
+    """Ids of the documents that hold what a list or a recommendation was filtered by; None when nothing filters."""
+    if not decision or not decision["filters"] or decision["query_intent"] not in ("list", "recommend"):
+        return None
+    return frozenset(doc_id for base in bases for doc_id in base.select(decision["filters"]))
+
+
+def merge(
+    results_by_step: Mapping[str, Sequence[RetrievalResult]],
+    records: Iterable[ExecutionRecord] = (),
+    *,
+    max_results: int = 50,
+    max_characters: int = 10_000,
+    matching: Collection[str] | None = None,
+    by_score: bool = True,
+) -> Merged:
+    """Evidence without doubles, best first, as sources ``[1]``, ``[2]``, ... of a context.
+
+    Args:
+        results_by_step: what each step found.
+        records: what the steps did, for the statistics.
+        max_results: how many pieces are kept.
+        max_characters: how long the context may be. It is cut between two pieces, and touches ``context`` only;
+            the first piece always stays, so that evidence never gives an empty context.
+        matching: documents that hold the question's filters; others with typed fields keep half of their score.
+        by_score: best first; else one step's findings stand behind the other's, as each step gave them.
+
+    >>> piece = {"source_id": "d1#0", "source_type": "chunk", "granularity": "low_level", "score": 0.5,
+    ...          "evidence": "It is a 1993 novel.", "metadata": {"title": "Moss", "tools": ["naive_search"]}}
+    >>> merged = merge({"a": [piece], "b": [{**piece, "score": 0.9, "metadata": {"tools": ["hybrid_search"]}}]})
+    >>> merged["retrieval_results"][0]["score"], merged["retrieval_results"][0]["metadata"]["tools"]
+    (0.9, ['hybrid_search', 'naive_search'])
+    >>> merged["statistics"]["deduplication_rate"], merged["reference"]["chunks"]
+    (0.5, [{'chunk_id': 'd1#0'}])
+    """
+    retrieved = sum(len(results) for results in results_by_step.values())
+    unique = distinct(results_by_step, matching)
+    if not by_score:
+        places = {one: place for place, one in enumerate(as_found(results_by_step))}
+        unique.sort(key=lambda result: places[identity(result)])
+    counted = {
+        **_execution(list(records)),
+        "total_retrieved": retrieved,
+        "after_dedup": len(unique),
+        "deduplication_rate": round(1 - len(unique) / retrieved, 6) if retrieved else 0.0,
+    }
+    return _told(unique[:max_results], counted, max_characters)
+
+
+def _told(kept: list[RetrievalResult], counted: Mapping[str, Any], max_characters: int) -> Merged:
+    """These pieces as the numbered sources of a context, with what was counted before them."""
+    sources = _fitting([_source(n, result) for n, result in enumerate(kept, 1)], max_characters)
+    context = "\n\n".join(sources)
+    statistics = {
+        **counted,
+        "used": len(sources),
+        "left_out": counted["after_dedup"] - len(sources),
+        "total_evidence_count": len(kept),
+        "context_length": len(context),
+    }
+    return {"context": context, "retrieval_results": kept, "reference": _reference(kept), "statistics": statistics}
+
+
+def distinct(
+    results_by_step: Mapping[str, Sequence[RetrievalResult]], matching: Collection[str] | None = None
+) -> list[RetrievalResult]:
+    """One piece for each (source, granularity) of a base: the highest score wins, every tool that found it is kept.
+
+    Where a search and a chain both looked, the score is what they say together. A way to a piece stays with it.
+    """
+    found: dict[Identity, list[RetrievalResult]] = {}
+    for results in results_by_step.values():
+        for result in results:
+            found.setdefault(identity(result), []).append(result)
+    together, best = agreed(results_by_step), winners(results_by_step)
+    pieces = [_kept(result, found[one], together.get(one), matching) for one, (_, result) in best.items()]
+    return sorted(
+        pieces, key=lambda r: (-r["score"], r["source_id"], r["granularity"], r["metadata"].get("kb_prefix", ""))
+    )
+
+
+def as_found(results_by_step: Mapping[str, Sequence[RetrievalResult]]) -> list[Identity]:
+    """Every piece once, in the order of the steps and of what each found."""
+    return list(dict.fromkeys(identity(result) for results in results_by_step.values() for result in results))
+
+
+def _kept(
+    best: RetrievalResult,
+    every: Sequence[RetrievalResult],
+    together: float | None,
+    matching: Collection[str] | None,
+) -> RetrievalResult:
+    tools = {tool for result in every for tool in result["metadata"].get("tools", [])}
+    way = next((result["metadata"]["chain"] for result in every if "chain" in result["metadata"]), None)
+    metadata = {**({"chain": way} if way else {}), **best["metadata"], "tools": sorted(tools)}
+    score = best["score"] if together is None else together
+    if matching is not None and metadata.get("fields") and metadata.get("doc_id") not in matching:
+        metadata["contradicts_filters"] = True
+        score *= CONTRADICTION
+    return {**best, "score": round(score, 6), "metadata": metadata}
+
+
+def _source(number: int, result: RetrievalResult) -> str:
+    title = result["metadata"].get("title")
+    return f"[{number}] {title}\n{result['evidence']}" if title else f"[{number}] {result['evidence']}"
+
+
+def _fitting(sources: list[str], max_characters: int) -> list[str]:
+    length = 0
+    for count, source in enumerate(sources):
+        length += len(source) + (2 if count else 0)
+        if length > max_characters and count:
+            return sources[:count]
+    return sources
+
+
+def _reference(results: Iterable[RetrievalResult]) -> dict[str, list[dict[str, str]]]:
+    ids: dict[str, list[str]] = {"chunk": [], "entity": [], "relationship": [], "community": []}
+    for result in results:
+        ids[result["source_type"]].append(result["source_id"])
+    return {
+        "chunks": [{"chunk_id": chunk_id} for chunk_id in ids["chunk"]],
+        "entities": [{"id": entity_id} for entity_id in ids["entity"]],
+        "relationships": [{"id": relation_id} for relation_id in ids["relationship"]],
+    }
+
+
+def _execution(records: list[ExecutionRecord]) -> dict[str, Any]:
+    counted = [r for r in last_records(records).values() if not not_needed(r)]
+    well = sum(r["status"] in ENDED_WELL for r in counted)
+    return {
+        "total_steps": len(counted),
+        "total_duration_ms": round(retrieval_seconds(records) * 1000, 3),
+        "tool_distribution": dict(sorted(Counter(r["tool"] for r in counted).items())),
+        "success_rate": round(well / len(counted), 6) if counted else 0.0,
+    }
+
+
+def not_needed(record: ExecutionRecord) -> bool:
+    """Whether a conditional step was skipped because nobody asked for it: it counts in no success rate."""
+    return record["status"] == "skipped" and record["error"] in IDLE

@@ -1,0 +1,393 @@
+"""The planner: which tools a question needs, in which order (contracts, 4).
+
+``RulePlanner`` follows a table by intent. Each intent has a recipe that drafts the steps of one knowledge base; drafts
+are then joined by the registered tools that ask for the intent, cut to the most tasks a plan may have, and numbered.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from langgraph.runtime import Runtime
+
+from workbench.graphs.chained import FULL, NAMES, RANK, SHORT, WIDE, Ask, Draft, acceptance, assumptions, chained, say
+from workbench.graphs.route import parse_worker_name
+from workbench.plans import ENDED_WELL, Plan, PlanBudget, PlanStep, last_records
+from workbench.ports import Context, KnowledgeBase, Tool
+from workbench.settings import Settings, default_settings
+from workbench.state import ExecutionRecord, QueryIntent, RetrievalState, RouteDecision
+from workbench.text import fold, language_of
+from workbench.tools.paths import lead
+from workbench.tools.registry import BUILT_IN, require
+
+AGENT_TOOLS: dict[str, tuple[str, ...]] = {
+    "naive_rag_agent": ("naive_search",),
+    "graph_agent": ("local_search",),
+    "hybrid_agent": ("hybrid_search",),
+    "deep_research_agent": ("deep_research", "hybrid_search"),
+}
+"""Agent type -> its one tool; a second one stands in where the first is not registered, and the plan says so."""
+
+ONE = "hybrid_search"
+"""The whole plan where one step is wanted whatever is asked."""
+PATHS = "graph_paths"
+
+
+class RulePlanner:
+    """Plans by intent, the same plan for the same question.
+
+    Args:
+        settings: ``max_tasks``, ``execution_mode`` and the budget of a step.
+    """
+
+    name = "rules"
+
+    def __init__(self, settings: Settings | None = None):
+        self.settings = settings or default_settings()
+
+    async def __call__(
+        self, query: str, decision: RouteDecision, knowledge: Sequence[KnowledgeBase], tools: Mapping[str, Tool]
+    ) -> Plan:
+        """The plan for a question over these knowledge bases, a branch for each."""
+        agent_type = parse_worker_name(decision["worker_name"]).agent_type
+        tool, notes = (ONE, []) if self._one_step(agent_type) else _tool_of(agent_type, tools, query)
+        branches = []
+        for base in knowledge:
+            ask = Ask(query, decision, names_for(base, knowledge, decision), self.settings.max_tasks)
+            drafts = _one_step(ask, tool) if tool else _drafts(ask, base, tools)
+            branches.append(_in_base(drafts, base) if len(knowledge) > 1 else drafts)
+        own = _registered(query, decision["query_intent"], knowledge, tools) if not tool and branches else []
+        steps, left_out = self._number(branches, own)
+        if left_out:
+            notes.append(say("left_out", query, tools=", ".join(left_out), most=self.settings.max_tasks))
+        return Plan(
+            problem_statement=query,
+            assumptions=[*assumptions(query, decision, knowledge), *notes],
+            steps=steps,
+            execution_mode=self.settings.execution_mode,
+            acceptance_criteria=acceptance(query, decision),
+            metadata={"planner": self.name, "route": summary(decision, knowledge)},
+        )
+
+    def _one_step(self, agent_type: str) -> bool:
+        return self.settings.planner == "one_step" and agent_type not in AGENT_TOOLS
+
+    def _number(self, branches: Sequence[Sequence[Draft]], own: Sequence[Draft]) -> tuple[list[PlanStep], list[str]]:
+        """Steps of the drafts, and the tools of those for which there was no room.
+
+        The first steps of every branch come before the second of any, and the table before the user's own tools.
+        """
+        depths = [_depths(drafts) for drafts in branches]
+        places = sorted((depths[b][i], b, i) for b, drafts in enumerate(branches) for i in range(len(drafts)))
+        places += [(0, len(branches) + n, 0) for n in range(len(own))]
+        drafts = [*branches, *([draft] for draft in own)]
+        kept, over = places[: self.settings.max_tasks], places[self.settings.max_tasks :]
+        kept.sort(key=lambda place: place[1:])
+        ids = {(b, i): f"step_{number}_{drafts[b][i].label}" for number, (_, b, i) in enumerate(kept)}
+        steps = [self._step(ids, b, drafts[b][i], i, depth) for depth, b, i in kept]
+        return steps, [drafts[b][i].tool for _, b, i in over]
+
+    def _step(self, ids: Mapping[tuple[int, int], str], branch: int, draft: Draft, index: int, depth: int) -> PlanStep:
+        taken = {name: {"$from": f"{ids[branch, source]}.{given}"} for name, (source, given) in draft.take.items()}
+        return PlanStep(
+            step_id=ids[branch, index],
+            objective=draft.objective,
+            tool=draft.tool,
+            tool_input={**draft.tool_input, **taken},
+            depends_on=[ids[branch, source] for source in draft.before],
+            budget=self._budget(*draft.budget),
+            priority=depth + 1,
+            condition=draft.condition,
+        )
+
+    def _budget(self, seconds: float, results: int) -> PlanBudget:
+        settings = self.settings
+        return PlanBudget(
+            timeout_s=round(seconds / FULL[0] * settings.step_timeout_s, 3),
+            top_k=max(1, round(results / FULL[1] * settings.step_top_k)),
+            max_evidence_count=settings.step_max_evidence,
+            max_retries=settings.step_max_retries,
+        )
+
+
+def _otherwise(ask: Ask) -> list[Draft]:
+    return [Draft("hybrid", "hybrid_search", say("search", ask.query), {"query": ask.grounded})]
+
+
+def _qa(ask: Ask) -> list[Draft]:
+    if not ask.names:
+        return _otherwise(ask)
+    about = say("about", ask.query, name=_titled(ask.names, ask.query))
+    again = say("fallback", ask.query)
+    return [
+        Draft(slug(ask.names[0]), "hybrid_search", about, {"query": ask.grounded}),
+        Draft(
+            "naive",
+            "naive_search",
+            again,
+            {"query": ask.grounded},
+            SHORT,
+            (0,),
+            condition="if_insufficient",
+        ),
+    ]
+
+
+def _discover(ask: Ask) -> list[Draft]:
+    """Recommend, list, count: candidates, by fields where the question has conditions, then looked at together."""
+    given = ask.selection
+    if given:
+        found = Draft("discover", "discover", say("discover", ask.query), {"query": ask.grounded, **given}, WIDE)
+    else:
+        found = Draft("hybrid", "hybrid_search", say("candidates", ask.query), {"query": ask.grounded})
+    take = {"candidates": (0, "candidates")}
+    together = say("rank", ask.query)
+    return [found, Draft("global", "global_search", together, {"query": ask.grounded}, RANK, take=take)]
+
+
+def _compare(ask: Ask) -> list[Draft]:
+    if not ask.names:
+        return _otherwise(ask)
+    themes = ask.decision["extracted_entities"]["high_level"]
+    sides = [
+        Draft(
+            slug(name),
+            "hybrid_search",
+            say("side", ask.query, name=_titled([name], ask.query)),
+            {"query": " ".join([name, *themes])},
+        )
+        for name in ask.names[: max(1, ask.most - 1)]
+    ]
+    together = say("together", ask.query)
+    return [*sides, Draft("naive", "naive_search", together, {"query": ask.grounded}, SHORT, tuple(range(len(sides))))]
+
+
+def _person(ask: Ask) -> list[Draft]:
+    if not ask.names:
+        return _otherwise(ask)
+    name = ask.names[0]
+    return [
+        Draft(slug(name), "local_search", say("who", ask.query, name=name), {"query": name, "entities": [name]}, NAMES),
+        Draft("works", "hybrid_search", say("works", ask.query, name=name), {"query": ask.grounded}, FULL, (0,)),
+    ]
+
+
+RECIPES: dict[QueryIntent, Callable[[Ask], list[Draft]]] = {
+    "qa": _qa,
+    "recommend": _discover,
+    "list": _discover,
+    "compare": _compare,
+    "person": _person,
+    "unknown": _otherwise,
+}
+
+
+def _drafts(ask: Ask, base: KnowledgeBase, tools: Mapping[str, Tool]) -> list[Draft]:
+    intent = ask.decision["query_intent"]
+    if ask.selection and intent in ("qa", "unknown"):
+        text = Draft("hybrid", "hybrid_search", say("search", ask.query), {"query": ask.grounded})
+        found = Draft(
+            "discover", "discover", say("discover", ask.query), {"query": ask.grounded, **ask.selection}, WIDE
+        )
+        return [found, text]
+    return _led(ask, base, tools) or chained(ask, base, tools) or RECIPES[intent](ask)
+
+
+def _led(ask: Ask, base: KnowledgeBase, tools: Mapping[str, Tool]) -> list[Draft]:
+    """Follow a path of relations when the question is one, of several relations or over triples; else nothing.
+
+    A question that narrows by anything but names, recommends or compares is none.
+    """
+    decision = ask.decision
+    names = {field["name"] for field in base.schema() if field["type"] == "name"}
+    narrowed = {c["field"] for c in decision["filters"] if c["op"] != "eq"} | {
+        c["field"] for c in decision["filters"] if c["field"] not in names
+    }
+    if PATHS not in tools or narrowed or decision["query_intent"] in ("recommend", "compare"):
+        return []
+    way = lead(ask.query, base)
+    if way is None or (len(way.path) == 1 and not way.over_triples):
+        return []
+    path, name = " → ".join(map(str, way.path)), way.topic.entity["name"]
+    again = say("fallback", ask.query)
+    return [
+        Draft("paths", PATHS, say("path", ask.query, path=path, name=name), {"query": ask.query}),
+        Draft("hybrid", "hybrid_search", again, {"query": ask.grounded}, SHORT, (0,), condition="if_insufficient"),
+    ]
+
+
+def _one_step(ask: Ask, tool: str) -> list[Draft]:
+    """The plan of an agent that has one tool."""
+    return [Draft(tool.removesuffix("_search"), tool, say("search", ask.query), {"query": ask.grounded})]
+
+
+def _tool_of(agent_type: str, tools: Mapping[str, Tool], query: str) -> tuple[str, list[str]]:
+    """The one tool of an agent type, "" for the one that plans by intent; and a note when another tool stands in."""
+    if agent_type not in AGENT_TOOLS:
+        return "", []
+    wanted, *others = AGENT_TOOLS[agent_type]
+    tool = next((name for name in (wanted, *others) if name in tools), wanted)
+    return tool, [say("stands_in", query, agent=agent_type, wanted=wanted, tool=tool)] if tool != wanted else []
+
+
+def _registered(
+    query: str, intent: QueryIntent, knowledge: Sequence[KnowledgeBase], tools: Mapping[str, Tool]
+) -> list[Draft]:
+    """A step for each tool of the user's own that asks for this intent and needs nothing but a query."""
+    drafts = []
+    for name in sorted(set(tools) - set(BUILT_IN)):
+        tool = tools[name]
+        fields = tool.input_schema.model_fields
+        needed = {field for field, info in fields.items() if info.is_required()}
+        if intent in tool.intents and "query" in fields and needed <= {"query"}:
+            prefix = {"kb_prefix": knowledge[0].name} if len(knowledge) > 1 and "kb_prefix" in fields else {}
+            drafts.append(Draft(slug(name), name, tool.description or say("search", query), {"query": query, **prefix}))
+    return drafts
+
+
+def _in_base(drafts: Sequence[Draft], base: KnowledgeBase) -> list[Draft]:
+    return [
+        replace(d, label=f"{slug(base.name)}_{d.label}", tool_input={**d.tool_input, "kb_prefix": base.name})
+        for d in drafts
+    ]
+
+
+def _depths(drafts: Sequence[Draft]) -> list[int]:
+    """How many steps come before each one, on its longest way."""
+    depths: list[int] = []
+    for draft in drafts:
+        depths.append(1 + max((depths[source] for source in draft.before), default=-1))
+    return depths
+
+
+def names_for(base: KnowledgeBase, knowledge: Sequence[KnowledgeBase], decision: RouteDecision) -> tuple[str, ...]:
+    """The names that this knowledge base is asked for: the ones that it knows, and the ones that none knows."""
+    names = decision["extracted_entities"]["low_level"]
+    if len(knowledge) == 1:
+        return tuple(names)
+    known = {name: [other.name for other in knowledge if other.find_entity(name)] for name in names}
+    return tuple(name for name in names if base.name in known[name] or not known[name])
+
+
+def _titled(names: Sequence[str], query: str) -> str:
+    return ("、" if language_of(query) == "zh" else ", ").join(names)
+
+
+def slug(name: str) -> str:
+    """A short ASCII label of a name.
+
+    >>> slug("The Teahouse"), slug("Amélie"), slug("茶馆")
+    ('teahouse', 'amelie', 'name')
+    """
+    words = re.findall(r"[a-z0-9]+", fold(name).replace("'", ""))
+    words = words[1:] if len(words) > 1 and words[0] in ("the", "a", "an") else words
+    return "_".join(words)[:40].strip("_") or "name"
+
+
+def summary(decision: RouteDecision, knowledge: Sequence[KnowledgeBase]) -> dict[str, Any]:
+    """What the plan keeps of the route: no times, so that equal questions give equal plans."""
+    return {
+        "query_intent": decision["query_intent"],
+        "kb_prefixes": [base.name for base in knowledge],
+        "method": decision["method"],
+        "worker_name": decision["worker_name"],
+        "filters": list(decision["filters"]),
+        "entities": list(decision["extracted_entities"]["low_level"]),
+    }
+
+
+async def planner(state: RetrievalState, runtime: Runtime[Context]) -> dict[str, Any]:
+    """Make the plan; after an answer that changed the question, plan anew behind the steps that have run."""
+    context = runtime.context
+    prefixes = state.get("kb_prefixes") or [state["kb_prefix"]]
+    before = Plan.load(state["plan"]) if state.get("replan") else None
+    given = None if before else state.get("given_plan")
+    made = Plan.load(given) if given else await _made(state, context, prefixes)
+    if before:
+        made = continued(made, before, state.get("records", []))
+    require(made, context.tools)
+    reason = "planned anew for the changed question" if before else "planned for the question"
+    author, why = ("fork", "given") if given else ("planner", reason)
+    context.runs.save_plan(state.get("run_id", ""), made.dump(), author=author, reason=why)
+    change = {"plan": made.dump(), "kb_prefixes": prefixes, "iteration": state.get("iteration") or 1, "replan": False}
+    return change if before else {**anew(), **change}
+
+
+async def _made(state: RetrievalState, context: Context, prefixes: list[str]) -> Plan:
+    """The planner's plan: what it is asked is all that it may depend on."""
+    query, decision, name = state["query"], state["route_decision"], getattr(context.planner, "name", "registered")
+    bases = context.bases(prefixes)
+
+    async def plan() -> dict[str, Any]:
+        return (await context.planner(query, decision, bases, context.tools)).dump()
+
+    asked = {"query": query, "decision": decision, "bases": prefixes, "tools": sorted(context.tools)}
+    kind = "model" if name == "llm" else "plan"
+    version = " ".join(
+        [*(base.fingerprint() for base in bases), context.settings.chat_model if kind == "model" else ""]
+    )
+    return Plan.load(
+        (await context.tape.aeffect(kind, name, asked, plan, clock=context.clock.monotonic, version=version)).value
+    )
+
+
+def anew() -> dict[str, Any]:
+    """What a first plan begins with: nothing of an earlier question, when a server's thread carries several."""
+    from langgraph.types import Overwrite
+
+    lists = {name: Overwrite([]) for name in ("records", "reflections", "decisions")}
+    return {**lists, "activated": [], "stop_reason": None}
+
+
+def continued(made: Plan, before: Plan, records: Iterable[ExecutionRecord]) -> Plan:
+    """A new plan behind what has run: begun steps stay, so that their records keep their meaning; numbers go on.
+
+    A new step that would only repeat one that ended well is left out, and whatever needs it takes the old one.
+    """
+    last = last_records(records)
+    steps, needed = before.by_id(), [step_id for step_id in before.by_id() if step_id in last]
+    for step_id in needed:  # grows: what a begun step depends on stays too, begun or not
+        needed += [source for source in steps[step_id].dependencies() if source not in needed]
+    begun = [step for step in before.steps if step.step_id in needed]
+    ran = {
+        _call(step): step.step_id
+        for step in begun
+        if step.step_id in last and last[step.step_id]["status"] in ENDED_WELL
+    }
+    taken = [int(n) for step in begun for n in re.findall(r"^step_(\d+)", step.step_id)]
+    number = max([len(begun), *(n + 1 for n in taken)]) if begun else 0
+    ids: dict[str, str] = {}
+    added: list[PlanStep] = []
+    for step_id in made.topological_order():
+        step = _renamed(made.step(step_id), ids)
+        old = ran.get(_call(step))
+        if old:
+            ids[step_id] = old
+            continue
+        label = re.sub(r"^step_\d+_?", "", step_id) or "step"
+        ids[step_id] = f"step_{number}_{label}"
+        number += 1
+        added.append(step.model_copy(update={"step_id": ids[step_id]}))
+    return made.model_copy(update={"version": before.version + 1, "steps": [*begun, *added]})
+
+
+def _call(step: PlanStep) -> tuple[str, str]:
+    return step.tool, repr(sorted(step.tool_input.items(), key=lambda item: item[0]))
+
+
+def _renamed(step: PlanStep, ids: Mapping[str, str]) -> PlanStep:
+    """The step with its dependencies under their new ids."""
+    references = {
+        name: {"$from": f"{ids[source]}.{given}"}
+        for name, (source, given) in step.references().items()
+        if source in ids
+    }
+    return step.model_copy(
+        update={
+            "tool_input": {**step.tool_input, **references},
+            "depends_on": [ids.get(source, source) for source in step.depends_on],
+        }
+    )

@@ -1,0 +1,393 @@
+"""After each pass: is the evidence enough, and what would mend it? Rules propose, a reviewer decides (contracts, 6)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, cast
+
+from langgraph.runtime import Runtime
+
+from workbench.errors import PlanError
+from workbench.graphs.merge import distinct, gather
+from workbench.graphs.rewrite import rewrite
+from workbench.graphs.route import AGENT_TYPES
+from workbench.graphs.signals import Need, low_score, need, quality, signals, thresholds
+from workbench.language.judging import judged
+from workbench.models.chat import Limits
+from workbench.plans import ENDED_WELL, Plan, PlanBudget, PlanStep, canonical_json, last_records, work_seconds
+from workbench.ports import Context, KnowledgeBase, proposed
+from workbench.records.edits import fresh_id
+from workbench.state import ExecutionRecord, Reflection, RetrievalResult, RetrievalState, StopReason
+from workbench.text import fold, language_of
+from workbench.tools.registry import check
+
+
+@dataclass(frozen=True)
+class Reasons:
+    """The sentences of a reflection, Chinese or English."""
+
+    zh: bool
+
+    @classmethod
+    def for_question(cls, query: str) -> Reasons:
+        """In the language of the question."""
+        return cls(language_of(query) == "zh")
+
+    def _say(self, zh: str, en: str) -> str:
+        return zh if self.zh else en
+
+    def _list(self, names: Iterable[str]) -> str:
+        return self._say("、", ", ").join(names)
+
+    def activating(self, steps: list[str]) -> str:
+        """Conditional steps of the plan are woken."""
+        names = self._list(steps)
+        return self._say(f"启用备用步骤 {names}", f"the conditional step {names} is activated")
+
+    def adding(self, tool: str) -> str:
+        """One more tool is asked."""
+        return self._say(f"补充 {tool}", f"{tool} is added")
+
+    def rewriting(self, query: str) -> str:
+        """The question is said again."""
+        return self._say(f"改写为“{query}”再检索", f"the query is said again as {query!r}")
+
+    def looking_for(self, names: list[str]) -> str:
+        """A targeted search."""
+        joined = self._list(names)
+        return self._say(f"定向检索 {joined}", f"a targeted search looks for {joined}")
+
+    def more_candidates(self, seen: Mapping[str, Any]) -> str:
+        """A recommendation has too few to choose from."""
+        return self._say("再找更多候选", "more candidates are looked for")
+
+    def degrading(self, tool: str, simpler: str) -> str:
+        """A simpler tool takes the place of one that failed."""
+        return self._say(f"{tool} 失败，降级为 {simpler}", f"{tool} did not end well, so {simpler} takes its place")
+
+    def conclusion(self, seen: Mapping[str, Any], stop: StopReason | None, actions: list[str]) -> str:
+        """What was seen, with its numbers, and what follows."""
+        facts = self._say("；", "; ").join(self._facts(seen))
+        then = self._say("；", "; ").join(actions) if stop is None else self._ends(stop)
+        return self._say(f"{facts}。{then}。", f"{facts}. {then[:1].upper()}{then[1:]}.")
+
+    def _facts(self, seen: Mapping[str, Any]) -> Iterable[str]:
+        enough, count, top = seen["thresholds"], seen["evidence_count"], seen["top_score"]
+        least, score = enough["min_evidence"], enough["min_top_score"]
+        yield self._say(f"证据 {count} 条（至少 {least:g}）", f"{count} pieces of evidence (at least {least:g})")
+        yield self._say(f"最高分 {top:.2f}（至少 {score:.2f}）", f"top score {top:.2f} (at least {score:.2f})")
+        for thing in seen["coverage"]:
+            if thing["found"] < thing["needed"]:
+                yield self._say(
+                    f"《{thing['name']}》只有 {thing['found']} 条，需要 {thing['needed']} 条",
+                    f"{thing['name']} has {thing['found']} of {thing['needed']}",
+                )
+        if seen["unknown"]:
+            names = self._list(seen["unknown"])
+            yield self._say(f"知识库里没有 {names}", f"the knowledge base never names {names}")
+        if seen.get("missing_fields"):
+            lost = [self._say(f"《{t}》的{field}", f"the {field} of {t}") for t, field in seen["missing_fields"]]
+            yield self._say(f"没有找到{self._list(lost)}", f"nothing says {self._list(lost)}")
+        elif seen.get("answered") is False:
+            yield self._say("没有句子回答这个问题", "no sentence answers the question")
+        if "candidates" in seen:
+            least = enough["min_candidates"]
+            yield self._say(
+                f"候选 {seen['candidates']} 个（至少 {least:g}）",
+                f"{seen['candidates']} candidates (at least {least:g})",
+            )
+        if "holding" in seen:
+            yield self._say(f"符合条件的有 {seen['holding']} 个", f"{seen['holding']} documents hold the conditions")
+        for kind, zh, en in (("timeouts", "超时", "timed out"), ("failures", "失败", "failed")):
+            if seen[kind]:
+                yield self._say(f"{self._list(seen[kind])} {zh}", f"{self._list(seen[kind])} {en}")
+
+    def _ends(self, stop: StopReason) -> str:
+        zh, en = {
+            "quality_satisfied": ("证据足够", "this is enough"),
+            "max_iterations_reached": ("轮次已用完", "the passes are used up"),
+            "budget_exhausted": ("时间已用完", "the time is used up"),
+            "no_further_action": ("没有别的可试", "nothing is left to try"),
+            "error": ("所有步骤都失败了", "every step failed"),
+            "stopped_by_reviewer": ("由审阅者停止", "stopped by the reviewer"),
+        }[stop]
+        return self._say(zh, en)
+
+
+SIMPLER = {
+    "global_search": ("local_search", "naive_search"),
+    "discover": ("local_search", "naive_search"),
+    "hybrid_search": ("naive_search", "keyword_search"),
+    "local_search": ("naive_search",),
+    "naive_search": ("keyword_search",),
+    "keyword_search": (),
+}
+"""Tool -> simpler ones, in order. Any other tool degrades to ``naive_search``."""
+
+FALLBACK = PlanBudget(timeout_s=10, top_k=30)
+AGAIN = PlanBudget()
+BETTER = 0.02
+"""By how much a rewritten query must have raised the top score for another rewriting to be worth a pass."""
+
+
+@dataclass
+class Proposal:
+    """What the rules want done next, each with its reason; ``steps`` never repeat a call."""
+
+    plan: Plan
+    tools: Collection[str]
+    done: set[tuple[str, str]]
+    steps: list[PlanStep] = field(default_factory=list)
+    activate: list[str] = field(default_factory=list)
+    rewrite_query: str = ""
+    reasons: list[str] = field(default_factory=list)
+
+    def add(self, tool: str, objective: str, budget: PlanBudget, **tool_input: Any) -> bool:
+        """Propose a call, unless the tool is not there or has had this input; says whether it is proposed."""
+        call = call_of(tool, tool_input)
+        if tool not in self.tools or call in self.done:
+            return False
+        self.done.add(call)
+        step_id = fresh_id(self.plan.adding(*self.steps), f"more_{tool.removesuffix('_search')}")
+        self.steps.append(
+            PlanStep(step_id=step_id, objective=objective, tool=tool, tool_input=tool_input, budget=budget)
+        )
+        return True
+
+    def __bool__(self) -> bool:
+        return bool(self.steps or self.activate)
+
+
+async def _said_again(
+    query: str,
+    aliases: Sequence[str],
+    evidence: Sequence[RetrievalResult],
+    bases: Sequence[KnowledgeBase],
+    context: Context,
+) -> tuple[str, str]:
+    """The query rewritten, by the model where there is one, and a note."""
+
+    async def say() -> list[str]:
+        limits = Limits.of(context.settings)
+        works = [word for base in bases for word in base.nouns().get("en", ())]
+        return list(await rewrite(query, aliases, evidence, lambda t: _rarity(bases, t), context.chat, limits, works))
+
+    if context.chat is None:
+        again, note = await say()
+        return again, note
+    asked = {
+        "model": context.settings.chat_model,
+        "query": query,
+        "aliases": list(aliases),
+        "evidence": [[r["result_id"], r["score"]] for r in evidence],
+    }
+    again, note = (await context.tape.aeffect("model", "rewrite", asked, say, clock=context.clock.monotonic)).value
+    return again, note
+
+
+async def reflector(state: RetrievalState, runtime: Runtime[Context]) -> dict[str, Any]:
+    """Judge the evidence of all passes so far, and propose what to do next."""
+    context, decision, query = runtime.context, state["route_decision"], state["query"]
+    records, plan = state.get("records", []), Plan.load(state["plan"])
+    bases = context.bases(state["kb_prefixes"])
+    evidence = distinct(gather(records, context.runs, state.get("run_id", "")))
+    wanted = need(decision, bases)
+    remaining = context.settings.time_budget_s - work_seconds(records)
+    enough = thresholds(wanted.intent, state.get("thresholds"), wanted)
+    judgement = judged(decision["reading"], evidence, bases) if "reading" in decision else None
+    seen = signals(wanted, evidence, records, enough, state["iteration"], remaining, judgement)
+    earlier = [r for r in state.get("reflections", []) if r["current_iteration"] < state["iteration"]]
+    again = ""
+    hopeful = context.chat is not None or other_words_may_find(evidence, bases)
+    if not quality(seen) and worth_rewriting(seen, earlier) and hopeful:
+        again, note = await _said_again(query, _aliases(wanted, bases), evidence, bases, context)
+        seen |= {"rewrite_note": note} if note else {}
+    reflection = propose(
+        query,
+        plan,
+        seen,
+        records,
+        tools=list(context.tools),
+        rewritten=again,
+        activated=state.get("activated", []),
+        max_iterations=context.settings.max_iterations,
+        one_step=state.get("resolved_agent_type", "") not in ("", AGENT_TYPES[0]),
+    )
+    if "reflector" in context.parts:
+        reflection = cast(Reflection, await proposed(context, query, evidence, reflection))
+    problems = check(plan.adding(*map(PlanStep.model_validate, reflection["next_steps"])), context.tools)
+    if problems:
+        raise PlanError(problems)
+    return {"reflections": [reflection]}
+
+
+def propose(
+    query: str,
+    plan: Plan,
+    seen: Mapping[str, Any],
+    records: Iterable[ExecutionRecord],
+    *,
+    tools: Collection[str],
+    rewritten: str = "",
+    activated: Iterable[str] = (),
+    max_iterations: int = 3,
+    one_step: bool = False,
+) -> Reflection:
+    """The rules, in order; every one that holds adds what has not been tried yet.
+
+    Args:
+        query: the question.
+        plan: the plan so far.
+        seen: ``signals(...)``.
+        records: what ran.
+        tools: names of the tools that there are.
+        rewritten: the question said again, ``""`` when that is not worth a try.
+        activated: conditional steps that an earlier pass woke.
+        max_iterations: passes at most.
+        one_step: an agent that is one tool on purpose: it is judged, and never extended.
+    """
+    records = list(records)
+    say = Reasons.for_question(query)
+    proposal = Proposal(plan, tools, calls(plan, records, activated))
+    stop: StopReason | None = None
+    if quality(seen):
+        stop = "quality_satisfied"
+    elif seen["time_left_s"] <= 0:
+        stop = "budget_exhausted"
+    elif seen["iteration"] >= max_iterations:
+        stop = "max_iterations_reached"
+    elif not one_step:
+        _too_little(proposal, query, seen, activated, records, say)
+        _too_low(proposal, seen, rewritten, say)
+        _missing(proposal, query, seen, say)
+        _degrade(proposal, query, seen, records, say)
+    if stop is None and not proposal:
+        nothing_ran = bool(records) and not any(r["status"] in ENDED_WELL for r in last_records(records).values())
+        stop = "error" if nothing_ran else "no_further_action"
+    return Reflection(
+        current_iteration=seen["iteration"],
+        max_iterations=max_iterations,
+        remaining_budget=seen["time_left_s"],
+        should_continue=stop is None,
+        next_steps=[step.model_dump(mode="json") for step in proposal.steps],
+        activate=proposal.activate,
+        rewrite_query=proposal.rewrite_query,
+        stop_reason=stop,
+        reasoning=say.conclusion(seen, stop, proposal.reasons),
+        signals=dict(seen),
+    )
+
+
+def _too_little(
+    proposal: Proposal,
+    query: str,
+    seen: Mapping[str, Any],
+    activated: Iterable[str],
+    records: Iterable[ExecutionRecord],
+    say: Reasons,
+) -> None:
+    if seen["evidence_count"] >= max(1, seen["thresholds"]["min_evidence"]):
+        return
+    begun = {*activated, *last_records(records)}
+    asleep = [s for s in proposal.plan.steps if s.condition == "if_insufficient" and s.step_id not in begun]
+    if asleep:
+        proposal.activate += [step.step_id for step in asleep]
+        proposal.done |= {call_of(step.tool, step.tool_input) for step in asleep}
+        proposal.reasons.append(say.activating(proposal.activate))
+    elif proposal.add("naive_search", query, FALLBACK, query=query, top_k=FALLBACK.top_k):
+        proposal.reasons.append(say.adding("naive_search"))
+
+
+def _too_low(proposal: Proposal, seen: Mapping[str, Any], rewritten: str, say: Reasons) -> None:
+    if not rewritten or not (low_score(seen) or seen["unknown"]):
+        return
+    tool = next((name for name in ("hybrid_search", "naive_search") if name in proposal.tools), "")
+    if proposal.add(tool, rewritten, AGAIN, query=rewritten, top_k=AGAIN.top_k):
+        proposal.rewrite_query = rewritten
+        proposal.reasons.append(say.rewriting(rewritten))
+
+
+def _missing(proposal: Proposal, query: str, seen: Mapping[str, Any], say: Reasons) -> None:
+    names = list(seen["missing"])
+    if names and proposal.add("local_search", ", ".join(names), AGAIN, query=", ".join(names), entities=names):
+        proposal.reasons.append(say.looking_for(names))
+    fields = [f"{title} {field}" for title, field in seen.get("missing_fields", [])]
+    if fields and proposal.add(
+        "naive_search", "; ".join(fields), AGAIN, query=" ".join([query, *fields]), top_k=AGAIN.top_k
+    ):
+        proposal.reasons.append(say.looking_for(fields))
+    short = seen["thresholds"].get("min_candidates", 0) - seen.get("candidates", 0)
+    if short > 0 and proposal.add("global_search", query, AGAIN, query=query):
+        proposal.reasons.append(say.more_candidates(seen))
+
+
+def _degrade(
+    proposal: Proposal, query: str, seen: Mapping[str, Any], records: Iterable[ExecutionRecord], say: Reasons
+) -> None:
+    last = last_records(records)
+    for step_id in [*seen["timeouts"], *seen["failures"]]:
+        tool = last[step_id]["tool"]
+        asked = str(last[step_id]["raw_input"].get("query") or query)
+        for simpler in SIMPLER.get(tool, ("naive_search",)):
+            if proposal.add(simpler, asked, FALLBACK, query=asked, top_k=FALLBACK.top_k):
+                proposal.reasons.append(say.degrading(tool, simpler))
+                break
+
+
+def call_of(tool: str, tool_input: Mapping[str, Any]) -> tuple[str, str]:
+    """What makes two calls the same: the tool and its input, whatever the spelling of the query and the ``top_k``.
+
+    >>> call_of("naive_search", {"query": " 茶馆 ", "top_k": 30}) == call_of("naive_search", {"query": "茶馆"})
+    True
+    """
+    told = {k: v for k, v in tool_input.items() if k != "top_k" and v not in (None, "", [], {})}
+    if isinstance(told.get("query"), str):
+        told["query"] = fold(told["query"])
+    return tool, canonical_json(told)
+
+
+def calls(plan: Plan, records: Iterable[ExecutionRecord], activated: Iterable[str] = ()) -> set[tuple[str, str]]:
+    """Every call that was made, or will be without anybody's doing."""
+    last, woken = last_records(records), set(activated)
+    made = {call_of(r["tool"], r["raw_input"]) for r in last.values() if r["status"] != "skipped"}
+    coming = [
+        step
+        for step in plan.steps
+        if (step.step_id in last and last[step.step_id]["status"] != "skipped")
+        or (step.step_id not in last and (step.condition == "always" or step.step_id in woken))
+    ]
+    return made | {call_of(step.tool, step.tool_input) for step in coming}
+
+
+def worth_rewriting(seen: Mapping[str, Any], earlier: Sequence[Reflection]) -> bool:
+    """Whether to say the question again: once always, a second time only when the first raised the top score.
+
+    A question about what is not in the corpus would otherwise burn every pass on words that lead nowhere.
+    """
+    before = [r for r in earlier if r["rewrite_query"]]
+    return not before or (not seen["unknown"] and seen["top_score"] >= before[-1]["signals"]["top_score"] + BETTER)
+
+
+def other_words_may_find(evidence: Sequence[RetrievalResult], bases: Sequence[KnowledgeBase]) -> bool:
+    """Whether other words for the question may find more: nothing is found, or documents have typed fields.
+
+    So the rules say it again; a chat model's words were not measured, and it is asked wherever evidence is thin.
+    Measured over plain texts (``workbench eval reflection``): of 183 public questions that were said again in the
+    language of the texts none gained by it; across languages 5 of 363 gained and 5 lost.
+    """
+    return not evidence or any(base.schema() for base in bases)
+
+
+def _aliases(wanted: Need, bases: Sequence[KnowledgeBase]) -> list[str]:
+    found: list[str] = []
+    for thing in wanted.asked:
+        entities = [entity for base in bases if (entity := base.find_entity(thing.name))]
+        found += [thing.name, *(name for entity in entities for name in [entity["name"], *sorted(entity["aliases"])])]
+    return list(dict.fromkeys(found))
+
+
+def _rarity(bases: Sequence[KnowledgeBase], term: str) -> float:
+    """0 for a term that every passage has, 1 for one that a single passage has."""
+    return max((base.term_weight(term) / math.log(1 + base.counts()["passages"]) for base in bases), default=0.0)

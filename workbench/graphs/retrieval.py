@@ -1,0 +1,140 @@
+"""The retrieval graph: planner, review_plan, dispatcher, executor (one a step), reflector, review_reflect, merger."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from langgraph.graph import END, START, StateGraph
+from langgraph.runtime import Runtime
+from langgraph.types import Send
+
+from workbench.events import logged
+from workbench.graphs.execute import executor
+from workbench.graphs.merge import merger
+from workbench.graphs.plan import planner
+from workbench.graphs.reflect import reflector
+from workbench.graphs.review import (
+    ask_about_plan,
+    blocked,
+    over_budget,
+    review_plan,
+    review_reflect,
+    skip_records,
+    unspent,
+)
+from workbench.plans import Plan, PlanStep, last_records, work_seconds
+from workbench.ports import Context, Tool
+from workbench.records.tape import key_of_record
+from workbench.state import ExecutionRecord, RetrievalState, StepTask
+
+
+async def dispatcher(state: RetrievalState, runtime: Runtime[Context]) -> dict[str, Any]:
+    """Ask about the wave when the policy says so, skip what can never start, and name the wave."""
+    context, budget = runtime.context, runtime.context.settings.time_budget_s
+    change = _reviewed(state, runtime)
+    if change.get("replan"):
+        return {**change, "wave": []}
+    stopped = change.pop("stop_reason", None)
+    now: RetrievalState = {**state, **change}  # type: ignore[typeddict-item]
+    reasons = {**(unspent(now, "stopped by the reviewer") if stopped else over_budget(now, budget)), **blocked(now)}
+    skipped = skip_records(now, reasons, context.clock.now().isoformat())
+    for record in skipped:
+        context.runs.save_record(state["run_id"], record, None)
+    records = [*state.get("records", []), *skipped]
+    last = last_records(records)
+    wave = [
+        {"step_id": step.step_id, "attempt": last[step.step_id]["attempt"] + 1 if step.step_id in last else 1}
+        for step in next_wave(Plan.load(now["plan"]), records, now.get("activated", []), context.tools)
+    ]
+    return {**change, "records": skipped, "wave": wave, "remaining_s": max(0.0, budget - work_seconds(records))}
+
+
+def fan_out(state: RetrievalState) -> list[Send] | str:
+    """After the dispatcher: one executor task for each step of the wave, or on to the reflector."""
+    if state.get("replan"):
+        return "planner"
+    plan = Plan.load(state["plan"])
+    last = last_records(state.get("records", []))
+    refs = {i: r["raw_output_ref"] for i, r in last.items()}
+    tried, waking = sorted(last), {*last, *state.get("activated", [])}
+    total = sum(step.condition == "always" or step.step_id in waking for step in plan.steps)
+    tasks = []
+    for entry in state["wave"]:
+        step = plan.step(entry["step_id"])
+        task = StepTask(
+            run_id=state["run_id"],
+            query=state["query"],
+            kb_prefix=state["kb_prefix"],
+            step=step.model_dump(mode="json"),
+            attempt=entry["attempt"],
+            iteration=state["iteration"],
+            remaining_s=state["remaining_s"],
+            sources={source: refs[source] or "" for source, _ in step.references().values() if source in refs},
+            upstream={i: key_of_record(last[i]) if i in last else "" for i in step.dependencies()},
+            tried=tried,
+            wave=state["wave"],
+            total=total,
+        )
+        tasks.append(Send("executor", task))
+    return tasks or "reflector"
+
+
+def next_wave(
+    plan: Plan, records: Iterable[ExecutionRecord], activated: Iterable[str], tools: Mapping[str, Tool]
+) -> list[PlanStep]:
+    """The steps to start together, by the plan's execution mode.
+
+    ``sequential``: the first by priority. ``parallel``: all that are ready. ``adaptive``: all that are ready, but a
+    tool that says that it cannot run beside others runs alone, after them.
+    """
+    ready = plan.ready_steps(records, activated)
+    if plan.execution_mode == "sequential":
+        return ready[:1]
+    if plan.execution_mode == "adaptive":
+        return [step for step in ready if tools[step.tool].parallel] or ready[:1]
+    return ready
+
+
+def _reviewed(state: RetrievalState, runtime: Runtime[Context]) -> dict[str, Any]:
+    """What a person says to the wave; a wave of nothing but retries asks nobody."""
+    if "step" not in state.get("review", []):
+        return {}
+    records = state.get("records", [])
+    wave = next_wave(Plan.load(state["plan"]), records, state.get("activated", []), runtime.context.tools)
+    tried = {record["step_id"] for record in records}
+    if all(step.step_id in tried for step in wave):
+        return {}
+    names = [step.step_id for step in wave]
+    return ask_about_plan("step", state, runtime, f"Run {', '.join(names)} now?", wave=names)
+
+
+def build_retrieval() -> StateGraph[Any, Context, Any, Any]:
+    """The graph, not compiled: a parent compiles it with ``checkpointer=True``, an agent without one."""
+    graph = StateGraph(RetrievalState, context_schema=Context)
+    task: Any = logged("executor", "execute", executor)  # its input is a task, not the state
+    graph.add_node("planner", logged("planner", "plan", planner))
+    graph.add_node("review_plan", logged("review_plan", "review", review_plan))
+    graph.add_node("dispatcher", logged("dispatcher", "dispatch", dispatcher))
+    graph.add_node("executor", task, input_schema=StepTask)
+    graph.add_node("reflector", logged("reflector", "reflect", reflector))
+    graph.add_node("review_reflect", logged("review_reflect", "review", review_reflect))
+    graph.add_node("merger", logged("merger", "merge", merger))
+    graph.add_edge(START, "planner")
+    graph.add_edge("planner", "review_plan")
+    graph.add_conditional_edges("review_plan", after_review, ["planner", "dispatcher", "merger"])
+    graph.add_conditional_edges("dispatcher", fan_out, ["planner", "executor", "reflector"])
+    graph.add_edge("executor", "dispatcher")
+    graph.add_edge("reflector", "review_reflect")
+    graph.add_conditional_edges("review_reflect", after_review, ["planner", "dispatcher", "reflector", "merger"])
+    graph.add_edge("merger", END)
+    return graph
+
+
+def after_review(state: RetrievalState) -> str:
+    """Where a decision leads: stop and merge, plan anew, judge anew, or run what is ready."""
+    if state.get("stop_reason"):
+        return "merger"
+    if state.get("replan"):
+        return "planner"
+    return "reflector" if state.get("rejudge") else "dispatcher"

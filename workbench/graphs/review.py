@@ -1,0 +1,441 @@
+"""Where a person may decide: the request, the answer's schema, and what each answer changes.
+
+Requests and answers have the shape of LangChain's human-in-the-loop middleware, so that its clients can answer too.
+LangGraph validates the answer inside ``interrupt``: an answer that does not fit is refused and the pause stands.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, Generic, Literal, TypeVar
+
+from langgraph.runtime import Runtime
+from langgraph.types import interrupt
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic_core import InitErrorDetails, PydanticCustomError
+
+from workbench.errors import InvalidAnswer
+from workbench.graphs.agent_inbox import answer_of
+from workbench.graphs.route import read_question
+from workbench.graphs.signals import thresholds
+from workbench.plans import HELD_BACK, NOT_NEEDED, Plan, PlanStep, last_records, problem, work_seconds
+from workbench.ports import Context
+from workbench.records.edits import fresh_id
+from workbench.records.tape import answered
+from workbench.state import Decision, ExecutionRecord, Reflection, RetrievalState, ReviewPoint
+from workbench.tools.registry import check
+
+# --- Steps that will never start: which ones, why, and the record that says so. Nothing waits for ever ---
+
+
+def blocked(state: RetrievalState) -> dict[str, str]:
+    """Step -> reason for every step behind one that did not end well, however long the chain."""
+    plan, records = Plan.load(state["plan"]), list(state.get("records", []))
+    found: dict[str, str] = {}
+    while more := plan.blocked_steps(records, state.get("activated", [])):
+        found |= more
+        records += [skip_record(plan.step(i), reason, 1, state["iteration"], "") for i, reason in more.items()]
+    return found
+
+
+def unspent(state: RetrievalState, reason: str) -> dict[str, str]:
+    """Step -> reason for every step that has not ended and would run by itself."""
+    plan = Plan.load(state["plan"])
+    ends, woken = plan.ends(state.get("records", [])), state.get("activated", [])
+    return {
+        s.step_id: reason
+        for s in plan.steps
+        if s.step_id not in ends and (s.condition == "always" or s.step_id in woken)
+    }
+
+
+def over_budget(state: RetrievalState, time_budget_s: float) -> dict[str, str]:
+    """Step -> reason for what has not run when the elapsed work time reaches the budget, in seconds."""
+    spent = work_seconds(state.get("records", []))
+    return unspent(state, f"the time budget of {time_budget_s:g} s is spent") if spent >= time_budget_s else {}
+
+
+def closing(state: RetrievalState, reason: str) -> dict[str, str]:
+    """Step -> reason for every step without an end when retrieval stops; conditional ones were not needed or held."""
+    plan = Plan.load(state["plan"])
+    ends, stopped = plan.ends(state.get("records", [])), unspent(state, reason)
+    idle = {s.step_id: HELD_BACK if s.condition == "held" else NOT_NEEDED for s in plan.steps}
+    return {step_id: stopped.get(step_id, why) for step_id, why in idle.items() if step_id not in ends}
+
+
+def skip_records(state: RetrievalState, reasons: dict[str, str], now: str) -> list[ExecutionRecord]:
+    """One record a step, in the order of the plan, as the attempt after the last one."""
+    plan, last = Plan.load(state["plan"]), last_records(state.get("records", []))
+    return [
+        skip_record(
+            step,
+            reasons[step.step_id],
+            last[step.step_id]["attempt"] + 1 if step.step_id in last else 1,
+            state["iteration"],
+            now,
+        )
+        for step in plan.steps
+        if step.step_id in reasons
+    ]
+
+
+def skip_record(step: PlanStep, reason: str, attempt: int, iteration: int, now: str) -> ExecutionRecord:
+    """The record of a step that never started."""
+    return ExecutionRecord(
+        step_id=step.step_id,
+        attempt=attempt,
+        iteration=iteration,
+        tool=step.tool,
+        status="skipped",
+        error=reason,
+        started_at=now,
+        duration_ms=0.0,
+        input_summary={"tool": step.tool, "objective": step.objective, "input_keys": sorted(step.tool_input)},
+        output_summary={"evidence_count": 0, "context_length": 0, "top_score": 0.0},
+        raw_input=step.tool_input,
+        raw_output_ref=None,
+        sub_steps=[],
+    )
+
+
+# --- Where a person may decide: the request, the answer's schema, and what each answer changes ---
+
+ACTIONS = ("approve", "edit", "reject", "respond")
+LONGEST = 10_000
+"""Characters of a message, a query or a note."""
+MOST_FAULTS = 10
+_ARGS = ("decisions", 0, "edited_action", "args")
+
+
+class Strict(BaseModel):
+    """A part of an answer. What it does not know is refused, with what it knows, since a typo must not be ignored."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _known(cls, data: Any) -> Any:
+        unknown = [name for name in data if name not in cls.model_fields] if isinstance(data, Mapping) else []
+        known = ", ".join(cls.model_fields)
+        refuse(((str(name),), f"there is no such thing here. Known: {known}.") for name in unknown)
+        return data
+
+
+class Thresholds(Strict):
+    """When evidence is enough: ``min_evidence`` pieces, ``min_top_score`` between 0 and 1."""
+
+    min_evidence: int | None = Field(None, ge=0, le=1_000_000)
+    min_top_score: float | None = Field(None, ge=0, le=1)
+
+
+class PlanEdits(Strict):
+    """What can be changed before steps run: the plan, or the query (then it is planned anew), and the thresholds."""
+
+    plan: Plan | None = None
+    query: str | None = Field(None, pattern=r"\S", max_length=LONGEST)
+    thresholds: Thresholds | None = None
+
+
+class ReflectEdits(Strict):
+    """What can be changed of a reflection's proposal. Thresholds alone: the evidence is judged again by them."""
+
+    next_steps: list[PlanStep] | None = None
+    activate: list[str] | None = None
+    rewrite_query: str | None = Field(None, max_length=LONGEST)
+    should_continue: bool | None = None
+    thresholds: Thresholds | None = None
+
+
+Edits = TypeVar("Edits", bound=BaseModel)
+
+
+class EditedAction(Strict, Generic[Edits]):
+    """The middleware's edited action; ``args`` hold only what changed."""
+
+    name: str
+    args: Edits
+
+
+class ReviewDecision(Strict, Generic[Edits]):
+    """One decision; ``edit`` needs ``edited_action``, which no other has, and ``respond`` needs ``message``."""
+
+    type: Literal["approve", "edit", "reject", "respond"]
+    edited_action: EditedAction[Edits] | None = None
+    message: str = Field("", max_length=LONGEST)
+
+    @model_validator(mode="after")
+    def _complete(self) -> ReviewDecision[Edits]:
+        if self.type == "edit" and self.edited_action is None:
+            refuse([(("edited_action",), "an edit needs edited_action: {'name': ..., 'args': {...}}")])
+        if self.type != "edit" and self.edited_action is not None:
+            refuse([(("edited_action",), f"only an edit has an edited_action, and this is {self.type!r}")])
+        if self.type == "respond" and not self.message.strip():
+            refuse([(("message",), "a response needs a message")])
+        return self
+
+
+class ReviewAnswer(Strict, Generic[Edits]):
+    """The answer to one request: exactly one decision, with an optional note that is kept."""
+
+    decisions: list[ReviewDecision[Edits]] = Field(min_length=1, max_length=1)
+    note: str = Field("", max_length=LONGEST)
+    who: str = Field("person", max_length=200)
+
+
+EDITS: dict[ReviewPoint, type[BaseModel]] = {"plan": PlanEdits, "step": PlanEdits, "reflect": ReflectEdits}
+
+
+async def review_plan(state: RetrievalState, runtime: Runtime[Context]) -> dict[str, Any]:
+    """Ask about the plan before it runs, when the run's policy says so."""
+    if "plan" not in state.get("review", []):
+        return {}
+    change = ask_about_plan("plan", state, runtime, f"{len(state['plan']['steps'])} steps: run this plan?")
+    return stop(state, runtime, change) if change.get("stop_reason") else change
+
+
+def ask_about_plan(
+    point: ReviewPoint, state: RetrievalState, runtime: Runtime[Context], description: str, **proposal: Any
+) -> dict[str, Any]:
+    """Ask about the plan (or what of it has not started), and give what the answer changes."""
+    plan, records = Plan.load(state["plan"]), state.get("records", [])
+
+    def edited(edits: BaseModel) -> None:
+        new = getattr(edits, "plan", None)
+        if new is not None:
+            problems = [*check(new, runtime.context.tools), *_rewritten_history(plan, new, records)]
+            _refuse_steps(("plan", "steps"), [step.step_id for step in new.steps], problems)
+
+    decision = _ask(point, state, runtime, {"plan": state["plan"], **proposal}, description, edited)
+    action, edits = decision["action"], decision["edits"]
+    change: dict[str, Any] = {"decisions": [decision]}
+    if action == "reject":
+        return {**change, "stop_reason": "stopped_by_reviewer"}
+    if action == "respond":
+        return {**change, **ask_more(state, runtime, f"{state['query']} {decision['message']}".strip())}
+    if edits.get("thresholds"):
+        change["thresholds"] = {**state.get("thresholds", {}), **edits["thresholds"]}
+    if edits.get("plan"):
+        new = Plan.load(edits["plan"]).model_copy(update={"version": plan.version + 1})
+        runtime.context.runs.save_plan(state["run_id"], new.dump(), decision["who"], decision["note"] or "edited")
+        return {**change, "plan": new.dump(), **({"query": edits["query"]} if edits.get("query") else {})}
+    if edits.get("query"):
+        return {**change, **ask_more(state, runtime, edits["query"])}
+    return change
+
+
+async def review_reflect(state: RetrievalState, runtime: Runtime[Context]) -> dict[str, Any]:
+    """Follow the reflection's proposal, or what a person makes of it."""
+    return {"rejudge": False, **_decided(state, runtime)}
+
+
+def _decided(state: RetrievalState, runtime: Runtime[Context]) -> dict[str, Any]:
+    reflection = state["reflections"][-1]
+    if "reflect" not in state.get("review", []):
+        return follow(state, runtime, reflection, author="reflector", reason=reflection["reasoning"])
+
+    def edited(edits: BaseModel) -> None:
+        plan = Plan.load(state["plan"])
+        steps = getattr(edits, "next_steps", None) or []
+        problems = check(plan.adding(*steps), runtime.context.tools)
+        _refuse_steps(("next_steps",), [step.step_id for step in steps], problems)
+        known = plan.by_id()
+        refuse(
+            ((*_ARGS, "activate", place), f"{name!r} is not in the plan. Known: {', '.join(known)}.")
+            for place, name in enumerate(getattr(edits, "activate", None) or [])
+            if name not in known
+        )
+
+    decision = _ask("reflect", state, runtime, dict(reflection), reflection["reasoning"], edited)
+    action, edits = decision["action"], decision["edits"]
+    change: dict[str, Any] = {"decisions": [decision]}
+    if action == "reject":
+        return stop(state, runtime, {**change, "stop_reason": "stopped_by_reviewer"})
+    if action == "respond":
+        more = ask_more(state, runtime, f"{state['query']} {decision['message']}".strip())
+        return {**change, **more, "iteration": state["iteration"] + 1}
+    if edits.get("thresholds"):
+        change["thresholds"] = {**state.get("thresholds", {}), **edits["thresholds"]}
+        if set(edits) == {"thresholds"}:
+            return {**change, "rejudge": True}
+    proposal = amended(reflection, edits, state["query"], Plan.load(state["plan"]))
+    who = decision["who"] if edits else "reflector"
+    reason = decision["note"] or proposal["reasoning"]
+    return {**change, **follow(state, runtime, proposal, author=who, reason=reason)}
+
+
+def amended(reflection: Reflection, edits: Mapping[str, Any], query: str, plan: Plan) -> Reflection:
+    """The proposal with a person's edits: new steps mean going on; a new query reaches the steps that had the old."""
+    changed: Reflection = {**reflection, **{k: v for k, v in edits.items() if k != "thresholds"}}  # type: ignore[typeddict-item]
+    old, new = reflection["rewrite_query"], changed["rewrite_query"]
+    if new and new != old and "next_steps" not in edits:
+        changed["next_steps"] = [_asking(step, old or query, new) for step in changed["next_steps"]]
+    if "should_continue" not in edits:
+        changed["should_continue"] = bool(changed["next_steps"] or changed["activate"] or (new and new != old))
+    if changed["should_continue"] and not changed["next_steps"] and not changed["activate"]:
+        asked = new or query
+        step = PlanStep(
+            step_id=fresh_id(plan, "more"), objective=asked, tool="hybrid_search", tool_input={"query": asked}
+        )
+        changed["next_steps"] = [step.model_dump(mode="json")]
+    if not changed["should_continue"] and reflection["should_continue"]:
+        changed["stop_reason"] = "stopped_by_reviewer"
+    return changed
+
+
+def follow(
+    state: RetrievalState, runtime: Runtime[Context], proposal: Reflection, *, author: str, reason: str
+) -> dict[str, Any]:
+    """Stop, or take the proposal's steps into the plan and begin the next pass."""
+    if not proposal["should_continue"]:
+        return stop(state, runtime, {"stop_reason": proposal["stop_reason"] or "no_further_action"})
+    change: dict[str, Any] = {
+        "activated": [*state.get("activated", []), *proposal["activate"]],
+        "iteration": state["iteration"] + 1,
+    }
+    if proposal["next_steps"]:
+        plan = Plan.load(state["plan"])
+        new = plan.adding(*(PlanStep.model_validate(step) for step in proposal["next_steps"]))
+        new = new.model_copy(update={"version": plan.version + 1})
+        runtime.context.runs.save_plan(state["run_id"], new.dump(), author, reason)
+        change["plan"] = new.dump()
+    return change
+
+
+def stop(state: RetrievalState, runtime: Runtime[Context], change: dict[str, Any]) -> dict[str, Any]:
+    """End retrieval: every step that has no end yet gets a record that says why."""
+    reason = "stopped by the reviewer" if change["stop_reason"] == "stopped_by_reviewer" else change["stop_reason"]
+    records = skip_records(state, closing(state, reason), runtime.context.clock.now().isoformat())
+    for record in records:
+        runtime.context.runs.save_record(state["run_id"], record, None)
+    return {**change, "records": records}
+
+
+def ask_more(state: RetrievalState, runtime: Runtime[Context], query: str) -> dict[str, Any]:
+    """The state with another query: the question is read again, and the planner plans what is missing."""
+    bases = runtime.context.bases(state["kb_prefixes"])
+    decision = {**state["route_decision"], **read_question(query, bases)}
+    return {"query": query, "route_decision": decision, "replan": True}
+
+
+def _ask(
+    point: ReviewPoint,
+    state: RetrievalState,
+    runtime: Runtime[Context],
+    proposal: dict[str, Any],
+    description: str,
+    check_edits: Callable[[BaseModel], None],
+) -> Decision:
+    """Pause here. Everything before this call runs again on resume, so nothing with an effect stands before it."""
+    review_id = f"{len(state.get('decisions', []))}-{point}"
+    request = {
+        "action_requests": [{"name": point, "args": proposal, "description": description}],
+        "review_configs": [
+            {
+                "action_name": point,
+                "allowed_decisions": list(ACTIONS),
+                "args_schema": EDITS[point].model_json_schema(),
+            }
+        ],
+        "run_id": state.get("run_id", ""),
+        "review_id": review_id,
+        "point": point,
+        "ahead": ahead(point, state, runtime.context, proposal),
+        "in_force": _in_force(state),
+    }
+    answer = interrupt(request, response_schema=_answer_model(request, check_edits))
+    given = answer.decisions[0]
+    args = given.edited_action.args.model_dump(mode="json", exclude_none=True) if given.edited_action else {}
+    decision = Decision(
+        review_id=review_id,
+        point=point,
+        action=given.type,
+        proposal=proposal,
+        edits=args if given.type == "edit" else {},
+        message=given.message,
+        who=answer.who,
+        decided_at=runtime.context.clock.now().isoformat(),
+        note=answer.note,
+    )
+    return runtime.context.runs.save_decision(state["run_id"], decision)
+
+
+def ahead(point: str, state: RetrievalState, context: Context, proposal: Mapping[str, Any]) -> list[str]:
+    """The steps that the proposal will run anew: none that is done, waits to be woken, or is on the tape."""
+    plan, activated = Plan.load(state["plan"]), [*state.get("activated", []), *proposal.get("activate", [])]
+    plan = plan.adding(*(PlanStep.model_validate(step) for step in proposal.get("next_steps", [])))
+    if plan.problems():
+        return []
+    versions = {base.name: base.fingerprint() for base in context.bases(state["kb_prefixes"])}
+    taped = answered(plan, context.tape.known.values(), [], state["kb_prefix"], versions)
+    steps = plan.ahead(state.get("records", []), activated, taped)
+    return [step.step_id for step in steps if point != "step" or step.step_id in proposal["wave"]]
+
+
+def _in_force(state: RetrievalState) -> dict[str, Any]:
+    """What can be changed besides the proposal, as it is now: a form begins with it."""
+    enough = thresholds(state["route_decision"]["query_intent"], state.get("thresholds"))
+    return {"query": state["query"], "thresholds": {name: enough[name] for name in Thresholds.model_fields}}
+
+
+def _answer_model(request: Mapping[str, Any], check_edits: Callable[[BaseModel], None]) -> type[ReviewAnswer[Any]]:
+    """The answer's schema at this point, with a check that knows the plan and the tools."""
+
+    point: ReviewPoint = request["point"]
+    shape: Any = ReviewAnswer[EDITS[point]]  # type: ignore[valid-type]
+
+    class Answer(shape):
+        @model_validator(mode="before")
+        @classmethod
+        def _either_shape(cls, data: Any) -> Any:
+            try:
+                return answer_of(data, request)
+            except InvalidAnswer as error:
+                refuse([((), str(error))])
+
+        @model_validator(mode="after")
+        def _checked(self) -> Answer:
+            action = self.decisions[0].edited_action
+            if action is not None:
+                if action.name != point:
+                    refuse([((*_ARGS[:-1], "name"), f"{action.name!r} is not what is asked; it is {point!r}")])
+                check_edits(action.args)
+            return self
+
+    return Answer
+
+
+def refuse(faults: Iterable[tuple[tuple[str | int, ...], str]]) -> None:
+    """Raise a pydantic error with these faults, each at its place within what is validated; none is no error."""
+    found = [
+        InitErrorDetails(type=PydanticCustomError("refused", "{text}", {"text": text}), loc=place, input=None)
+        for place, text in faults
+    ]
+    if found:
+        raise ValidationError.from_exception_data("answer", found[:MOST_FAULTS])
+
+
+def _refuse_steps(where: tuple[str, ...], step_ids: Sequence[str], problems: Iterable[Mapping[str, Any]]) -> None:
+    """Refuse an edit for what is wrong with its steps, at the step and the field."""
+
+    def place(problem: Mapping[str, str]) -> tuple[str | int, ...]:
+        if problem["step_id"] not in step_ids:
+            return (*_ARGS, *where)
+        return (*_ARGS, *where, step_ids.index(problem["step_id"]), *problem["field"].split("."))
+
+    refuse((place(p), f"{p['message']} {p['mend']}") for p in problems)
+
+
+def _rewritten_history(old: Plan, new: Plan, records: Iterable[ExecutionRecord]) -> list[dict[str, Any]]:
+    """A step that has run is history: an edit may neither change nor drop it."""
+    before, after = old.by_id(), new.by_id()
+    ran = dict.fromkeys(record["step_id"] for record in records)
+    return [
+        problem(step_id, "step_id", f"{step_id} has already run.", "Leave it as it is, and add a step with another id.")
+        for step_id in ran
+        if step_id in before and after.get(step_id) != before[step_id]
+    ]
+
+
+def _asking(step: dict[str, Any], old: str, new: str) -> dict[str, Any]:
+    inputs = {name: new if value == old else value for name, value in step["tool_input"].items()}
+    return {**step, "tool_input": inputs}

@@ -1,0 +1,175 @@
+"""Who answers at a review point when it is not a person at a screen: sees the request, gives an answer or waits."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Awaitable, Iterable, Mapping
+from typing import Any, Literal, Protocol
+
+from workbench.errors import DecisionDiffers, InvalidAnswer
+from workbench.records.tape import comparable, differences
+from workbench.state import Decision
+from workbench.text import clean
+
+Answer = dict[str, Any]
+"""``{"decisions": [{"type", "edited_action"?, "message"?}], "note", "who"}``, as LangChain's middleware writes it."""
+
+
+Mismatch = Literal["stop", "ask", "rules"]
+
+
+class Reviewer(Protocol):
+    """Answers a request, or returns None: then the run waits for a person. It may be async.
+
+    ``request["evidence"]`` is what was found so far, best first.
+    """
+
+    def __call__(self, request: Mapping[str, Any]) -> Answer | Awaitable[Answer | None] | None:
+        """The answer to one request."""
+
+
+class HumanReviewer:
+    """Leaves every question to a person: the run pauses and waits."""
+
+    def __call__(self, request: Mapping[str, Any]) -> Answer | None:
+        """None."""
+        return None
+
+
+class RuleReviewer:
+    """Accepts what the rules propose; the decision is kept as its own."""
+
+    def __call__(self, request: Mapping[str, Any]) -> Answer | None:
+        """Approve."""
+        return answer("approve", who="rules")
+
+
+class ReplayReviewer:
+    """Answers as recorded, in the order of the recording.
+
+    Args:
+        decisions: ``Decision`` rows, or short forms of them: ``{"point", "action", "edits"?, "message"?, "note"?}``.
+        mismatch: what to do when the run proposes something else than what the decision was made on: ``stop`` (the
+            run stays paused, and the error says what differs), ``ask`` a person, or follow the ``rules``.
+        rest: who answers after the last recorded decision: ``ask`` or ``rules``.
+
+    Attributes:
+        differed: review points at which the proposal was another one, with the paths that differ.
+    """
+
+    def __init__(
+        self, decisions: Iterable[Mapping[str, Any] | Decision], mismatch: Mismatch = "stop", rest: Mismatch = "ask"
+    ):
+        self._left, self._mismatch, self._rest = list(decisions), mismatch, rest
+        self.differed: list[dict[str, Any]] = []
+
+    def __call__(self, request: Mapping[str, Any]) -> Answer | None:
+        """The next recorded answer.
+
+        Raises:
+            InvalidAnswer: the run asks at another point than the recording, and it is to stop there.
+            DecisionDiffers: what it proposes is not what was decided on, and it is to stop there.
+        """
+        if not self._left:
+            return answer("approve", who="rules") if self._rest == "rules" else None
+        decision = self._left[0]
+        fault = self._fault(decision, request)
+        if fault is not None:
+            self.differed.append({"review_id": request.get("review_id", ""), "error": str(fault)})
+            self._left.clear()
+            if self._mismatch == "stop":
+                raise fault
+            return answer("approve", who="rules") if self._mismatch == "rules" else None
+        del self._left[0]
+        return again(decision)
+
+    def _fault(self, decision: Mapping[str, Any] | Decision, request: Mapping[str, Any]) -> Exception | None:
+        if decision["point"] != request["point"]:
+            return InvalidAnswer(
+                f"The next recorded decision is for {decision['point']!r}, but the run asks at {request['point']!r}. "
+                "Answer this one by hand, or run with the review points of the recording."
+            )
+        if "proposal" not in decision or "action_requests" not in request:
+            return None
+        old, new = (comparable(p) for p in (decision["proposal"], request["action_requests"][0]["args"]))
+        paths = differences(old, new)
+        return (
+            DecisionDiffers("decision", request["review_id"], old, new, [f"proposal{p}" for p in paths])
+            if paths
+            else None
+        )
+
+
+def again(decision: Mapping[str, Any] | Decision) -> Answer:
+    """The answer that gives a recorded decision once more."""
+    return answer(
+        decision["action"],
+        point=decision["point"],
+        edits=decision.get("edits", {}),
+        message=decision.get("message", ""),
+        note=decision.get("note", ""),
+        who=decision.get("who", "recording"),
+    )
+
+
+def written(given: Any) -> Answer:
+    """An answer as it can be written down: JSON, without what no store takes, and not endless.
+
+    A list with one response in it, as an Agent Inbox sends it, is that response.
+
+    Raises:
+        InvalidAnswer: says what it is instead; the run waits as before.
+
+    >>> written({"decisions": ({"type": "respond", "message": "a\\x00b"},)})
+    {'decisions': [{'type': 'respond', 'message': 'a b'}]}
+    """
+    if isinstance(given, list) and len(given) == 1:
+        given = given[0]
+    if not isinstance(given, Mapping) or not given:
+        kind = "nothing" if not given else f"a {type(given).__name__}"
+        raise InvalidAnswer(f"{_REFUSED} $: an answer is {_SHAPE}, and this is {kind}.")
+    try:
+        text = json.dumps(dict(given), ensure_ascii=False)
+    except (TypeError, ValueError, RecursionError) as error:
+        reason = "it is nested too deeply" if isinstance(error, RecursionError) else str(error)
+        raise InvalidAnswer(f"{_REFUSED} $: an answer is JSON, as {_SHAPE}, and this is not: {reason}.") from None
+    if len(text) > MOST_CHARACTERS:
+        raise InvalidAnswer(f"{_REFUSED} $: it has {len(text):,} characters; {MOST_CHARACTERS:,} are the most.")
+    return dict(_clean(json.loads(text), "$"))
+
+
+def _clean(value: Any, place: str) -> Any:
+    if isinstance(value, str):
+        return clean(value)
+    if isinstance(value, dict):
+        return {clean(name): _clean(inner, f"{place}.{name}") for name, inner in value.items()}
+    if isinstance(value, int) and abs(value) >= 2**63:
+        raise InvalidAnswer(f"{_REFUSED} {place}: the number is too large. Give one of at most 64 bits.")
+    return [_clean(inner, f"{place}[{n}]") for n, inner in enumerate(value)] if isinstance(value, list) else value
+
+
+MOST_CHARACTERS = 1_000_000
+_REFUSED = "The answer was refused, and the run waits as before."
+_SHAPE = '{"decisions": [{"type": "approve"}]}'
+
+
+def answer(
+    action: str,
+    *,
+    point: str = "",
+    edits: Mapping[str, Any] | None = None,
+    message: str = "",
+    note: str = "",
+    who: str = "person",
+) -> Answer:
+    """An answer in the shape that the review points take.
+
+    >>> answer("respond", message="only comedies")["decisions"]
+    [{'type': 'respond', 'message': 'only comedies'}]
+    """
+    decision: dict[str, Any] = {"type": action}
+    if action == "edit":
+        decision["edited_action"] = {"name": point, "args": dict(edits or {})}
+    if message:
+        decision["message"] = message
+    return {"decisions": [decision], "note": note, "who": who}

@@ -1,0 +1,344 @@
+"""Routing: which knowledge base a message goes to, what it wants, and which worker takes it (contracts, 3).
+
+Its own small graph, ``intent_detect -> apply_override_policy -> worker_select``, without a checkpointer. ``decide`` is
+the same road as one pure function, for whoever has a question but no graph.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypedDict
+
+from langgraph.runtime import Runtime
+
+from workbench.errors import UnknownKnowledge
+from workbench.events import logged
+from workbench.language.reading import is_smalltalk, read
+from workbench.ports import Context, KnowledgeBase, KnowledgeBases
+from workbench.state import Condition, ExtractedEntities, QueryIntent, Reading, RouteDecision
+from workbench.text import terms
+
+if TYPE_CHECKING:
+    from langgraph.graph.state import CompiledStateGraph
+
+
+__all__ = [
+    "AGENT_TYPES",
+    "Worker",
+    "build_router",
+    "decide",
+    "is_smalltalk",
+    "make_worker_name",
+    "parse_worker_name",
+    "read_question",
+]
+
+GENERAL, DEFAULT = "general", "default"
+AGENT_TYPES = ("fusion_agent", "naive_rag_agent", "graph_agent", "hybrid_agent", "deep_research_agent")
+"""The first is the default: plan, execute, reflect. Any other runs its one tool."""
+AGENT_MODE = "retrieve_only"
+_NEAR = 0.15
+"""Knowledge bases whose fit is so near the best one's are asked too."""
+_MOST_ASKED = 3
+_LOOKED_AT = 5
+
+
+class Worker(NamedTuple):
+    """The three parts of a worker name; the first two are empty for ``general``."""
+
+    kb_prefix: str
+    agent_type: str
+    agent_mode: str
+
+
+def make_worker_name(kb_prefix: str, agent_type: str = AGENT_TYPES[0]) -> str:
+    """The worker name, ``""`` for ``general``.
+
+    >>> make_worker_name("papers"), make_worker_name("general")
+    ('papers:fusion_agent:retrieve_only', '')
+    """
+    return "" if kb_prefix in ("", GENERAL) else f"{kb_prefix}:{agent_type}:{AGENT_MODE}"
+
+
+def parse_worker_name(name: str) -> Worker:
+    """Read a worker name, also in its older forms: ``kb:agent``, and one part alone, which is an agent type.
+
+    The knowledge base ``default`` is none in particular: the router chooses.
+
+    >>> parse_worker_name("papers:graph_agent").agent_mode, tuple(parse_worker_name("default:graph_agent"))
+    ('retrieve_only', ('', 'graph_agent', 'retrieve_only'))
+    >>> tuple(parse_worker_name("graph_agent")), tuple(parse_worker_name("general"))
+    (('', 'graph_agent', 'retrieve_only'), ('', '', 'retrieve_only'))
+
+    Raises:
+        ValueError: a fourth part, an unknown agent type, or another mode than ``retrieve_only``.
+    """
+    parts = [part.strip() for part in name.split(":")]
+    if len(parts) > 3:
+        raise ValueError(f"Worker name {name!r} has {len(parts)} parts. It is kb_prefix:agent_type:{AGENT_MODE}.")
+    if len(parts) == 1:
+        return Worker("", "" if parts[0] == GENERAL else parts[0], AGENT_MODE)
+    kb_prefix, agent_type, mode = [*parts, ""][:3]
+    if mode not in ("", AGENT_MODE):
+        raise ValueError(f"Worker name {name!r} has the mode {mode!r}. Agents only retrieve: use {AGENT_MODE!r}.")
+    if agent_type and agent_type not in AGENT_TYPES:
+        raise ValueError(f"Worker name {name!r} has the agent type {agent_type!r}. Known: {', '.join(AGENT_TYPES)}.")
+    if kb_prefix == GENERAL:
+        return Worker("", "", AGENT_MODE)
+    return Worker("" if kb_prefix == DEFAULT else kb_prefix, agent_type or AGENT_TYPES[0], AGENT_MODE)
+
+
+def stored_worker(name: str) -> str:
+    """The worker name of a run's row: one part that is no agent type was a knowledge base when it was written.
+
+    >>> stored_worker("papers"), stored_worker("graph_agent"), stored_worker("")
+    ('papers:', 'graph_agent', '')
+    """
+    return f"{name}:" if name and ":" not in name and name not in (*AGENT_TYPES, GENERAL) else name
+
+
+class Fit(TypedDict):
+    """How well a knowledge base fits a question, 0 to 1, and why."""
+
+    kb_prefix: str
+    score: float
+    reason: str
+
+
+class Route(NamedTuple):
+    """A decision with every knowledge base that the run asks; the decision names the first."""
+
+    decision: RouteDecision
+    kb_prefixes: list[str]
+
+
+def decide(
+    message: str, requested: Sequence[str], worker_name: str, knowledge: KnowledgeBases, auto_route: bool = True
+) -> Route:
+    """Route a message.
+
+    Args:
+        message: a question that stands alone.
+        requested: knowledge bases that were asked for; empty for none; ``general`` or ``""`` for no retrieval.
+        worker_name: the worker that was asked for, ``""`` for none.
+        knowledge: the knowledge bases of the workspace.
+        auto_route: whether to look for a fitting knowledge base when none is requested.
+
+    Raises:
+        UnknownKnowledge: a requested knowledge base does not exist.
+        ValueError: the worker name cannot be read.
+    """
+    detected = _detect(message, requested, worker_name, knowledge, auto_route)
+    return _with_worker(_with_policy(detected, requested, worker_name, knowledge, auto_route), worker_name)
+
+
+class _Detected(TypedDict):
+    """What the message itself says, before anybody's wish is applied."""
+
+    message: str
+    fits: list[Fit]
+    smalltalk: bool
+
+
+def _detect(
+    message: str, requested: Sequence[str], worker_name: str, knowledge: KnowledgeBases, auto_route: bool
+) -> _Detected:
+    smalltalk = is_smalltalk(message)
+    names = knowledge.names() if auto_route and not smalltalk and _wished(requested, worker_name) is None else []
+    fits = [_fit(message, knowledge.get(name)) for name in names] if len(names) > 1 else []
+    return {"message": message, "fits": fits, "smalltalk": smalltalk}
+
+
+def _wished(requested: Sequence[str], worker_name: str) -> list[str] | None:
+    """The knowledge bases that somebody asked for; [] for ``general``; None when nobody asked."""
+    if requested and all(name in ("", GENERAL) for name in requested):
+        return []
+    named = parse_worker_name(worker_name).kb_prefix
+    if named:
+        return [named]
+    if worker_name and not parse_worker_name(worker_name).agent_type:
+        return []
+    return list(dict.fromkeys(name for name in requested if name not in ("", GENERAL))) or None
+
+
+def _fit(message: str, base: KnowledgeBase) -> Fit:
+    """What of the question a base knows: its names, the values and names of its fields, the words of its passages."""
+    linked = [base.entity(mention["entity_id"]) for mention in base.link(message)]
+    known = list(dict.fromkeys(entity["name"] for entity in linked if entity))
+    spoken = list(dict.fromkeys(value for *_, value in base.values_in(message)))
+    held = terms_of(message)
+    fields = [field["name"] for field in base.schema() if _called(field["called"], held)]
+    called = _called({kind: words for kind, words in base.nouns().items() if kind in ("en", "zh")}, held)
+    coverage = _coverage(message, base)
+    score = 1 - (1 - 0.7 * bool(known)) * (1 - 0.4 * bool(spoken)) * (1 - 0.3 * bool(fields)) * (1 - 0.3 * called) * (
+        1 - 0.6 * coverage
+    )
+    said = [f"knows {', '.join(known)}"] if known else []
+    said += [f"has {', '.join(spoken)}"] if spoken else []
+    said += [f"has the fields {', '.join(fields)}"] if fields else []
+    said += [f"says {coverage:.0%} of the question in one passage"] if coverage >= 0.005 else []
+    return Fit(kb_prefix=base.name, score=round(score, 6), reason="; ".join(said) or "knows nothing of it")
+
+
+def terms_of(text: str) -> frozenset[str]:
+    """The terms of a text."""
+    return frozenset(terms(text))
+
+
+def _called(words: Mapping[str, Sequence[str]], held: frozenset[str]) -> bool:
+    """Whether a text with these terms says one of these words."""
+    return any(set(said) <= held for many in words.values() for word in many if (said := terms(word)))
+
+
+def _coverage(message: str, base: KnowledgeBase) -> float:
+    """The idf-weighted share of the question's words that the best of a few passages has."""
+    asked = {term: base.term_weight(term) for term in dict.fromkeys(terms(message))}
+    total = sum(asked.values())
+    hits = base.passages([chunk_id for chunk_id, _ in base.keyword_search(message, _LOOKED_AT)])
+    said = [set(terms(f"{passage['title']} {passage['text']}")) for passage in hits]
+    return (
+        max((sum(w for term, w in asked.items() if term in words) / total for words in said), default=0.0)
+        if total
+        else 0.0
+    )
+
+
+def _with_policy(
+    found: _Detected, requested: Sequence[str], worker_name: str, knowledge: KnowledgeBases, auto_route: bool
+) -> Route:
+    """Apply what was asked for, or choose; every way of choosing says why."""
+    wished = _wished(requested, worker_name)
+    routed, fit, why = _choose(found, auto_route, wished, knowledge.names())
+    prefixes = routed if wished is None else wished
+    for name in prefixes:
+        if name not in knowledge.names():
+            raise UnknownKnowledge(name, knowledge.names())
+    method: Literal["heuristic", "override", "default"]
+    if wished is not None:
+        method, why, fit = "override", f"{', '.join(wished) or GENERAL} was asked for", 1.0
+    else:
+        method = "heuristic" if prefixes else "default"
+    decision = RouteDecision(
+        requested_kb_prefix=",".join(requested),
+        routed_kb_prefix=routed[0] if routed else GENERAL,
+        kb_prefix=prefixes[0] if prefixes else GENERAL,
+        confidence=round(fit, 2),
+        method=method,
+        reason=why,
+        worker_name="",
+        **read_question(found["message"], [knowledge.get(name) for name in prefixes]),
+    )
+    return Route(decision, prefixes)
+
+
+def _choose(
+    found: _Detected, auto_route: bool, wished: list[str] | None, known: Sequence[str]
+) -> tuple[list[str], float, str]:
+    """The knowledge bases to ask, how well the first fits, and why: every question is searched somewhere."""
+    if wished is not None:
+        return wished, 1.0, ""
+    if found["smalltalk"]:
+        return [], 1.0, "small talk needs no knowledge base"
+    if not auto_route:
+        return [], 1.0, "automatic routing is off and no knowledge base was asked for"
+    if len(known) < 2:
+        return list(known), 1.0, f"{known[0]} is the only knowledge base" if known else "there is no knowledge base"
+    ranked = sorted(found["fits"], key=lambda fit: (-fit["score"], fit["kb_prefix"]))
+    best = ranked[0]
+    near = [fit for fit in ranked if fit["score"] >= best["score"] - _NEAR][:_MOST_ASKED]
+    why = "; ".join(f"{fit['kb_prefix']} {fit['reason']}" for fit in near)
+    unsure = f"unsure between {', '.join(fit['kb_prefix'] for fit in near)}: " if len(near) > 1 else ""
+    return [fit["kb_prefix"] for fit in near], best["score"], unsure + why
+
+
+def read_question(question: str, bases: Sequence[KnowledgeBase]) -> Understood:
+    """What a route decision says of the question itself, read over these knowledge bases."""
+    reading = read(question, bases)
+    return Understood(
+        query_intent=reading["intent"],
+        media_type_hint="",
+        filters=reading["conditions"],
+        extracted_entities={
+            "low_level": list(dict.fromkeys(name["name"] for name in reading["names"])),
+            "high_level": reading["words"],
+        },
+        reading=reading,
+    )
+
+
+class Understood(TypedDict):
+    """The part of a route decision that depends on nothing but the question and the knowledge bases."""
+
+    query_intent: QueryIntent
+    media_type_hint: str
+    filters: list[Condition]
+    extracted_entities: ExtractedEntities
+    reading: Reading
+
+
+def _with_worker(route: Route, worker_name: str) -> Route:
+    """Name the worker: the one that was asked for, or the one that plans by intent; none for ``general``."""
+    agent_type = parse_worker_name(worker_name).agent_type or AGENT_TYPES[0]
+    name = make_worker_name(route.decision["kb_prefix"], agent_type)
+    return Route({**route.decision, "worker_name": name}, route.kb_prefixes)
+
+
+class RouterState(TypedDict, total=False):
+    """What the router shares with the conversation, and what it carries between its own nodes."""
+
+    run_id: str
+    message: str
+    requested_kb_prefixes: list[str]
+    worker_name: str
+    route_decision: RouteDecision
+    kb_prefix: str
+    kb_prefixes: list[str]
+    routing_ms: float
+    routing_began: float
+    detected: _Detected
+
+
+async def intent_detect(state: RouterState, runtime: Runtime[Context]) -> dict[str, Any]:
+    """Read the message, and see how well each knowledge base fits it."""
+    context, began = runtime.context, runtime.context.clock.monotonic()
+    wishes = state.get("requested_kb_prefixes", []), state.get("worker_name", "")
+    detected = await asyncio.to_thread(
+        _detect, state["message"], *wishes, context.knowledge, context.settings.auto_route
+    )
+    return {"detected": detected, "routing_began": began}
+
+
+async def apply_override_policy(state: RouterState, runtime: Runtime[Context]) -> dict[str, Any]:
+    """Choose the knowledge bases: what was asked for, else what fits."""
+    context = runtime.context
+    wishes = state.get("requested_kb_prefixes", []), state.get("worker_name", "")
+    route = _with_policy(state["detected"], *wishes, context.knowledge, context.settings.auto_route)
+    return {"route_decision": route.decision, "kb_prefixes": route.kb_prefixes}
+
+
+async def worker_select(state: RouterState, runtime: Runtime[Context]) -> dict[str, Any]:
+    """Name the worker that takes the message."""
+    route = _with_worker(Route(state["route_decision"], state["kb_prefixes"]), state.get("worker_name", ""))
+    runtime.stream_writer({"route_decision": route.decision})
+    return {
+        "route_decision": route.decision,
+        "kb_prefix": route.decision["kb_prefix"],
+        "worker_name": route.decision["worker_name"],
+        "routing_ms": round((runtime.context.clock.monotonic() - state["routing_began"]) * 1000, 3),
+    }
+
+
+def build_router() -> CompiledStateGraph[Any, Context, Any, Any]:
+    """The router's graph, with no checkpointer of its own: it has nothing to resume."""
+    from langgraph.graph import END, START, StateGraph
+
+    graph: StateGraph[Any, Context, Any, Any] = StateGraph(RouterState, context_schema=Context)
+    graph.add_node("intent_detect", logged("intent_detect", "route", intent_detect))
+    graph.add_node("apply_override_policy", logged("apply_override_policy", "route", apply_override_policy))
+    graph.add_node("worker_select", logged("worker_select", "route", worker_select))
+    graph.add_edge(START, "intent_detect")
+    graph.add_edge("intent_detect", "apply_override_policy")
+    graph.add_edge("apply_override_policy", "worker_select")
+    graph.add_edge("worker_select", END)
+    return graph.compile()

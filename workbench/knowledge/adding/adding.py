@@ -1,0 +1,379 @@
+"""One ``add``: what the files gave becomes the next generation of an index, in one transaction.
+
+Documents are compared by content, and are at hand a few at a time. What is new is embedded and looked through for
+names, which is kept by content at once; only then everything is written together. The graph of a small base is made
+anew of all documents, so that it never depends on the order in which they came; that of a large one grows by what is
+new, in parts that memory has room for, until a tenth has changed. Chroma follows.
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from itertools import chain
+from pathlib import Path
+from typing import Any, Protocol
+
+from workbench.knowledge.adding import growing as spool
+from workbench.knowledge.adding.growing import Growth
+from workbench.knowledge.indexes import chroma, keywords, sketches, vectors
+from workbench.knowledge.indexes.index import Index, fingerprint
+from workbench.knowledge.indexes.vectors import Siblings
+from workbench.knowledge.knowledge_base import open_model, place_of
+from workbench.knowledge.names import entities, names, schema, title_links, vocabulary
+from workbench.knowledge.names.vocabulary import Vocabulary
+from workbench.knowledge.reading import corpus, triples
+from workbench.knowledge.reading.corpus import Document, Problem
+from workbench.knowledge.reading.files import EMPTY
+from workbench.models import rerank
+from workbench.models.embeddings import TextModel, word_vectors
+from workbench.plans import canonical_json
+from workbench.settings import Settings
+from workbench.text import language_of
+
+_BEGINNING = 400
+"""Characters by which the language of a document is known."""
+
+
+def insert(
+    connection: sqlite3.Connection,
+    document: Document,
+    texts: Sequence[str],
+    model: str,
+    day: str,
+    vocabulary: Vocabulary,
+) -> None:
+    """Keep a document that is cut into these texts, of the day on which it came."""
+    content = document.content()
+    connection.execute(
+        "INSERT INTO documents VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        (
+            document.doc_id,
+            document.digest(),
+            document.title,
+            document.text,
+            document.url,
+            document.licence,
+            document.type,
+            *(canonical_json(content[name]) for name in ("fields", "aliases", "names")),
+            document.source,
+            entities.year_of(document.fields),
+            day,
+            language_of(document.text[:_BEGINNING]),
+        ),
+    )
+    schema.insert(connection, document.doc_id, document.fields)
+    given = [] if document.title == corpus.made_title(document.text) else [document.title]
+    title = keywords.stored(" | ".join([*given, *document.aliases]))
+    # each by itself: terms never run over the border between two names
+    names = " ".join(map(keywords.stored, entities.names_in_fields(document.fields, document.names, vocabulary)))
+    keys = title_links.title_keys(document.title, document.aliases, document.text) if given else {}
+    title_links.insert(connection, document.doc_id, keys)
+    for position, text in enumerate(texts):
+        key = vectors.key_of(model, vectors.titled(document.title, document.aliases, text))
+        chunk_id = f"{document.doc_id}#{position}"
+        row = (chunk_id, document.doc_id, position, text, vectors.key_of("", text), key)
+        number = (
+            connection.execute(
+                "INSERT INTO passages (chunk_id, doc_id, position, text, digest, vector) VALUES (?, ?, ?, ?, ?, ?)", row
+            ).lastrowid
+            or 0
+        )
+        connection.execute("INSERT OR IGNORE INTO unfollowed VALUES (?)", (chunk_id,))
+        sketches.insert(connection, number, keywords.insert(connection, number, title, names, text))
+        title_links.insert_phrases(connection, number, keys, text)
+
+
+def delete(connection: sqlite3.Connection, doc_id: str) -> None:
+    """Forget a document; its vectors and names are kept by content, and go with the last text that has them."""
+    title_links.delete(connection, doc_id)
+    mine = "SELECT number FROM passages WHERE doc_id = ?"
+    connection.execute(f"DELETE FROM terms WHERE rowid IN ({mine})", (doc_id,))
+    connection.execute(f"DELETE FROM sketches WHERE number IN ({mine})", (doc_id,))
+    connection.execute("INSERT OR IGNORE INTO unfollowed SELECT chunk_id FROM passages WHERE doc_id = ?", (doc_id,))
+    connection.execute("DELETE FROM passages WHERE doc_id = ?", (doc_id,))
+    connection.execute("DELETE FROM documents WHERE doc_id = ?", (doc_id,))
+    connection.execute("DELETE FROM facts WHERE doc_id = ?", (doc_id,))
+
+
+# --- One ``add``: what the files gave becomes the next generation of an index, in one transaction ---
+
+Progress = Callable[[str, int, int], None]
+"""``progress(stage, done, total)``; stages: read, vectors, words, names, write, graph, chroma.
+
+``total`` is 0 while nobody knows. What it raises ends the ``add``: the base stays as it was, and what was computed is
+there for the next one.
+"""
+
+
+_VERSION = 12
+"""Of what is made of a document; raised when that changes, so that the next ``add`` makes all anew."""
+SMALL = 2_000
+"""Documents up to which a graph is always made anew."""
+_PER_PASSAGE = 40 * 1024
+"""Bytes that the graph takes for a passage while it is made."""
+_PAGES = 0.25
+"""The part of that memory in which SQLite keeps pages: names come in no order, and each goes to a page of its own."""
+_FEWEST = 200
+"""Passages of which a part of a graph is made, however little memory is allowed."""
+
+
+@dataclass
+class AddReport:
+    """What one ``add`` did. Counts are documents; ``problems`` are lines and files that were left out."""
+
+    name: str
+    added: int = 0
+    changed: int = 0
+    deleted: int = 0
+    unchanged: int = 0
+    problems: list[Problem] = field(default_factory=list)
+    seconds: float = 0.0
+
+
+class Said(Protocol):
+    """What reading files said, complete when the last document has come."""
+
+    @property
+    def problems(self) -> list[Problem]:
+        """Lines that were left out."""
+
+    @property
+    def sources(self) -> list[str]:
+        """Files that were read to the end."""
+
+
+class Addition:
+    """One ``add``, while the base is held for writing."""
+
+    def __init__(self, index: Index, folder: Path, name: str, settings: Settings, tell: Progress):
+        self._index, self._folder, self._settings, self._tell = index, folder, settings, tell
+        schema.tell(index)
+        self._report = AddReport(name)
+        self._model: TextModel = open_model(index, name, settings)
+        self._lengths, self._siblings = set[int](), Siblings(folder.parent, name)
+        self._finder = names.finder_name(settings)
+        self._vocabulary = vocabulary.kept(folder)
+        self._spool = spool.Spool(index)
+        self._part = max(_FEWEST, int(settings.index_memory_mb * 2**20 / _PER_PASSAGE))
+        self._recipe = canonical_json(
+            {
+                "version": _VERSION,
+                "chunk_characters": settings.chunk_characters,
+                "names": self._finder,
+                "vocabulary": self._vocabulary.dump(),
+            }
+        )
+
+    @property
+    def places(self) -> spool.Places:
+        """Where each id was read first, on disk."""
+        return self._spool.places
+
+    def joined(self, document: Document) -> Document:
+        """A document whose fields go by the names that the vocabulary knows."""
+        fields = self._vocabulary.joined(document.fields)
+        return document if fields == document.fields else replace(document, fields=fields)
+
+    def run(self, documents: Iterable[Document], said: Said, paths: Sequence[Path]) -> AddReport:
+        """Bring in these documents, which were read from these paths."""
+        self._index.write_much(self._settings.index_memory_mb * _PAGES)
+        count = 0
+        for count in self._spool.take(documents):
+            self._tell("read", count, 0)
+        self._tell("read", count, count)
+        self._report.problems = said.problems
+        did = self._spool.compare(self._lost(said, paths))
+        self._report.added, self._report.changed = did.get("new", 0), did.get("changed", 0)
+        self._report.deleted = did.get("gone", 0)
+        self._report.unchanged = count - self._report.added - self._report.changed
+        if other := self._index.meta("recipe", self._recipe) != self._recipe:
+            self._spool.everything()
+        if other or did or not self._index.generation:
+            self._write(sum(did.values()), other)
+        self._follow()
+        return self._report
+
+    def _lost(self, said: Said, paths: Sequence[Path]) -> list[str]:
+        """Files that were read to their end, or are no longer in a folder that was given: what they lack is gone.
+
+        A file with a line that cannot be read deletes nothing: the line may be the document.
+        """
+        unread = (p for p in said.problems if corpus.USED_BEFORE not in p["reason"] and p["reason"] != EMPTY)
+        broken = {Path(os.path.realpath(p["file"])).as_posix() for p in unread}
+        read = set(said.sources) - broken
+        folders = tuple(f"{path.resolve().as_posix()}/" for path in paths if path.is_dir())
+        known = (row[0] for row in self._index.rows("SELECT DISTINCT source FROM documents ORDER BY 1"))
+        return [s for s in known if s in read or (folders and s.startswith(folders) and not Path(s).exists())]
+
+    def _write(self, changes: int, all_anew: bool) -> None:
+        total, passages = sum(map(len, self._spool.ids("new", "changed", "again"))), 0
+        done = 0
+        for batch in self._spool.documents():
+            passages += self._compute(batch, done, total)
+            done += len(batch)
+        with self._index.transaction() as connection:
+            grown = changes + int(self._index.meta("grown", "0"))
+            growth = Growth(self._index, self._vocabulary)
+            anew = all_anew or self._make_anew(grown, passages)
+            self._delete(connection, None if anew else growth)
+            self._insert(connection, total)
+            if not anew:
+                self._grow(growth, chain(self._spool.ids("new", "changed", "again"), growth.read_again()))
+            elif self._passages() <= self._part:
+                self._tell("graph", 0, 1)
+                growth.make_anew([source for ids in self._all_ids() for source in self._sources(ids)])
+                self._tell("graph", 1, 1)
+            else:
+                memory_mb = self._settings.index_memory_mb * _PAGES
+                growth.make_anew_in_parts(lambda named: self._parts(self._all_ids(), named), memory_mb)
+            self._clean(connection)
+            for key, value in {
+                "embedding_model": self._model.name,
+                "recipe": self._recipe,
+                "grown": str(0 if anew else grown),
+                "generation": str(self._index.generation + 1),
+            }.items():
+                self._index.set_meta(key, value)
+            self._index.set_meta("fingerprint", f"{self._index.generation} {fingerprint(self._index)}")
+
+    def _make_anew(self, grown: int, passages: int) -> bool:
+        """Whether the graph is made of all documents: there are few, or a tenth has changed and memory has room."""
+        (documents,) = self._index.rows("SELECT count(*) FROM documents")[0]
+        if not documents:
+            return True
+        return self._passages() + passages <= self._part and (documents <= SMALL or grown * 10 > documents)
+
+    def _passages(self) -> int:
+        return int(self._index.rows("SELECT count(*) FROM passages")[0][0])
+
+    def _compute(self, documents: Sequence[Document], done: int, total: int) -> int:
+        """Vectors, words and names of some documents, kept by content at once; how many passages they have."""
+
+        def tell(stage: str) -> Callable[[int, int], None]:
+            return lambda had, of: self._tell(stage, done + len(documents) * had // of, total)
+
+        cut = [(d, self._cut(d)) for d in documents]
+        titled = [vectors.titled(d.title, d.aliases, text) for d, texts in cut for text in texts]
+        tell("vectors")(0, 1)
+        vectors.ensure(self._index, self._model, titled, self._lengths, tell("vectors"), self._siblings)
+        self._ensure_words(titled, tell("words"))
+        written = [text for d, texts in cut if d.type != triples.NODE for text in texts]  # triples say what they name
+        names.ensure(self._index, self._finder, [(vectors.key_of("", text), text) for text in written], tell("names"))
+        return len(titled)
+
+    def _cut(self, document: Document) -> list[str]:
+        return corpus.chunks(document.text, self._settings.chunk_characters, document.title)
+
+    def _ensure_words(self, texts: Sequence[str], on_done: Callable[[int, int], None]) -> None:
+        """Keep the vector of every word that a reranker will ask for."""
+        if not rerank.available(self._settings, self._model.name):
+            return
+        wanted = sorted({word for text in texts for word in rerank.words(text)})
+        known = {row[0] for row in self._index.rows_in("SELECT word FROM words WHERE word IN ({})", wanted)}
+        missing = {word: word for word in wanted if word not in known}
+        taken = self._siblings.found("words", missing, lambda words: word_vectors(self._model, words))
+        self._index.keep("words", taken.items())
+        asked = [word for word in missing if word not in taken]
+        for start in range(0, len(asked), 512):
+            part = asked[start : start + 512]
+            rows = word_vectors(self._model, part)
+            self._index.keep("words", ((word, row.tobytes()) for word, row in zip(part, rows, strict=True)))
+            on_done(min(start + 512, len(asked)), len(asked))
+
+    def _delete(self, connection: Any, growth: Growth | None) -> None:
+        """Forget what is gone and what changed; what is loaded anew is kept with the day on which it came."""
+        connection.execute("CREATE TEMP TABLE IF NOT EXISTS days (doc_id TEXT PRIMARY KEY, added TEXT) WITHOUT ROWID")
+        connection.execute("DELETE FROM days")
+        connection.execute("INSERT INTO days SELECT doc_id, added FROM documents JOIN work USING (doc_id)")
+        for ids in self._spool.ids("gone", "changed", "again"):
+            if growth:
+                growth.forget(ids, {d.doc_id: d for d in self._spool.these(ids)})
+            for doc_id in ids:
+                delete(connection, doc_id)
+
+    def _insert(self, connection: Any, total: int) -> None:
+        done, today = 0, datetime.now(UTC).date().isoformat()
+        for batch in self._spool.documents():
+            self._tell("write", done, total)
+            days = dict(self._index.rows_in("SELECT doc_id, added FROM days WHERE doc_id IN ({})", _ids(batch)))
+            for document in batch:
+                day = days.get(document.doc_id, today)
+                insert(connection, document, self._cut(document), self._model.name, day, self._vocabulary)
+            done += len(batch)
+        self._tell("write", total, total)
+
+    def _all_ids(self) -> Iterator[list[str]]:
+        """Ids of all documents in their order, in handfuls."""
+        sql, last = f"SELECT doc_id FROM documents WHERE doc_id > ? ORDER BY doc_id LIMIT {spool.BATCH}", ""
+        while found := [row[0] for row in self._index.rows(sql, (last,))]:
+            yield found
+            last = found[-1]
+
+    def _grow(self, growth: Growth, handfuls: Iterable[list[str]]) -> None:
+        """Let the graph grow by these documents."""
+        deque(map(growth.add, self._parts(handfuls)), maxlen=0)  # a loop's variable would hold a part too long
+        growth.finish()
+
+    def _parts(self, handfuls: Iterable[list[str]], named: bool = True) -> Iterator[list[entities.Source]]:
+        """These documents in parts that memory has room for, with what their texts name or without."""
+        part: list[entities.Source] = []
+        done = passages = 0
+        for ids in handfuls:
+            sources = self._sources(ids, named)
+            part += sources
+            passages += sum(len(source.passages) for source in sources)
+            if passages >= self._part:
+                self._tell("graph", done, 0)
+                yield part
+                done, part, passages = done + len(part), [], 0
+        yield part
+        self._tell("graph", done + len(part), done + len(part))
+
+    def _sources(self, doc_ids: Sequence[str], named: bool = True) -> list[entities.Source]:
+        """What the graph is made of: these documents as they are stored, and the names that were found in them."""
+        passages: dict[str, list[tuple[str, str, str]]] = {}
+        columns = "doc_id, position, chunk_id, text, digest"
+        rows = self._index.rows_in(f"SELECT {columns} FROM passages WHERE doc_id IN ({{}})", doc_ids)
+        for doc_id, _, *passage in sorted(rows):
+            passages.setdefault(doc_id, []).append(tuple(passage))
+        texts = [p[2] for held in passages.values() for p in held] if named else []
+        found = names.kept(self._index, self._finder, texts)
+        return [
+            entities.Source(
+                d.doc_id,
+                d.title,
+                d.type,
+                d.fields,
+                d.aliases,
+                d.names,
+                [(chunk_id, text, found.get(digest, [])) for chunk_id, text, digest in passages.get(d.doc_id, [])],
+            )
+            for d in spool.stored(self._index, doc_ids)
+        ]
+
+    def _clean(self, connection: Any) -> None:
+        """Drop what was computed for texts that are gone."""
+        if not any(self._spool.ids("gone", "changed", "again")):
+            return
+        connection.execute("DELETE FROM vectors WHERE key NOT IN (SELECT vector FROM passages)")
+        kept = "SELECT ? || ':' || digest FROM passages"
+        connection.execute(f"DELETE FROM found_names WHERE key NOT IN ({kept})", (self._finder,))
+
+    def _follow(self) -> None:
+        """Bring Chroma up to the index."""
+        place = place_of(self._folder, self._settings)
+        if not place.holds(self._index, self._index.generation):
+            self._tell("chroma", 0, 1)
+            if chroma.follow(place, self._index, lambda done, total: self._tell("chroma", done, total)):
+                reason = "was damaged, and has been made anew from the index"
+                self._report.problems.append({"file": str(place.folder), "line": 0, "reason": reason})
+            self._tell("chroma", 1, 1)
+
+
+def _ids(documents: Iterable[Document]) -> list[str]:
+    return [document.doc_id for document in documents]

@@ -1,0 +1,298 @@
+"""One generation of an index in memory: vectors, graph, communities. Each part is read when it is first asked for."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from workbench.knowledge.graph import graph
+from workbench.knowledge.graph import graph as communities
+from workbench.knowledge.indexes import keywords, vectors
+from workbench.knowledge.indexes.chroma import Chroma, Place
+from workbench.knowledge.indexes.index import Index, fingerprint
+from workbench.knowledge.indexes.ranks import Ranks
+from workbench.knowledge.names import schema, vocabulary
+from workbench.knowledge.names.surfaces import Bearer, Kind, Surface
+from workbench.ports import Community, Entity, Field, Relation
+
+if TYPE_CHECKING:
+    import networkx
+    import numpy as np
+
+
+HELD = 10_000
+"""Nodes whose attributes or edges are held."""
+_PAGE = 1_000
+
+
+class _Rows(Mapping[str, Any]):
+    """Entity id -> what is read of it."""
+
+    def __init__(self, index: Index, read: Callable[[str], Any]):
+        self._index, self._read = index, read
+        self._held: dict[str, Any] = {}
+
+    def __getitem__(self, entity_id: str) -> Any:
+        if entity_id not in self._held:
+            found = self._read(entity_id)
+            if len(self._held) >= HELD:
+                self._held.clear()
+            self._held[entity_id] = found
+        return self._held[entity_id]
+
+    def __contains__(self, entity_id: object) -> bool:
+        if not isinstance(entity_id, str):
+            return False
+        return entity_id in self._held or bool(self._index.rows(f"{_ENTITY} LIMIT 1", (entity_id,)))
+
+    def __iter__(self) -> Iterator[str]:
+        sql, last = f"SELECT entity_id FROM entities WHERE entity_id > ? ORDER BY 1 LIMIT {_PAGE}", ""
+        while rows := self._index.rows(sql, (last,)):
+            yield from (row[0] for row in rows)
+            last = rows[-1][0]
+
+    def __len__(self) -> int:
+        return int(self._index.rows("SELECT count(*) FROM entities")[0][0])
+
+
+_ENTITY = "SELECT name, type, aliases, doc_id FROM entities WHERE entity_id = ?"
+
+
+def graph_view(index: Index) -> networkx.MultiDiGraph:
+    """The graph of an index, as ``graph.build`` would make it; it cannot be changed."""
+
+    def node(entity_id: str) -> dict[str, Any]:
+        for name, kind, aliases, doc_id in index.rows(_ENTITY, (entity_id,)):
+            return {"name": name, "type": kind, "aliases": json.loads(aliases), "doc_id": doc_id}
+        raise KeyError(entity_id)
+
+    def edges(here: str, there: str) -> Callable[[str], dict[str, dict[str, dict[str, str]]]]:
+        sql = f"SELECT {there}, relation_id, type, sentence, chunk_id FROM relations WHERE {here} = ? ORDER BY 2"
+
+        def read(entity_id: str) -> dict[str, dict[str, dict[str, str]]]:
+            found: dict[str, dict[str, dict[str, str]]] = {}
+            for other, key, kind, sentence, chunk_id in index.rows(sql, (entity_id,)):
+                found.setdefault(other, {})[key] = {"type": kind, "sentence": sentence, "chunk_id": chunk_id}
+            if not found:
+                node(entity_id)  # nobody, or nobody's neighbour
+            return found
+
+        return read
+
+    graph = _kind()()
+    graph._node, graph.read_from = _Rows(index, node), index
+    graph._adj = _Rows(index, edges("source", "target"))
+    graph._pred = _Rows(index, edges("target", "source"))
+    return graph
+
+
+@cache
+def _kind() -> Any:
+    """The class, made when networkx is first needed."""
+    import networkx
+
+    class IndexGraph(networkx.MultiDiGraph):
+        """A frozen graph over an index; without one, as networkx makes it for a part of another."""
+
+        read_from: Index | None = None
+
+        def __init__(self, *given: Any, **attributes: Any):
+            super().__init__(*given, **attributes)
+            networkx.freeze(self)
+
+        def number_of_edges(self, u: Any = None, v: Any = None) -> int:
+            if u is not None or self.read_from is None:
+                return int(super().number_of_edges(u, v))
+            return int(self.read_from.rows("SELECT count(*) FROM relations")[0][0])
+
+        def copy(self, as_view: bool = False) -> Any:
+            """All of it as a graph of networkx's own."""
+            whole: Any = networkx.MultiDiGraph()
+            whole.add_nodes_from((one, dict(self.nodes[one])) for one in self)
+            whole.add_edges_from((a, b, key, dict(data)) for a, b, key, data in self.edges(keys=True, data=True))
+            return whole
+
+    return IndexGraph
+
+
+_Part = TypeVar("_Part")
+
+
+MOST_NODES = 100_000
+"""How large a graph is that networkx holds; a larger one is a view over the index."""
+MOST_FREQUENCIES = 50_000
+"""How many terms' frequencies are at hand."""
+
+
+class View:
+    """What a reader holds of one generation. Any thread may ask; a part is made once."""
+
+    def __init__(self, index: Index, folder: Path, generation: int, place: Place):
+        self.vocabulary = vocabulary.kept(folder)
+        self.generation, self._index, self._folder, self._place = generation, index, folder, place
+        self.passages: int = index.rows("SELECT count(*) FROM passages")[0][0]
+        self._lock = threading.RLock()
+        self._closed = False
+        self._parts: dict[str, Any] = {}
+        self._frequencies: dict[str, int] = {}
+
+    def _part(self, name: str, make: Callable[[], _Part]) -> _Part:
+        if name not in self._parts:
+            with self._lock:
+                if name not in self._parts:
+                    self._parts[name] = make()
+        return self._parts[name]
+
+    def close(self) -> None:
+        """Let go of Chroma, when nobody searches in it; everything else is left to who still reads it."""
+        with self._lock:
+            self._closed = True
+            chroma = self._parts.pop("chroma", None)
+            if chroma:
+                chroma.close()
+
+    @property
+    def fingerprint(self) -> str:
+        """Hex digest of the documents' digests, in an order of their own."""
+        return self._part("fingerprint", self._digest)
+
+    def _digest(self) -> str:
+        """As the last ``add`` has kept it; made where an older version wrote the index."""
+        generation, _, kept = self._index.meta("fingerprint").partition(" ")
+        return kept if generation == str(self.generation) else fingerprint(self._index)
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """How many rows each table has."""
+        tables = ("documents", "passages", "entities", "relations", "communities")
+        return self._part(
+            "counts", lambda: {table: self._index.rows(f"SELECT count(*) FROM {table}")[0][0] for table in tables}
+        )
+
+    @property
+    def fields(self) -> dict[str, Field]:
+        """The typed fields by their names, those of most documents first."""
+        return self._part("fields", lambda: {f["name"]: f for f in schema.schema(self._index, self.vocabulary)})
+
+    @property
+    def types(self) -> list[str]:
+        """The types of the documents."""
+        sql = "SELECT DISTINCT type FROM documents ORDER BY type LIMIT 50"
+        return self._part("types", lambda: [row[0] for row in self._index.rows(sql)])
+
+    @property
+    def spoken(self) -> schema.Spoken:
+        """The words for every value of a category."""
+        return self._part("spoken", lambda: schema.spoken_words(self.fields.values()))
+
+    @property
+    def matrix(self) -> vectors.Matrix:
+        """Every passage's vector."""
+        return self._part("matrix", lambda: vectors.Matrix.load(self._index))
+
+    @property
+    def in_chroma(self) -> bool:
+        """Whether Chroma is up to this generation; a killed ``add`` leaves it behind."""
+        return self._place.holds(self._index, self.generation)
+
+    def nearest(self, query: np.ndarray, top_k: int) -> list[tuple[str, float]] | None:
+        """What HNSW finds, or None when Chroma is not up to this generation, or was changed while it searched.
+
+        A writer raises the generation before it touches Chroma, so the same generation afterwards means: untouched.
+        """
+        with self._lock:
+            if self._closed or not self.in_chroma:
+                return None
+            chroma = self._part("chroma", lambda: Chroma.of(self._place, self._index))
+            found = chroma.search(self._index, query, top_k)
+            return found if self._newest() == self.generation else None
+
+    def _newest(self) -> int:
+        """The generation in the file now, outside of the snapshot that this thread reads from."""
+        with closing(sqlite3.connect(f"{self._index.path.resolve().as_uri()}?mode=ro", uri=True, timeout=30)) as now:
+            return int(now.execute("SELECT value FROM meta WHERE key = 'generation'").fetchone()[0])
+
+    @property
+    def communities(self) -> list[Community]:
+        """Every community, largest first."""
+        return self._part("communities", self._load_communities)
+
+    def _load_communities(self) -> list[Community]:
+        rows = self._index.rows("SELECT community_id, title, members, summary, doc_ids FROM communities")
+        return sorted(map(communities.of_row, rows), key=lambda c: (-len(c["members"]), c["community_id"]))
+
+    @property
+    def graph(self) -> networkx.MultiDiGraph:
+        """Entities and relations for networkx; of very many a view, of which nothing is loaded."""
+        return self._part("graph", self._graph)
+
+    def _graph(self) -> networkx.MultiDiGraph:
+        if self.counts["entities"] > MOST_NODES:
+            return graph_view(self._index)
+        return graph.build(entities(self._index), relations(self._index))
+
+    @property
+    def ranks(self) -> Ranks:
+        """The links between passages and names, as arrays; made and kept beside the index when first asked for."""
+        content = f"{self.generation} {self.fingerprint}"
+        return self._part("ranks", lambda: Ranks.load(self._index, self._folder, content))
+
+    def weight(self, term: str) -> float:
+        """Inverse document frequency of a term."""
+        return keywords.weight(self.frequency(keywords.stem(term)), self.passages)
+
+    def frequency(self, stemmed: str) -> int:
+        """In how many passages a stem stands."""
+        if stemmed not in self._frequencies:
+            if len(self._frequencies) >= MOST_FREQUENCIES:  # questions may hold any words, for years
+                self._frequencies.clear()
+            self._frequencies[stemmed] = keywords.frequency(self._index, stemmed)
+        return self._frequencies[stemmed]
+
+    def communities_of(self, entity_ids: Sequence[str]) -> list[Community]:
+        """The communities in which one of these entities is, by their ids."""
+        rows = self._index.rows_in("SELECT community_id FROM homes WHERE entity_id IN ({})", list(entity_ids))
+        homes = sorted({row[0] for row in rows})
+        return communities.read(self._index.connection(), homes)
+
+
+def entities(index: Index, where: str = "", parameters: Sequence[Any] = ()) -> list[Entity]:
+    """Entities by id."""
+    columns = "entity_id, name, type, aliases, doc_id"
+    return [
+        {"entity_id": i, "name": name, "type": kind, "aliases": json.loads(aliases), "doc_id": doc_id}
+        for i, name, kind, aliases, doc_id in index.rows(
+            f"SELECT {columns} FROM entities {where} ORDER BY 1", parameters
+        )
+    ]
+
+
+def relations(index: Index, where: str = "", parameters: Sequence[Any] = ()) -> list[Relation]:
+    """Relations by id."""
+    columns = "relation_id, source, type, target, sentence, chunk_id"
+    return [
+        {"relation_id": i, "source": source, "type": kind, "target": target, "sentence": sentence, "chunk_id": chunk_id}
+        for i, source, kind, target, sentence, chunk_id in index.rows(
+            f"SELECT {columns} FROM relations {where} ORDER BY 1", parameters
+        )
+    ]
+
+
+def surfaces(index: Index, keys: Sequence[str], also: str = "") -> dict[str, Surface]:
+    """The writings of these keys that somebody bears."""
+    columns = "key, place, kind, rank, lead, entity_id, year, category"
+    sql = f"SELECT {columns} FROM surfaces WHERE key IN ({{}}) {also}"
+    bearers: dict[str, list[Bearer]] = {}
+    kinds: dict[str, Kind] = {}
+    for key, _, kind, rank, lead, entity_id, year, category in sorted(
+        index.rows_in(sql, keys), key=lambda row: row[:2]
+    ):
+        kinds[key] = kind
+        bearers.setdefault(key, []).append(Bearer(rank, lead, entity_id, year, bool(category)))
+    return {key: Surface(tuple(found), kinds[key]) for key, found in bearers.items()}

@@ -1,0 +1,232 @@
+"""The SQLite file of one knowledge base: its schema, one connection a thread, and its generation.
+
+It is the truth about the base: everything else (the matrix in memory, Chroma, the graph in memory) is made from it. One
+``add`` is one transaction, and the transaction raises the generation, by which an open reader sees that it has to look
+again. Vectors, word vectors and found names are kept by content, outside that transaction: what an interrupted ``add``
+computed is there for the next one, and can be wrong for nobody.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import sqlite3
+import threading
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from pathlib import Path
+from typing import Any
+
+from workbench.errors import KnowledgeError
+from workbench.records.sqlite import PATIENCE_S, begin_with_log, named, upgrade
+
+MIGRATIONS = (
+    """
+    CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL);
+    INSERT INTO meta VALUES ('generation', '0');
+    CREATE TABLE documents (
+        doc_id TEXT PRIMARY KEY, digest TEXT NOT NULL, title TEXT NOT NULL, text TEXT NOT NULL, url TEXT NOT NULL,
+        licence TEXT NOT NULL, type TEXT NOT NULL, fields TEXT NOT NULL, aliases TEXT NOT NULL, names TEXT NOT NULL,
+        source TEXT NOT NULL, year INTEGER
+    );
+    CREATE INDEX documents_by_source ON documents (source);
+    CREATE TABLE passages (
+        number INTEGER PRIMARY KEY, chunk_id TEXT NOT NULL UNIQUE, doc_id TEXT NOT NULL, position INTEGER NOT NULL,
+        text TEXT NOT NULL, digest TEXT NOT NULL, vector TEXT NOT NULL
+    );
+    CREATE INDEX passages_by_document ON passages (doc_id, position);
+    CREATE INDEX passages_by_text ON passages (digest);
+    CREATE VIRTUAL TABLE terms USING fts5 (title, names, body, tokenize = 'unicode61 remove_diacritics 0');
+    CREATE VIRTUAL TABLE term_counts USING fts5vocab (terms, row);
+    CREATE TABLE vectors (key TEXT PRIMARY KEY, vector BLOB NOT NULL) WITHOUT ROWID;
+    CREATE TABLE words (word TEXT PRIMARY KEY, vector BLOB NOT NULL) WITHOUT ROWID;
+    CREATE TABLE found_names (key TEXT PRIMARY KEY, names TEXT NOT NULL) WITHOUT ROWID;
+    CREATE TABLE field_values (
+        relation TEXT NOT NULL, key TEXT NOT NULL, doc_id TEXT NOT NULL, PRIMARY KEY (relation, key, doc_id)
+    ) WITHOUT ROWID;
+    CREATE TABLE entities (
+        entity_id TEXT PRIMARY KEY, name TEXT NOT NULL, type TEXT NOT NULL, aliases TEXT NOT NULL, doc_id TEXT
+    ) WITHOUT ROWID;
+    CREATE TABLE surfaces (
+        key TEXT NOT NULL, place INTEGER NOT NULL, kind TEXT NOT NULL, rank INTEGER NOT NULL, lead INTEGER NOT NULL,
+        entity_id TEXT NOT NULL, year INTEGER, category INTEGER NOT NULL, PRIMARY KEY (key, place)
+    ) WITHOUT ROWID;
+    CREATE TABLE relations (
+        relation_id TEXT PRIMARY KEY, source TEXT NOT NULL, type TEXT NOT NULL, target TEXT NOT NULL,
+        sentence TEXT NOT NULL, chunk_id TEXT NOT NULL
+    ) WITHOUT ROWID;
+    CREATE INDEX relations_by_source ON relations (source);
+    CREATE INDEX relations_by_target ON relations (target);
+    CREATE TABLE mentions (
+        entity_id TEXT NOT NULL, chunk_id TEXT NOT NULL, PRIMARY KEY (entity_id, chunk_id)
+    ) WITHOUT ROWID;
+    CREATE TABLE communities (
+        community_id TEXT PRIMARY KEY, title TEXT NOT NULL, members TEXT NOT NULL, summary TEXT NOT NULL,
+        doc_ids TEXT NOT NULL
+    ) WITHOUT ROWID;
+    """,
+    """
+    CREATE TABLE titles (
+        key TEXT NOT NULL, doc_id TEXT NOT NULL, made INTEGER NOT NULL, PRIMARY KEY (key, doc_id)
+    ) WITHOUT ROWID;
+    CREATE INDEX titles_by_document ON titles (doc_id);
+    CREATE TABLE phrases (key TEXT NOT NULL, number INTEGER NOT NULL, PRIMARY KEY (key, number)) WITHOUT ROWID;
+    CREATE INDEX phrases_by_passage ON phrases (number);
+    """,
+    # what Chroma has yet to follow; when a document came; which passages are nearly the same; who is in which community
+    """
+    ALTER TABLE documents ADD COLUMN added TEXT NOT NULL DEFAULT '';
+    ALTER TABLE documents ADD COLUMN language TEXT NOT NULL DEFAULT '';
+    CREATE TABLE unfollowed (chunk_id TEXT PRIMARY KEY) WITHOUT ROWID;
+    CREATE TABLE sketches (number INTEGER PRIMARY KEY, sketch BLOB NOT NULL);
+    CREATE TABLE homes (entity_id TEXT PRIMARY KEY, community_id TEXT NOT NULL) WITHOUT ROWID;
+    CREATE INDEX mentions_by_passage ON mentions (chunk_id);
+    """,
+    """
+    INSERT OR IGNORE INTO homes SELECT value, community_id FROM communities, json_each(members);
+    """,
+    """
+    CREATE INDEX documents_by_day ON documents (added, language);
+    """,
+    # what typed fields hold, whatever they are called: told anew from the documents' own metadata
+    """
+    DROP TABLE field_values;
+    CREATE TABLE facts (
+        field TEXT NOT NULL, key TEXT NOT NULL, doc_id TEXT NOT NULL, value TEXT NOT NULL, number REAL, day TEXT,
+        PRIMARY KEY (field, key, doc_id)
+    ) WITHOUT ROWID;
+    CREATE INDEX facts_by_document ON facts (doc_id, field);
+    """,
+)
+
+
+_LOG_PAGES = 16_384
+"""Of the log of who writes much: 64 MB."""
+
+
+class Index:
+    """An open index file. Reading is for any thread; writing is for who holds the base's lock."""
+
+    def __init__(self, path: Path, *, create: bool = False):
+        if not create and not path.exists():
+            raise KnowledgeError(f"There is no index at {path}. Add documents with `workbench kb add`.")
+        self.path = path
+        self._local, self._lock = threading.local(), threading.Lock()
+        self._open: dict[threading.Thread, sqlite3.Connection] = {}
+        self._closed = False
+        try:
+            with self.named():
+                self._migrate(create)
+        except BaseException:
+            self.close()
+            raise
+
+    def named(self) -> AbstractContextManager[None]:
+        """Around SQL on a connection of one's own: what SQLite refuses is an error of ours."""
+        return named(self.path, KnowledgeError, f"Run `workbench kb rebuild {self.path.parent.name}`.")
+
+    def connection(self) -> sqlite3.Connection:
+        """This thread's connection."""
+        if self._closed:
+            raise KnowledgeError(f"The index {self.path} is closed. Open the workspace again.")
+        found = getattr(self._local, "connection", None)
+        if found is None:
+            found = sqlite3.connect(self.path, timeout=PATIENCE_S, check_same_thread=False, isolation_level=None)
+            found.execute("PRAGMA synchronous = NORMAL")
+            self._local.connection = found
+            with self._lock:
+                for thread in [t for t in self._open if not t.is_alive()]:
+                    self._open.pop(thread).close()
+                self._open[threading.current_thread()] = found
+        return found
+
+    def write_much(self, memory_mb: float) -> None:
+        """Make this thread's connection one for long writing.
+
+        Keys are hashes and names, which come in no order: pages that stay in memory, and a log that is long before it
+        goes into the file, let a page be written once for many rows.
+        """
+        for pragma in (f"cache_size = -{int(memory_mb * 1024)}", f"wal_autocheckpoint = {_LOG_PAGES}"):
+            self.rows(f"PRAGMA {pragma}")
+
+    def rows(self, sql: str, parameters: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
+        """Every row of a query."""
+        with self.named():
+            return self.connection().execute(sql, parameters).fetchall()
+
+    def rows_in(self, sql: str, values: Sequence[Any]) -> Iterator[tuple[Any, ...]]:
+        """Rows of ``... IN ({})`` for any number of values, in no order."""
+        for start in range(0, len(values), 500):
+            part = values[start : start + 500]
+            yield from self.rows(sql.format(", ".join("?" * len(part))), part)
+
+    def meta(self, key: str, default: str = "") -> str:
+        """One remembered value."""
+        rows = self.rows("SELECT value FROM meta WHERE key = ?", (key,))
+        return rows[0][0] if rows else default
+
+    def set_meta(self, key: str, value: str) -> None:
+        """Remember a value."""
+        with self.named():
+            self.connection().execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (key, value))
+
+    @property
+    def generation(self) -> int:
+        """How many times the content has changed."""
+        return int(self.meta("generation", "0"))
+
+    @contextmanager
+    def transaction(self) -> Iterator[sqlite3.Connection]:
+        """All of the block or nothing of it."""
+        connection = self.connection()
+        with self.named():
+            connection.execute("BEGIN IMMEDIATE")
+            try:
+                yield connection
+                connection.execute("COMMIT")
+            except BaseException:
+                connection.rollback()  # where a full disk has not undone it already
+                raise
+
+    def keep(self, table: str, rows: Iterable[tuple[str, Any]]) -> None:
+        """Keep computed values by content in ``vectors``, ``words`` or ``found_names``, at once."""
+        with self.transaction() as connection:
+            connection.executemany(f"INSERT OR IGNORE INTO {table} VALUES (?, ?)", rows)
+
+    def close(self) -> None:
+        """Close, for every thread; a thread in the middle of a query keeps its connection until the query ends.
+
+        Closing it under its feet would crash the process: a tool that is late may still read when a workspace closes.
+        """
+        with self._lock:
+            self._closed = True
+            for thread, connection in self._open.items():
+                if thread is threading.current_thread() or not thread.is_alive():
+                    connection.close()
+            self._open.clear()
+        self._local = threading.local()
+
+    def _migrate(self, create: bool) -> None:
+        connection = self.connection()
+        (version,) = connection.execute("PRAGMA user_version").fetchone()
+        if version > len(MIGRATIONS):
+            raise KnowledgeError(
+                f"{self.path} was written by a newer version (schema {version}, known {len(MIGRATIONS)}). "
+                "Upgrade workbench."
+            )
+        if version == 0 and not create:
+            raise KnowledgeError(
+                f"{self.path} is no finished index. Run the `workbench kb add` again, or "
+                f"`workbench kb rebuild {self.path.parent.name}`."
+            )
+        if version < len(MIGRATIONS):
+            begin_with_log(connection)
+            upgrade(connection, MIGRATIONS, "PRAGMA user_version", "PRAGMA user_version = {}")
+
+
+def fingerprint(index: Index) -> str:
+    """Hex digest of the documents' digests, in an order of their own."""
+    told = hashlib.sha256()
+    rows = index.connection().execute("SELECT digest FROM documents ORDER BY digest")
+    for place, (digest,) in enumerate(rows):
+        told.update(f"\n{digest}".encode() if place else digest.encode())
+    return told.hexdigest()

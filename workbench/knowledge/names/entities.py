@@ -1,0 +1,331 @@
+"""Documents to entities and typed relations: from their fields, and from the names in their texts.
+
+Every document is an entity of its type (``Paper``); every value of a field is one too, and the field's name gives the
+relation: ``authors`` gives ``written_by`` a ``Person``, an unknown field ``studios`` gives ``has_studio`` a
+``Studio``. A relation keeps the sentence that states it, or the field itself where no sentence does. Everything here
+is a function of the documents alone: their order and history change nothing.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, NamedTuple
+
+from workbench.knowledge.names.aliases import is_alias, says_names
+from workbench.knowledge.names.linking import Linker, common_keys, nearest
+from workbench.knowledge.names.surfaces import Surface, compiled, key_of, surnames, variants, without_common
+from workbench.knowledge.names.vocabulary import FieldMeaning, Vocabulary
+from workbench.knowledge.reading import triples
+from workbench.ports import Entity, Relation
+from workbench.text import iso, sentences
+
+LONGEST_NAME = 80
+NO_WORDS = Vocabulary()
+_READ = 2_000
+"""Texts of a part that tell which names are ordinary words, where other parts follow."""
+
+
+class Name(NamedTuple):
+    """A name found in a text: as written, its type (Person, Place, Organisation, Work, Name), and its sentence."""
+
+    surface: str
+    type: str
+    sentence: str
+
+
+@dataclass(frozen=True)
+class Source:
+    """What the graph is built from: one document and its passages, ``(chunk_id, text, names found in it)`` each."""
+
+    doc_id: str
+    title: str
+    type: str
+    fields: Mapping[str, Any]
+    aliases: Sequence[str]
+    names: Mapping[str, list[str]]
+    passages: Sequence[tuple[str, str, Sequence[Name]]]
+
+
+@dataclass
+class Extracted:
+    """Entities, relations and mentions, each sorted by id; the surfaces of all names; and who only groups others."""
+
+    entities: list[Entity] = field(default_factory=list)
+    relations: list[Relation] = field(default_factory=list)
+    mentions: list[tuple[str, str]] = field(default_factory=list)
+    categories: frozenset[str] = frozenset()
+    surfaces: dict[str, Surface] = field(default_factory=dict)
+
+
+def values(name: str, value: Any) -> list[str]:
+    """The names in a field: short strings, and a year; other numbers are amounts, not names.
+
+    >>> values("genres", ["Drama", " "]), values("year", 1993), values("rating", 7.5)
+    (['Drama'], ['1993'], [])
+    """
+    if isinstance(value, bool) or (isinstance(value, int | float) and name.lower() != "year"):
+        return []
+    many = value if isinstance(value, list) else [value]
+    texts = [str(v).strip() for v in many if isinstance(v, str | int) and not isinstance(v, bool)]
+    return list(dict.fromkeys(t for t in texts if t and len(t) <= LONGEST_NAME and "\n" not in t and "://" not in t))
+
+
+def year_of(fields: Mapping[str, Any]) -> int | None:
+    """The year of a document: of its ``year`` or ``date``, else of the first field that is a date.
+
+    >>> year_of({"year": 1993}), year_of({"budget": 20, "joined": "2024年3月"}), year_of({"budget": 2000})
+    (1993, 2024, None)
+    """
+    named = [fields[name] for name in ("year", "date") if name in fields]
+    dates = [iso(value) for value in [*named, *(v for _, v in sorted(fields.items()) if isinstance(v, str))]]
+    return next((int(day[:4]) for day in dates if day), None)
+
+
+def document_entity(doc_id: str) -> str:
+    """The entity that a document is about."""
+    return f"doc:{doc_id}"
+
+
+def extract(
+    sources: Sequence[Source], vocabulary: Vocabulary = NO_WORDS, *, named: bool = True, linked: bool = True
+) -> Extracted:
+    """The knowledge graph of these documents.
+
+    Args:
+        sources: the documents.
+        vocabulary: what the words of their fields mean.
+        named: with what their texts name.
+        linked: with where the texts hold the names; otherwise who calls has more names than these to look for.
+    """
+    build = _Build(vocabulary)
+    ordered = sorted(sources, key=lambda source: source.doc_id)
+    texts = [source for source in ordered if source.type != triples.NODE]
+    for source in ordered:
+        build.add_document(source)
+    for source in ordered:
+        if source.type == triples.NODE:
+            build.add_triples(source)
+    for source in texts if named else ():
+        build.add_names(source)
+    return build.finish(texts, linked)
+
+
+class _Build:
+    """The graph while it grows: documents first, since what a field says of a name beats what a text does."""
+
+    def __init__(self, vocabulary: Vocabulary) -> None:
+        self._vocabulary = vocabulary
+        self._entities: dict[str, Entity] = {}
+        self._by_key: dict[str, str] = {}
+        self._relations: dict[str, Relation] = {}
+        self._mentions: set[tuple[str, str]] = set()
+        self._categories: set[str] = set()
+        self._types: dict[str, Counter[str]] = defaultdict(Counter)
+        self._spellings: dict[str, Counter[str]] = defaultdict(Counter)
+        self._related: set[tuple[str, str]] = set()
+        self._titles: set[str] = set()
+        self._first_names: set[str] = set()
+        self._surnames: set[str] = set()
+        self._heads: dict[str, str] = {}
+
+    def add_document(self, source: Source) -> None:
+        doc = document_entity(source.doc_id)
+        self._entities[doc] = {
+            "entity_id": doc,
+            "name": source.title,
+            "type": source.type,
+            "aliases": list(source.aliases),
+            "doc_id": source.doc_id,
+        }
+        self._titles.update(key for name in [source.title, *source.aliases] for key, _ in variants(key_of(name)))
+        self._mentions.update((doc, chunk_id) for chunk_id, _, _ in source.passages)
+        if source.type == triples.NODE:
+            self._heads.setdefault(source.title, doc)
+            return
+        stated = _Sentences(source)
+        others = {key_of(name): aliases for name, aliases in source.names.items()}
+        for name, value in sorted(source.fields.items()):
+            if says_names(name, source.fields):
+                continue
+            says = self._vocabulary.meaning(name)
+            for text in values(name, value):
+                entity_id = self._entity(name, says, text, others.get(key_of(text), []))
+                ends = (entity_id, doc) if says.reverse else (doc, entity_id)
+                self._relate(ends[0], says.relation, ends[1], *stated.of(says.relation, name, text))
+                self._related.update({(doc, entity_id), (entity_id, doc)})
+
+    def _entity(self, field_name: str, says: FieldMeaning, name: str, aliases: Iterable[str]) -> str:
+        kind = says.type.lower()
+        name = self._vocabulary.canonical(field_name, name)
+        aliases = [*aliases, *self._vocabulary.others(field_name, name)]
+        entity_id = f"{kind}:{key_of(name) or name}"
+        self._by_key.setdefault(key_of(name), entity_id)
+        entity = self._entities.setdefault(
+            entity_id, {"entity_id": entity_id, "name": name, "type": says.type, "aliases": [], "doc_id": None}
+        )
+        self._spellings[entity_id][name] += 1
+        entity["aliases"] = sorted({*entity["aliases"], *aliases})
+        if says.category:
+            self._categories.add(entity_id)
+        if says.type == "Person" and " " in name:
+            self._first_names.add(name.split(" ")[0])
+            self._surnames.update(surnames(name, key_of(name)))
+        return entity_id
+
+    def add_triples(self, source: Source) -> None:
+        """Every triple of a head, when all heads are known: its tail may be one of them."""
+        doc = document_entity(source.doc_id)
+        for relation, tail, sentence, chunk_id in triples.statements(source.title, source.fields, source.passages):
+            if is_alias(relation) and tail not in self._heads:
+                continue  # another name of the head, which it bears
+            node = self._heads.get(tail) or self._node(tail, self._vocabulary.meaning(relation).type)
+            self._mentions.add((node, chunk_id))
+            self._relate(doc, relation, node, sentence, chunk_id)
+
+    def _node(self, name: str, kind: str) -> str:
+        key = key_of(name) or name
+        entity_id = self._by_key.setdefault(key, f"node:{key}")
+        self._entities.setdefault(
+            entity_id, {"entity_id": entity_id, "name": name, "type": kind, "aliases": [], "doc_id": None}
+        )
+        if entity_id.startswith("node:"):
+            self._spellings[entity_id][name] += 1
+            self._types[entity_id][kind] += 1
+        return entity_id
+
+    def add_names(self, source: Source) -> None:
+        """What the texts name. Titles and surnames are left to the linker, which knows who is meant."""
+        doc = document_entity(source.doc_id)
+        for chunk_id, _, found in source.passages:
+            for surface, kind, sentence in found:
+                key = key_of(surface)
+                if key and key not in self._titles and key not in self._surnames:
+                    self._mention(doc, self._named(key, surface, kind), sentence, chunk_id)
+
+    def _named(self, key: str, surface: str, kind: str) -> str:
+        entity_id = self._by_key.setdefault(key, f"name:{key}")
+        if entity_id.startswith("name:"):
+            if kind == "Name" and surface.split(" ")[0] in self._first_names and 2 <= surface.count(" ") + 1 <= 3:
+                kind = "Person"
+            self._entities.setdefault(
+                entity_id, {"entity_id": entity_id, "name": surface, "type": kind, "aliases": [], "doc_id": None}
+            )
+            self._spellings[entity_id][surface] += 1
+            self._types[entity_id][kind] += 1
+        return entity_id
+
+    def finish(self, sources: Sequence[Source], linked: bool) -> Extracted:
+        for entity_id, kinds in self._types.items():
+            self._entities[entity_id]["type"] = _most_frequent(kinds)
+        for entity_id, spellings in self._spellings.items():
+            entity = self._entities[entity_id]
+            entity["name"] = _most_frequent(spellings)
+            entity["aliases"] = [alias for alias in entity["aliases"] if alias != entity["name"]]
+        texts = [text for source in sources for _, text, _ in source.passages]
+        read = texts if linked else texts[:: len(texts) // _READ + 1]
+        cues = self._vocabulary.cues
+        if linked:
+            known = self._surfaces()
+            common = common_keys(Linker(known, cues), read, len(read))
+            self._link(sources, Linker(without_common(known, common), cues))
+        years = {document_entity(s.doc_id): year for s in sources if (year := year_of(s.fields))}
+        degrees = degrees_of(self._relations.values())
+        surfaces = compiled(self._entities.values(), degrees, self._categories, years)
+        if not linked:
+            known = {key: s for key, s in surfaces.items() if not all(bearer.category for bearer in s.bearers)}
+            common = common_keys(Linker(known, cues), read, len(read))
+        return Extracted(
+            entities=[self._entities[i] for i in sorted(self._entities)],
+            relations=[self._relations[i] for i in sorted(self._relations)],
+            mentions=sorted(self._mentions),
+            categories=frozenset(self._categories),
+            surfaces=without_common(surfaces, common),
+        )
+
+    def _surfaces(self) -> dict[str, Surface]:
+        """Of everybody who can be named."""
+        named = [self._entities[i] for i in sorted(self._entities.keys() - self._categories)]
+        return compiled(named, degrees_of(self._relations.values()))
+
+    def _link(self, sources: Sequence[Source], linker: Linker) -> None:
+        """Find every known name in every text."""
+        beside: dict[str, set[str]] = defaultdict(set)
+        for one, other in self._related:
+            beside[one].add(other)
+        for source in sources:
+            doc = document_entity(source.doc_id)
+            for chunk_id, text, _ in source.passages:
+                for sentence in sentences(text):
+                    for mention in nearest(linker.link(sentence, doc), doc, lambda one: beside.get(one, ())):
+                        self._mention(doc, mention["entity_id"], sentence, chunk_id)
+
+    def _mention(self, doc: str, entity_id: str, sentence: str, chunk_id: str) -> None:
+        self._mentions.add((entity_id, chunk_id))
+        if entity_id != doc and (doc, entity_id) not in self._related:
+            self._relate(doc, "mentions", entity_id, sentence, chunk_id)
+
+    def _relate(self, source: str, kind: str, target: str, sentence: str, chunk_id: str) -> None:
+        relation_id = f"{source}|{kind}|{target}"
+        self._relations.setdefault(
+            relation_id,
+            {
+                "relation_id": relation_id,
+                "source": source,
+                "type": kind,
+                "target": target,
+                "sentence": sentence,
+                "chunk_id": chunk_id,
+            },
+        )
+
+
+def _most_frequent(counts: Counter[str]) -> str:
+    return min(counts, key=lambda name: (-counts[name], name))
+
+
+class _Sentences:
+    """A document's sentences, by which its fields are stated."""
+
+    def __init__(self, source: Source):
+        self._title, self._passages = source.title, source.passages
+        self._first = source.passages[0][0] if source.passages else ""
+
+    @cached_property
+    def _all(self) -> list[tuple[str, str, str]]:
+        return [
+            (f" {key_of(sentence)} ", sentence, chunk_id)
+            for chunk_id, text, _ in self._passages
+            for sentence in sentences(text)
+        ]
+
+    def of(self, relation: str, name: str, value: str) -> tuple[str, str]:
+        """(sentence, chunk id): one that names the value and the relation, else the value, else the field in words."""
+        wanted = f" {key_of(value)} "
+        naming = [entry for entry in self._all if wanted in entry[0]]
+        words = [word[:4] for word in relation.split("_") if len(word) > 3]
+        if not naming:
+            return f"{self._title} — {name}: {value}", self._first
+        _, sentence, chunk_id = min(naming, key=lambda entry: not any(word in entry[0] for word in words))
+        return sentence, chunk_id
+
+
+def degrees_of(relations: Iterable[Relation]) -> dict[str, int]:
+    """How many relations each entity stands in."""
+    degrees: dict[str, int] = defaultdict(int)
+    for relation in relations:
+        degrees[relation["source"]] += 1
+        degrees[relation["target"]] += 1
+    return dict(degrees)
+
+
+def names_in_fields(fields: Mapping[str, Any], names: Mapping[str, list[str]], vocabulary: Vocabulary) -> Iterator[str]:
+    """Every name in the fields with its other names, in both languages: what the keyword index knows a document by."""
+    others = {key_of(name): aliases for name, aliases in names.items()}
+    for name, value in sorted(fields.items()):
+        for text in values(name, value):
+            yield text
+            yield from others.get(key_of(text), [])
+            yield from vocabulary.others(name, vocabulary.canonical(name, text))

@@ -1,0 +1,209 @@
+"""Every writing of every name, compiled: what a reader looks up to know who is meant.
+
+A name is a sequence of units: a Latin word or number, or one Chinese character, folded; what stands between units does
+not count ("Spider-Man" is "spider man", "约翰·麦卡锡" needs no dot). A name goes by itself, by its other names, and
+without its article; a person also by the surname, when its best connected bearer has no rival.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache, lru_cache
+from importlib.resources import files
+from typing import Literal, NamedTuple
+
+from workbench.ports import Entity
+from workbench.text import CJK, fold
+
+_STOP_WORDS = "a an the of in on at to and or for from with by as is it its"
+STOP = frozenset(_STOP_WORDS.split())
+"""Words that carry no name by themselves."""
+LONGEST = 16
+"""Units of the longest name that is looked for."""
+
+_UNIT = re.compile(
+    r"[\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff]|(?:[^\W_\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff]|[\u0300-\u036f])+|&"
+)
+_ARTICLES = ("the", "a", "an")
+_SUFFIXES = ("jr", "sr", "ii", "iii", "iv")
+_PARTICLES = ("de", "del", "della", "van", "von", "der", "den", "da", "di", "du", "la", "le", "el", "al", "bin")
+_LEAD = 2
+"""A surname is its best bearer's when the next one has at most half as many relations."""
+
+
+Kind = Literal["name", "words", "common", "surname"]
+
+
+class Unit(NamedTuple):
+    """One unit of a text: ``text[start:end]``, folded."""
+
+    start: int
+    end: int
+    key: str
+
+
+class Bearer(NamedTuple):
+    """Who bears a name. Lower is better: ``rank`` 0 the name, 1 an alias, +2 without article; ``lead`` -relations."""
+
+    rank: int
+    lead: int
+    entity_id: str
+    year: int | None
+    category: bool
+
+
+@dataclass(frozen=True)
+class Surface:
+    """One writing of a name, and who bears it.
+
+    ``kind``: ``name``; ``words`` when all its words are ordinary; ``common`` when the corpus itself writes it in lower
+    case; ``surname``.
+    """
+
+    bearers: tuple[Bearer, ...]
+    kind: Kind = "name"
+
+
+@lru_cache(maxsize=100_000)
+def _folded(word: str) -> str:
+    return "and" if word == "&" else fold(word)
+
+
+def units(text: str) -> list[Unit]:
+    """The units of a text with their places.
+
+    >>> [u.key for u in units("Spider-Man & 若兰's Amélie")]
+    ['spider', 'man', 'and', '若', '兰', 's', 'amelie']
+    """
+    return [Unit(m.start(), m.end(), _folded(m.group())) for m in _UNIT.finditer(text)]
+
+
+@lru_cache(maxsize=100_000)
+def key_of(name: str) -> str:
+    """What two writings of one name share.
+
+    >>> key_of("Spider-Man"), key_of("SPIDER MAN"), key_of("约翰·麦卡锡") == key_of("约翰麦卡锡")
+    ('spider man', 'spider man', True)
+    """
+    return " ".join(unit.key for unit in units(name))
+
+
+@cache
+def ordinary_words() -> frozenset[str]:
+    """About 4,000 English words that are common in lower case (``ordinary_words.txt``, counted in articles)."""
+    return frozenset(files("workbench.knowledge").joinpath("ordinary_words.txt").read_text(encoding="utf-8").split())
+
+
+def is_ordinary(key: str) -> bool:
+    """Whether every word that carries the name is an ordinary one, a number or a letter.
+
+    >>> is_ordinary("the game"), is_ordinary("gladiator"), is_ordinary("1917"), is_ordinary("茶 馆")
+    (True, False, True, False)
+    """
+    if CJK.match(key):
+        return False
+    content = [word for word in key.split(" ") if word not in STOP]
+    return all(word in ordinary_words() or word.isdigit() or len(word) == 1 for word in content)
+
+
+def compiled(
+    entities: Iterable[Entity],
+    degrees: Mapping[str, int],
+    categories: Collection[str] = (),
+    years: Mapping[str, int] | None = None,
+) -> dict[str, Surface]:
+    """Every surface of these entities by its key.
+
+    Args:
+        entities: who can be named.
+        degrees: relations of each entity, by which one of several bearers of a name is chosen.
+        categories: ids of those that only group others (genres, countries, years).
+        years: entity id -> year, so that "Halloween (2018)" is the right one.
+    """
+    full: dict[str, set[Bearer]] = defaultdict(set)
+    bearing: dict[str, set[Bearer]] = defaultdict(set)
+    for entity in entities:
+        entity_id = entity["entity_id"]
+        year = (years or {}).get(entity_id)
+        for rank, name in enumerate([entity["name"], *entity["aliases"]]):
+            bearer = Bearer(min(rank, 1), -degrees.get(entity_id, 0), entity_id, year, entity_id in categories)
+            key = key_of(name)
+            for variant, worse in variants(key):
+                full[variant].add(bearer._replace(rank=bearer.rank + worse))
+            if entity["type"] == "Person":
+                for short in surnames(name, key):
+                    bearing[short].add(bearer._replace(rank=0))
+    found = {
+        key: Surface(tuple(_best_first(bearers)), "words" if is_ordinary(key) else "name")
+        for key, bearers in full.items()
+    }
+    for key, bearers in bearing.items():
+        ranked = _best_first(bearers)
+        clear = len(ranked) == 1 or ranked[0].lead <= _LEAD * ranked[1].lead
+        if clear and key not in found and not is_ordinary(key):
+            found[key] = Surface((ranked[0],), "surname")
+    return found
+
+
+def without_common(surfaces: Mapping[str, Surface], common: Collection[str]) -> dict[str, Surface]:
+    """The surfaces, where those that the corpus itself writes in lower case are ordinary, and no surnames."""
+    kept = {key: s for key, s in surfaces.items() if not (key in common and s.kind == "surname")}
+    return {key: Surface(s.bearers, "common") if key in common else s for key, s in kept.items()}
+
+
+def _best_first(bearers: Iterable[Bearer]) -> list[Bearer]:
+    """One entry for each bearer, its best writing."""
+    best: dict[str, Bearer] = {}
+    for bearer in sorted(bearers, key=lambda b: b[:3]):
+        best.setdefault(bearer.entity_id, bearer)
+    return list(best.values())
+
+
+def variants(key: str) -> Iterator[tuple[str, int]]:
+    """(key, how much worse than the name itself)."""
+    if key and key.count(" ") < LONGEST:
+        yield key, 0
+        first, _, rest = key.partition(" ")
+        if first in _ARTICLES and rest:
+            yield rest, 2
+
+
+def surnames(name: str, key: str) -> Iterator[str]:
+    """The short forms by which a person is named.
+
+    >>> list(surnames("Guillermo del Toro", "guillermo del toro")), list(surnames("汤姆·汉克斯", "汤 姆 汉 克 斯"))
+    (['toro', 'del toro'], ['汉 克 斯'])
+    """
+    if CJK.search(name):
+        parts = re.split(r"[·・•‧．]", name)
+        if len(parts) > 1 and len(parts[-1]) > 1:
+            yield key_of(parts[-1])
+        return
+    parts = [part for part in key.split(" ") if part not in _SUFFIXES]
+    if len(parts) > 1 and len(parts[-1]) > 2:
+        yield parts[-1]
+        if len(parts) > 2 and parts[-2] in _PARTICLES:
+            yield " ".join(parts[-2:])
+
+
+def unbroken(text: str, left: Unit, right: Unit) -> bool:
+    """Whether a name may run on from one unit to the next; a full stop after an initial ends no sentence."""
+    gap = text[left.end : right.start]
+    return len(gap) <= 4 and not re.search(r"[!?。！？；\n]", gap) and not (". " in gap and len(left.key) > 3)
+
+
+def candidates(text: str, found: Sequence[Unit]) -> list[str]:
+    """Every key that could be a name in the text: all runs of its units."""
+    keys: dict[str, None] = {}
+    for at in range(len(found)):
+        key = found[at].key
+        keys[key] = None
+        for left, right in zip(found[at:], found[at + 1 : at + LONGEST], strict=False):
+            if not unbroken(text, left, right):
+                break
+            key += f" {right.key}"
+            keys[key] = None
+    return list(keys)

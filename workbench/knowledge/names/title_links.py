@@ -1,0 +1,359 @@
+"""With what names begin, as bits: few places of a text can begin one, and few of its runs have to be looked up."""
+
+from __future__ import annotations
+
+import re
+import sqlite3
+import zlib
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import pairwise
+
+from workbench.knowledge.indexes import keywords
+from workbench.knowledge.indexes.index import Index
+from workbench.knowledge.names.surfaces import LONGEST, STOP, Unit, key_of, ordinary_words, unbroken, units
+from workbench.ports import Link, Shared, Titled
+from workbench.text import CJK, sentences
+
+_BITS = 1 << 23
+NAMESAKES = 3
+"""Of how many documents a made short form may be the name; a title may be that of any number."""
+
+_LITTLE = """
+    song album series who what when where which i you we they one two first last new old american british french
+    german english man woman king queen love life from with his her was he she
+"""
+_SAYS_LITTLE = frozenset(_LITTLE.split()) | STOP
+_JOINS = r"(?:of|de|von|van|the|and|la|du|al|for|in|&)"
+_CAPITAL = r"(?:[A-Z][\w’'-]*\.?|\d{4})"
+_PHRASE = re.compile(rf"{_CAPITAL}(?:\s+(?:{_JOINS}\s+){{0,2}}{_CAPITAL})*")
+_LEADS = (
+    STOP
+    | {"he", "she", "his", "her", "who", "what", "which", "this", "it"}
+    | {"after", "during", "when", "while", "also", "there", "these", "those", "following", "because"}
+)
+_MONTHS = "January|February|March|April|May|June|July|August|September|October|November|December"
+_DATED = re.compile(rf"\s+(?:(?:for|in|of|and)\s+)(?:(?:{_MONTHS})\b.*|\d{{4}})$")
+_BOOK = re.compile(r"[《「『]([^《》「」『』\n]{1,40})[》」』]")
+_OPENING = re.compile(
+    r"((?:(?:[A-Z][\w.’'-]*|of|de|von|van|the|and|la|du|al|ibn|bin|y|der)\s*,?\s*){2,8})(?=\(|is |was |are |were |, )"
+)
+_POSSESSIVE = re.compile(r"['’][sS]\b")
+_BRACKETS = re.compile(r"\s*[(（][^()（）]*[)）]\s*$")
+
+
+def title_keys(title: str, aliases: Iterable[str], text: str) -> dict[str, int]:
+    """The writings of a document's title: 0 for a title, 1 for a short form made of it or of how the text begins.
+
+    >>> title_keys("John Smith (author)", [], "John Quincy Smith (born 1950) is a writer.")
+    {'john smith author': 0, 'john smith': 0, 'john quincy smith': 1}
+    >>> title_keys("Paris, Texas", [], "It is a book."), title_keys("茶馆", [], "")
+    ({'paris texas': 0, 'paris': 1}, {'茶 馆': 0})
+    """
+    names = [title, *aliases]
+    keys = {key_of(form): 0 for name in names for form in (name, _BRACKETS.sub("", name))}
+    opening = _OPENING.match(text)
+    made = key_of(opening[1]) if opening else ""
+    if 2 <= made.count(" ") + 1 <= 7 and set(made.split()) & set(key_of(title).split()) - _SAYS_LITTLE:
+        keys.setdefault(made, 1)
+    if "," in title:
+        keys.setdefault(key_of(title.split(",")[0]), 1)
+    return {key: made for key, made in keys.items() if _names(key)}
+
+
+def _names(key: str) -> bool:
+    """Whether a writing can name something by itself."""
+    parts = key.split(" ")
+    return len(parts) <= LONGEST and any(p not in _SAYS_LITTLE for p in parts) and (len(parts) > 1 or len(key) > 2)
+
+
+def phrases(sentence: str) -> set[str]:
+    """Keys of the capitalised phrases and of what stands in 《》; an ordinary word alone is none.
+
+    >>> sorted(phrases("After the war he met Lao She's wife at New York University in 1990."))
+    ['lao she', 'new york university']
+    >>> phrases("老舍写了《茶馆》。")
+    {'茶 馆'}
+    """
+    found = {key_of(title) for title in _BOOK.findall(sentence)}
+    for match in _PHRASE.finditer(_POSSESSIVE.sub(" ,", sentence)):
+        phrase = _DATED.sub("", match.group())
+        parts = key_of(phrase).split(" ")
+        found.add(" ".join(parts[1:] if parts[0] in _LEADS else parts))
+    return {key for key in found if _tells(key)}
+
+
+def _tells(key: str) -> bool:
+    parts = key.split(" ")
+    if len(parts) > 1:
+        return len(parts) <= LONGEST
+    return len(key) > 2 and not key.isdigit() and key not in ordinary_words() and key not in _SAYS_LITTLE
+
+
+def insert(connection: sqlite3.Connection, doc_id: str, keys: dict[str, int]) -> None:
+    """Keep the writings of a document's title."""
+    connection.executemany(
+        "INSERT OR IGNORE INTO titles (key, made, doc_id) VALUES (?, ?, ?)",
+        ((key, made, doc_id) for key, made in keys.items()),
+    )
+
+
+def insert_phrases(connection: sqlite3.Connection, number: int, titles: Iterable[str], text: str) -> None:
+    """Keep the phrases of passage ``number``, its document's titles among them."""
+    found = {key for sentence in sentences(text) for key in phrases(sentence)}
+    found.update(key for key in titles if _tells(key))
+    connection.executemany("INSERT OR IGNORE INTO phrases VALUES (?, ?)", ((key, number) for key in sorted(found)))
+
+
+def delete(connection: sqlite3.Connection, doc_id: str) -> None:
+    """Forget a document, before its passages are deleted."""
+    connection.execute("DELETE FROM titles WHERE doc_id = ?", (doc_id,))
+    mine = "SELECT number FROM passages WHERE doc_id = ?"
+    connection.execute(f"DELETE FROM phrases WHERE number IN ({mine})", (doc_id,))
+
+
+class IndexWays:
+    """``context.Ways`` over an index."""
+
+    def __init__(self, index: Index):
+        self._index = index
+        self._starts = _Starts(-1, ())
+
+    def titles_in(self, text: str) -> list[Titled]:
+        """The titles that a text names, in its order, with all documents of each."""
+        return self._titles([text])[0]
+
+    def _titles(self, texts: Sequence[str]) -> list[list[Titled]]:
+        """For each text the titles that it names, in its order; where two overlap the longer wins."""
+        if self._starts.generation != self._index.generation:
+            keys = (row[0] for row in self._index.rows("SELECT DISTINCT key FROM titles"))
+            self._starts = _Starts(self._index.generation, keys)
+        read = [list(_runs(text, self._starts)) for text in texts]
+        wanted = sorted({key for runs in read for _, options in runs for _, _, key in options})
+        known = _bearers(self._index, wanted)
+        return [list(_longest(runs, known)) for runs in read]
+
+    def links_from(self, chunk_ids: Sequence[str]) -> list[Link]:
+        """Every document that these passages name, once a sentence, without their own."""
+        said = [
+            (chunk_id, doc_id, sentence)
+            for chunk_id, doc_id, text in _texts(self._index, chunk_ids)
+            for sentence in sentences(text)
+        ]
+        found = self._titles([sentence for _, _, sentence in said])
+        return [
+            Link(chunk_id=chunk_id, doc_id=doc_id, surface=sentence[title["start"] : title["end"]], sentence=sentence)
+            for (chunk_id, own, sentence), titles in zip(said, found, strict=True)
+            for title in titles
+            if own not in title["doc_ids"]
+            for doc_id in title["doc_ids"]
+        ]
+
+    def naming(self, doc_id: str, most: int) -> list[str]:
+        """Ids of the passages of others that hold a writing of this title; none where more than ``most`` do."""
+        found = set[str]()
+        for key in _keys_of(self._index, doc_id):
+            sql = (
+                "SELECT chunk_id FROM terms JOIN passages ON number = terms.rowid "
+                "WHERE terms MATCH ? AND doc_id != ? LIMIT ?"
+            )
+            match = f'body : "{keywords.stored(spelled(key))}"'
+            found.update(row[0] for row in self._index.rows(sql, (match, doc_id, most + 1)))
+            if len(found) > most:
+                return []
+        return sorted(found)
+
+    def links_to(self, doc_id: str, chunk_ids: Sequence[str]) -> list[Link]:
+        """The sentences in which these passages name a document, each by its longest writing."""
+        keys = sorted(_keys_of(self._index, doc_id), key=lambda key: -len(key))
+        return [
+            Link(chunk_id=chunk_id, doc_id=doc_id, surface=surface, sentence=sentence)
+            for chunk_id, _, text in _texts(self._index, chunk_ids)
+            for sentence in sentences(text)
+            if (surface := _said(sentence, keys))
+        ]
+
+    def shared(self, chunk_ids: Sequence[str], most: int) -> list[Shared]:
+        """What these passages say that at most ``most`` others say too, sentence by sentence."""
+        met: dict[str, list[str]] = {}
+        found = []
+        for chunk_id, _, text in _texts(self._index, chunk_ids):
+            for sentence in sentences(text):
+                for key in sorted(phrases(sentence)):
+                    if key not in met:
+                        met[key] = _holding(self._index, key, most)
+                    others = [other for other in met[key] if other != chunk_id]
+                    if others:
+                        found.append(
+                            Shared(chunk_id=chunk_id, phrase=spelled(key), sentence=sentence, chunk_ids=others)
+                        )
+        return found
+
+    def holding(self, text: str, most: int) -> dict[str, list[str]]:
+        """Phrase of a text -> ids of the passages that hold it; those that more than ``most`` hold are left out."""
+        return {spelled(key): ids for key in sorted(phrases(text)) if (ids := _holding(self._index, key, most))}
+
+    def stems(self, chunk_ids: Sequence[str]) -> dict[str, frozenset[str]]:
+        """The terms of each passage and of its titles, as the keyword index keeps them."""
+        sql = "SELECT chunk_id, title, body FROM terms JOIN passages ON number = terms.rowid WHERE chunk_id IN ({})"
+        rows = self._index.rows_in(sql, list(dict.fromkeys(chunk_ids)))
+        return {chunk_id: frozenset(f"{title} {body}".split()) for chunk_id, title, body in rows}
+
+
+class _Starts:
+    """With which two units titles begin, as bits: few places of a text can begin one, and few are looked up."""
+
+    def __init__(self, generation: int, keys: Iterable[str]):
+        self.generation, self._bits = generation, bytearray(_BITS // 8)
+        for key in keys:
+            place = self._place(*key.split(" ", 2)[:2])
+            self._bits[place >> 3] |= 1 << (place & 7)
+
+    def may_begin(self, *units: str) -> bool:
+        """False where no title begins with these one or two units."""
+        place = self._place(*units)
+        return bool(self._bits[place >> 3] & 1 << (place & 7))
+
+    @staticmethod
+    def _place(*units: str) -> int:
+        return zlib.crc32(" ".join(units).encode()) % _BITS
+
+
+def _bearers(index: Index, keys: Sequence[str]) -> dict[str, tuple[str, ...]]:
+    """Key -> the documents of that title; of a made short form only where few documents have it."""
+    found: dict[str, dict[int, list[str]]] = {}
+    for key, made, doc_id in index.rows_in("SELECT key, made, doc_id FROM titles WHERE key IN ({})", keys):
+        found.setdefault(key, {}).setdefault(made, []).append(doc_id)
+    best = {key: by[min(by)] for key, by in found.items() if 0 in by or len(by[1]) <= NAMESAKES}
+    return {key: tuple(sorted(ids)) for key, ids in best.items()}
+
+
+_Option = tuple[int, int, str]
+
+
+def _runs(text: str, starts: _Starts) -> Iterator[tuple[int, list[_Option]]]:
+    """(place of a unit, every run of units from there that could be a title, longest first)."""
+    found = units(text)
+    marks = _marks(text, found)
+    for at, unit in enumerate(found):
+        pair = at + 1 < len(found)
+        if not marks[at] and not (pair and marks[at + 1]):
+            continue
+        alone = starts.may_begin(unit.key) and _may_be_named(text, found, marks, at, at, unit.key)
+        options = [(unit.start, unit.end, unit.key)] if alone else []
+        if pair and starts.may_begin(unit.key, found[at + 1].key):
+            options += _longer(text, found, marks, at)
+        yield at, options[::-1]
+
+
+def _longer(text: str, found: Sequence[Unit], marks: Sequence[bool], at: int) -> Iterator[_Option]:
+    key = found[at].key
+    for end in range(at + 1, min(at + LONGEST, len(found))):
+        if not unbroken(text, found[end - 1], found[end]):
+            break
+        key += f" {found[end].key}"
+        if _may_be_named(text, found, marks, at, end, key):
+            yield found[at].start, found[end].end, key
+
+
+def _marks(text: str, found: Sequence[Unit]) -> list[bool]:
+    """Whether each unit may be part of a name by how it is written; where nothing is, small letters say nothing."""
+    marks = [not text[u.start].islower() for u in found]
+    return marks if any(marks) else [u.key not in ordinary_words() for u in found]
+
+
+def _may_be_named(text: str, found: Sequence[Unit], marks: Sequence[bool], at: int, end: int, key: str) -> bool:
+    if CJK.match(key):
+        return end > at
+    if not any(marks[at : end + 1]) or not _names(key):
+        return False
+    if end > at:
+        return True
+    before = at > 0 and marks[at - 1] and (at > 1 or found[0].key not in ordinary_words() | STOP)
+    left = before and text[found[at - 1].end : found[at].start] == " "
+    right = at + 1 < len(found) and marks[at + 1] and text[found[at].end : found[at + 1].start] == " "
+    return not left and not right and key not in ordinary_words()
+
+
+def _longest(runs: Iterable[tuple[int, list[_Option]]], known: dict[str, tuple[str, ...]]) -> Iterator[Titled]:
+    reached = 0
+    for _, options in runs:
+        for start, end, key in options:
+            if start >= reached and key in known:
+                yield Titled(start=start, end=end, doc_ids=list(known[key]))
+                reached = end
+                break
+
+
+def _said(sentence: str, keys: Sequence[str]) -> str:
+    """How a sentence writes one of these names, or nothing."""
+    found = units(sentence)
+    line = f" {' '.join(unit.key for unit in found)} "
+    marks = _marks(sentence, found)
+    for key in keys:
+        place = line.find(f" {key} ")
+        if place >= 0:
+            at = line[:place].count(" ")
+            end = at + key.count(" ")
+            if _may_be_named(sentence, found, marks, at, end, key):
+                return sentence[found[at].start : found[end].end]
+    return ""
+
+
+def _keys_of(index: Index, doc_id: str) -> list[str]:
+    """The writings by which a document is known: made short forms only where they are nobody else's title."""
+    mine = [row[0] for row in index.rows("SELECT key FROM titles WHERE doc_id = ? ORDER BY key", (doc_id,))]
+    return [key for key, bearers in _bearers(index, mine).items() if doc_id in bearers]
+
+
+def spelled(key: str) -> str:
+    """A key as text: Chinese characters close up."""
+    return re.sub(r"(?<=[\u3400-\u9fff]) (?=[\u3400-\u9fff])", "", key)
+
+
+def _holding(index: Index, key: str, most: int) -> list[str]:
+    sql = "SELECT chunk_id FROM phrases JOIN passages USING (number) WHERE key = ? LIMIT ?"
+    rows = index.rows(sql, (key, most + 1))
+    return sorted(row[0] for row in rows) if len(rows) <= most else []
+
+
+def _texts(index: Index, chunk_ids: Sequence[str]) -> list[tuple[str, str, str]]:
+    sql = "SELECT chunk_id, doc_id, text FROM passages WHERE chunk_id IN ({})"
+    rows = {row[0]: row for row in index.rows_in(sql, list(dict.fromkeys(chunk_ids)))}
+    return [rows[chunk_id] for chunk_id in chunk_ids if chunk_id in rows]
+
+
+_BEGINNING_BITS = 1 << 24
+
+
+class Beginnings:
+    """The first one or two units of names."""
+
+    def __init__(self, keys: Iterable[str]):
+        self._bits = bytearray(_BEGINNING_BITS // 8)
+        self.add(keys)
+
+    def add(self, keys: Iterable[str]) -> None:
+        """More names."""
+        for key in keys:
+            place = hash(" ".join(key.split(" ", 2)[:2])) % _BEGINNING_BITS
+            self._bits[place >> 3] |= 1 << (place & 7)
+
+    def _has(self, beginning: str) -> int:
+        place = hash(beginning) % _BEGINNING_BITS
+        return self._bits[place >> 3] & 1 << (place & 7)
+
+    def candidates(self, text: str, found: Sequence[Unit]) -> list[str]:
+        """The keys that may be names in the text: all of those that are, and few others."""
+        keys: dict[str, None] = {}
+        for at, unit in enumerate(found):
+            key = unit.key
+            if self._has(key):
+                keys[key] = None
+            for left, right in pairwise(found[at : at + LONGEST]):
+                if not unbroken(text, left, right):
+                    break
+                key += f" {right.key}"
+                if left is unit and not self._has(key):
+                    break
+                keys[key] = None
+        return list(keys)

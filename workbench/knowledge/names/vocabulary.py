@@ -1,0 +1,403 @@
+"""The words of a corpus: what its documents, fields and values are called, in English and Chinese.
+
+A vocabulary is a TOML file beside the corpus (``NAME.vocabulary.toml`` beside ``NAME.jsonl``, ``vocabulary.toml`` in a
+folder, or ``kb add --vocabulary FILE``), kept with the base. Without one a field goes by its own name and a value by
+itself; countries are known in both languages to every base (``words.json``).
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import tomllib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from functools import cache, cached_property
+from importlib.resources import files
+from pathlib import Path
+from typing import Any, Literal, NamedTuple
+
+from workbench.errors import CorpusError
+from workbench.records.sqlite import named
+from workbench.text import CJK, fold
+
+FILE = "vocabulary.toml"
+LANGUAGES = ("en", "zh")
+LARGEST = 1_000_000
+"""Bytes of a vocabulary file."""
+_ONE = ("number", "date", "category", "name", "text")
+TYPES = {one: one for one in _ONE} | {"categories": "category", "names": "name"}
+
+Words = Mapping[str, list[str]]
+"""Language (``en``, ``zh``) -> words, the one to show first."""
+
+
+class FieldMeaning(NamedTuple):
+    """What a field says: the relation, the type of its values; ``reverse``: they act; ``category``: they only group."""
+
+    relation: str
+    type: str
+    reverse: bool = False
+    category: bool = False
+
+
+_UNITS = "eur|usd|gbp|cny|kg|g|km|m|cm|mm|ms|s|min|h|kw|w|mw|kb|mb|gb|hz|khz|pct"
+_JOINED = {"authors": "author"}
+"""Fields that are one under two names in one corpus."""
+GROUPING = frozenset(
+    {"Year", "Date", "Tag", "Keyword", "Topic", "Language", "Country", "Genre", "Category", "Status", "Type", "Kind"}
+)
+"""Types of values that only group: two documents of one year have little in common."""
+_RELATIONS = {
+    "author": ("written_by", "Person"),
+    "authors": ("written_by", "Person"),
+    "people": ("has_person", "Person"),
+    "country": ("from_country", "Country"),
+    "countries": ("from_country", "Country"),
+    "language": ("in_language", "Language"),
+    "languages": ("in_language", "Language"),
+}
+
+
+@dataclass(frozen=True)
+class FieldWords:
+    """What a vocabulary says of one field: every part may be missing."""
+
+    names: Words = field(default_factory=dict)
+    type: str = ""
+    unit: str = ""
+    relation: str = ""
+    of: str = ""
+    reverse: bool = False
+
+
+@dataclass(frozen=True)
+class Vocabulary:
+    """What the words of one corpus mean."""
+
+    documents: Words = field(default_factory=dict)
+    fields: Mapping[str, FieldWords] = field(default_factory=dict)
+    values: Mapping[str, Mapping[str, Words]] = field(default_factory=dict)
+    measure: str = ""
+    words: Mapping[str, Words] = field(default_factory=dict)
+    enrichment: str = ""
+
+    def joined(self, fields: Mapping[str, Any]) -> dict[str, Any]:
+        """The fields of a document, those under one name that the vocabulary calls otherwise.
+
+        >>> words = Vocabulary(fields={"author": FieldWords({"en": ["author", "authors"]})})
+        >>> words.joined({"authors": ["Mara"], "year": 1920})
+        {'author': ['Mara'], 'year': 1920}
+        """
+        found: dict[str, Any] = {}
+        for name, value in fields.items():
+            own = name if name in self.fields else self._field_by_word.get(fold(name), _JOINED.get(name, name))
+            found[own] = [*_many(found[own]), *_many(value)] if own in found else value
+        return found
+
+    @cached_property
+    def _field_by_word(self) -> dict[str, str]:
+        said = ((name, word) for name, words in self.fields.items() for many in words.names.values() for word in many)
+        return {fold(word): name for name, word in reversed(list(said))}
+
+    def meaning(self, name: str) -> FieldMeaning:
+        """What a field of this name says of a document.
+
+        >>> Vocabulary().meaning("studios")[:2], Vocabulary().meaning("prizeWon")[:2]
+        (('has_studio', 'Studio'), ('has_prize_won', 'PrizeWon'))
+        """
+        return self._meanings.get(name) or self._meanings.get(name.lower()) or _meaning(name)
+
+    @cached_property
+    def _meanings(self) -> dict[str, FieldMeaning]:
+        found = {}
+        for name, words in self.fields.items():
+            plain = _meaning(name)
+            kind = words.of or plain.type
+            says = FieldMeaning(words.relation or plain.relation, kind, words.reverse, kind in GROUPING)
+            found[name] = found[says.relation] = says  # a relation's own name says the same
+        return found
+
+    def canonical(self, name: str, value: str) -> str:
+        """A value of a field as the documents write it, from any of its words.
+
+        >>> Vocabulary(values={"genres": {"Comedy": {"zh": ["喜剧"]}}}).canonical("genres", "喜剧")
+        'Comedy'
+        """
+        return self._by_word.get((name, fold(value))) or (country(value) if self._of_country(name) else "") or value
+
+    @cached_property
+    def _by_word(self) -> dict[tuple[str, str], str]:
+        found: dict[tuple[str, str], str] = {}
+        for name, values in self.values.items():
+            for value, words in values.items():
+                for word in (value, *(w for many in words.values() for w in many)):
+                    found.setdefault((name, fold(word)), value)
+        return found
+
+    def _of_country(self, name: str) -> bool:
+        return self.meaning(name).type == "Country"
+
+    def others(self, name: str, value: str) -> list[str]:
+        """Other words for a value of a field, in either language."""
+        words = self.values.get(name, {}).get(value) or (_nations().get(value, {}) if self._of_country(name) else {})
+        return [word for language in ("zh", "en") for word in words.get(language, [])]
+
+    def lexicon(self) -> list[dict[str, list[str]]]:
+        """Words that say nearly the same, by language, the narrower groups first; ``of``: the type of whom they tell.
+
+        >>> Vocabulary(words={"x": {"en": ["led"]}}, documents={"en": ["memo"]}).lexicon()
+        [{'en': ['led'], 'of': []}, {'en': ['memo'], 'of': ['Document']}]
+        """
+        words = [{**said, "of": list[str]()} for said in self.words.values()]
+        fields = [{**said.names, "of": [self.meaning(name).type]} for name, said in self.fields.items()]
+        return [*words, *fields, *([{**self.documents, "of": ["Document"]}] if self.documents else [])]
+
+    @cached_property
+    def cues(self) -> tuple[str, ...]:
+        """English words behind which an ordinary word may be a name: who is related, and what documents are called."""
+        groups = [group.get("en", []) for group in self.lexicon() if group["of"] in ([], ["Person"])]
+        told = [
+            word
+            for group in groups
+            for word in (*group, *(f"{word} {joint}" for word in group for joint in ("of", "in")))
+        ]
+        works = [
+            f"{lead}{word}{end}" for word in self.documents.get("en", []) for lead, end in (("the ", ""), ("", " like"))
+        ]
+        return (*told, *works)
+
+    def called(self, name: str) -> dict[str, list[str]]:
+        """What a field is called: its own name in the language it is written in, before or after what is given."""
+        own = re.sub(r"(?<=[a-z0-9])(?=[A-Z])|[_\-\s]+", " ", unit_in(name)[0]).strip()
+        given = self.fields.get(name, FieldWords()).names
+        language = "zh" if CJK.search(own) else "en"
+        if not given and (common := _common("field").get(fold(own))):
+            given = {**common, language: [own, *(word for word in common[language] if fold(word) != fold(own))]}
+        told = {language: list(given.get(language, [])) for language in LANGUAGES}
+        if not any(fold(own) == fold(word) for word in told[language]):
+            told[language].append(own)
+        return {language: words for language, words in told.items() if words}
+
+    def values_called(self, name: str, values: Iterable[str]) -> dict[str, dict[str, list[str]]]:
+        """Words for those of these values that have other words than themselves."""
+        known = self.values.get(name, {})
+        nations = _nations() if self._of_country(name) else {}
+        common = {} if known else _common("value")
+        told = {v: known.get(v) or nations.get(country(v)) or common.get(fold(v)) for v in values}
+        return {value: {k: list(w) for k, w in words.items()} for value, words in told.items() if words}
+
+    def dump(self) -> dict[str, Any]:
+        """As plain data: what was loaded, for the recipe of an index."""
+        return {
+            "documents": dict(self.documents),
+            "fields": {name: vars(words) for name, words in self.fields.items()},
+            "values": {name: dict(values) for name, values in self.values.items()},
+            "measure": self.measure,
+            "words": dict(self.words),
+            "enrichment": self.enrichment,
+        }
+
+
+def load(path: Path) -> Vocabulary:
+    """Read a vocabulary file.
+
+    Raises:
+        CorpusError: with the file, the key and what it may hold.
+    """
+    try:
+        if path.stat().st_size > LARGEST:
+            raise CorpusError(f"The vocabulary {path} is larger than {LARGEST:,} bytes. Name the right file.")
+        given = tomllib.loads(path.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise CorpusError(
+            f"The vocabulary {path} cannot be read: {error}. It is a TOML file; see data/README.md."
+        ) from None
+    return _Checked(path).vocabulary(given)
+
+
+class _Checked:
+    """A loaded file, checked key by key."""
+
+    def __init__(self, path: Path):
+        self._path = path
+
+    def vocabulary(self, given: Mapping[str, Any]) -> Vocabulary:
+        self._only(given, "", ("documents", "fields", "values", "words", "enrichment"))
+        documents = dict(self._table(given, "documents"))
+        measure = self._text(documents.pop("measure", ""), "documents.measure")
+        return Vocabulary(
+            documents=self._words(documents, "documents"),
+            fields={name: self._field(one, f"fields.{name}") for name, one in self._table(given, "fields").items()},
+            values={
+                name: {value: self._words(words, f"values.{name}.{value}") for value, words in many.items()}
+                for name, many in self._table(given, "values").items()
+                if self._is_table(many, f"values.{name}")
+            },
+            measure=measure,
+            words={word: self._words(said, f"words.{word}") for word, said in self._table(given, "words").items()},
+            enrichment=self._one_of(given.get("enrichment", ""), "enrichment", ("", "tmdb")),
+        )
+
+    def _field(self, given: Any, where: str) -> FieldWords:
+        self._is_table(given, where)
+        self._only(given, where, ("names", "type", "unit", "relation", "of", "reverse"))
+        if not isinstance(given.get("reverse", False), bool):
+            self._refuse(f"{where}.reverse", "true or false")
+        relation = self._text(given.get("relation", ""), f"{where}.relation")
+        if relation and not re.fullmatch(r"\w{1,60}", relation):
+            self._refuse(f"{where}.relation", "letters, digits and underscores")
+        return FieldWords(
+            names=self._words(given.get("names", {}), f"{where}.names"),
+            type=TYPES.get(self._one_of(given.get("type", ""), f"{where}.type", ("", *TYPES)), ""),
+            unit=self._text(given.get("unit", ""), f"{where}.unit"),
+            relation=relation,
+            of=self._text(given.get("of", ""), f"{where}.of"),
+            reverse=given.get("reverse", False),
+        )
+
+    def _words(self, given: Any, where: str) -> dict[str, list[str]]:
+        self._is_table(given, where)
+        given = given.get("names", given)
+        self._only(given, where, LANGUAGES)
+        for language, words in given.items():
+            if not isinstance(words, list) or not all(isinstance(w, str) and 0 < len(w.strip()) <= 80 for w in words):
+                self._refuse(f"{where}.{language}", "a list of words of up to 80 characters")
+        return {language: [word.strip() for word in words] for language, words in given.items()}
+
+    def _table(self, given: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+        found = given.get(name, {})
+        self._is_table(found, name)
+        return found
+
+    def _is_table(self, given: Any, where: str) -> bool:
+        if not isinstance(given, dict):
+            self._refuse(where, "a table")
+        return True
+
+    def _text(self, given: Any, where: str) -> str:
+        if not isinstance(given, str) or len(given) > 80:
+            self._refuse(where, "a text of up to 80 characters")
+        return given.strip()
+
+    def _one_of(self, given: Any, where: str, known: tuple[str, ...]) -> str:
+        if given not in known:
+            self._refuse(where, f"one of {', '.join(filter(None, known))}")
+        return given
+
+    def _only(self, given: Mapping[str, Any], where: str, known: Iterable[str]) -> None:
+        for name in given:
+            if name not in known:
+                self._refuse(f"{where}.{name}".strip("."), f"known keys: {', '.join(known)}")
+
+    def _refuse(self, where: str, wanted: str) -> None:
+        raise CorpusError(f"The vocabulary {self._path}: {where} is not usable; it holds {wanted}.")
+
+
+def kept(folder: Path) -> Vocabulary:
+    """The vocabulary of the base in this folder; an empty one where it has none."""
+    return load(folder / FILE) if (folder / FILE).exists() else Vocabulary()
+
+
+def keep(folder: Path, path: Path) -> None:
+    """Keep a vocabulary file with the base in this folder.
+
+    Raises:
+        CorpusError: it cannot be read.
+    """
+    load(path)
+    new = folder / f".{FILE}.new"
+    with named(folder):
+        shutil.copyfile(path, new)
+        os.replace(new, folder / FILE)
+
+
+def beside(paths: Iterable[Path]) -> Path | None:
+    """The vocabulary file that lies beside these files or in these folders; the first one."""
+    for path in paths:
+        stem = path.name.split(".")[0]
+        for found in (path / FILE,) if path.is_dir() else (path.with_name(f"{stem}.{FILE}"), path.with_name(FILE)):
+            if found.is_file():
+                return found
+    return None
+
+
+def unit_in(name: str) -> tuple[str, str]:
+    """The name of a field without the unit in it, and the unit.
+
+    >>> unit_in("预算(万元)"), unit_in("功率kW"), unit_in("cost_eur"), unit_in("team_a")
+    (('预算', '万元'), ('功率', 'kW'), ('cost', 'EUR'), ('team_a', ''))
+    """
+    ways = (r"(.+?)\s*[(（\[]([^()（）]{1,10})[)）\]]", rf"(.+)_({_UNITS})", r"([\u4e00-\u9fff]+)\s*([a-zA-Z%℃]{1,4})")
+    match = next((found for way in ways if (found := re.fullmatch(way, name))), None)
+    return (
+        (match[1], match[2].upper() if len(match[2]) == 3 and match[2].isascii() else match[2]) if match else (name, "")
+    )
+
+
+@cache
+def _common(what: str) -> dict[str, dict[str, list[str]]]:
+    """What people call fields, and values, of common names, by each of these names."""
+    return {fold(word): said for said in _general()[what].values() for many in said.values() for word in many}
+
+
+def _many(value: Any) -> list[Any]:
+    return list(value) if isinstance(value, list) else [value]
+
+
+def _meaning(name: str) -> FieldMeaning:
+    known = _RELATIONS.get(name.lower()) or next((pair for pair in _RELATIONS.values() if pair[0] == name), None)
+    if known:
+        return FieldMeaning(*known, category=known[1] in GROUPING)
+    words = [w.lower() for w in re.findall(r"[A-Z]?[^\W_A-Z]+|[A-Z]+", name)] or [name]
+    words[-1] = re.sub(r"(?<=[^sui])s$", "", re.sub(r"ies$", "y", words[-1]))
+    if words[-1] == "by" and len(words) > 1:  # written_by, founded by: somebody did
+        return FieldMeaning("_".join(words), "Person")
+    kind = "".join(w[:1].upper() + w[1:] for w in words)
+    return FieldMeaning("has_" + "_".join(words), kind, category=kind in GROUPING)
+
+
+@cache
+def _general() -> dict[str, dict[str, dict[str, list[str]]]]:
+    return json.loads(files("workbench.knowledge").joinpath("words.json").read_text(encoding="utf-8"))
+
+
+@cache
+def _nations() -> dict[str, dict[str, list[str]]]:
+    return _general()["country"]
+
+
+@cache
+def _nation_words() -> dict[str, str]:
+    found: dict[str, str] = {}
+    for name, words in _nations().items():
+        for word in (name, *words["en"], *words["zh"]):
+            found.setdefault(fold(word), name)
+    return found
+
+
+def country(word: str) -> str:
+    """The English name of the country that a word stands for, or "".
+
+    >>> country("taiwanese"), country("台湾"), country("banana")
+    ('Taiwan', 'Taiwan', '')
+    """
+    return _nation_words().get(fold(word), "")
+
+
+def country_names(name: str) -> list[str]:
+    """Every word for a country, its English name first."""
+    words = _nations().get(name, {"zh": [], "en": []})
+    return [name, *words["zh"], *words["en"]]
+
+
+def words_of(section: Literal["relation", "asking"]) -> dict[str, list[str]]:
+    """What a word says: a kind of relation by all its words, or a way of asking.
+
+    >>> "妻子" in words_of("relation")["spouse"], "who" in words_of("asking")["person"]
+    (True, True)
+    """
+    own = section == "relation"
+    return {name: [*([name] if own else []), *words["en"], *words["zh"]] for name, words in _general()[section].items()}

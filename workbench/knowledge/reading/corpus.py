@@ -1,0 +1,527 @@
+"""Files to documents: JSONL, Markdown, text, CSV, triples and those of ``documents``, one or a folder, in any language.
+
+A record's text is its ``text``, ``overview`` or ``content``. ``id``, ``title``, ``url``, ``licence``, ``type`` (what
+the document is about: ``Paper``), ``aliases`` (other names of the document) and ``names`` (other names of anybody in
+it, ``{"Lao She": ["老舍"]}``) are read by name; everything else becomes a typed field, of which some say other names
+too (``title_en``, ``authors_zh``: ``aliases.py``). Triples give a document for each head. What cannot be read is
+listed with file, line and reason, and the rest is kept.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import os
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Protocol, TypedDict
+
+import yaml
+
+from workbench.errors import shown
+from workbench.knowledge.names import aliases, vocabulary
+from workbench.knowledge.reading import documents, triples
+from workbench.knowledge.reading import documents as tables
+from workbench.knowledge.reading.blocks import Block, blocks
+from workbench.knowledge.reading.files import (
+    BROKEN,
+    SUFFIXES,
+    Unreadable,
+    decoded,
+    files,
+    given_paths,
+    lines,
+    must_be_file,
+    whole,
+)
+from workbench.plans import canonical_json
+from workbench.text import CJK, clean, fold, sentences
+
+__all__ = ["SUFFIXES", "Document", "Loaded", "Problem", "chunks", "given_paths", "load"]
+
+TEXT_KEYS = ("text", "overview", "content", "正文", "内容", "简介")
+_CALLED = {"title": ("name", "标题", "题名", "名称", "姓名"), "id": ("编号", "ID", "Id")}
+"""What else a title and an id are called; as a field it stays what it is called."""
+_LENGTHS = {"title": 500, "url": 2_000, "licence": 2_000, "license": 2_000, "type": 200}
+_LONGEST_ID = 500
+_LONGEST_FENCE = 20
+_TIGHT = tuple("。！？；，、》”")
+_DEEPEST = 20
+_RESERVED = {*TEXT_KEYS, "id", "title", "url", "licence", "license", "type", "aliases", "names"}
+
+
+USED_BEFORE = "was used before"
+"""In the reason of a problem that hides no document: a second one of the same id."""
+
+
+class Problem(TypedDict):
+    """One line or file that was left out, and why. ``line`` counts from 1; 0 means the whole file."""
+
+    file: str
+    line: int
+    reason: str
+
+
+@dataclass(frozen=True)
+class Document:
+    """One document as loaded. ``source`` is the file it came from; it is no part of the content."""
+
+    doc_id: str
+    title: str
+    text: str
+    url: str = ""
+    licence: str = ""
+    type: str = "Document"
+    fields: Mapping[str, Any] = field(default_factory=dict)
+    aliases: tuple[str, ...] = ()
+    names: Mapping[str, list[str]] = field(default_factory=dict)
+    source: str = ""
+
+    def content(self) -> dict[str, Any]:
+        """Everything but where it came from."""
+        return {
+            "title": self.title,
+            "text": self.text,
+            "url": self.url,
+            "licence": self.licence,
+            "type": self.type,
+            "fields": dict(self.fields),
+            "aliases": list(self.aliases),
+            "names": dict(self.names),
+        }
+
+    def digest(self) -> str:
+        """Hex digest of the content: two documents with one digest are the same document."""
+        return hashlib.sha256(canonical_json([self.doc_id, self.content()]).encode()).hexdigest()
+
+
+@dataclass
+class Loaded:
+    """What the files gave. ``sources`` are all files that were read to the end, also the ones without a document."""
+
+    documents: list[Document] = field(default_factory=list)
+    problems: list[Problem] = field(default_factory=list)
+    sources: list[str] = field(default_factory=list)
+
+
+class Places(Protocol):
+    """File and line where each id was read first."""
+
+    def __contains__(self, doc_id: object, /) -> bool: ...
+    def __getitem__(self, doc_id: str, /) -> tuple[str, int]: ...
+    def __setitem__(self, doc_id: str, place: tuple[str, int], /) -> None: ...
+
+
+class Reading:
+    """The documents of these files and folders one by one, in their order; a second one of an id is a problem.
+
+    Only the ids are held, in ``places``, which may be on disk. ``problems`` and ``sources`` are complete when the last
+    document has come.
+
+    Raises:
+        CorpusError: a path does not exist, or a named file is of no known kind.
+    """
+
+    def __init__(self, paths: Iterable[str | Path]):
+        self.problems: list[Problem] = []
+        self.sources: list[str] = []
+        self.places: Places = dict[str, tuple[str, int]]()
+        self._files = list(files(given_paths(paths)))
+
+    def __iter__(self) -> Iterator[Document]:
+        seen, sources = self.places, set[str]()
+        with documents.Reader() as reader:
+            for path, name in ((path, name) for path, name, why in self._files if not why):
+                source = Path(os.path.realpath(path)).as_posix()  # which takes a loop of links too
+                if source in sources:
+                    continue
+                sources.add(source)
+                self.sources.append(source)
+                for line, found in _read(path, name, reader):
+                    if isinstance(found, str):
+                        self._leave_out(path, line, found)
+                    elif found.doc_id in seen:
+                        file, first = seen[found.doc_id]
+                        why = f"{USED_BEFORE} ({Path(file).name}, line {first}); the first is kept"
+                        self._leave_out(path, line, f"id {shown(found.doc_id)} {why}")
+                    else:
+                        seen[found.doc_id] = (str(path), line)
+                        yield found
+        for path, name, why in self._files:
+            if why and not name.endswith(vocabulary.FILE):
+                self._leave_out(path, 0, why)
+
+    def _leave_out(self, path: Path, line: int, reason: str) -> None:
+        self.problems.append({"file": str(path), "line": line, "reason": reason})
+
+
+def load(paths: Iterable[str | Path]) -> Loaded:
+    """Everything that ``Reading`` gives, at once.
+
+    Raises:
+        CorpusError: a path does not exist, or a named file is of no known kind.
+    """
+    reading = Reading(paths)
+    documents = list(reading)
+    return Loaded(documents, reading.problems, reading.sources)
+
+
+def made_title(text: str) -> str:
+    """The title of a document that has none: its beginning, to be shown. It counts for nothing in a search.
+
+    >>> made_title("Hello there. More.")
+    'Hello there.'
+    """
+    return sentences(text)[0][:80]
+
+
+def chunks(text: str, limit: int, title: str = "") -> list[str]:
+    r"""The text in passages of at most ``limit`` characters; each, and each section in it, begins with its headings.
+
+    Prose is cut between sentences; a list item, a row and a block of code only where they are longer than a passage.
+    A table that goes on has its head again, and code its fences. The document's own title is no heading.
+
+    >>> chunks("One is here. Two is here. Three is here.", 26)
+    ['One is here. Two is here.', 'Three is here.']
+    >>> chunks("他来了。她走了。", 5)
+    ['他来了。', '她走了。']
+    >>> chunks("# Tea\n## Green\nIt is hot.\n- one\n- two", 100, "Tea")
+    ['# Green\n\nIt is hot.\n\n- one\n- two']
+    """
+    cut = _Passages(limit, title)
+    for block in blocks(text):
+        cut.take(block)
+    cut.end(0)
+    return cut.found
+
+
+class _Passages:
+    """Passages while they are filled."""
+
+    def __init__(self, limit: int, title: str):
+        self.found: list[str] = []
+        self._limit, self._title = limit, fold(title)
+        self._path: list[tuple[int, str]] = []
+        self._unsaid: list[tuple[int, str]] = []
+        self._body, self._last = "", Block("heading", "")
+
+    @property
+    def _above(self) -> list[str]:
+        """The headings above, the innermost ones where there is no room for all."""
+        path = [heading for _, heading in self._path]
+        while len(" › ".join(path)) > self._limit // 3:
+            path = path[1:]
+        return path
+
+    @property
+    def _head(self) -> str:
+        return f"# {' › '.join(self._above)}\n\n" if self._path else ""
+
+    def take(self, block: Block) -> None:
+        """Put a block where it has room."""
+        if block.kind == "heading" and len(block.text) <= self._limit // 3:
+            self.end(block.level)
+            if fold(block.text) == self._title:
+                self._flush()  # what follows is under no heading
+            else:
+                self._path.append((block.level, block.text))
+                self._unsaid.append(self._path[-1])
+            return
+        if not block.text.strip():
+            return
+        glue = "\n" if block.kind == self._last.kind and not block.apart else "\n\n"
+        room = self._limit - len(self._head)
+        if block.kind == "row":
+            head = f"{block.head}\n" if block.head else ""
+            goes_on = self._last.kind == "row" and self._last.head == block.head and not block.apart
+            text = block.text if goes_on else head + block.text
+            if len(head) + len(block.text) <= room:
+                self._put(glue, text, head + block.text)
+            else:
+                self._prose(glue, text, room)
+        elif block.kind == "code":
+            self._code(block, glue, room)
+        elif block.kind == "item" and len(block.text) <= room:
+            self._put(glue, block.text)
+        else:
+            self._prose(glue, block.text, room)
+        self._last = block
+
+    def end(self, level: int) -> None:
+        """End the sections before a heading of this level; a heading that none has said stands alone."""
+        for depth, heading in self._unsaid:
+            if depth >= level:
+                self._add("\n\n", f"# {heading}")
+        self._path = [one for one in self._path if one[0] < level]
+        self._unsaid = [one for one in self._unsaid if one[0] < level]
+        self._last = Block("heading", "")
+        if not level:
+            self._flush()
+
+    def _flush(self) -> None:
+        if self._body:
+            self.found.append(self._body)
+            self._body = ""
+
+    def _put(self, glue: str, text: str, anew: str = "") -> None:
+        """Add a text; a section begins with the headings above, and so does a passage, with ``anew`` for the text."""
+        begun = self._head + (anew or text)
+        starts = self._last.kind == "heading" and bool(self._path)
+        self._add(glue, begun if starts else text, begun)
+        self._unsaid = [one for one in self._unsaid if one[1] not in self._above]
+        self._last = Block("text", "")
+
+    def _add(self, glue: str, text: str, anew: str = "") -> None:
+        """Add a text, or begin a passage with it (or with ``anew``) where it has no room."""
+        if self._body and len(self._body) + len(glue) + len(text) <= self._limit:
+            self._body += glue + text
+        else:
+            self._flush()
+            self._body = anew or text
+
+    def _prose(self, glue: str, text: str, room: int) -> None:
+        for place, sentence in enumerate(part for long in sentences(text) for part in _short(long, room)):
+            tight = CJK.match(sentence) and self._body[-1:] in _TIGHT
+            self._put(("" if tight else " ") if place else glue, sentence)
+
+    def _code(self, block: Block, glue: str, room: int) -> None:
+        """Code in one piece, else line by line between fences of its own."""
+        fence = block.head[: len(block.head) - len(block.head.lstrip("`~"))][:_LONGEST_FENCE]
+        begin = block.head if len(block.head) <= _LONGEST_FENCE else fence
+        room -= len(begin) + len(fence) + 2
+        held, size = list[str](), 0
+        for line in block.text.split("\n"):
+            for part in [line] if len(line) <= room else _short(line, room):
+                if held and size + len(part) > room:
+                    self._put(glue, "\n".join([begin, *held, fence]))
+                    held, size = [], 0
+                held.append(part)
+                size += len(part) + 1
+        if any(held):
+            self._put(glue, "\n".join([begin, *held, fence]))
+
+
+def _short(sentence: str, limit: int) -> Iterator[str]:
+    begin = 0
+    while len(sentence) - begin > limit:
+        cut = sentence.rfind(" ", begin + limit // 2, begin + limit)
+        cut = cut if cut > begin else begin + limit
+        if part := sentence[begin:cut].strip():
+            yield part
+        begin = cut
+    if rest := sentence[begin:].strip():
+        yield rest
+
+
+def _read(path: Path, doc_id: str, reader: documents.Reader) -> Iterator[tuple[int, Document | str]]:
+    """(line, document) or (line, reason why there is none)."""
+    name = path.name.lower()
+    try:
+        must_be_file(path)
+        if name.endswith((".jsonl", ".jsonl.gz")):
+            yield from _jsonl(path)
+        elif name.endswith(".csv"):
+            yield from _csv(path)
+        elif name.endswith(triples.SUFFIXES):
+            yield from _triples(path)
+        elif path.suffix.lower() in documents.READERS:
+            found = reader.read(path)
+            title = str(found.pop("title", "")).strip()[:200] or path.stem
+            yield 1, _document({"id": doc_id, "title": title, **found}, path)
+        else:
+            yield from _prose(path, doc_id, markdown=not name.endswith(".txt"))
+    except Unreadable as error:
+        yield 0, str(error)
+    except (*BROKEN, UnicodeDecodeError) as error:
+        yield 0, f"the file cannot be read to its end: {error}"
+
+
+def _jsonl(path: Path) -> Iterator[tuple[int, Document | str]]:
+    for number, line in lines(path):
+        try:
+            if isinstance(line, Unreadable):
+                raise line
+            if line.strip():
+                yield number, _document(_json(decoded(line)), path)
+        except Unreadable as error:
+            yield number, str(error)
+
+
+def _triples(path: Path) -> Iterator[tuple[int, Document | str]]:
+    source = path.resolve().as_posix()
+    for line, head in triples.heads(path):
+        if isinstance(head, str):
+            yield line, head
+        else:
+            text, others = triples.card(head.name, head.tails), tuple(dict.fromkeys(aliases.of_document(head.tails)))
+            yield line, Document(head.name, head.name, text, "", "", triples.NODE, head.tails, others, source=source)
+
+
+def _json(text: str) -> Any:
+    try:
+        return json.loads(text, parse_constant=_no_constant)
+    except json.JSONDecodeError as error:
+        raise Unreadable(f"not JSON: {error.msg} at column {error.colno}") from None
+    except RecursionError:
+        raise Unreadable(f"nested deeper than {_DEEPEST} levels: make it flatter") from None
+    except ValueError as error:
+        raise error if isinstance(error, Unreadable) else Unreadable(f"not usable: {error}") from None
+
+
+def _no_constant(name: str) -> None:
+    raise Unreadable(f"{name} is no JSON number: leave it out, or write null")
+
+
+def _csv(path: Path) -> Iterator[tuple[int, Document | str]]:
+    for line, found in tables.records(path):
+        try:
+            yield line, found if isinstance(found, str) else _document(found, path)
+        except Unreadable as error:
+            yield line, str(error)
+
+
+def _prose(path: Path, doc_id: str, *, markdown: bool) -> Iterator[tuple[int, Document | str]]:
+    text, record = whole(path), dict[str, Any]()
+    if markdown:
+        try:
+            text, record = _front_matter(text)
+        except Unreadable as error:
+            yield 1, str(error)
+        heading = next((block.text for block in blocks(text) if block.kind == "heading"), path.stem)
+        record.setdefault("title", heading)
+    yield 1, _document({"id": doc_id, "title": path.stem, **record, "text": text}, path)
+
+
+def _front_matter(text: str) -> tuple[str, dict[str, Any]]:
+    """The text, and the fields that the YAML between the two ``---`` at its head gives.
+
+    Raises:
+        Unreadable: it is no YAML.
+    """
+    match = re.match(r"---[ \t]*\r?\n(.*?\n)(?:---|\.\.\.)[ \t]*(?:\r?\n|$)", text, re.DOTALL)
+    if not match:
+        return text, {}
+    try:
+        found = yaml.load(match[1], Loader=_Plain)  # which makes texts, lists and mappings, nothing else
+    except (yaml.YAMLError, RecursionError) as error:
+        why = str(getattr(error, "problem", None) or error or "nested too deep")
+        place = getattr(error, "problem_mark", None)
+        where = f"line {place.line + 2}: " if place else ""
+        raise Unreadable(
+            f"the front matter is no YAML ({where}{why}), and is kept as text: quote a value that holds ': '"
+        ) from None
+    if not isinstance(found, dict):  # two rules, and prose between them
+        return text, {}
+    return text[match.end() :], {name: _front_value(value) for name, value in found.items() if isinstance(name, str)}
+
+
+class _Plain(yaml.BaseLoader):
+    """YAML without guesses, so that a version, a time and ``no`` stay what is written, and without references."""
+
+    def compose_node(self, parent: Any, index: Any) -> Any:
+        if self.check_event(yaml.AliasEvent):
+            raise yaml.YAMLError("a reference to another value")
+        return super().compose_node(parent, index)
+
+    def construct_scalar(self, node: Any) -> str:
+        said = super().construct_scalar(node)
+        return _Quoted(said) if node.style else said
+
+
+class _Quoted(str):
+    """A value in quotation marks, which say that it is a text."""
+
+
+def _front_value(value: Any) -> Any:
+    """A value as the type that it spells; of a list of persons or places their names."""
+    if isinstance(value, list):
+        cells = re.split("，", value[0]) if len(value) == 1 and isinstance(value[0], str) else value
+        return [_front_value(cell.get("name", cell) if isinstance(cell, dict) else cell) for cell in cells if cell]
+    if isinstance(value, dict):
+        return {str(name): _front_value(one) for name, one in value.items()}
+    if isinstance(value, _Quoted):
+        return str(value).strip()
+    return {"true": True, "false": False, "null": None, "~": None}.get(value.lower(), tables.typed(value))
+
+
+def _document(record: Any, path: Path) -> Document:
+    if not isinstance(record, dict):
+        raise Unreadable(f"a JSON object is needed, not {type(record).__name__}")
+    record = _cleaned(record)
+    for name, longest in _LENGTHS.items():
+        if len(str(record.get(name) or "")) > longest:
+            raise Unreadable(f"{name} has more than {longest:,} characters: shorten it")
+    for reserved, also in _CALLED.items():
+        if record.get(reserved) in (None, "") and (other := next((key for key in also if record.get(key)), "")):
+            record[reserved] = record[other]
+    fields = {name: value for name, value in record.items() if name not in _RESERVED and value not in (None, "", [])}
+    text = next((record[key] for key in TEXT_KEYS if isinstance(record.get(key), str) and record[key].strip()), "")
+    text = text or card(fields)
+    if not text:
+        raise Unreadable(f"no text: give one of {', '.join(TEXT_KEYS)}, or fields")
+    title = str(record.get("title") or "").strip() or made_title(text)
+    doc_id = record.get("id", f"{path.name.split('.')[0]}-{hashlib.sha256((title + text).encode()).hexdigest()[:10]}")
+    if isinstance(doc_id, bool) or not isinstance(doc_id, str | int) or not str(doc_id).strip():
+        raise Unreadable(f"id is {shown(doc_id)}: a string or a whole number is needed")
+    if len(str(doc_id)) > _LONGEST_ID:
+        raise Unreadable(f"id has more than {_LONGEST_ID} characters: shorten it")
+    others = [*_strings(record.get("aliases"), "aliases"), *aliases.of_document(fields)]
+    return Document(
+        doc_id=str(doc_id).strip(),
+        title=title,
+        text=text.strip(),
+        url=str(record.get("url") or ""),
+        licence=str(record.get("licence") or record.get("license") or ""),
+        type=str(record.get("type") or "Document"),
+        fields=fields,
+        aliases=tuple(name for name in dict.fromkeys(others) if name != title),
+        names=_names(record.get("names"), aliases.of_values(fields)),
+        source=path.resolve().as_posix(),
+    )
+
+
+def card(fields: Mapping[str, Any]) -> str:
+    """The text of a record that has none: its fields, one a line.
+
+    >>> print(card({"name": "Mara", "topics": ["tea", "bees"]}))
+    name: Mara
+    topics: tea, bees
+    """
+    shown = {name: ", ".join(map(str, v)) if isinstance(v, list) else v for name, v in fields.items()}
+    return "\n".join(f"{name}: {v}" for name, v in shown.items() if isinstance(v, str | int | float))
+
+
+def _names(value: Any, twins: Iterable[tuple[str, str]]) -> dict[str, list[str]]:
+    if not isinstance(value, dict) and value not in (None, ""):
+        raise Unreadable('names must be an object such as {"Lao She": ["老舍"]}')
+    found = {name: _strings(others, f"names of {name!r}") for name, others in (value or {}).items()}
+    for name, other in twins:
+        found[name] = list(dict.fromkeys([*found.get(name, []), other]))
+    return found
+
+
+def _strings(value: Any, what: str) -> list[str]:
+    values = [] if value is None else value if isinstance(value, list) else [value]
+    if not all(isinstance(v, str) for v in values):
+        raise Unreadable(f"{what} must be a list of strings")
+    return [v.strip() for v in values if v.strip()]
+
+
+def _cleaned(value: Any, depth: int = 0) -> Any:
+    """The value with every text clean, and nothing that a store, a checkpoint or JSON would not give back."""
+    if depth > _DEEPEST:
+        raise Unreadable(f"nested deeper than {_DEEPEST} levels: make it flatter")
+    if isinstance(value, str):
+        return clean(value)
+    if isinstance(value, list):
+        return [_cleaned(v, depth + 1) for v in value]
+    if isinstance(value, dict):
+        return {clean(str(k)): _cleaned(v, depth + 1) for k, v in value.items()}
+    if isinstance(value, float) and not math.isfinite(value):
+        raise Unreadable("a number is too large: leave it out, or write it as text")
+    if isinstance(value, int) and abs(value) >= 2**63:
+        raise Unreadable(f"{shown(value)} is a whole number of more than 64 bits: write it as text")
+    return value

@@ -1,0 +1,572 @@
+"""Parts of one's own, in place of ours or after them: checked when they are given, recorded like every effect of a run.
+
+| part | called as | gives |
+| --- | --- | --- |
+| ``planner`` | ``async (query, decision, knowledge, tools)`` | a ``Plan`` |
+| ``reflector`` | ``async (query, evidence, proposal)`` | what differs from the rules' proposal, or {} |
+| ``merger`` | ``async (query, evidence)`` | the pieces that stay, in their order |
+| ``writer`` | ``async (query, evidence)`` | the answer, with ``[n]`` for the n-th piece |
+| ``reranker`` | ``(query, texts)``, in a thread | a score for each text, higher is better |
+"""
+
+from __future__ import annotations
+
+import inspect
+import math
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypedDict
+
+from workbench.errors import WorkbenchError, shown
+from workbench.plans import Plan, unkeepable
+from workbench.records.tape import NoTape, Tape
+from workbench.settings import Settings
+from workbench.state import (
+    Citation,
+    Community,
+    Condition,
+    Decision,
+    Enriched,
+    Entity,
+    ExecutionRecord,
+    Link,
+    Mention,
+    Passage,
+    Reached,
+    Relation,
+    RelationKind,
+    RouteDecision,
+    Shared,
+    Sort,
+    SubStep,
+    Titled,
+    Wanted,
+)
+
+if TYPE_CHECKING:
+    import networkx
+    from langchain_core.language_models import BaseChatModel
+    from pydantic import BaseModel
+
+
+__all__ = [
+    "Clock",
+    "Community",
+    "Context",
+    "Conversations",
+    "Enriched",
+    "Enricher",
+    "Entity",
+    "Field",
+    "Handler",
+    "KnowledgeBase",
+    "KnowledgeBases",
+    "Link",
+    "Mention",
+    "Passage",
+    "Planner",
+    "Reached",
+    "Relation",
+    "RelationKind",
+    "RunLog",
+    "Shared",
+    "Titled",
+    "Tool",
+    "ToolLog",
+    "ToolOutput",
+    "TypedGraph",
+    "Wanted",
+    "Ways",
+]
+
+
+class Ways(Protocol):
+    """The ways from passage to passage in a knowledge base: titles that a text names, phrases that two texts share."""
+
+    def titles_in(self, text: str) -> list[Titled]:
+        """The titles that a text names, in its order; all documents of a title, for which ``link`` chooses one."""
+
+    def links_from(self, chunk_ids: Sequence[str]) -> list[Link]:
+        """The documents that these passages name by their titles, once a sentence, without their own."""
+
+    def naming(self, doc_id: str, most: int) -> list[str]:
+        """Ids of the passages that hold this document's title; none when more than ``most`` do."""
+
+    def links_to(self, doc_id: str, chunk_ids: Sequence[str]) -> list[Link]:
+        """The sentences in which these passages name the document."""
+
+    def shared(self, chunk_ids: Sequence[str], most: int) -> list[Shared]:
+        """The phrases (names, titles) of these passages that others hold too; none that more than ``most`` hold."""
+
+    def holding(self, text: str, most: int) -> dict[str, list[str]]:
+        """Phrase of a text -> ids of the passages that hold it; those that more than ``most`` hold are left out."""
+
+    def stems(self, chunk_ids: Sequence[str]) -> dict[str, frozenset[str]]:
+        """The terms of each passage and its titles, without endings (``knowledge.keywords.stem``)."""
+
+
+class TypedGraph(Protocol):
+    """The relations of a knowledge base by their types: which there are, and where they lead."""
+
+    def kinds(self) -> list[RelationKind]:
+        """Every type of relation with the types of its ends, sorted."""
+
+    def readings(self, text: str) -> list[Mention]:
+        """Every known name at every place of a text, and everybody who bears it; nothing is chosen."""
+
+    def sides(self, entity_id: str) -> list[tuple[str, bool, int]]:
+        """``(type, whether they leave it, how many)`` of the relations of an entity, sorted."""
+
+    def follow(self, entity_ids: Sequence[str], relation: str, forward: bool) -> list[Relation]:
+        """Relations of this type that leave these entities, or (``forward`` False) reach them, by id."""
+
+
+class Enricher(Protocol):
+    """A source outside the corpus, such as a public database."""
+
+    @property
+    def name(self) -> str:
+        """As people know it."""
+
+    async def __call__(self, names: Sequence[Wanted], language: str) -> Enriched:
+        """What it says of these names. What goes wrong there is a note."""
+
+
+class Field(TypedDict):
+    """One typed field of a knowledge base's documents.
+
+    Attributes:
+        name: as the metadata has it.
+        type: ``category`` repeats from document to document, ``name`` is of somebody or something, ``text`` is long.
+        many: whether a document may have several values.
+        documents: how many have it.
+        low, high: of numbers and dates (ISO texts of their own precision); else None.
+        values: the distinct values of a category, most frequent first, at most ``MOST_VALUES``; else empty.
+        called: language (``en``, ``zh``) -> words for the field, its own name among them; the first is the one to show.
+        values_called: value -> language -> words for it.
+        unit: what its numbers count, or "".
+        relation: how the graph calls it ("written_by"), or "".
+    """
+
+    name: str
+    type: Literal["number", "date", "category", "name", "text"]
+    many: bool
+    documents: int
+    low: float | str | None
+    high: float | str | None
+    values: list[str]
+    called: dict[str, list[str]]
+    values_called: dict[str, dict[str, list[str]]]
+    unit: str
+    relation: str
+
+
+class KnowledgeBase(Protocol):
+    """One indexed corpus and its three indexes. Any thread may call every method, and none changes anything."""
+
+    name: str
+
+    @property
+    def ways(self) -> Ways:
+        """The ways from passage to passage."""
+
+    @property
+    def typed(self) -> TypedGraph:
+        """Its relations by their types."""
+
+    @property
+    def enricher(self) -> Enricher | None:
+        """The source outside that may be asked about what this base lacks; None where there is none."""
+
+    def warm(self) -> None:
+        """Load what a first search needs; called before the clock of any step runs, and cheap when called again."""
+
+    def reading(self) -> AbstractContextManager[None]:
+        """One state of the base for every call of this thread inside the block, whatever is written meanwhile."""
+
+    def fingerprint(self) -> str:
+        """Hex digest of the content: equal for equal documents, whatever the order in which they came."""
+
+    def counts(self) -> dict[str, int]:
+        """``documents``, ``passages``, ``entities``, ``relations``, ``communities``."""
+
+    def keyword_search(self, query: str, top_k: int) -> list[tuple[str, float]]:
+        """``(chunk_id, BM25 score > 0)``, best first, ties by id."""
+
+    def vector_search(self, query: str, top_k: int) -> list[tuple[str, float]]:
+        """``(chunk_id, cosine)``, best first, ties by id."""
+
+    def rerank(self, query: str, texts: Sequence[str]) -> list[float] | None:
+        """A score for each text, higher is better, or None when no reranker is configured."""
+
+    def term_weight(self, term: str) -> float:
+        """Inverse document frequency of a term of ``text.terms``; 0 for a term that every passage has."""
+
+    def passages(self, chunk_ids: Sequence[str]) -> list[Passage]:
+        """The passages of these ids, in this order; unknown ids are left out."""
+
+    def passages_of(self, doc_ids: Sequence[str]) -> list[Passage]:
+        """Every passage of these documents, in the order of the documents, then by position."""
+
+    def schema(self) -> list[Field]:
+        """The typed fields of its documents, those that most documents have first."""
+
+    def notable(self, limit: int) -> list[str]:
+        """Titles of the documents of which the graph knows most, for examples of what can be asked."""
+
+    def values_in(self, text: str) -> list[tuple[int, int, str, str]]:
+        """``(start, end, field, value)`` of each value of a category that a text speaks of, in its order."""
+
+    def nouns(self) -> dict[str, list[str]]:
+        """Language (``en``, ``zh``) -> what its documents are called ("paper", 论文), the one to show first."""
+
+    def lexicon(self) -> list[dict[str, list[str]]]:
+        """Words that say nearly the same in this corpus, by language, the narrower groups first.
+
+        ``of`` is the type of whom they tell: ``Person``, ``Document``, or nothing for a word that is no field's.
+        """
+
+    def select(
+        self, conditions: Sequence[Condition] = (), sort: Sort | None = None, limit: int | None = None
+    ) -> list[str]:
+        """Ids of the documents that hold for every condition: by ``sort``, else newest first, ties by id.
+
+        A condition on a field that the base does not have holds for no document.
+        """
+
+    def tally(self, field: str, conditions: Sequence[Condition] = ()) -> list[tuple[str, int]]:
+        """``(value, documents)`` of a field among the documents that hold, most frequent first."""
+
+    def link(self, text: str) -> list[Mention]:
+        """The known names in a text, longest match first wins, in the order of the text."""
+
+    def entity(self, entity_id: str) -> Entity | None:
+        """The entity of that id."""
+
+    def find_entity(self, name: str) -> Entity | None:
+        """The entity that has this name or alias, compared folded; the best connected one if several do."""
+
+    def relations_of(self, entity_id: str) -> list[Relation]:
+        """Relations in which the entity stands on either side, by id."""
+
+    def mentions_of(self, entity_id: str) -> list[str]:
+        """Ids of the passages that name the entity, by id."""
+
+    def spread(
+        self, passages: Mapping[str, float], entities: Mapping[str, float], damping: float, most: int
+    ) -> list[Reached]:
+        """Personalised PageRank: where a walk that begins at these, by their weights, is found most often.
+
+        A passage is linked with the entities and phrases that it names, the rare ones more; what is not known of the
+        beginnings is left out, and where nothing is left nothing is found. Best first, ties by id.
+        """
+
+    def communities(self) -> list[Community]:
+        """Every community, largest first, ties by id."""
+
+    def communities_of(self, entity_ids: Sequence[str]) -> list[Community]:
+        """The communities in which one of these entities is, by id."""
+
+    def graph(self) -> networkx.MultiDiGraph:
+        """The knowledge graph for people: entities as nodes, relations as edges. It is not a copy: do not change it."""
+
+
+class KnowledgeBases(Protocol):
+    """The knowledge bases of a workspace."""
+
+    def names(self) -> list[str]:
+        """Known names, sorted."""
+
+    def get(self, name: str) -> KnowledgeBase:
+        """The knowledge base of that name; ``UnknownKnowledge`` lists the known ones."""
+
+
+class ToolLog(Protocol):
+    """A tool's own log: ``with log("bm25", k=30) as detail: ...; detail["hits"] = 12`` makes one ``SubStep``."""
+
+    sub_steps: list[SubStep]
+
+    def __call__(self, name: str, **detail: Any) -> Any:
+        """A context manager that times its block and yields the detail dict."""
+
+
+class ToolOutput(Protocol):
+    """What a tool gives: evidence (``RetrievalResult``s), and whatever else its output schema names."""
+
+    results: list[dict[str, Any]]
+
+
+class Tool(Protocol):
+    """A retrieve-only function over one knowledge base, with all that a plan, a form and a drawing need of it."""
+
+    @property
+    def name(self) -> str:
+        """Letters without capitals, digits and underscores: as plans write it."""
+
+    @property
+    def description(self) -> str:
+        """One sentence, for people and for planning models."""
+
+    @property
+    def input_schema(self) -> type[BaseModel]:
+        """What it can be asked; becomes a form."""
+
+    @property
+    def output_schema(self) -> type[BaseModel]:
+        """What it gives: ``results``, and what later steps may take by ``$from``."""
+
+    @property
+    def parallel(self) -> bool:
+        """Whether it may run beside other steps."""
+
+    @property
+    def calibration(self) -> str:
+        """How its scores become probabilities, in a sentence."""
+
+    @property
+    def intents(self) -> frozenset[str]:
+        """The intents for which the rule planner adds a step with it."""
+
+    async def __call__(self, tool_input: BaseModel, knowledge: KnowledgeBase, log: ToolLog) -> BaseModel:
+        """Run; a synchronous function runs in a thread. Raises whatever went wrong: the executor records it."""
+
+
+class Planner(Protocol):
+    """Makes a plan for a query; deterministic unless it says otherwise in ``plan.metadata``."""
+
+    async def __call__(
+        self, query: str, decision: RouteDecision, knowledge: Sequence[KnowledgeBase], tools: Mapping[str, Tool]
+    ) -> Plan:
+        """A plan that is valid for these tools."""
+
+
+class Clock(Protocol):
+    """Time, as a port, so that a replay can take it from a tape."""
+
+    def now(self) -> datetime:
+        """UTC; never goes back within a process, whatever happens to the wall clock."""
+
+    def monotonic(self) -> float:
+        """Seconds, for durations."""
+
+
+class Conversations(Protocol):
+    """What is kept of conversations (contracts, 9); each write is one durable transaction."""
+
+    def get_or_create_conversation_id(self, user_id: str, session_id: str) -> str:
+        """The conversation of this user and session; always the same id."""
+
+    def append_message(
+        self,
+        conversation_id: str,
+        role: str,
+        content: str,
+        *,
+        message_key: str | None = None,
+        citations: Sequence[Citation] = (),
+        debug: Mapping[str, Any] | None = None,
+        partial: bool = False,
+    ) -> str:
+        """Store a message, give its id. A ``message_key`` stores once; only a ``partial`` message is completed."""
+
+    def list_messages(
+        self, conversation_id: str, limit: int | None = None, before: str | None = None
+    ) -> list[dict[str, Any]]:
+        """The newest ``limit`` messages, oldest first; ``before`` is the id of a message."""
+
+    def count_messages(self, conversation_id: str) -> int:
+        """How many messages there are."""
+
+    def clear_messages(self, conversation_id: str) -> int:
+        """Delete the messages of a conversation; how many there were."""
+
+    def clear(self, user_id: str, session_id: str | None = None) -> int:
+        """Delete one conversation of a user, or all of theirs; how many messages there were."""
+
+    def add_feedback(
+        self,
+        message_id: str,
+        is_positive: bool,
+        *,
+        query: str = "",
+        thread_id: str = "",
+        agent_type: str = "",
+        metadata: Mapping[str, Any] | None = None,
+    ) -> str:
+        """Store what somebody thought of an answer, give its id."""
+
+    def list_feedback(self, message_id: str) -> list[dict[str, Any]]:
+        """The feedback on a message, oldest first."""
+
+    def close(self) -> None:
+        """Give the database back."""
+
+
+class RunLog(Protocol):
+    """What nodes keep of a run. Every write is insert-or-ignore under a key that the run determines."""
+
+    def save_plan(self, run_id: str, plan: Mapping[str, Any], author: str, reason: str) -> None:
+        """Keep a version of the plan, with who made it and why."""
+
+    def record(self, run_id: str, step_id: str, attempt: int) -> ExecutionRecord | None:
+        """The record of that attempt, when it has finished."""
+
+    def save_record(self, run_id: str, record: ExecutionRecord, body: Mapping[str, Any] | None) -> None:
+        """Keep a record and what was found; from then on the step is finished."""
+
+    def body(self, run_id: str, ref: str) -> dict[str, Any]:
+        """What ``raw_output_ref`` names: ``{"results": [...], "output": {...}}``."""
+
+    def save_decision(self, run_id: str, decision: Decision) -> Decision:
+        """Keep a decision; gives back the one that is kept, which is the first of its ``review_id``."""
+
+    def save_event(self, run_id: str, key: str, event: Mapping[str, Any]) -> None:
+        """Keep a line of the run's log."""
+
+    def save_result(self, run_id: str, result: Mapping[str, Any]) -> None:
+        """Keep what the run came to."""
+
+    def is_cancelled(self, run_id: str) -> bool:
+        """Whether somebody, in any process, has cancelled the run."""
+
+
+Handler = Callable[[Mapping[str, Any], "Context"], Awaitable[dict[str, Any]]]
+"""A knowledge base's own answerer: (state, context) -> ``{"answer": str, "citations": [...]}``."""
+
+
+@dataclass(frozen=True)
+class Context:
+    """Everything that a node may touch outside its state; ``unsearched`` bases answer without a retrieval.
+
+    ``parts`` are a user's own reflector, merger and writer, by name.
+    """
+
+    settings: Settings
+    knowledge: KnowledgeBases
+    tools: Mapping[str, Tool]
+    conversations: Conversations
+    runs: RunLog
+    clock: Clock
+    planner: Planner
+    chat: BaseChatModel | None = None
+    handlers: Mapping[str, Handler] = field(default_factory=dict)
+    unsearched: frozenset[str] = frozenset()
+    parts: Mapping[str, Callable[..., Awaitable[Any]]] = field(default_factory=dict)
+    tape: Tape | NoTape = field(default_factory=NoTape)
+    corpora: KnowledgeBases | None = None
+
+    @property
+    def searched(self) -> KnowledgeBases:
+        """The knowledge bases as tools see them: a whole call of a tool is one effect, whatever it reads."""
+        return self.corpora or self.knowledge
+
+    def bases(self, names: Iterable[str]) -> list[KnowledgeBase]:
+        """The knowledge bases of these names, in this order."""
+        return [self.knowledge.get(name) for name in names]
+
+
+PARAMETERS = {
+    "planner": "query, decision, knowledge, tools",
+    "reflector": "query, evidence, proposal",
+    "merger": "query, evidence",
+    "writer": "query, evidence",
+    "reranker": "query, texts",
+}
+_PROPOSED = ("should_continue", "stop_reason", "next_steps", "activate", "rewrite_query", "reasoning")
+
+
+def checked(what: str, given: Any, parameters: str = "") -> Any:
+    """What was given, when it can be called as this part is; said now, since later it would break every run.
+
+    Raises:
+        WorkbenchError: there is no such part; or says what was given, and what is taken.
+    """
+    if not parameters and what not in PARAMETERS:
+        raise WorkbenchError(f"There is no part {shown(what)}. Known: {', '.join(PARAMETERS)}.")
+    if given is None:
+        return None
+    parameters = parameters or PARAMETERS[what]
+    called = given if inspect.isroutine(given) else getattr(given, "__call__", None)  # noqa: B004, an object may be one
+    try:
+        inspect.signature(given).bind(*parameters.split(", "))
+    except (TypeError, ValueError):
+        called = None
+    wants_async = what != "reranker"
+    if called is None or inspect.iscoroutinefunction(called) is not wants_async:
+        raise WorkbenchError(
+            f"{shown(given)} cannot be a {what}. Give `{'async ' * wants_async}def {what}({parameters})`."
+        )
+    return given
+
+
+async def _made(part: str, context: Context, *given: Any) -> Any:
+    """What the part says, from the tape or by asking it.
+
+    Raises:
+        WorkbenchError: it is nothing that can be kept.
+    """
+
+    async def ask() -> Any:
+        found = await context.parts[part](*given)
+        if fault := unkeepable(found):
+            raise WorkbenchError(f"The {part} gave what cannot be kept: {fault}.")
+        return found
+
+    return (await context.tape.aeffect("handler", f"own:{part}", given, ask, clock=context.clock.monotonic)).value
+
+
+async def proposed(context: Context, query: str, evidence: Sequence[Any], rules: Mapping[str, Any]) -> dict[str, Any]:
+    """The rules' proposal as one's own reflector changed it; it never goes on without a step, or too often.
+
+    Raises:
+        WorkbenchError: it changes what is no part of a proposal.
+    """
+    changes = await _made("reflector", context, query, list(evidence), dict(rules))
+    if not isinstance(changes, Mapping) or set(changes) - set(_PROPOSED):
+        raise WorkbenchError(f"The reflector gave {shown(changes)}. Give a dict with some of {', '.join(_PROPOSED)}.")
+    new = {**rules, **changes}
+    may = new["current_iteration"] < new["max_iterations"] and bool(new["next_steps"] or new["activate"])
+    if new["should_continue"] and may:
+        return {**new, "stop_reason": None}
+    stop = new["stop_reason"] or ("no_further_action" if new["should_continue"] else "quality_satisfied")
+    return {**new, "should_continue": False, "next_steps": [], "activate": [], "stop_reason": stop}
+
+
+async def ordered(context: Context, query: str, evidence: Sequence[Any]) -> list[Any]:
+    """The pieces that one's own merger keeps, in its order.
+
+    Raises:
+        WorkbenchError: it gives something that is no piece of this evidence.
+    """
+    known = {piece["result_id"]: piece for piece in evidence}
+    kept = await _made("merger", context, query, list(evidence))
+    ids = [one.get("result_id") if isinstance(one, Mapping) else one for one in kept if isinstance(kept, list)]
+    if not isinstance(kept, list) or any(one not in known for one in ids):
+        raise WorkbenchError(f"The merger gave {shown(kept)}. Give a list of pieces of the evidence it was given.")
+    return [known[one] for one in dict.fromkeys(ids)]
+
+
+async def written(context: Context, query: str, evidence: Sequence[Any]) -> str:
+    """The answer of one's own writer.
+
+    Raises:
+        WorkbenchError: it is no text.
+    """
+    text = await _made("writer", context, query, list(evidence))
+    if not isinstance(text, str) or not text.strip():
+        raise WorkbenchError(f"The writer gave {shown(text)}. Give the answer as text, with [n] for the n-th piece.")
+    return text
+
+
+def scored(reranker: Any, query: str, texts: Sequence[str]) -> list[float]:
+    """The scores of one's own reranker.
+
+    Raises:
+        WorkbenchError: there is not one number for each text.
+    """
+    found = list(reranker(query, list(texts))) if texts else []
+    if len(found) != len(texts) or not all(isinstance(s, int | float) and math.isfinite(s) for s in found):
+        raise WorkbenchError(f"The reranker gave {shown(found)} for {len(texts)} texts. Give a number for each.")
+    return [float(score) for score in found]

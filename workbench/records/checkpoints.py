@@ -1,0 +1,125 @@
+"""Where each run stands: LangGraph's checkpoints in a SQLite file, whose errors are ours."""
+
+from __future__ import annotations
+
+import asyncio
+import sqlite3
+import time
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import closing, contextmanager
+from functools import partial
+from pathlib import Path
+from typing import Any, TypeVar
+
+from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
+from langgraph.checkpoint.sqlite import SqliteSaver
+
+from workbench.errors import WorkspaceBusy, WorkspaceError
+from workbench.records.sqlite import PATIENCE_S, REPAIR, begin_with_log, named
+
+_MEND = f"{REPAIR} Runs that are done can still be shown."
+_PARTS = {"id", "ts", "channel_values", "channel_versions", "versions_seen"}
+_LOOK_S = 0.01
+Found = TypeVar("Found")
+
+
+def serializer() -> JsonPlusSerializer:
+    """Plain data in, plain data out: nothing is pickled, and no class is made of what is read."""
+    return JsonPlusSerializer(pickle_fallback=False, allowed_msgpack_modules=None)
+
+
+class Checkpoints(SqliteSaver):
+    """The saver of one workspace; ``Checkpoints.open`` makes it.
+
+    What a run writes is a few kilobytes, and done before another thread could have been woken for it: LangGraph's
+    asynchronous saver wakes one three times for each of the forty writes of a run, which took a third of the run. Where
+    another process holds the file, the loop goes on with its other work.
+    """
+
+    def __init__(self, connection: sqlite3.Connection, path: Path):
+        super().__init__(connection, serde=serializer())
+        self._path = path
+
+    @classmethod
+    def open(cls, path: Path) -> Checkpoints:
+        """Open the file, or make it.
+
+        Raises:
+            WorkspaceError: it is damaged, full, held or read-only.
+        """
+        with _named(path):
+            connection = sqlite3.connect(path, timeout=PATIENCE_S, check_same_thread=False)
+            try:
+                begin_with_log(connection)
+                saver = cls(connection, path)
+                saver.setup()
+                connection.execute("PRAGMA busy_timeout = 0")
+            except BaseException:
+                connection.close()
+                raise
+            return saver
+
+    @contextmanager
+    def cursor(self, transaction: bool = True) -> Iterator[sqlite3.Cursor]:
+        """As the saver's; what was not written to its end is undone, so that the file is left to others."""
+        with self.lock, closing(self.conn.cursor()) as cursor:
+            if not transaction:
+                yield cursor
+                return
+            with self.conn:
+                yield cursor
+
+    async def aget_tuple(self, config: Any) -> Any:
+        """As the saver's."""
+        return await self._patiently(lambda: _whole(self.get_tuple(config)))
+
+    async def alist(self, config: Any, **how: Any) -> AsyncIterator[Any]:
+        """As the saver's."""
+        for found in await self._patiently(lambda: [_whole(one) for one in self.list(config, **how)]):
+            yield found
+
+    async def aput(self, *given: Any, **named: Any) -> Any:
+        """As the saver's."""
+        return await self._patiently(partial(self.put, *given, **named))
+
+    async def aput_writes(self, *given: Any, **named: Any) -> None:
+        """As the saver's."""
+        await self._patiently(partial(self.put_writes, *given, **named))
+
+    async def adelete_thread(self, thread_id: str) -> None:
+        """As the saver's; all or nothing."""
+        await self._patiently(partial(self.delete_thread, thread_id))
+
+    async def _patiently(self, work: Callable[[], Found]) -> Found:
+        """Do it; while another process holds the file, look again and again without holding up the loop."""
+        until = time.monotonic() + PATIENCE_S
+        while True:
+            try:
+                with _named(self._path):
+                    return work()
+            except WorkspaceBusy:
+                if time.monotonic() > until:
+                    raise
+            await asyncio.sleep(_LOOK_S)
+
+
+def _whole(found: Any) -> Any:
+    """The checkpoint, when it has the parts that every one has."""
+    if found is not None and not found.checkpoint.keys() >= _PARTS:
+        raise KeyError(f"without {', '.join(sorted(_PARTS - found.checkpoint.keys()))}")
+    return found
+
+
+@contextmanager
+def _named(path: Path) -> Iterator[None]:
+    try:
+        with named(path, WorkspaceError, _MEND):
+            yield
+    except (
+        ValueError,
+        KeyError,
+        TypeError,
+        AttributeError,
+        NotImplementedError,
+    ) as error:  # what is packed is not what was written
+        raise WorkspaceError(f"{path} is damaged: a checkpoint cannot be read ({error}). {_MEND}") from error

@@ -1,0 +1,233 @@
+"""What became of everything that the steps found: cited, in the prompt, or dropped, and why.
+
+Pure data, from what a run keeps: the findings of each step, the merge, the citations. The rules by which findings are
+one piece, and by which one of them stands for it, are here; the merge goes by them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Literal
+
+from typing_extensions import TypedDict
+
+from workbench.plans import ENDED_WELL, last_records, work_seconds
+from workbench.records.timeline import elapsed_ms, moment_ms
+from workbench.state import Citation, ExecutionRecord, Merged, RetrievalResult, Without
+
+_WRITERS = ("generate", "kb_handler")
+
+
+class Figures(TypedDict):
+    """What a run took and found, so far.
+
+    ``total_s``: while any node of the graph was at work; waiting for a person, and what the tape answered, not at all.
+    ``retrieval_s``: while any step was at work. ``generation_s``: writing the answer. Side by side counts once in each.
+    ``calls``: attempts at steps that this run made; ``saved_calls``: those that the tape of another run answered, and
+    ``saved_s`` how long these had taken when they were made. ``found``: what the steps found, doubles and all;
+    ``evidence``: distinct pieces, after the merge those that it kept; ``in_prompt``: those that fitted the prompt;
+    ``cited``: those that the answer cites, its sources. ``passes``: of execute and reflect.
+    """
+
+    total_s: float
+    retrieval_s: float
+    generation_s: float
+    calls: int
+    saved_calls: int
+    saved_s: float
+    found: int
+    evidence: int
+    in_prompt: int
+    cited: int
+    passes: int
+
+
+def figures(document: Mapping[str, Any]) -> Figures:
+    """The figures of a run, from its document or what there is of it."""
+    records, log = document["records"], document.get("log") or []
+    statistics, reflections = document.get("statistics") or {}, document.get("reflections") or []
+    made, taped = own(records), [r for r in records if r.get("replayed")]
+    spans = [(moment_ms(r["started_at"]), r["duration_ms"]) for r in made if r["started_at"]]
+    spans += [(moment_ms(entry["timestamp"]), entry["duration_ms"]) for entry in log]
+    wrote = [entry for entry in log if entry["node"] in _WRITERS]
+    ended = [r for r in last_records(records).values() if r["status"] in ENDED_WELL]
+    evidence = len(document.get("evidence") or [])
+    return Figures(
+        total_s=round(elapsed_ms(spans) / 1000, 6),
+        retrieval_s=retrieval_seconds(records),
+        generation_s=round(sum(entry["duration_ms"] for entry in wrote) / 1000, 6),
+        calls=sum(r["status"] != "skipped" for r in made),
+        saved_calls=len(taped),
+        saved_s=round(work_seconds(taped), 6),
+        found=statistics.get("total_retrieved", sum(r["output_summary"]["evidence_count"] for r in ended)),
+        evidence=evidence,
+        in_prompt=statistics.get("used", 0),
+        cited=len({citation["n"] for citation in document.get("citations") or []}),
+        passes=reflections[-1]["current_iteration"] if reflections else 0,
+    )
+
+
+def own(records: Iterable[ExecutionRecord]) -> list[ExecutionRecord]:
+    """The attempts that a run made itself."""
+    return [record for record in records if not record.get("replayed")]
+
+
+def retrieval_seconds(records: Iterable[ExecutionRecord]) -> float:
+    """How long at least one step of this run was at work; what the tape answered took none of its time."""
+    return round(work_seconds(own(records)), 6)
+
+
+# --- What became of everything that the steps found: cited, in the prompt, or dropped, and why ---
+
+Fate = Literal["found", "cited", "used", "dropped"]
+Why = Literal["", "duplicate", "results", "characters", "without"]
+Identity = tuple[str, str, str]
+Found = Mapping[str, Sequence[RetrievalResult]]
+"""What each step found, by step."""
+
+
+def identity(result: RetrievalResult) -> Identity:
+    """What makes two findings one piece: source, granularity, knowledge base."""
+    return result["source_id"], result["granularity"], str(result["metadata"].get("kb_prefix", ""))
+
+
+def winners(found: Found) -> dict[Identity, tuple[str, RetrievalResult]]:
+    """For each piece the step and finding that stand for it: the highest score, the first of equal ones.
+
+    >>> piece = {"source_id": "d", "granularity": "low_level", "metadata": {}}
+    >>> best = winners({"a": [{**piece, "score": 1}], "b": [{**piece, "score": 2}]})
+    >>> [(step, result["score"]) for step, result in best.values()]
+    [('b', 2)]
+    """
+    best: dict[Identity, tuple[str, RetrievalResult]] = {}
+    for step_id, results in found.items():
+        for result in results:
+            one = identity(result)
+            if one not in best or result["score"] > best[one][1]["score"]:
+                best[one] = (step_id, result)
+    return best
+
+
+def remaining(found: Found, without: Without) -> dict[str, list[RetrievalResult]]:
+    """What is left of what the steps found, when some of it is left out.
+
+    >>> found = {"a": [{"result_id": "x"}, {"result_id": "y"}], "b": [{"result_id": "x"}]}
+    >>> remaining(found, {"steps": ["b"], "pieces": [["a", "y"]]})
+    {'a': [{'result_id': 'x'}]}
+    """
+    steps, ids = set(without.get("steps", ())), set(without.get("evidence", ()))
+    pieces = {(step_id, result_id) for step_id, result_id in without.get("pieces", ())}
+    return {
+        step_id: [r for r in results if r["result_id"] not in ids and (step_id, r["result_id"]) not in pieces]
+        for step_id, results in found.items()
+        if step_id not in steps
+    }
+
+
+class Piece(TypedDict):
+    """One finding of a step, or what stands for several.
+
+    ``n`` is its place in the merge, None when it did not come so far; ``step`` found it, with the highest score where
+    several did. ``score`` is after the merge, ``scores`` what each step gave it, ``ranks`` its place in each step's
+    findings, both by step. ``why`` it was dropped: ``results`` and ``characters`` are the two limits of the merge,
+    ``without`` a fork that leaves it out, ``duplicate`` the same piece again, whose ``of`` is the place of the one that
+    was kept.
+    """
+
+    key: str
+    n: int | None
+    result_id: str
+    step: str
+    title: str
+    url: str
+    text: str
+    score: float
+    scores: dict[str, float]
+    ranks: dict[str, int]
+    tools: list[str]
+    fate: Fate
+    in_prompt: bool
+    why: Why
+    of: int | None
+
+
+def pieces(
+    found: Found,
+    kept: Sequence[RetrievalResult],
+    merged: Merged | None = None,
+    citations: Iterable[Citation] = (),
+    without: Without | None = None,
+) -> list[Piece]:
+    """Every finding, those in the merge first, in its order; then what was dropped, best first.
+
+    Args:
+        found: what each step found.
+        kept: the distinct pieces, best first; with a merge those that it kept.
+        merged: the merge, once there is one: then each piece has its fate.
+        citations: of the answer.
+        without: what the run leaves out of the merge.
+    """
+    left = remaining(found, without or {})
+    stays = {(step_id, id(result)) for step_id, results in left.items() for result in results}
+    best, places = winners(left), {identity(result): n for n, result in enumerate(kept, 1)}
+    scores, ranks = _by_step(found)
+    cited = {citation["result_id"] for citation in citations}
+    used = merged["statistics"]["used"] if merged else 0
+
+    def piece(step_id: str, result: RetrievalResult, n: int | None, fate: Fate, why: Why, key: str = "") -> Piece:
+        one = identity(result)
+        return Piece(
+            key=key or "/".join(one),
+            n=n,
+            result_id=result["result_id"],
+            step=step_id,
+            title=str(result["metadata"].get("title") or result["source_id"]),
+            url=str(result["metadata"].get("url") or ""),
+            text=result["evidence"],
+            score=result["score"],
+            scores=scores.get(one, {}),
+            ranks=ranks.get(one, {}),
+            tools=[str(tool) for tool in result["metadata"].get("tools") or []],
+            fate=fate,
+            in_prompt=n is not None and n <= used,
+            why=why,
+            of=places.get(one) if why == "duplicate" else None,
+        )
+
+    rows = []
+    for n, result in enumerate(kept, 1):
+        step_id, _ = best.get(identity(result), ("", result))
+        rows.append(piece(step_id, result, n, *_fate(result, n, used, cited, merged)))
+    if merged is None:
+        return rows
+    dropped = []
+    for step_id, results in found.items():
+        for rank, result in enumerate(results, 1):
+            one, key = identity(result), "/".join((*identity(result), step_id, str(rank)))
+            if (step_id, id(result)) not in stays:
+                dropped.append(piece(step_id, result, None, "dropped", "without", key))
+            elif best[one][0] != step_id or best[one][1] is not result:
+                dropped.append(piece(step_id, result, None, "dropped", "duplicate", key))
+            elif one not in places:
+                dropped.append(piece(step_id, result, None, "dropped", "results"))
+    order = ("results", "without", "duplicate")
+    return [*rows, *sorted(dropped, key=lambda p: (order.index(p["why"]), -p["score"], p["key"]))]
+
+
+def _by_step(found: Found) -> tuple[dict[Identity, dict[str, float]], dict[Identity, dict[str, int]]]:
+    """The score and the rank that each step gave to each piece."""
+    scores: dict[Identity, dict[str, float]] = {}
+    ranks: dict[Identity, dict[str, int]] = {}
+    for step_id, results in found.items():
+        for rank, result in enumerate(results, 1):
+            scores.setdefault(identity(result), {}).setdefault(step_id, result["score"])
+            ranks.setdefault(identity(result), {}).setdefault(step_id, rank)
+    return scores, ranks
+
+
+def _fate(result: RetrievalResult, n: int, used: int, cited: set[str], merged: Merged | None) -> tuple[Fate, Why]:
+    if merged is None:
+        return "found", ""
+    if result["result_id"] in cited:
+        return "cited", ""
+    return ("used", "") if n <= used else ("dropped", "characters")

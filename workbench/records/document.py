@@ -1,0 +1,204 @@
+"""The JSON document of a run: what ``--json`` prints, ``Run.to_dict()`` gives and ``run.schema.json`` promises.
+
+One flat object that a script can read without this package; ``python -m workbench.records.document`` prints its schema.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any, Literal, NotRequired, Protocol
+
+from pydantic import ConfigDict, TypeAdapter
+from typing_extensions import TypedDict
+
+from workbench.plans import Plan, PlanStep
+from workbench.records.counted import Figures, figures
+from workbench.state import Citation, Decision, ExecutionRecord, Reflection, ReviewPoint, RouteDecision
+
+SCHEMA_FILE = Path(__file__).with_name("run.schema.json")
+RunStatus = Literal["running", "paused", "interrupted", "done", "failed", "cancelled"]
+
+
+class PlanDocument(TypedDict):
+    """A plan as people and schedulers read it."""
+
+    plan_id: str
+    version: int
+    problem_statement: str
+    assumptions: list[str]
+    steps: list[PlanStep]
+    execution_mode: str
+    acceptance_criteria: list[str]
+    metadata: dict[str, Any]
+
+
+class ReviewRequest(TypedDict):
+    """What a paused run asks, in the shape of LangChain's human-in-the-loop middleware.
+
+    ``in_force`` is what can be edited besides the proposal, as it is now: query, thresholds. ``ahead`` names the steps
+    that will run anew when it is approved.
+    """
+
+    action_requests: list[dict[str, Any]]
+    review_configs: list[dict[str, Any]]
+    run_id: str
+    review_id: str
+    point: ReviewPoint
+    in_force: NotRequired[dict[str, Any]]
+    ahead: NotRequired[list[str]]
+
+
+class EvidenceLine(TypedDict):
+    """One merged piece of evidence without its text; ``n`` is its number in the prompt and in the answer's ``[n]``."""
+
+    n: int
+    result_id: str
+    source_type: str
+    score: float
+    title: str
+    url: str
+    licence: str
+    kb_prefix: str
+    tools: list[str]
+
+
+class LogEntry(TypedDict):
+    """One graph node that ran: ``timestamp`` is when it began (UTC, ISO 8601)."""
+
+    node: str
+    node_type: str
+    timestamp: str
+    duration_ms: float
+
+
+class RunDocument(TypedDict):
+    """A run. Lists are empty and objects null while nothing is known of them yet."""
+
+    __pydantic_config__ = ConfigDict(extra="forbid")  # type: ignore[misc]
+
+    document: Literal["workbench.records.store.run/1"]
+    run_id: str
+    status: RunStatus
+    holder: str | None
+    message: str
+    query: str
+    session_id: str
+    user_id: str
+    kb_prefix: str
+    answer: str | None
+    citations: list[Citation]
+    error: str | None
+    stop_reason: str | None
+    review: ReviewRequest | None
+    route_decision: RouteDecision | None
+    plan: PlanDocument | None
+    records: list[ExecutionRecord]
+    reflections: list[Reflection]
+    decisions: list[Decision]
+    evidence: list[EvidenceLine]
+    statistics: dict[str, Any]
+    log: list[LogEntry]
+    figures: Figures
+
+
+class RunLike(Protocol):
+    """What the document reads of a run; everything but the first two may be None or empty."""
+
+    run_id: str
+    status: RunStatus
+    holder: str | None
+    message: str
+    query: str
+    session_id: str
+    user_id: str
+    answer: str | None
+    citations: list[Citation]
+    error: str | None
+    stop_reason: str | None
+    review: dict[str, Any] | None
+    route_decision: RouteDecision | None
+    plan: Plan | None
+    records: list[ExecutionRecord]
+    reflections: list[Reflection]
+    decisions: list[Decision]
+    merged: dict[str, Any] | None
+    statistics: dict[str, Any]
+    log: list[dict[str, Any]]
+
+
+def run_document(run: RunLike) -> RunDocument:
+    """The document of a run in any status: plain data, equal to what JSON gives back."""
+    route = run.route_decision or None
+    merged = run.merged or {}
+    document = {
+        "document": "workbench.records.store.run/1",
+        "run_id": run.run_id,
+        "status": run.status,
+        "holder": run.holder,
+        "message": run.message,
+        "query": run.query,
+        "session_id": run.session_id,
+        "user_id": run.user_id,
+        "kb_prefix": route["kb_prefix"] if route else "",
+        "answer": run.answer or None,
+        "citations": run.citations or [],
+        "error": run.error or None,
+        "stop_reason": run.stop_reason or None,
+        "review": run.review or None,
+        "route_decision": route,
+        "plan": plan_document(run.plan),
+        "records": run.records or [],
+        "reflections": run.reflections or [],
+        "decisions": run.decisions or [],
+        "evidence": evidence_lines(merged.get("retrieval_results", [])),
+        "statistics": run.statistics or {},
+        "log": [{name: entry[name] for name in LogEntry.__annotations__} for entry in run.log or []],
+    }
+    return json.loads(json.dumps({**document, "figures": figures(document)}))
+
+
+def plan_document(plan: Plan | Mapping[str, Any] | None) -> dict[str, Any] | None:
+    """The JSON form of a plan, whether it comes as a ``Plan`` or as JSON already; an empty one is None."""
+    if not plan:
+        return None
+    return (plan if isinstance(plan, Plan) else Plan.load(plan)).dump()
+
+
+def evidence_lines(results: Iterable[Mapping[str, Any]]) -> list[EvidenceLine]:
+    """Merged evidence in its order, numbered from 1, without the texts."""
+    return [
+        {
+            "n": n,
+            "result_id": result["result_id"],
+            "source_type": result["source_type"],
+            "score": result["score"],
+            "title": str(result["metadata"].get("title") or result["source_id"]),
+            "url": str(result["metadata"].get("url") or ""),
+            "licence": str(result["metadata"].get("licence") or ""),
+            "kb_prefix": str(result["metadata"].get("kb_prefix") or ""),
+            "tools": [str(tool) for tool in result["metadata"].get("tools") or []],
+        }
+        for n, result in enumerate(results, 1)
+    ]
+
+
+def json_schema() -> dict[str, Any]:
+    """The JSON Schema (2020-12) of the document, made from the types above."""
+    schema = TypeAdapter(RunDocument).json_schema(mode="serialization")
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": "Workbench run",
+        **{name: value for name, value in schema.items() if name != "title"},
+    }
+
+
+def schema_text() -> str:
+    """The bytes of ``run.schema.json``."""
+    return json.dumps(json_schema(), indent=2, sort_keys=True) + "\n"
+
+
+if __name__ == "__main__":
+    sys.stdout.write(schema_text())

@@ -1,0 +1,190 @@
+"""Who is alive: each open workspace holds a locked file, and the kernel lets go of it when the process dies.
+
+A lock says more than a heartbeat: a laptop that slept keeps its runs, and a killed process loses them at once.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import time
+import uuid
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+from filelock import FileLock
+
+from workbench.records.sqlite import named
+
+
+class SystemClock:
+    """UTC from one reading of the wall clock plus elapsed monotonic time: changing the clock changes no duration."""
+
+    def __init__(self) -> None:
+        self._wall, self._began = datetime.now(UTC), time.monotonic()
+
+    def now(self) -> datetime:
+        """UTC, with microseconds."""
+        return self._wall + timedelta(seconds=time.monotonic() - self._began)
+
+    def monotonic(self) -> float:
+        """Seconds since some moment."""
+        return time.perf_counter()
+
+
+@dataclass(frozen=True)
+class Ahead:
+    """A clock, and by how much it is to be ahead."""
+
+    clock: Any
+    by: timedelta
+
+    def now(self) -> datetime:
+        """UTC, and later by so much."""
+        return self.clock.now() + self.by
+
+    def monotonic(self) -> float:
+        """Seconds since some moment, as the clock has them."""
+        return self.clock.monotonic()
+
+
+def going_on(clock: Any, moments: Iterable[datetime]) -> Any:
+    """The clock, never before any of these moments: what another process wrote down has been.
+
+    Without this, a wall clock that was set back while a run waited would lay new work over old, and count both once.
+
+    >>> from workbench.testing import EPOCH, ManualClock
+    >>> going_on(ManualClock(), [EPOCH + timedelta(days=1)]).now() - EPOCH
+    datetime.timedelta(days=1)
+    """
+    late = max(moments, default=clock.now()) - clock.now()
+    return Ahead(clock, late) if late > timedelta(0) else clock
+
+
+_REPAIR = "repair-"
+_PATIENCE_S = 5.0
+"""Those who ask whether a lock is held, and those who bury the dead, hold it for a moment themselves."""
+
+
+class Lease:
+    """The lease of one open workspace.
+
+    Args:
+        folder: of the leases.
+        repair: the holder mends the files: nobody opens the workspace meanwhile.
+
+    Attributes:
+        owner: the name under which runs are held.
+
+    Raises:
+        WorkspaceError: the folder cannot be written.
+    """
+
+    def __init__(self, folder: Path, *, repair: bool = False):
+        self.folder, self.owner = folder, _REPAIR * repair + uuid.uuid4().hex[:12]
+        self._lock = FileLock(folder / f"{self.owner}.lock")
+        with named(folder):
+            self._take()
+
+    def _take(self) -> None:
+        self.folder.mkdir(parents=True, exist_ok=True)
+        self._lock.acquire(timeout=_PATIENCE_S)
+        holder = {
+            "pid": os.getpid(),
+            "host": socket.gethostname(),
+            "since": datetime.now(UTC).isoformat("T", "seconds"),
+        }
+        try:
+            (self.folder / f"{self.owner}.json").write_text(json.dumps(holder), encoding="utf-8")
+        except OSError:  # a full disk; leave no lock that nobody explains
+            self.release()
+            raise
+        dead(self.folder, bury=True)
+
+    def alive(self, owner: str | None) -> bool:
+        """Whether the process that took this lease still lives."""
+        if not owner:
+            return False
+        if owner == self.owner:
+            return True
+        return locked(self.folder / f"{owner}.lock")
+
+    def others(self, *, repairing: bool = False) -> list[str]:
+        """The owners of the other leases that are alive; with ``repairing`` only of those who mend the files."""
+        found = sorted(self.folder.glob(f"{_REPAIR * repairing}*.lock"))
+        return [path.stem for path in found if path.stem != self.owner and self.alive(path.stem)]
+
+    def holder(self, owner: str) -> str:
+        """The holder in words, for a message.
+
+        The file is written right after the lock is taken, so it may be missing for a moment.
+        """
+        with suppress(FileNotFoundError, ValueError):
+            known = json.loads((self.folder / f"{owner}.json").read_text(encoding="utf-8"))
+            return f"process {known['pid']} on {known['host']} (since {known['since']})"
+        return f"another process (lease {owner})"
+
+    def release(self) -> None:
+        """Let go; safe to call twice."""
+        self._lock.release()
+        self._remove(self.owner)
+
+    def _remove(self, owner: str) -> None:
+        for suffix in (".json", ".lock"):
+            (self.folder / f"{owner}{suffix}").unlink(missing_ok=True)
+
+
+def dead(folder: Path, *, bury: bool = False) -> list[Path]:
+    """The files that processes have left which no longer live, sorted; with ``bury`` they are gone.
+
+    They go while their lock is held, so that one who is about to take it sees that, and makes a new one.
+    """
+    found = []
+    for lock in sorted(folder.glob("*.lock")):
+        with taken(lock, shared=not bury) as mine:
+            files = [path for path in (lock.with_suffix(".json"), lock) if mine and path.exists()]
+            for path in files if bury else ():
+                path.unlink(missing_ok=True)
+        found += files
+    lone = sorted(path for path in folder.glob("*.json") if not path.with_suffix(".lock").exists())
+    for path in lone if bury else ():
+        path.unlink(missing_ok=True)
+    return found + lone
+
+
+def locked(path: Path) -> bool:
+    """Whether somebody holds the lock of a file or folder that is there."""
+    with taken(path, shared=True) as mine:  # a shared one, so that two who ask at once do not see each other
+        return not mine and path.exists()
+
+
+@contextmanager
+def taken(path: Path, *, shared: bool = False, wait: bool = False) -> Iterator[bool]:
+    """Hold the lock of a file or folder inside the block; whether that can be had.
+
+    Args:
+        path: what is locked; the kernel lets go when the process dies.
+        shared: others may hold it too who share it.
+        wait: until it can be had.
+    """
+    import fcntl
+
+    try:
+        handle = os.open(path, os.O_RDONLY)
+    except FileNotFoundError:  # let go of just now
+        yield False
+        return
+    try:
+        fcntl.flock(handle, (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | (0 if wait else fcntl.LOCK_NB))
+        mine = True
+    except BlockingIOError:
+        mine = False
+    try:
+        yield mine
+    finally:
+        os.close(handle)

@@ -1,0 +1,258 @@
+"""What can still be read of a damaged SQLite file, row by row. The file itself is never written to."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import shutil
+import sqlite3
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import Any
+
+from workbench.errors import WorkbenchError, WorkspaceBusy, WorkspaceError, WorkspaceFull
+
+# --- What SQLite and the file system refuse, in words: what happened, to which file, and the mend ---
+
+FULL = {sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR}
+READ_ONLY = {sqlite3.SQLITE_READONLY, sqlite3.SQLITE_PERM, sqlite3.SQLITE_AUTH}
+DAMAGED = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_FORMAT}
+BUSY = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_PROTOCOL}
+
+REPAIR = "Run `workbench doctor --repair`: it saves what can be read, and keeps the file."
+_FREE = "Free some space and try again; what was stored before is kept."
+_ELSEWHERE = "Make the folder writable, or name another place for the workspace."
+PATIENCE_S = 30.0
+"""How long a writer waits for another."""
+_NO_ROOM = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
+
+
+@contextmanager
+def named(path: Path | str, kind: type[WorkbenchError] = WorkspaceError, mend: str = REPAIR) -> Iterator[None]:
+    """Raise what SQLite or the system refuses in the block as an error of ours.
+
+    Args:
+        path: the file that the block works on.
+        kind: of the error for a file that is damaged or cannot be opened.
+        mend: what to do about a damaged file.
+
+    Raises:
+        WorkspaceFull: there is no room to write.
+        WorkspaceBusy: another process holds the file.
+        WorkspaceError: the file or its folder is read-only.
+    """
+    try:
+        yield
+    except sqlite3.Error as error:
+        raise explained(error, path, kind, mend) from error
+    except OSError as error:
+        raise refused(error, path) from error
+    except (json.JSONDecodeError, UnicodeDecodeError) as error:
+        raise kind(f"{path} is damaged: it does not hold what was written ({error}). {mend}") from error
+
+
+def explained(
+    error: sqlite3.Error, path: Path | str, kind: type[WorkbenchError] = WorkspaceError, mend: str = REPAIR
+) -> WorkbenchError:
+    """An error of SQLite as one of ours.
+
+    >>> explained(sqlite3.DatabaseError("file is not a database"), "a.db").args[0][:31]
+    'a.db: file is not a database. R'
+    """
+    code = getattr(error, "sqlite_errorcode", None)
+    primary = code & 0xFF if code is not None else None
+    if primary in FULL:
+        return WorkspaceFull(f"{path} cannot be written or read: {error}. The disk may be full. {_FREE}")
+    if primary in READ_ONLY or (primary == sqlite3.SQLITE_CANTOPEN and not os.access(Path(path).parent, os.W_OK)):
+        return WorkspaceError(f"{path} is read-only ({error}). {_ELSEWHERE}")
+    if primary in BUSY:
+        return WorkspaceBusy(f"{path} is held by another process ({error}). Wait for it to end, or end it.")
+    if primary == sqlite3.SQLITE_CANTOPEN:
+        return kind(f"{path} cannot be opened: {error}. Look whether its folder is there and can be written.")
+    if primary in DAMAGED:
+        return kind(f"{path} is damaged: {error}. {mend}")
+    if isinstance(error, sqlite3.ProgrammingError) and "closed" in str(error):
+        return kind(f"{path} is closed. Open the workspace again.")
+    return kind(f"{path}: {error}. {mend}")
+
+
+def refused(error: OSError, path: Path | str) -> WorkbenchError:
+    """An error of the file system as one of ours.
+
+    >>> str(refused(OSError(errno.EROFS, "Read-only file system"), "ws")).split(".")[0]
+    'ws cannot be written: Read-only file system'
+    """
+    said = f"{error.filename or path} cannot be written: {error.strerror or error}."
+    if error.errno in _NO_ROOM:
+        return WorkspaceFull(f"{said} {_FREE}")
+    return WorkspaceError(f"{said} {_ELSEWHERE}")
+
+
+def begin_with_log(connection: sqlite3.Connection) -> None:
+    """Give the file a write-ahead log, in which readers do not stop the writer, and syncs that a kill needs.
+
+    SQLite does not wait for its lock here by itself: two processes may make a workspace at the same moment.
+    """
+    deadline = time.monotonic() + PATIENCE_S
+    while True:
+        try:
+            connection.execute("PRAGMA journal_mode = WAL")
+            break
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode & 0xFF not in BUSY or time.monotonic() > deadline:
+                raise
+            time.sleep(0.01)
+    connection.execute("PRAGMA synchronous = NORMAL")
+
+
+def upgrade(connection: sqlite3.Connection, migrations: Sequence[str], read: str, write: str) -> None:
+    """Bring the tables up to date in one transaction, of which one process at a time does the work.
+
+    Args:
+        connection: in autocommit, or with nothing begun.
+        migrations: scripts, the first makes version 1.
+        read: a query that gives the version that the file has.
+        write: a statement that notes a version, which stands as ``{}``.
+    """
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        (version,) = connection.execute(read).fetchone()
+        for number, script in enumerate(migrations[version:], version + 1):
+            for statement in statements(script):
+                connection.execute(statement)
+            connection.execute(write.format(number))
+    except BaseException:
+        connection.rollback()
+        raise
+    connection.commit()
+
+
+def statements(script: str) -> Iterator[str]:
+    """The statements of a script, one by one, so that they can stand in a transaction.
+
+    >>> list(statements("CREATE TABLE a (b); INSERT INTO a VALUES (';');"))
+    ['CREATE TABLE a (b);', "INSERT INTO a VALUES (';');"]
+    """
+    begun = ""
+    for part in script.split(";")[:-1]:
+        begun += f"{part};"
+        if sqlite3.complete_statement(begun):
+            yield begun.strip()
+            begun = ""
+
+
+# --- What can still be read of a damaged SQLite file, row by row. The file itself is never written to ---
+
+_HEAD = 4096
+_MISSES = 100_000
+"""How far to look on behind the last row that was read, where the file does not say how many there are."""
+_FURTHEST = 1_000_000
+"""How far to look on where it does: a damaged file may say 2**62."""
+
+
+def faults(path: Path) -> list[str]:
+    """What SQLite finds wrong with a file; nothing when it is whole. A file without a byte is not whole.
+
+    Raises:
+        WorkspaceBusy: another process holds it.
+        WorkspaceError: it cannot be opened at all.
+    """
+    if path.stat().st_size == 0:
+        return ["it is empty"]
+    try:
+        with named(path), closing(sqlite3.connect(path, timeout=5)) as connection:
+            said = [str(row[0]) for row in connection.execute("PRAGMA quick_check(5)")]
+            return [] if said == ["ok"] else said
+    except Exception as error:
+        if isinstance(error.__cause__, sqlite3.DatabaseError) and "damaged" in str(error):
+            return [str(error.__cause__)]
+        raise
+
+
+@contextmanager
+def readable(path: Path, fresh: Path) -> Iterator[sqlite3.Connection]:
+    """A copy of the file that opens, if need be with the first page of a fresh file of the same tables.
+
+    The first page says where each table begins, and that is the same in every file that was made by the same steps; so
+    a file whose first page is lost can be read as long as its others are there. The copy lies beside the fresh file.
+    """
+    with tempfile.TemporaryDirectory(dir=fresh.parent) as folder:
+        copy = Path(folder) / path.name
+        for suffix in ("", "-wal"):
+            if Path(f"{path}{suffix}").exists():
+                shutil.copyfile(f"{path}{suffix}", f"{copy}{suffix}")
+        if not tables(fresh) <= tables(copy):
+            _with_head(copy, fresh)
+        with closing(sqlite3.connect(copy, isolation_level=None)) as connection:
+            yield connection
+
+
+def tables(path: Path) -> set[str]:
+    """The tables that the file says it has; none when it says nothing."""
+    try:
+        with closing(sqlite3.connect(path)) as connection:
+            return {row[0] for row in connection.execute("SELECT name FROM sqlite_schema WHERE type = 'table'")}
+    except sqlite3.DatabaseError:  # that it cannot even say this is the answer
+        return set()
+
+
+def _with_head(copy: Path, fresh: Path) -> None:
+    pages = max(fresh.stat().st_size, copy.stat().st_size) // _HEAD  # a table that begins behind the end stops all
+    head = bytearray(fresh.read_bytes()[:_HEAD])
+    head[28:32] = pages.to_bytes(4, "big")
+    head[32:40] = bytes(8)  # no list of free pages
+    with copy.open("r+b") as file:
+        file.write(head)
+        file.truncate(pages * _HEAD)
+
+
+class Rows:
+    """The rows of one table, oldest first, and how many could not be read.
+
+    Attributes:
+        lost: known after the last row.
+    """
+
+    def __init__(self, connection: sqlite3.Connection, table: str, columns: list[str]):
+        self._connection, self.lost = connection, 0
+        self._select = f"SELECT rowid, {', '.join(columns)} FROM {table} WHERE rowid"
+        self._newest = f"SELECT max(rowid) FROM {table}"
+
+    def __iter__(self) -> Iterator[tuple[Any, ...]]:
+        """``(rowid, *columns)``."""
+        last = 0
+        while True:
+            try:
+                for row in self._connection.execute(f"{self._select} > ? ORDER BY rowid", (last,)):
+                    if row[0] > last:  # damaged pages may be out of order, and would be read again and again
+                        last = row[0]
+                        yield row
+                return
+            except sqlite3.DatabaseError:  # a damaged page: go around it, one row at a time, and count
+                found = self._next(last)
+            if found is None:
+                return
+            last = found[0]
+            yield found
+
+    def _next(self, last: int) -> tuple[Any, ...] | None:
+        try:
+            end = self._connection.execute(self._newest).fetchone()[0] or last
+        except sqlite3.DatabaseError:  # then nobody knows
+            end = last + _MISSES
+        end, missed = min(end, last + _FURTHEST), 0
+        for rowid in range(last + 1, end + 1):
+            try:
+                row = self._connection.execute(f"{self._select} = ?", (rowid,)).fetchone()
+            except sqlite3.DatabaseError:
+                missed += 1
+                continue
+            if row:
+                self.lost += missed
+                return row
+        self.lost += missed if end - last < _MISSES else 1
+        return None

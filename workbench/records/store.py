@@ -1,0 +1,425 @@
+"""What is kept of a run: its row, its plans by version, records, bodies, decisions, log and result.
+
+Every write is insert-or-ignore under a key that the run determines, so a node that runs again after a crash changes
+nothing. Checkpoints know where a run stands; this store knows what it did.
+"""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+import threading
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, TypedDict
+
+import sqlite_utils
+
+from workbench.errors import RunError, UnknownRun, WorkspaceError
+from workbench.records.sqlite import PATIENCE_S, begin_with_log, named, upgrade
+from workbench.records.tape import Effect, packed, unpacked
+from workbench.state import Decision, ExecutionRecord
+
+MIGRATIONS = (
+    """
+    CREATE TABLE runs (
+        run_id TEXT PRIMARY KEY, conversation_id TEXT, user_id TEXT, session_id TEXT, message TEXT NOT NULL,
+        options TEXT NOT NULL, status TEXT NOT NULL, owner TEXT, error TEXT, result TEXT,
+        created_at TEXT NOT NULL, ended_at TEXT
+    );
+    CREATE INDEX runs_by_time ON runs (created_at);
+    CREATE TABLE plans (
+        run_id TEXT, version INTEGER, plan TEXT NOT NULL, author TEXT, reason TEXT, PRIMARY KEY (run_id, version)
+    );
+    CREATE TABLE records (
+        run_id TEXT, step_id TEXT, attempt INTEGER, record TEXT NOT NULL, PRIMARY KEY (run_id, step_id, attempt)
+    );
+    CREATE TABLE bodies (run_id TEXT, ref TEXT, body TEXT NOT NULL, PRIMARY KEY (run_id, ref));
+    CREATE TABLE decisions (run_id TEXT, review_id TEXT, decision TEXT NOT NULL, PRIMARY KEY (run_id, review_id));
+    CREATE TABLE events (
+        position INTEGER PRIMARY KEY, run_id TEXT, key TEXT, event TEXT NOT NULL, UNIQUE (run_id, key)
+    );
+    """,
+    "CREATE TABLE tapes (run_id TEXT, page TEXT, effects BLOB NOT NULL, PRIMARY KEY (run_id, page));",
+    "CREATE TABLE drafts (run_id TEXT, name TEXT, text TEXT NOT NULL, PRIMARY KEY (run_id, name));",
+)
+_VERSION = "SELECT COALESCE(MAX(version), 0) FROM run_migrations"
+_LINEAGE = """
+WITH made AS (
+    SELECT run_id, json_extract(options, '$.tape.sources[0]') AS source FROM runs
+    WHERE json_extract(options, '$.tape') IS NOT NULL
+), spared AS (
+    SELECT run_id, count(*) AS steps, json_group_array(json_object('started_at', json_extract(record, '$.started_at'),
+        'duration_ms', json_extract(record, '$.duration_ms'))) AS calls FROM records
+    WHERE run_id IN (SELECT run_id FROM made) AND json_extract(record, '$.replayed') GROUP BY run_id
+)
+SELECT runs.run_id, message, options, status, created_at, spared.steps, spared.calls,
+    (SELECT count(*) FROM decisions WHERE decisions.run_id = runs.run_id) AS decided,
+    CASE WHEN runs.run_id IN (SELECT source FROM made) THEN
+        (SELECT plan FROM plans WHERE plans.run_id = runs.run_id AND version = 1) END AS plan
+FROM runs LEFT JOIN spared ON spared.run_id = runs.run_id
+ORDER BY created_at DESC, runs.run_id
+"""
+TABLES = ("plans", "records", "bodies", "decisions", "events", "tapes", "drafts", "runs")
+
+
+_ROW = (
+    *("run_id", "conversation_id", "user_id", "session_id", "message", "options", "status", "error", "result"),
+    *("created_at", "ended_at"),
+)
+
+
+class RunRow(TypedDict):
+    """One run as the store knows it. ``status`` is what was last written; the session asks whether it still holds."""
+
+    run_id: str
+    conversation_id: str
+    user_id: str
+    session_id: str
+    message: str
+    options: dict[str, Any]
+    status: str
+    owner: str | None
+    error: str | None
+    result: dict[str, Any] | None
+    created_at: str
+    ended_at: str | None
+
+
+def runs_are_gone(folder: Path) -> bool:
+    """Whether the file of the runs is empty or not there, though their checkpoints are: to open would begin anew."""
+    runs, checkpoints = folder / "workbench.db", folder / "checkpoints.db"
+    return not _size(runs) and _size(checkpoints) > 0
+
+
+def _size(path: Path) -> int:
+    return path.stat().st_size if path.exists() else 0
+
+
+class RunStore:
+    """Runs in SQLite. One connection behind a lock serves every thread; each write is its own transaction."""
+
+    def __init__(self, path: Path | str):
+        self._path, self._lock = path, threading.RLock()
+        with named(path):
+            connection = sqlite3.connect(path, check_same_thread=False, timeout=PATIENCE_S)
+            self._db = sqlite_utils.Database(connection)
+            try:
+                begin_with_log(connection)
+                self._migrate()
+            except BaseException:
+                connection.close()
+                raise
+
+    def _migrate(self) -> None:
+        connection, newest = self._db.conn, len(MIGRATIONS)
+        connection.execute("CREATE TABLE IF NOT EXISTS run_migrations (version INTEGER PRIMARY KEY)")
+        (version,) = connection.execute(_VERSION).fetchone()
+        if version > newest:
+            raise WorkspaceError(
+                f"{self._path} was written by a newer workbench (run schema {version}; known here: {newest}). "
+                "Upgrade workbench, or open another workspace."
+            )
+        if version < newest:
+            upgrade(connection, MIGRATIONS, _VERSION, "INSERT INTO run_migrations VALUES ({})")
+
+    def close(self) -> None:
+        """Close the connection."""
+        with self._lock:
+            self._db.conn.close()
+
+    # the run's row
+
+    def create(
+        self,
+        run_id: str,
+        message: str,
+        options: Mapping[str, Any],
+        *,
+        owner: str,
+        conversation_id: str = "",
+        user_id: str = "",
+        session_id: str = "",
+    ) -> None:
+        """Note a run that begins now, held by ``owner``."""
+        self._write(
+            "INSERT OR IGNORE INTO runs (run_id, conversation_id, user_id, session_id, message, options, status, owner,"
+            " created_at) VALUES (?, ?, ?, ?, ?, ?, 'running', ?, ?)",
+            (run_id, conversation_id, user_id, session_id, message, _json(options), owner, _now()),
+        )
+
+    def claim(self, row: RunRow, owner: str) -> bool:
+        """Take a run as it was seen, in one statement; False when somebody was at it since."""
+        return (
+            self._write(
+                "UPDATE runs SET owner = ?, status = 'running', error = NULL"
+                " WHERE run_id = ? AND owner IS ? AND status = ?",
+                (owner, row["run_id"], row["owner"], row["status"]),
+            )
+            == 1
+        )
+
+    def let_go(self, run_id: str, status: str, error: str | None = None) -> None:
+        """The holder stops working on the run and says how it stands; one that was cancelled is no more than done."""
+        ended = _now() if status in ("done", "failed", "cancelled") else None
+        kept = status != "done"
+        self._write(
+            "UPDATE runs SET owner = NULL, status = iif(? AND status = 'cancelled', status, ?),"
+            " error = iif(? AND status = 'cancelled', NULL, ?),"
+            " ended_at = iif(? AND status = 'cancelled', ended_at, ?) WHERE run_id = ?",
+            (kept, status, kept, error, kept, ended, run_id),
+        )
+
+    def mark_cancelled(self, run_id: str) -> bool:
+        """Say that a person cancelled the run, before its work is stopped; False when it had ended."""
+        changed = self._write(
+            "UPDATE runs SET status = 'cancelled', error = NULL, ended_at = ?"
+            " WHERE run_id = ? AND status NOT IN ('done', 'cancelled')",
+            (_now(), run_id),
+        )
+        return changed == 1
+
+    def is_cancelled(self, run_id: str) -> bool:
+        """Whether a person cancelled the run."""
+        rows = self._rows("SELECT status FROM runs WHERE run_id = ?", (run_id,))
+        return bool(rows) and rows[0]["status"] == "cancelled"
+
+    def save_result(self, run_id: str, result: Mapping[str, Any]) -> None:
+        """Keep what the run gave, once."""
+        self._write("UPDATE runs SET result = ? WHERE run_id = ? AND result IS NULL", (_json(result), run_id))
+
+    def get(self, run_id: str) -> RunRow:
+        """The run of that id.
+
+        Raises:
+            UnknownRun: lists the newest ones.
+        """
+        rows = self._rows("SELECT * FROM runs WHERE run_id = ?", (run_id,))
+        if not rows:
+            newest = self._rows("SELECT run_id FROM runs ORDER BY created_at DESC LIMIT 5")
+            raise UnknownRun(run_id, [row["run_id"] for row in newest])
+        return self._row(rows[0])
+
+    def has(self, run_id: str) -> bool:
+        """Whether there is such a run."""
+        return bool(self._rows("SELECT 1 FROM runs WHERE run_id = ?", (run_id,)))
+
+    def newest(self, limit: int = 100, **equals: str) -> list[RunRow]:
+        """Newest first; ``equals`` narrows by ``user_id``, ``session_id``, ``status``, ``conversation_id``."""
+        where = " AND ".join(f"{_column(name)} = ?" for name in equals) or "1"
+        rows = self._rows(
+            f"SELECT * FROM runs WHERE {where} ORDER BY created_at DESC, run_id LIMIT ?", (*equals.values(), limit)
+        )
+        return [self._row(row) for row in rows]
+
+    def lineage(self) -> list[dict[str, Any]]:
+        """Every run with what the tree of forks shows, newest first, in one query.
+
+        Beside columns of the row: ``plan`` (its first version, where another run was made from it), ``decided`` (how
+        many decisions it has), ``steps`` and ``ms`` (of tool calls that another run's tape had).
+        """
+        rows = self._rows(_LINEAGE)
+        return [
+            {
+                **row,
+                "options": self._loaded(row["options"]),
+                "plan": self._loaded(row["plan"]) if row["plan"] else None,
+            }
+            for row in rows
+        ]
+
+    def remove(self, run_id: str) -> None:
+        """Forget the run and all that it did."""
+        with self._lock, named(self._path), self._db.conn as connection:
+            for table in TABLES:
+                connection.execute(f"DELETE FROM {table} WHERE run_id = ?", (run_id,))
+
+    # what it did
+
+    def save_plan(self, run_id: str, plan: Mapping[str, Any], author: str, reason: str) -> None:
+        """Keep one version of the plan."""
+        self._write(
+            "INSERT OR IGNORE INTO plans VALUES (?, ?, ?, ?, ?)",
+            (run_id, plan["version"], _json(plan), author, reason),
+        )
+
+    def plans(self, run_id: str) -> list[dict[str, Any]]:
+        """Every version, oldest first: ``{"version", "plan", "author", "reason"}``."""
+        rows = self._rows("SELECT * FROM plans WHERE run_id = ? ORDER BY version", (run_id,))
+        return [
+            {**{k: row[k] for k in ("version", "author", "reason")}, "plan": self._loaded(row["plan"])} for row in rows
+        ]
+
+    def record(self, run_id: str, step_id: str, attempt: int) -> ExecutionRecord | None:
+        """The record of that attempt, if it has ended."""
+        rows = self._rows(
+            "SELECT record FROM records WHERE run_id = ? AND step_id = ? AND attempt = ?", (run_id, step_id, attempt)
+        )
+        return self._loaded(rows[0]["record"]) if rows else None
+
+    def records(self, run_id: str) -> list[ExecutionRecord]:
+        """Every attempt, in the order in which they were kept."""
+        rows = self._rows("SELECT record FROM records WHERE run_id = ? ORDER BY rowid", (run_id,))
+        return [self._loaded(row["record"]) for row in rows]
+
+    def save_record(self, run_id: str, record: ExecutionRecord, body: Mapping[str, Any] | None) -> None:
+        """Keep an attempt and, under ``raw_output_ref``, its body: both or neither."""
+        with self._lock, named(self._path), self._db.conn as connection:
+            if body is not None:
+                connection.execute(
+                    "INSERT OR IGNORE INTO bodies VALUES (?, ?, ?)", (run_id, record["raw_output_ref"], _json(body))
+                )
+            connection.execute(
+                "INSERT OR IGNORE INTO records VALUES (?, ?, ?, ?)",
+                (run_id, record["step_id"], record["attempt"], _json(record)),
+            )
+
+    def body(self, run_id: str, ref: str) -> dict[str, Any]:
+        """``{"results": [...], "output": {...}}`` of one attempt.
+
+        Raises:
+            WorkspaceError: it was never kept, or a repair could not read it.
+        """
+        rows = self._rows("SELECT body FROM bodies WHERE run_id = ? AND ref = ?", (run_id, ref))
+        if not rows:
+            raise WorkspaceError(
+                f"What step {ref} of run {run_id} found is not in the workspace any more: {self._path} was damaged "
+                "once. Ask the question again."
+            )
+        return self._loaded(rows[0]["body"])
+
+    def save_decision(self, run_id: str, decision: Decision) -> Decision:
+        """Keep an answer, once; gives back the one that counts."""
+        self._write(
+            "INSERT OR IGNORE INTO decisions VALUES (?, ?, ?)", (run_id, decision["review_id"], _json(decision))
+        )
+        rows = self._rows(
+            "SELECT decision FROM decisions WHERE run_id = ? AND review_id = ?", (run_id, decision["review_id"])
+        )
+        return self._loaded(rows[0]["decision"])
+
+    def decisions(self, run_id: str) -> list[Decision]:
+        """Every answer, oldest first."""
+        rows = self._rows("SELECT decision FROM decisions WHERE run_id = ? ORDER BY rowid", (run_id,))
+        return [self._loaded(row["decision"]) for row in rows]
+
+    def save_event(self, run_id: str, key: str, event: Mapping[str, Any]) -> None:
+        """Keep a debug event under its key, once."""
+        self._write("INSERT OR IGNORE INTO events (run_id, key, event) VALUES (?, ?, ?)", (run_id, key, _json(event)))
+
+    def events(self, run_id: str) -> list[dict[str, Any]]:
+        """The debug events, in order."""
+        rows = self._rows("SELECT event FROM events WHERE run_id = ? ORDER BY position", (run_id,))
+        return [self._loaded(row["event"]) for row in rows]
+
+    def save_draft(self, run_id: str, name: str, text: str) -> None:
+        """Keep what a person has typed or chosen and not sent; the newest holds."""
+        self._write("INSERT OR REPLACE INTO drafts (run_id, name, text) VALUES (?, ?, ?)", (run_id, name, text))
+
+    def draft(self, run_id: str, name: str) -> str:
+        """What was typed there; empty when nothing was."""
+        rows = self._rows("SELECT text FROM drafts WHERE run_id = ? AND name = ?", (run_id, name))
+        return rows[0]["text"] if rows else ""
+
+    def tool_seconds(self) -> dict[str, list[float]]:
+        """How long each tool took, call by call, in all runs: attempts that were made, not replayed ones."""
+        found: dict[str, list[float]] = {}
+        for row in self._rows(
+            "SELECT json_extract(record, '$.tool') AS tool, json_extract(record, '$.duration_ms') AS ms FROM records"
+            " WHERE json_extract(record, '$.replayed') IS NULL AND json_extract(record, '$.effect') IS NOT NULL"
+            " ORDER BY rowid DESC LIMIT 5000"
+        ):
+            found.setdefault(row["tool"], []).append(row["ms"] / 1000)
+        return found
+
+    def save_page(self, run_id: str, page: str, effects: bytes) -> None:
+        """Keep a page of the run's tape, once."""
+        self._write("INSERT OR IGNORE INTO tapes VALUES (?, ?, ?)", (run_id, page, effects))
+
+    def pages(self, run_id: str) -> list[bytes]:
+        """Every page of the run's tape, in the order in which they were kept."""
+        return [
+            row["effects"] for row in self._rows("SELECT effects FROM tapes WHERE run_id = ? ORDER BY rowid", (run_id,))
+        ]
+
+    # carried from one workspace to another
+
+    def contents(self, run_id: str) -> dict[str, Any]:
+        """Everything that is kept of a run, as JSON: its row, and a list for each other table."""
+        row = self.get(run_id)
+        events = self._rows("SELECT key, event FROM events WHERE run_id = ? ORDER BY position", (run_id,))
+        bodies = self._rows("SELECT ref, body FROM bodies WHERE run_id = ? ORDER BY rowid", (run_id,))
+        pages = self._rows("SELECT page, effects FROM tapes WHERE run_id = ? ORDER BY rowid", (run_id,))
+        return {
+            "run": {name: value for name, value in row.items() if name != "owner"},
+            "plans": self.plans(run_id),
+            "records": self.records(run_id),
+            "bodies": [{"ref": row["ref"], "body": self._loaded(row["body"])} for row in bodies],
+            "decisions": self.decisions(run_id),
+            "events": [{"key": row["key"], "event": self._loaded(row["event"])} for row in events],
+            "tape": [{"page": row["page"], **asdict(e)} for row in pages for e in unpacked(row["effects"])],
+        }
+
+    def bring(self, run_id: str, contents: Mapping[str, Any]) -> bool:
+        """Keep what ``contents`` gave under this id, whole or not at all; False when there is a run of that id."""
+        run, pages = {**contents["run"], "run_id": run_id}, dict[str, list[Effect]]()
+        for line in contents["tape"]:
+            effect = Effect(**{name: value for name, value in line.items() if name != "page"})
+            pages.setdefault(line["page"], []).append(effect)
+        row = [
+            _json(run[name]) if name in ("options", "result") and run[name] is not None else run[name] for name in _ROW
+        ]
+        rows: dict[str, list[tuple[Any, ...]]] = {
+            "plans (version, plan, author, reason)": [
+                (p["version"], _json(p["plan"]), p["author"], p["reason"]) for p in contents["plans"]
+            ],
+            "records (step_id, attempt, record)": [(r["step_id"], r["attempt"], _json(r)) for r in contents["records"]],
+            "bodies (ref, body)": [(b["ref"], _json(b["body"])) for b in contents["bodies"]],
+            "decisions (review_id, decision)": [(d["review_id"], _json(d)) for d in contents["decisions"]],
+            "events (key, event)": [(e["key"], _json(e["event"])) for e in contents["events"]],
+            "tapes (page, effects)": [(page, packed(effects)) for page, effects in pages.items()],
+        }
+        with self._lock, named(self._path), self._db.conn as connection:
+            places = ", ".join("?" * len(row))
+            new = connection.execute(f"INSERT OR IGNORE INTO runs ({', '.join(_ROW)}) VALUES ({places})", row).rowcount
+            for table, values in rows.items() if new else ():
+                places = ", ".join("?" * (table.count(",") + 2))
+                sql = f"INSERT INTO {table[:-1]}, run_id) VALUES ({places})"
+                connection.executemany(sql, [(*given, run_id) for given in values])
+        return bool(new)
+
+    # SQLite
+
+    def _write(self, sql: str, values: Iterable[Any]) -> int:
+        with self._lock, named(self._path), self._db.conn as connection:
+            return connection.execute(sql, tuple(values)).rowcount
+
+    def _rows(self, sql: str, values: Iterable[Any] = ()) -> list[dict[str, Any]]:
+        with self._lock, named(self._path):
+            found = self._db.execute(sql, tuple(values))  # `query` would wrap each look in a savepoint
+            names = [column[0] for column in found.description]
+            return [dict(zip(names, row, strict=True)) for row in found]
+
+    def _loaded(self, text: str) -> Any:
+        with named(self._path):
+            return json.loads(text)
+
+    def _row(self, row: dict[str, Any]) -> RunRow:
+        result = self._loaded(row["result"]) if row["result"] else None
+        return RunRow(**{**row, "options": self._loaded(row["options"]), "result": result})  # type: ignore[typeddict-item]
+
+
+def _column(name: str) -> str:
+    if name not in ("user_id", "session_id", "status", "conversation_id"):
+        raise RunError(f"Runs cannot be listed by {name!r}. Known: user_id, session_id, status, conversation_id.")
+    return name
+
+
+def _json(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat()

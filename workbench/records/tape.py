@@ -1,0 +1,503 @@
+"""The tape of a run: every effect under the content that determines it, so that another run may take it from there.
+
+An effect is a call of a tool, a model, a planner or a handler, a read of a knowledge base or of the conversation, the
+settings and the clock at the beginning. Its key is a digest of kind, name, version and canonical input; a tool's input
+holds the keys of the steps before it, so a changed step changes whatever depends on it and nothing else.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import re
+import threading
+import zlib
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextvars import ContextVar
+from dataclasses import dataclass, fields, replace
+from functools import cache, cached_property
+from typing import Any, Literal, Protocol
+
+from workbench.errors import Divergence, RunError
+from workbench.plans import Plan, PlanStep, canonical_json
+from workbench.state import ExecutionRecord
+
+# --- How many tokens a model read and wrote: as its server counted them, else as estimated from the words ---
+
+_WIDE = (("\u3000", "\u9fff"), ("\uac00", "\ud7af"), ("\uf900", "\ufaff"), ("\uff00", "\uffef"))
+
+
+def estimated_tokens(value: Any) -> int:
+    """About how many tokens a text is: three for five Chinese characters, one for four of other scripts.
+
+    >>> estimated_tokens("茶馆哪一年出版"), estimated_tokens(["When was ", "it released"])
+    (5, 5)
+    """
+    wide, narrow = _characters(value)
+    return math.ceil(0.6 * wide + 0.25 * narrow)
+
+
+def _characters(value: Any) -> tuple[int, int]:
+    if isinstance(value, str):
+        wide = sum(any(first <= c <= last for first, last in _WIDE) for c in value)
+        return wide, len(value) - wide
+    inside = value.values() if isinstance(value, Mapping) else value if isinstance(value, (list, tuple)) else ()
+    wides, narrows = zip(*map(_characters, inside), strict=True) if inside else ((), ())
+    return sum(wides), sum(narrows)
+
+
+@contextmanager
+def told() -> Iterator[list[int | None]]:
+    """What the servers say of the calls made inside, by whatever LangChain model: tokens a call, None where it is mute.
+
+    >>> with told() as calls:
+    ...     calls
+    []
+    """
+    listening, handler = _listening()
+    heard = handler()
+    token = listening.set(heard)
+    try:
+        yield heard.calls
+    finally:
+        listening.reset(token)
+
+
+@cache
+def _listening() -> tuple[ContextVar[Any], Any]:
+    """Where LangChain looks for who listens, and the listener; once, since it forgets no place where it looks."""
+    from langchain_core.callbacks import BaseCallbackHandler
+    from langchain_core.tracers.context import register_configure_hook
+
+    class Heard(BaseCallbackHandler):
+        run_inline = True
+
+        def __init__(self) -> None:
+            self.calls: list[int | None] = []
+
+        def on_llm_end(self, response: Any, **_: Any) -> None:
+            message = getattr(response.generations[0][0], "message", None)
+            usage = getattr(message, "usage_metadata", None) or {}
+            self.calls.append(usage.get("total_tokens"))
+
+    listening: ContextVar[Any] = ContextVar("tokens_told", default=None)
+    register_configure_hook(listening, inheritable=True)
+    return listening, Heard
+
+
+PARTS = ("plan", "evidence", "decisions", "merged", "answer")
+_OF_ONE_RUN = re.compile(
+    r"(?:run|plan|review|session|user|conversation|request|message|user_message|thread|interrupt)_id|raw_output_ref|"
+    r".*_ms|.*_at|timestamp|remaining_budget|remaining_s|time_left_s|time"
+)
+
+
+def canonical(document: Mapping[str, Any]) -> bytes:
+    """Canonical JSON of a run's plan, evidence, decisions, merged and answer, for comparing runs (contracts, 1).
+
+    Ids of the run, times and durations are left out; scores have six digits; evidence of equal score stands by id.
+
+    >>> piece = {"result_id": "b", "score": 0.5}
+    >>> one = {"plan": {"plan_id": "a1", "steps": []}, "answer": "1993 [1]", "evidence": [piece]}
+    >>> two = {**one, "evidence": [{**piece, "score": 0.50000004}], "run_id": "another", "log": []}
+    >>> canonical(one) == canonical(two)
+    True
+    >>> canonical(one).decode()
+    '{"answer":"1993 [1]","evidence":[{"result_id":"b","score":0.5}],"plan":{"steps":[]}}'
+    """
+    return canonical_json({name: comparable(document[name]) for name in PARTS if name in document}).encode()
+
+
+def comparable(value: Any) -> Any:
+    """A value as two runs may share it: no ids of a run, no times, scores to six digits, evidence by score and id."""
+    if isinstance(value, Mapping):
+        return {name: comparable(inner) for name, inner in value.items() if not _OF_ONE_RUN.fullmatch(name)}
+    if isinstance(value, (list, tuple)):
+        items = [comparable(inner) for inner in value]
+        scored = items and all(isinstance(i, dict) and "score" in i and "result_id" in i for i in items)
+        return sorted(items, key=lambda i: (-i["score"], i["result_id"])) if scored else items
+    if isinstance(value, float):
+        if not math.isfinite(value):
+            raise ValueError(f"{value} has no JSON form: a run's document holds finite numbers only.")
+        return round(value, 6) + 0.0  # no negative zero
+    return value
+
+
+FULL = "full"
+"""Name of the effect that says that a tape ends before its run."""
+Mode = Literal["live", "fork", "replay", "regression", "check"]
+MODES: tuple[Mode, ...] = ("live", "fork", "replay", "regression", "check")
+SEALED: tuple[Mode, ...] = ("replay", "check")
+"""Modes in which nothing is asked but the tape: no network, no model, no clock."""
+FROM_TAPE: tuple[Mode, ...] = (*SEALED, "regression")
+"""Modes in which what the tape does not know is a divergence."""
+RULES = "rules"
+"""The name of the planner that follows rules."""
+_WORDED = ("model", "handler")
+
+
+@dataclass(frozen=True)
+class Effect:
+    """One thing that a run asked of the world, and what came of it.
+
+    Attributes:
+        kind: ``tool``, ``model``, ``plan``, ``handler``, ``knowledge``, ``memory`` or ``begin``.
+        name: of the tool, model, method.
+        version: of the tool, and the fingerprint of the knowledge base.
+        given: the input, as JSON.
+        value: what came back, as JSON; of a tool ``{"record", "body"}``.
+        seconds: how long it took when it was made.
+        tokens: what a model read and wrote.
+        replayed: taken from another run's tape.
+        counted: the tokens are its server's own count, no estimate.
+    """
+
+    kind: str
+    name: str
+    version: str
+    given: Any
+    value: Any
+    seconds: float = 0.0
+    tokens: int = 0
+    replayed: bool = False
+    counted: bool = False
+
+    @cached_property
+    def key(self) -> str:
+        """32 hex digits."""
+        return key_of(self.kind, self.name, self.version, self.given)
+
+
+_PARTS = tuple(part.name for part in fields(Effect))
+
+
+def key_of(kind: str, name: str, version: str, given: Any) -> str:
+    """The content address of an effect.
+
+    >>> key_of("tool", "naive_search", "1", {"b": 1, "a": 2}) == key_of("tool", "naive_search", "1", {"a": 2, "b": 1})
+    True
+    """
+    return hashlib.sha256(canonical_json([kind, name, version, given]).encode()).hexdigest()[:32]
+
+
+class TapeStore(Protocol):
+    """Where tapes are kept: pages of effects by run."""
+
+    def save_page(self, run_id: str, page: str, effects: bytes) -> None:
+        """Keep a page, once."""
+
+    def pages(self, run_id: str) -> list[bytes]:
+        """Every page of a run, oldest first."""
+
+    def records(self, run_id: str) -> list[ExecutionRecord]:
+        """What each attempt at each step did."""
+
+    def body(self, run_id: str, ref: str) -> dict[str, Any]:
+        """What an attempt found."""
+
+
+class Tape:
+    """Records the effects of one run, and answers them from other runs' tapes as far as its mode allows.
+
+    ``live`` answers nothing. ``fork`` answers what it has, the rest is done. ``replay`` answers everything, and what it
+    has not is a ``Divergence``. ``regression`` is a replay whose models are asked again. ``check`` is a replay whose
+    plan is made again where rules made it; models give the recorded words, whatever they are asked.
+
+    Args:
+        store: keeps the pages.
+        run_id: whose tape it is.
+        mode: see above.
+        sources: runs whose tapes answer; of two that know the same key the first one does.
+        limit: bytes that its pages may have; from then on nothing more is kept, and the tape says so.
+    """
+
+    def __init__(
+        self, store: TapeStore, run_id: str, mode: Mode = "live", sources: Iterable[str] = (), limit: int = 1 << 25
+    ):
+        self.run_id, self.mode, self._store = run_id, mode, store
+        self._left = limit - sum(map(len, store.pages(run_id)))
+        self._lock, self._fresh = threading.Lock(), list[Effect]()
+        self.sources = tuple(sources)
+        self.known: dict[str, Effect] = {}
+        self._twins: dict[str, dict[str, Effect]] = {}
+        for source in reversed(self.sources):
+            effects = read(store, source)
+            self.known |= {effect.key: effect for effect in effects}
+            self._twins |= twins(effects)
+
+    def find(self, kind: str, name: str, version: str, given: Any, step_id: str = "") -> Effect | None:
+        """The recorded effect, if this mode answers from the tape.
+
+        Of a call that several steps made, the one of ``step_id`` answers: a tool may say something else each time.
+
+        Raises:
+            Divergence: the mode must answer and cannot.
+        """
+        if self.mode == "live" or made_again(self.mode, kind, name):
+            return None
+        key = key_of(kind, name, version, given)
+        found = self._twins.get(key, {}).get(step_id) or self.known.get(key)
+        if found is None and self.mode == "check" and kind in _WORDED:
+            found = nearest(kind, name, version, given, self.known.values())
+        if found is None and self.mode != "fork":
+            raise divergence(kind, name, version, given, self.known.values())
+        return found
+
+    def keep(self, effect: Effect) -> None:
+        """Record an effect; it is durable with the next ``flush``."""
+        with self._lock:
+            self._fresh.append(effect)
+
+    def effect(self, kind: str, name: str, given: Any, compute: Callable[[], Any], version: str = "") -> Any:
+        """The effect's value: from the tape, or computed and recorded."""
+        found = self.find(kind, name, version, given)
+        value = compute() if found is None else found.value
+        self.keep(Effect(kind, name, version, given, value, replayed=found is not None))
+        return value
+
+    async def aeffect(
+        self,
+        kind: str,
+        name: str,
+        given: Any,
+        compute: Callable[[], Awaitable[Any]],
+        *,
+        clock: Callable[[], float],
+        version: str = "",
+    ) -> Effect:
+        """As ``effect``, awaited; gives the whole effect."""
+        found = self.find(kind, name, version, given)
+        if found is None:
+            began = clock()
+            listening: AbstractContextManager[list[int | None]] = told() if kind in _WORDED else nullcontext([])
+            with listening as calls:
+                value = await compute()
+            counted = bool(calls) and None not in calls
+            tokens = sum(filter(None, calls)) if counted else estimated_tokens([given, value]) if kind == "model" else 0
+            made = Effect(kind, name, version, given, value, round(clock() - began, 6), tokens, counted=counted)
+        else:
+            made = replace(found, replayed=True)
+        self.keep(made)
+        return made
+
+    def flush(self, page: str, *, once: bool = False) -> None:
+        """Make what was recorded durable, under a name that the run determines.
+
+        A node that runs again after a kill adds what came otherwise this time, and of one key the later effect counts;
+        with ``once`` the first page of the name is the only one.
+        """
+        with self._lock:
+            fresh, self._fresh = self._fresh, []
+        if fresh:
+            effects = packed(fresh)
+            self._left -= len(effects)
+            if self._left < 0:
+                page, once, effects = FULL, True, packed([Effect("begin", FULL, "", {}, None)])
+            name = page if once else f"{page} {hashlib.sha256(effects).hexdigest()[:8]}"
+            self._store.save_page(self.run_id, name, effects)
+
+
+class NoTape:
+    """Where nothing is recorded: retrieve-only agents, and graphs of one's own."""
+
+    mode: Mode = "live"
+    known: Mapping[str, Effect] = {}
+
+    def find(self, kind: str, name: str, version: str, given: Any, step_id: str = "") -> Effect | None:
+        """Nothing."""
+        return None
+
+    def keep(self, effect: Effect) -> None:
+        """Nowhere."""
+
+    def effect(self, kind: str, name: str, given: Any, compute: Callable[[], Any], version: str = "") -> Any:
+        """Computed."""
+        return compute()
+
+    async def aeffect(
+        self,
+        kind: str,
+        name: str,
+        given: Any,
+        compute: Callable[[], Awaitable[Any]],
+        *,
+        clock: Callable[[], float],
+        version: str = "",
+    ) -> Effect:
+        """Computed."""
+        return Effect(kind, name, version, given, await compute())
+
+    def flush(self, page: str, *, once: bool = False) -> None:
+        """Nothing to keep."""
+
+
+def require_whole(run_id: str, effects: Iterable[Effect]) -> None:
+    """Refuse a tape from which a run cannot be made again.
+
+    Raises:
+        RunError: there is none, or it was too long to be kept.
+    """
+    begun = {effect.name for effect in effects if effect.kind == "begin"}
+    if not begun:
+        raise RunError(f"Run {run_id} has no tape: it was made before there were tapes, or the tape was pruned.")
+    if FULL in begun:
+        raise RunError(
+            f"The tape of run {run_id} is not whole: it grew over WORKBENCH_TAPE_MB. Raise it and ask again."
+        )
+
+
+def read(store: TapeStore, run_id: str) -> list[Effect]:
+    """Every effect of a run: its pages in the order in which they were kept, then the calls of tools.
+
+    A tool's effect is its record and its body, which are kept anyway; the tape repeats neither.
+    """
+    return [*(effect for page in store.pages(run_id) for effect in unpacked(page)), *_tool_calls(store, run_id)]
+
+
+def _tool_calls(store: TapeStore, run_id: str) -> Iterator[Effect]:
+    for record in store.records(run_id):
+        if "effect" in record:
+            ref, effect = record["raw_output_ref"], record["effect"]
+            value = {"record": record, "body": store.body(run_id, ref) if ref else None}
+            replayed, seconds = record.get("replayed", False), record["duration_ms"] / 1000
+            yield Effect("tool", record["tool"], effect["version"], effect["given"], value, seconds, 0, replayed)
+
+
+def twins(effects: Iterable[Effect]) -> dict[str, dict[str, Effect]]:
+    """The calls of tools by key, and of one key by the step that made them."""
+    found: dict[str, dict[str, Effect]] = {}
+    for effect in effects:
+        if effect.kind == "tool":
+            found.setdefault(effect.key, {})[effect.value["record"]["step_id"]] = effect
+    return found
+
+
+def given_of(step: PlanStep, kb: str, attempt: int, upstream: Mapping[str, str]) -> dict[str, Any]:
+    """What an attempt at a step is given: its input and budget, and the calls before it.
+
+    Steps are named by the keys of their calls, so that a step that has another id in another plan is the same call.
+
+    Args:
+        step: the step.
+        kb: the knowledge base that it asks when its input names none.
+        attempt: counted from 1.
+        upstream: for each step before it, the key of its last call.
+
+    >>> one = PlanStep(step_id="b", objective="", tool="t", tool_input={"names": {"$from": "a.names"}})
+    >>> two = one.model_copy(update={"step_id": "z", "tool_input": {"names": {"$from": "y.names"}}})
+    >>> given_of(one, "papers", 1, {"a": "0f"}) == given_of(two, "papers", 1, {"y": "0f"})
+    True
+    """
+    taken = {n: {"$from": f"{upstream.get(s, '')}.{field}"} for n, (s, field) in step.references().items()}
+    return {
+        "input": {**step.tool_input, **taken},
+        "kb": step.tool_input.get("kb_prefix") or kb,
+        "budget": step.budget.model_dump(mode="json", exclude={"max_retries"}),
+        "attempt": attempt,
+        "upstream": sorted({upstream.get(name, "") for name in step.dependencies()}),
+    }
+
+
+def answered(
+    plan: Plan,
+    known: Iterable[Effect],
+    records: Iterable[ExecutionRecord],
+    kb: str,
+    versions: Mapping[str, str],
+) -> dict[str, str]:
+    """For each step of a plan, dependencies first, how these effects say that its call ended; empty where none does.
+
+    Args:
+        plan: the steps.
+        known: what is on the tapes.
+        records: of runs from before there were tapes: a step with one counts as answered.
+        kb: the knowledge base of steps that name none.
+        versions: the fingerprints of knowledge bases as they are now; of others, what they were.
+    """
+    calls = {effect.key: effect for effect in known if effect.kind == "tool"}
+    last = {record["step_id"]: record for record in records}
+    were = {effect.given["kb"]: effect.version for effect in reversed(calls.values())}
+    upstream, found = dict[str, str](), dict[str, str]()
+    for step_id in plan.topological_order():
+        step, made = plan.step(step_id), []
+        for attempt in range(step.budget.max_retries + 1, 0, -1):
+            given = given_of(step, kb, attempt, upstream)
+            made.append(key_of("tool", step.tool, {**were, **versions}.get(given["kb"], ""), given))
+        key = next((key for key in made if key in calls), "")
+        found[step_id] = calls[key].value["record"]["status"] if key else ""
+        if not key and step_id in last and "effect" not in last[step_id]:
+            key = key_of_record(last[step_id])
+            found[step_id] = key if key != "skipped" else ""  # it never started, and may now
+        upstream[step_id] = key or made[-1]
+    return found
+
+
+def key_of_record(record: ExecutionRecord) -> str:
+    """The key of the tool call that a record is of; how the step ended, when no tool was called."""
+    effect = record.get("effect")
+    return key_of("tool", record["tool"], effect["version"], effect["given"]) if effect else record["status"]
+
+
+def packed(effects: Iterable[Effect]) -> bytes:
+    """Effects as bytes: compressed JSON, nothing else."""
+    rows = [{name: getattr(effect, name) for name in _PARTS} for effect in effects]
+    return zlib.compress(json.dumps(rows, ensure_ascii=False, separators=(",", ":")).encode(), 1)
+
+
+def unpacked(page: bytes) -> list[Effect]:
+    """The effects of a page.
+
+    >>> effect = Effect("memory", "list_messages", "", {"limit": 6}, [])
+    >>> unpacked(packed([effect])) == [effect]
+    True
+    """
+    return [Effect(**row) for row in json.loads(zlib.decompress(page))]
+
+
+def made_again(mode: Mode, kind: str, name: str) -> bool:
+    """Whether a mode that replays makes this effect again all the same.
+
+    >>> made_again("regression", "model", "answer"), made_again("check", "plan", "rules"), made_again("replay", "", "")
+    (True, True, False)
+    """
+    return kind == "model" if mode == "regression" else (mode, kind, name) == ("check", "plan", RULES)
+
+
+def nearest(kind: str, name: str, version: str, given: Any, known: Iterable[Effect]) -> Effect | None:
+    """The effect of the same kind and name whose input differs the least."""
+    same = [effect for effect in known if (effect.kind, effect.name) == (kind, name)]
+    return min(same, key=lambda e: (len(differing(e, version, given)), e.key), default=None)
+
+
+def divergence(kind: str, name: str, version: str, given: Any, known: Iterable[Effect]) -> Divergence:
+    """What was asked that the tape does not know, beside what it knows of the same kind and name."""
+    near = nearest(kind, name, version, given, known)
+    return Divergence(
+        kind=kind,
+        name=name,
+        expected=None if near is None else {"version": near.version, "input": near.given},
+        got={"version": version, "input": given},
+        differs=["there is no such effect on the tape"] if near is None else differing(near, version, given),
+    )
+
+
+def differing(effect: Effect, version: str, given: Any) -> list[str]:
+    """The parts of an effect's key that are not the same: ``version``, or paths into the input."""
+    parts = ["version"] if effect.version != version else []
+    return parts + [f"input{path}" for path in differences(effect.given, given)]
+
+
+def differences(one: Any, other: Any, path: str = "") -> list[str]:
+    """Where two JSON values differ.
+
+    >>> differences({"query": "a", "k": [1, 2]}, {"query": "b", "k": [1, 3]})
+    ['.k[1]', '.query']
+    """
+    if isinstance(one, Mapping) and isinstance(other, Mapping):
+        names = sorted({*one, *other})
+        return [p for n in names for p in differences(one.get(n), other.get(n), f"{path}.{n}")]
+    if isinstance(one, list) and isinstance(other, list) and len(one) == len(other):
+        return [p for i, (a, b) in enumerate(zip(one, other, strict=True)) for p in differences(a, b, f"{path}[{i}]")]
+    return [] if one == other else [path]

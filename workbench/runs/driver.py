@@ -1,0 +1,326 @@
+"""Carries a run from where it stands to the next pause or to its end, and says how it stands afterwards."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import threading
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
+
+from workbench.errors import (
+    DecisionDiffers,
+    Divergence,
+    InvalidAnswer,
+    NotPaused,
+    WorkbenchError,
+    WorkspaceError,
+    WorkspaceFull,
+)
+from workbench.graphs.reviewers import Reviewer, written
+from workbench.memory.store import SqlConversations
+from workbench.ports import Context
+from workbench.records.lease import going_on
+from workbench.records.sqlite import REPAIR
+from workbench.records.store import RunStore
+from workbench.records.tape import Effect, packed
+from workbench.runs.playback import reviewer_of_run
+
+if TYPE_CHECKING:
+    from langgraph.types import StateSnapshot
+
+
+AT_ONCE = 2
+MOST_FAULTS = 10
+PATIENCE_S = 2.0
+Listener = Callable[[dict[str, Any] | None], object]
+
+
+@dataclass(frozen=True)
+class Given:
+    """An answer, and what it answers: never taken for the answer to another question of the run."""
+
+    answer: Mapping[str, Any]
+    review_id: str
+
+
+@dataclass
+class Live:
+    """A run that this process works on.
+
+    Listeners get each event, and None when the work pauses or ends; one that comes late gets first what it missed.
+    ``unwritten`` is the error after which the store could not even be told that the run failed: a full disk.
+    """
+
+    run_id: str
+    reviewer: Reviewer | None = None
+    listeners: list[Listener] = field(default_factory=list)
+    heard: list[dict[str, Any] | None] = field(default_factory=list)
+    written: list[str] = field(default_factory=list)
+    unwritten: WorkspaceError | None = None
+    work: Future[None] | None = None
+    begun: threading.Event = field(default_factory=threading.Event)
+    settled: threading.Event = field(default_factory=threading.Event)
+    _turn: threading.RLock = field(default_factory=threading.RLock)
+
+    def publish(self, event: dict[str, Any] | None) -> None:
+        """Tell everybody who listens."""
+        if event and event.get("status") == "token":
+            self.written.append(event["content"])
+        with self._turn:
+            self.heard.append(event)
+            for listener in self.listeners:
+                listener(event)
+
+    def listen(self, listener: Listener) -> None:
+        """Hear everything from the beginning of this stretch of work."""
+        with self._turn:
+            for event in self.heard:
+                listener(event)
+            self.listeners.append(listener)
+
+    def leave(self, listener: Listener) -> None:
+        """Hear no more."""
+        with self._turn:
+            self.listeners.remove(listener)
+
+
+class Driver:
+    """The graph, its checkpoints, and the stores that belong together: one durable, or one in memory for incognito.
+
+    Args:
+        runs: what runs did.
+        conversations: what was said.
+        checkpoints: the file of the checkpoints; None keeps them in memory.
+    """
+
+    def __init__(self, runs: RunStore, conversations: SqlConversations, checkpoints: Path | None):
+        self.runs, self.conversations = runs, conversations
+        self._path, self._lock = checkpoints, asyncio.Lock()
+        self._places = asyncio.Semaphore(AT_ONCE)
+        self._graph: Any = None
+        self._connection: Any = None
+
+    async def graph(self) -> Any:
+        """The conversation graph on this place's checkpoints, compiled when first asked for."""
+        async with self._lock:
+            if self._graph is None:
+                from workbench.graphs.conversation import build_conversation
+
+                self._graph = build_conversation(self._saver())
+            return self._graph
+
+    def _saver(self) -> Any:
+        from workbench.records.checkpoints import Checkpoints, serializer
+
+        if self._path is None:
+            from langgraph.checkpoint.memory import InMemorySaver
+
+            return InMemorySaver(serde=serializer())
+        saver = Checkpoints.open(self._path)
+        self._connection = saver.conn
+        return saver
+
+    async def close(self) -> None:
+        """Close the checkpoints and the stores."""
+        if self._connection is not None:
+            self._connection.close()
+        self.conversations.close()
+        self.runs.close()
+
+    async def forget(self, run_id: str) -> None:
+        """Delete a run from the checkpoints and from the store."""
+        graph = await self.graph()
+        await graph.checkpointer.adelete_thread(run_id)
+        self.runs.remove(run_id)
+
+    async def past(self, run_id: str, checkpoint_id: str | None = None) -> list[Any]:
+        """LangGraph's checkpoints of a run, in all its graphs, oldest first; or the one of that id."""
+        graph, which = await self.graph(), {"thread_id": run_id}
+        if checkpoint_id is not None:
+            which["checkpoint_id"] = checkpoint_id
+        found = [one async for one in graph.checkpointer.alist({"configurable": which})]
+        return sorted(found, key=lambda one: one.config["configurable"]["checkpoint_id"])
+
+    async def drive(
+        self, live: Live, graph_input: Any, ports: Callable[[], Context], config: Mapping[str, Any]
+    ) -> None:
+        """Work on the run until it pauses, ends or is stopped; the store's row says how it stands.
+
+        Raises:
+            InvalidAnswer: the answer was refused; the run waits as before.
+            WorkbenchError: the run failed; the row keeps the message, and the run can be resumed.
+        """
+        try:
+            context = await asyncio.to_thread(ports)
+            context = replace(context, clock=going_on(context.clock, _moments(self.runs, live.run_id)))
+            live.reviewer = live.reviewer or reviewer_of_run(self.runs, live.run_id)
+            async with self._turn():
+                request = await self._advance(live, graph_input, context, config)
+            while request is not None and live.reviewer is not None:
+                answer = await self._reviewed(live, request)
+                if answer is None:
+                    break
+                request = await self._advance(live, Given(written(answer), request["review_id"]), context, config)
+            self._settle(live, request)
+        except asyncio.CancelledError:
+            cancelled = self.runs.is_cancelled(live.run_id)
+            self._keep_partial(live)
+            self.runs.let_go(live.run_id, "cancelled" if cancelled else "interrupted")
+            raise
+        except (InvalidAnswer, NotPaused, DecisionDiffers) as refusal:
+            self._keep_divergence(live, refusal)
+            self.runs.let_go(live.run_id, "paused")
+            raise
+        except Exception as error:
+            message = self._failure(live, error)
+            live.publish({"status": "error", "message": message})
+            raise
+        finally:
+            live.publish(None)
+
+    async def _reviewed(self, live: Live, request: Mapping[str, Any]) -> Any:
+        """What the reviewer says, who sees the evidence too. One that is not async has a thread: no other run waits."""
+        from workbench.graphs.merge import distinct, gather
+
+        found = gather(self.runs.records(live.run_id), self.runs, live.run_id)
+        seen, loop = {**request, "evidence": distinct(found)}, asyncio.get_running_loop()
+        called = live.reviewer if inspect.isroutine(live.reviewer) else getattr(live.reviewer, "__call__", None)  # noqa: B004
+        assert live.reviewer is not None
+        if inspect.iscoroutinefunction(called):
+            return await cast(Any, live.reviewer(seen))
+        pool = ThreadPoolExecutor(1, "reviewer")
+        try:
+            return await loop.run_in_executor(pool, live.reviewer, seen)
+        finally:
+            pool.shutdown(wait=False)
+
+    def _failure(self, live: Live, error: Exception) -> str:
+        """Why the run failed, which its row keeps; where even that cannot be written, the caller must be told.
+
+        A disk without room is no failure of the run: it is interrupted, and goes on when there is room.
+        """
+        ends = "interrupted" if isinstance(error, WorkspaceFull) else "failed"
+        message = str(error) if isinstance(error, WorkbenchError) else f"{type(error).__name__}: {error}"
+        try:
+            self._keep_partial(live)
+            self._keep_divergence(live, error)
+            self.runs.let_go(live.run_id, ends, message)
+        except WorkspaceError:
+            kind = type(error) if isinstance(error, WorkspaceError) else WorkspaceError
+            live.unwritten = kind(f"{message} Then go on with `workbench resume {live.run_id}`.")
+            raise live.unwritten from error
+        return message
+
+    def _keep_divergence(self, live: Live, error: Exception) -> None:
+        """Where a replay did not fit its tape stands on the replay's own tape."""
+        if isinstance(error, Divergence):
+            effect = Effect("divergence", error.name, "", {}, error.to_dict())
+            self.runs.save_page(live.run_id, f"divergence {error}", packed([effect]))
+
+    @asynccontextmanager
+    async def _turn(self) -> AsyncIterator[None]:
+        """A place among the few that work at once; after ``PATIENCE_S`` a run begins without one.
+
+        Quick runs share one interpreter: one after the other, half of them are done in half the time, and all together
+        none is. A slow one, which waits for a model or a tool, must not hold up the others.
+        """
+        try:
+            async with asyncio.timeout(PATIENCE_S):  # `wait_for` loses a cancel that comes with the place
+                await self._places.acquire()
+        except TimeoutError:
+            yield
+            return
+        try:
+            yield
+        finally:
+            self._places.release()
+
+    async def _advance(self, live: Live, graph_input: Any, context: Context, config: Mapping[str, Any]) -> Any:
+        """One stretch of work: the request at which the graph pauses, or None at the end."""
+        from langgraph.errors import is_invalid_resume
+
+        graph = await self.graph()
+        if isinstance(graph_input, Given):
+            graph_input = _resuming(graph_input, await graph.aget_state(config))
+        events = graph.astream(
+            graph_input, config, context=context, stream_mode="custom", subgraphs=True, durability="sync"
+        )
+        try:
+            async for _, event in events:
+                live.publish(event)
+        except Exception as error:
+            if is_invalid_resume(error):
+                raise InvalidAnswer(_reasons(error)) from None
+            raise
+        return pending(await graph.aget_state(config))
+
+    def _settle(self, live: Live, request: dict[str, Any] | None) -> None:
+        if request is not None:
+            self.runs.let_go(live.run_id, "paused")
+            live.publish({"status": "review", "content": request})
+            return
+        self.runs.let_go(live.run_id, "done")
+        row = self.runs.get(live.run_id)
+        content = {"run_id": live.run_id, "conversation_id": row["conversation_id"]}
+        live.publish({"status": "done", "content": {**content, "answer": (row["result"] or {}).get("answer", "")}})
+
+    def _keep_partial(self, live: Live) -> None:
+        """An answer that was cut off is kept as far as it came; the whole one replaces it when the run is resumed."""
+        row = self.runs.get(live.run_id)
+        if "".join(live.written).strip() and row["result"] is None:
+            self.conversations.append_message(
+                row["conversation_id"],
+                "assistant",
+                "".join(live.written),
+                message_key=f"{live.run_id}:assistant",
+                partial=True,
+            )
+            live.written.clear()
+
+
+def pending(snapshot: StateSnapshot) -> dict[str, Any] | None:
+    """The request at which the graph waits, as the node made it."""
+    if not snapshot.interrupts:
+        return None
+    request = getattr(snapshot.interrupts[0], "value", None)
+    if not isinstance(request, dict) or "review_id" not in request:
+        raise WorkspaceError(f"What the run asks is damaged: its checkpoint does not hold what was written. {REPAIR}")
+    return request
+
+
+def _resuming(given: Given, snapshot: StateSnapshot) -> Any:
+    """What makes the graph go on with this answer, by the id of the very interrupt.
+
+    A bare ``resume=`` stays with the parent's checkpoint: after a kill the child's next review point would take it.
+    """
+    from langgraph.types import Command
+
+    request = pending(snapshot)
+    if request is None or request["review_id"] != given.review_id:
+        raise NotPaused("This review point was answered elsewhere. Look at the run again with `workbench show`.")
+    return Command(resume={snapshot.interrupts[0].id: given.answer})
+
+
+def _reasons(error: Any) -> str:
+    """Pydantic's errors as lines: where in the answer, and what is allowed there."""
+    lines, faults = [], error.errors()
+    for fault in faults[:MOST_FAULTS]:
+        path = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in fault["loc"])
+        lines.append(f"${path}: {fault['msg'].removeprefix('Value error, ')}")
+    more = f"; and {len(faults) - MOST_FAULTS} more" if len(faults) > MOST_FAULTS else ""
+    return "The answer was refused, and the run waits as before. " + "; ".join(lines) + more
+
+
+def _moments(runs: RunStore, run_id: str) -> Iterator[datetime]:
+    """When the run did what it did, in whichever process: the end of each attempt and node, each decision."""
+    for done in [*runs.records(run_id), *(e["execution_log"] for e in runs.events(run_id) if "execution_log" in e)]:
+        began = datetime.fromisoformat(done.get("started_at") or done["timestamp"])
+        yield began + timedelta(milliseconds=done["duration_ms"])
+    for decision in runs.decisions(run_id):
+        yield datetime.fromisoformat(decision["decided_at"])

@@ -1,0 +1,272 @@
+"""A new run made from another: what is edited, what of the recording still holds, and what it will cost.
+
+A fork begins at START with the same message, settings and history. Its tape answers whatever the edit does not touch,
+so only what depends on the edit is done again; the run that it came from never changes.
+"""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Iterable, Mapping, Sequence
+from types import MappingProxyType
+from typing import Any, NotRequired, TypedDict, cast
+
+from workbench.errors import RunError, shown
+from workbench.graphs.reviewers import again
+from workbench.plans import Plan, work_seconds
+from workbench.records.store import RunRow
+from workbench.records.tape import Effect, answered
+from workbench.settings import Settings
+from workbench.state import Decision, ExecutionRecord, Without
+
+_SECRET = ("chat_api_key", "embedding_api_key", "postgres_dsn", "postgres_password")
+
+
+def forked(
+    row: RunRow,
+    decisions: Sequence[Decision],
+    new_id: str,
+    *,
+    plan: Plan | Mapping[str, Any] | None = None,
+    decision: Mapping[str, Any] | None = None,
+    query: str | None = None,
+    settings: Mapping[str, Any] | None = None,
+    at: str | None = None,
+    mode: str = "fork",
+    sources: Sequence[str] = (),
+    review: Iterable[str] | None = None,
+    mismatch: str = "ask",
+    rest: str = "ask",
+    without: Mapping[str, Any] | None = None,
+    thresholds: Mapping[str, float] | None = None,
+    graft: Mapping[str, Any] | None = None,
+    answers: Sequence[Mapping[str, Any]] | None = None,
+) -> tuple[str, dict[str, Any]]:
+    """The message and the options of a run that is made from another.
+
+    Args:
+        row: the run it is made from.
+        decisions: that run's.
+        new_id: of the new run.
+        plan: takes the place of the first plan; with ``at`` of a plan or step review, of the plan decided on there.
+        decision: ``{"action", "edits"?, "message"?, "note"?}``, in place of the recorded one at ``at``.
+        query: takes the place of the message.
+        settings: single settings that differ.
+        at: a ``review_id``, as ``1-reflect``, or its number; the last one when only ``decision`` is given. What was
+            decided before it is decided again, what came after it is asked anew; so is it itself, when nothing is
+            given in its place.
+        mode: of the tape.
+        sources: other runs whose tapes answer too, after this run's; with this one among them, in their order.
+        review: review points, when not the same.
+        mismatch: for a recorded decision whose proposal has changed: ``ask``, ``stop`` or ``rules``.
+        rest: who answers after the last recorded decision: ``ask`` or ``rules``.
+        without: what the merge leaves out, ``{"steps": [ids], "evidence": [result ids], "pieces": [[step_id,
+            result_id]]}``; plan, tools and reflections stay as they are, and the answer is made of what is left.
+        thresholds: ``min_evidence`` and ``min_top_score``, when not the same.
+        graft: what the new run is put together from, which is kept with it.
+        answers: decisions in place of the recorded ones, in the order in which they are asked for.
+
+    Raises:
+        RunError: there is no such review point, or nothing of that name to leave out, or a setting is not one, or is a
+            secret.
+    """
+    options = {**row["options"], "debug": False}
+    options |= {"session": f"{row['options']['session']} ({mode} {new_id})"[:200], "incognito": False}
+    own = [] if row["run_id"] in sources else [row["run_id"]]
+    options["tape"] = {"mode": mode, "sources": [*own, *sources]}
+    options["settings"] = {**row["options"].get("settings", {}), **_checked(settings or {})}
+    if review is not None:
+        options["review"] = list(review)
+    if without is not None:
+        options["without"] = left_out(without)
+    if thresholds is not None:
+        options["thresholds"] = {**row["options"].get("thresholds", {}), **thresholds}
+    options.pop("graft", None)  # what is made of a graft is no graft
+    if graft is not None:
+        options["graft"] = dict(graft)
+    kept = [dict(d) for d in (decisions if answers is None else answers)]
+    if at is not None and not kept and not options["review"]:
+        raise RunError(
+            f"Run {row['run_id']} asked nobody at any point. Name where the new one is to ask: review=['reflect']."
+        )
+    if plan is not None:
+        plan = plan if isinstance(plan, Plan) else Plan.load(plan)
+        if at is None:
+            options["plan"] = plan.dump()
+        else:
+            decision = {"action": "edit", "edits": {"plan": plan.dump()}}
+    if decision is not None:
+        kept = _decided(kept, decision, at)
+    elif at is not None:
+        kept = kept[: _place(kept, at)[0]]
+    options |= {"decisions": kept, "mismatch": mismatch, "rest": rest}
+    return (query if query is not None else row["message"]), options
+
+
+def _decided(kept: list[dict[str, Any]], decision: Mapping[str, Any], at: str | None) -> list[dict[str, Any]]:
+    """The decisions before ``at``, and the new one there."""
+    number, point = _place(kept, at)
+    if not point:
+        raise RunError(f"Nothing was decided at {at!r}. Name the review point too, as '{number}-reflect'.")
+    again({"point": point, **decision})  # refuses what is no decision
+    return [*kept[:number], {"point": point, "who": "fork", **decision}]
+
+
+def _place(kept: list[dict[str, Any]], at: str | None) -> tuple[int, str]:
+    """The number and the point of a review; the point is empty after the last decision, where only a number is given.
+
+    Raises:
+        RunError: there is no such review point.
+    """
+    ids = [d["review_id"] for d in kept]
+    place = at if at is not None else (ids[-1] if ids else None)
+    if place is None:
+        raise RunError("This run decided nothing that could be decided otherwise. Name the review point with `at`.")
+    digits, _, point = str(place).partition("-")
+    number = int(digits) if digits.isdecimal() and len(digits) < 10 else len(ids) + 1
+    if number > len(ids) or (number < len(ids) and str(place) not in (digits, ids[number])):
+        known = ", ".join(ids) or "none"
+        raise RunError(f"No review point {place!r} in this run. It has: {known}; or give the id of a checkpoint.")
+    return number, ids[number].partition("-")[2] if number < len(ids) else point
+
+
+def left_out(without: Mapping[str, Any], **known: Sequence[str]) -> Without:
+    """What is to be left out, as JSON; ``known`` has the ``steps`` and the ``evidence`` that there are.
+
+    Raises:
+        RunError: it has another shape, or names what this run does not have.
+    """
+    unknown = [name for name in without if name not in Without.__annotations__]
+    if unknown:
+        raise RunError(f"Unknown: without {shown(unknown[0])}. Known: {', '.join(Without.__annotations__)}.")
+    for name, value in without.items():
+        if isinstance(value, str) or not isinstance(value, Iterable):
+            raise RunError(f"without {name} is {shown(value)}. Give a list.")
+    told: Any = {name: [list(v) if name == "pieces" else v for v in value] for name, value in without.items()}
+    flat = [*told.get("steps", ()), *told.get("evidence", ()), *(v for pair in told.get("pieces", ()) for v in pair)]
+    if any(len(pair) != 2 for pair in told.get("pieces", [])) or not all(isinstance(v, str) for v in flat):
+        raise RunError("What is left out has other names than ids, or a piece that is not [step_id, result_id].")
+    for name, names in known.items():
+        for one in told.get(name, []):
+            if one not in names:
+                some = f"{', '.join(names[:10])}{', ...' if len(names) > 10 else ''}" or "none"
+                raise RunError(f"There is no {shown(one)} among this run's {name} to leave out. It has: {some}.")
+    return cast(Without, told)
+
+
+def _checked(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """The edits of settings, as JSON.
+
+    Raises:
+        SettingsError: unknown, or a value that is not allowed.
+        RunError: a secret, which is never written down with a run.
+    """
+    secret = [name for name in settings if name in _SECRET]
+    if secret:
+        raise RunError(f"{secret[0]} is a secret and is not kept with a run. Set it where the workspace is opened.")
+    loaded = Settings.load(**settings).model_dump(mode="json") if settings else {}
+    return {name: loaded[name] for name in settings}
+
+
+class Cost(TypedDict):
+    """What a run took: calls of tools, how long they took (side by side counts once), and tokens that models read and
+    wrote, ``about`` so many where a server does not count them."""
+
+    steps: int
+    tokens: int
+    seconds: float
+    about: bool
+
+
+def saved(effects: Iterable[Effect]) -> Cost:
+    """What a run did not do, since the tape had it."""
+    return _cost(e for e in effects if e.replayed)
+
+
+def spent(effects: Iterable[Effect]) -> Cost:
+    """What a run did itself."""
+    return _cost(e for e in effects if not e.replayed)
+
+
+def _cost(effects: Iterable[Effect]) -> Cost:
+    work = list(effects)
+    calls = [e.value["record"] for e in work if e.kind == "tool"]
+    about = any(e.tokens and not e.counted for e in work)
+    tokens, seconds = sum(e.tokens for e in work), round(work_seconds(calls), 6)
+    return Cost(steps=len(calls), tokens=tokens, seconds=seconds, about=about)
+
+
+class Forecast(TypedDict):
+    """What a fork will do.
+
+    ``steps`` has for each step of the plan ``{"step_id", "tool", "replayed", "runs", "p50_s", "p90_s"}``: the tape
+    answers it, it will be run anew, or neither, where it waits to be woken. ``seconds`` is for what is done anew, along
+    its critical path, at both quantiles; ``basis`` is how many past calls that rests on.
+    ``tokens``, where models read what steps had found, is what that was, since they read again what is found anew.
+    """
+
+    steps: list[dict[str, Any]]
+    seconds: dict[str, float]
+    basis: int
+    tokens: NotRequired[int]
+
+
+def forecast(
+    plan: Plan,
+    known: Iterable[Effect],
+    records: Sequence[ExecutionRecord],
+    history: Mapping[str, Sequence[float]],
+    kb: str,
+    *,
+    versions: Mapping[str, str] = MappingProxyType({}),
+    ended: Iterable[ExecutionRecord] = (),
+    activated: Iterable[str] = (),
+) -> Forecast:
+    """What running this plan will take beside a tape: which steps it answers, and how long the others took in the past.
+
+    Args:
+        plan: the edited plan.
+        known: the effects of the run from which is forked.
+        records: its records.
+        history: seconds of past calls, by tool.
+        kb: the knowledge base of steps that name none.
+        versions: the fingerprints of knowledge bases as they are now.
+        ended: what has ended already, of a run that goes on with the plan; nothing, of one that begins with it.
+        activated: ids of steps that are woken.
+    """
+    known, rows = list(known), list[dict[str, Any]]()
+    taped = answered(plan, known, records, kb, versions)
+    starts = {step.step_id for step in plan.ahead(ended, activated, taped)}
+    for step_id, end in taped.items():
+        tool, replayed, runs = plan.step(step_id).tool, bool(end), step_id in starts
+        p50, p90 = _quantiles(history.get(tool, ())) if runs else (0.0, 0.0)
+        row = {"step_id": step_id, "tool": tool, "replayed": replayed, "runs": runs, "p50_s": p50, "p90_s": p90}
+        rows.append(row)
+    seconds = {}
+    for name in ("p50", "p90"):
+        taken = {row["step_id"]: row[f"{name}_s"] for row in rows}
+        seconds[name] = round(sum(taken[step_id] for step_id in plan.critical_path(taken)), 3)
+    basis = sum(len(history.get(row["tool"], ())) for row in rows if row["runs"])
+    told = Forecast(steps=rows, seconds=seconds, basis=basis)
+    if (tokens := _tokens_after(known)) and basis:
+        told["tokens"] = tokens
+    return told
+
+
+def _tokens_after(known: Sequence[Effect]) -> int:
+    """What models read and wrote after the first step: for a reflection, for an answer."""
+    first = next((place for place, effect in enumerate(known) if effect.kind == "tool"), len(known))
+    return sum(effect.tokens for effect in known[first:] if effect.kind in ("model", "handler"))
+
+
+def _quantiles(seconds: Sequence[float]) -> tuple[float, float]:
+    """The median and the ninth decile.
+
+    >>> _quantiles([1.0]), _quantiles([]), _quantiles([1.0, 2.0, 3.0])
+    ((1.0, 1.0), (0.0, 0.0), (2.0, 3.0))
+    """
+    if len(seconds) < 2:
+        return (seconds[0], seconds[0]) if seconds else (0.0, 0.0)
+    cuts = statistics.quantiles(seconds, n=10, method="inclusive")
+    ordered = sorted(seconds)
+    return round(statistics.median(ordered), 3), round(max(cuts[8], ordered[int(0.9 * len(ordered))]), 3)

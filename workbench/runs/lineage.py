@@ -1,0 +1,219 @@
+"""The tree of forks: which run was made from which, what was edited in it, and what the tape spared it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, TypedDict
+
+from workbench.errors import UnknownRun
+from workbench.plans import work_seconds
+from workbench.records.edits import edit_of
+from workbench.views.labels import Labels, labels_for
+from workbench.views.labels.told import fork_edit_told, saved_told
+from workbench.views.outline import Column, clipped
+from workbench.views.static import Block, page_html, plain
+
+DEEPEST, MOST_SHOWN = 12, 200
+"""Levels that are drawn as levels, and runs that a page shows; the data has all of both."""
+
+
+class Node(TypedDict):
+    """One run in the tree.
+
+    ``parent`` is the run that it was made from, ``also`` the others whose tapes answer too (a graft), ``gone`` those of
+    them that are no longer here. ``mode`` is ``live`` for a run of its own, or the tape's: ``fork``, ``replay``,
+    ``regression``. ``edits`` says in short what was edited; ``saved`` what the tape spared:
+    ``saved_calls`` and ``saved_s`` of ``counted.Figures``.
+    """
+
+    run_id: str
+    parent: str | None
+    also: list[str]
+    gone: list[str]
+    mode: str
+    depth: int
+    status: str
+    message: str
+    created_at: str
+    edits: list[dict[str, Any]]
+    saved: dict[str, float]
+
+
+@dataclass(frozen=True)
+class Tree:
+    """Runs and what was made of them, each before its own forks, the newest question first.
+
+    Attributes:
+        nodes: one a run, in the order of the drawing.
+        here: the run from which it is looked at, if it is one.
+        workspace: where the runs are, so that what is shown of them can be opened; no part of the data.
+    """
+
+    nodes: tuple[Node, ...]
+    here: str | None = None
+    workspace: Any = field(default=None, repr=False, compare=False)
+
+    def to_dict(self) -> dict[str, Any]:
+        """As JSON: a flat list, in which ``depth`` and ``parent`` say the shape."""
+        return json.loads(json.dumps({"document": "workbench.tree/1", "here": self.here, "runs": list(self.nodes)}))
+
+    @cached_property
+    def _labels(self) -> Labels:
+        return labels_for(self.nodes[0]["message"] if self.nodes else "")
+
+    def blocks(self, most: int = MOST_SHOWN) -> list[Block]:
+        """As a table, at most so many runs long."""
+        labels = self._labels
+        rows = [
+            (_drawn(node), labels.status(node["status"]), _subject(node, labels, self.here), _saved(node, labels))
+            for node in self.nodes[:most]
+        ]
+        names = (("run", "code"), ("status", "status"), ("made_by", "text"), ("saved", "text"))
+        columns = [Column(labels(name), kind) for name, kind in names]
+        left = len(self.nodes) - len(rows)
+        title = labels("forks_count", n=len(self.nodes), forks=sum(node["parent"] is not None for node in self.nodes))
+        return [clipped(title, columns, rows, notes=[labels("and_more", n=left)] if left else [])]
+
+    def _repr_mimebundle_(self, **_: Any) -> dict[str, str]:
+        return {"text/plain": str(self), "text/html": page_html(self.blocks(), self._labels)}
+
+    def __str__(self) -> str:
+        return plain(self.blocks(), 100)
+
+    def __repr__(self) -> str:
+        return f"<Tree of {len(self.nodes)} runs>"
+
+
+def tree(
+    rows: Sequence[Mapping[str, Any]], status: Callable[[str], str], run_id: str | None = None, workspace: Any = None
+) -> Tree:
+    """The forest of all runs, or the tree in which one run stands.
+
+    Args:
+        rows: of ``RunStore.lineage``, newest first.
+        status: says how a run stands of which the row says that it runs.
+        run_id: whose tree; None for all.
+        workspace: where the runs are.
+
+    Raises:
+        UnknownRun: there is no such run.
+    """
+    known = {row["run_id"]: row for row in rows}
+    if run_id is not None and run_id not in known:
+        raise UnknownRun(run_id, list(known)[:5])
+    parents = _parents(known)
+    children: dict[str | None, list[str]] = {}
+    for one in reversed(known):  # oldest first: siblings stand in the order in which they were made
+        children.setdefault(parents[one], []).append(one)
+    roots = list(reversed(children.get(None, [])))
+    if run_id is not None:
+        root = run_id
+        while (above := parents[root]) is not None:
+            root = above
+        roots = [root]
+    nodes = [_node(known[one], known, depth, status) for one, depth in _walk(roots, children)]
+    return Tree(tuple(nodes), run_id, workspace)
+
+
+def _parents(known: dict[str, Mapping[str, Any]]) -> dict[str, str | None]:
+    """Each run's first source that is here; one that would lead back to itself is cut."""
+    parents: dict[str, str | None] = {}
+    for one in reversed(known):
+        source = next(iter(_sources(known[one])), None)
+        above = source if source in known else None
+        seen = above
+        while seen is not None and seen != one:
+            seen = parents.get(seen)
+        parents[one] = None if seen == one else above
+    return parents
+
+
+def _walk(roots: Sequence[str], children: Mapping[str | None, Sequence[str]]) -> Iterator[tuple[str, int]]:
+    waiting = [(root, 0) for root in reversed(roots)]
+    while waiting:
+        one, depth = waiting.pop()
+        yield one, depth
+        waiting += [(child, depth + 1) for child in reversed(children.get(one, ()))]
+
+
+def _sources(row: Mapping[str, Any]) -> list[str]:
+    return list((row["options"].get("tape") or {}).get("sources", []))
+
+
+def _node(
+    row: Mapping[str, Any], known: Mapping[str, Mapping[str, Any]], depth: int, status: Callable[[str], str]
+) -> Node:
+    sources = _sources(row)
+    origin = known.get(sources[0]) if sources else None
+    return Node(
+        run_id=row["run_id"],
+        parent=sources[0] if sources else None,
+        also=sources[1:],
+        gone=[source for source in sources if source not in known],
+        mode=row["options"]["tape"]["mode"] if sources else "live",
+        depth=depth,
+        status=status(row["run_id"]) if row["status"] == "running" else row["status"],
+        message=row["message"],
+        created_at=row["created_at"],
+        edits=edits(row, origin) if origin else [],
+        saved={"saved_calls": row["steps"] or 0, "saved_s": round(work_seconds(json.loads(row["calls"] or "[]")), 6)},
+    )
+
+
+def edits(row: Mapping[str, Any], origin: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """What was edited in a run, beside the one that it was made from: ``{"what", ...}``, one entry an edit."""
+    mine, theirs, found = row["options"], origin["options"], list[dict[str, Any]]()
+    if row["message"] != origin["message"]:
+        found.append({"what": "query", "query": row["message"]})
+    if mine.get("plan") and mine["plan"] != theirs.get("plan"):
+        found.append({"what": "plan", **edit_of(origin["plan"], mine["plan"])})
+    settings, before = mine.get("settings", {}), theirs.get("settings", {})
+    if settings != before:
+        found.append({"what": "settings", "settings": {k: v for k, v in settings.items() if before.get(k) != v}})
+    if list(mine["review"]) != list(theirs["review"]):
+        found.append({"what": "review", "review": list(mine["review"])})
+    for name in ("thresholds", "without"):
+        if mine.get(name) and mine[name] != theirs.get(name):
+            found.append({"what": name, name: mine[name]})
+    decisions = mine.get("decisions", [])
+    if decisions and "review_id" not in decisions[-1]:  # the others are rows of the run that it was made from
+        given = decisions[-1]
+        at = f"{len(decisions) - 1}-{given['point']}"
+        found.append(
+            {"what": "decision", "at": at, "action": given["action"], "fields": sorted(given.get("edits", {}))}
+        )
+    elif mine.get("tape") and len(decisions) < origin["decided"]:
+        found.append({"what": "asked_anew", "at": str(len(decisions))})
+    return found
+
+
+# how it shows itself
+
+
+def _drawn(node: Node) -> str:
+    depth = node["depth"]
+    deep = f"[{depth}] " if depth > DEEPEST else ""
+    return ("\u00a0\u00a0" * (min(depth, DEEPEST) - 1) + "└ " if depth else "") + deep + node["run_id"]
+
+
+def _subject(node: Node, labels: Labels, here: str | None) -> str:
+    """The question of a run of its own; of one that was made from another, how and what was edited."""
+    marked = "▸ " if node["run_id"] == here else ""
+    if node["parent"] is None:
+        return marked + " ".join(node["message"].split())[:200]
+    told = [
+        labels("graft" if node["also"] else node["mode"]),
+        *(fork_edit_told(edit, labels) for edit in node["edits"]),
+    ]
+    told += [labels("also_from", run=", ".join(node["also"]))] if node["also"] else []
+    told += [labels("is_gone", run=", ".join(node["gone"]))] if node["gone"] else []
+    return marked + " · ".join(told)
+
+
+def _saved(node: Node, labels: Labels) -> str:
+    if node["parent"] is None or not node["saved"]["saved_calls"]:
+        return ""
+    return saved_told(node["saved"], labels)

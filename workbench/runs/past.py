@@ -1,0 +1,299 @@
+"""The past of a run: every checkpoint of its graph and of the graphs inside it, and what changed in each."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypedDict
+
+from workbench.errors import RunError
+from workbench.state import Decision
+from workbench.views.labels import Labels, labels_for
+from workbench.views.outline import Block, Column, Lines, clipped
+from workbench.views.static import page_html, plain
+
+Read = Callable[[str | None], Sequence[Any]]
+"""Gives LangGraph's checkpoints of a run, oldest first: all of them, or the one of that id."""
+
+_ID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}(?:-[0-9a-f]{4}-[0-9a-f]{12})?")
+_BRIEF = 160
+_KEYS: Mapping[str, Callable[[Mapping[str, Any]], str]] = {
+    "records": lambda record: f"{record['step_id']}/{record['attempt']}",
+    "reflections": lambda reflection: str(reflection["current_iteration"]),
+    "decisions": lambda decision: str(decision["review_id"]),
+    "steps": lambda step: str(step["step_id"]),
+}
+"""What tells the entries of a list apart, as the state's reducers do."""
+
+
+class Change(TypedDict, total=False):
+    """What became of one key of the state.
+
+    ``before`` and ``after`` are brief texts; lists whose entries have keys name those that were ``added``, ``changed``
+    and ``removed``: records as ``step_id/attempt``, decisions by ``review_id``, reflections by number, a plan by step.
+    """
+
+    key: str
+    before: str
+    after: str
+    added: list[str]
+    changed: list[str]
+    removed: list[str]
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """One point at which the run stood still long enough to be kept.
+
+    Attributes:
+        id: names it; ``Run.fork(at=id)`` takes it.
+        graph: ``conversation`` (the parent), ``route`` or ``retrieval`` (its children).
+        step: its number within that graph; -1 is the input.
+        at: when, UTC, ISO 8601.
+        ran: the nodes that led here, one entry a task.
+        next: the nodes that come next; empty at the end of a graph.
+        asks: the review point at which a person is asked next, as ``1-reflect``; None for none.
+        decided: how many decisions were made before it.
+        changes: what changed since the one before it in the same graph; None when that one was let go by `gc`.
+    """
+
+    id: str
+    graph: str
+    step: int
+    at: str
+    ran: tuple[str, ...]
+    next: tuple[str, ...]
+    asks: str | None
+    decided: int
+    changes: tuple[Change, ...] | None
+    _read: Read = field(repr=False, compare=False)
+
+    @property
+    def values(self) -> dict[str, Any]:
+        """The whole state as it stood, read now.
+
+        Raises:
+            RunError: `gc` has let it go meanwhile.
+        """
+        found = self._read(self.id)
+        if not found:
+            raise RunError(f"Checkpoint {self.id} is gone: {_PRUNED}")
+        return _values(found[0])
+
+    def to_dict(self) -> dict[str, Any]:
+        """As JSON, without the values."""
+        names = ("id", "graph", "step", "at", "ran", "next", "asks", "decided", "changes")
+        return json.loads(json.dumps({name: getattr(self, name) for name in names}))
+
+
+class Past(list[Checkpoint]):
+    """The checkpoints of a run, oldest first; as a cell's last expression they can be looked at and forked from.
+
+    Attributes:
+        run: whose they are.
+    """
+
+    def __init__(self, found: Iterable[Checkpoint], run: Any):
+        super().__init__(found)
+        self.run = run
+
+    def _repr_mimebundle_(self, **_: Any) -> dict[str, str]:
+        labels = labels_for(self.run.message)
+        blocks = past_blocks(self.run.run_id, self.run.message, self, labels)
+        return {"text/plain": plain(blocks, 100), "text/html": page_html(blocks, labels)}
+
+
+_PRUNED = "`workbench gc` lets the checkpoints of finished runs go. Its plans, records, decisions and answer are kept; "
+_PRUNED += "`fork` takes a review point, as at='0-plan'."
+
+
+_SHORT = 18
+"""Characters of an id that are shown: they hold its whole time."""
+_MOST_CHANGES = 6
+
+
+def is_checkpoint_id(at: object) -> bool:
+    """Whether this names a checkpoint, not a review point.
+
+    >>> is_checkpoint_id("1f1e61e9-97d6-6783-8006-e12ef8231a3a"), is_checkpoint_id("1-reflect")
+    (True, False)
+    """
+    return isinstance(at, str) and _ID.fullmatch(at) is not None
+
+
+def checkpoints(run_id: str, ended: bool, read: Read) -> list[Checkpoint]:
+    """Every checkpoint of a run, in all its graphs, oldest first.
+
+    Args:
+        run_id: for the message.
+        ended: whether the run is done, so that there were checkpoints.
+        read: gives them.
+
+    Raises:
+        RunError: there were some, and `gc` has let them go.
+    """
+    found = read(None)
+    if ended and not found:
+        raise RunError(f"The checkpoints of run {run_id} are gone: {_PRUNED}")
+    known = {_id(one): one for one in found}
+    above = {_above(one) for one in found}
+    return [_checkpoint(one, known, _id(one) in above, read) for one in found]
+
+
+def checkpoint(run_id: str, ended: bool, read: Read, checkpoint_id: str) -> Checkpoint:
+    """The one of that id, or whose id alone begins so.
+
+    Raises:
+        RunError: there is none, or no longer.
+    """
+    found = checkpoints(run_id, ended, read)
+    named = [one for one in found if one.id.startswith(checkpoint_id)]
+    if len(named) == 1:
+        return named[0]
+    newest = ", ".join(one.id for one in found[-3:]) or "none yet"
+    raise RunError(f"No checkpoint {checkpoint_id!r} in run {run_id}. It has {len(found)}; the last: {newest}.")
+
+
+def review_after(one: Checkpoint, decisions: Sequence[Decision], pending: Mapping[str, Any] | None) -> str:
+    """The review point that comes after a checkpoint: what was decided before it holds.
+
+    Only its number when nothing was decided or is asked there.
+    """
+    if one.decided < len(decisions):
+        return decisions[one.decided]["review_id"]
+    return str(pending["review_id"]) if pending else str(one.decided)
+
+
+def _checkpoint(one: Any, known: Mapping[str, Any], entered: bool, read: Read) -> Checkpoint:
+    """``entered``: a child graph began from here, so what is asked is asked in there."""
+    parent_id = one.parent_config["configurable"]["checkpoint_id"] if one.parent_config else None
+    parent, values = known.get(parent_id or ""), _values(one)
+    before = parent if parent_id else known.get(_above(one) or "")
+    return Checkpoint(
+        id=_id(one),
+        graph=one.config["configurable"]["checkpoint_ns"].split("|")[-1].split(":")[0] or "conversation",
+        step=one.metadata["step"],
+        at=one.checkpoint["ts"],
+        ran=tuple(n for n in _next(parent) if n != "__start__") if parent else (),
+        next=_next(one),
+        asks=None if entered else _asks(one),
+        decided=len(values.get("decisions") or []),
+        changes=None if parent_id and not parent else tuple(_changes(_values(before) if before else {}, values)),
+        _read=read,
+    )
+
+
+def _id(one: Any) -> str:
+    return str(one.config["configurable"]["checkpoint_id"])
+
+
+def _above(one: Any) -> str | None:
+    """The parent graph's checkpoint from which a child graph began."""
+    return next(iter(one.metadata.get("parents", {}).values()), None)
+
+
+def _values(one: Any) -> dict[str, Any]:
+    """The state's own keys; before the first node they are what the graph was given."""
+    channels = one.checkpoint["channel_values"]
+    given = channels.get("__start__")
+    held = given if isinstance(given, Mapping) else channels
+    return {k: v for k, v in held.items() if not k.startswith(("__", "branch:"))}
+
+
+def _next(one: Any) -> tuple[str, ...]:
+    """The nodes that run after this checkpoint: those that an edge leads to, and those that something was sent to."""
+    channels = one.checkpoint["channel_values"]
+    edges = sorted(name.removeprefix("branch:to:") for name in channels if name.startswith("branch:to:"))
+    sent = [packet.node for packet in channels.get("__pregel_tasks") or []]
+    return (*(["__start__"] if "__start__" in channels else []), *edges, *sent)
+
+
+def _asks(one: Any) -> str | None:
+    for _, channel, value in one.pending_writes or []:
+        if channel == "__interrupt__" and value and isinstance(value[0].value, Mapping):
+            return value[0].value.get("review_id")
+    return None
+
+
+def _changes(before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterable[Change]:
+    """One entry for each key that is not as it was.
+
+    A key that begins with nothing in it has not changed, nor has one of the parent that a child graph does not hold.
+    """
+    for key in after:
+        old, new = before.get(key), after.get(key)
+        if old == new or not (old or new):
+            continue
+        if key in _KEYS:
+            yield Change(key=key, **_entries(key, old, new))
+        elif key == "plan" and isinstance(new, Mapping):
+            entries = _entries("steps", (old or {}).get("steps"), new["steps"])
+            yield Change(key=key, before=_version(old), after=_version(new), **entries)
+        else:
+            yield Change(key=key, before=_brief(old), after=_brief(new))
+
+
+def _entries(kind: str, old: Any, new: Any) -> Any:
+    was, now = ({_KEYS[kind](entry): entry for entry in entries or []} for entries in (old, new))
+    return {
+        "added": [name for name in now if name not in was],
+        "changed": [name for name in now if name in was and now[name] != was[name]],
+        "removed": [name for name in was if name not in now],
+    }
+
+
+def _version(plan: Mapping[str, Any] | None) -> str:
+    return str(plan["version"]) if plan else ""
+
+
+def _brief(value: Any) -> str:
+    """A value on one line, as JSON, cut where it is long; a merge by its counts."""
+    if value is None:
+        return ""
+    if isinstance(value, Mapping) and "retrieval_results" in value:
+        value = {"retrieval_results": len(value["retrieval_results"]), "context": len(value.get("context", ""))}
+    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, sort_keys=True, default=str)
+    return text if len(text) <= _BRIEF else f"{text[:_BRIEF]}… +{len(text) - _BRIEF}"
+
+
+# how it shows itself
+
+
+def past_blocks(run_id: str, message: str, found: Iterable[Checkpoint], labels: Labels) -> list[Block]:
+    """A table of checkpoints: what ran, what comes next, what changed."""
+    rows = [
+        (
+            str(n),
+            one.id[:_SHORT],
+            f"{one.graph} {one.step}",
+            _counted(one.ran) or "—",
+            one.asks or _counted(one.next) or "—",
+            str(one.decided),
+            labels("let_go") if one.changes is None else _told(one.changes),
+        )
+        for n, one in enumerate(found, 1)
+    ]
+    kinds = ("number", "code", "text", "text", "text", "number", "text")
+    names = ("", "checkpoint", "graph", "node", "next", "decided", "changes")
+    columns = [
+        Column(labels(name) if name else "", kind, whole=kind == "code" or name == "graph")
+        for name, kind in zip(names, kinds, strict=True)
+    ]
+    head = Lines((((message, "strong"),), ((labels("run") + " ", "dim"), (run_id, "code"))))
+    return [head, clipped(labels("checkpoints", n=len(rows)), columns, rows)]
+
+
+def _counted(names: Sequence[str]) -> str:
+    return ", ".join(f"{name} ×{names.count(name)}" if names.count(name) > 1 else name for name in dict.fromkeys(names))
+
+
+def _told(changes: Iterable[Change]) -> str:
+    """The changes in short: lists by what was added to them, all else by name."""
+    told = []
+    for change in changes:
+        named = (("+", change.get("added", [])), ("~", change.get("changed", [])), ("−", change.get("removed", [])))
+        entries = [f"{sign}{name}" for sign, names in named for name in names]
+        told.append(f"{change['key']} {' '.join(entries)}" if entries else change["key"])
+    return ", ".join(told[:_MOST_CHANGES]) + (f" +{len(told) - _MOST_CHANGES}" if len(told) > _MOST_CHANGES else "")

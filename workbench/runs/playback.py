@@ -1,0 +1,385 @@
+"""What a run works with, by its row: its settings, its tape, and who answers in place of a person.
+
+A run of its own works with what the workspace has. One that was made from another (a fork, a replay) works with the
+settings of that run, its tape, and its recorded decisions; all of it follows from the row, so it can be resumed.
+"""
+
+from __future__ import annotations
+
+import json
+import platform
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext, suppress
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from functools import cache
+from importlib.metadata import version
+from operator import attrgetter
+from typing import Any, NoReturn, cast
+
+from pydantic import SecretStr, create_model
+
+from workbench.errors import KnowledgeError, RunError, UnknownKnowledge
+from workbench.graphs.reviewers import ReplayReviewer, Reviewer
+from workbench.ports import Context, Conversations, KnowledgeBase, KnowledgeBases, Planner, Tool, TypedGraph
+from workbench.records.store import RunRow, RunStore
+from workbench.records.tape import FROM_TAPE, RULES, SEALED, Effect, Tape
+from workbench.settings import Settings
+from workbench.tools.registry import BUILT_IN
+from workbench.tools.tool import FunctionTool
+
+READS = (
+    *("counts", "keyword_search", "vector_search", "rerank", "term_weight", "passages", "passages_of", "select"),
+    *("schema", "nouns", "lexicon", "values_in", "tally", "notable"),
+    *("link", "entity", "find_entity", "relations_of", "mentions_of", "communities", "communities_of"),
+    *("typed.kinds", "typed.readings", "typed.sides"),
+)
+
+
+def taped(context: Context, tape: Tape) -> Context:
+    """The context with every port that reads the world over this tape."""
+    return replace(
+        context,
+        tape=tape,
+        knowledge=TapedBases(context.knowledge, tape),
+        corpora=context.knowledge,
+        conversations=cast(Conversations, TapedConversations(context.conversations, tape)),
+        clock=context.clock if tape.mode not in SEALED else StillClock(begun(tape)),
+    )
+
+
+def begun(tape: Tape) -> datetime:
+    """When the recorded run began."""
+    found = next(effect for effect in tape.known.values() if (effect.kind, effect.name) == ("begin", "clock"))
+    return datetime.fromisoformat(found.value)
+
+
+class StillClock:
+    """A clock that reads no clock: it begins where the recorded run began, and each look is a microsecond later."""
+
+    def __init__(self, began: datetime):
+        self._began, self._looks = began, 0
+
+    def now(self) -> datetime:
+        """The recorded beginning, and a little more at every look."""
+        self._looks += 1
+        return self._began + timedelta(microseconds=self._looks)
+
+    def monotonic(self) -> float:
+        """Seconds since the beginning: the looks so far, each a microsecond."""
+        self._looks += 1
+        return self._looks / 1e6
+
+
+class TapedBases:
+    """The knowledge bases of a run."""
+
+    def __init__(self, real: KnowledgeBases, tape: Tape):
+        self.real, self._tape = real, tape
+        self._open: dict[str, TapedBase] = {}
+
+    def names(self) -> list[str]:
+        """Known names, sorted; those of the recorded run in a replay."""
+        if self._tape.mode == "fork" and (here := self.real.names()):
+            self._tape.keep(Effect("knowledge", "names", "", {}, here))
+            return here
+        return self._tape.effect("knowledge", "names", {}, self.real.names)
+
+    def get(self, name: str) -> KnowledgeBase:
+        """The knowledge base of that name; one that is only on the tape is only as much as the tape says.
+
+        Raises:
+            UnknownKnowledge: neither here nor on the tape.
+        """
+        if name not in self._open:
+            self._open[name] = TapedBase(name, self.real, self._tape)
+        return cast(KnowledgeBase, self._open[name])
+
+
+class TapedBase:
+    """One knowledge base: each read is an effect under the base's fingerprint."""
+
+    def __init__(self, name: str, bases: KnowledgeBases, tape: Tape):
+        self.name, self._bases, self._tape = name, bases, tape
+        self._known: dict[tuple[str, str], Any] = {}
+        self._here = tape.mode not in FROM_TAPE and self._is_here()
+        self._fingerprint: str = self._of_documents()
+
+    def _is_here(self) -> bool:
+        with suppress(UnknownKnowledge):
+            return bool(self._bases.get(self.name))
+        return False
+
+    def _of_documents(self) -> str:
+        name = f"{self.name}.fingerprint"
+        if not self._here:
+            return self._tape.effect("knowledge", name, {}, lambda: self._bases.get(self.name).fingerprint())
+        found = self._bases.get(self.name).fingerprint()
+        self._tape.keep(Effect("knowledge", name, "", {}, found))
+        return found
+
+    def fingerprint(self) -> str:
+        """Of the documents, as this run sees them."""
+        return self._fingerprint
+
+    def warm(self) -> None:
+        """Load what is slow to load, where there is something to load."""
+        if self._here:
+            self._bases.get(self.name).warm()
+
+    def reading(self) -> AbstractContextManager[None]:
+        """One generation for a whole block of reads."""
+        return self._bases.get(self.name).reading() if self._here else nullcontext()
+
+    def graph(self) -> Any:
+        """The graph itself, which no tape holds.
+
+        Raises:
+            KnowledgeError: the base is not in this workspace.
+        """
+        if not self._here:
+            raise KnowledgeError(f"The graph of {self.name!r} is not on the tape. Add the corpus to this workspace.")
+        return self._bases.get(self.name).graph()
+
+    @property
+    def typed(self) -> TypedGraph:
+        """What a planner reads of the relations by their types; only tools follow them."""
+        return cast(TypedGraph, TapedTyped(self))
+
+    def __getattr__(self, method: str) -> Any:
+        if method not in READS:
+            raise AttributeError(f"A knowledge base has no {method!r}.")
+
+        def read(*arguments: Any) -> Any:
+            given = [sorted(a) if isinstance(a, (set, frozenset)) else a for a in arguments]
+            place = (method, json.dumps(given, sort_keys=True, ensure_ascii=False))
+            if place not in self._known:
+                self._known[place] = self._read(method, given)
+            return self._known[place]
+
+        return read
+
+    def _read(self, method: str, given: Sequence[Any]) -> Any:
+        name = f"{self.name}.{method}"
+        if not self._here:
+            found = self._tape.find("knowledge", name, self._fingerprint, given)
+            if found is None:
+                raise KnowledgeError(
+                    f"{self.name!r} is not in this workspace, and the tape has no {method} of {_short(given)}. "
+                    f"Add the corpus: workbench kb add {self.name} PATH..."
+                )
+            self._tape.keep(replace(found, replayed=True))
+            return _loaded(method, found.value)
+        value = attrgetter(method)(self._bases.get(self.name))(*given)
+        self._tape.keep(Effect("knowledge", name, self._fingerprint, given, value))
+        return value
+
+
+class TapedTyped:
+    """The relations of a taped base by their types: its reads, under names of their own."""
+
+    def __init__(self, base: TapedBase):
+        self._base = base
+
+    def __getattr__(self, method: str) -> Any:
+        return getattr(self._base, f"typed.{method}")
+
+
+class TapedConversations:
+    """The conversations of a run: what was said before is read once, and is part of the tape."""
+
+    def __init__(self, real: Conversations, tape: Tape):
+        self._real, self._tape = real, tape
+
+    def list_messages(
+        self, conversation_id: str, limit: int | None = None, before: str | None = None
+    ) -> list[dict[str, Any]]:
+        """The newest messages before the run's own, oldest first."""
+        forked = self._tape.mode == "fork"  # in a conversation of its own, in which nothing was said
+        return self._tape.effect(
+            "memory",
+            "list_messages",
+            {"limit": limit},
+            lambda: [] if forked else self._real.list_messages(conversation_id, limit, before=before),
+        )
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._real, name)
+
+
+def _loaded(method: str, value: Any) -> Any:
+    """A value as the base gives it: JSON has no tuples."""
+    if method in ("keyword_search", "vector_search", "values_in", "tally"):
+        return [tuple(pair) for pair in value]
+    return value
+
+
+def _short(given: Sequence[Any]) -> str:
+    text = json.dumps(list(given), ensure_ascii=False)
+    return text if len(text) <= 80 else text[:77] + "..."
+
+
+# --- What a run works with, by its row: its settings, its tape, and who answers in place of a person ---
+
+_NOT_OF_A_RUN = (
+    *("chat_base_url", "embedding_base_url", "tmdb_base_url", "lang"),
+    *("postgres_host", "postgres_port", "postgres_user", "postgres_db"),
+)
+"""Where servers are and how things are shown: neither decides what a run does."""
+
+
+@dataclass(frozen=True)
+class RecordedModel:
+    """Stands where a chat model was, in a replay: whatever it said is on the tape."""
+
+    name: str
+
+
+@dataclass(frozen=True)
+class RecordedPlanner:
+    """Stands where a planner was, in a replay: whatever it planned is on the tape."""
+
+    name: str
+
+    async def __call__(self, *_: Any) -> NoReturn:
+        """Never: its plan is on the tape."""
+        _on_tape(f"A plan of {self.name}")
+
+
+def context_of(
+    row: RunRow,
+    ports: Context,
+    store: RunStore,
+    chat_for: Callable[[Settings], Any],
+    planner_for: Callable[[Settings], Planner],
+) -> Context:
+    """The ports of this run, over its tape.
+
+    Raises:
+        SettingsError: the run works with a chat model that cannot be opened here.
+    """
+    spec = row["options"].get("tape") or {"mode": "live", "sources": []}
+    tape = Tape(store, row["run_id"], spec["mode"], spec["sources"], int(ports.settings.tape_mb * 1e6))
+    begin = {e.name: e.value for e in tape.known.values() if e.kind == "begin"}
+    settings = _settings(ports.settings, begin.get("settings", {}), row["options"].get("settings", {}))
+    context = replace(ports, settings=settings)
+    if tape.mode in SEALED:
+        context = _sealed(context, tape, begin)
+    else:
+        context = replace(context, chat=chat_for(settings), planner=planner_for(settings))
+    for name, value in (
+        ("settings", public(settings)),
+        ("clock", row["created_at"]),
+        ("handlers", sorted(context.handlers)),
+        ("ids", {"run_id": row["run_id"], "conversation_id": row["conversation_id"]}),
+        ("tools", described(context.tools)),
+        ("versions", versions()),
+        *([("unsearched", sorted(context.unsearched))] if context.unsearched else []),
+        *([("parts", sorted(context.parts))] if context.parts else []),
+    ):
+        tape.keep(Effect("begin", name, "", {}, value, replayed=name in begin and begin[name] == value))
+    tape.flush("begin", once=True)
+    return taped(context, tape)
+
+
+def public(settings: Settings) -> dict[str, Any]:
+    """The settings as a tape holds them: nothing secret, no addresses, which may hold a
+    password too, and no language of labels."""
+    fields = {n for n in type(settings).model_fields if not isinstance(getattr(settings, n), SecretStr)}
+    return settings.model_dump(mode="json", include=fields - set(_NOT_OF_A_RUN))
+
+
+@cache
+def versions() -> dict[str, str]:
+    """With what a run is made."""
+    return {
+        "workbench": version("workbench"),
+        "python": platform.python_version(),
+        "langgraph": version("langgraph"),
+    }
+
+
+def reviewer_of_run(store: RunStore, run_id: str) -> Reviewer | None:
+    """Who answers for a run that was made from another: its recorded decisions that are still to come."""
+    options = store.get(run_id)["options"]
+    if "decisions" not in options:
+        return None
+    given = len(store.decisions(run_id))
+    return ReplayReviewer(
+        options["decisions"][given:], mismatch=options.get("mismatch", "ask"), rest=options.get("rest", "ask")
+    )
+
+
+def described(tools: Mapping[str, Tool]) -> dict[str, Any]:
+    """The tools of a run by name; of those of one's own as much as a replay needs where they are not registered."""
+    return {name: None if name in BUILT_IN else _outside(tools[name]) for name in tools}
+
+
+def _outside(tool: Tool) -> dict[str, Any]:
+    return {
+        "description": tool.description,
+        "parallel": tool.parallel,
+        "intents": sorted(tool.intents),
+        "inputs": {name: field.is_required() for name, field in tool.input_schema.model_fields.items()},
+        "outputs": list(tool.output_schema.model_fields),
+    }
+
+
+def _settings(here: Settings, recorded: Mapping[str, Any], edited: Mapping[str, Any]) -> Settings:
+    known = type(here).model_fields
+    return here.model_copy(update={n: v for n, v in {**recorded, **edited}.items() if n in known})
+
+
+def _sealed(context: Context, tape: Tape, begin: Mapping[str, Any]) -> Context:
+    """The ports of a replay: whoever could be asked is a stand-in, except the rules in a check."""
+    from workbench.graphs.plan import RulePlanner
+
+    settings = context.settings
+    chat: Any = RecordedModel(settings.chat_model) if settings.chat_model else None
+    planner, tools = planned_by(tape.known.values()), begin.get("tools")
+    by_rules = tape.mode == "check" and planner == RULES
+    plans: Any = RulePlanner(settings) if by_rules else RecordedPlanner(planner)
+    return replace(
+        context,
+        chat=chat,
+        planner=plans,
+        handlers=dict.fromkeys(begin.get("handlers", []), _answers),
+        unsearched=frozenset(begin.get("unsearched", [])),
+        parts=dict.fromkeys(begin.get("parts", []), _answers),
+        tools=context.tools if tools is None else _tools(context.tools, tools, tape.mode == "check"),
+    )
+
+
+def planned_by(effects: Iterable[Effect]) -> str:
+    """The name of the planner whose plan is on the tape."""
+    return next((e.name for e in effects if e.kind == "plan" or (e.kind, e.name) == ("model", "llm")), RULES)
+
+
+def _tools(here: Mapping[str, Tool], recorded: Mapping[str, Any], today: bool) -> dict[str, Tool]:
+    """The tools of the recording: ours, and stand-ins for others; in a check the others too, where they are here."""
+    return {
+        name: here[name] if name in here and (told is None or today) else _stand_in(name, told or {})
+        for name, told in recorded.items()
+    }
+
+
+def _stand_in(name: str, told: Mapping[str, Any]) -> Tool:
+    inputs: dict[str, Any] = {n: (Any, ... if needed else None) for n, needed in told.get("inputs", {}).items()}
+    outputs: dict[str, Any] = dict.fromkeys(told.get("outputs", []), (Any, None))
+    return FunctionTool(
+        name=name,
+        description=told.get("description", ""),
+        input_schema=create_model(f"{name}_input", **inputs),
+        output_schema=create_model(f"{name}_output", **outputs),
+        function=lambda *_: _on_tape(f"A call of {name}"),
+        parallel=told.get("parallel", True),
+        intents=frozenset(told.get("intents", [])),
+    )
+
+
+async def _answers(*_: Any) -> NoReturn:
+    _on_tape("An answer")
+
+
+def _on_tape(what: str) -> NoReturn:
+    raise RunError(f"{what} is on the tape, and was asked for all the same.")

@@ -1,0 +1,498 @@
+"""The runs that this process works on: begun, listened to, waited for, answered, resumed, cancelled.
+
+A run has one owner, whose lease says that it lives. Opening a workspace resumes nothing by itself.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+import uuid
+from collections.abc import Callable, Coroutine, Iterator, Mapping
+from concurrent.futures import CancelledError as FutureCancelled
+from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import TimeoutError as FutureTimeout
+from contextlib import contextmanager, suppress
+from functools import partial
+from pathlib import Path
+from typing import Any, TypeVar
+
+from workbench.errors import DecisionDiffers, InvalidAnswer, NotPaused, RunError, WorkspaceBusy, WorkspaceError
+from workbench.graphs.reviewers import again, written
+from workbench.memory.store import SqlConversations, SqliteConversations
+from workbench.ports import Context
+from workbench.records.lease import Lease
+from workbench.records.store import RunRow, RunStore
+from workbench.runs.driver import Driver, Given, Listener, Live, pending
+from workbench.runs.fork import forked
+from workbench.runs.past import checkpoint, is_checkpoint_id, review_after
+from workbench.state import Decision, RetrievalResult
+
+# --- One event loop in one thread: the only place where a workspace's runs do their work ---
+
+T = TypeVar("T")
+
+
+class LoopThread:
+    """An event loop that runs until ``close``."""
+
+    def __init__(self, name: str):
+        self._loop = asyncio.new_event_loop()
+        self._pool = ThreadPoolExecutor(thread_name_prefix=name)
+        self._loop.set_default_executor(self._pool)
+        self._thread = threading.Thread(target=self._loop.run_forever, name=name, daemon=True)
+        self._thread.start()
+
+    def submit(self, work: Coroutine[Any, Any, T]) -> Future[T]:
+        """Begin the work; cancelling the future cancels it."""
+        return asyncio.run_coroutine_threadsafe(work, self._loop)
+
+    def call(self, work: Coroutine[Any, Any, T]) -> T:
+        """Do the work and wait for it; never from inside the loop."""
+        if threading.current_thread() is self._thread:
+            work.close()
+            raise RuntimeError("This would wait for itself: use the twin whose name begins with `a`.")
+        return self.submit(work).result()
+
+    def settle(self, timeout: float) -> None:
+        """Wait, at most so many seconds, for what was begun in the background: checkpoints of cancelled work too."""
+
+        async def rest() -> None:
+            tasks = asyncio.all_tasks() - {asyncio.current_task()}
+            if tasks:
+                await asyncio.wait(tasks, timeout=timeout)
+
+        self.call(rest())
+
+    def close(self) -> None:
+        """Stop the loop and its thread. A synchronous tool that is late ends by itself; nobody waits for it."""
+        if self._loop.is_closed():
+            return
+        self._pool.shutdown(wait=False, cancel_futures=True)
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join()
+        self._loop.close()
+
+
+# --- The runs that this process works on: begun, listened to, waited for, answered, resumed, cancelled ---
+
+KEPT = 50
+"""How many runs stay at hand after their work, for who listens late; of those that leave nothing, how many at all."""
+_POLL_S = 0.1
+_PATIENCE_S = 10.0
+_ENDED = ("done", "failed", "cancelled")
+_HINTS = {
+    "interrupted": " Its process died; go on with `resume`, without an answer.",
+    "failed": " Go on with `resume`, without an answer.",
+}
+
+
+class Work:
+    """The work of one open workspace.
+
+    Args:
+        lease: let go of when it is closed.
+        path: the workspace.
+        conversations: the durable conversation store.
+        context: makes the ports of a run around a driver's stores.
+        max_concurrency: how many tasks of one run may be at work together.
+        workspace: the open workspace, for runs to show themselves with.
+
+    Attributes:
+        durable: the driver whose runs outlive the process.
+        loop: where the work is done.
+    """
+
+    def __init__(
+        self,
+        lease: Lease,
+        path: Path,
+        conversations: SqlConversations,
+        context: Callable[[Driver, str], Context],
+        max_concurrency: int,
+        workspace: Any = None,
+    ):
+        self.workspace = workspace
+        self._lease = lease
+        self.durable = Driver(RunStore(path / "workbench.db"), conversations, path / "checkpoints.db")
+        self.loop = LoopThread("workbench")
+        self._private: Driver | None = None
+        self._context, self._max_concurrency = context, max_concurrency
+        self._live: dict[str, Live] = {}
+
+    def close(self, *also: Coroutine[Any, Any, None]) -> None:
+        """Stop what runs (it stays resumable), close the stores and ``also``, and let go of the lease."""
+        for live in list(self._live.values()):
+            _stop(live)
+        self.loop.settle(_PATIENCE_S)
+        for driver in filter(None, (self.durable, self._private)):
+            self.loop.call(driver.close())
+        for closing in also:
+            self.loop.call(closing)
+        self.loop.close()
+        self._lease.release()
+
+    # looking
+
+    def driver(self, run_id: str) -> Driver:
+        """The stores that keep this run."""
+        if self._private is not None and self._private.runs.has(run_id):
+            return self._private
+        return self.durable
+
+    def status(self, run_id: str) -> str:
+        """How the run stands; when its owner died without a word, the checkpoints and the decisions know."""
+        return self._standing(run_id)[0]
+
+    def _standing(self, run_id: str) -> tuple[str, RunRow]:
+        """How the run stands, and the row from which that was read."""
+        row = self.driver(run_id).runs.get(run_id)
+        live = self._live.get(run_id)
+        at_work = self._lease.alive(row["owner"]) and not (live and live.unwritten)
+        if row["status"] != "running" or at_work:
+            return row["status"], row
+        try:
+            snapshot = self._snapshot(run_id)
+        except WorkspaceError:  # the list of runs does not need the checkpoints; `resume` names what is wrong with them
+            return "interrupted", row
+        if pending(snapshot) is not None:
+            return "paused" if self._recorded(run_id, snapshot) is None else "interrupted", row
+        return "done" if row["result"] is not None and not snapshot.next else "interrupted", row
+
+    def _recorded(self, run_id: str, snapshot: Any) -> Decision | None:
+        """The answer to what the run asks, when its process died after keeping it and before going on."""
+        request = pending(snapshot)
+        decisions = self.driver(run_id).runs.decisions(run_id) if request else []
+        return next((d for d in decisions if request and d["review_id"] == request["review_id"]), None)
+
+    def holder(self, run_id: str) -> str | None:
+        """Who works on the run, in words: process, host, since when its workspace is open; None when nobody does."""
+        owner = self.driver(run_id).runs.get(run_id)["owner"]
+        return self._lease.holder(owner) if owner and self._lease.alive(owner) else None
+
+    def pending(self, run_id: str) -> dict[str, Any] | None:
+        """What the run asks, if it does."""
+        return pending(self._snapshot(run_id))
+
+    def values(self, run_id: str) -> dict[str, Any]:
+        """The state where it stands, the child's over the parent's while the child is at work."""
+        snapshot = self._snapshot(run_id, subgraphs=True)
+        values = dict(snapshot.values)
+        for task in snapshot.tasks:
+            if task.name == "retrieval" and hasattr(task.state, "values"):
+                values |= task.state.values
+        return values
+
+    def past(self, run_id: str, checkpoint_id: str | None = None) -> list[Any]:
+        """LangGraph's checkpoints of the run, oldest first; or the one of that id."""
+        return self.loop.call(self.driver(run_id).past(run_id, checkpoint_id))
+
+    def found_by_step(self, run_id: str) -> dict[str, list[RetrievalResult]]:
+        """What each finished step found."""
+        from workbench.graphs.merge import gather
+
+        runs = self.driver(run_id).runs
+        return gather(runs.records(run_id), runs, run_id)
+
+    def found_so_far(self, run_id: str) -> list[RetrievalResult]:
+        """The evidence of every finished step, best first."""
+        from workbench.graphs.merge import distinct
+
+        return distinct(self.found_by_step(run_id))
+
+    @contextmanager
+    def listening(self, run_id: str, listener: Listener) -> Iterator[None]:
+        """Hear the events of this stretch of work from its beginning, and None at its end."""
+        live = self._live.get(run_id)
+        if live is None:
+            listener(None)
+            yield
+            return
+        live.listen(listener)
+        try:
+            yield
+        finally:
+            live.leave(listener)
+
+    def wait(self, run_id: str, timeout: float | None = None) -> None:
+        """Wait until the run pauses or ends, here or in another process.
+
+        Raises:
+            TimeoutError: it still runs.
+            InvalidAnswer: the answer that was given does not fit; the run waits as before.
+            NotPaused: somebody else had answered.
+        """
+        live, until = self._live.get(run_id), None if timeout is None else time.monotonic() + timeout
+        if live is not None and live.work is not None:
+            try:
+                with _failures_in_the_row(live):
+                    live.work.result(timeout)
+            except FutureTimeout:
+                raise TimeoutError(f"Run {run_id} still runs after {timeout:g} s.") from None
+        while self.status(run_id) == "running":
+            if until is not None and time.monotonic() >= until:
+                raise TimeoutError(f"Run {run_id} still runs after {timeout:g} s, in another process.")
+            time.sleep(_POLL_S)
+
+    async def await_end(self, run_id: str) -> None:
+        """``wait`` for a loop that must not block."""
+        live = self._live.get(run_id)
+        if live is None or live.work is None:
+            await asyncio.to_thread(self.wait, run_id)
+            return
+        try:
+            with _failures_in_the_row(live):
+                await asyncio.shield(asyncio.wrap_future(live.work))
+        except asyncio.CancelledError:  # of the run, or of the caller
+            if not live.work.cancelled():
+                raise
+        if self.driver(run_id).runs.get(run_id)["status"] == "running":  # somebody else went on with it
+            await asyncio.to_thread(self.wait, run_id)
+
+    # working
+
+    def begin(self, run_id: str, message: str, options: Mapping[str, Any], live: Live) -> None:
+        """Note a new run, and start working on it."""
+        driver = self._incognito() if options["incognito"] else self.durable
+        user, session = options["user"], options["session"]
+        driver.runs.create(
+            run_id,
+            message,
+            options,
+            owner=self._lease.owner,
+            conversation_id=driver.conversations.get_or_create_conversation_id(user, session),
+            user_id=user,
+            session_id=session,
+        )
+        try:
+            first = self._first_input(driver, run_id)
+        except WorkspaceError as error:  # the run is noted, and what comes after it could not be
+            self._live[run_id] = live
+            live.settled.set()
+            live.unwritten = type(error)(f"{error} Then go on with `workbench resume {run_id}`.")
+            raise live.unwritten from error
+        self._start(driver, live, first)
+
+    def fork(self, run_id: str, edits: Mapping[str, Any]) -> str:
+        """Begin a run that is made from another, and give its id.
+
+        Raises:
+            RunError: the other one leaves nothing behind, or the edit does not fit it.
+        """
+        driver = self.driver(run_id)
+        if driver is not self.durable:
+            raise RunError(f"Run {run_id} is incognito: nothing of it is kept that another run could be made from.")
+        new_id, decisions = uuid.uuid4().hex[:12], driver.runs.decisions(run_id)
+        if is_checkpoint_id(edits.get("at")):
+            edits = {**edits, "at": self._review_after(run_id, edits["at"], decisions)}
+        message, options = forked(driver.runs.get(run_id), decisions, new_id, **edits)
+        self.begin(new_id, message, options, Live(new_id))
+        return new_id
+
+    def _review_after(self, run_id: str, checkpoint_id: str, decisions: list[Decision]) -> str:
+        """The review point that comes after a checkpoint."""
+        status = self.status(run_id)
+        found = checkpoint(run_id, status == "done", lambda one: self.past(run_id, one), checkpoint_id)
+        return review_after(found, decisions, self.pending(run_id) if status == "paused" else None)
+
+    def answer(self, run_id: str, given: Any) -> None:
+        """Take the run and give it the answer, if it waits for one.
+
+        Raises:
+            InvalidAnswer: it is no answer at all, or too long to keep; whether it fits is seen by the graph.
+            NotPaused: nothing waits; the recorded answer given again just continues an interrupted run.
+            WorkspaceBusy: another process is at it.
+        """
+        driver, (status, row) = self.driver(run_id), self._standing(run_id)
+        if status == "paused":
+            request = self.pending(run_id)
+            if request is None and driver.runs.get(run_id) != row:  # somebody answered in this very moment
+                return self.answer(run_id, given)
+            if request is None:
+                raise NotPaused(f"Run {run_id} waits, but its checkpoint is lost. Run `workbench doctor --repair`.")
+            wanted = Given(written(given), request["review_id"])
+            self._take(driver, row)
+            self._start(driver, Live(run_id), wanted)
+            return
+        last = driver.runs.decisions(run_id)
+        if status == "interrupted" and last and _same(last[-1], given):
+            self.resume(run_id)
+            return
+        hint = f" {self._held(row)}" if status == "running" else _HINTS.get(status, "")
+        raise NotPaused(f"Run {run_id} is {status}: it waits for no answer.{hint}")
+
+    def resume(self, run_id: str) -> None:
+        """Continue from the last checkpoint, or from the start when there is none.
+
+        Raises:
+            NotPaused: the run waits for an answer.
+            RunError: it was cancelled.
+            WorkspaceBusy: another process is at it.
+        """
+        driver, (status, row) = self.driver(run_id), self._standing(run_id)
+        if status == "running" and row["owner"] == self._lease.owner and run_id in self._live:
+            return
+        if status == "done":
+            if row["status"] != "done":
+                driver.runs.let_go(run_id, "done")
+            return
+        if status == "paused":
+            raise NotPaused(f"Run {run_id} waits for an answer: approve, edit, reject or respond.")
+        if status == "cancelled":
+            raise RunError(f"Run {run_id} was cancelled. Ask again.")
+        self._take(driver, row)
+        self._start(driver, Live(run_id), self._next_input(driver, run_id))
+
+    def cancel(self, run_id: str) -> None:
+        """Stop the run for good, with its tools; a process that works on it hears of it at once, and stops.
+
+        Raises:
+            WorkspaceBusy: the other process has not stopped in good time; it will when it wakes.
+        """
+        driver = self.driver(run_id)
+        if self.status(run_id) in ("done", "cancelled") or not driver.runs.mark_cancelled(run_id):
+            return
+        if run_id in self._live:
+            _stop(self._live[run_id])
+        until = time.monotonic() + _PATIENCE_S
+        while self.holder(run_id) and not self._at_rest(run_id):
+            if time.monotonic() > until:
+                raise WorkspaceBusy(
+                    f"Run {run_id} is cancelled, but not at rest yet. {self._held(driver.runs.get(run_id))}"
+                )
+            time.sleep(_POLL_S)
+        if driver.runs.is_cancelled(run_id):
+            driver.runs.let_go(run_id, "cancelled")
+
+    def interrupt(self, run_id: str) -> None:
+        """Stop working on the run, and leave it resumable."""
+        if run_id in self._live:
+            _stop(self._live[run_id])
+
+    def remove(self, run_id: str) -> None:
+        """Forget a run with everything that it did.
+
+        Raises:
+            RunError: it still runs.
+        """
+        if self.holder(run_id):
+            raise RunError(f"Run {run_id} is running. Cancel it first.")
+        self.loop.call(self.driver(run_id).forget(run_id))
+        self._live.pop(run_id, None)
+
+    def _start(self, driver: Driver, live: Live, graph_input: Any) -> None:
+        async def work() -> None:
+            live.begun.set()
+            heeding = asyncio.ensure_future(self._heed(driver, live))
+            try:
+                live.publish({"status": "start"})
+                ports = partial(self._context, driver, live.run_id)
+                await driver.drive(live, graph_input, ports, self._config(live.run_id))
+            finally:
+                heeding.cancel()
+                live.settled.set()
+
+        self._live.pop(live.run_id, None)
+        self._live[live.run_id] = live
+        live.work = self.loop.submit(work())
+        for run_id in [i for i, old in self._live.items() if old.settled.is_set()][:-KEPT]:
+            del self._live[run_id]
+            if self._private and self._private.runs.has(run_id) and self._private.runs.get(run_id)["status"] in _ENDED:
+                self.loop.submit(self._private.forget(run_id))  # it is kept nowhere but in memory
+
+    async def _heed(self, driver: Driver, live: Live) -> None:
+        """Stop the work when somebody, in any process, has cancelled the run."""
+        while not driver.runs.is_cancelled(live.run_id):
+            await asyncio.sleep(_POLL_S)
+        if live.work is not None:
+            live.work.cancel()
+
+    def _at_rest(self, run_id: str) -> bool:
+        """Whether the run is this process's own, and nothing is done on it."""
+        live = self._live.get(run_id)
+        own = self.driver(run_id).runs.get(run_id)["owner"] == self._lease.owner
+        return own and (live is None or live.settled.is_set())
+
+    def _held(self, row: RunRow) -> str:
+        return f"It is worked on by {self._lease.holder(row['owner'] or '')}."
+
+    def _take(self, driver: Driver, row: RunRow) -> None:
+        if row["owner"] != self._lease.owner and self._lease.alive(row["owner"]):
+            raise WorkspaceBusy(f"Run {row['run_id']} is taken. {self._held(row)}")
+        if driver.runs.claim(row, self._lease.owner):
+            return
+        status, now = self._standing(row["run_id"])
+        if status == "running":
+            raise WorkspaceBusy(f"Run {row['run_id']} was taken just now. {self._held(now)}")
+        raise NotPaused(f"Run {row['run_id']} was taken by somebody else just now, and is {status}. Look at it again.")
+
+    def _next_input(self, driver: Driver, run_id: str) -> Any:
+        """With what the graph goes on: nothing, the answer that was already kept, or the beginning."""
+        snapshot = self._snapshot(run_id)
+        if not snapshot.values:
+            return self._first_input(driver, run_id)
+        recorded = self._recorded(run_id, snapshot)
+        return None if recorded is None else Given(again(recorded), recorded["review_id"])
+
+    def _first_input(self, driver: Driver, run_id: str) -> Any:
+        """What the graph begins with; the user's message is stored before the run."""
+        from workbench.graphs.conversation import initial_state
+
+        row = driver.runs.get(run_id)
+        conversation, message = row["conversation_id"], row["message"]
+        message_id = driver.conversations.append_message(conversation, "user", message, message_key=f"{run_id}:user")
+        return initial_state(
+            run_id, message, conversation_id=conversation, user_message_id=message_id, options=row["options"]
+        )
+
+    def _incognito(self) -> Driver:
+        if self._private is None:
+            self._private = Driver(RunStore(":memory:"), SqliteConversations(":memory:"), None)
+        return self._private
+
+    def _snapshot(self, run_id: str, subgraphs: bool = False) -> Any:
+        async def look() -> Any:
+            graph = await self.driver(run_id).graph()
+            return await graph.aget_state(self._config(run_id), subgraphs=subgraphs)
+
+        return self.loop.call(look())
+
+    def _config(self, run_id: str) -> dict[str, Any]:
+        return {"configurable": {"thread_id": run_id}, "max_concurrency": self._max_concurrency}
+
+
+def _stop(live: Live) -> None:
+    """Cancel the work and wait until it has written how the run stands."""
+    if live.work is not None and not live.settled.is_set():
+        live.begun.wait(timeout=30)  # what is cancelled before it begins can write nothing down
+        live.work.cancel()
+        live.settled.wait(timeout=30)
+
+
+@contextmanager
+def _failures_in_the_row(live: Live) -> Iterator[None]:
+    """A failed or cancelled run is not the caller's exception: its status and error say so.
+
+    A refused answer is, and a failure that the full disk kept out of the row.
+    """
+    try:
+        with suppress(FutureCancelled):
+            yield
+    except (DecisionDiffers, InvalidAnswer, NotPaused, FutureTimeout):
+        raise
+    except Exception as failed:  # the driver has put it into the run's row, where `Run.error` reads it
+        failed.add_note("recorded as the run's error")
+        if live.unwritten:
+            raise
+
+
+def _same(decision: Mapping[str, Any], given: Mapping[str, Any]) -> bool:
+    """Whether an answer is the one that was recorded."""
+    try:
+        one = given["decisions"][0]
+        edits = (one.get("edited_action") or {}).get("args", {})
+    except (KeyError, IndexError, TypeError, AttributeError):
+        return False
+    kinds = one.get("type") == decision["action"] and one.get("message", "") == decision["message"]
+    return kinds and edits == decision["edits"]

@@ -1,0 +1,238 @@
+"""What there is to read of a comparison: its document as blocks, the first run as A, the others as B, C and D."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from workbench.views.labels import SIGNS, Labels, milliseconds
+from workbench.views.labels.told import edits_told, saved_told, tokens_told, took_told, who_told
+from workbench.views.outline import Block, Column, Document, Lines, Span, clipped
+
+LETTERS = "ABCD"
+_MOST_OF_A_KIND = 8
+_KINDS = ("gained", "lost", "moved", "same")
+
+
+def beside(document: Document, labels: Labels) -> list[Block]:
+    """The blocks of a comparison; tables in which nothing differs are left out."""
+    letters = LETTERS[: len(document["runs"])]
+    return [block for part in _PARTS for block in part(document, letters, labels)]
+
+
+def _differing(rows: Sequence[Sequence[str]], same: str) -> bool:
+    return any(row[1] != same for row in rows)
+
+
+def _head(document: Document, letters: str, labels: Labels) -> Iterator[Block]:
+    first, lines = document["runs"][0], list[tuple[Span, ...]]()
+    for letter, run in zip(letters, document["runs"], strict=True):
+        facts: list[Span] = [(f"{letter} ", "strong"), (run["run_id"], "code"), (" · ", "dim")]
+        facts += [(labels.status(run["status"]), "status")]
+        if run["origin"]:
+            facts += [(" · ", "dim"), (labels("made_from", run=_lettered(run["origin"], document, letters)), "dim")]
+        if run is first or run["message"] != first["message"]:
+            facts += [(" · ", "dim"), (run["message"], "")]
+        if run["query"] not in (run["message"], "") and run["query"] != first["query"]:
+            facts += [(" · ", "dim"), (run["query"], "dim")]
+        lines.append(tuple(facts))
+    yield Lines(tuple(lines))
+    parts = document["parts"]
+    if parts is None:
+        yield Lines((((labels("no_difference"), "strong"),),))
+        return
+    what = labels(f"part_{parts['where']}", name=parts["name"])
+    yield Lines((((labels("they_part", what=what), "strong"),), *_values(parts["values"], letters, labels)))
+
+
+def _values(values: Sequence[Any], letters: str, labels: Labels) -> Iterator[tuple[Span, ...]]:
+    for letter, value in zip(letters, values, strict=True):
+        yield ((f"{letter} ", "strong"), (_told(value, labels)[:300], ""))
+
+
+def _told(value: Any, labels: Labels) -> str:
+    """A brief value of a point in words."""
+    if isinstance(value, Mapping) and "action" in value:
+        return _answered(value, labels)
+    if isinstance(value, Mapping):
+        return " · ".join([labels.status(value["status"]), value["tool"], labels("n_found", n=value["found"])])
+    if isinstance(value, list):
+        return labels("comma").join(map(str, value))
+    return "—" if value is None else str(value)
+
+
+def _caveats(document: Document, letters: str, labels: Labels) -> Iterator[Block]:
+    causes, unknown = list[tuple[Span, ...]](), list[tuple[Span, ...]]()
+    for caveat in document["caveats"]:
+        told = labels(f"caveat_{caveat['what']}", name=caveat["name"])
+        if caveat["what"] in ("unfinished", "no_tape"):
+            unknown.append(((told, ""),))
+            continue
+        if caveat["what"] != "question":
+            values = (f"{letter} {_told(v, labels)}" for letter, v in zip(letters, caveat["values"], strict=True))
+            told += labels("colon") + labels("comma").join(values)
+        causes.append(((told, ""),))
+    if causes:
+        yield Lines((((labels("not_only"), "strong"),), *causes), mark="paused")
+    if unknown:
+        yield Lines(tuple(unknown), mark="interrupted")
+
+
+def _plan(document: Document, letters: str, labels: Labels) -> Iterator[Block]:
+    for letter, diff in zip(letters[1:], document["plan"], strict=True):
+        rows = [
+            (labels(kind), name, "", "", "") for kind in ("added", "removed") for name in (diff or {}).get(kind, [])
+        ]
+        for name, fields in (diff or {}).get("changed", {}).items():
+            rows += [(labels("changed"), name, field, _json(old), _json(new)) for field, (old, new) in fields.items()]
+        rows += [
+            (labels("changed"), "", field, _json(old), _json(new))
+            for field, (old, new) in (diff or {}).get("plan", {}).items()
+        ]
+        names = (labels("change"), labels("step"), labels("field"), "A", letter)
+        if rows:
+            yield clipped(f"{labels('plan_changes')} · {letter}", [Column(name) for name in names], rows)
+
+
+def _steps(document: Document, letters: str, labels: Labels) -> Iterator[Block]:
+    rows = [
+        (row["step_id"], labels("same") if row["same"] else "~", *(_step(side, labels) for side in row["sides"]))
+        for row in document["steps"]
+    ]
+    if _differing(rows, labels("same")):
+        columns = [Column(labels("step")), Column(labels("change"), whole=True), *map(Column, letters)]
+        yield clipped(labels("steps_beside"), columns, rows)
+
+
+def _step(side: Mapping[str, Any] | None, labels: Labels) -> str:
+    if side is None:
+        return "—"
+    if side["status"] == "skipped":
+        return labels.status("skipped")
+    told = [f"{SIGNS[side['status']]} {side['tool']}", labels("n_found", n=side["found"])]
+    return " · ".join([*told, labels("steps_taped") if side["replayed"] else milliseconds(side["seconds"] * 1000)])
+
+
+def _decisions(document: Document, letters: str, labels: Labels) -> Iterator[Block]:
+    rows = []
+    for row in document["decisions"]:
+        point = next(labels(f"point_{side['point']}") for side in row["sides"] if side)
+        answered = [_answered(side, labels) if side else "—" for side in row["sides"]]
+        change = f"~ {labels('comma').join(labels(f'of_{name}') for name in row['differs'])}".strip()
+        rows.append((f"{row['number']} {point}", labels("same") if row["same"] else change, *answered))
+    if _differing(rows, labels("same")):
+        columns = [Column(labels("point"), whole=True), Column(labels("change")), *map(Column, letters)]
+        yield clipped(labels("decisions_beside"), columns, rows)
+
+
+def _answered(side: Mapping[str, Any], labels: Labels) -> str:
+    """What was answered and by whom; below it what had been proposed."""
+    told = labels("aside", said=labels(side["action"]), more=who_told(side["who"], labels))
+    said = edits_told(side["edits"], side["proposed"], labels)
+    said += [text for text in (side["message"], side["note"]) if text]
+    proposed = side["proposed"]
+    steps = labels("comma").join(proposed["steps"])
+    if "should_continue" in proposed:
+        steps = f"{labels('goes_on' if proposed['should_continue'] else 'stops')} {steps}".strip()
+    return f"{' · '.join([told, *said])}\n{labels('proposed')}{labels('colon')}{steps}"
+
+
+def _evidence(document: Document, letters: str, labels: Labels) -> Iterator[Block]:
+    rows, counts = list[tuple[int, int, tuple[str, ...]]](), dict.fromkeys(_KINDS, 0)
+    for piece in document["evidence"]:
+        kind = min((change for change in piece["changes"] if change), key=_KINDS.index, default="same")
+        counts[kind] += 1
+        if kind == "same" and not piece["text_differs"]:
+            continue
+        told = [labels(change) if change else "—" for change in piece["changes"]]
+        if piece["text_differs"]:
+            told.append(labels("reworded"))
+        cells = (" ".join(told), _line(piece["title"]), *(_found(side) for side in piece["sides"]))
+        rows.append((_KINDS.index(kind), min(side["rank"] for side in piece["sides"] if side), cells))
+    if not rows:
+        return
+    rows.sort(key=lambda row: row[:2])
+    best = [c for kind in range(len(_KINDS)) for c in [cells for k, _, cells in rows if k == kind][:_MOST_OF_A_KIND]]
+    columns = [Column(labels("change"), whole=True), Column(labels("piece")), *map(Column, letters)]
+    notes = [labels("and_more", n=len(rows) - len(best))] if len(best) < len(rows) else []
+    yield clipped(labels("evidence_beside", **counts), columns, best, notes=notes)
+
+
+def _found(side: Mapping[str, Any] | None) -> str:
+    """Place and score in the merged evidence; below it the steps that found it, each with its rank there."""
+    if side is None:
+        return "—"
+    steps = ", ".join(f"{found['step_id']} #{found['rank']}" for found in side["found_by"])
+    return f"#{side['rank']} {side['score']:.2f}\n{_line(steps or ', '.join(side['tools']))}"
+
+
+def _claims(document: Document, letters: str, labels: Labels) -> Iterator[Block]:
+    rows = [
+        (
+            " ".join(labels(change) if change else "—" for change in claim["changes"]),
+            _line(claim["text"]),
+            *(_cited(side, labels) for side in claim["sides"]),
+        )
+        for claim in document["claims"]
+    ]
+    if document["parts"] is not None and rows:
+        columns = [Column(labels("change"), whole=True), Column(labels("claim")), *map(Column, letters)]
+        yield clipped(labels("claims_beside"), columns, rows)
+
+
+def _cited(side: Mapping[str, Any] | None, labels: Labels) -> str:
+    if side is None:
+        return "—"
+    found = [f"[{c['n']}] {_line(c['title'] or c['result_id'])}" for c in side["citations"]]
+    return labels("comma").join(found) or labels("nothing_cited")
+
+
+def _cost(document: Document, letters: str, labels: Labels) -> Iterator[Block]:
+    rows = [
+        (
+            letter,
+            took_told(cost, labels),
+            str(cost["calls"]),
+            saved_told(cost, labels) if cost["saved_calls"] else "0",
+            tokens_told(cost["tokens"], cost["about"], labels) if cost["tokens"] else "",
+        )
+        for letter, cost in zip(letters, document["cost"], strict=True)
+    ]
+    names = ("run", "time", "steps_made", "steps_taped", "tokens_made")
+    columns = [Column(labels(name), "number" if n else "text") for n, name in enumerate(names)]
+    yield clipped(labels("cost"), columns, rows, notes=[labels("not_waiting")])
+
+
+def forecast_blocks(forecast: Mapping[str, Any], labels: Labels) -> list[Block]:
+    """What a fork will take: which steps run again, and how long such calls took in the past."""
+    rows = [
+        (
+            step["step_id"],
+            step["tool"],
+            labels("steps_made" if step["runs"] else "steps_taped" if step["replayed"] else "steps_asleep"),
+            *(milliseconds(step[name] * 1000) if step["runs"] else "" for name in ("p50_s", "p90_s")),
+        )
+        for step in forecast["steps"]
+    ]
+    names = (labels("step"), labels("tool"), labels("status"), "P50", "P90")
+    kinds = ("text", "code", "text", "number", "number")
+    p50, p90 = (milliseconds(forecast["seconds"][name] * 1000) for name in ("p50", "p90"))
+    note = labels("forecast_basis", n=forecast["basis"])
+    title = labels("forecast", p50=p50, p90=p90)
+    return [clipped(title, [Column(n, k) for n, k in zip(names, kinds, strict=True)], rows, notes=[note])]
+
+
+_PARTS = (_head, _caveats, _plan, _steps, _decisions, _evidence, _claims, _cost)
+
+
+def _lettered(run_id: str, document: Document, letters: str) -> str:
+    return next((a for a, run in zip(letters, document["runs"], strict=True) if run["run_id"] == run_id), run_id)
+
+
+def _line(value: Any) -> str:
+    return " ".join(str(value).split())
+
+
+def _json(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)

@@ -1,0 +1,16 @@
+"""Records -> plotly figures, for cells, reports and a close look. Pure: equal data gives an equal figure.
+
+Colour never stands alone: every status has its sign and its word (``labels``), its shape or its line, and the colours
+keep apart for colour-blind eyes. Each is a ``picture.Picture``: ``to_frame()`` is what it was drawn from.
+"""
+
+from __future__ import annotations
+
+from workbench.views.figures.dag import dag, dag_rows
+from workbench.views.figures.findings import findings
+from workbench.views.figures.graph import graph
+from workbench.views.figures.knowledge import knowledge
+from workbench.views.figures.scores import rankings, reliability
+from workbench.views.figures.timeline import timeline
+
+__all__ = ["dag", "dag_rows", "findings", "graph", "knowledge", "rankings", "reliability", "timeline"]

@@ -1,0 +1,288 @@
+"""What is made of runs as something to read: blocks in the language of the question, for text and HTML alike."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from html import escape
+from typing import TYPE_CHECKING, Any
+
+from workbench.plans import canonical_json
+from workbench.views.beside import LETTERS, change, cut, letter
+from workbench.views.labels import Labels, labels_for, milliseconds
+from workbench.views.outline import Block, Column, Lines, Table
+from workbench.views.page import Markup, block_html, button, code, el, glyph
+from workbench.views.static import CLASSES
+
+if TYPE_CHECKING:
+    from workbench.futures.graft import Graft
+    from workbench.futures.what_if import LeaveOneOut, WhatIf
+
+
+Document = Mapping[str, Any]
+Taken = tuple[int, str]
+"""The number of a run in the comparison, and a step of it."""
+MOST_CONFLICTS, MOST_OFFERED = 20, 200
+
+
+def offered(document: Document, base: int) -> list[Taken]:
+    """The steps that the other runs have otherwise than this one."""
+    runs = range(len(document["runs"]))
+    return [
+        (n, row["step_id"])
+        for row in document["steps"]
+        if not row["same"]
+        for n in runs
+        if n != base and row["sides"][n] is not None and _kind(row, n, base) != "same"
+    ]
+
+
+def _kind(row: Mapping[str, Any], n: int, base: int) -> str:
+    """What taking the step of one run does to the base's plan."""
+    if row["sides"][base] is None:
+        return "added"
+    return "same" if _as_first(row, n) and _as_first(row, base) else "changed"
+
+
+def _as_first(row: Mapping[str, Any], n: int) -> bool:
+    return n == 0 or row["changes"][n - 1] == "same"
+
+
+def panel(
+    document: Document,
+    labels: Labels,
+    *,
+    base: int,
+    taken: Collection[Taken],
+    forecast: Mapping[str, Any] | None = None,
+    working: bool = False,
+    said: str = "",
+) -> Markup:
+    """What a graft is put together from.
+
+    Args:
+        document: of the comparison.
+        labels: the words.
+        base: number of the run whose plan the steps join.
+        taken: the steps that are chosen.
+        forecast: what the graft will do (``fork.Forecast``), when that is known.
+        working: it is being made.
+        said: what stands in the way, in words.
+    """
+    bases = [
+        button([letter(n), " ", code(run["run_id"])], "base", key=str(n), cls="wb-switch wb-round", role="radio",
+               aria_checked=str(n == base).lower())
+        for n, run in enumerate(document["runs"])
+    ]  # fmt: skip
+    known = offered(document, base)
+    rows = {row["step_id"]: row for row in document["steps"]}
+    steps = [_offer(rows[step_id], n, base, (n, step_id) in taken, labels) for n, step_id in known[:MOST_OFFERED]]
+    choice = el("div", steps, cls="wb-graft-steps") if steps else el("div", labels("graft_none"), cls="wb-dim")
+    return el(
+        "section",
+        el("div", labels("graft_told"), cls="wb-dim"),
+        el("div", el("b", labels("graft_base")), el("span", labels("graft_base_told"), cls="wb-dim"), bases,
+           cls="wb-bar", role="radiogroup", aria_label=labels("graft_base")),
+        el("div", el("b", labels("graft_take")), cls="wb-graft-take"),
+        choice,
+        el("div", said, cls="wb-alert", role="alert") if said else None,
+        _go(document, labels, base, [t for t in known if t in taken], forecast, working),
+        cls="wb-part wb-graft",
+        aria_label=labels("graft"),
+    )  # fmt: skip
+
+
+def _offer(row: Mapping[str, Any], n: int, base: int, taken: bool, labels: Labels) -> Markup:
+    side = row["sides"][n]
+    told = [letter(n), " ", el("b", row["step_id"]), " ", code(side["tool"]), " ", change(_kind(row, n, base), labels)]
+    found = el("span", " ", labels("n_found", n=side["found"]), cls="wb-dim")
+    key = f"{n}:{row['step_id']}"
+    return button([told, found], "take", key=key, cls="wb-switch", role="checkbox", aria_checked=str(taken).lower())
+
+
+def _go(
+    document: Document,
+    labels: Labels,
+    base: int,
+    taken: Sequence[Taken],
+    forecast: Mapping[str, Any] | None,
+    working: bool,
+) -> Markup:
+    if not taken:
+        return el("div", labels("graft_nothing"), cls="wb-dim")
+    others = labels("comma").join(dict.fromkeys(LETTERS[n] for n, _ in taken))
+    many = labels("steps", n=len(taken))
+    word = labels("graft_working") if working else labels("graft_now", base=LETTERS[base], steps=many, others=others)
+    go = button(word, "graft", cls="wb-primary", disabled=working)
+    return el("div", go, el("span", _foreseen(forecast, labels), cls="wb-dim") if forecast else None, cls="wb-bar")
+
+
+def _foreseen(forecast: Mapping[str, Any], labels: Labels) -> str:
+    again = [step["step_id"] for step in forecast["steps"] if step["runs"]]
+    if not again:
+        return labels("graft_foreseen_none")
+    p50, p90 = (milliseconds(forecast["seconds"][name] * 1000) for name in ("p50", "p90"))
+    told = labels(
+        "graft_foreseen", again=len(again), taped=sum(step["replayed"] for step in forecast["steps"]), p50=p50, p90=p90
+    )
+    return f"{told} · {labels('graft_again', steps=cut(labels('comma').join(again), 200))}"
+
+
+def conflicts_table(document: Document, message: str, found: Sequence[Mapping[str, Any]], labels: Labels) -> Markup:
+    """What branches contradict one another in, with each run's value, and the buttons that let one of them hold."""
+    ids = [run["run_id"] for run in document["runs"]]
+    involved = [n for n, run_id in enumerate(ids) if any(run_id in conflict["values"] for conflict in found)]
+    heads = [el("th", labels("conflict")), el("th", labels("where")), [el("th", letter(n)) for n in involved]]
+    rows = [
+        el(
+            "tr",
+            el("td", labels(f"conflict_{conflict['kind']}")),
+            el("td", cut(str(conflict["where"]))),
+            [el("td", _said(conflict["values"].get(ids[n], "–"))) for n in involved],
+        )
+        for conflict in found[:MOST_CONFLICTS]
+    ]
+    left = len(found) - len(rows)
+    table = el("table", el("thead", el("tr", heads)), el("tbody", rows), cls="wb-table")
+    choices = [
+        button([letter(n), " ", labels("graft_prefer", run=LETTERS[n])], "prefer", key=ids[n], name=_named(n, labels))
+        for n in involved
+    ]
+    told = labels("graft_needs_choice") if found else message
+    return el(
+        "div",
+        el("div", glyph("warning", labels, said=False), el("span", told, cls="wb-strong"), cls="wb-band wb-person",
+           role="alert"),
+        [table, el("div", labels("and_more", n=left), cls="wb-dim") if left > 0 else None] if found else None,
+        el("div", choices, el("span", labels("graft_instead"), cls="wb-dim"), cls="wb-bar") if choices else None,
+        cls="wb-part wb-graft-conflicts",
+    )  # fmt: skip
+
+
+def _named(n: int, labels: Labels) -> str:
+    return labels("graft_prefer", run=LETTERS[n])
+
+
+def _said(value: Any) -> str:
+    return cut(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, sort_keys=True), 400)
+
+
+def made(run_id: str, labels: Labels) -> Markup:
+    """The new run, to be opened."""
+    told = [glyph("done", labels, said=False), " ", labels("graft_made", run=run_id)]
+    opening = button(labels("open_run"), "open", key=run_id, name=labels("open_run_told", run=run_id))
+    return el("div", el("span", told, cls="wb-strong"), opening, cls="wb-part wb-bar wb-graft-made", role="status")
+
+
+_LONGEST = 160
+
+
+def page(blocks: Iterable[Block], message: str) -> str:
+    """Blocks as static HTML, in the frame that runs have."""
+    body = "\n".join(block_html(block) for block in blocks)
+    return f'<div class="{escape(CLASSES)}" lang="{labels_for(message).html_lang}">\n{body}\n</div>'
+
+
+def brief(value: Any) -> str:
+    """A value in a cell."""
+    text = " ".join((value if isinstance(value, str) else canonical_json(value)).split())
+    return text if len(text) <= _LONGEST else text[: _LONGEST - 1] + "…"
+
+
+def graft_blocks(graft: Graft) -> list[Block]:
+    """Where the steps come from, what the branches contradict one another in, where the evidence comes from."""
+    labels = labels_for(graft.message)
+    anew, steps = set(graft.anew), graft.steps
+    rows = tuple(
+        (i, s["step_id"], s["run_id"], labels("made_anew" if i in anew else "from_tape")) for i, s in steps.items()
+    )
+    heads = (*(Column(labels(n), "code") for n in ("step", "from_step", "from_run")), Column(labels("how")))
+    return [
+        Table(labels("graft_of", base=graft.base), heads, rows),
+        conflicts_block(graft.conflicts, labels),
+        _provenance(graft, labels),
+    ]
+
+
+def conflicts_block(conflicts: Iterable[Mapping[str, Any]], labels: Labels) -> Block:
+    """What branches contradict one another in: a row a run."""
+    rows = tuple(
+        (labels(f"conflict_{c['kind']}"), c["where"], run_id, brief(value), labels(f"conflict_is_{c['how']}"))
+        for c in conflicts
+        for run_id, value in c["values"].items()
+    )
+    if not rows:
+        return Lines((((labels("no_conflicts"), ""),),))
+    columns = (Column(labels("conflict")), Column(labels("where")), Column(labels("run"), "code"))
+    return Table(labels("conflicts"), (*columns, Column(labels("says")), Column(labels("what_became"))), rows)
+
+
+def _provenance(graft: Graft, labels: Labels) -> Block:
+    """Where the cited pieces come from; all of them are in ``provenance()``."""
+    cited = {citation["n"] for citation in graft.citations}
+    found: dict[int, list[Mapping[str, Any]]] = {}
+    for row in graft.provenance():
+        if row["n"] in cited:
+            found.setdefault(row["n"], []).append(row)
+    rows = tuple(
+        (f"[{n}]", of[0]["title"] or of[0]["result_id"], "\n".join(f"{r['from_run']} {r['from_step']}" for r in of))
+        for n, of in sorted(found.items())
+    )
+    columns = (Column("", "number"), Column(labels("source")), Column(labels("from_run"), "code"))
+    return Table(labels("provenance"), columns, rows)
+
+
+def what_if_blocks(found: WhatIf) -> list[Block]:
+    """A row a reflect point: what going on gains and costs."""
+    labels = labels_for(found.run.message)
+    heads = ("pass", "way_taken", "new_pieces", "top_score", "coverage", "recall", "pay", "calls", "worth", "live")
+    rows = tuple(_what_if_row(point, labels) for point in found.points)
+    ended = [p for p in found.points if p["gain"] is None]
+    notes = [labels("nothing_more", n=point["iteration"]) for point in ended]
+    notes.append(labels("what_if_note") if rows else labels("no_reflect_points"))
+    return [Table(labels("what_if"), tuple(Column(labels(name)) for name in heads), rows, notes=tuple(notes))]
+
+
+def _what_if_row(point: Mapping[str, Any], labels: Labels) -> tuple[str, ...]:
+    head = (str(point["iteration"]), labels(f"way_{point['recorded']}"))
+    if point["gain"] is None:
+        return (*head, *["–"] * 8)
+    gain, cost, value = point["gain"], point["cost"], point["value"]
+    gains = (_signed(gain[name]) for name in ("pieces", "top_score", "coverage", "recall"))
+    tokens = [labels("beside_saved_tokens", n=f"{cost['tokens']:,}")] if cost["tokens"] else []
+    seconds = labels("comma").join([f"{cost['seconds']:g} s", *tokens])
+    worth = "" if value["pieces_per_s"] is None else labels("per_second", n=f"{value['pieces_per_s']:g}")
+    live = [*point["stop"]["live"], *point["go_on"]["live"]]
+    return (*head, *gains, seconds, str(cost["calls"]), worth, ", ".join(live))
+
+
+def _signed(value: float | None) -> str:
+    return "" if value is None else f"{value:+g}"
+
+
+def leave_one_out_blocks(found: LeaveOneOut) -> list[Block]:
+    """Which step paid for which sentence, then what each removal does."""
+    labels = labels_for(found.run.message)
+    sentences = tuple(
+        (
+            s["sentence"],
+            "\n".join(f"[{c['n']}] {c['title'] or c['result_id']}" for c in s["cites"]),
+            "\n".join(s["rests_on"]),
+            "\n".join(s["spared"]),
+        )
+        for s in found.sentences
+    )
+    heads = (
+        *(Column(labels("sentence")), Column(labels("sources"))),
+        *(Column(labels("rests_on"), "code"), Column(labels("spared"), "code")),
+    )
+    removals = tuple(
+        (r["left_out"], r["title"], *(str(len(r[name])) for name in ("gone", "changed", "cited_otherwise", "added")))
+        for r in found.removals
+    )
+    counts = tuple(Column(labels(name), "number") for name in ("gone", "otherwise", "cited_otherwise", "newly_said"))
+    left_out = (Column(labels("left_out"), "code"), Column(labels("title")))
+    return [
+        Table(labels("who_paid"), heads, sentences, notes=(labels("single_removals"),)),
+        Table(labels("leave_one_out"), (*left_out, *counts), removals),
+    ]

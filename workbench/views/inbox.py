@@ -1,0 +1,248 @@
+"""What waits for a person, to read: where there is no front-end, and in a terminal."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from functools import cached_property
+from typing import Any
+
+from workbench.plans import canonical_json
+from workbench.records import edits as proposals
+from workbench.records.tape import comparable
+from workbench.views.labels import Labels
+from workbench.views.outline import Block, Column, Lines, clipped
+from workbench.views.page import Markup, Picture, closed, code, el, glyph, joined, opened, safe
+
+MOST_NAMED = 3
+
+
+@dataclass(frozen=True)
+class Waits:
+    """A run that waits at a review point.
+
+    Attributes:
+        run_id: which.
+        message: what was asked of it.
+        request: what it asks.
+        since: since when, UTC, ISO 8601.
+    """
+
+    run_id: str
+    message: str
+    request: Mapping[str, Any]
+    since: str
+
+    @property
+    def review_id(self) -> str:
+        """Which question of the run."""
+        return str(self.request.get("review_id", ""))
+
+    @cached_property
+    def key(self) -> str:
+        """Equal for runs that were asked the same and propose the same."""
+        proposed = comparable(dict(proposals.proposal(self.request)))
+        same = [self.message, proposals.point(self.request), proposed]
+        return hashlib.sha256(canonical_json(same).encode()).hexdigest()[:12]
+
+
+@dataclass(frozen=True)
+class Question:
+    """What can be answered at once: runs with the same question and the same proposal, newest first."""
+
+    key: str
+    runs: tuple[Waits, ...]
+
+    @property
+    def first(self) -> Waits:
+        """The newest."""
+        return self.runs[0]
+
+    @property
+    def point(self) -> str:
+        """Where they wait."""
+        return proposals.point(self.first.request)
+
+
+@dataclass(frozen=True)
+class Settled:
+    """What waited and does not wait any more, with what became of it."""
+
+    question: Question
+    said: str
+
+
+def questions(waiting: Iterable[Waits], point: str = "") -> list[Question]:
+    """Alike ones together, newest first; only those at a point, when one is given."""
+    found: dict[str, list[Waits]] = {}
+    for one in sorted(waiting, key=lambda one: (one.since, one.run_id), reverse=True):
+        if not point or proposals.point(one.request) == point:
+            found.setdefault(one.key, []).append(one)
+    return [Question(key, tuple(runs)) for key, runs in found.items()]
+
+
+def since(log: Sequence[Mapping[str, Any]], decisions: Sequence[Mapping[str, Any]], began: str) -> str:
+    """When a run began to wait: after the last node that ran, or the last decision."""
+    moments = [datetime.fromisoformat(began), *(datetime.fromisoformat(d["decided_at"]) for d in decisions)]
+    for entry in log:
+        moments.append(datetime.fromisoformat(entry["timestamp"]) + timedelta(milliseconds=entry["duration_ms"]))
+    return max(moments).isoformat()
+
+
+def short(request: Mapping[str, Any], labels: Labels) -> str:
+    """What is proposed, in a few words."""
+    kind, proposed = proposals.kind(request), proposals.proposal(request)
+    if kind == "plan":
+        number = len(request.get("ahead", proposed["plan"]["steps"]))
+        return labels("inbox_plan" if number else "inbox_plan_none", n=number)
+    if kind == "step":
+        wave = list(map(str, proposed["wave"]))
+        more = [labels("and_more", n=len(wave) - MOST_NAMED)] if len(wave) > MOST_NAMED else []
+        return labels("inbox_step", steps=labels("comma").join([*wave[:MOST_NAMED], *more]))
+    if kind == "reflect":
+        return _reflection(proposed, labels)
+    return proposals.description(request)
+
+
+def _reflection(proposed: Mapping[str, Any], labels: Labels) -> str:
+    number = len(proposed["next_steps"]) + len(proposed["activate"])
+    asked = labels("inbox_more_steps", n=number) if proposed["should_continue"] else labels("inbox_answer")
+    return f"{asked} {proposed.get('reasoning') or ''}".strip()
+
+
+def how_long(begun: str, now: datetime) -> str:
+    """How long it waits, for people.
+
+    >>> now = datetime.fromisoformat("2026-01-02T00:00:00+00:00")
+    >>> [how_long(f"2026-01-0{d}T{t}:00+00:00", now) for d, t in ((1, "23:59"), (1, "20:00"))]
+    ['1:00', '4 h']
+    >>> how_long("2025-12-30T00:00:00+00:00", now)
+    '3 d'
+    """
+    seconds = max(0, int((now - datetime.fromisoformat(begun)).total_seconds()))
+    if seconds < 3600:
+        return f"{seconds // 60}:{seconds % 60:02d}"
+    return f"{seconds // 3600} h" if seconds < 48 * 3600 else f"{seconds // 86400} d"
+
+
+# --- Everything that waits for a person: the question, what is proposed, since when; and what became of it ---
+
+_LONGEST = 300
+
+
+def title(asked: Sequence[Question], labels: Labels) -> Picture:
+    """The head of the list, with how much it is."""
+    runs = sum(len(question.runs) for question in asked)
+    counted = labels("inbox_count", questions=len(asked), runs=runs)
+    told = counted if asked else ""
+    return Picture(
+        el("div", el("h3", labels("inbox"), cls="wb-title"), " ", el("span", told, cls="wb-dim"), role="status")
+    )
+
+
+def inbox(
+    asked: Sequence[Question],
+    settled: Iterable[Settled],
+    labels: Labels,
+    *,
+    now: datetime,
+    picked: str = "",
+    point: str = "",
+    more: int = 0,
+    refused: str = "",
+) -> Picture:
+    """The list, newest first, and below it what was answered since it was shown first.
+
+    Args:
+        asked: what waits.
+        settled: what does not wait any more, with what became of it.
+        labels: the words.
+        now: until when is counted how long it waits.
+        picked: the key of the row on which the buttons act.
+        point: where is looked, when not everywhere.
+        more: how many are listed, when there are more than these.
+        refused: why the last answer was not taken.
+    """
+    rows = {question.key: _waiting(question, labels, now, question.key == picked) for question in asked}
+    for number, one in enumerate(settled):
+        rows[f"settled {number}"] = _settled(f"settled {number}", one, labels)
+    empty = None
+    if not asked:
+        told = labels("inbox_empty_point", point=labels(f"point_{point}")) if point else labels("inbox_empty")
+        empty = el("p", told, cls="wb-dim wb-empty")
+    head = joined([empty, opened("div", cls="wb-list wb-scroll", role="listbox", aria_label=labels("inbox"))])
+    left = el("p", labels("inbox_more", n=more), cls="wb-dim") if more else None
+    alert = el("p", glyph("invalid", labels), " ", refused, cls="wb-alert", role="alert") if refused else None
+    return Picture(head, rows, joined([closed("div"), left, alert]))
+
+
+def _waiting(question: Question, labels: Labels, now: datetime, picked: bool) -> Markup:
+    first, number = question.first, len(question.runs)
+    proposed = short(first.request, labels)
+    if number > 1:
+        proposed = labels("inbox_alike", n=number, what=proposed)
+    which = labels("inbox_runs", n=number) if number > 1 else code(first.run_id)
+    return _row(
+        question.key,
+        glyph("paused", labels),
+        question,
+        proposed,
+        [el("div", how_long(first.since, now)), el("div", which, cls="wb-dim")],
+        labels,
+        aria_selected="true" if picked else "false",
+    )
+
+
+def _settled(key: str, one: Settled, labels: Labels) -> Markup:
+    runs = one.question.runs
+    which = labels("inbox_runs", n=len(runs)) if len(runs) > 1 else code(runs[0].run_id)
+    return _row(key, glyph("done", labels), one.question, one.said, [el("div", which, cls="wb-dim")], labels, gone=True)
+
+
+def _row(
+    key: str,
+    sign: Markup,
+    question: Question,
+    told: str,
+    side: Sequence[Markup],
+    labels: Labels,
+    *,
+    gone: bool = False,
+    aria_selected: str = "",
+) -> Markup:
+    where = f"{labels('point_' + question.point)} · " if question.point else ""
+    main = el(
+        "div",
+        el("div", safe(question.first.message, _LONGEST), cls="wb-strong wb-lines"),
+        el("div", where, safe(told, _LONGEST), cls="wb-dim wb-lines"),
+        cls="wb-main",
+    )
+    chosen = {"role": "option", "aria_selected": aria_selected} if not gone else {"role": "note"}
+    classes = "wb-row wb-gone" if gone else "wb-row"
+    return el("div", sign, main, el("div", side, cls="wb-side"), cls=classes, data_key=key, **chosen)
+
+
+# --- What waits for a person, to read: where there is no front-end, and in a terminal ---
+
+
+def inbox_blocks(asked: Sequence[Question], labels: Labels, now: datetime) -> list[Block]:
+    """A row a question, newest first."""
+    if not asked:
+        return [Lines((((labels("inbox_empty"), "strong"),),))]
+    names = (("question_asked", "text"), ("point", "text"), ("proposed_in_short", "text"), ("waits_for", "number"))
+    columns = (*(Column(labels(name), kind) for name, kind in names), Column(labels("run"), "code"))
+    rows = [
+        (
+            " ".join(question.first.message.split()),
+            labels(f"point_{question.point}"),
+            " ".join(short(question.first.request, labels).split()),
+            how_long(question.first.since, now),
+            question.first.run_id if len(question.runs) == 1 else labels("inbox_runs", n=len(question.runs)),
+        )
+        for question in asked
+    ]
+    runs = sum(len(question.runs) for question in asked)
+    counted = labels("inbox_count", questions=len(asked), runs=runs)
+    return [clipped(f"{labels('inbox')}{labels('colon')}{counted}", columns, rows)]

@@ -1,0 +1,286 @@
+"""A knowledge base looked into: as data, as a table, as text, and as a page in a notebook."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from workbench.ports import Entity
+from workbench.views.around import Around
+from workbench.views.labels import Labels, labels_for
+from workbench.views.outline import Block, Column, Lines, clipped
+from workbench.views.page import Markup, Picture, button, closed, el, joined, opened, safe
+from workbench.views.static import page_html, plain
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+
+WIDTH, HEIGHT, EDGE = 1000, 560, 70
+_LONGEST_NAME = 22
+
+
+def knowledge_graph(found: Around, labels: Labels, chosen: str = "") -> Picture:
+    """The graph as SVG. Entities of the answer are filled and large; the way that was asked for is drawn heavy."""
+    places = {one: (EDGE + x * (WIDTH - 2 * EDGE), 40 + y * (HEIGHT - 80)) for one, (x, y) in found.places().items()}
+    svg = opened(
+        "svg",
+        cls="wb-knowledge",
+        viewBox=f"0 0 {WIDTH} {HEIGHT}",
+        role="listbox",
+        aria_label=labels("knowledge_told", n=len(found.entities), m=len(found.relations)),
+    )
+    lines = [_line(found, pair, kinds, places, chosen) for pair, kinds in _pairs(found).items()]
+    rows = {one: _disc(found, one, places[one], labels, one == chosen) for one in found.entities}
+    head = el("div", el("span", labels("knowledge_told", n=len(found.entities), m=len(found.relations)), cls="wb-dim"))
+    return Picture(joined([opened("section", cls="wb-section"), head, svg, lines]), rows, closed("svg", "section"))
+
+
+def entity_card(found: Around, one: str, labels: Labels, start: str = "") -> Picture:
+    """An entity in full: what it is, what relates it to what is shown, and what can be done from here.
+
+    Args:
+        found: the graph.
+        one: the entity's id.
+        labels: the words.
+        start: the entity from which a way is asked for, when there is one.
+    """
+    entity = found.entities.get(one)
+    if entity is None:
+        return Picture(el("section", el("p", labels("knowledge_choose"), cls="wb-dim"), cls="wb-section"))
+    opens = labels("fold_entity") if one in found.opened else labels("expand_entity")
+    buttons = [button(opens, "expand", key=one)]
+    if start and start != one:
+        buttons.append(button(labels("way_to", name=found.entities[start]["name"]), "way", key=one, cls="wb-primary"))
+    else:
+        buttons.append(button(labels("way_from"), "start", key=one))
+    title = el("div", el("h3", entity["name"], cls="wb-title"), el("span", entity["type"], cls="wb-dim"), cls="wb-bar")
+    aliases = el("p", labels("comma").join(entity["aliases"]), cls="wb-dim") if entity["aliases"] else None
+    hidden = found.more.get(one, 0)
+    more = el("p", labels("neighbours_hidden", n=hidden), cls="wb-dim") if hidden else None
+    parts = [title, aliases, el("div", buttons, cls="wb-bar"), _relations(found, one, labels), more]
+    return Picture(el("section", parts, cls="wb-section"))
+
+
+def way_told(found: Around, labels: Labels) -> Markup:
+    """The way that was asked for, in words: names and relations in turn."""
+    if not found.path:
+        return el("p", labels("no_way"), cls="wb-dim")
+    between = {frozenset(pair): kinds for pair, kinds in _pairs(found).items()}
+    told: list[Markup] = [el("b", found.entities[found.path[0]]["name"])]
+    for before, after in zip(found.path, found.path[1:], strict=False):
+        kinds = between.get(frozenset((before, after)), [])
+        told += [el("span", f" — {', '.join(kinds)} — ", cls="wb-dim"), el("b", found.entities[after]["name"])]
+    return el("p", told, cls="wb-way")
+
+
+def _pairs(found: Around) -> dict[tuple[str, str], list[str]]:
+    """The kinds of relation between each two entities, one line a pair."""
+    pairs: dict[tuple[str, str], list[str]] = {}
+    for relation in found.relations:
+        a, b = sorted((relation["source"], relation["target"]))
+        kinds = pairs.setdefault((a, b), [])
+        if relation["type"] not in kinds:
+            kinds.append(relation["type"])
+    return pairs
+
+
+def _line(
+    found: Around, pair: tuple[str, str], kinds: list[str], places: Mapping[str, tuple[float, float]], chosen: str
+) -> Markup:
+    (x1, y1), (x2, y2) = places[pair[0]], places[pair[1]]
+    steps = [{a, b} for a, b in zip(found.path, found.path[1:], strict=False)]
+    cls = "wb-relation" + (" wb-on-way" if set(pair) in steps else " wb-near" if chosen in pair else "")
+    said = ", ".join(kinds)
+    drawn = [el("line", x1=x1, y1=y1, x2=x2, y2=y2), el("title", said)]
+    if chosen in pair or set(pair) in steps:
+        drawn.append(el("text", said, x=(x1 + x2) / 2, y=(y1 + y2) / 2 - 3, text_anchor="middle"))
+    return el("g", drawn, cls=cls)
+
+
+def _disc(found: Around, one: str, place: tuple[float, float], labels: Labels, chosen: bool) -> Markup:
+    entity: Entity = found.entities[one]
+    seed = one in found.seeds
+    cls = "wb-entity" + (" wb-seed" if seed else "") + (" wb-on-way" if one in found.path else "")
+    name = entity["name"] if len(entity["name"]) <= _LONGEST_NAME else entity["name"][: _LONGEST_NAME - 1] + "…"
+    said = f"{entity['name']}, {entity['type']}" + (f", {labels('of_the_answer')}" if seed else "")
+    x, y = place
+    inside = [
+        el("circle", cx=x, cy=y, r=10 if seed else 6),
+        el("text", name, x=x, y=y + (22 if seed else 17), text_anchor="middle"),
+        el("title", said),
+    ]
+    selected = "true" if chosen else "false"
+    return el("g", inside, cls=cls, data_key=one, role="option", aria_label=said, aria_selected=selected, tabindex="-1")
+
+
+def _relations(found: Around, one: str, labels: Labels) -> Markup:
+    rows = []
+    for relation in found.relations:
+        if one not in (relation["source"], relation["target"]):
+            continue
+        other = relation["target"] if relation["source"] == one else relation["source"]
+        arrow = "→" if relation["source"] == one else "←"
+        name = button(found.entities[other]["name"], "choose", key=other, cls="wb-quiet")
+        cells = [el("td", f"{arrow} {relation['type']}"), el("td", name), el("td", safe(relation["sentence"], 200))]
+        rows.append(el("tr", cells))
+    heads = el("tr", [el("th", labels(name)) for name in ("relation", "entity", "sentence")])
+    return el("table", el("thead", heads), el("tbody", rows), cls="wb-table wb-relations")
+
+
+# --- What is in a knowledge base, to read: on a page and in a terminal ---
+
+_DAYS = 30
+"""Days of growth that are listed; what came before stands in one row."""
+
+
+def knowledge_blocks(found: Mapping[str, Any], labels: Labels) -> list[Block]:
+    """What is there, how it grew, what covers it, what belongs to nothing, what is there twice, its fields."""
+    return [block for part in (_head, _coverage, _growth, _faults, _fields) for block in part(found, labels)]
+
+
+def _head(found: Mapping[str, Any], labels: Labels) -> Iterator[Block]:
+    counts = labels("comma").join(f"{n:,} {labels(f'kb_{what}')}" for what, n in found["counts"].items())
+    where = labels("kb_behind") if not found["chroma"] else found["chroma_at"] or labels("kb_own_files")
+    facts = f"{found['embedding_model']} · {labels('kb_search')} {found['search']} · Chroma{labels('colon')}{where}"
+    languages = labels("comma").join(f"{language} {count:,}" for language, count in found["languages"].items())
+    size = f"{found['bytes'] / 2**20:,.1f} MB · {labels('kb_generation', n=found['generation'])}"
+    lines = [((found["name"], "strong"), (f" · {counts}", "")), ((f"{facts} · {size}", "dim"),)]
+    if languages:
+        lines.append(((f"{labels('kb_languages')}{labels('colon')}{languages}", "dim"),))
+    yield Lines(tuple(lines))
+
+
+def _coverage(found: Mapping[str, Any], labels: Labels) -> Iterator[Block]:
+    columns = (Column(labels("kb_covered")), Column(labels("kb_documents"), "number"), Column("%", "number"))
+    rows = [
+        (labels(f"kb_with_{name}"), f"{part['documents']:,}", f"{part['percent']:.1f}")
+        for name, part in found["coverage"].items()
+    ]
+    yield clipped(labels("kb_coverage"), columns, rows)
+
+
+def _growth(found: Mapping[str, Any], labels: Labels) -> Iterator[Block]:
+    names = (("kb_day", "text"), ("kb_documents", "number"), ("kb_total", "number"))
+    days = found["growth"]
+    rows = [(one["day"] or labels("kb_before"), f"{one['documents']:,}", f"{one['total']:,}") for one in days[-_DAYS:]]
+    notes = [labels("and_more", n=len(days) - _DAYS)] if len(days) > _DAYS else []
+    yield clipped(
+        labels("kb_growth"), [Column(labels(n), kind) for n, kind in names], rows, opened=len(days) > 1, notes=notes
+    )
+
+
+def _faults(found: Mapping[str, Any], labels: Labels) -> Iterator[Block]:
+    columns = (Column(labels("kb_what")), Column(labels("kb_count"), "number"), Column(labels("kb_examples"), "code"))
+    orphans = [
+        (labels(f"kb_{name}"), f"{part['count']:,}", labels("comma").join(part["examples"]))
+        for name, part in found["orphans"].items()
+    ]
+    yield clipped(labels("kb_orphans"), columns, orphans)
+    twice = [
+        (labels(f"kb_{name}"), f"{part['count']:,}", labels("comma").join(" = ".join(ids) for ids in part["examples"]))
+        for name, part in found["duplicates"].items()
+    ]
+    unread = found["duplicates"]["nearly_same"]["not_compared"]
+    notes = [labels("kb_not_compared", n=unread)] if unread else []
+    yield clipped(labels("kb_duplicates"), columns, twice, notes=notes)
+
+
+def _fields(found: Mapping[str, Any], labels: Labels) -> Iterator[Block]:
+    columns = (Column(labels("kb_field"), "code"), Column(labels("kb_documents"), "number"))
+    if found["fields"]:
+        typed = (columns[0], Column(labels("kb_type")), Column(labels("kb_values")), columns[1])
+        told = [(f["name"], labels(f"kb_{f['type']}"), _range(f), f"{f['documents']:,}") for f in found["fields"]]
+        yield clipped(labels("kb_fields", n=len(told)), typed, told, opened=False)
+    if found["sources"]:
+        rows = [(path, f"{count:,}") for path, count in found["sources"].items()]
+        columns = (Column(labels("kb_source"), "code"), columns[1])
+        yield clipped(labels("kb_sources", n=len(rows)), columns, rows, opened=False)
+
+
+def _range(field: Mapping[str, Any]) -> str:
+    """What a field holds: its first values, or from where to where."""
+    if field["values"]:
+        return ", ".join(field["values"][:4]) + (" …" if len(field["values"]) > 4 else "")
+    low, high = ((f"{end:,g}" if isinstance(end, float) else end or "") for end in (field["low"], field["high"]))
+    unit = f" {field['unit']}" if field["unit"] else ""
+    return f"{low} – {high}{unit}" if low else ""
+
+
+# --- How far an indexing is, in a terminal: one bar, its stage named, gone when it is done ---
+
+Tell = Callable[[str, int, int], None]
+"""``tell(stage, done, total)``; ``total`` is 0 where nobody knows."""
+
+
+@contextmanager
+def bar(console: Console) -> Iterator[Tell]:
+    """Show one on this console while the block works."""
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+    columns = (TextColumn("{task.description:<8}"), BarColumn(40), MofNCompleteColumn(), TimeElapsedColumn())
+    with Progress(*columns, console=console, transient=True) as shown:
+        task = shown.add_task("read", total=None)
+
+        def tell(stage: str, done: int, total: int) -> None:
+            shown.update(task, description=stage, completed=done, total=total or None)
+
+        yield tell
+
+
+# --- A knowledge base looked into: as data, as a table, as text, and as a page in a notebook ---
+
+
+@dataclass(frozen=True)
+class Inspected:
+    """What is in a knowledge base.
+
+    Attributes:
+        found: counts, growth, coverage, languages, orphans, duplicates, fields and files.
+    """
+
+    found: Mapping[str, Any]
+
+    def to_dict(self) -> dict[str, Any]:
+        """As JSON."""
+        return json.loads(json.dumps(self.found))
+
+    def rows(self) -> Iterator[dict[str, Any]]:
+        """One row a figure: ``part``, ``what``, ``count``, ``percent``, ``examples``."""
+        for what, count in self.found["counts"].items():
+            yield _row("counts", what, count)
+        for what, covered in self.found["coverage"].items():
+            yield _row("coverage", what, covered["documents"], covered["percent"])
+        for language, count in self.found["languages"].items():
+            yield _row("languages", language, count)
+        for day in self.found["growth"]:
+            yield _row("growth", day["day"], day["documents"])
+        for part in ("orphans", "duplicates"):
+            for what, told in self.found[part].items():
+                yield _row(part, what, told["count"], examples=told["examples"])
+
+    def to_frame(self) -> Any:
+        """``rows`` as a pandas table."""
+        import pandas
+
+        return pandas.DataFrame(self.rows())
+
+    def blocks(self) -> list[Block]:
+        """As tables, in the language that was chosen for everything."""
+        return knowledge_blocks(self.found, labels_for(""))
+
+    def _repr_html_(self) -> str:
+        return page_html(self.blocks(), labels_for(""))
+
+    def __str__(self) -> str:
+        return plain(self.blocks(), 100)
+
+    def __repr__(self) -> str:
+        return f"<Inspected {self.found['name']}: {self.found['counts']['documents']:,} documents>"
+
+
+def _row(part: str, what: str, count: int, percent: float | None = None, examples: Any = ()) -> dict[str, Any]:
+    return {"part": part, "what": what, "count": count, "percent": percent, "examples": list(examples)}

@@ -1,0 +1,112 @@
+"""The words and signs with which runs are shown, English and Chinese, for every form alike.
+
+The words stand in one file a subject: ``runs`` (what a page of a run says), ``bench``, ``editor``, ``reviewing``,
+``pictures``, ``beside`` (comparisons and forks as widgets) and ``knowledge``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from string import Formatter
+from typing import Any
+
+from workbench.text import language_of
+from workbench.views.labels import bench, beside, editor, knowledge, pictures, reviewing, runs
+
+_WORDS: Mapping[str, tuple[str, str]] = {
+    **runs.WORDS,
+    **bench.WORDS,
+    **editor.WORDS,
+    **reviewing.WORDS,
+    **pictures.WORDS,
+    **beside.WORDS,
+    **knowledge.WORDS,
+}
+LANGUAGES = ("en", "zh")
+_spoken = ""
+
+SIGNS: Mapping[str, str] = {
+    "done": "✓",
+    "success": "✓",
+    "partial": "◐",
+    "running": "▸",
+    "paused": "‖",
+    "interrupted": "↻",
+    "failed": "✗",
+    "timeout": "◷",
+    "cancelled": "⊖",
+    "skipped": "⊘",
+    "pending": "○",
+    "proposed": "+",
+}
+"""A sign for each status, each distinct in shape; it always stands before the word."""
+
+
+class _Counting(Formatter):
+    """English counts: ``{n:step}`` is "1 step" or "0 steps"; ``{n:entity|entities}`` names its plural.
+
+    >>> [_ENGLISH.format("{n:step}, {m:entity|entities}", n=n, m=n) for n in (0, 1, 2)]
+    ['0 steps, 0 entities', '1 step, 1 entity', '2 steps, 2 entities']
+    """
+
+    def format_field(self, value: Any, format_spec: str) -> str:
+        """A number with its noun."""
+        one, _, many = format_spec.partition("|")
+        return f"{value} {one if str(value) == '1' else many or one + 's'}" if one else str(value)
+
+
+_ENGLISH = _Counting()
+
+
+class Labels:
+    """The words of one language: ``labels("plan")``, ``labels("steps", n=3)``; an unknown word is shown as it is.
+
+    >>> Labels("en")("steps", n=3), Labels("zh")("steps", n=3), Labels("zh")("my_signal")
+    ('3 steps', '3 步', 'my signal')
+    """
+
+    def __init__(self, language: str):
+        self.language = language
+        self.html_lang = "zh-Hans" if language == "zh" else "en"
+
+    def __call__(self, key: str, **values: object) -> str:
+        """The word of that key."""
+        if key not in _WORDS:
+            return key.replace("_", " ")
+        chinese = self.language == "zh"
+        return _WORDS[key][chinese].format(**values) if chinese else _ENGLISH.format(_WORDS[key][0], **values)
+
+    def status(self, status: str) -> str:
+        """Sign and word.
+
+        >>> Labels("en").status("timeout"), Labels("zh").status("success")
+        ('◷ timed out', '✓ 完成')
+        """
+        return f"{SIGNS.get(status, '·')} {self(status)}"
+
+
+def speak(language: str) -> None:
+    """Use this language for everything that this process shows; empty: for each run that of its question.
+
+    Like a locale, it holds for the process: opening a workspace sets it from ``WORKBENCH_LANG``.
+    """
+    global _spoken
+    _spoken = language
+
+
+def labels_for(text: str) -> Labels:
+    """The words in the language that was chosen for everything, or else in that of a question."""
+    return Labels(_spoken or language_of(text))
+
+
+def milliseconds(value: float) -> str:
+    """A duration for people.
+
+    >>> milliseconds(0.4), milliseconds(84.2), milliseconds(2170), milliseconds(754_000)
+    ('<1 ms', '84 ms', '2.17 s', '12:34')
+    """
+    if value >= 60_000:
+        return f"{int(value // 60_000)}:{int(value % 60_000 // 1000):02d}"
+    if value >= 1000:
+        return f"{value / 1000:.2f} s"
+    return "<1 ms" if value < 1 else f"{value:.0f} ms"

@@ -1,0 +1,355 @@
+"""What there is to read of a run: its document as a few blocks of plain data, in the language of the question."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from workbench.plans import Plan, last_records
+from workbench.records.edits import fewer
+from workbench.records.timeline import Bar, bars, busy_ms, drawn, span_ms
+from workbench.state import ExecutionRecord, Reflection
+from workbench.views.labels import SIGNS, Labels, labels_for, milliseconds
+from workbench.views.labels.told import edits_told, read_told, reason_told, saved_told, took_told, who_told
+
+Document = Mapping[str, Any]
+Span = tuple[str, str]
+"""A piece of text and its look: ``""``, ``strong``, ``dim``, ``code``, ``status``."""
+
+ON_PAPER = ("head", "review", "answer", "sources", "plan", "reflections", "decisions", "timeline", "evidence")
+"""The order for a page: what was asked for comes first."""
+IN_TERMINAL = ("head", "plan", "reflections", "decisions", "timeline", "review", "answer", "sources")
+"""The order for a terminal: what was asked for comes last, beside the prompt."""
+
+
+@dataclass(frozen=True)
+class Column:
+    """``kind``: ``text``, ``number``, ``code``, ``status``, ``bar`` or ``url``. ``roomy``: only where there is room;
+    ``whole``: never broken over lines."""
+
+    name: str
+    kind: str = "text"
+    roomy: bool = False
+    whole: bool = False
+
+
+@dataclass(frozen=True)
+class Lines:
+    """Paragraphs of spans; ``mark`` sets them apart, ``heading`` names them where nothing else does."""
+
+    paragraphs: tuple[tuple[Span, ...], ...]
+    mark: str = ""
+    heading: str = ""
+
+
+@dataclass(frozen=True)
+class Table:
+    """Rows under a title; a closed table is folded where folding is possible."""
+
+    title: str
+    columns: tuple[Column, ...]
+    rows: tuple[tuple[str, ...], ...]
+    opened: bool = True
+    notes: tuple[str, ...] = ()
+
+
+Block = Lines | Table
+
+
+def outline(document: Document, parts: Sequence[str] = ON_PAPER) -> list[Block]:
+    """The blocks of a run, in this order; parts of which nothing is known are left out."""
+    labels = labels_for(document["message"])
+    return [block for part in parts for block in _PARTS[part](document, labels)]
+
+
+def _head(document: Document, labels: Labels) -> Iterator[Block]:
+    plan, counted = document["plan"], document["figures"]
+    facts: list[Span] = [(labels("run") + " ", "dim"), (document["run_id"], "code")]
+    facts += [(" · ", "dim"), (labels.status(document["status"]), "status")]
+    if document["review"]:
+        facts += [(" · ", "dim"), (labels(f"point_{document['review']['point']}"), "strong")]
+    if document["log"]:
+        facts += [(" · ", "dim"), (took_told(counted, labels), "")]
+    if counted["saved_calls"]:
+        facts += [(" · ", "dim"), (saved_told(counted, labels), "")]
+    if document["kb_prefix"]:
+        facts += [(" · ", "dim"), (document["kb_prefix"], "")]
+    if plan and plan["version"] > 1:
+        facts += [(" · ", "dim"), (f"{labels('plan')} {labels('version', n=plan['version'])}", "")]
+    read, held = (((line, "dim"),) if line else () for line in (read_told(document, labels), document["holder"]))
+    yield Lines(tuple(filter(None, (((document["message"], "strong"),), read, tuple(facts), held))))
+    if document["error"]:
+        yield Lines((((f"{labels('error')}{labels('colon')}{document['error']}", "strong"),),), mark="failed")
+
+
+def _review(document: Document, labels: Labels) -> Iterator[Block]:
+    request = document["review"]
+    if not request:
+        return
+    paragraphs: list[tuple[Span, ...]] = [((review_question(request, labels), "strong"),), ((labels("clock"), "dim"),)]
+    for action in request["action_requests"]:  # the plan and the reflection stand in tables of their own
+        paragraphs += [
+            ((labels("comma").join(map(str, wave)), "code"),) for wave in [action["args"].get("wave")] if wave
+        ]
+    if less := fewer(request):
+        paragraphs.append(((labels("enough_here", **less), "dim"),))
+    yield Lines(tuple(paragraphs), mark="paused")
+
+
+def review_question(request: Mapping[str, Any], labels: Labels) -> str:
+    """What the person is asked at this point, in one sentence."""
+    proposal = (request["action_requests"] or [{}])[0].get("args", {})
+    stops = request["point"] == "reflect" and not proposal.get("should_continue", True)
+    return labels("ask_reflect_stop" if stops else f"ask_{request['point']}")
+
+
+def _answer(document: Document, labels: Labels) -> Iterator[Block]:
+    if document["answer"]:
+        lines = [line for line in _clip(document["answer"], 50_000).splitlines() if line.strip()]
+        yield Lines(tuple(((line, ""),) for line in lines), heading=labels("answer"))
+
+
+def _sources(document: Document, labels: Labels) -> Iterator[Block]:
+    first: dict[int, Mapping[str, Any]] = {}
+    for citation in document["citations"]:
+        first.setdefault(citation["n"], citation["source"])
+    columns = (Column("", "number"), Column(labels("source")), Column(labels("licence")), Column("", "url"))
+    rows = [
+        (
+            f"[{n}]",
+            _line(source.get("title") or source.get("doc_id")),
+            _line(source.get("licence")),
+            _line(source.get("url")),
+        )
+        for n, source in sorted(first.items())
+    ]
+    if rows:
+        yield clipped(labels("sources"), columns, rows)
+    if notes := document["statistics"].get("enrichment", {}).get("notes"):
+        yield Lines(tuple(((_line(note), "dim"),) for note in notes))
+
+
+def _plan(document: Document, labels: Labels) -> Iterator[Block]:
+    if document["plan"]:
+        shown = bars(document["log"], document["records"], document["decisions"])
+        yield plan_table(document["plan"], document["records"], labels, shown)
+
+
+def plan_table(plan: Document, records: Iterable[ExecutionRecord], labels: Labels, shown: Sequence[Bar] = ()) -> Table:
+    """One row a step: how it went, what it is, what it waits for, what it found, when."""
+    records = list(records)
+    steps, last, span = Plan.load(plan).steps, last_records(records), span_ms(shown)
+    number = {step.step_id: str(index) for index, step in enumerate(steps, 1)}
+    rows, notes = [], []
+    for step in steps:
+        record = last.get(step.step_id)
+        of_step = [bar for bar in shown if bar.kind == "step" and bar.step_id == step.step_id]
+        summary = record["output_summary"] if record else {}
+        score = summary.get("top_score")
+        status = labels.status(record["status"] if record else "pending")
+        if record and record["attempt"] > 1:
+            status += f" ×{record['attempt']}"
+        rows.append(
+            (
+                number[step.step_id],
+                status,
+                f"{_line(step.step_id)}\n{_clip(step.objective, 200)}",
+                step.tool,
+                ", ".join(number.get(d, d) for d in step.dependencies()),
+                str(summary.get("evidence_count", "")),
+                "" if score is None else f"{score:.2f}",
+                milliseconds(record["duration_ms"]) if record and record["status"] != "skipped" else "",
+                drawn(of_step, span, 20) if of_step else "",
+            )
+        )
+        for failed in (r for r in records if r["step_id"] == step.step_id and r["error"]):
+            again = f" · {labels('attempt', n=failed['attempt'])}" if failed["attempt"] > 1 or failed != record else ""
+            notes.append(f"{step.step_id}{again}{labels('colon')}{reason_told(failed['error'] or '', labels)}")
+    work = Column(labels("when"), "bar", roomy=True)
+    names = [("", "number"), ("status", "status"), ("step", "text"), ("tool", "code"), ("after", "text")]
+    names += [("found", "number"), ("best", "number"), ("time", "number")]
+    columns = [Column(labels(name) if name else "", kind) for name, kind in names]
+    count = labels("steps", n=len(steps))
+    title = f"{labels('plan')} · {labels('version', n=plan['version'])} · {count}"
+    return clipped(title, (*columns, work), rows, notes=notes)
+
+
+def _reflections(document: Document, labels: Labels) -> Iterator[Block]:
+    for reflection in document["reflections"]:
+        yield reflection_table(reflection, labels)
+
+
+def reflection_table(reflection: Reflection, labels: Labels) -> Table:
+    """Signals against what is asked for, and what follows from them."""
+    columns = (Column(labels("signal")), Column(labels("value"), "number"), Column(labels("needed"), "number"))
+    n, m = reflection["current_iteration"], reflection["max_iterations"]
+    notes, signals = [reflection["reasoning"]] if reflection["reasoning"] else [], reflection["signals"]
+    for name in ("missing", "unknown", "timeouts", "failures"):
+        if signals.get(name):
+            notes.append(labels(name) + labels("colon") + labels("comma").join(map(str, signals[name])))
+    if reflection["should_continue"]:
+        steps = labels("comma").join(
+            [*reflection["activate"], *(str(s.get("step_id", "?")) for s in reflection["next_steps"])]
+        )
+        notes.append(f"{labels('goes_on')}{labels('colon')}{steps}" if steps else labels("goes_on"))
+        if reflection["rewrite_query"]:
+            notes.append(f"{labels('rewritten')}{labels('colon')}{reflection['rewrite_query']}")
+    else:
+        notes.append(f"{labels('stops')}{labels('colon')}{labels(reflection['stop_reason'] or 'no_further_action')}")
+    rows = signal_rows(signals, labels)
+    return clipped(labels("reflection", n=n, m=m), (*columns, Column("", "status")), rows, notes=notes)
+
+
+def signal_rows(signals: Mapping[str, Any], labels: Labels) -> list[tuple[str, str, str, str]]:
+    """Signal, value, what is asked for, whether that is enough; signals of one's own come last, as they are.
+
+    >>> seen = {"evidence_count": 7, "top_score": 0.8, "thresholds": {"min_evidence": 8, "min_top_score": 0.5}}
+    >>> signal_rows(seen, Labels("en"))
+    [('pieces of evidence', '7', '8', '! not enough'), ('top score', '0.80', '0.50', '✓ enough')]
+    """
+
+    def verdict(enough: bool) -> str:
+        return labels("enough" if enough else "short")
+
+    asked, rows = dict(signals.get("thresholds") or {}), []
+    for name, wanted in (
+        ("evidence_count", "min_evidence"),
+        ("top_score", "min_top_score"),
+        ("candidates", "min_candidates"),
+    ):
+        if name in signals:
+            have, need = signals[name], asked.pop(wanted, None)
+            rows.append((labels(name), _number(have), _number(need), "" if need is None else verdict(have >= need)))
+    for side in signals.get("coverage") or []:
+        enough = side["found"] >= side["needed"]
+        rows.append((str(side["name"]), _number(side["found"]), _number(side["needed"]), verdict(enough)))
+    known = {"evidence_count", "top_score", "candidates", "thresholds", "iteration"}
+    for name, value in signals.items():
+        if name not in known and not isinstance(value, dict | list):
+            rows.append((labels(name), _number(value), "", ""))
+    return rows
+
+
+def _decisions(document: Document, labels: Labels) -> Iterator[Block]:
+    semicolon = labels("semicolon")
+    rows = [
+        (
+            labels(f"point_{decision['point']}"),
+            labels(decision["action"]),
+            who_told(decision["who"], labels),
+            _clip(
+                semicolon.join(edits_told(decision["edits"], decision["proposal"], labels)) or decision["message"],
+                200,
+            ),
+            decision["note"],
+        )
+        for decision in document["decisions"]
+    ]
+    if rows:
+        names = ("point", "action", "who", "changes", "note")
+        yield clipped(labels("decisions"), tuple(Column(labels(name)) for name in names), rows)
+
+
+def _timeline(document: Document, labels: Labels) -> Iterator[Block]:
+    found = bars(document["log"], document["records"], document["decisions"])
+    if found:
+        yield timeline_table(found, labels, took_told(document["figures"], labels))
+
+
+def timeline_table(found: Sequence[Bar], labels: Labels, took: str = "") -> Table:
+    """Graph nodes, then steps with the inside of their tools, as text bars on one axis of work time."""
+    span, nodes, rows = span_ms(found), dict[str, list[Bar]](), list[tuple[str, str, str]]()
+    gaps = [bar for bar in found if bar.kind in ("waiting", "stopped")]
+    for bar in found:
+        if bar.kind == "node":
+            nodes.setdefault(bar.name, []).append(bar)
+    quick = {name: runs for name, runs in nodes.items() if busy_ms(runs) < 1}
+    for name, runs in nodes.items():
+        if name not in quick:
+            rows.append((name, drawn(runs, span), milliseconds(busy_ms(runs))))
+    if quick:
+        together = [bar for runs in quick.values() for bar in runs]
+        rows.append((labels("quick_nodes", n=len(quick)), drawn(together, span), milliseconds(busy_ms(together))))
+    rows += [(labels(gap.kind), drawn([gap], span), milliseconds(gap.duration_ms)) for gap in gaps]
+    for step in (bar for bar in found if bar.kind == "step" and bar.status != "skipped"):
+        again = f" ({labels('attempt', n=step.attempt)})" if step.attempt > 1 else ""
+        rows.append(
+            (f"{SIGNS[step.status]} {step.step_id}{again}", drawn([step], span), milliseconds(step.duration_ms))
+        )
+        inside = [b for b in found if b.kind == "sub_step" and (b.step_id, b.attempt) == (step.step_id, step.attempt)]
+        rows += [(f"\u00a0\u00a0{sub.name}", drawn([sub], span), milliseconds(sub.duration_ms)) for sub in inside]
+    columns = (
+        Column(""),
+        Column(labels("when"), "bar"),
+        Column(labels("time"), "number"),
+    )
+    return clipped(" · ".join(filter(None, (labels("timeline"), took))), columns, rows, opened=False)
+
+
+def _evidence(document: Document, labels: Labels) -> Iterator[Block]:
+    names = (("", "number"), ("piece", "text"), ("score", "number"), ("found_by", "text"))
+    rows = [
+        (f"[{piece['n']}]", _line(piece["title"]), f"{piece['score']:.2f}", ", ".join(piece["tools"]))
+        for piece in document["evidence"]
+    ]
+    if rows:
+        columns = tuple(Column(labels(name) if name else "", kind) for name, kind in names)
+        yield clipped(
+            labels("evidence", n=document["figures"]["evidence"], used=document["figures"]["in_prompt"]),
+            columns,
+            rows,
+            opened=False,
+        )
+
+
+_PARTS = {
+    "head": _head,
+    "review": _review,
+    "answer": _answer,
+    "sources": _sources,
+    "plan": _plan,
+    "reflections": _reflections,
+    "decisions": _decisions,
+    "timeline": _timeline,
+    "evidence": _evidence,
+}
+
+
+def clipped(
+    title: str,
+    columns: Sequence[Column],
+    rows: Iterable[Sequence[str]],
+    *,
+    opened: bool = True,
+    notes: Iterable[str] = (),
+) -> Table:
+    """A table of clipped cells, without the columns in which nothing stands."""
+    cells = [[_clip(str(cell), 400) for cell in row] for row in rows]
+    kept = [i for i in range(len(columns)) if any(row[i] for row in cells)]
+    return Table(
+        title,
+        tuple(columns[i] for i in kept),
+        tuple(tuple(row[i] for i in kept) for row in cells),
+        opened,
+        tuple(_clip(note, 1000) for note in notes),
+    )
+
+
+def _line(value: Any) -> str:
+    """A value on one line: the line below a cell's first is ours to write."""
+    return " ".join(str(value or "").split())
+
+
+def _number(value: Any) -> str:
+    return "" if value is None else f"{value:.2f}" if isinstance(value, float) and value % 1 else _brief(value)
+
+
+def _brief(value: Any) -> str:
+    if isinstance(value, bool):
+        return SIGNS["success" if value else "failed"]
+    return f"{value:g}" if isinstance(value, float) else f"{len(value)}" if isinstance(value, list) else str(value)
+
+
+def _clip(text: str, length: int) -> str:
+    return text if len(text) <= length else f"{text[:length]}… +{len(text) - length}"

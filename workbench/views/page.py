@@ -1,0 +1,241 @@
+"""Blocks as static HTML: no script and no colour, so that it reads the same in both themes and without a front-end."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from html import escape
+from typing import Any
+
+from workbench.text import visible
+from workbench.views.labels import Labels
+from workbench.views.outline import Block, Column, Lines
+
+MOST_CHARACTERS = 2_000
+"""What is longer is cut, with the number of characters that are left out."""
+_VOID = frozenset({"br", "circle", "hr", "img", "input", "line", "path", "polygon", "rect"})
+
+
+class Markup(str):
+    """HTML or SVG that was made by ``el``; every other text is escaped where it is put in."""
+
+    __slots__ = ()
+
+
+NOTHING = Markup()
+
+
+def el(tag: str, *inside: Any, **attributes: Any) -> Markup:
+    """One element. What is inside is escaped unless it is ``Markup``; lists are taken apart, None is nothing.
+
+    ``cls`` is the class, other names have ``-`` for ``_``; an attribute that is None or False is left out.
+
+    >>> el("p", "a < b", el("b", "x"), cls="note", data_key='"k"')
+    '<p class="note" data-key="&quot;k&quot;">a &lt; b<b>x</b></p>'
+    """
+    told = "".join(f" {_name(name)}{_value(value)}" for name, value in attributes.items() if value not in (None, False))
+    body = "".join(_flat(inside))
+    return Markup(f"<{tag}{told}/>" if tag in _VOID else f"<{tag}{told}>{body}</{tag}>")
+
+
+def opened(tag: str, **attributes: Any) -> Markup:
+    """The beginning of an element whose end comes after the rows of a picture.
+
+    >>> opened("div", cls="wb-list")
+    '<div class="wb-list">'
+    """
+    return Markup(el(tag, **attributes).removesuffix(f"</{tag}>"))
+
+
+def closed(*tags: str) -> Markup:
+    """The ends of elements, innermost first."""
+    return Markup("".join(f"</{tag}>" for tag in tags))
+
+
+def safe(text: object, most: int = MOST_CHARACTERS) -> Markup:
+    """Text as markup: escaped, hidden characters spelled out, cut where it is long.
+
+    >>> safe("<i>"), safe("abcdef", most=4)
+    ('&lt;i&gt;', 'abcd… (2 more)')
+    """
+    raw = str(text)
+    cut = f"{raw[:most]}… ({len(raw) - most:,} more)" if len(raw) > most else raw
+    return Markup(escape(visible(cut), quote=True))
+
+
+def joined(parts: Iterable[Any]) -> Markup:
+    """Several pieces as one."""
+    return Markup("".join(_flat(parts)))
+
+
+def _flat(parts: Iterable[Any]) -> Iterable[str]:
+    for part in parts:
+        if part is None or part is False:
+            continue
+        if isinstance(part, list | tuple):
+            yield from _flat(part)
+        else:
+            yield part if isinstance(part, Markup) else safe(part)
+
+
+def _name(name: str) -> str:
+    return "class" if name == "cls" else name.rstrip("_").replace("_", "-")
+
+
+def _value(value: Any) -> str:
+    if value is True:
+        return '=""'
+    if isinstance(value, float):
+        value = f"{value:g}"
+    return f'="{safe(value)}"'
+
+
+@dataclass(frozen=True)
+class Picture:
+    """A picture in pieces. A row's own outermost element carries its key as ``data-key``, so that it can be replaced.
+
+    Attributes:
+        head: what stands before the rows; it may leave elements open that ``foot`` closes.
+        rows: markup by key, in their order.
+        foot: what stands after the rows.
+    """
+
+    head: Markup = NOTHING
+    rows: Mapping[str, Markup] = field(default_factory=dict)
+    foot: Markup = NOTHING
+
+    @property
+    def html(self) -> str:
+        """The whole."""
+        return "".join((self.head, *self.rows.values(), self.foot))
+
+    def changed(self, before: Picture) -> dict[str, str] | None:
+        """The rows that are not as they were, by key; None when more than rows has changed."""
+        if (self.head, self.foot) != (before.head, before.foot) or list(self.rows) != list(before.rows):
+            return None
+        return {key: html for key, html in self.rows.items() if html != before.rows[key]}
+
+
+BLANK = Picture()
+
+
+# glyphs: a shape for each status, never colour alone
+
+_DISC = el("circle", cx=7, cy=7, r=6.5, cls="wb-fill")
+_RING = el("circle", cx=7, cy=7, r=5.75, cls="wb-ring")
+_DASHED = el("circle", cx=7, cy=7, r=5.75, cls="wb-ring wb-dashed")
+_SQUARE = el("rect", x=1, y=1, width=12, height=12, rx=2, cls="wb-fill")
+
+
+def _line(d: str, cls: str = "wb-on") -> Markup:
+    return el("path", d=d, cls=cls)
+
+
+_TICK = "M4 7.2l2.1 2.1L10.2 5"
+_SHAPES: Mapping[str, tuple[str, Markup]] = {
+    "done": ("done", joined([_DISC, _line(_TICK)])),
+    "recorded": ("done", joined([_DASHED, _line(_TICK, "wb-ring")])),
+    "running": (
+        "run",
+        joined([el("circle", cx=7, cy=7, r=5.5, cls="wb-track"), _line("M7 1.5a5.5 5.5 0 0 1 5.5 5.5", "wb-spin")]),
+    ),
+    "paused": ("person", joined([_DISC, _line("M5.4 4.6v4.8M8.6 4.6v4.8", "wb-on wb-dark")])),
+    "partial": ("person", joined([_RING, _line("M7 1.25a5.75 5.75 0 0 1 0 11.5z", "wb-fill")])),
+    "failed": ("fail", joined([_SQUARE, _line("M4.6 4.6l4.8 4.8M9.4 4.6l-4.8 4.8")])),
+    "timeout": (
+        "fail",
+        joined(
+            [el("rect", x=1.5, y=1.5, width=11, height=11, rx=2, cls="wb-ring"), _line("M7 4v3.2l2 1.3", "wb-ring")]
+        ),
+    ),
+    "skipped": ("idle", joined([_RING, _line("M3 11L11 3", "wb-ring")])),
+    "cancelled": ("idle", joined([_RING, _line("M4 7h6", "wb-ring")])),
+    "interrupted": ("person", joined([_line("M11.5 7a4.5 4.5 0 1 1-1.6-3.4M10 1.2v2.6H7.4", "wb-ring")])),
+    "pending": ("idle", _RING),
+    "proposed": ("person", joined([_DASHED, _line("M7 4.4v5.2M4.4 7h5.2", "wb-ring")])),
+    "waiting": ("idle", joined([_DASHED])),
+    "held": ("idle", joined([_DASHED, _line("M5.4 4.6v4.8M8.6 4.6v4.8", "wb-ring")])),
+    "warning": (
+        "person",
+        joined([_line("M7 1.2L13.2 12.5H.8z", "wb-fill"), _line("M7 5v3.4M7 10.3v.6", "wb-on wb-dark")]),
+    ),
+    "invalid": ("fail", joined([_line("M7 1.2L13.2 12.5H.8z", "wb-fill"), _line("M7 5v3.4M7 10.3v.6")])),
+}
+_ALIASES = {"success": "done"}
+
+
+def family(status: str) -> str:
+    """The family of colour of a status."""
+    return _SHAPES.get(_ALIASES.get(status, status), _SHAPES["pending"])[0]
+
+
+def glyph(status: str, labels: Labels, said: bool = True) -> Markup:
+    """The sign of a status, 14 pixels wide; screen readers hear its word, unless that stands beside it."""
+    ink, shape = _SHAPES.get(_ALIASES.get(status, status), _SHAPES["pending"])
+    word = labels("step_recorded" if status == "recorded" else status)
+    named: dict[str, Any] = {"role": "img", "aria_label": word} if said else {"aria_hidden": "true"}
+    return el("svg", shape, cls=f"wb-glyph wb-{ink}", viewBox="0 0 14 14", width=14, height=14, **named)
+
+
+def badge(status: str, text: object, labels: Labels) -> Markup:
+    """Sign and word on the tint of the status."""
+    return el("span", glyph(status, labels, said=False), " ", text, cls=f"wb-badge wb-{family(status)}")
+
+
+def button(
+    text: object, do: str, *, key: str | None = None, cls: str = "", name: str | None = None, **more: Any
+) -> Markup:
+    """A button inside a picture: pressing it tells Python ``do``, with ``key`` or the key of the row around it."""
+    return el(
+        "button", text, type="button", cls=f"wb-button {cls}".strip(), data_do=do, data_of=key, aria_label=name, **more
+    )
+
+
+def code(text: object) -> Markup:
+    """A name of the machine's: an id, a tool."""
+    return el("code", text, cls="wb-code")
+
+
+def block_html(block: Block) -> str:
+    """Paragraphs as they are; a table inside ``<details>``, folded when the block is."""
+    if isinstance(block, Lines):
+        return "\n".join(f"<p>{''.join(_html_span(*span) for span in line)}</p>" for line in block.paragraphs)
+    heads = "".join(
+        f'<th style="text-align:{_align(c)};white-space:nowrap">{_safe(c.name)}</th>' for c in block.columns
+    )
+    body = "\n".join(
+        f"<tr>{''.join(_html_cell(column, cell) for column, cell in zip(block.columns, row, strict=True))}</tr>"
+        for row in block.rows
+    )
+    notes = "".join(f"<p>{_safe(note)}</p>" for note in block.notes)
+    table = f"<table>\n<thead><tr>{heads}</tr></thead>\n<tbody>\n{body}\n</tbody>\n</table>" if block.rows else ""
+    opened = " open" if block.opened else ""
+    return f"<details{opened}><summary>{_safe(block.title)}</summary>\n{table}{notes}</details>"
+
+
+def _html_span(text: str, look: str) -> str:
+    tag = {"strong": "strong", "code": "code", "status": "strong"}.get(look)
+    return f"<{tag}>{_safe(text)}</{tag}>" if tag else _safe(text)
+
+
+def _html_cell(column: Column, cell: str) -> str:
+    first, *rest = cell.split("\n")
+    inside = _safe(first)
+    if column.kind in ("code", "bar") or rest:
+        inside = f"<code>{inside}</code>" if first else ""
+    if column.kind == "url" and re.match(r"https?://[^\s]+$", cell):
+        inside = f'<a href="{_safe(cell)}" rel="noreferrer">{inside}</a>'
+    for line in rest:
+        inside += f"<br><code>{_safe(line)}</code>" if column.kind == "code" else f"<br>{_safe(line)}"
+    broken = column.kind in ("text", "url") and not column.whole
+    whole = "" if broken else ";white-space:nowrap"
+    return f'<td style="text-align:{_align(column)};vertical-align:top{whole}">{inside}</td>'
+
+
+def _align(column: Column) -> str:
+    return "right" if column.kind == "number" else "left"
+
+
+def _safe(text: str) -> str:
+    return escape(visible(text), quote=True)

@@ -1,0 +1,402 @@
+"""The band under which an edited plan of a finished run becomes a new run."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from workbench.records.counted import Piece
+from workbench.text import sentences, terms
+from workbench.views.labels import Labels
+from workbench.views.labels.told import read_told, saved_told, took_told
+from workbench.views.page import Markup, Picture, badge, button, closed, code, el, glyph, joined, opened
+
+# --- The head of the bench: the question, facts about its run, how it stands, and what can be done with it ---
+
+Document = Mapping[str, Any]
+VIEWS = ("work", "runs", "compare", "knowledge")
+_UNDER_WAY = ("running", "paused", "interrupted")
+
+
+def head(
+    document: Document | None,
+    labels: Labels,
+    *,
+    view: str = "work",
+    origin: str | None = None,
+    said: str = "",
+    sure: bool = False,
+) -> Picture:
+    """The head of a run, or of an empty bench.
+
+    Args:
+        document: of the run; None before there is one.
+        labels: the words.
+        view: which of ``VIEWS`` is open.
+        origin: the run from which this one was made.
+        said: a message about what was done just now, for everybody to see.
+        sure: whether somebody pressed *Cancel*, and is asked if they are sure.
+    """
+    if document is None:
+        question, read, status = labels("bench_empty"), "", None
+        facts: Sequence[Markup | None] = ()
+    else:
+        question, read, status = document["message"], read_told(document, labels), _status(document, labels)
+        facts = _facts(document, labels, origin)
+    top = el(
+        "div",
+        el(
+            "div",
+            el("h2", question, cls="wb-question"),
+            el("p", read, cls="wb-dim") if read else None,
+            el("div", facts, cls="wb-facts wb-dim"),
+            cls="wb-main",
+        ),
+        el("div", status, _actions(document, labels, origin, sure), cls="wb-actions"),
+        cls="wb-head-top",
+    )
+    alert = el("p", said, cls="wb-said", role="status") if said else None
+    return Picture(el("div", top, _tabs(view, labels), alert, cls="wb-head-inside"))
+
+
+def _status(document: Document, labels: Labels) -> Markup:
+    status, review = document["status"], document["review"]
+    word = labels(status)
+    if status == "paused" and review:
+        word = f"{word} · {labels('point_' + str(review['point']))}"
+    return el("span", badge(status, word, labels), role="status", aria_live="polite", cls="wb-status")
+
+
+def _facts(document: Document, labels: Labels, origin: str | None) -> Sequence[Markup | None]:
+    made = [labels("forked_from", run=origin)] if origin else []
+    counted, reflections = document["figures"], document["reflections"]
+    return [
+        el("span", document["kb_prefix"]) if document["kb_prefix"] else None,
+        el("span", labels("run"), " ", code(document["run_id"]), *(f" {told}" for told in made)),
+        el("span", labels("pass_of", n=reflections[-1]["current_iteration"], most=reflections[-1]["max_iterations"]))
+        if reflections
+        else None,
+        el("span", took_told(counted, labels) if document["log"] else labels("nothing_run")),
+        el("span", saved_told(counted, labels)) if counted["saved_calls"] else None,
+        el("span", document["holder"]) if document["holder"] and document["status"] == "running" else None,
+    ]
+
+
+def _actions(document: Document | None, labels: Labels, origin: str | None, sure: bool) -> list[Markup]:
+    if document is None:
+        return []
+    if sure and document["status"] in _UNDER_WAY:
+        sure_buttons = [button(labels("cancel_yes"), "cancel:yes"), button(labels("cancel_no"), "cancel:no")]
+        return [el("span", labels("cancel_sure"), cls="wb-alert", role="alert"), *sure_buttons]
+    status, found = document["status"], []
+    if status in ("interrupted", "failed"):
+        found.append(button(labels("carry_on"), "resume", cls="wb-primary", title=labels("carry_on_told")))
+    if status == "done" and origin:
+        found.append(button(labels("compare_with", run=origin), "view:compare"))
+    if status == "done" and document["plan"]:
+        found.append(button(labels("fork_anew"), "fork", title=labels("fork_anew_told")))
+    if status in _UNDER_WAY:
+        found.append(button(labels("cancel_run"), "cancel", cls="" if status == "running" else "wb-quiet"))
+    for name in ("new_question", "new_conversation"):
+        found.append(button(labels(name), name, cls="wb-quiet", title=labels(f"{name}_told")))
+    return found
+
+
+def _tabs(view: str, labels: Labels) -> Markup:
+    tabs = [
+        button(labels(f"view_{name}"), f"view:{name}", cls="wb-tab", aria_pressed="true" if name == view else "false")
+        for name in VIEWS
+    ]
+    return el("nav", tabs, cls="wb-tabs", aria_label=labels("views"))
+
+
+PARENT = ("route", "recall", "retrieval", "generate", "persist")
+CHILD = ("planner", "executor", "reflector", "merger")
+_AT_POINT = {"plan": "planner", "step": "executor", "reflect": "reflector"}
+_IN_CHILD = {
+    "intent_detect": "route",
+    "apply_override_policy": "route",
+    "worker_select": "route",
+    "prepare_retrieval": "recall",
+    "review_plan": "planner",
+    "dispatcher": "executor",
+    "review_reflect": "reflector",
+}
+"""Nodes that are part of one that is drawn."""
+_ORDER = ("route", "recall", *CHILD, "generate", "persist")
+
+
+def rail(document: Document, labels: Labels) -> Picture:
+    """Where a run stands in its graphs; nodes that it did not come to, as for small talk, stay hollow."""
+    states = node_states(document)
+    pieces: list[Markup] = []
+    for name in PARENT:
+        if name == "retrieval":
+            inside = _linked([_node(child, states[child], labels) for child in CHILD])
+            frame = el("span", labels("rail_retrieval"), cls="wb-rail-name")
+            pieces.append(el("span", frame, inside, cls="wb-rail-child"))
+        else:
+            pieces.append(_node(name, states[name], labels))
+    return Picture(el("div", _linked(pieces), cls="wb-rail-line", role="img", aria_label=_told(states, labels)))
+
+
+def node_states(document: Document) -> dict[str, str]:
+    """Each node with ``done``, ``running``, ``paused``, ``failed``, ``interrupted``, ``cancelled`` or ``pending``."""
+    ran = {_IN_CHILD.get(entry["node"], entry["node"]) for entry in document["log"]}
+    states = {name: "done" if name in ran else "pending" for name in _ORDER}
+    status = document["status"]
+    if status == "done":
+        return states
+    if status == "paused" and document["review"]:
+        here = _AT_POINT.get(document["review"]["point"], "reflector")
+    else:
+        here = _next(document, states)
+    later = _ORDER.index(here) + 1
+    states |= dict.fromkeys(_ORDER[later:], "pending")
+    return {**states, here: status if status in ("running", "paused", "failed", "cancelled") else "interrupted"}
+
+
+def _next(document: Document, states: Mapping[str, str]) -> str:
+    """The node that is at work, or would be next."""
+    last = document["log"][-1]["node"] if document["log"] else ""
+    if last in ("dispatcher", "review_plan") or (last == "executor" and document["status"] == "running"):
+        return "executor"
+    if last == "review_reflect":
+        return "executor" if states["merger"] == "pending" else "merger"
+    place = _ORDER.index(_IN_CHILD.get(last, last)) + 1 if _IN_CHILD.get(last, last) in _ORDER else 0
+    return _ORDER[min(place, len(_ORDER) - 1)]
+
+
+def _node(name: str, state: str, labels: Labels) -> Markup:
+    here = " wb-here" if state in ("running", "paused", "failed", "interrupted", "cancelled") else ""
+    current = "step" if here else None
+    return el(
+        "span", glyph(state, labels), el("span", labels(f"node_{name}")), cls=f"wb-node{here}", aria_current=current
+    )
+
+
+def _linked(pieces: Sequence[Markup]) -> list[Markup]:
+    dash = el("span", cls="wb-dash", aria_hidden="true")
+    return [part for piece in pieces for part in (piece, dash)][:-1]
+
+
+def _told(states: Mapping[str, str], labels: Labels) -> str:
+    return labels("comma").join(f"{labels(f'node_{name}')} {labels(state)}" for name, state in states.items())
+
+
+# --- The answer, sentence by sentence, each ``[n]`` a way to its evidence; and what was said before it ---
+
+_MARK = re.compile(r"\[(\d{1,4})\]([。，、；：？！.,;:?!]*)")
+"""A mark, and the punctuation after it, which is never to begin a line."""
+_MOST_CHARACTERS = 50_000
+
+
+def answer(document: Document, labels: Labels, written: str = "") -> Picture:
+    """The answer of a run, or as much of it as is written; a number in brackets is a button that shows its evidence."""
+    text = (document["answer"] or written)[:_MOST_CHARACTERS]
+    cited = dict[int, list[tuple[int, str]]]()
+    for index, citation in enumerate(document["citations"]):
+        cited.setdefault(citation["n"], []).append((index, str(citation["source"].get("title") or "")))
+    title = el("div", el("h3", labels("answer"), cls="wb-title"), _counted(document, labels), cls="wb-bar")
+    if not text:
+        return Picture(_section(title, el("p", _silence(document, labels), cls="wb-dim")))
+    paragraphs = [el("p", _marked(line, cited, labels)) for line in text.splitlines() if line.strip()]
+    return Picture(_section(title, el("div", paragraphs, cls="wb-answer", lang=labels.html_lang)))
+
+
+def _section(*parts: Markup) -> Markup:
+    """The parts in one section."""
+    return el("section", parts, cls="wb-section")
+
+
+def _silence(document: Document, labels: Labels) -> str:
+    if document["error"]:
+        return str(document["error"])
+    return labels("writing") if document["status"] == "running" else labels("no_answer")
+
+
+def _counted(document: Document, labels: Labels) -> Markup | None:
+    if not document["answer"]:
+        return None
+    return el("span", labels("answer_sources", n=document["figures"]["cited"]), cls="wb-dim")
+
+
+def _marked(line: str, cited: Mapping[int, list[tuple[int, str]]], labels: Labels) -> list[Markup | str]:
+    """A line whose ``[n]`` are buttons where there is evidence of that number; the key is the citation's place."""
+    found, end = list[Markup | str](), 0
+    for mark in _MARK.finditer(line):
+        number = int(mark[1])
+        if number not in cited:
+            continue
+        found.append(line[end : mark.start()])
+        index, title = cited[number].pop(0) if len(cited[number]) > 1 else cited[number][0]
+        name = labels("show_evidence", n=number, title=title)
+        end = mark.end()
+        cite = button(f"[{number}]", "evidence", key=str(index), cls="wb-cite", name=name)
+        found.append(el("span", cite, mark[2], cls="wb-keep") if mark[2] else cite)
+    return [*found, line[end:]]
+
+
+def turns(messages: Sequence[Mapping[str, Any]], labels: Labels) -> Picture:
+    """The conversation so far: questions and answers, folded, the newest last; a question opens its run."""
+    rows = [
+        el(
+            "div",
+            glyph(turn["status"], labels),
+            el(
+                "div",
+                button(turn["message"], "open", key=turn["run_id"], cls="wb-quiet wb-turn"),
+                el("span", read_told(turn, labels), cls="wb-dim"),
+                cls="wb-main",
+            ),
+            cls="wb-turn-row",
+        )
+        for turn in messages
+    ]
+    if not rows:
+        return Picture()
+    summary = el("summary", labels("conversation", n=len(rows)))
+    return Picture(el("details", summary, rows, cls="wb-turns", data_fold="turns"))
+
+
+MOST_SHOWN = 12
+"""Pieces that are shown before `all`."""
+_TEXT = 600
+
+
+def evidence(
+    pieces: Sequence[Piece], labels: Labels, *, chosen: str = "", said: str = "", every: bool = False
+) -> Picture:
+    """The list of pieces, best first, what was dropped last.
+
+    Args:
+        pieces: of ``Run.pieces``.
+        labels: the words.
+        chosen: ``result_id`` or key of the piece whose text is shown whole.
+        said: a sentence of the answer; the sentence of the chosen piece that is nearest to it is marked.
+        every: show all of them.
+    """
+    counts = {fate: sum(piece["fate"] == fate for piece in pieces) for fate in ("cited", "used", "dropped")}
+    shown = (
+        pieces
+        if every
+        else [p for p in pieces if p["fate"] != "dropped"][:MOST_SHOWN]
+        + [p for p in pieces if p["fate"] == "dropped"][:3]
+    )
+    if chosen and not any(piece["result_id"] == chosen for piece in shown):
+        shown = [*shown, *(piece for piece in pieces if piece["result_id"] == chosen)]
+    one = next((p["key"] for p in shown if chosen and chosen in (p["result_id"], p["key"])), "")
+    rows = {p["key"]: _piece(p, labels, p["key"] == one, said) for p in shown}
+    return Picture(_head(pieces, counts, labels), rows, _foot(len(pieces), len(shown), every, labels))
+
+
+def _head(pieces: Sequence[Piece], counts: Mapping[str, int], labels: Labels) -> Markup:
+    kept = sum(piece["in_prompt"] for piece in pieces)
+    merged = sum(counts.values()) > 0
+    told = labels("evidence_kept", n=len(pieces), kept=kept, cited=counts["cited"]) if merged else ""
+    told = told or labels("evidence_found", n=len(pieces))
+    title = el("div", el("h3", labels("evidence_title"), cls="wb-title"), el("span", told, cls="wb-dim"), cls="wb-bar")
+    funnel = _funnel(len(pieces), kept, counts["cited"], labels) if merged and pieces else None
+    scroll = opened(
+        "div", cls="wb-list wb-pieces", data_scroll="pieces", role="listbox", aria_label=labels("evidence_title")
+    )
+    return joined([opened("section", cls="wb-section"), title, funnel, scroll])
+
+
+def _funnel(found: int, kept: int, cited: int, labels: Labels) -> Markup:
+    """How many came how far, as bars on one scale."""
+    stages = (("stage_found", found, "idle"), ("stage_prompt", kept, "run"), ("stage_cited", cited, "done"))
+    rows = [
+        el(
+            "div",
+            el("span", labels(name), cls="wb-funnel-name wb-small"),
+            el("div", el("i", style=f"width:{100 * count / found:.2f}%"), cls=f"wb-meter wb-{ink}"),
+            el("span", f"{count:,}", cls="wb-small wb-number"),
+            cls="wb-funnel-row",
+        )
+        for name, count, ink in stages
+    ]
+    return el("div", rows, cls="wb-funnel")
+
+
+def _nearest(text: str, said: str) -> Markup:
+    """The text of a piece, with the sentence marked that shares most words with what was said of it.
+
+    >>> _nearest("It is green. It was released in 2003.", "Moss was released in 2003 [1].")
+    'It is green. <mark>It was released in 2003.</mark>'
+    """
+    wanted = set(terms(said))
+    score, _, best = max(
+        ((len(wanted & set(terms(s))), -i, s) for i, s in enumerate(sentences(text))), default=(0, 0, "")
+    )
+    before, marked, after = text.partition(best) if score else (text, "", "")
+    return joined([before, el("mark", marked) if marked else None, after])
+
+
+def _piece(piece: Piece, labels: Labels, whole: bool, said: str) -> Markup:
+    dropped = piece["fate"] == "dropped"
+    text = str(piece["text"]) if whole else " ".join(str(piece["text"]).split())
+    url = piece["url"] if re.match(r"https?://\S+$", piece["url"]) else None
+    title = el("a", piece["title"], href=url, target="_blank", rel="noopener noreferrer") if url else piece["title"]
+    score = el("div", el("span", _score(piece["score"])), _meter(piece["score"], dropped), cls="wb-score")
+    fate = (
+        [el("span", labels("dropped", why=labels(f"why_{piece['why']}", n=piece["of"])), cls="wb-dim")]
+        if dropped
+        else []
+    )
+    if piece["fate"] == "cited":
+        fate = [el("span", labels("cited"), cls="wb-small wb-ink wb-done")]
+    main = el(
+        "div",
+        el("div", title, cls="wb-struck" if dropped else "wb-strong"),
+        el(
+            "div",
+            _nearest(text, said) if whole else text[:_TEXT],
+            cls="wb-dim" + (" wb-kept" if whole else " wb-lines"),
+        ),
+        el("div", [code(name) for name in piece["tools"]], *fate, cls="wb-tags"),
+        cls="wb-main",
+    )
+    number = el("span", str(piece["n"]) if piece["n"] else "–", cls="wb-piece-n wb-number")
+    key = piece["key"]
+    chosen = "true" if whole else "false"
+    return el(
+        "div",
+        number,
+        main,
+        score,
+        cls="wb-row wb-piece",
+        data_key=key,
+        role="option",
+        aria_selected=chosen,
+        tabindex="-1",
+    )
+
+
+def _score(score: float) -> str:
+    """Two digits; what is little is not nothing."""
+    return "<0.01" if 0 < score < 0.005 else f"{score:.2f}"
+
+
+def _meter(score: float, dropped: bool) -> Markup:
+    width = 100 * min(max(score, 0.0), 1.0)
+    return el("div", el("i", style=f"width:{width:.1f}%"), cls=f"wb-meter wb-{'idle' if dropped else 'run'}")
+
+
+def _foot(found: int, shown: int, every: bool, labels: Labels) -> Markup:
+    more = found > shown or every
+    press = button(labels("show_fewer") if every else labels("show_all", n=found), "every") if more else None
+    return joined([closed("div"), el("div", press, cls="wb-bar") if press else None, closed("section")])
+
+
+# --- The band under which an edited plan of a finished run becomes a new run ---
+
+
+def fork_bar(edits: int, problems: int, labels: Labels) -> Picture:
+    """What pressing will do: a fork with so many edits; or how many problems are to be mended first."""
+    fork = labels("fork_edits", n=edits)
+    told = labels("problems_to_mend", n=problems) if problems else labels("fork_edits_told")
+    buttons = [button(fork, "fork", cls="wb-primary", disabled=problems > 0), button(labels("discard"), "discard")]
+    words = el("div", el("p", told), el("div", buttons, cls="wb-bar"), cls="wb-main")
+    return Picture(el("div", words, cls="wb-band wb-run", role="group", aria_label=fork))

@@ -1,0 +1,103 @@
+"""Blocks for a terminal: rich's renderables, and the same without colour as plain text."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from workbench.text import visible
+from workbench.views.labels import SIGNS
+from workbench.views.outline import Block, Lines, Table
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+    from rich.text import Text
+
+
+def plain(blocks: Iterable[Block], width: int, wrap: bool = True) -> str:
+    """Blocks as lines of at most ``width`` columns, Chinese characters counted as two.
+
+    Without ``wrap`` a paragraph stays one line, for whoever reads it with another program.
+    """
+    from io import StringIO
+
+    from rich.console import Console
+
+    page = StringIO()
+    console = Console(force_jupyter=False, file=page, width=width, color_system=None, force_terminal=False, _environ={})
+    for block in blocks:
+        console.print(renderable(block), soft_wrap=not wrap and isinstance(block, Lines) and not block.mark)
+        console.print()
+    return "\n".join(line.rstrip() for line in page.getvalue().rstrip().splitlines())
+
+
+_LOOKS = {"strong": "bold", "dim": "dim", "code": "cyan", "bar": "bright_blue"}
+_SIGN_LOOKS = {
+    **dict.fromkeys("✓", "green"),
+    **dict.fromkeys("◐‖↻!", "yellow"),
+    **dict.fromkeys("✗◷", "red"),
+    **dict.fromkeys("▸", "bright_blue"),
+}
+
+
+def status_look(status: str) -> str:
+    """The colour of a status, told by its sign.
+
+    >>> status_look("✓ done"), status_look("○ not begun")
+    ('green', 'dim')
+    """
+    return _SIGN_LOOKS.get(status[:1], "dim")
+
+
+def renderable(block: Block) -> RenderableType:
+    """A block for rich's console."""
+    return _lines(block) if isinstance(block, Lines) else _table(block)
+
+
+def _lines(block: Lines) -> RenderableType:
+    from rich import box
+    from rich.console import Group
+    from rich.panel import Panel
+    from rich.text import Text
+
+    heading = [Text(block.heading, "bold")] if block.heading else []
+    lines = Group(*heading, *(Text.assemble(*(_text(*span) for span in line)) for line in block.paragraphs))
+    if not block.mark:
+        return lines
+    return Panel(lines, border_style=_SIGN_LOOKS[SIGNS[block.mark]], box=box.ROUNDED, expand=False, padding=(0, 1))
+
+
+def _table(block: Table) -> RenderableType:
+    """A table as wide as it must be; an address stands under the text that it belongs to, where it stays whole."""
+    from rich import box
+    from rich.console import Group
+    from rich.table import Table as RichTable
+    from rich.text import Text
+
+    table = RichTable(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0), header_style="dim", show_edge=False)
+    shown = [i for i, column in enumerate(block.columns) if not column.roomy and column.kind != "url"]
+    addresses = [i for i, column in enumerate(block.columns) if column.kind == "url"]
+    first = next((i for i in shown if block.columns[i].kind == "text"), None)
+    for i in shown:
+        column = block.columns[i]
+        table.add_column(
+            Text(visible(column.name)),
+            justify="right" if column.kind == "number" else "left",
+            no_wrap=column.whole or column.kind in ("bar", "number", "status"),
+            overflow="fold",
+        )
+    for row in block.rows:
+        below = "".join(f"\n{row[i]}" for i in addresses if row[i])
+        table.add_row(*(_text(row[i] + (below if i == first else ""), block.columns[i].kind) for i in shown))
+    notes = [Text(visible(note)) for note in block.notes]
+    return Group(Text(visible(block.title), "bold"), *([table] if block.rows else []), *notes)
+
+
+def _text(value: str, look: str) -> Text:
+    """A cell or span in its look; everything after the first line is an aside."""
+    from rich.text import Text
+
+    value = visible(value)
+    style = status_look(value) if look == "status" else _LOOKS.get(look, "")
+    first, _, rest = value.partition("\n")
+    return Text(first, style).append(f"\n{rest}", "dim") if rest else Text(value, style)
