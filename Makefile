@@ -10,7 +10,7 @@ ENV_READY := $(VENV)/.ready
 LOCAL_READY := $(VENV)/.ready-local
 WORKERS ?= 2
 # The files that hold graph nodes: 9 of 10 branches of each are walked by the tests.
-NODES := workbench/graphs/conversation.py,workbench/graphs/route.py,workbench/graphs/conversation.py,workbench/retrieval/*,workbench/graphs/generate.py,workbench/graphs/conversation.py
+NODES := workbench/graphs/conversation.py,workbench/graphs/route.py,workbench/graphs/retrieval.py,workbench/graphs/plan.py,workbench/graphs/chained.py,workbench/graphs/llm_plan.py,workbench/graphs/review.py,workbench/graphs/execute.py,workbench/graphs/reflect.py,workbench/graphs/signals.py,workbench/graphs/rewrite.py,workbench/graphs/merge.py,workbench/graphs/enriching.py,workbench/graphs/generate.py
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:

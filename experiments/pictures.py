@@ -11,7 +11,7 @@ from plotly.io import write_images
 from workbench import Workbench
 
 if TYPE_CHECKING:
-    from workbench.views.figures.paper import Picture
+    from workbench.views.figures.picture import Picture
 
 ROOT = Path(__file__).resolve().parent.parent
 QUESTIONS = {

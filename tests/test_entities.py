@@ -9,7 +9,8 @@ import pytest
 
 from tests.shelf import VOCABULARY
 from workbench.errors import CorpusError, MissingExtra
-from workbench.knowledge.names import names, vocabulary
+from workbench.knowledge import vocabulary
+from workbench.knowledge.names import names
 from workbench.knowledge.names.entities import Name, Source, extract, names_in_fields, values, year_of
 from workbench.settings import Settings
 

@@ -8,8 +8,8 @@ import subprocess
 import sys
 
 from tests.shelf import VOCABULARY
+from workbench.knowledge import vocabulary
 from workbench.knowledge.graph import graph
-from workbench.knowledge.names import vocabulary
 from workbench.knowledge.names.entities import Source, extract
 
 CIRCLES = {"Lee": ["A1", "A2", "A3"], "Nolan": ["B1", "B2", "B3", "B4"], "Burton": ["C1", "C2"]}

@@ -11,7 +11,7 @@ from tests.shelf import VOCABULARY
 from workbench.graphs.plan import RulePlanner
 from workbench.graphs.route import read_question
 from workbench.knowledge.library import Library
-from workbench.knowledge.names.vocabulary import Vocabulary
+from workbench.knowledge.vocabulary import Vocabulary
 from workbench.language.hops import is_bridge
 from workbench.language.names import names_in
 from workbench.settings import Settings

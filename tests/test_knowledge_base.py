@@ -486,7 +486,7 @@ def test_closing_while_threads_read_is_an_error_for_them_and_never_a_crash(tmp_p
 import sys, threading, time
 from pathlib import Path
 from workbench.errors import KnowledgeError
-from workbench.knowledge.index import Index
+from workbench.knowledge.indexes.index import Index
 LONG = "WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c WHERE x < 100000) SELECT max(x) FROM c"
 for n in range(10):
     index = Index(Path(sys.argv[1]) / f"{n}.db", create=True)

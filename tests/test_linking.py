@@ -7,7 +7,7 @@ import pytest
 from tests.shelf import VOCABULARY
 from workbench.knowledge.names.linking import Linker
 from workbench.knowledge.names.surfaces import candidates, compiled, units, without_common
-from workbench.knowledge.names.vocabulary import load
+from workbench.knowledge.vocabulary import load
 from workbench.ports import Entity
 
 FILMS = {

@@ -15,8 +15,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.shelf import VOCABULARY
+from workbench.knowledge import aliases
 from workbench.knowledge.library import Library
-from workbench.knowledge.names import aliases
 from workbench.knowledge.names.linking import Linker, Matcher
 from workbench.knowledge.names.surfaces import compiled, key_of, unbroken, units
 from workbench.knowledge.reading.corpus import load

@@ -18,13 +18,12 @@ import pytest
 
 from tests.servers import postgres_server
 from workbench.errors import MissingExtra, SettingsError, WorkbenchError, WorkspaceError
-from workbench.memory import open_conversations
+from workbench.memory import _parts, open_conversations
 from workbench.memory.store import (
     MIGRATIONS,
     MemoryConversations,
     SqlConversations,
     SqliteConversations,
-    _parts,
 )
 from workbench.settings import Settings
 

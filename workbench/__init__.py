@@ -128,7 +128,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from workbench.errors import InvalidAnswer, NotPaused, PlanError, WorkbenchError
     from workbench.plans import Plan, PlanBudget, PlanStep
-    from workbench.run import Run
+    from workbench.runs.run import Run
     from workbench.session import Workbench
     from workbench.settings import Settings
 
@@ -149,7 +149,7 @@ __all__ = [
 _HOMES = {
     "errors": ("InvalidAnswer", "NotPaused", "PlanError", "WorkbenchError"),
     "plans": ("Plan", "PlanBudget", "PlanStep"),
-    "run": ("Run",),
+    "runs.run": ("Run",),
     "session": ("Workbench",),
     "settings": ("Settings",),
 }

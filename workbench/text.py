@@ -148,6 +148,15 @@ def sentences(text: str) -> list[str]:
     return found + ([begun] if begun else [])
 
 
+def closed_up(key: str) -> str:
+    """A key of a name as it is written: without the spaces between Chinese characters.
+
+    >>> closed_up("霸 王 别 姬"), closed_up("farewell my concubine")
+    ('霸王别姬', 'farewell my concubine')
+    """
+    return re.sub(r"(?<=[\u3400-\u9fff]) (?=[\u3400-\u9fff])", "", key)
+
+
 # --- Days in a text: 20260810, 2026-08-10, 10 August 2026, August 10th, 8月10日. Only days that a calendar has ---
 
 _LONGEST_DATE = (

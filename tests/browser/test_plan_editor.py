@@ -6,7 +6,7 @@ from tests.browser.lab import Notebook
 
 CELL = """
 import json
-from workbench.labels import Labels
+from workbench.views.labels import Labels
 from workbench.plans import Plan, PlanStep
 from workbench.tools.registry import ToolRegistry, check
 from workbench.widgets.plan import PlanEditor

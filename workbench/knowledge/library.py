@@ -21,12 +21,12 @@ from pathlib import Path
 from typing import Any
 
 from workbench.errors import KnowledgeError, UnknownKnowledge, WorkspaceBusy, shown
+from workbench.knowledge import vocabulary as vocabularies
 from workbench.knowledge.adding.adding import Addition, AddReport, Progress
 from workbench.knowledge.adding.rebuilding import READY, RebuildReport, rebuild, remember, settle
 from workbench.knowledge.indexes import chroma
 from workbench.knowledge.indexes.index import Index
 from workbench.knowledge.knowledge_base import CorpusKnowledge, place_of
-from workbench.knowledge.names import vocabulary as vocabularies
 from workbench.knowledge.reading import corpus
 from workbench.records.sqlite import named
 from workbench.settings import Settings

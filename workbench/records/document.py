@@ -79,7 +79,7 @@ class RunDocument(TypedDict):
 
     __pydantic_config__ = ConfigDict(extra="forbid")  # type: ignore[misc]
 
-    document: Literal["workbench.records.store.run/1"]
+    document: Literal["workbench.run/1"]
     run_id: str
     status: RunStatus
     holder: str | None
@@ -134,7 +134,7 @@ def run_document(run: RunLike) -> RunDocument:
     route = run.route_decision or None
     merged = run.merged or {}
     document = {
-        "document": "workbench.records.store.run/1",
+        "document": "workbench.run/1",
         "run_id": run.run_id,
         "status": run.status,
         "holder": run.holder,

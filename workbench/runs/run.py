@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from workbench.runs.work import Work
     from workbench.views.around import Around
     from workbench.views.figures.findings import By
-    from workbench.views.figures.paper import Picture
+    from workbench.views.figures.picture import Picture
 
 
 class Run:

@@ -97,7 +97,7 @@ def stems(text: str) -> frozenset[str]:
 def related() -> Mapping[str, frozenset[str]]:
     """Root -> stems that a text may hold in its place (``related.txt``)."""
     found: dict[str, set[str]] = defaultdict(set)
-    for line in files("workbench.tools.tool").joinpath("related.txt").read_text(encoding="utf-8").splitlines():
+    for line in files("workbench.tools").joinpath("related.txt").read_text(encoding="utf-8").splitlines():
         head, _, others = line.partition(":")
         if not line.startswith("#"):
             for word in map(root, stems(head)):

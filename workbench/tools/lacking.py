@@ -13,7 +13,7 @@ from functools import cache
 from importlib.resources import files
 from typing import Any, Literal, NamedTuple
 
-from workbench.knowledge.names.vocabulary import country, country_names, words_of
+from workbench.knowledge.vocabulary import country, country_names, words_of
 from workbench.ports import KnowledgeBase, Passage
 from workbench.text import CJK, fold
 from workbench.tools.asked_words import AskedWords, Word, forms, root, stems
@@ -169,7 +169,7 @@ def counterparts(word: str, groups: Groups = ()) -> tuple[str, ...]:
 @cache
 def _groups() -> list[dict[str, frozenset[str]]]:
     """Words of both languages that say nearly the same, each with its stems; the narrower groups come first."""
-    pairs = files("workbench.tools.tool").joinpath("both_languages.txt").read_text(encoding="utf-8").splitlines()
+    pairs = files("workbench.tools").joinpath("both_languages.txt").read_text(encoding="utf-8").splitlines()
     groups = [pair.split() for pair in pairs if not pair.startswith("#")]
     return [{one: stems(one) for one in group} for group in (*groups, *(w[1:] for w in words_of("relation").values()))]
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import NamedTuple
 
-from workbench.knowledge.names.vocabulary import GROUPING
+from workbench.knowledge.vocabulary import GROUPING
 from workbench.ports import RelationKind
 from workbench.tools.path_words import UNTYPED, WORKS, Asked, Cue
 

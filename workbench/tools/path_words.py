@@ -14,8 +14,8 @@ from functools import cache
 from types import MappingProxyType
 from typing import NamedTuple
 
+from workbench.knowledge import vocabulary
 from workbench.knowledge.indexes.keywords import stem
-from workbench.knowledge.names import vocabulary
 from workbench.knowledge.names.surfaces import STOP, key_of, ordinary_words
 from workbench.ports import Entity, KnowledgeBase, Mention, RelationKind
 from workbench.text import CJK, fold

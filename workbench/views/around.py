@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import Any
 
-from workbench.knowledge.names.vocabulary import GROUPING
+from workbench.knowledge.vocabulary import GROUPING
 from workbench.ports import Entity, KnowledgeBase, Relation
 
 MOST_SEEDS = 8

@@ -18,17 +18,18 @@ from itertools import chain
 from pathlib import Path
 from typing import Any, Protocol
 
+from workbench.knowledge import vocabulary
 from workbench.knowledge.adding import growing as spool
 from workbench.knowledge.adding.growing import Growth
 from workbench.knowledge.indexes import chroma, keywords, sketches, vectors
 from workbench.knowledge.indexes.index import Index, fingerprint
 from workbench.knowledge.indexes.vectors import Siblings
 from workbench.knowledge.knowledge_base import open_model, place_of
-from workbench.knowledge.names import entities, names, schema, title_links, vocabulary
-from workbench.knowledge.names.vocabulary import Vocabulary
+from workbench.knowledge.names import entities, names, schema, title_links
 from workbench.knowledge.reading import corpus, triples
 from workbench.knowledge.reading.corpus import Document, Problem
 from workbench.knowledge.reading.files import EMPTY
+from workbench.knowledge.vocabulary import Vocabulary
 from workbench.models import rerank
 from workbench.models.embeddings import TextModel, word_vectors
 from workbench.plans import canonical_json

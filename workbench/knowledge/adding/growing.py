@@ -29,14 +29,14 @@ from workbench.knowledge.names import entities
 from workbench.knowledge.names.entities import Extracted, Source, document_entity
 from workbench.knowledge.names.linking import Linker, nearest
 from workbench.knowledge.names.surfaces import Bearer, Surface, candidates, compiled, units
-from workbench.knowledge.names.title_links import Beginnings, spelled
-from workbench.knowledge.names.vocabulary import GROUPING, Vocabulary
+from workbench.knowledge.names.title_links import Beginnings
 from workbench.knowledge.reading import triples
 from workbench.knowledge.reading.corpus import Document
+from workbench.knowledge.vocabulary import GROUPING, Vocabulary
 from workbench.plans import canonical_json
 from workbench.ports import Entity, Relation
 from workbench.records.sqlite import FULL, named
-from workbench.text import sentences
+from workbench.text import closed_up, sentences
 
 
 @contextmanager
@@ -571,7 +571,7 @@ class Growth:
             said = surface.kind in ("name", "words") and any(not b.category for b in surface.bearers)
             if key in known or not said or all(_unsure(b.entity_id) for b in surface.bearers):
                 continue
-            words = keywords.stored(spelled(key))
+            words = keywords.stored(closed_up(key))
             rows = self._index.rows(sql, (f'body : "{words}"', _HUB + 1)) if words else []
             if len(rows) <= _HUB:
                 found |= {row[0]: (document_entity(row[1]), row[0], row[2]) for row in rows if row[1] not in mine}

@@ -21,10 +21,10 @@ from itertools import chain
 from pathlib import Path
 
 from workbench.errors import KnowledgeError
+from workbench.knowledge import vocabulary
 from workbench.knowledge.adding.adding import Addition, AddReport, Progress
 from workbench.knowledge.adding.growing import COLUMNS, of_row
 from workbench.knowledge.indexes.index import Index
-from workbench.knowledge.names import vocabulary
 from workbench.knowledge.reading import corpus
 from workbench.models.embeddings import text_model
 from workbench.records.sqlite import Rows, faults, named, readable

@@ -11,13 +11,14 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from workbench.knowledge import vocabulary
 from workbench.knowledge.graph import graph
 from workbench.knowledge.graph import graph as communities
 from workbench.knowledge.indexes import keywords, vectors
 from workbench.knowledge.indexes.chroma import Chroma, Place
 from workbench.knowledge.indexes.index import Index, fingerprint
 from workbench.knowledge.indexes.ranks import Ranks
-from workbench.knowledge.names import schema, vocabulary
+from workbench.knowledge.names import schema
 from workbench.knowledge.names.surfaces import Bearer, Kind, Surface
 from workbench.ports import Community, Entity, Field, Relation
 

@@ -23,9 +23,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from workbench.knowledge.indexes.index import Index
-from workbench.knowledge.names.title_links import spelled
 from workbench.ports import Reached
 from workbench.records.lease import taken
+from workbench.text import closed_up
 
 if TYPE_CHECKING:
     import numpy as np
@@ -365,7 +365,7 @@ class Ranks:
         if node < len(self.numbers):
             return "passage", ids[node]
         label = self.names[node - len(self.numbers)].decode()
-        return ("phrase", spelled(label[1:])) if label.startswith(_PHRASE) else ("entity", label)
+        return ("phrase", closed_up(label[1:])) if label.startswith(_PHRASE) else ("entity", label)
 
     def passage(self, number: int) -> int:
         """The node of a passage, -1 for none."""

@@ -14,11 +14,11 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, NamedTuple
 
-from workbench.knowledge.names.aliases import is_alias, says_names
+from workbench.knowledge.aliases import is_alias, says_names
 from workbench.knowledge.names.linking import Linker, common_keys, nearest
 from workbench.knowledge.names.surfaces import Surface, compiled, key_of, surnames, variants, without_common
-from workbench.knowledge.names.vocabulary import FieldMeaning, Vocabulary
 from workbench.knowledge.reading import triples
+from workbench.knowledge.vocabulary import FieldMeaning, Vocabulary
 from workbench.ports import Entity, Relation
 from workbench.text import iso, sentences
 

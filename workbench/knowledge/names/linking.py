@@ -25,7 +25,7 @@ _END = ""  # no unit is empty
 class Matcher:
     """Names by their keys (``surfaces.key_of``), compiled.
 
-    >>> from workbench.knowledge.names.names.surfaces import units
+    >>> from workbench.knowledge.names.surfaces import units
     >>> text = "The Dark Knight Rises"
     >>> Matcher(["dark knight", "dark knight rises", "dark horse"]).at(text, units(text), 1)
     [('dark knight rises', 3), ('dark knight', 2)]

@@ -16,8 +16,8 @@ from importlib.util import find_spec
 from typing import Any
 
 from workbench.errors import MissingExtra
+from workbench.knowledge import vocabulary
 from workbench.knowledge.indexes.index import Index
-from workbench.knowledge.names import vocabulary
 from workbench.knowledge.names.entities import LONGEST_NAME, Name
 from workbench.knowledge.names.surfaces import ordinary_words
 from workbench.settings import Settings

@@ -8,11 +8,11 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from workbench.errors import KnowledgeError, shown
+from workbench.knowledge.aliases import is_alias, says_names
 from workbench.knowledge.indexes.index import Index
-from workbench.knowledge.names.aliases import is_alias, says_names
 from workbench.knowledge.names.names import SURNAMES
 from workbench.knowledge.names.surfaces import LONGEST, key_of, units
-from workbench.knowledge.names.vocabulary import FieldWords, Vocabulary, unit_in
+from workbench.knowledge.vocabulary import FieldWords, Vocabulary, unit_in
 from workbench.ports import Field, Mention, Relation, RelationKind
 from workbench.state import Condition, Op, Sort
 from workbench.text import CJK, fold, iso

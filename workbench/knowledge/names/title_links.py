@@ -12,7 +12,7 @@ from workbench.knowledge.indexes import keywords
 from workbench.knowledge.indexes.index import Index
 from workbench.knowledge.names.surfaces import LONGEST, STOP, Unit, key_of, ordinary_words, unbroken, units
 from workbench.ports import Link, Shared, Titled
-from workbench.text import CJK, sentences
+from workbench.text import CJK, closed_up, sentences
 
 _BITS = 1 << 23
 NAMESAKES = 3
@@ -156,7 +156,7 @@ class IndexWays:
                 "SELECT chunk_id FROM terms JOIN passages ON number = terms.rowid "
                 "WHERE terms MATCH ? AND doc_id != ? LIMIT ?"
             )
-            match = f'body : "{keywords.stored(spelled(key))}"'
+            match = f'body : "{keywords.stored(closed_up(key))}"'
             found.update(row[0] for row in self._index.rows(sql, (match, doc_id, most + 1)))
             if len(found) > most:
                 return []
@@ -184,13 +184,13 @@ class IndexWays:
                     others = [other for other in met[key] if other != chunk_id]
                     if others:
                         found.append(
-                            Shared(chunk_id=chunk_id, phrase=spelled(key), sentence=sentence, chunk_ids=others)
+                            Shared(chunk_id=chunk_id, phrase=closed_up(key), sentence=sentence, chunk_ids=others)
                         )
         return found
 
     def holding(self, text: str, most: int) -> dict[str, list[str]]:
         """Phrase of a text -> ids of the passages that hold it; those that more than ``most`` hold are left out."""
-        return {spelled(key): ids for key in sorted(phrases(text)) if (ids := _holding(self._index, key, most))}
+        return {closed_up(key): ids for key in sorted(phrases(text)) if (ids := _holding(self._index, key, most))}
 
     def stems(self, chunk_ids: Sequence[str]) -> dict[str, frozenset[str]]:
         """The terms of each passage and of its titles, as the keyword index keeps them."""
@@ -303,11 +303,6 @@ def _keys_of(index: Index, doc_id: str) -> list[str]:
     """The writings by which a document is known: made short forms only where they are nobody else's title."""
     mine = [row[0] for row in index.rows("SELECT key FROM titles WHERE doc_id = ? ORDER BY key", (doc_id,))]
     return [key for key, bearers in _bearers(index, mine).items() if doc_id in bearers]
-
-
-def spelled(key: str) -> str:
-    """A key as text: Chinese characters close up."""
-    return re.sub(r"(?<=[\u3400-\u9fff]) (?=[\u3400-\u9fff])", "", key)
 
 
 def _holding(index: Index, key: str, most: int) -> list[str]:

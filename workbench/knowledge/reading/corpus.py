@@ -22,7 +22,7 @@ from typing import Any, Protocol, TypedDict
 import yaml
 
 from workbench.errors import shown
-from workbench.knowledge.names import aliases, vocabulary
+from workbench.knowledge import aliases, vocabulary
 from workbench.knowledge.reading import documents, triples
 from workbench.knowledge.reading import documents as tables
 from workbench.knowledge.reading.blocks import Block, blocks

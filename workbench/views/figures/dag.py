@@ -32,7 +32,7 @@ from workbench.views.labels import SIGNS, Labels, labels_for, milliseconds
 from workbench.views.labels.told import reason_told
 
 if TYPE_CHECKING:
-    from workbench.views.figures.paper import Picture
+    from workbench.views.figures.picture import Picture
 
 
 class Row(TypedDict):
@@ -168,7 +168,7 @@ def dag(
 
     Long plans go on in a line below, wide layers in a column beside.
     """
-    from workbench.views.figures.paper import Picture
+    from workbench.views.figures.picture import Picture
 
     labels, rows = labels_for(plan.problem_statement), dag_rows(plan, records, versions, running)
     looks = _ROOMY if len(rows) <= _ROOM_FOR else _SMALL

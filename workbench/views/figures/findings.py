@@ -12,7 +12,7 @@ from workbench.views.figures.paper import COLOURS, DIM, GROUND, INK, LINE, paper
 from workbench.views.labels import Labels
 
 if TYPE_CHECKING:
-    from workbench.views.figures.paper import Picture
+    from workbench.views.figures.picture import Picture
 
 
 By = Literal["step", "document"]
@@ -42,7 +42,7 @@ def findings(pieces: Sequence[Piece], title: str = "", by: By = "step", cut: int
         cut: how many more the steps found over their own limits, which were not kept.
         language: of the words.
     """
-    from workbench.views.figures.paper import Picture
+    from workbench.views.figures.picture import Picture
 
     labels = Labels(language)
     drawn = _drawn(pieces)

@@ -29,7 +29,7 @@ from workbench.views.figures.paper import (
 from workbench.views.labels import Labels, milliseconds
 
 if TYPE_CHECKING:
-    from workbench.views.figures.paper import Picture
+    from workbench.views.figures.picture import Picture
 
 
 _WIDE, _HIGH = 140, 62
@@ -44,7 +44,7 @@ def graph(walked: Walked, title: str, language: str = "en") -> Picture:
     A node that ran has how often and how long; where the run stands has a heavy border and a word; ways that were
     taken are heavy, and have their number when it was several times.
     """
-    from workbench.views.figures.paper import Picture
+    from workbench.views.figures.picture import Picture
 
     labels = Labels(language)
     nodes = {node["id"]: node for node in walked.nodes}

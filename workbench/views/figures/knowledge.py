@@ -27,7 +27,7 @@ from workbench.views.figures.paper import (
 from workbench.views.labels import Labels
 
 if TYPE_CHECKING:
-    from workbench.views.figures.paper import Picture
+    from workbench.views.figures.picture import Picture
 
 
 _SHAPES = ("circle", "square", "diamond", "triangle-up", "pentagon", "hexagon2", "triangle-down", "star-diamond")
@@ -36,7 +36,7 @@ _SHAPES = ("circle", "square", "diamond", "triangle-up", "pentagon", "hexagon2",
 
 def knowledge(found: Around, title: str = "", language: str = "en") -> Picture:
     """The graph. A shape a type; filled and large what the answer rests on, heavy the way that was asked for."""
-    from workbench.views.figures.paper import Picture
+    from workbench.views.figures.picture import Picture
 
     labels = Labels(language)
     places = found.places()

@@ -10,7 +10,7 @@ from workbench.views.figures.paper import COLOURS, DIM, FAINT, GROUND, INK, LINE
 from workbench.views.labels import Labels
 
 if TYPE_CHECKING:
-    from workbench.views.figures.paper import Picture
+    from workbench.views.figures.picture import Picture
 
 
 # --- How well tools rank a set's documents, a row a tool, each figure with its interval ---
@@ -27,7 +27,7 @@ def rankings(table: Mapping[str, Any], measures: Sequence[str] = ("R@5", "all@5"
         measures: which of its figures, at most four.
         language: of the words.
     """
-    from workbench.views.figures.paper import Picture
+    from workbench.views.figures.picture import Picture
 
     labels, tools = Labels(language), list(table["tools"])
     rows = [
@@ -93,7 +93,7 @@ def reliability(rows: Sequence[Mapping[str, Any]], title: str = "", language: st
         title: above it.
         language: of the words.
     """
-    from workbench.views.figures.paper import Picture
+    from workbench.views.figures.picture import Picture
 
     labels = Labels(language)
     tools = list(dict.fromkeys(str(row["tool"]) for row in rows))

@@ -30,7 +30,7 @@ from workbench.views.figures.paper import (
 from workbench.views.labels import SIGNS, Labels, milliseconds
 
 if TYPE_CHECKING:
-    from workbench.views.figures.paper import Picture
+    from workbench.views.figures.picture import Picture
 
 
 _GAPS = ("waiting", "stopped")
@@ -52,7 +52,7 @@ def timeline(
     Waiting for a person is one hatched bar of fixed width that carries its length, and is not charged. What was taken
     from another run's tape is outlined with dashes, at the time of its recording.
     """
-    from workbench.views.figures.paper import Picture
+    from workbench.views.figures.picture import Picture
 
     records, labels = list(records), Labels(language)
     taped = {(r["step_id"], r["attempt"]) for r in records if r.get("replayed")}
