@@ -143,7 +143,7 @@ def test_a_fork_and_a_replay_hold_all_that_they_used(folder, tmp_path):
 KILLED = """
 import os, sys
 from tests.shelves import opened, QUESTION
-from workbench.runs import RunStore
+from workbench.records.store import RunStore
 keep = RunStore.save_event
 def dying(self, run_id, key, event):
     if event.get("execution_log", {}).get("node") == "generate":
@@ -345,7 +345,7 @@ def test_gc_keeps_a_tape_with_its_run(sealed, elsewhere):
 IMPORT = """
 import os, sys
 from tests.shelves import opened
-from workbench import runs
+from workbench.records import store as runs
 packed, left = runs.packed, [int(sys.argv[3])]
 class Dying(list):
     pass

@@ -155,7 +155,7 @@ def test_a_summary_is_of_the_documents_own_sentences_in_their_language(growing, 
 
 KILLED = """
 import os, sys; from pathlib import Path
-from workbench.knowledge import adding, growing
+from workbench.knowledge.adding import adding, growing
 from workbench.knowledge.library import Library; from workbench.settings import Settings
 adding.SMALL = 0
 settings = Settings.load(embedding_model="hashing", names="rules", rerank_model="none")

@@ -281,7 +281,7 @@ def test_the_recorded_answer_goes_on_and_another_is_refused(workspace, wb, other
     undisturbed = wb.ask(QUESTION, kb="film", review="reflect", session="a")
     code = f"""
 import os, sys
-from workbench.runs import RunStore
+from workbench.records.store import RunStore
 from workbench.session import Workbench
 save = RunStore.save_decision
 def save_and_die(self, *given):
