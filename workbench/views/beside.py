@@ -39,17 +39,17 @@ def _table(name: str, title: str, kinds: Iterable[str], order: Sequence[str], la
     """A part with its title and its counts of changes."""
     counts = Counter(kinds)
     told = labels("comma").join(labels(f"count_{kind}", n=counts[kind]) for kind in order if counts[kind])
-    head = el("h3", title, " ", el("span", told, cls="wb-dim"), cls="wb-title")
-    return el("section", head, table, cls="wb-part", aria_label=title, data_part=name)
+    head = el("h3.wb-title", title, " ", el("span.wb-dim", told))
+    return el("section.wb-part", head, table, aria_label=title, data_part=name)
 
 
 def _rows(rows: Sequence[tuple[str, Markup]], name: str, heads: Any, labels: Labels, shown: Collection[int]) -> Markup:
     if not rows:
-        return el("div", labels("beside_all_same"), cls="wb-dim")
+        return el("div.wb-dim", labels("beside_all_same"))
     body = [row for n, (_, row) in enumerate(rows) if n in shown]
     left = len(rows) - len(body)
     more = button(labels("beside_more", n=left), "more", key=name, cls="wb-quiet") if left else None
-    return el("div", el("table", el("thead", el("tr", heads)), el("tbody", body), cls="wb-table"), more)
+    return el("div", el("table.wb-table", el("thead", el("tr", heads)), el("tbody", body)), more)
 
 
 def _shown(kinds: Sequence[str], whole: bool) -> set[int]:
@@ -95,13 +95,13 @@ def steps_table(document: Document, labels: Labels, differing: bool, whole: bool
 def _step(row: Mapping[str, Any], document: Document, labels: Labels) -> Markup:
     tools = dict.fromkeys(side["tool"] for side in row["sides"] if side)
     told = [
-        el("div", letter(n) if len(document["plan"]) > 1 else None, " ", line, cls="wb-dim")
+        el("div.wb-dim", letter(n) if len(document["plan"]) > 1 else None, " ", line)
         for n, diff in enumerate(document["plan"], 1)
         for line in _edited((diff or {}).get("changed", {}).get(row["step_id"], {}), labels)
     ]
-    name = el("td", el("span", row["step_id"], cls="wb-strong"), " ", [[" ", code(tool)] for tool in tools], told)
-    cells = [el("td", _side(side, labels), cls="wb-nowrap") for side in row["sides"]]
-    return el("tr", el("td", _changes(row["changes"], labels), cls="wb-nowrap"), name, cells)
+    name = el("td", el("span.wb-strong", row["step_id"]), " ", [[" ", code(tool)] for tool in tools], told)
+    cells = [el("td.wb-nowrap", _side(side, labels)) for side in row["sides"]]
+    return el("tr", el("td.wb-nowrap", _changes(row["changes"], labels)), name, cells)
 
 
 def _edited(fields: Mapping[str, Any], labels: Labels) -> list[str]:
@@ -127,7 +127,7 @@ def _side(side: Mapping[str, Any] | None, labels: Labels) -> Any:
     word = labels("beside_recorded") if side["replayed"] else milliseconds(side["seconds"] * 1000)
     ended = [] if family(side["status"]) == "done" else [labels(side["status"]), " · "]
     sign = glyph("recorded" if recorded else side["status"], labels, said=False)
-    return [sign, " ", ended, word, el("div", labels("n_found", n=side["found"]), cls="wb-dim")]
+    return [sign, " ", ended, word, el("div.wb-dim", labels("n_found", n=side["found"]))]
 
 
 def decisions_table(document: Document, labels: Labels, differing: bool) -> Markup | None:
@@ -163,7 +163,7 @@ def claims_table(document: Document, labels: Labels, differing: bool, whole: boo
     """The answers, sentence by sentence."""
     title = labels("beside_answer")
     if not document["claims"]:
-        return _table("claims", title, (), (), labels, el("div", labels("beside_no_answer"), cls="wb-dim"))
+        return _table("claims", title, (), (), labels, el("div.wb-dim", labels("beside_no_answer")))
     kinds = [_kind(row["changes"], _CLAIMS) for row in document["claims"]]
     rows = [
         (kind, _claim(row, labels))
@@ -178,11 +178,11 @@ def claims_table(document: Document, labels: Labels, differing: bool, whole: boo
 def _claim(row: Mapping[str, Any], labels: Labels) -> Markup:
     kind = _kind(row["changes"], _CLAIMS)
     cited = {c["title"] or c["result_id"]: None for side in row["sides"] if side for c in side["citations"]}
-    sources = el("div", cut(" · ".join(cited), 240), cls="wb-dim") if cited else None
+    sources = el("div.wb-dim", cut(" · ".join(cited), 240)) if cited else None
     text = el("td", el("span", row["text"], cls="wb-ink wb-fail" if kind == "lost" else None), sources)
     return el(
         "tr",
-        el("td", _changes(row["changes"], labels), cls="wb-nowrap"),
+        el("td.wb-nowrap", _changes(row["changes"], labels)),
         text,
         [_cited(side, labels) for side in row["sides"]],
     )
@@ -191,17 +191,15 @@ def _claim(row: Mapping[str, Any], labels: Labels) -> Markup:
 def _cited(side: Mapping[str, Any] | None, labels: Labels) -> Markup:
     if side is None:
         return el("td", "–")
-    marks = [
-        el("span", f"[{c['n']}]", " ", cls="wb-mark", title=c["title"] or c["result_id"]) for c in side["citations"]
-    ]
-    return el("td", marks or el("span", labels("nothing_cited"), cls="wb-dim"))
+    marks = [el("span.wb-mark", f"[{c['n']}]", " ", title=c["title"] or c["result_id"]) for c in side["citations"]]
+    return el("td", marks or el("span.wb-dim", labels("nothing_cited")))
 
 
 def evidence_table(document: Document, labels: Labels, differing: bool, whole: bool) -> Markup:
     """The pieces of evidence: gained, lost, moved, the same; each by rank."""
     title = labels("beside_evidence")
     if not document["evidence"]:
-        return _table("evidence", title, (), (), labels, el("div", labels("beside_no_evidence"), cls="wb-dim"))
+        return _table("evidence", title, (), (), labels, el("div.wb-dim", labels("beside_no_evidence")))
     kinds = [_kind(piece["changes"], _PIECES) for piece in document["evidence"]]
     ranked = sorted(
         (_PIECES.index(kind), min(side["rank"] for side in piece["sides"] if side), n)
@@ -235,9 +233,9 @@ def _piece(piece: Mapping[str, Any], labels: Labels) -> Markup:
     name = el(
         "td",
         " ".join(str(piece["title"]).split()),
-        el("div", told, cls="wb-dim", title=cut(", ".join(steps))) if told else None,
+        el("div.wb-dim", told, title=cut(", ".join(steps))) if told else None,
     )
-    return el("tr", el("td", kinds, reworded, cls="wb-nowrap"), name, [_rank(side, labels) for side in piece["sides"]])
+    return el("tr", el("td.wb-nowrap", kinds, reworded), name, [_rank(side, labels) for side in piece["sides"]])
 
 
 def _some(names: Sequence[str]) -> str:
@@ -248,9 +246,9 @@ def _some(names: Sequence[str]) -> str:
 
 def _rank(side: Mapping[str, Any] | None, labels: Labels) -> Markup:
     if side is None:
-        return el("td", "–", cls="wb-number")
-    score = el("div", f"{side['score']:.2f}" if side["score"] >= 0.01 else "<0.01", cls="wb-dim")
-    return el("td", f"#{side['rank']}", score, cls="wb-number", title=labels("beside_rank", n=side["rank"]))
+        return el("td.wb-number", "–")
+    score = el("div.wb-dim", f"{side['score']:.2f}" if side["score"] >= 0.01 else "<0.01")
+    return el("td.wb-number", f"#{side['rank']}", score, title=labels("beside_rank", n=side["rank"]))
 
 
 def cut(text: str, most: int = _BRIEF) -> str:
@@ -279,9 +277,9 @@ def beside_head(document: Document, labels: Labels, *, differing: bool = False, 
         word = labels("graft_close" if graft else "graft_open")
         actions.append(button(word, "panel", aria_expanded=str(graft).lower()))
     runs = [_run(n, run, document, labels) for n, run in enumerate(document["runs"])]
-    top = el("div", el("div", runs, cls="wb-main"), el("div", actions, cls="wb-actions"), cls="wb-beside-top")
-    parts = el("p", _parts(document["parts"], labels), cls="wb-beside-parts")
-    return el("div", top, parts, _caveats(document, labels), cls="wb-beside-head")
+    top = el("div.wb-beside-top", el("div.wb-main", runs), el("div.wb-actions", actions))
+    parts = el("p.wb-beside-parts", _parts(document["parts"], labels))
+    return el("div.wb-beside-head", top, parts, _caveats(document, labels))
 
 
 def _run(n: int, run: Mapping[str, Any], document: Document, labels: Labels) -> Markup:
@@ -289,13 +287,12 @@ def _run(n: int, run: Mapping[str, Any], document: Document, labels: Labels) -> 
     origin = next((i for i, one in enumerate(document["runs"]) if one["run_id"] == run["origin"]), None)
     made = labels("made_from", run=LETTERS[origin] if origin is not None else run["origin"]) if run["origin"] else None
     return el(
-        "div",
+        "div.wb-beside-run",
         letter(n),
         el("span", code(run["run_id"]), " ", glyph(run["status"], labels, said=False), " ", labels(run["status"])),
         button(labels("open_run"), "open", key=run["run_id"], cls="wb-quiet", name=_opening(run, labels)),
-        el("span", made, cls="wb-dim") if made else None,
-        el("span", said, cls="wb-cut wb-beside-said", title=said) if said else None,
-        cls="wb-beside-run",
+        el("span.wb-dim", made) if made else None,
+        el("span.wb-cut.wb-beside-said", said, title=said) if said else None,
     )
 
 
@@ -305,10 +302,10 @@ def _opening(run: Mapping[str, Any], labels: Labels) -> str:
 
 def _parts(parts: Mapping[str, Any] | None, labels: Labels) -> Any:
     if parts is None:
-        return el("b", labels("no_difference"), cls="wb-strong")
+        return el("b.wb-strong", labels("no_difference"))
     what = labels(f"part_{parts['where']}", name=parts["name"])
     values = [el("span", letter(n), " ", _value(v, labels)) for n, v in enumerate(parts["values"])]
-    return [el("b", labels("they_part", what=what), cls="wb-strong"), *values]
+    return [el("b.wb-strong", labels("they_part", what=what)), *values]
 
 
 def _value(value: Any, labels: Labels) -> str:
@@ -334,9 +331,9 @@ def _caveats(document: Document, labels: Labels) -> Markup | None:
         causes.append(el("li", told))
     if not causes and not unknown:
         return None
-    first = [el("p", labels("not_only"), cls="wb-strong"), el("ul", causes)] if causes else []
+    first = [el("p.wb-strong", labels("not_only")), el("ul", causes)] if causes else []
     also = [el("ul", unknown)] if unknown else []
-    return el("div", glyph("warning", labels, said=False), el("div", first, also), cls="wb-band wb-person", role="note")
+    return el("div.wb-band.wb-person", glyph("warning", labels, said=False), el("div", first, also), role="note")
 
 
 def beside_body(document: Document, labels: Labels, *, differing: bool = False, whole: Collection[str] = ()) -> Markup:
@@ -355,7 +352,7 @@ def beside_body(document: Document, labels: Labels, *, differing: bool = False, 
         [evidence_table(document, labels, differing, "evidence" in whole)],
     ]
     names = ("plan", "timing", "claims", "evidence")
-    cells = [el("div", part, cls=f"wb-beside-{name}") for name, part in zip(names, columns, strict=True)]
+    cells = [el(f"div.wb-beside-{name}", part) for name, part in zip(names, columns, strict=True)]
     return el(
         "div",
         _summary(document, labels),
@@ -377,10 +374,10 @@ def _summary(document: Document, labels: Labels) -> Markup:
         rows.append(_difference(numbers, labels))
     names = ("calls", "pieces", "claims", "took", "tokens", "saved")
     heads = [el("th"), el("th", labels("beside_decided"))]
-    heads += [el("th", labels(f"beside_{name}"), cls="wb-number") for name in names]
-    table = el("table", el("thead", el("tr", heads)), el("tbody", rows), cls="wb-table")
-    note = el("div", labels("not_waiting"), cls="wb-dim")
-    return el("div", table, note, cls="wb-beside-summary")
+    heads += [el("th.wb-number", labels(f"beside_{name}")) for name in names]
+    table = el("table.wb-table", el("thead", el("tr", heads)), el("tbody", rows))
+    note = el("div.wb-dim", labels("not_waiting"))
+    return el("div.wb-beside-summary", table, note)
 
 
 def _numbers(document: Document, n: int) -> dict[str, float]:
@@ -408,7 +405,7 @@ def _counted(told: Mapping[str, float], cost: Mapping[str, Any], labels: Labels)
         tokens_told(cost["tokens"], cost["about"], labels) if told["tokens"] else "–",
         labels("comma").join(spared) if cost["saved_calls"] else "–",
     )
-    return [el("td", cell, cls="wb-number") for cell in cells]
+    return [el("td.wb-number", cell) for cell in cells]
 
 
 def _difference(numbers: Sequence[Mapping[str, float]], labels: Labels) -> Markup:
@@ -417,8 +414,8 @@ def _difference(numbers: Sequence[Mapping[str, float]], labels: Labels) -> Marku
     seconds = f"{'−' if less['seconds'] < 0 else '+'}{milliseconds(abs(less['seconds']) * 1000)}"
     steps = _signed(less["calls"] + less["taped"])
     told = (steps, _signed(less["pieces"]), _signed(less["cited"]), seconds, _signed(less["tokens"]), "")
-    name = el("td", labels("beside_difference", first="A", other="B"), colspan=2, cls="wb-dim")
-    return el("tr", name, [el("td", cell, cls="wb-number") for cell in told], cls="wb-difference")
+    name = el("td.wb-dim", labels("beside_difference", first="A", other="B"), colspan=2)
+    return el("tr.wb-difference", name, [el("td.wb-number", cell) for cell in told])
 
 
 def _signed(value: float) -> str:
@@ -457,11 +454,11 @@ def _timing(document: Document, labels: Labels) -> Markup:
         el("span", f"{ms / 1000:g}", style=f"left:{_share(ms / 1000, whole)}")
         for _, ms in work_ticks((), whole * 1000, most=5)
     ]
-    legend = [el("span", el("i", cls=f"wb-bar-{kind}"), " ", labels(word), cls="wb-legend") for kind, _, word in _PARTS]
+    legend = [el("span.wb-legend", el(f"i.wb-bar-{kind}"), " ", labels(word)) for kind, _, word in _PARTS]
     title = labels("beside_timing")
-    head = el("h3", title, " ", el("span", labels("beside_scale"), cls="wb-dim"), cls="wb-title")
-    axis = el("div", ticks, cls="wb-beside-axis", aria_hidden="true")
-    return el("section", head, bars, axis, el("div", legend, cls="wb-dim"), cls="wb-part", aria_label=title)
+    head = el("h3.wb-title", title, " ", el("span.wb-dim", labels("beside_scale")))
+    axis = el("div.wb-beside-axis", ticks, aria_hidden="true")
+    return el("section.wb-part", head, bars, axis, el("div.wb-dim", legend), aria_label=title)
 
 
 def _lane(n: int, cost: Mapping[str, Any], whole: float, labels: Labels) -> Markup:
@@ -470,12 +467,12 @@ def _lane(n: int, cost: Mapping[str, Any], whole: float, labels: Labels) -> Mark
         seconds = cost[name]
         if seconds > 0:
             style = f"left:{_share(at, whole)};width:{_share(seconds, whole)}"
-            drawn.append(el("i", cls=f"wb-bar-{kind}", style=style))
+            drawn.append(el(f"i.wb-bar-{kind}", style=style))
             told.append(f"{labels(word)} {milliseconds(seconds * 1000)}")
         at += seconds
     said = " · ".join(told) or "–"
-    track = el("div", drawn, cls="wb-track-line", role="img", aria_label=said)
-    return el("div", letter(n), el("div", track, el("div", said, cls="wb-dim"), cls="wb-main"), cls="wb-lane")
+    track = el("div.wb-track-line", drawn, role="img", aria_label=said)
+    return el("div.wb-lane", letter(n), el("div.wb-main", track, el("div.wb-dim", said)))
 
 
 def _share(seconds: float, whole: float) -> str:

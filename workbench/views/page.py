@@ -29,11 +29,15 @@ NOTHING = Markup()
 def el(tag: str, *inside: Any, **attributes: Any) -> Markup:
     """One element. What is inside is escaped unless it is ``Markup``; lists are taken apart, None is nothing.
 
-    ``cls`` is the class, other names have ``-`` for ``_``; an attribute that is None or False is left out.
+    Classes follow the tag as in a CSS selector, or are given as ``cls``; other names have ``-`` for ``_``; an attribute
+    that is None or False is left out.
 
-    >>> el("p", "a < b", el("b", "x"), cls="note", data_key='"k"')
-    '<p class="note" data-key="&quot;k&quot;">a &lt; b<b>x</b></p>'
+    >>> el("p.note.big", "a < b", el("b", "x"), data_key='"k"')
+    '<p class="note big" data-key="&quot;k&quot;">a &lt; b<b>x</b></p>'
     """
+    tag, _, classes = tag.partition(".")
+    if classes:
+        attributes = {"cls": classes.replace(".", " "), **attributes}
     told = "".join(f" {_name(name)}{_value(value)}" for name, value in attributes.items() if value not in (None, False))
     body = "".join(_flat(inside))
     return Markup(f"<{tag}{told}/>" if tag in _VOID else f"<{tag}{told}>{body}</{tag}>")
@@ -42,10 +46,10 @@ def el(tag: str, *inside: Any, **attributes: Any) -> Markup:
 def opened(tag: str, **attributes: Any) -> Markup:
     """The beginning of an element whose end comes after the rows of a picture.
 
-    >>> opened("div", cls="wb-list")
+    >>> opened("div.wb-list")
     '<div class="wb-list">'
     """
-    return Markup(el(tag, **attributes).removesuffix(f"</{tag}>"))
+    return Markup(el(tag, **attributes).removesuffix(f"</{tag.partition('.')[0]}>"))
 
 
 def closed(*tags: str) -> Markup:

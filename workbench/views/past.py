@@ -152,30 +152,30 @@ def checkpoints(
         pruned: there are only decisions left.
     """
     shown = [row for row in rows if every or row.notable][:MOST_SHOWN]
-    counted = el("span", labels("past_count", n=len(shown)), cls="wb-dim") if shown else None
+    counted = el("span.wb-dim", labels("past_count", n=len(shown))) if shown else None
     more = None
     if len(rows) > len(shown) or every:
         pressed = str(every).lower()
         more = button(labels("past_every", n=len(rows)), "every", cls="wb-switch", role="switch", aria_checked=pressed)
-    title = el("h3", labels("past"), " ", counted, cls="wb-title")
-    bar = el("div", title, el("span", cls="wb-push"), more, cls="wb-bar")
-    note = el("div", labels("past_pruned"), cls="wb-dim") if pruned else ""
+    title = el("h3.wb-title", labels("past"), " ", counted)
+    bar = el("div.wb-bar", title, el("span.wb-push"), more)
+    note = el("div.wb-dim", labels("past_pruned")) if pruned else ""
     if not shown:
-        return Picture(el("section", bar, note or el("div", labels("past_none"), cls="wb-dim"), cls="wb-part"))
+        return Picture(el("section.wb-part", bar, note or el("div.wb-dim", labels("past_none"))))
     drawn = {row.key: _drawn(row, row.key == chosen, labels) for row in shown}
-    listing = opened("div", cls="wb-list wb-past", role="listbox", aria_label=labels("past"), data_scroll="past")
-    return Picture(Markup(opened("section", cls="wb-part") + bar + note + listing), drawn, closed("div", "section"))
+    listing = opened("div.wb-list.wb-past", role="listbox", aria_label=labels("past"), data_scroll="past")
+    return Picture(Markup(opened("section.wb-part") + bar + note + listing), drawn, closed("div", "section"))
 
 
 def _drawn(row: Row, chosen: bool, labels: Labels) -> Markup:
-    said = el("div", f"“{row.said}”", cls="wb-dim wb-lines") if row.said else None
+    said = el("div.wb-dim.wb-lines", f"“{row.said}”") if row.said else None
     cls = "wb-row wb-past-row" if row.notable else "wb-row wb-past-row wb-past-inner"
     return el(
         "div",
-        el("span", row.name, cls="wb-past-name"),
+        el("span.wb-past-name", row.name),
         glyph(row.status, labels),
-        el("div", el("div", row.told, cls="wb-lines"), said, cls="wb-main"),
-        el("span", row.side, cls="wb-side wb-dim"),
+        el("div.wb-main", el("div.wb-lines", row.told), said),
+        el("span.wb-side.wb-dim", row.side),
         cls=cls,
         role="option",
         aria_selected=str(chosen).lower(),
@@ -205,25 +205,25 @@ def looked_at(
     told = None
     if one:
         words = {"id": one["id"][:18], "graph": one["graph"], "step": one["step"], "at": _when(one["at"])}
-        told = el("div", labels("past_input_step", **words), cls="wb-dim")
-    head = el("h3", f"{row.name} · {row.told}", cls="wb-title wb-lines")
+        told = el("div.wb-dim", labels("past_input_step", **words))
+    head = el("h3.wb-title.wb-lines", f"{row.name} · {row.told}")
     parts = [_forking(row.key, review, ask, labels)]
     if one:
         parts += [_changed(one["changes"], labels), _state(values, labels)]
-    return el("section", head, told, parts, cls="wb-part wb-past-look", aria_label=labels("past_changes"))
+    return el("section.wb-part.wb-past-look", head, told, parts, aria_label=labels("past_changes"))
 
 
 def _forking(key: str, review: str, ask: Sequence[str], labels: Labels) -> Markup:
     if review:
         told = labels("past_fork_told", point=_point(review, labels))
         go = button(labels("past_fork"), "fork", key=key, cls="wb-primary")
-        return el("div", go, el("span", told, cls="wb-dim"), cls="wb-bar")
+        return el("div.wb-bar", go, el("span.wb-dim", told))
     if ask:
         buttons = [
             button(labels("past_fork_ask", point=labels(f"point_{point}")), f"fork:{point}", key=key) for point in ask
         ]
-        return el("div", buttons, cls="wb-bar")
-    return el("div", labels("past_no_review"), cls="wb-dim")
+        return el("div.wb-bar", buttons)
+    return el("div.wb-dim", labels("past_no_review"))
 
 
 def _point(review_id: str, labels: Labels) -> str:
@@ -232,24 +232,24 @@ def _point(review_id: str, labels: Labels) -> str:
 
 
 def _changed(changes: Sequence[Mapping[str, Any]] | None, labels: Labels) -> Markup:
-    title = el("h4", labels("past_changes"), cls="wb-strong")
+    title = el("h4.wb-strong", labels("past_changes"))
     if not changes:
-        return el("div", title, el("div", labels("past_unchanged" if changes is not None else "let_go"), cls="wb-dim"))
+        return el("div", title, el("div.wb-dim", labels("past_unchanged" if changes is not None else "let_go")))
     rows = [el("tr", el("td", code(change["key"])), el("td", _became(change))) for change in changes]
-    return el("div", title, el("table", el("tbody", rows), cls="wb-table"))
+    return el("div", title, el("table.wb-table", el("tbody", rows)))
 
 
 def _became(change: Mapping[str, Any]) -> list[Any]:
     signs = (("+", "run", "added"), ("~", "person", "changed"), ("−", "fail", "removed"))
     lists = [
-        el("div", el("b", sign), " ", _listed(change[kind]), cls=f"wb-ink wb-{ink}")
+        el(f"div.wb-ink.wb-{ink}", el("b", sign), " ", _listed(change[kind]))
         for sign, ink, kind in signs
         if change.get(kind)
     ]
     before, after = change.get("before", ""), change.get("after", "")
     if not before and not after:
         return lists
-    said = [el("span", before, cls="wb-struck"), " → "] if before else []
+    said = [el("span.wb-struck", before), " → "] if before else []
     return [el("div", said, after), *lists]
 
 
@@ -259,9 +259,9 @@ def _listed(names: Sequence[str]) -> str:
 
 def _state(values: Mapping[str, Any] | str, labels: Labels) -> Markup:
     if isinstance(values, str):
-        return el("div", labels("past_value_gone", why=values), cls="wb-alert")
+        return el("div.wb-alert", labels("past_value_gone", why=values))
     rows = [el("tr", el("td", code(name)), el("td", _text(value, _VALUE))) for name, value in sorted(values.items())]
-    table = el("table", el("tbody", rows), cls="wb-table wb-past-values")
+    table = el("table.wb-table.wb-past-values", el("tbody", rows))
     return el("details", el("summary", labels("past_values")), table, data_fold="values")
 
 
@@ -291,7 +291,7 @@ def forks(tree: Mapping[str, Any], labels: Labels, marked: Sequence[str] = ()) -
     """
     nodes, here = tree["runs"], tree["here"]
     if not nodes:
-        return Picture(el("div", labels("forks_none"), cls="wb-dim wb-part"))
+        return Picture(el("div.wb-dim.wb-part", labels("forks_none")))
     shown = nodes[:MOST_RUNS]
     gutters = _gutters(shown)
     rows = {
@@ -299,17 +299,16 @@ def forks(tree: Mapping[str, Any], labels: Labels, marked: Sequence[str] = ()) -
         for node, gutter in zip(shown, gutters, strict=True)
     }
     left = len(nodes) - len(shown)
-    more = el("div", labels("and_more", n=left), cls="wb-dim") if left else ""
+    more = el("div.wb-dim", labels("and_more", n=left)) if left else ""
     head = el(
-        "div",
+        "div.wb-bar",
         _title(nodes, here, labels),
-        el("span", cls="wb-push"),
+        el("span.wb-push"),
         _comparing(marked, len(nodes), labels),
-        cls="wb-bar",
     )
     title = labels("forks")
     return Picture(
-        Markup(opened("section", cls="wb-part") + head + opened("div", cls="wb-list", role="tree", aria_label=title)),
+        Markup(opened("section.wb-part") + head + opened("div.wb-list", role="tree", aria_label=title)),
         rows,
         Markup(closed("div") + more + closed("section")),
     )
@@ -318,7 +317,7 @@ def forks(tree: Mapping[str, Any], labels: Labels, marked: Sequence[str] = ()) -
 def _title(nodes: Sequence[Node], here: str | None, labels: Labels) -> Markup:
     title = labels("forks") if here is None else labels("forks_of", run=nodes[0]["run_id"])
     counted = labels("forks_count", n=len(nodes), forks=sum(node["parent"] is not None for node in nodes))
-    return el("h3", title, " ", el("span", counted, cls="wb-dim"), cls="wb-title")
+    return el("h3.wb-title", title, " ", el("span.wb-dim", counted))
 
 
 def _comparing(marked: Sequence[str], there: int, labels: Labels) -> Markup:
@@ -327,28 +326,27 @@ def _comparing(marked: Sequence[str], there: int, labels: Labels) -> Markup:
         return button(labels("forks_compare", letters=letters), "compare", cls="wb-primary")
     one = labels("forks_only") if there < 2 else labels("forks_choose")
     word = labels("forks_choose_more", letter=letters) if marked else one
-    return el("span", word, cls="wb-dim")
+    return el("span.wb-dim", word)
 
 
 def _run_row(node: Node, gutter: Markup, labels: Labels, here: bool, marked: Sequence[str]) -> Markup:
     run_id, saved = node["run_id"], node["saved"]
     head = [
-        el("span", run_id, cls="wb-strong wb-run-id"),
+        el("span.wb-strong.wb-run-id", run_id),
         code(_made(node, labels)),
         badge("recorded", saved_told(saved, labels), labels) if saved["saved_calls"] else None,
-        el("span", labels("forks_here"), cls="wb-ink wb-run") if here else None,
+        el("span.wb-ink.wb-run", labels("forks_here")) if here else None,
     ]
     status = el("span", labels(node["status"]), cls=f"wb-ink wb-{family(node['status'])}")
-    told = el("div", _told(node, labels), cls="wb-dim wb-lines")
-    side = el("div", status, el("div", _run_when(node), cls="wb-dim"), cls="wb-side")
+    told = el("div.wb-dim.wb-lines", _told(node, labels))
+    side = el("div.wb-side", status, el("div.wb-dim", _run_when(node)))
     return el(
-        "div",
+        "div.wb-row.wb-fork",
         gutter,
-        el("span", glyph(node["status"], labels), cls="wb-fork-status"),
-        el("div", el("div", head, cls="wb-fork-head"), told, cls="wb-main"),
+        el("span.wb-fork-status", glyph(node["status"], labels)),
+        el("div.wb-main", el("div.wb-fork-head", head), told),
         side,
         _mark(run_id, labels, marked),
-        cls="wb-row wb-fork",
         role="treeitem",
         aria_level=node["depth"] + 1,
         aria_selected=str(here).lower(),
@@ -361,7 +359,7 @@ def _mark(run_id: str, labels: Labels, marked: Sequence[str]) -> Markup:
     told = labels("forks_mark_told", run=run_id)
     if place is not None:
         told = labels("forks_marked", letter=LETTERS[place])
-    sign = el("b", LETTERS[place], cls="wb-letter wb-first") if place is not None else labels("forks_mark")
+    sign = el("b.wb-letter.wb-first", LETTERS[place]) if place is not None else labels("forks_mark")
     pressed = str(place is not None).lower()
     return button(sign, "mark", cls="wb-fork-mark", name=told, title=told, aria_pressed=pressed)
 
@@ -449,13 +447,13 @@ def _gutter(
     if nodes[n]["depth"]:
         above = _x(_above(nodes[n]))
         lines.append(f"M{x} 0V{_MIDDLE}" if above == x else f"M{above} 0V6Q{above} {_MIDDLE} {x} {_MIDDLE}")
-    drawn = [el("path", d="".join(lines), cls="wb-fork-line")] if lines else []
+    drawn = [el("path.wb-fork-line", d="".join(lines))] if lines else []
     far = _x(deepest)
     dashed = "".join(_joining(n, first, last, x, far) for first, last in joins if first <= n <= last)
-    drawn += [el("path", d=dashed, cls="wb-fork-line wb-fork-join")] if dashed else []
-    dot = el("circle", cx=x, cy=_MIDDLE, r=4, cls="wb-fork-dot")
+    drawn += [el("path.wb-fork-line.wb-fork-join", d=dashed)] if dashed else []
+    dot = el("circle.wb-fork-dot", cx=x, cy=_MIDDLE, r=4)
     lines_drawn = el("svg", drawn, dot, width=width, height="100%", aria_hidden="true")
-    return el("span", lines_drawn, cls="wb-fork-gutter", style=f"width:{width}px")
+    return el("span.wb-fork-gutter", lines_drawn, style=f"width:{width}px")
 
 
 def _joining(n: int, first: int, last: int, x: int, far: int) -> str:

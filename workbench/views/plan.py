@@ -100,11 +100,9 @@ def drawn(row: Row, hollow: bool, width: int) -> Markup:
     by_look: dict[str, str] = {}
     for look, path in row.lines:
         by_look[look] = by_look.get(look, "") + path
-    paths = [
-        el("path", d=by_look[look], cls=f"wb-dag wb-dag-{look}") for look in (*_STRENGTH, "arrow") if look in by_look
-    ]
+    paths = [el(f"path.wb-dag.wb-dag-{look}", d=by_look[look]) for look in (*_STRENGTH, "arrow") if look in by_look]
     dot = el("circle", cx=_x(row.lane), cy=_MID, r=4, cls="wb-dot wb-hollow" if hollow else "wb-dot")
-    return el("svg", paths, dot, cls="wb-gutter", width=width, aria_hidden="true")
+    return el("svg.wb-gutter", paths, dot, width=width, aria_hidden="true")
 
 
 @lru_cache(8)
@@ -337,7 +335,7 @@ def steps(view: PlanView) -> Picture:
     rows = {step.step_id: _row(view, step, row, wide) for step, row in zip(view.plan.steps, gutter, strict=True)}
     name = view.labels("plan")
     return Picture(
-        opened("div", cls="wb-list wb-scroll wb-steps", role="listbox", aria_label=name, data_scroll="steps"),
+        opened("div.wb-list.wb-scroll.wb-steps", role="listbox", aria_label=name, data_scroll="steps"),
         rows,
         closed("div"),
     )
@@ -398,21 +396,19 @@ def _row(view: PlanView, step: PlanStep, gutter: Row, wide: int) -> Markup:
 @lru_cache(1024)
 def _markup(said: _Said, gutter: Row, wide: int, labels: Labels) -> Markup:
     """The row; kept, since while a run goes on most rows are as they were."""
-    tags = [el("span", word, cls=f"wb-tag wb-{ink}") for ink, word in said.tags]
-    name = el("span", safe(said.step_id, 120), cls="wb-strong wb-id")
-    lines = [el("div", name, " ", code(safe(said.tool, 120)), tags, cls="wb-name")]
-    lines.append(el("div", safe(said.objective, _OBJECTIVE), cls="wb-dim wb-cut"))
+    tags = [el(f"span.wb-tag.wb-{ink}", word) for ink, word in said.tags]
+    name = el("span.wb-strong.wb-id", safe(said.step_id, 120))
+    lines = [el("div.wb-name", name, " ", code(safe(said.tool, 120)), tags)]
+    lines.append(el("div.wb-dim.wb-cut", safe(said.objective, _OBJECTIVE)))
     if said.why:
         lines.append(el("div", said.why, cls="wb-why" if said.status == "skipped" else "wb-why wb-bad"))
     bad = " wb-bad" if said.status == "invalid" else ""
     return el(
         "div",
         drawn(gutter, said.status in ("proposed", "waiting", "held"), wide),
-        el("span", glyph(said.status, labels, said=False), el("span", said.word, cls="wb-said"), cls="wb-sign"),
-        el("div", lines, cls="wb-main"),
-        el(
-            "div", el("div", said.facts[0], cls=f"wb-small{bad}"), el("div", said.facts[1], cls="wb-dim"), cls="wb-side"
-        ),
+        el("span.wb-sign", glyph(said.status, labels, said=False), el("span.wb-said", said.word)),
+        el("div.wb-main", lines),
+        el("div.wb-side", el(f"div.wb-small{bad}", said.facts[0]), el("div.wb-dim", said.facts[1])),
         cls=f"wb-row wb-step{bad}{' wb-proposed' if said.status == 'proposed' else ''}",
         style=f"padding-left:{wide + 4}px",
         role="option",

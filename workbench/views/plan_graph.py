@@ -30,10 +30,10 @@ def plan_graph(view: PlanView) -> Picture:
     high = max((place.y for place in places.values()), default=0) + _HIGH + _EDGE
     high += _BACK if view.cycle else 0
     steps = {step.step_id: step for step in view.plan.steps}
-    edges = el("svg", _edges(view, steps, places), cls="wb-edges", width=wide, height=high, aria_hidden="true")
+    edges = el("svg.wb-edges", _edges(view, steps, places), width=wide, height=high, aria_hidden="true")
     head = joined(
         [
-            opened("div", cls="wb-scroll wb-plan-graph", data_scroll="graph"),
+            opened("div.wb-scroll.wb-plan-graph", data_scroll="graph"),
             opened("div", role="listbox", aria_label=view.labels("plan"), style=f"width:{wide}px;height:{high}px"),
             edges,
         ]
@@ -96,7 +96,7 @@ def _edges(view: PlanView, steps: Mapping[str, PlanStep], places: Mapping[str, P
             if source in places:
                 look = edge_look(view, source, step)
                 path = _path(places[source], places[step.step_id])
-                drawn.append((look, el("path", d=path, cls=f"wb-dag wb-dag-{look}")))
+                drawn.append((look, el(f"path.wb-dag.wb-dag-{look}", d=path)))
     return [path for _, path in sorted(drawn, key=lambda one: one[0] in ("heavy", "cycle"))]
 
 
@@ -114,13 +114,12 @@ def _box(view: PlanView, step: PlanStep, place: Place) -> Markup:
     looks = {"recorded": "wb-dashed-box", "proposed": "wb-dashed-box wb-proposed", "invalid": "wb-bad"}
     return el(
         "div",
-        el("div", safe(step.step_id, 120), cls="wb-cut wb-strong"),
+        el("div.wb-cut.wb-strong", safe(step.step_id, 120)),
         el(
-            "div",
+            "div.wb-dim.wb-box-line",
             glyph(status, view.labels, said=False),
-            el("span", view.word(step), cls="wb-said"),
-            el("span", _fact(view, step), cls="wb-cut"),
-            cls="wb-dim wb-box-line",
+            el("span.wb-said", view.word(step)),
+            el("span.wb-cut", _fact(view, step)),
         ),
         cls=f"wb-box {looks.get(status, '')} wb-{_tint(status)}".replace("  ", " "),
         style=f"left:{place.x}px;top:{place.y}px",
@@ -156,13 +155,13 @@ def _legend(view: PlanView) -> Markup:
     signs += [
         el(
             "span",
-            el("svg", el("path", d="M0 7H22", cls=f"wb-dag wb-dag-{look}"), width=22, height=14),
+            el("svg", el(f"path.wb-dag.wb-dag-{look}", d="M0 7H22"), width=22, height=14),
             " ",
             labels(word),
         )
         for look, word in lines
     ]
-    return el("div", signs, cls="wb-dim wb-signs") if signs else Markup()
+    return el("div.wb-dim.wb-signs", signs) if signs else Markup()
 
 
 # --- What an edited plan changes against the one that was shown, and how long it will take ---
@@ -210,11 +209,9 @@ def plan_changes(changes: Changes, labels: Labels) -> Markup:
         _row("removed", "fail", [code(safe(step.step_id, 120)), " ", step.tool], labels) for step in changes.removed
     ]
     rows += [_row("changed", "person", [labels("plan_order")], labels)] if changes.moved else []
-    title = el("h3", labels("plan_changes_against", n=changes.version), cls="wb-title wb-small")
+    title = el("h3.wb-title.wb-small", labels("plan_changes_against", n=changes.version))
     undo_all = button(labels("plan_discard"), "discard", cls="wb-quiet")
-    return el(
-        "section", el("div", title, el("span", cls="wb-push"), undo_all, cls="wb-bar"), rows, cls="wb-plan-changes"
-    )
+    return el("section.wb-plan-changes", el("div.wb-bar", title, el("span.wb-push"), undo_all), rows)
 
 
 def plan_forecast(forecast: Mapping[str, Any], valid: bool, labels: Labels) -> Markup:
@@ -226,22 +223,22 @@ def plan_forecast(forecast: Mapping[str, Any], valid: bool, labels: Labels) -> M
             said = labels("plan_forecast", p50=_short(seconds["p50"]), p90=_short(seconds["p90"]), n=basis)
     if tokens is not None:
         said += labels("plan_tokens", n=f"{tokens:,}") if tokens else labels("plan_no_tokens")
-    return el("div", said if valid else labels("plan_forecast_later", before=said), cls="wb-dim wb-forecast")
+    return el("div.wb-dim.wb-forecast", said if valid else labels("plan_forecast_later", before=said))
 
 
 def plan_faults(problems: Sequence[str], labels: Labels) -> Markup:
     """What is wrong with the plan as a whole."""
     lines = [el("p", glyph("invalid", labels, said=False), " ", text) for text in problems]
-    return el("div", lines, cls="wb-alert", role="alert") if lines else Markup()
+    return el("div.wb-alert", lines, role="alert") if lines else Markup()
 
 
 def _row(kind: str, ink: str, told: Any, labels: Labels) -> Markup:
-    return el("div", el("span", labels(kind), cls=f"wb-ink wb-{ink}"), el("div", told), cls="wb-change-row")
+    return el("div.wb-change-row", el(f"span.wb-ink.wb-{ink}", labels(kind)), el("div", told))
 
 
 def _field(change: Change, labels: Labels) -> Markup:
     old, new = (_brief(value, labels) for value in (change.old, change.new))
-    return el("div", f"{change.field}{labels('colon')}", el("span", old, cls="wb-struck"), " → ", new, cls="wb-small")
+    return el("div.wb-small", f"{change.field}{labels('colon')}", el("span.wb-struck", old), " → ", new)
 
 
 def _condition(step: PlanStep, labels: Labels) -> str:

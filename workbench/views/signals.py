@@ -31,9 +31,9 @@ def question(request: Request, labels: Labels) -> str:
 def band(request: Request, labels: Labels, problems: int = 0) -> Picture:
     """The band above the decision: the question, and that there is time; or what is to be mended first."""
     told = labels("problems_to_mend", n=problems) if problems else labels("clock_bench")
-    asked = el("h3", question(request, labels), cls="wb-title wb-strong")
-    sentences = el("div", asked, el("div", told, cls="wb-small"), cls="wb-main")
-    return Picture(el("div", glyph("paused", labels), sentences, cls="wb-band wb-person", role="status"))
+    asked = el("h3.wb-title.wb-strong", question(request, labels))
+    sentences = el("div.wb-main", asked, el("div.wb-small", told))
+    return Picture(el("div.wb-band.wb-person", glyph("paused", labels), sentences, role="status"))
 
 
 def refused(message: str, labels: Labels) -> Picture:
@@ -41,14 +41,14 @@ def refused(message: str, labels: Labels) -> Picture:
     if not message:
         return Picture()
     said = el("div", el("b", labels("answer_refused")), el("p", message))
-    return Picture(el("div", glyph("invalid", labels), said, cls="wb-refused wb-fail", role="alert"))
+    return Picture(el("div.wb-refused.wb-fail", glyph("invalid", labels), said, role="alert"))
 
 
 def why(document: Document, labels: Labels) -> Picture:
     """What the proposal rests on, by review point; in a graph of one's own the proposal itself."""
     request = document["review"]
     parts = {"plan": _plan, "step": _step, "reflect": _reflect}.get(proposals.kind(request), _other)
-    return Picture(el("div", list(parts(document, proposals.proposal(request), labels)), cls="wb-why"))
+    return Picture(el("div.wb-why", list(parts(document, proposals.proposal(request), labels))))
 
 
 def _plan(document: Document, proposed: Mapping[str, Any], labels: Labels) -> Iterator[Markup]:
@@ -75,10 +75,10 @@ def _step(document: Document, proposed: Mapping[str, Any], labels: Labels) -> It
         step = steps.get(step_id, {})
         before = [f"{name} ({_found(last[name], labels)})" for name in step.get("depends_on", ()) if name in last]
         with_what = labels("starts_with", steps=_names(before, labels)) if before else labels("starts_with_nothing")
-        lines.append(el("li", code(step_id), " ", code(step.get("tool", "")), el("p", with_what, cls="wb-dim")))
+        lines.append(el("li", code(step_id), " ", code(step.get("tool", "")), el("p.wb-dim", with_what)))
     more = len(proposed["wave"]) - MOST_LISTED
     if more > 0:
-        lines.append(el("li", labels("and_more", n=more), cls="wb-dim"))
+        lines.append(el("li.wb-dim", labels("and_more", n=more)))
     done = [_found(record, labels) for record in last.values()]
     listed = [el("span", step_id, ": ", told, " ") for step_id, told in zip(last, done, strict=True)]
     yield _facts(
@@ -88,11 +88,11 @@ def _step(document: Document, proposed: Mapping[str, Any], labels: Labels) -> It
 
 def _reflect(document: Document, proposed: Mapping[str, Any], labels: Labels) -> Iterator[Markup]:
     seen = proposed.get("signals") or {}
-    yield el("p", proposed.get("reasoning"), cls="wb-reasoning")
+    yield el("p.wb-reasoning", proposed.get("reasoning"))
     meters = [*_meters(seen, labels), *_budget(document, proposed, labels)]
-    yield el("div", meters, cls="wb-meters", role="group", aria_label=labels("why_signals"))
+    yield el("div.wb-meters", meters, role="group", aria_label=labels("why_signals"))
     if fewer := proposals.fewer(document["review"]):
-        yield el("p", labels("enough_here", **fewer), cls="wb-dim")
+        yield el("p.wb-dim", labels("enough_here", **fewer))
     own = [
         (labels(name), _brief(value, labels))
         for name, value in seen.items()
@@ -135,7 +135,7 @@ def _meters(seen: Mapping[str, Any], labels: Labels) -> Iterator[Markup]:
     for side in sides[: 2 * MOST_LISTED]:
         yield meter(str(side["name"]), side["found"], side["needed"], labels, most=most)
     if len(sides) > 2 * MOST_LISTED:
-        yield el("p", labels("and_more", n=len(sides) - 2 * MOST_LISTED), cls="wb-dim")
+        yield el("p.wb-dim", labels("and_more", n=len(sides) - 2 * MOST_LISTED))
 
 
 def _budget(document: Document, proposed: Mapping[str, Any], labels: Labels) -> Iterator[Markup]:
@@ -177,18 +177,17 @@ def meter(
 def _row(title: str, filled: float, tick: float | None, told: str, verdict: str, fine: bool, labels: Labels) -> Markup:
     ink = "person" if not fine else "done" if verdict else "idle"
     bar = el(
-        "div",
+        f"div.wb-meter.wb-{ink}",
         el("i", style=f"width:{_percent(filled)}%"),
         el("b", style=f"left:{_percent(tick)}%") if tick is not None else None,
-        cls=f"wb-meter wb-{ink}",
         role="meter",
         aria_label=title,
         aria_valuenow=_percent(filled),
         aria_valuetext=f"{told} {verdict}".strip(),
     )
     sign = glyph("done" if fine else "warning", labels, said=False) if verdict else None
-    judged = el("span", sign, el("span", verdict), cls=f"wb-verdict wb-{ink}")
-    return el("div", el("span", title, cls="wb-cut", title=title), bar, el("span", told), judged, cls="wb-meter-row")
+    judged = el(f"span.wb-verdict.wb-{ink}", sign, el("span", verdict))
+    return el("div.wb-meter-row", el("span.wb-cut", title, title=title), bar, el("span", told), judged)
 
 
 def _percent(share: float | None) -> str:
@@ -201,7 +200,7 @@ def _percent(share: float | None) -> str:
 def _facts(rows: Sequence[tuple[str, Any]]) -> Markup:
     """Names and what they are, without those of which nothing is known."""
     found = [[el("dt", name), el("dd", told)] for name, told in rows if told]
-    return el("dl", found, cls="wb-facts-list") if found else joined([])
+    return el("dl.wb-facts-list", found) if found else joined([])
 
 
 def _names(names: Sequence[object], labels: Labels) -> str:

@@ -65,8 +65,8 @@ class _Scale:
     def tick(self, moment: float, word: str) -> Markup:
         """A tick with its word behind it, or before it at the end of the axis, where a word would stand out of it."""
         if moment < _LAST * self._whole:
-            return el("span", word, style=self.at(moment), cls="wb-tick")
-        return el("span", word, style=f"right:{100 - 100 * moment / self._whole:.3f}%", cls="wb-tick wb-late")
+            return el("span.wb-tick", word, style=self.at(moment))
+        return el("span.wb-tick.wb-late", word, style=f"right:{100 - 100 * moment / self._whole:.3f}%")
 
     def beside(self, start: float, end: float) -> str:
         """Where the words of a bar stand: behind it, or before it where that leaves more room."""
@@ -76,27 +76,27 @@ class _Scale:
 
 
 def _head(took: str, labels: Labels, unfolded: bool) -> Markup:
-    title = el("h3", labels("timeline"), " ", el("span", took, cls="wb-dim"), cls="wb-title")
+    title = el("h3.wb-title", labels("timeline"), " ", el("span.wb-dim", took))
     fold = button(labels("fold_all" if unfolded else "unfold_all"), "unfold", cls="wb-quiet")
-    bar = el("div", title, el("span", labels("timeline_axis"), cls="wb-dim wb-push"), fold, cls="wb-bar")
-    lanes = opened("div", cls="wb-time-lanes", data_scroll="lanes", role="listbox", aria_label=labels("timeline"))
-    return joined([opened("section", cls="wb-section"), bar, lanes])
+    bar = el("div.wb-bar", title, el("span.wb-dim.wb-push", labels("timeline_axis")), fold)
+    lanes = opened("div.wb-time-lanes", data_scroll="lanes", role="listbox", aria_label=labels("timeline"))
+    return joined([opened("section.wb-section"), bar, lanes])
 
 
 def _lane(key: str, name: Markup | str, inside: Sequence[Markup], cls: str = "", **attributes: Any) -> Markup:
-    named = el("div", name, cls="wb-time-lane-name wb-cut")
-    return el("div", named, el("div", inside, cls="wb-track"), cls=f"wb-time-lane {cls}", data_key=key, **attributes)
+    named = el("div.wb-time-lane-name.wb-cut", name)
+    return el(f"div.wb-time-lane.{cls}", named, el("div.wb-track", inside), data_key=key, **attributes)
 
 
 def _graph_lane(found: Sequence[Bar], scale: _Scale, labels: Labels) -> Markup:
     nodes = side_by_side([bar for bar in found if bar.kind == "node"])
     gaps = [bar for bar in found if bar.kind in _GAPS]
     drawn = [
-        el("span", bar.name, cls="wb-bar-node wb-cut", style=scale.place(bar.start_ms, bar.end_ms), title=_told(bar))
+        el("span.wb-bar-node.wb-cut", bar.name, style=scale.place(bar.start_ms, bar.end_ms), title=_told(bar))
         for bar in nodes
     ]
     drawn += [_gap(bar, scale, labels) for bar in gaps]
-    return _lane("graph", el("span", labels("graph"), cls="wb-strong"), drawn, "wb-time-lane-graph")
+    return _lane("graph", el("span.wb-strong", labels("graph")), drawn, "wb-time-lane-graph")
 
 
 def _gap(bar: Bar, scale: _Scale, labels: Labels) -> Markup:
@@ -117,31 +117,30 @@ def _step_lane(bar: Bar, key: str, scale: _Scale, labels: Labels, taped: bool, o
     cls = f"wb-bar-step wb-{family(bar.status)}" + (" wb-recorded" if taped else "")
     inside = [
         el("span", cls=cls, style=scale.place(bar.start_ms, bar.end_ms), title=_told(bar)),
-        el("span", " · ".join(told), cls="wb-bar-word wb-dim", style=scale.beside(bar.start_ms, bar.end_ms)),
+        el("span.wb-bar-word.wb-dim", " · ".join(told), style=scale.beside(bar.start_ms, bar.end_ms)),
     ]
-    sign = el("span", "▾" if opened else "▸", cls="wb-dim", aria_hidden="true")
+    sign = el("span.wb-dim", "▾" if opened else "▸", aria_hidden="true")
     name = el("span", glyph("recorded" if taped else bar.status, labels), " ", bar.step_id + again, " ", sign)
     return _lane(key, name, inside, "wb-time-lane-step", role="option", aria_selected="false", tabindex="-1")
 
 
 def _sub_lane(bar: Bar, key: str, scale: _Scale) -> Markup:
     inside = [
-        el("span", cls="wb-bar-sub wb-done", style=scale.place(bar.start_ms, bar.end_ms), title=_told(bar)),
+        el("span.wb-bar-sub.wb-done", style=scale.place(bar.start_ms, bar.end_ms), title=_told(bar)),
         el(
-            "span",
+            "span.wb-bar-word.wb-dim",
             milliseconds(bar.duration_ms),
-            cls="wb-bar-word wb-dim",
             style=scale.beside(bar.start_ms, bar.end_ms),
         ),
     ]
-    return _lane(key, el("span", bar.name, cls="wb-dim"), inside, "wb-time-lane-sub")
+    return _lane(key, el("span.wb-dim", bar.name), inside, "wb-time-lane-sub")
 
 
 def _running_lane(step_id: str, seconds: float, span: float, scale: _Scale, labels: Labels) -> Markup:
     start = max(span - 1000 * seconds, 0.0)
     inside = [
-        el("span", cls="wb-bar-step wb-run wb-going", style=scale.place(start, span)),
-        el("span", f"{labels('running')} · {seconds:.1f} s", cls="wb-bar-word wb-dim", style=scale.beside(start, span)),
+        el("span.wb-bar-step.wb-run.wb-going", style=scale.place(start, span)),
+        el("span.wb-bar-word.wb-dim", f"{labels('running')} · {seconds:.1f} s", style=scale.beside(start, span)),
     ]
     name = el("span", glyph("running", labels), " ", step_id)
     return _lane(f"{step_id}/now", name, inside, "wb-time-lane-step")
@@ -149,8 +148,8 @@ def _running_lane(step_id: str, seconds: float, span: float, scale: _Scale, labe
 
 def _axis(found: Sequence[Bar], span: float, scale: _Scale, labels: Labels) -> Markup:
     marks = [scale.tick(at, _moment(value)) for at, value in work_ticks(found, span, 6)]
-    axis = el("div", el("div", cls="wb-time-lane-name"), el("div", marks, cls="wb-track"), cls="wb-time-lane wb-axis")
-    empty = el("p", labels("nothing_run"), cls="wb-dim")
+    axis = el("div.wb-time-lane.wb-axis", el("div.wb-time-lane-name"), el("div.wb-track", marks))
+    empty = el("p.wb-dim", labels("nothing_run"))
     return joined([closed("div"), axis if found else empty, closed("section")])
 
 
