@@ -18,7 +18,8 @@ from workbench.plans import Plan, PlanBudget, PlanStep
 from workbench.records.edits import mended
 from workbench.tools.registry import ToolRegistry, check
 from workbench.views.labels import Labels
-from workbench.views.plan import MOST_LANES, Edge, PlanView, lanes, problem_text, steps
+from workbench.views.layout import MOST_LANES, Edge, lanes
+from workbench.views.plan import PlanView, problem_text, steps
 from workbench.views.plan_graph import plan_graph
 from workbench.widgets.plan import PlanEditor
 

@@ -530,8 +530,8 @@ class Run:
 
     def graph(self) -> Picture:
         """The conversation graph with the graphs inside it unfolded: where the run is, where it was, how often."""
-        from workbench.records.walked import walked
         from workbench.views.figures import graph
+        from workbench.views.walked import walked
 
         found = walked(_drawable(), self.log, self.status, self._standing_at())
         return graph(found, self.query, labels_for(self.message).language)
