@@ -68,12 +68,12 @@ class Walked:
         names = {node["id"]: node["name"] for node in self.nodes}
         rows: list[dict[str, Any]] = []
         for node in self.nodes:
-            told = {key: node[key] for key in ("name", "status", "times", "duration_ms")}  # type: ignore[literal-required]
+            of_node = {key: node[key] for key in ("name", "status", "times", "duration_ms")}
             graph = node["frame"] or "conversation"
-            rows.append({"kind": "node", "name": "", "graph": graph, **told, "source": "", "target": ""})
+            rows.append({"kind": "node", "name": "", "graph": graph, **of_node, "source": "", "target": ""})
         for edge in self.edges:
             source, target = names[edge["source"]], names[edge["target"]]
-            told = {"kind": "edge", "name": f"{source} → {target}", "graph": ""}
+            told: dict[str, Any] = {"kind": "edge", "name": f"{source} → {target}", "graph": ""}
             told |= {"status": "done" if edge["times"] else "pending", "times": edge["times"], "duration_ms": None}
             rows.append({**told, "source": source, "target": target})
         return rows

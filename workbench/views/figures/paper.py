@@ -145,7 +145,7 @@ def points(places: Iterable[Said], size: float) -> Any:
 
 def _scatter(places: Iterable[Said], text: str, **look: Any) -> Any:
     found = list(places)
-    x, y = ([round(place[axis], 3) for place in found] for axis in (0, 1))
+    x, y = [round(x, 3) for x, _, _ in found], [round(y, 3) for _, y, _ in found]
     return Scatter(x=x, y=y, showlegend=False, **{text: [said for _, _, said in found]}, **look)
 
 

@@ -90,7 +90,7 @@ def timeline(
         | {"tickfont": {"size": 11, "color": INK}},
         shapes=_outlines(drawn),
         annotations=[_gap_note(bar, rows, labels) for bar in found if bar.kind in GAPS],
-        **({"uniformtext": {"mode": "hide", "minsize": 9}} if shared else {}),
+        uniformtext={"mode": "hide", "minsize": 9} if shared else {},
     )
     steps = ("recorded" if row["replayed"] else row["status"] for row in rows if row["kind"] == "step")
     legend = statuses(steps, labels, solid=True)
