@@ -201,6 +201,11 @@ def code(text: object) -> Markup:
     return el("code", text, cls="wb-code")
 
 
+def table(heads: Any, rows: Any) -> Markup:
+    """A table of cells that are made already."""
+    return el("table.wb-table", el("thead", el("tr", heads)) if heads else None, el("tbody", rows))
+
+
 def block_html(block: Block) -> str:
     """Paragraphs as they are; a table inside ``<details>``, folded when the block is."""
     if isinstance(block, Lines):

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from workbench.plans import last_records, work_seconds, written
+from workbench.plans import ENDED_WELL, last_records, work_seconds, written
 from workbench.records import edits as proposals
+from workbench.views.beside import cut
 from workbench.views.labels import Labels
 from workbench.views.page import Markup, Picture, code, el, glyph, joined
 
@@ -14,8 +15,14 @@ Document = Mapping[str, Any]
 Request = Mapping[str, Any]
 MOST_LISTED = 6
 """Names, waves, steps or sides that are written out; of the rest there is a count."""
-_OWN = {"thresholds", "coverage", "missing", "unknown", "timeouts", "failures", "iteration", "time_left_s"}
-_SHOWN = {"evidence_count", "top_score", "candidates", "holding", "complete"}
+_MEASURED = (
+    ("evidence_count", "signal_evidence", "min_evidence"),
+    ("top_score", "signal_score", "min_top_score"),
+    ("candidates", "signal_candidates", "min_candidates"),
+)
+"""Signal, its title, and the threshold that it is held against."""
+_KNOWN = {"thresholds", "coverage", "missing", "unknown", "timeouts", "failures", "iteration", "time_left_s"}
+_KNOWN |= {"holding", "complete", *(name for name, _, _ in _MEASURED)}
 
 
 def question(request: Request, labels: Labels) -> str:
@@ -55,35 +62,34 @@ def _plan(document: Document, proposed: Mapping[str, Any], labels: Labels) -> It
     plan, route = proposed["plan"], document["route_decision"] or {}
     names = (route.get("extracted_entities") or {}).get("low_level") or []
     filters, reading = route.get("filters") or [], route.get("reading") or {}
-    planner = (plan.get("metadata") or {}).get("planner")
-    facts = [
-        (labels("read_as"), labels(f"intent_{route['query_intent']}") if route.get("query_intent") else None),
-        (labels("names_in_it"), _names(names, labels)),
-        (labels("filters_in_it"), labels("comma").join(written(c) for c in filters if isinstance(c, Mapping))),
-        (labels("not_understood"), labels("comma").join(reading.get("not_understood") or [])),
-        (labels("planned_by"), labels(f"planner_{planner}") if planner in ("rules", "llm") else planner),
-        (labels("will_run"), _waves(plan["steps"], document["review"].get("ahead"), labels)),
-    ]
-    yield _facts(facts)
+    intent, planner = route.get("query_intent"), (plan.get("metadata") or {}).get("planner")
+    yield _facts(
+        {
+            "read_as": labels(f"intent_{intent}") if intent else None,
+            "names_in_it": _names(names, labels),
+            "filters_in_it": labels("comma").join(written(c) for c in filters if isinstance(c, Mapping)),
+            "not_understood": labels("comma").join(reading.get("not_understood") or []),
+            "planned_by": labels(f"planner_{planner}") if planner in ("rules", "llm") else planner,
+            "will_run": _waves(plan["steps"], document["review"].get("ahead"), labels),
+        },
+        labels,
+    )
 
 
 def _step(document: Document, proposed: Mapping[str, Any], labels: Labels) -> Iterator[Markup]:
     steps = {step["step_id"]: step for step in proposed["plan"]["steps"]}
-    last = last_records(document["records"])
+    found = {step_id: _found(record, labels) for step_id, record in last_records(document["records"]).items()}
     lines = []
     for step_id in list(proposed["wave"])[:MOST_LISTED]:
         step = steps.get(step_id, {})
-        before = [f"{name} ({_found(last[name], labels)})" for name in step.get("depends_on", ()) if name in last]
+        before = [f"{name} ({found[name]})" for name in step.get("depends_on", ()) if name in found]
         with_what = labels("starts_with", steps=_names(before, labels)) if before else labels("starts_with_nothing")
         lines.append(el("li", code(step_id), " ", code(step.get("tool", "")), el("p.wb-dim", with_what)))
     more = len(proposed["wave"]) - MOST_LISTED
     if more > 0:
         lines.append(el("li.wb-dim", labels("and_more", n=more)))
-    done = [_found(record, labels) for record in last.values()]
-    listed = [el("span", step_id, ": ", told, " ") for step_id, told in zip(last, done, strict=True)]
-    yield _facts(
-        [(labels("starts_now"), el("ul", lines)), (labels("found_so_far"), joined(listed[-MOST_LISTED:]) or None)]
-    )
+    listed = [el("span", step_id, ": ", told, " ") for step_id, told in found.items()]
+    yield _facts({"starts_now": el("ul", lines), "found_so_far": joined(listed[-MOST_LISTED:])}, labels)
 
 
 def _reflect(document: Document, proposed: Mapping[str, Any], labels: Labels) -> Iterator[Markup]:
@@ -93,18 +99,14 @@ def _reflect(document: Document, proposed: Mapping[str, Any], labels: Labels) ->
     yield el("div.wb-meters", meters, role="group", aria_label=labels("why_signals"))
     if fewer := proposals.fewer(document["review"]):
         yield el("p.wb-dim", labels("enough_here", **fewer))
-    own = [
-        (labels(name), _brief(value, labels))
-        for name, value in seen.items()
-        if name not in _OWN | _SHOWN and not isinstance(value, dict | list)
-    ]
-    names = [(labels(kind), _names(seen.get(kind) or [], labels)) for kind in ("missing", "unknown")]
-    ends = [(labels(kind), _names(seen.get(kind) or [], labels)) for kind in ("timeouts", "failures")]
-    yield _facts([*names, *ends, *own])
+    listed = {name: _names(seen.get(name) or [], labels) for name in ("missing", "unknown", "timeouts", "failures")}
+    own = {name: value for name, value in seen.items() if name not in _KNOWN and not isinstance(value, dict | list)}
+    yield _facts({**listed, **{name: _told(value, labels) for name, value in own.items()}}, labels)
 
 
-def _other(document: Document, proposed: Mapping[str, Any], labels: Labels) -> Iterator[Markup]:
-    yield _facts([(name, _brief(value, labels)) for name, value in proposed.items()])
+def _other(_: Document, proposed: Mapping[str, Any], labels: Labels) -> Iterator[Markup]:
+    found = [[el("dt", name), el("dd", told)] for name, value in proposed.items() if (told := _told(value, labels))]
+    yield el("dl.wb-facts-list", found) if found else joined([])
 
 
 # meters
@@ -112,21 +114,10 @@ def _other(document: Document, proposed: Mapping[str, Any], labels: Labels) -> I
 
 def _meters(seen: Mapping[str, Any], labels: Labels) -> Iterator[Markup]:
     enough = seen.get("thresholds") or {}
-    for name, title, wanted in (
-        ("evidence_count", "signal_evidence", "min_evidence"),
-        ("top_score", "signal_score", "min_top_score"),
-        ("candidates", "signal_candidates", "min_candidates"),
-    ):
+    for name, title, wanted in _MEASURED:
         if name in seen:
-            score = name == "top_score"
-            yield meter(
-                labels(title),
-                seen[name],
-                enough.get(wanted),
-                labels,
-                most=1.0 if score else None,
-                short="is_low" if score else "is_short",
-            )
+            most, short = (1.0, "is_low") if name == "top_score" else (None, "is_short")
+            yield meter(labels(title), seen[name], enough.get(wanted), labels, most=most, short=short)
     if "holding" in seen:
         told = labels("all_found") if seen.get("complete") else ""
         yield meter(labels("signal_holding"), seen["holding"], 1, labels, told=told)
@@ -147,10 +138,10 @@ def _budget(document: Document, proposed: Mapping[str, Any], labels: Labels) -> 
         yield _row(labels("signal_passes"), now / max(most, 1), None, told, left, now < most, labels)
     if "remaining_budget" in proposed:
         spent = work_seconds(document["records"])
-        whole = max(spent + max(proposed["remaining_budget"], 0.0), spent)
-        told = labels("seconds_of", n=f"{spent:.2f}", m=f"{whole:.0f}")
-        left = labels("seconds_left", n=f"{whole - spent:.0f}") if whole > spent else labels("is_used_up")
-        yield _row(labels("signal_work"), spent / whole if whole else 0.0, None, told, left, whole > spent, labels)
+        rest = max(proposed["remaining_budget"], 0.0)
+        told = labels("seconds_of", n=f"{spent:.2f}", m=f"{spent + rest:.0f}")
+        left = labels("seconds_left", n=f"{rest:.0f}") if rest else labels("is_used_up")
+        yield _row(labels("signal_work"), spent / (spent + rest or 1), None, told, left, rest > 0, labels)
 
 
 def meter(
@@ -165,13 +156,13 @@ def meter(
 ) -> Markup:
     """One signal against what is asked for: a bar, a tick at the threshold, both numbers, a sign and a word."""
     scale = most or max(value, wanted or 0, 1) * (1.0 if value > (wanted or 0) else 1.2)
-    numbers = _number(value) if wanted is None else labels("n_of_m", n=_number(value), m=_number(wanted))
-    if wanted is not None and value > wanted:
-        numbers = labels("n_at_least", n=_number(value), m=_number(wanted))
-    fine = wanted is None or value >= wanted
-    word = "" if wanted is None else labels("is_enough" if fine else short)
-    tick = None if wanted is None else wanted / scale
-    return _row(title, value / scale, tick, told or numbers, word, fine, labels)
+    if wanted is None:
+        return _row(title, value / scale, None, told or _number(value), "", True, labels)
+    both = labels("n_at_least" if value > wanted else "n_of_m", n=_number(value), m=_number(wanted))
+    fine = value >= wanted
+    return _row(
+        title, value / scale, wanted / scale, told or both, labels("is_enough" if fine else short), fine, labels
+    )
 
 
 def _row(title: str, filled: float, tick: float | None, told: str, verdict: str, fine: bool, labels: Labels) -> Markup:
@@ -190,29 +181,23 @@ def _row(title: str, filled: float, tick: float | None, told: str, verdict: str,
     return el("div.wb-meter-row", el("span.wb-cut", title, title=title), bar, el("span", told), judged)
 
 
-def _percent(share: float | None) -> str:
-    return f"{100 * min(max(share or 0.0, 0.0), 1.0):.4g}"
+def _percent(share: float) -> str:
+    return f"{100 * min(max(share, 0.0), 1.0):.4g}"
 
 
 # words
 
 
-def _facts(rows: Sequence[tuple[str, Any]]) -> Markup:
-    """Names and what they are, without those of which nothing is known."""
-    found = [[el("dt", name), el("dd", told)] for name, told in rows if told]
+def _facts(rows: Mapping[str, Any], labels: Labels) -> Markup:
+    """Labels and what stands behind them, without those of which nothing is known."""
+    found = [[el("dt", labels(name)), el("dd", told)] for name, told in rows.items() if told]
     return el("dl.wb-facts-list", found) if found else joined([])
 
 
 def _names(names: Sequence[object], labels: Labels) -> str:
-    shown = labels("comma").join(str(_short(name)) for name in list(names)[:MOST_LISTED])
+    shown = [cut(str(name), 200) for name in list(names)[:MOST_LISTED]]
     more = len(names) - MOST_LISTED
-    return f"{shown}{labels('comma')}{labels('and_more', n=more)}" if more > 0 else shown
-
-
-def _short(name: object, most: int = 200) -> str:
-    """A name that is not endless; escaping comes where it is put in."""
-    text = str(name)
-    return text if len(text) <= most else f"{text[:most]}… (+{len(text) - most:,})"
+    return labels("comma").join([*shown, labels("and_more", n=more)] if more > 0 else shown)
 
 
 def _waves(steps: Sequence[Mapping[str, Any]], ahead: Sequence[str] | None, labels: Labels) -> Markup | None:
@@ -222,34 +207,27 @@ def _waves(steps: Sequence[Mapping[str, Any]], ahead: Sequence[str] | None, labe
     asleep = [step["step_id"] for step in steps if step.get("condition") == "if_insufficient"]
     found = proposals.waves(always)
     lines = [labels("wave_n", n=n, steps=_names(wave, labels)) for n, wave in enumerate(found[:MOST_LISTED], 1)]
-    if len(found) > MOST_LISTED:
-        lines.append(labels("more_waves", n=len(found) - MOST_LISTED))
-    if asleep:
-        lines.append(labels("only_if_thin", steps=_names(asleep, labels)))
+    lines += [labels("more_waves", n=len(found) - MOST_LISTED)] if len(found) > MOST_LISTED else []
+    lines += [labels("only_if_thin", steps=_names(asleep, labels))] if asleep else []
     return el("ul", [el("li", line) for line in lines]) if lines else None
 
 
 def _found(record: Mapping[str, Any], labels: Labels) -> str:
-    if record["status"] in ("success", "partial"):
-        return labels("n_found", n=record["output_summary"]["evidence_count"])
-    return labels(record["status"])
+    ended_well = record["status"] in ENDED_WELL
+    return labels("n_found", n=record["output_summary"]["evidence_count"]) if ended_well else labels(record["status"])
 
 
-def _brief(value: Any, labels: Labels) -> str:
+def _told(value: Any, labels: Labels) -> str:
     if isinstance(value, bool):
         return labels("form_yes" if value else "form_no")
     if isinstance(value, int | float):
         return _number(value)
     if isinstance(value, list | tuple):
         return _names(value, labels)
-    return _short(value, 500) if value not in (None, "") else ""
+    return cut(str(value), 500) if value is not None else ""
 
 
 def _number(value: float) -> str:
-    return (
-        f"{value:.2f}"
-        if isinstance(value, float) and value % 1
-        else f"{value:,g}"
-        if abs(value) < 1e6
-        else f"{value:g}"
-    )
+    if isinstance(value, float) and value % 1:
+        return f"{value:.2f}"
+    return f"{value:,g}" if abs(value) < 1e6 else f"{value:g}"
