@@ -40,7 +40,7 @@ def keep(path: Path, content: str, arrays: Mapping[str, np.ndarray]) -> bool:
     new = path.with_name(f".{path.name}.{uuid.uuid4().hex[:8]}")
     try:
         with open(new, "wb") as file, taken(new):
-            np.savez(file, allow_pickle=False, content=np.array(content), **arrays)
+            np.savez(file, allow_pickle=False, content=np.frombuffer(content.encode(), np.uint8), **arrays)
             file.flush()
             os.fsync(file.fileno())
             os.replace(new, path)
@@ -57,7 +57,7 @@ def kept(path: Path, content: str) -> dict[str, np.ndarray] | None:
 
     try:
         with open(path, "rb") as file, np.load(file, allow_pickle=False) as held:
-            if str(held["content"]) == content:
+            if held["content"].tobytes() == content.encode():
                 return {name: held[name] for name in held.files if name != "content"}
     except (OSError, ValueError, KeyError, EOFError, BadZipFile):  # no file, or not one of ours: it is made anew
         pass
