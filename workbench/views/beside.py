@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, NamedTuple
@@ -10,13 +9,12 @@ from typing import Any, NamedTuple
 from workbench.records.timeline import work_ticks
 from workbench.views.labels import Labels, milliseconds
 from workbench.views.labels.told import edits_told, saved_told, tokens_told, who_told
-from workbench.views.page import Markup, button, code, el, family, glyph, table
+from workbench.views.page import Data, Markup, button, code, cut, el, family, glyph, table
 
-Document = Mapping[str, Any]
 LETTERS = "ABCD"
 MOST_ROWS, MOST_OF_A_KIND, MOST_UNFOLDED = 24, 4, 400
 """Rows that a table shows at first, pieces of one kind of change, and rows that it shows when all are asked for."""
-_BRIEF, _ID = 160, 24
+_ID = 24
 _INKS = {"gained": "run", "added": "run", "lost": "fail", "removed": "fail", "same": "idle", "shared": "idle"}
 _SAME = ("same", "shared")
 
@@ -30,16 +28,6 @@ def change(kind: str, labels: Labels) -> Markup:
     """Sign and word of a change."""
     sign, _, word = labels(f"beside_{kind}" if kind in _SAME else kind).partition(" ")
     return el(f"span.wb-change.wb-{_INKS.get(kind, 'person')}", el("b", sign), " ", word)
-
-
-def cut(value: Any, most: int = _BRIEF) -> str:
-    """A value in a line that is not longer than this, with how much is left out.
-
-    >>> cut({"a": [1, 2]}), cut("abcdef", 4)
-    ('{"a": [1, 2]}', 'abcd… +2')
-    """
-    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, sort_keys=True, default=str)
-    return text if len(text) <= most else f"{text[:most]}… +{len(text) - most}"
 
 
 # the tables
@@ -63,15 +51,15 @@ class _Table(NamedTuple):
     empty: str
     order: Sequence[str]
     look: str
-    named: Callable[[Mapping[str, Any], Document, Labels], Any]
-    cell: Callable[[Mapping[str, Any], Labels], Any]
+    named: Callable[[Data, Data, Labels], Any]
+    cell: Callable[[Data, Labels], Any]
 
-    def kind(self, row: Mapping[str, Any]) -> str:
+    def kind(self, row: Data) -> str:
         """The change of a row as a whole: the weightiest among the runs."""
         return min(filter(None, row["changes"]), key=self.order.index, default=self.order[-1])
 
 
-def _part(name: str, document: Document, labels: Labels, differing: bool, whole: bool) -> Markup:
+def _part(name: str, document: Data, labels: Labels, differing: bool, whole: bool) -> Markup:
     """A part with its title, its counts of changes, and as many rows as are asked for."""
     one, found = _TABLES[name], _rows(name, document)
     counts = Counter(one.kind(row) for row in found)
@@ -90,7 +78,7 @@ def _part(name: str, document: Document, labels: Labels, differing: bool, whole:
     return el("section.wb-part", head, inside, aria_label=labels(one.title), data_part=name)
 
 
-def _rows(name: str, document: Document) -> list[Mapping[str, Any]]:
+def _rows(name: str, document: Data) -> list[Data]:
     """The rows of a part; decisions with their change as others have it, evidence by its change and its best rank."""
     rows = list(document[name])
     if name == "decisions":
@@ -101,7 +89,7 @@ def _rows(name: str, document: Document) -> list[Mapping[str, Any]]:
     return rows
 
 
-def _row(one: _Table, row: Mapping[str, Any], document: Document, labels: Labels) -> Markup:
+def _row(one: _Table, row: Data, document: Data, labels: Labels) -> Markup:
     reworded = el("div", change("reworded", labels)) if row.get("text_differs") else None
     changes = el("td.wb-nowrap", _changes(row["changes"], labels), reworded)
     cells = [el(f"td{one.look}", one.cell(side, labels) if side else "–") for side in row["sides"]]
@@ -128,7 +116,7 @@ def _changes(changes: Sequence[str], labels: Labels) -> Any:
     ]
 
 
-def _step(row: Mapping[str, Any], document: Document, labels: Labels) -> Any:
+def _step(row: Data, document: Data, labels: Labels) -> Any:
     tools = dict.fromkeys(side["tool"] for side in row["sides"] if side)
     told = [
         el("div.wb-dim", letter(n) if len(document["plan"]) > 1 else None, " ", line)
@@ -138,7 +126,7 @@ def _step(row: Mapping[str, Any], document: Document, labels: Labels) -> Any:
     return [el("span.wb-strong", row["step_id"]), " ", [[" ", code(tool)] for tool in tools], told]
 
 
-def _edited(fields: Mapping[str, Any], labels: Labels) -> list[str]:
+def _edited(fields: Data, labels: Labels) -> list[str]:
     """What was edited in a step, a line a field; of a tool's input only the fields that differ."""
     lines = []
     for field, (old, new) in fields.items():
@@ -151,7 +139,7 @@ def _edited(fields: Mapping[str, Any], labels: Labels) -> list[str]:
     return lines
 
 
-def _ended(side: Mapping[str, Any], labels: Labels) -> Any:
+def _ended(side: Data, labels: Labels) -> Any:
     """How a step ended in a run, what it found, and how long that took."""
     status, well = side["status"], family(side["status"]) == "done"
     if status == "skipped":
@@ -162,12 +150,12 @@ def _ended(side: Mapping[str, Any], labels: Labels) -> Any:
     return [sign, " ", ended, word, el("div.wb-dim", labels("n_found", n=side["found"]))]
 
 
-def _point(row: Mapping[str, Any], _: Document, labels: Labels) -> str:
+def _point(row: Data, _: Data, labels: Labels) -> str:
     point = next(side["point"] for side in row["sides"] if side)
     return f"{row['number']} {labels(f'point_{point}')}"
 
 
-def _answered(side: Mapping[str, Any], labels: Labels) -> str:
+def _answered(side: Data, labels: Labels) -> str:
     """What was decided, by whom, with which words."""
     who = who_told(side["who"], labels)
     said = edits_told(side["edits"], side["proposed"], labels)
@@ -175,19 +163,19 @@ def _answered(side: Mapping[str, Any], labels: Labels) -> str:
     return cut(" · ".join([labels("aside", said=labels("did_" + side["action"]), more=who), *said]), 400)
 
 
-def _claim(row: Mapping[str, Any], *_: Any) -> Any:
+def _claim(row: Data, *_: Any) -> Any:
     cited = {c["title"] or c["result_id"]: None for side in row["sides"] if side for c in side["citations"]}
     lost = _TABLES["claims"].kind(row) == "lost"
     sources = el("div.wb-dim", cut(" · ".join(cited), 240)) if cited else None
     return [el("span.wb-ink.wb-fail" if lost else "span", row["text"]), sources]
 
 
-def _cited(side: Mapping[str, Any], labels: Labels) -> Any:
+def _cited(side: Data, labels: Labels) -> Any:
     marks = [el("span.wb-mark", f"[{c['n']}]", " ", title=c["title"] or c["result_id"]) for c in side["citations"]]
     return marks or el("span.wb-dim", labels("nothing_cited"))
 
 
-def _piece(piece: Mapping[str, Any], _: Document, labels: Labels) -> Any:
+def _piece(piece: Data, _: Data, labels: Labels) -> Any:
     sides = piece["sides"][:1] if piece["sides"][0] else piece["sides"]
     steps = list(dict.fromkeys(f["step_id"] for side in sides if side for f in side["found_by"]))
     title = " ".join(str(piece["title"]).split())
@@ -198,7 +186,7 @@ def _piece(piece: Mapping[str, Any], _: Document, labels: Labels) -> Any:
     return [title, el("div.wb-dim", labels("beside_found_by", steps=some), title=cut(", ".join(steps)))]
 
 
-def _rank(side: Mapping[str, Any], labels: Labels) -> Any:
+def _rank(side: Data, labels: Labels) -> Any:
     score = el("div.wb-dim", f"{side['score']:.2f}" if side["score"] >= 0.01 else "<0.01")
     return [el("span", f"#{side['rank']}", title=labels("beside_rank", n=side["rank"])), score]
 
@@ -217,7 +205,7 @@ _TABLES: Mapping[str, _Table] = {
 # the head
 
 
-def beside_head(document: Document, labels: Labels, *, differing: bool = False, graft: bool | None = None) -> Markup:
+def beside_head(document: Data, labels: Labels, *, differing: bool = False, graft: bool | None = None) -> Markup:
     """Which runs these are, where they part, what differs beside the edit, and what can be done.
 
     Args:
@@ -226,20 +214,18 @@ def beside_head(document: Document, labels: Labels, *, differing: bool = False, 
         differing: whether only differences are shown.
         graft: whether the graft panel is open; None offers none.
     """
-    switch = button(
-        labels("only_differences"), "differing", cls="wb-switch", role="switch", aria_checked=str(differing).lower()
-    )
+    switch = button(labels("only_differences"), "differing", cls="wb-switch", role="switch", aria_checked=differing)
     actions = [switch, button(labels("swap"), "swap", cls="wb-quiet", title=labels("swap_told"))]
     if graft is not None:
         word = labels("graft_close" if graft else "graft_open")
-        actions.append(button(word, "panel", aria_expanded=str(graft).lower()))
+        actions.append(button(word, "panel", aria_expanded=graft))
     runs = [_run(n, run, document, labels) for n, run in enumerate(document["runs"])]
     top = el("div.wb-beside-top", el("div.wb-main", runs), el("div.wb-actions", actions))
     parts = el("p.wb-beside-parts", _parts(document["parts"], labels))
     return el("div.wb-beside-head", top, parts, _caveats(document, labels))
 
 
-def _run(n: int, run: Mapping[str, Any], document: Document, labels: Labels) -> Markup:
+def _run(n: int, run: Data, document: Data, labels: Labels) -> Markup:
     said = run["message"] if n == 0 or run["message"] != document["runs"][0]["message"] else ""
     origin = next((i for i, one in enumerate(document["runs"]) if one["run_id"] == run["origin"]), None)
     made = labels("made_from", run=LETTERS[origin] if origin is not None else run["origin"]) if run["origin"] else None
@@ -254,7 +240,7 @@ def _run(n: int, run: Mapping[str, Any], document: Document, labels: Labels) -> 
     )
 
 
-def _parts(parts: Mapping[str, Any] | None, labels: Labels) -> Any:
+def _parts(parts: Data | None, labels: Labels) -> Any:
     if parts is None:
         return el("b.wb-strong", labels("no_difference"))
     what = labels(f"part_{parts['where']}", name=parts["name"])
@@ -273,7 +259,7 @@ def _value(value: Any, labels: Labels) -> str:
     return "—" if value is None else cut(value)
 
 
-def _caveats(document: Document, labels: Labels) -> Markup | None:
+def _caveats(document: Data, labels: Labels) -> Markup | None:
     causes, unknown = list[Markup](), list[Markup]()
     for caveat in document["caveats"]:
         told: list[Any] = [labels(f"caveat_{caveat['what']}", name=caveat["name"])]
@@ -290,7 +276,7 @@ def _caveats(document: Document, labels: Labels) -> Markup | None:
     return el("div.wb-band.wb-person", glyph("warning", labels, said=False), el("div", first, also), role="note")
 
 
-def beside_body(document: Document, labels: Labels, *, differing: bool = False, whole: Collection[str] = ()) -> Markup:
+def beside_body(document: Data, labels: Labels, *, differing: bool = False, whole: Collection[str] = ()) -> Markup:
     """The tables and the timing.
 
     Args:
@@ -316,7 +302,7 @@ def beside_body(document: Document, labels: Labels, *, differing: bool = False, 
 _COLUMNS = ("calls", "pieces", "claims", "took", "tokens", "saved")
 
 
-def _summary(document: Document, labels: Labels) -> Markup:
+def _summary(document: Data, labels: Labels) -> Markup:
     numbers = [_numbers(document, n) for n in range(len(document["runs"]))]
     rows = [
         el("tr", el("td", letter(n)), el("td", _chose(document, n, labels)), _cells(_counted(told, cost, labels)))
@@ -334,14 +320,14 @@ def _cells(told: Sequence[str]) -> list[Markup]:
     return [el("td.wb-number", cell) for cell in told]
 
 
-def _numbers(document: Document, n: int) -> Counter[str]:
+def _numbers(document: Data, n: int) -> Counter[str]:
     claims = [row["sides"][n] for row in document["claims"] if row["sides"][n]]
     cost = document["cost"][n]
     numbers = {name: cost[name] for name in ("calls", "saved_calls", "evidence", "total_s", "tokens")}
     return Counter({**numbers, "claims": len(claims), "cited": sum(bool(side["citations"]) for side in claims)})
 
 
-def _counted(told: Mapping[str, Any], cost: Mapping[str, Any], labels: Labels) -> Sequence[str]:
+def _counted(told: Data, cost: Data, labels: Labels) -> Sequence[str]:
     spared = [saved_told(cost, labels)]
     spared += [labels("beside_saved_tokens", n=f"{cost['saved_tokens']:,}")] if cost["saved_tokens"] else []
     return (
@@ -366,7 +352,7 @@ def _signed(value: float) -> str:
     return f"{'+' if value > 0 else '−' if value < 0 else '±'}{abs(value):,}"
 
 
-def _chose(document: Document, n: int, labels: Labels) -> str:
+def _chose(document: Data, n: int, labels: Labels) -> str:
     """What a run decided where they decided otherwise."""
     rows = [row for row in document["decisions"] if row["sides"][n]]
     if not rows:
@@ -375,7 +361,7 @@ def _chose(document: Document, n: int, labels: Labels) -> str:
     return labels("comma").join(told[:2]) if told else labels("beside_decided_alike")
 
 
-def _decision(side: Mapping[str, Any], labels: Labels) -> str:
+def _decision(side: Data, labels: Labels) -> str:
     edited = labels("comma").join(sorted(side["edits"]))
     fields = cut(f" ({edited})" if edited else "", 60)
     return f"{labels('point_' + side['point'])}{labels('colon')}{labels('did_' + side['action'])}{fields}"
@@ -390,7 +376,7 @@ _PARTS = (
 )
 
 
-def _timing(document: Document, labels: Labels) -> Markup:
+def _timing(document: Data, labels: Labels) -> Markup:
     costs = document["cost"]
     whole = max((sum(c[name] for _, name, _ in _PARTS) for c in costs), default=0) or 0.001
     bars = [_lane(n, cost, whole, labels) for n, cost in enumerate(costs)]
@@ -405,7 +391,7 @@ def _timing(document: Document, labels: Labels) -> Markup:
     return el("section.wb-part", head, bars, axis, el("div.wb-dim", legend), aria_label=title)
 
 
-def _lane(n: int, cost: Mapping[str, Any], whole: float, labels: Labels) -> Markup:
+def _lane(n: int, cost: Data, whole: float, labels: Labels) -> Markup:
     at, drawn, told = 0.0, list[Markup](), list[str]()
     for kind, name, word in _PARTS:
         seconds = cost[name]

@@ -8,10 +8,10 @@ from html import escape
 from typing import TYPE_CHECKING, Any
 
 from workbench.plans import canonical_json
-from workbench.views.beside import LETTERS, change, cut, letter
+from workbench.views.beside import LETTERS, change, letter
 from workbench.views.labels import Labels, labels_for, milliseconds
 from workbench.views.outline import Block, Column, Lines, Table
-from workbench.views.page import Markup, block_html, button, code, el, glyph
+from workbench.views.page import Markup, block_html, button, code, cut, el, glyph
 from workbench.views.static import CLASSES
 
 if TYPE_CHECKING:

@@ -2,17 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from workbench.views.beside import LETTERS, cut
+from workbench.views.beside import LETTERS
 from workbench.views.labels import Labels, milliseconds
 from workbench.views.labels.told import edits_told, fork_edit_told, saved_told
 from workbench.views.layout import Edge, gutter_drawn, gutters
-from workbench.views.page import Markup, Picture, badge, button, closed, code, el, family, glyph, joined, opened
+from workbench.views.page import (
+    Data,
+    Markup,
+    Picture,
+    badge,
+    button,
+    closed,
+    code,
+    cut,
+    el,
+    family,
+    glyph,
+    joined,
+    opened,
+)
 
-Document = Mapping[str, Any]
 MOST_SHOWN = 400
 _VALUE = 1_200
 _NODES = ("route", "recall", "planner", "executor", "persist")
@@ -44,7 +57,7 @@ class Row:
     decision: str = ""
 
 
-def rows_of(document: Document, found: Sequence[Mapping[str, Any]], labels: Labels) -> list[Row]:
+def rows_of(document: Data, found: Sequence[Data], labels: Labels) -> list[Row]:
     """The rows of checkpoints (``Checkpoint.to_dict()``), or without them those of the decisions.
 
     Args:
@@ -61,7 +74,7 @@ def rows_of(document: Document, found: Sequence[Mapping[str, Any]], labels: Labe
     return rows
 
 
-def _row(one: Mapping[str, Any], document: Document, wave: int, labels: Labels) -> Row:
+def _row(one: Data, document: Data, wave: int, labels: Labels) -> Row:
     """A checkpoint: by the decision that it took, the point at which it asks, or the node that led to it."""
     key = one["id"]
     changes = {change["key"]: change for change in one["changes"] or ()}
@@ -90,11 +103,11 @@ def _row(one: Mapping[str, Any], document: Document, wave: int, labels: Labels) 
     return Row(key, one["graph"], told, "pending", notable=False)
 
 
-def _added(changes: Mapping[str, Any], key: str) -> list[str]:
+def _added(changes: Data, key: str) -> list[str]:
     return changes.get(key, {}).get("added", [])
 
 
-def _decided(key: str, decision: Mapping[str, Any], labels: Labels) -> Row:
+def _decided(key: str, decision: Data, labels: Labels) -> Row:
     who, what = decision["who"], labels("did_" + decision["action"])
     told = labels("past_by_you", what=what) if who == "person" else labels("past_by", what=what, who=who)
     edits = [cut(told, 120) for told in edits_told(decision["edits"], decision["proposal"], labels)]
@@ -104,7 +117,7 @@ def _decided(key: str, decision: Mapping[str, Any], labels: Labels) -> Row:
     return Row(key, name, told, "paused", said, decision=decision["review_id"])
 
 
-def _wave(key: str, names: Sequence[str], document: Document, wave: int, labels: Labels) -> Row:
+def _wave(key: str, names: Sequence[str], document: Data, wave: int, labels: Labels) -> Row:
     records = {f"{record['step_id']}/{record['attempt']}": record for record in document["records"]}
     made = [records[name] for name in names if name in records]
     found = sum(record["output_summary"]["evidence_count"] for record in made)
@@ -117,7 +130,7 @@ def _wave(key: str, names: Sequence[str], document: Document, wave: int, labels:
     return Row(key, labels("past_wave", n=wave), labels("past_found", n=found, steps=steps), bad, side=side)
 
 
-def _judged(names: Sequence[str], document: Document, labels: Labels) -> str:
+def _judged(names: Sequence[str], document: Data, labels: Labels) -> str:
     made = next((r for r in document["reflections"] if str(r["current_iteration"]) in names), None)
     if not made:
         return labels("past_node", node=labels("node_reflector"))
@@ -140,8 +153,7 @@ def checkpoints(
     counted = el("span.wb-dim", labels("past_count", n=len(shown))) if shown else None
     more = None
     if len(rows) > len(shown) or every:
-        pressed = str(every).lower()
-        more = button(labels("past_every", n=len(rows)), "every", cls="wb-switch", role="switch", aria_checked=pressed)
+        more = button(labels("past_every", n=len(rows)), "every", cls="wb-switch", role="switch", aria_checked=every)
     title = el("h3.wb-title", labels("past"), " ", counted)
     bar = el("div.wb-bar", title, el("span.wb-push"), more)
     note = el("div.wb-dim", labels("past_pruned")) if pruned else ""
@@ -161,15 +173,15 @@ def _drawn(row: Row, chosen: bool, labels: Labels) -> Markup:
         el("div.wb-main", el("div.wb-lines", row.told), said),
         el("span.wb-side.wb-dim", row.side),
         role="option",
-        aria_selected=str(chosen).lower(),
+        aria_selected=chosen,
         data_key=row.key,
     )
 
 
 def looked_at(
     row: Row,
-    one: Mapping[str, Any] | None,
-    values: Mapping[str, Any] | str,
+    one: Data | None,
+    values: Data | str,
     labels: Labels,
     *,
     review: str,
@@ -209,7 +221,7 @@ def _forking(key: str, review: str, ask: Sequence[str], labels: Labels) -> Marku
     return el("div.wb-bar", [button(word, f"fork:{point}", key=key) for point, word in words.items()])
 
 
-def _changed(changes: Sequence[Mapping[str, Any]] | None, labels: Labels) -> Markup:
+def _changed(changes: Sequence[Data] | None, labels: Labels) -> Markup:
     title = el("h4.wb-strong", labels("past_changes"))
     if not changes:
         return el("div", title, el("div.wb-dim", labels("past_unchanged" if changes is not None else "let_go")))
@@ -222,7 +234,7 @@ def _named(rows: Iterable[tuple[str, Any]], cls: str = "") -> Markup:
     return el(f"table.wb-table{cls}", el("tbody", body))
 
 
-def _became(change: Mapping[str, Any]) -> list[Any]:
+def _became(change: Data) -> list[Any]:
     before, after = change.get("before", ""), change.get("after", "")
     said = [el("span.wb-struck", before), " → "] if before else []
     lists = [el("div", said, after)] if before or after else []
@@ -233,7 +245,7 @@ def _became(change: Mapping[str, Any]) -> list[Any]:
     return lists
 
 
-def _state(values: Mapping[str, Any] | str, labels: Labels) -> Markup:
+def _state(values: Data | str, labels: Labels) -> Markup:
     if isinstance(values, str):
         return el("div.wb-alert", labels("past_value_gone", why=values))
     rows = ((name, cut(value, _VALUE)) for name, value in sorted(values.items()))
@@ -242,12 +254,11 @@ def _state(values: Mapping[str, Any] | str, labels: Labels) -> Markup:
 
 # the tree of forks
 
-Node = Mapping[str, Any]
 MOST_RUNS = 200
 """Runs that are shown."""
 
 
-def forks(tree: Mapping[str, Any], labels: Labels, marked: Sequence[str] = ()) -> Picture:
+def forks(tree: Data, labels: Labels, marked: Sequence[str] = ()) -> Picture:
     """The runs of a tree (``Tree.to_dict()``), a row each.
 
     Args:
@@ -273,7 +284,7 @@ def forks(tree: Mapping[str, Any], labels: Labels, marked: Sequence[str] = ()) -
     )
 
 
-def _edges(nodes: Sequence[Node]) -> tuple[Edge, ...]:
+def _edges(nodes: Sequence[Data]) -> tuple[Edge, ...]:
     """From each run to those made of it; dashed from a graft's other sources."""
     places = {node["run_id"]: n for n, node in enumerate(nodes)}
     sources = [(n, [node["parent"]], "plain") for n, node in enumerate(nodes)]
@@ -281,7 +292,7 @@ def _edges(nodes: Sequence[Node]) -> tuple[Edge, ...]:
     return tuple(Edge(places[one], n, look) for n, others, look in sources for one in others if one in places)
 
 
-def _title(nodes: Sequence[Node], here: str | None, labels: Labels) -> Markup:
+def _title(nodes: Sequence[Data], here: str | None, labels: Labels) -> Markup:
     title = labels("forks") if here is None else labels("forks_of", run=nodes[0]["run_id"])
     counted = labels("forks_count", n=len(nodes), forks=sum(node["parent"] is not None for node in nodes))
     return el("h3.wb-title", title, " ", el("span.wb-dim", counted))
@@ -295,7 +306,7 @@ def _comparing(marked: Sequence[str], there: int, labels: Labels) -> Markup:
     return el("span.wb-dim", labels("forks_choose_more", letter=letters) if marked else one)
 
 
-def _run_row(node: Node, gutter: Markup, wide: int, labels: Labels, here: bool, marked: Sequence[str]) -> Markup:
+def _run_row(node: Data, gutter: Markup, wide: int, labels: Labels, here: bool, marked: Sequence[str]) -> Markup:
     run_id, saved, status = node["run_id"], node["saved"], node["status"]
     head = [
         el("span.wb-strong.wb-run-id", run_id),
@@ -314,7 +325,7 @@ def _run_row(node: Node, gutter: Markup, wide: int, labels: Labels, here: bool, 
         style=f"padding-left:{wide + 4}px",
         role="treeitem",
         aria_level=node["depth"] + 1,
-        aria_selected=str(here).lower(),
+        aria_selected=here,
         data_key=run_id,
     )
 
@@ -326,10 +337,10 @@ def _mark(run_id: str, labels: Labels, marked: Sequence[str]) -> Markup:
     if chosen:
         mine = LETTERS[marked.index(run_id)]
         sign, told = el("b.wb-letter.wb-first", mine), labels("forks_marked", letter=mine)
-    return button(sign, "mark", cls="wb-fork-mark", name=told, title=told, aria_pressed=str(chosen).lower())
+    return button(sign, "mark", cls="wb-fork-mark", name=told, title=told, aria_pressed=chosen)
 
 
-def _made(node: Node, labels: Labels) -> str:
+def _made(node: Data, labels: Labels) -> str:
     """How a run came to be."""
     if node["parent"] is None:
         return labels("forks_first")
@@ -341,7 +352,7 @@ def _made(node: Node, labels: Labels) -> str:
     return labels(node["mode"])
 
 
-def _told(node: Node, labels: Labels) -> str:
+def _told(node: Data, labels: Labels) -> str:
     """The question of a run of its own; of one that was made from another what was edited."""
     if node["parent"] is None:
         return " ".join(node["message"].split())

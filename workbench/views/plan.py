@@ -11,11 +11,10 @@ from typing import Any
 
 from workbench.plans import ENDED_WELL, Plan, PlanStep, last_records
 from workbench.state import ExecutionRecord
-from workbench.views.beside import cut
 from workbench.views.labels import Labels, milliseconds
 from workbench.views.labels.told import reason_told
 from workbench.views.layout import Edge, Pair, Row, gutter_drawn, gutters, longest_chain
-from workbench.views.page import Markup, Picture, closed, code, el, glyph, opened, safe
+from workbench.views.page import Markup, Picture, closed, code, cut, el, glyph, opened, safe
 
 _LONGEST_ERROR = 300
 _OBJECTIVE = 200
@@ -215,7 +214,7 @@ def _row_drawn(
         el("div.wb-side", el(f"div.wb-small{bad}", facts[0]), el("div.wb-dim", facts[1])),
         style=f"padding-left:{wide + 4}px",
         role="option",
-        aria_selected=str(chosen).lower(),
+        aria_selected=chosen,
         data_key=step_id,
         draggable="true" if movable else None,
     )

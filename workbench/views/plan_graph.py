@@ -70,7 +70,7 @@ def _box(view: PlanView, step: PlanStep, place: Place) -> Markup:
         style=f"left:{place.x}px;top:{place.y}px",
         title=f"{step.step_id}\n{step.tool}\n{step.objective[:300]}",
         role="option",
-        aria_selected=str(step.step_id == view.chosen).lower(),
+        aria_selected=step.step_id == view.chosen,
         data_key=step.step_id,
     )
 

@@ -7,12 +7,9 @@ from typing import Any
 
 from workbench.plans import ENDED_WELL, last_records, work_seconds, written
 from workbench.records import edits as proposals
-from workbench.views.beside import cut
 from workbench.views.labels import Labels
-from workbench.views.page import Markup, Picture, code, el, glyph, joined
+from workbench.views.page import Data, Markup, Picture, code, cut, el, glyph, joined
 
-Document = Mapping[str, Any]
-Request = Mapping[str, Any]
 MOST_LISTED = 6
 """Names, waves, steps or sides that are written out; of the rest there is a count."""
 _MEASURED = (
@@ -25,7 +22,7 @@ _KNOWN = {"thresholds", "coverage", "missing", "unknown", "timeouts", "failures"
 _KNOWN |= {"holding", "complete", *(name for name, _, _ in _MEASURED)}
 
 
-def question(request: Request, labels: Labels) -> str:
+def question(request: Data, labels: Labels) -> str:
     """What is to be decided, in one sentence."""
     point, proposed = proposals.kind(request), proposals.proposal(request)
     if not point:
@@ -35,7 +32,7 @@ def question(request: Request, labels: Labels) -> str:
     return labels("ask_reflect_stop" if stops else f"ask_{point}")
 
 
-def band(request: Request, labels: Labels, problems: int = 0) -> Picture:
+def band(request: Data, labels: Labels, problems: int = 0) -> Picture:
     """The band above the decision: the question, and that there is time; or what is to be mended first."""
     told = labels("problems_to_mend", n=problems) if problems else labels("clock_bench")
     asked = el("h3.wb-title.wb-strong", question(request, labels))
@@ -51,14 +48,14 @@ def refused(message: str, labels: Labels) -> Picture:
     return Picture(el("div.wb-refused.wb-fail", glyph("invalid", labels), said, role="alert"))
 
 
-def why(document: Document, labels: Labels) -> Picture:
+def why(document: Data, labels: Labels) -> Picture:
     """What the proposal rests on, by review point; in a graph of one's own the proposal itself."""
     request = document["review"]
     parts = {"plan": _plan, "step": _step, "reflect": _reflect}.get(proposals.kind(request), _other)
     return Picture(el("div.wb-why", list(parts(document, proposals.proposal(request), labels))))
 
 
-def _plan(document: Document, proposed: Mapping[str, Any], labels: Labels) -> Iterator[Markup]:
+def _plan(document: Data, proposed: Data, labels: Labels) -> Iterator[Markup]:
     plan, route = proposed["plan"], document["route_decision"] or {}
     names = (route.get("extracted_entities") or {}).get("low_level") or []
     filters, reading = route.get("filters") or [], route.get("reading") or {}
@@ -76,7 +73,7 @@ def _plan(document: Document, proposed: Mapping[str, Any], labels: Labels) -> It
     )
 
 
-def _step(document: Document, proposed: Mapping[str, Any], labels: Labels) -> Iterator[Markup]:
+def _step(document: Data, proposed: Data, labels: Labels) -> Iterator[Markup]:
     steps = {step["step_id"]: step for step in proposed["plan"]["steps"]}
     found = {step_id: _found(record, labels) for step_id, record in last_records(document["records"]).items()}
     lines = []
@@ -92,7 +89,7 @@ def _step(document: Document, proposed: Mapping[str, Any], labels: Labels) -> It
     yield _facts({"starts_now": el("ul", lines), "found_so_far": joined(listed[-MOST_LISTED:])}, labels)
 
 
-def _reflect(document: Document, proposed: Mapping[str, Any], labels: Labels) -> Iterator[Markup]:
+def _reflect(document: Data, proposed: Data, labels: Labels) -> Iterator[Markup]:
     seen = proposed.get("signals") or {}
     yield el("p.wb-reasoning", proposed.get("reasoning"))
     meters = [*_meters(seen, labels), *_budget(document, proposed, labels)]
@@ -104,7 +101,7 @@ def _reflect(document: Document, proposed: Mapping[str, Any], labels: Labels) ->
     yield _facts({**listed, **{name: _told(value, labels) for name, value in own.items()}}, labels)
 
 
-def _other(_: Document, proposed: Mapping[str, Any], labels: Labels) -> Iterator[Markup]:
+def _other(_: Data, proposed: Data, labels: Labels) -> Iterator[Markup]:
     found = [[el("dt", name), el("dd", told)] for name, value in proposed.items() if (told := _told(value, labels))]
     yield el("dl.wb-facts-list", found) if found else joined([])
 
@@ -112,7 +109,7 @@ def _other(_: Document, proposed: Mapping[str, Any], labels: Labels) -> Iterator
 # meters
 
 
-def _meters(seen: Mapping[str, Any], labels: Labels) -> Iterator[Markup]:
+def _meters(seen: Data, labels: Labels) -> Iterator[Markup]:
     enough = seen.get("thresholds") or {}
     for name, title, wanted in _MEASURED:
         if name in seen:
@@ -129,7 +126,7 @@ def _meters(seen: Mapping[str, Any], labels: Labels) -> Iterator[Markup]:
         yield el("p.wb-dim", labels("and_more", n=len(sides) - 2 * MOST_LISTED))
 
 
-def _budget(document: Document, proposed: Mapping[str, Any], labels: Labels) -> Iterator[Markup]:
+def _budget(document: Data, proposed: Data, labels: Labels) -> Iterator[Markup]:
     """How much is left: passes, and seconds of work."""
     if "max_iterations" in proposed:
         now, most = proposed["current_iteration"], proposed["max_iterations"]
@@ -188,7 +185,7 @@ def _percent(share: float) -> str:
 # words
 
 
-def _facts(rows: Mapping[str, Any], labels: Labels) -> Markup:
+def _facts(rows: Data, labels: Labels) -> Markup:
     """Labels and what stands behind them, without those of which nothing is known."""
     found = [[el("dt", labels(name)), el("dd", told)] for name, told in rows.items() if told]
     return el("dl.wb-facts-list", found) if found else joined([])
@@ -200,7 +197,7 @@ def _names(names: Sequence[object], labels: Labels) -> str:
     return labels("comma").join([*shown, labels("and_more", n=more)] if more > 0 else shown)
 
 
-def _waves(steps: Sequence[Mapping[str, Any]], ahead: Sequence[str] | None, labels: Labels) -> Markup | None:
+def _waves(steps: Sequence[Data], ahead: Sequence[str] | None, labels: Labels) -> Markup | None:
     always = [step for step in steps if step.get("condition", "always") == "always"]
     if ahead is not None:  # a pause from before requests said what will run
         always = [step for step in steps if step["step_id"] in ahead]
@@ -212,7 +209,7 @@ def _waves(steps: Sequence[Mapping[str, Any]], ahead: Sequence[str] | None, labe
     return el("ul", [el("li", line) for line in lines]) if lines else None
 
 
-def _found(record: Mapping[str, Any], labels: Labels) -> str:
+def _found(record: Data, labels: Labels) -> str:
     ended_well = record["status"] in ENDED_WELL
     return labels("n_found", n=record["output_summary"]["evidence_count"]) if ended_well else labels(record["status"])
 

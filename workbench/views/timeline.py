@@ -12,9 +12,8 @@ from typing import Any
 from workbench.records.timeline import GAPS, Bar, attempts, bars, side_by_side, span_ms, work_ticks
 from workbench.views.labels import Labels, milliseconds
 from workbench.views.labels.told import took_told
-from workbench.views.page import Markup, Picture, button, closed, el, family, glyph, joined, opened
+from workbench.views.page import Data, Markup, Picture, button, closed, el, family, glyph, joined, opened
 
-Document = Mapping[str, Any]
 _LATE = 0.6
 """The share of the axis from which the words of a bar stand before it, since behind it there is no room."""
 _LAST = 0.9
@@ -22,7 +21,7 @@ _LAST = 0.9
 
 
 def timeline(
-    document: Document, labels: Labels, running: Mapping[str, float] | None = None, unfolded: Collection[str] = ()
+    document: Data, labels: Labels, running: Mapping[str, float] | None = None, unfolded: Collection[str] = ()
 ) -> Picture:
     """The timeline of a run.
 
