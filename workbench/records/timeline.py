@@ -7,7 +7,7 @@ charged and nothing is drawn to scale; the gap becomes one bar of fixed width th
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from itertools import pairwise
@@ -49,45 +49,42 @@ def bars(
     spans += [(moment_ms(record["started_at"]), record["duration_ms"]) for record in records]
     if not spans:
         return []
-    axis = _Axis(spans, [moment_ms(decision["decided_at"]) for decision in decisions])
-    found = [axis.bar("node", e["node"], moment_ms(e["timestamp"]), e["duration_ms"]) for e in log]
+    at, gaps = _folded(spans, [moment_ms(decision["decided_at"]) for decision in decisions])
+
+    def bar(kind: Kind, name: str, moment: float, length: float, **more: Any) -> Bar:
+        begin = at(moment)
+        return Bar(kind, name, round(begin, 3), round(begin + length, 3), round(length, 3), **more)
+
+    found = [bar("node", e["node"], moment_ms(e["timestamp"]), e["duration_ms"]) for e in log]
     for record in records:
         begin, of_step = moment_ms(record["started_at"]), {"step_id": record["step_id"], "attempt": record["attempt"]}
-        count = record["output_summary"].get("evidence_count")
-        found.append(
-            axis.bar(
-                "step", record["tool"], begin, record["duration_ms"], status=record["status"], found=count, **of_step
-            )
-        )
-        found += [
-            axis.bar("sub_step", sub["name"], begin + sub["offset_ms"], sub["duration_ms"], **of_step)
-            for sub in record["sub_steps"]
-        ]
+        told = {"status": record["status"], "found": record["output_summary"].get("evidence_count"), **of_step}
+        found.append(bar("step", record["tool"], begin, record["duration_ms"], **told))
+        for sub in record["sub_steps"]:
+            found.append(bar("sub_step", sub["name"], begin + sub["offset_ms"], sub["duration_ms"], **of_step))
     order = {"step": 1, "sub_step": 2}
-    return sorted([*found, *axis.gaps], key=lambda b: (order.get(b.kind, 0), b.start_ms, b.step_id, b.attempt))
+    return sorted([*found, *gaps], key=lambda b: (order.get(b.kind, 0), b.start_ms, b.step_id, b.attempt))
 
 
-class _Axis:
-    """Wall-clock milliseconds -> milliseconds from the beginning, long gaps folded."""
+def _folded(
+    spans: Sequence[tuple[float, float]], answered: Sequence[float]
+) -> tuple[Callable[[float], float], list[Bar]]:
+    """Wall-clock milliseconds -> milliseconds from the beginning, long gaps folded; and those gaps."""
+    union = _union(spans)
+    width = FOLDED_SHARE * max(elapsed_ms(spans), 1.0)
+    starts, offsets, gaps = [union[0][0]], [0.0], list[Bar]()
 
-    def __init__(self, spans: Sequence[tuple[float, float]], answered: Sequence[float]):
-        union = _union(spans)
-        width = FOLDED_SHARE * max(elapsed_ms(spans), 1.0)
-        self._starts, self._offsets, self.gaps = [union[0][0]], [0.0], list[Bar]()
-        for (_, left), (start, _) in pairwise(union):
-            at = self.at(left)
-            kind: Kind = "waiting" if any(left <= moment <= start + 1000 for moment in answered) else "stopped"
-            self.gaps.append(Bar(kind, kind, round(at, 3), round(at + width, 3), round(start - left, 3)))
-            self._starts.append(start)
-            self._offsets.append(at + width)
+    def at(moment: float) -> float:
+        index = max(bisect_right(starts, moment) - 1, 0)
+        return offsets[index] + moment - starts[index]
 
-    def at(self, moment: float) -> float:
-        index = max(bisect_right(self._starts, moment) - 1, 0)
-        return self._offsets[index] + moment - self._starts[index]
-
-    def bar(self, kind: Kind, name: str, start: float, duration: float, **more: Any) -> Bar:
-        begin = self.at(start)
-        return Bar(kind, name, round(begin, 3), round(begin + duration, 3), round(duration, 3), **more)
+    for (_, left), (start, _) in pairwise(union):
+        begin = at(left)
+        kind: Kind = "waiting" if any(left <= moment <= start + 1000 for moment in answered) else "stopped"
+        gaps.append(Bar(kind, kind, round(begin, 3), round(begin + width, 3), round(start - left, 3)))
+        starts.append(start)
+        offsets.append(begin + width)
+    return at, gaps
 
 
 def _union(spans: Iterable[tuple[float, float]], near: float = FOLD_FROM_MS) -> list[list[float]]:

@@ -256,7 +256,7 @@ def _value(value: Any, labels: Labels) -> str:
         return " · ".join([labels(value["status"]), value["tool"], labels("n_found", n=value["found"])])
     if isinstance(value, list):
         return cut(labels("comma").join(map(str, value)))
-    return "—" if value is None else cut(value)
+    return "—" if value is None else cut(str(value))
 
 
 def _caveats(document: Data, labels: Labels) -> Markup | None:

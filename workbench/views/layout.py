@@ -144,22 +144,25 @@ class Row(NamedTuple):
     lines: tuple[tuple[str, str], ...]
 
 
-def lanes(count: int, edges: Iterable[Edge], levels: Sequence[int] = ()) -> list[Row]:
-    """The gutter of each row. Two rows that feed a third share its line; so do those that one row feeds.
+@lru_cache(8)
+def gutters(count: int, edges: tuple[Edge, ...], levels: tuple[int, ...] = ()) -> tuple[list[Row], int]:
+    """The gutter of each row, and its width in pixels; kept, since a list is drawn many times while a run goes on.
+
+    Two rows that feed a third share its line; so do those that one row feeds.
 
     Args:
         count: of rows.
         edges: between them.
         levels: the lane of each row's dot; without them a dot stands where its line ends.
 
-    >>> [row.lane for row in lanes(3, [Edge(0, 2), Edge(1, 2)])], len(lanes(1, []))
-    ([0, 1, 0], 1)
+    >>> [row.lane for row in gutters(3, (Edge(0, 2), Edge(1, 2)))[0]], gutters(1, ())[1]
+    ([0, 1, 0], 18)
     """
     starting: dict[int, list[_Bus]] = {}
     for bus in _buses(edges):
         starting.setdefault(min(bus.at), []).append(bus)
     active: list[_Bus] = []
-    rows = []
+    rows, widest = list[Row](), 0
     for row in range(count):
         lane = min(levels[row], MOST_LANES - 1) if levels else _lane_of(row, active)
         going = {bus.lane for bus in active if bus.last > row}
@@ -168,16 +171,9 @@ def lanes(count: int, edges: Iterable[Edge], levels: Sequence[int] = ()) -> list
             going.add(bus.lane)
             active.append(bus)
         rows.append(Row(lane, tuple(line for bus in active for line in _lines(bus, row, lane))))
+        widest = max([widest, lane, *going])
         active = [bus for bus in active if bus.last > row]
-    return rows
-
-
-@lru_cache(8)
-def gutters(count: int, edges: tuple[Edge, ...], levels: tuple[int, ...] = ()) -> tuple[tuple[Row, ...], int]:
-    """The gutter of each row, and its width in pixels; kept, since a list is drawn many times while a run goes on."""
-    rows = lanes(count, edges, levels)
-    starts = (int(piece.split()[0]) for row in rows for _, path in row.lines for piece in path.split("M")[1:])
-    return tuple(rows), max([*starts, *(_x(row.lane) for row in rows)], default=0) + _FIRST
+    return rows, _x(widest) + _FIRST
 
 
 def gutter_drawn(row: Row, width: int, hollow: bool = False) -> Markup:

@@ -266,7 +266,7 @@ def problem_text(problem: Mapping[str, Any], labels: Labels) -> str:
         else:
             told = labels("problem_input", name=values["name"], value=values["value"], rule=_rule(values, labels))
         return f"{problem['step_id']}{labels('colon')}{told}"
-    return _known(f"problem_{kind}", english, labels, **values, step=problem["step_id"])
+    return labels.known(f"problem_{kind}", english, **values, step=problem["step_id"])
 
 
 def _rule(values: Mapping[str, Any], labels: Labels) -> str:
@@ -275,13 +275,7 @@ def _rule(values: Mapping[str, Any], labels: Labels) -> str:
         word, limit = _RULES[rule]
         return labels(word, limit=values["limits"].get(limit, ""))
     wanted = rule.removesuffix("_type").removesuffix("_parsing")
-    return _known(f"rule_{wanted}", labels("rule_other"), labels)
-
-
-def _known(key: str, otherwise: str, labels: Labels, **values: Any) -> str:
-    """The word of a key, or else something other: a key without a word is told as it stands."""
-    told = labels(key, **values)
-    return otherwise if told == key.replace("_", " ") else told
+    return labels.known(f"rule_{wanted}", labels("rule_other"))
 
 
 def _cycle(path: list[str], labels: Labels) -> str:

@@ -18,11 +18,8 @@ CHANGE_INKS = {"changed": "person", "added": "run", "removed": "fail"}
 _LOOKS = {"recorded": ".wb-dashed-box", "proposed": ".wb-dashed-box.wb-proposed", "invalid": ".wb-bad"}
 
 
-class Place(NamedTuple):
-    """Where a box stands: its left upper corner, in pixels."""
-
-    x: int
-    y: int
+Place = tuple[int, int]
+"""Where a box stands: its left upper corner, in pixels."""
 
 
 def plan_graph(view: PlanView) -> Picture:
@@ -30,9 +27,9 @@ def plan_graph(view: PlanView) -> Picture:
     steps = view.plan.by_id()
     found = layered(steps, view.edges).places
     top = min((row for _, row in found.values()), default=0.0)
-    places = {i: Place(_EDGE + _ACROSS * x, round(_EDGE + _DOWN * (row - top))) for i, (x, row) in found.items()}
-    wide = max((place.x for place in places.values()), default=0) + _WIDE + _EDGE
-    high = max((place.y for place in places.values()), default=0) + _HIGH + _EDGE
+    places = {i: (_EDGE + _ACROSS * x, round(_EDGE + _DOWN * (row - top))) for i, (x, row) in found.items()}
+    wide = max((x for x, _ in places.values()), default=0) + _WIDE + _EDGE
+    high = max((y for _, y in places.values()), default=0) + _HIGH + _EDGE
     high += _BACK if view.cycle else 0
     looks = [(view.look(edge), _path(*(places[end] for end in edge))) for edge in view.edges]
     looks.sort(key=lambda one: one[0] in ("heavy", "cycle"))
@@ -49,12 +46,13 @@ def plan_graph(view: PlanView) -> Picture:
 
 
 def _path(start: Place, end: Place) -> str:
-    x0, y0, x1, y1 = start.x + _WIDE, start.y + _HIGH // 2, end.x, end.y + _HIGH // 2
-    if x1 > x0:
-        bend = (x0 + x1) // 2
-        return f"M{x0} {y0}C{bend} {y0} {bend} {y1} {x1} {y1}"
-    x0, x1, low = start.x + _WIDE // 2, end.x + _WIDE // 2, max(start.y, end.y) + _HIGH
-    return f"M{x0} {start.y + _HIGH}C{x0} {low + _BACK} {x1} {low + _BACK} {x1} {end.y + _HIGH}"
+    (x0, y0), (x1, y1) = start, end
+    half = _HIGH // 2
+    if x1 > x0 + _WIDE:
+        bend = (x0 + _WIDE + x1) // 2
+        return f"M{x0 + _WIDE} {y0 + half}C{bend} {y0 + half} {bend} {y1 + half} {x1} {y1 + half}"
+    x0, x1, low = x0 + _WIDE // 2, x1 + _WIDE // 2, max(y0, y1) + _HIGH + _BACK
+    return f"M{x0} {y0 + _HIGH}C{x0} {low} {x1} {low} {x1} {y1 + _HIGH}"
 
 
 def _box(view: PlanView, step: PlanStep, place: Place) -> Markup:
@@ -67,7 +65,7 @@ def _box(view: PlanView, step: PlanStep, place: Place) -> Markup:
         f"div.wb-box{_LOOKS.get(status, '')}.wb-{family(status)}",
         el("div.wb-cut.wb-strong", safe(step.step_id, 120)),
         el("div.wb-dim.wb-box-line", sign, el("span.wb-said", view.word(step)), el("span.wb-cut", fact)),
-        style=f"left:{place.x}px;top:{place.y}px",
+        style=f"left:{place[0]}px;top:{place[1]}px",
         title=f"{step.step_id}\n{step.tool}\n{step.objective[:300]}",
         role="option",
         aria_selected=step.step_id == view.chosen,

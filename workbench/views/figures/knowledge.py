@@ -97,8 +97,7 @@ def _relations(found: Around, places: Mapping[str, Point], labels: Labels) -> It
 
 def _word(kind: str, name: str, labels: Labels) -> str:
     """The word for a type of relation or entity; one that a corpus brings itself is shown as it is."""
-    told = labels(f"{kind}_{name}")
-    return name.replace("_", " ") if told == f"{kind}_{name}".replace("_", " ") else told
+    return labels.known(f"{kind}_{name}", name.replace("_", " "))
 
 
 def _entities(found: Around, places: Mapping[str, Point], labels: Labels) -> Iterator[Any]:
