@@ -8,7 +8,7 @@ from typing import Any
 
 from workbench.plans import Plan, last_records
 from workbench.records.edits import fewer
-from workbench.records.timeline import Bar, bars, busy_ms, drawn, span_ms
+from workbench.records.timeline import GAPS, Bar, attempts, bars, busy_ms, drawn, span_ms
 from workbench.state import ExecutionRecord, Reflection
 from workbench.views.labels import SIGNS, Labels, labels_for, milliseconds
 from workbench.views.labels.told import edits_told, read_told, reason_told, saved_told, took_told, who_told
@@ -260,7 +260,7 @@ def _timeline(document: Document, labels: Labels) -> Iterator[Block]:
 def timeline_table(found: Sequence[Bar], labels: Labels, took: str = "") -> Table:
     """Graph nodes, then steps with the inside of their tools, as text bars on one axis of work time."""
     span, nodes, rows = span_ms(found), dict[str, list[Bar]](), list[tuple[str, str, str]]()
-    gaps = [bar for bar in found if bar.kind in ("waiting", "stopped")]
+    gaps = [bar for bar in found if bar.kind in GAPS]
     for bar in found:
         if bar.kind == "node":
             nodes.setdefault(bar.name, []).append(bar)
@@ -272,12 +272,11 @@ def timeline_table(found: Sequence[Bar], labels: Labels, took: str = "") -> Tabl
         together = [bar for runs in quick.values() for bar in runs]
         rows.append((labels("quick_nodes", n=len(quick)), drawn(together, span), milliseconds(busy_ms(together))))
     rows += [(labels(gap.kind), drawn([gap], span), milliseconds(gap.duration_ms)) for gap in gaps]
-    for step in (bar for bar in found if bar.kind == "step" and bar.status != "skipped"):
+    for step, inside in attempts(found):
         again = f" ({labels('attempt', n=step.attempt)})" if step.attempt > 1 else ""
         rows.append(
             (f"{SIGNS[step.status]} {step.step_id}{again}", drawn([step], span), milliseconds(step.duration_ms))
         )
-        inside = [b for b in found if b.kind == "sub_step" and (b.step_id, b.attempt) == (step.step_id, step.attempt)]
         rows += [(f"\u00a0\u00a0{sub.name}", drawn([sub], span), milliseconds(sub.duration_ms)) for sub in inside]
     columns = (
         Column(""),

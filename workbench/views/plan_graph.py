@@ -75,17 +75,13 @@ def _box(view: PlanView, step: PlanStep, place: Place) -> Markup:
 
 def _legend(view: PlanView) -> Markup:
     labels, shown = view.labels, {view.status(step) for step in view.plan.steps}
-    signs = [
-        el("span", glyph(status, labels, said=False), " ", labels(word))
-        for status, word in (("success", "graph_ran"), ("recorded", "step_recorded"), ("proposed", "proposed"))
-        if status in shown
-    ]
-    lines = [("heavy", "critical")] if view.critical else []
-    lines += [("cycle", "graph_cycle")] if view.cycle else []
-    for look, word in lines:
+    told = (("success", "graph_ran"), ("recorded", "step_recorded"), ("proposed", "proposed"))
+    signs = [(glyph(status, labels, said=False), word) for status, word in told if status in shown]
+    for look, word, there in (("heavy", "critical", view.critical), ("cycle", "graph_cycle", view.cycle)):
         line = el("svg", el(f"path.wb-dag.wb-dag-{look}", d="M0 7H22"), width=22, height=14)
-        signs.append(el("span", line, " ", labels(word)))
-    return el("div.wb-dim.wb-signs", signs) if signs else Markup()
+        signs += [(line, word)] if there else []
+    named = [el("span", sign, " ", labels(word)) for sign, word in signs]
+    return el("div.wb-dim.wb-signs", named) if named else Markup()
 
 
 # what an edit changes

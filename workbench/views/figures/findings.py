@@ -10,7 +10,7 @@ from typing import Any, Literal
 from plotly.graph_objects import Scatter
 
 from workbench.records.counted import Piece
-from workbench.views.figures.paper import COLOURS, GROUND, INK, axis, hover, paper, safe, short
+from workbench.views.figures.paper import COLOURS, GROUND, axis, hover, lanes_axis, paper, safe, short
 from workbench.views.figures.picture import Picture
 from workbench.views.labels import Labels
 
@@ -57,13 +57,12 @@ def findings(pieces: Sequence[Piece], title: str = "", by: By = "step", cut: int
             tickvals=[_logit(tick) for tick in _TICKS],
             ticktext=[f"{tick:g}" for tick in _TICKS],
         ),
-        yaxis=axis(
-            tickvals=list(range(len(names))),
-            ticktext=[safe(short(name, 34)) for name in names],
-            range=[len(names) - 0.3, -0.7],
+        yaxis=lanes_axis(
+            {lane: safe(short(name, 34)) for lane, name in enumerate(names)},
+            [len(names) - 0.3, -0.7],
+            size=11 if high > 14 else 8,
             automargin=True,
-        )
-        | {"tickfont": {"size": 11 if high > 14 else 8, "color": INK}},
+        ),
     )
     kinds = [kind for kind in reversed(_SIGNS) if any(_kind(piece) == kind for piece in drawn)]
     counts = Counter(_kind(piece) for piece in pieces)

@@ -105,6 +105,12 @@ def axis(title: str = "", **more: Any) -> dict[str, Any]:
     return {"tickfont": {"color": INK}, "gridcolor": LINE, "zeroline": False, **named, **more}
 
 
+def lanes_axis(names: Mapping[int, str], ends: list[float], size: int = 11, **more: Any) -> dict[str, Any]:
+    """An axis of lanes that have names."""
+    font = {"size": size, "color": INK}
+    return axis(tickvals=list(names), ticktext=list(names.values()), tickfont=font, range=ends, **more)
+
+
 def swatch(name: str, fill: str = CLEAR, edge: str = CLEAR, symbol: str = "square") -> Any:
     """A line of the legend with a sign."""
     marker = {"symbol": symbol, "size": 11, "color": fill, "line": {"color": edge, "width": 1.4}}

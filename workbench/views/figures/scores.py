@@ -8,7 +8,7 @@ from typing import Any
 
 from plotly.graph_objects import Scatter
 
-from workbench.views.figures.paper import COLOURS, FAINT, GROUND, axis, hover, paper, safe, short
+from workbench.views.figures.paper import COLOURS, FAINT, GROUND, axis, hover, lanes_axis, paper, safe, short
 from workbench.views.figures.picture import Picture
 from workbench.views.labels import Labels
 
@@ -42,13 +42,12 @@ def rankings(table: Mapping[str, Any], measures: Sequence[str] = ("R@5", "all@5"
         below=72,
         left=180,
         xaxis=axis(fixedrange=True, range=[-2, 102], ticksuffix=" %"),
-        yaxis=axis(
+        yaxis=lanes_axis(
+            {lane: safe(short(tool, 36)) for lane, tool in enumerate(tools)},
+            [len(tools) - 0.5, -0.5],
+            size=12,
             fixedrange=True,
-            range=[len(tools) - 0.5, -0.5],
             showgrid=False,
-            tickmode="array",
-            tickvals=list(range(len(tools))),
-            ticktext=[safe(short(tool, 36)) for tool in tools],
         ),
     )
     traces = []

@@ -23,6 +23,7 @@ from workbench.views.figures.paper import (
     box,
     hover,
     inks,
+    lanes_axis,
     lines,
     paper,
     safe,
@@ -63,7 +64,7 @@ def timeline(
     taped = {(r["step_id"], r["attempt"]) for r in records if r.get("replayed")}
     found = bars(log, records, decisions)
     shared = len(attempts(found)) > _LANES_UP_TO
-    placed, names = (_packed if shared else _in_lanes)(found, labels)
+    placed, names = (_packed if shared else _in_lanes)(found, labels) if found else ([], {})
     placed = [(0, bar) for bar in side_by_side(b for b in found if b.kind == "node")] + placed
     drawn = [Drawn(lane, bar, (bar.step_id, bar.attempt) in taped) for lane, bar in placed]
     count = max((lane for lane, _ in placed), default=-1) + 1
@@ -74,20 +75,12 @@ def timeline(
     layout = paper(
         title or labels("timeline"),
         width=960,
-        height=160 + (25 if names else 22) * max(count, 1),
+        height=160 + 25 * max(count, 1),
         below=88,
         barmode="overlay",
         bargap=0.3,
         xaxis=_time_axis(found, span, reach, labels),
-        yaxis=axis(
-            tickvals=sorted(names),
-            ticktext=[names[lane] for lane in sorted(names)],
-            range=[count - 0.4, -0.9],
-            automargin=True,
-            fixedrange=True,
-            showgrid=False,
-        )
-        | {"tickfont": {"size": 11, "color": INK}},
+        yaxis=lanes_axis(names, [count - 0.4, -0.9], automargin=True, fixedrange=True, showgrid=False),
         shapes=_outlines(drawn),
         annotations=[_gap_note(bar, rows, labels) for bar in found if bar.kind in GAPS],
         uniformtext={"mode": "hide", "minsize": 9} if shared else {},
@@ -105,8 +98,7 @@ Placed = tuple[list[tuple[int, Bar]], dict[int, str]]
 def _in_lanes(found: Sequence[Bar], labels: Labels) -> Placed:
     """A lane for each attempt at a step, and of a few for each thing inside it."""
     placed = [(0, bar) for bar in found if bar.kind in GAPS]
-    names = {0: f"<b>{safe(labels('graph'))}</b>"} if found else {}
-    steps = attempts(found)
+    names, steps = {0: f"<b>{safe(labels('graph'))}</b>"}, attempts(found)
     for step, inside in steps:
         again = f" ×{step.attempt}" if step.attempt > 1 else ""
         named = [(step, f"{short(step.step_id, 30)}{again}")]
