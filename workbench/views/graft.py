@@ -1,4 +1,4 @@
-"""What is made of runs as something to read: blocks in the language of the question, for text and HTML alike."""
+"""Grafts, what-ifs and leave-one-outs to look at: the form of a graft in the bench, and results as blocks to read."""
 
 from __future__ import annotations
 
