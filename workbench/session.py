@@ -39,6 +39,7 @@ from workbench.runs.asking import (
 )
 from workbench.runs.driver import Driver, Live
 from workbench.runs.playback import context_of
+from workbench.runs.recording import Recording
 from workbench.runs.run import Run
 from workbench.runs.work import Work
 from workbench.settings import MODELS, PREFIX, Settings, named
@@ -403,7 +404,9 @@ class Workbench:
         from workbench.futures.replay import replayed
 
         self._must_be_open()
-        return replayed(self.run(run_id), self.knowledge, self.settings, mode, corpus)
+        run = self.run(run_id)
+        again = replayed(run.recording(), self._forks(run), self.knowledge, self.settings, mode, corpus)
+        return self.run(again.run_id)
 
     def export(self, run_id: str, path: str | Path) -> Path:
         """Seal a run that has ended in a zip file, without any secret: the same run gives the same bytes.
@@ -460,7 +463,7 @@ class Workbench:
         """
         from workbench.futures.compare import compared
 
-        return compared([run if isinstance(run, Run) else self.run(run) for run in runs], self)
+        return compared([self._read(run) for run in runs], self)
 
     def tree(self, run: Run | str | None = None) -> Tree:
         """Every run with its forks, replays and grafts: what was edited in each, how it stands, what the tape saved.
@@ -502,44 +505,58 @@ class Workbench:
             GraftConflict: a choice is needed: it lists the conflicts.
             RunError: no such step, or a run that still runs.
         """
-        from workbench.futures.graft import grafted
+        from workbench.futures.graft import Graft, edits_of
 
         self._must_be_open()
-
-        def handle(run: Run | str) -> Run:
-            return self.run(run) if isinstance(run, str) else run
-
         taken = {
-            step_id: [handle(run) for run in ([one] if isinstance(one, (str, Run)) else one)]
+            step_id: [self._read(run) for run in ([one] if isinstance(one, (str, Run)) else one)]
             for step_id, one in steps.items()
         }
-        return grafted(taken, None if base is None else handle(base), prefer, **options)
+        ground, edits = edits_of(taken, None if base is None else self._read(base), prefer)
+        return Graft(self._work, self.run(ground).fork(**edits, **options).run_id)
 
     def join(
         self, base: Run, other: Run, steps: Iterable[str] | None = None, prefer: str | None = None, **options: Any
     ) -> Graft:
         """``Run.graft``: steps of another run, all or these, in this one."""
-        from workbench.futures.graft import beside
+        from workbench.futures.graft import step_ids
 
-        return beside(base, other, steps, prefer, **options)
+        names = step_ids(other) if steps is None else [steps] if isinstance(steps, str) else list(steps)
+        return self.graft(dict.fromkeys(names, other), base=base, prefer=prefer, **options)
 
     def what_if(self, run: Run, gold: Collection[str] = (), keep: bool = True) -> WhatIf:
         """``Run.what_if``: every reflect point played both ways."""
-        from workbench.futures.what_if import what_if
+        from workbench.futures.what_if import WhatIf, what_if
 
-        return what_if(run, gold, keep)
+        return WhatIf(run, what_if(run.recording(), self._forks(run), None if keep else self._forget, gold))
 
     def leave_one_out(self, run: Run) -> LeaveOneOut:
         """``Run.leave_one_out``: the answer without each step, and without each piece that it cites."""
-        from workbench.futures.what_if import leave_one_out
+        from workbench.futures.what_if import LeaveOneOut, leave_one_out
 
-        return leave_one_out(run)
+        found = leave_one_out(run.recording(), self._forks(run), self._forget, self.provenance(run))
+        return LeaveOneOut(run, *found)
 
     def provenance(self, run: Run) -> list[dict[str, Any]]:
         """``Run.provenance``: where each piece of evidence came from."""
         from workbench.futures.graft import provenance
 
-        return provenance(run)
+        return provenance(run.recording())
+
+    @staticmethod
+    def _forks(run: Run) -> Callable[..., Recording]:
+        """Makes a run of this one, waits for it, and reads it."""
+        return lambda **edits: run.fork(**edits).recording()
+
+    def _forget(self, run: Recording) -> None:
+        """Let go of a run that was made only to be looked at, with its conversation."""
+        self._work.remove(run.run_id)
+        self._work.durable.conversations.clear(session_id=run.session_id, user_id=run.user_id)
+
+    def _read(self, run: Run | str) -> Recording:
+        """A run, given by itself or by its id, read once; what is neither comes back as it is."""
+        run = self.run(run) if isinstance(run, str) else run
+        return run.recording() if isinstance(run, Run) else run
 
     # in a notebook
 

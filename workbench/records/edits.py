@@ -17,26 +17,19 @@ def renamed(plan: Plan, names: Mapping[str, str]) -> Plan:
     >>> [(step.step_id, step.depends_on) for step in renamed(plan, {"a": "z"}).steps]
     [('z', []), ('b', ['z'])]
     """
-    if not names:
-        return plan
+    return plan.model_copy(update={"steps": [step_renamed(step, names) for step in plan.steps]}) if names else plan
 
-    def follow(value: Any) -> Any:
-        if isinstance(value, dict) and set(value) == {"$from"}:
-            source, dot, field = str(value["$from"]).partition(".")
-            return {"$from": f"{names.get(source, source)}{dot}{field}"}
-        return value
 
-    steps = [
-        step.model_copy(
-            update={
-                "step_id": names.get(step.step_id, step.step_id),
-                "depends_on": [names.get(one, one) for one in step.depends_on],
-                "tool_input": {key: follow(value) for key, value in step.tool_input.items()},
-            }
-        )
-        for step in plan.steps
-    ]
-    return plan.model_copy(update={"steps": steps})
+def step_renamed(step: PlanStep, names: Mapping[str, str]) -> PlanStep:
+    """A copy of the step with other ids for itself and for what it depends on, by the old ones."""
+    taken = {name: {"$from": f"{names.get(s, s)}.{field}"} for name, (s, field) in step.references().items()}
+    return step.model_copy(
+        update={
+            "step_id": names.get(step.step_id, step.step_id),
+            "depends_on": [names.get(one, one) for one in step.depends_on],
+            "tool_input": {**step.tool_input, **taken},
+        }
+    )
 
 
 def moved(plan: Plan, step_id: str, before: str = "") -> Plan:

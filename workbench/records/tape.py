@@ -348,6 +348,17 @@ def require_whole(run_id: str, effects: Iterable[Effect]) -> None:
         )
 
 
+def begun(effects: Iterable[Effect]) -> dict[str, Any]:
+    """What a run began with, by name: settings, clock, ids, tools, versions; empty without a tape."""
+    return {effect.name: effect.value for effect in effects if effect.kind == "begin"}
+
+
+def fingerprints(effects: Iterable[Effect]) -> dict[str, str]:
+    """The fingerprint of each knowledge base as the run saw it, by its name."""
+    read = (effect for effect in effects if effect.kind == "knowledge" and effect.name.endswith(".fingerprint"))
+    return {effect.name.removesuffix(".fingerprint"): str(effect.value) for effect in read}
+
+
 def read(store: TapeStore, run_id: str) -> list[Effect]:
     """Every effect of a run: its pages in the order in which they were kept, then the calls of tools.
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import Any, TypedDict
 
 from workbench.errors import UnknownRun
@@ -14,7 +13,7 @@ from workbench.records.edits import edit_of
 from workbench.views.labels import Labels, labels_for
 from workbench.views.labels.told import fork_edit_told, saved_told
 from workbench.views.outline import Column, clipped
-from workbench.views.static import Block, page_html, plain
+from workbench.views.static import Block, Shown
 
 DEEPEST, MOST_SHOWN = 12, 200
 """Levels that are drawn as levels, and runs that a page shows; the data has all of both."""
@@ -43,7 +42,7 @@ class Node(TypedDict):
 
 
 @dataclass(frozen=True)
-class Tree:
+class Tree(Shown):
     """Runs and what was made of them, each before its own forks, the newest question first.
 
     Attributes:
@@ -60,13 +59,14 @@ class Tree:
         """As JSON: a flat list, in which ``depth`` and ``parent`` say the shape."""
         return json.loads(json.dumps({"document": "workbench.tree/1", "here": self.here, "runs": list(self.nodes)}))
 
-    @cached_property
-    def _labels(self) -> Labels:
-        return labels_for(self.nodes[0]["message"] if self.nodes else "")
+    @property
+    def message(self) -> str:  # type: ignore[override]
+        """The first question."""
+        return self.nodes[0]["message"] if self.nodes else ""
 
     def blocks(self, most: int = MOST_SHOWN) -> list[Block]:
         """As a table, at most so many runs long."""
-        labels = self._labels
+        labels = labels_for(self.message)
         rows = [
             (_drawn(node), labels.status(node["status"]), _subject(node, labels, self.here), _saved(node, labels))
             for node in self.nodes[:most]
@@ -76,12 +76,6 @@ class Tree:
         left = len(self.nodes) - len(rows)
         title = labels("forks_count", n=len(self.nodes), forks=sum(node["parent"] is not None for node in self.nodes))
         return [clipped(title, columns, rows, notes=[labels("and_more", n=left)] if left else [])]
-
-    def _repr_mimebundle_(self, **_: Any) -> dict[str, str]:
-        return {"text/plain": str(self), "text/html": page_html(self.blocks(), self._labels)}
-
-    def __str__(self) -> str:
-        return plain(self.blocks(), 100)
 
     def __repr__(self) -> str:
         return f"<Tree of {len(self.nodes)} runs>"

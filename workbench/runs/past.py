@@ -12,7 +12,7 @@ from workbench.errors import RunError
 from workbench.state import Decision
 from workbench.views.labels import Labels, labels_for
 from workbench.views.outline import Block, Column, Lines, clipped
-from workbench.views.static import page_html, plain
+from workbench.views.static import Shown
 
 Read = Callable[[str | None], Sequence[Any]]
 """Gives LangGraph's checkpoints of a run, oldest first: all of them, or the one of that id."""
@@ -88,7 +88,7 @@ class Checkpoint:
         return json.loads(json.dumps({name: getattr(self, name) for name in names}))
 
 
-class Past(list[Checkpoint]):
+class Past(list[Checkpoint], Shown):
     """The checkpoints of a run, oldest first; as a cell's last expression they can be looked at and forked from.
 
     Attributes:
@@ -97,12 +97,11 @@ class Past(list[Checkpoint]):
 
     def __init__(self, found: Iterable[Checkpoint], run: Any):
         super().__init__(found)
-        self.run = run
+        self.run, self.message = run, run.message
 
-    def _repr_mimebundle_(self, **_: Any) -> dict[str, str]:
-        labels = labels_for(self.run.message)
-        blocks = past_blocks(self.run.run_id, self.run.message, self, labels)
-        return {"text/plain": plain(blocks, 100), "text/html": page_html(blocks, labels)}
+    def blocks(self) -> list[Block]:
+        """As a table."""
+        return past_blocks(self.run.run_id, self.message, self, labels_for(self.message))
 
 
 _PRUNED = "`workbench gc` lets the checkpoints of finished runs go. Its plans, records, decisions and answer are kept; "

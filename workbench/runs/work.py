@@ -24,6 +24,7 @@ from workbench.memory.store import SqlConversations, SqliteConversations
 from workbench.ports import Context
 from workbench.records.lease import Lease
 from workbench.records.store import RunRow, RunStore
+from workbench.records.tape import Effect, read
 from workbench.runs.driver import Driver, Given, Listener, Live, pending
 from workbench.runs.fork import forked
 from workbench.runs.past import checkpoint, is_checkpoint_id, review_after
@@ -194,6 +195,10 @@ class Work:
 
         runs = self.driver(run_id).runs
         return gather(runs.records(run_id), runs, run_id)
+
+    def tape(self, run_id: str) -> list[Effect]:
+        """Every effect of the run."""
+        return read(self.driver(run_id).runs, run_id)
 
     def found_so_far(self, run_id: str) -> list[RetrievalResult]:
         """The evidence of every finished step, best first."""

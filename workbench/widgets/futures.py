@@ -123,7 +123,7 @@ class Compare(traitlets.HasTraits):
         workspace = self._comparison.workspace if self._comparison else None
         if workspace is None or not self._taken:
             return None
-        runs = [workspace.run(run_id) for run_id in self._ids(self._document)]
+        runs = [workspace.run(run_id).recording() for run_id in self._ids(self._document)]
         steps = {step_id: [runs[n] for n in several] for step_id, several in self._several().items()}
         return foreseen(steps, runs[self._base])
 
