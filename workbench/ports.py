@@ -454,7 +454,7 @@ class Context:
     handlers: Mapping[str, Handler] = field(default_factory=dict)
     unsearched: frozenset[str] = frozenset()
     parts: Mapping[str, Callable[..., Awaitable[Any]]] = field(default_factory=dict)
-    tape: Tape | NoTape = field(default_factory=NoTape)
+    tape: Tape = field(default_factory=NoTape)
     corpora: KnowledgeBases | None = None
 
     @property

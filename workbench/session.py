@@ -10,7 +10,6 @@ from __future__ import annotations
 import asyncio
 import sys
 import threading
-import uuid
 import weakref
 from collections.abc import AsyncIterator, Callable, Collection, Iterable, Mapping, Sequence
 from pathlib import Path
@@ -24,7 +23,7 @@ from workbench.maintenance.repair import settle
 from workbench.memory import open_conversations
 from workbench.ports import Context, Handler, Planner
 from workbench.records.lease import Lease, SystemClock
-from workbench.records.store import runs_are_gone
+from workbench.records.store import new_run_id, runs_are_gone
 from workbench.records.tape import Mode
 from workbench.runs.asking import (
     Options,
@@ -52,9 +51,9 @@ from workbench.widgets.shown import register
 if TYPE_CHECKING:
     from workbench.futures.compare import Comparison
     from workbench.futures.graft import Graft
+    from workbench.futures.tree import Tree
     from workbench.futures.what_if import LeaveOneOut, WhatIf
     from workbench.graphs.agents import AgentPool
-    from workbench.runs.lineage import Tree
     from workbench.views.knowledge import Inspected
     from workbench.widgets.bench import Bench
     from workbench.widgets.inbox import Inbox
@@ -315,7 +314,7 @@ class Workbench:
         """
         self._must_be_open()
         asked, who = message_of(message, self.settings.max_message_characters), reviewer_of(reviewer)
-        run_id = uuid.uuid4().hex[:12]
+        run_id = new_run_id()
         options = options_of(
             kb=kb,
             review=review,
@@ -380,6 +379,68 @@ class Workbench:
                 if options.get("debug") or for_client(event):
                     yield event
         await run.await_end()
+
+    # its runs
+
+    def run(self, run_id: str) -> Run:
+        """A run of this workspace, whoever started it.
+
+        Raises:
+            UnknownRun: lists the newest ones.
+        """
+        known = self._work.driver(clean(str(run_id))).runs.get(clean(str(run_id)))
+        return Run(self._work, known["run_id"])
+
+    def runs(self, limit: int = 100, **equals: str) -> list[Run]:
+        """The runs, newest first; ``equals`` narrows by ``session_id``, ``user_id`` or ``status``."""
+        wanted = {name: clean(str(value)) for name, value in equals.items()}
+        return [Run(self._work, row["run_id"]) for row in self._work.durable.runs.newest(count_of(limit), **wanted)]
+
+    def remove_run(self, run_id: str) -> None:
+        """Forget a run with everything that it did; what was said in its conversation stays.
+
+        Raises:
+            RunError: it still runs.
+        """
+        self._work.remove(self.run(run_id).run_id)
+
+    def gc(
+        self, *, older_than: float | None = None, keep: int | None = None, tapes: bool = False, yes: bool = False
+    ) -> list[dict[str, Any]]:
+        """What is no longer needed, by kind: ``{"kind", "count", "bytes", "detail"}``; with ``yes`` it is let go.
+
+        Checkpoints of runs that are done (their result stays), rows and leases that nobody owns, what indexes have left
+        over, free pages. Runs that run, wait or were interrupted are never touched.
+
+        Args:
+            older_than: runs that ended before so many days go too.
+            keep: only the newest so many ended runs stay.
+            tapes: the tapes of ended runs go too: these can no longer be replayed.
+            yes: do it; without it nothing changes.
+        """
+        from workbench.maintenance.prune import prune
+
+        self._must_be_open()
+        found = prune(self.path, self.knowledge, older_than=older_than, keep=keep, yes=yes, tapes=tapes)
+        return [dict(freed) for freed in found]
+
+    def clear(self, session: str | None = None, user: str | None = None) -> int:
+        """Delete one conversation, or all of a user's; nobody else's is touched.
+
+        Args:
+            session: the conversation; None means all of the user's, who must then be named.
+            user: whose; None means the user that ``ask`` takes when none is named.
+
+        Returns:
+            How many messages were deleted.
+
+        Raises:
+            WorkbenchError: neither was named.
+        """
+        if session is None and user is None:
+            raise WorkbenchError("Nothing was named to clear. Name a session, a user, or both.")
+        whose, which = clean(str(user or "default")), None if session is None else clean(str(session))
+        return self._work.durable.conversations.clear(whose, which)
 
     # what is made of runs
 
@@ -474,10 +535,10 @@ class Workbench:
         Raises:
             UnknownRun: there is none of that id.
         """
-        from workbench.runs.lineage import tree
+        from workbench.futures.tree import tree
 
         named = run.run_id if isinstance(run, Run) else clean(str(run)) if run is not None else None
-        return tree(self._work.durable.runs.lineage(), self._work.status, named, self)
+        return tree(self._work.driver(named or "").runs.lineage(), self._work.status, named, self)
 
     def graft(
         self,
@@ -609,68 +670,6 @@ class Workbench:
         from workbench.widgets.inbox import Inbox
 
         return Inbox(self, lang)
-
-    # looking
-
-    def run(self, run_id: str) -> Run:
-        """A run of this workspace, whoever started it.
-
-        Raises:
-            UnknownRun: lists the newest ones.
-        """
-        known = self._work.driver(clean(str(run_id))).runs.get(clean(str(run_id)))
-        return Run(self._work, known["run_id"])
-
-    def runs(self, limit: int = 100, **equals: str) -> list[Run]:
-        """The runs, newest first; ``equals`` narrows by ``session_id``, ``user_id`` or ``status``."""
-        wanted = {name: clean(str(value)) for name, value in equals.items()}
-        return [Run(self._work, row["run_id"]) for row in self._work.durable.runs.newest(count_of(limit), **wanted)]
-
-    def remove_run(self, run_id: str) -> None:
-        """Forget a run with everything that it did; what was said in its conversation stays.
-
-        Raises:
-            RunError: it still runs.
-        """
-        self._work.remove(self.run(run_id).run_id)
-
-    def gc(
-        self, *, older_than: float | None = None, keep: int | None = None, tapes: bool = False, yes: bool = False
-    ) -> list[dict[str, Any]]:
-        """What is no longer needed, by kind: ``{"kind", "count", "bytes", "detail"}``; with ``yes`` it is let go.
-
-        Checkpoints of runs that are done (their result stays), rows and leases that nobody owns, what indexes have left
-        over, free pages. Runs that run, wait or were interrupted are never touched.
-
-        Args:
-            older_than: runs that ended before so many days go too.
-            keep: only the newest so many ended runs stay.
-            tapes: the tapes of ended runs go too: these can no longer be replayed.
-            yes: do it; without it nothing changes.
-        """
-        from workbench.maintenance.prune import prune
-
-        self._must_be_open()
-        found = prune(self.path, self.knowledge, older_than=older_than, keep=keep, yes=yes, tapes=tapes)
-        return [dict(freed) for freed in found]
-
-    def clear(self, session: str | None = None, user: str | None = None) -> int:
-        """Delete one conversation, or all of a user's; nobody else's is touched.
-
-        Args:
-            session: the conversation; None means all of the user's, who must then be named.
-            user: whose; None means the user that ``ask`` takes when none is named.
-
-        Returns:
-            How many messages were deleted.
-
-        Raises:
-            WorkbenchError: neither was named.
-        """
-        if session is None and user is None:
-            raise WorkbenchError("Nothing was named to clear. Name a session, a user, or both.")
-        whose, which = clean(str(user or "default")), None if session is None else clean(str(session))
-        return self._work.durable.conversations.clear(whose, which)
 
     # inside
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from datetime import datetime
@@ -21,7 +20,7 @@ from workbench.futures.sealed import MANIFEST, begun, described, lines, loaded, 
 from workbench.graphs.reviewers import Mismatch
 from workbench.plans import Plan
 from workbench.records.document import run_document
-from workbench.records.store import RunStore
+from workbench.records.store import RunStore, new_run_id
 from workbench.records.tape import require_whole
 from workbench.runs.run import Run
 from workbench.settings import Settings
@@ -78,7 +77,7 @@ def contents_of(run: Run, store: RunStore) -> dict[str, Any]:
 def brought(path: Path, store: RunStore, run: Callable[[str], Run], settings: Settings, as_new: bool) -> str:
     """See ``Workbench.import_capsule``: the run's id."""
     contents = read(path)
-    run_id = uuid.uuid4().hex[:12] if as_new else contents["run"]["run_id"]
+    run_id = new_run_id() if as_new else contents["run"]["run_id"]
     if store.bring(run_id, contents):
         return run_id
     if without(contents_of(run(run_id), store), secrets(settings)) != contents:

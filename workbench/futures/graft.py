@@ -13,9 +13,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from workbench.errors import GraftConflict, RunError, UnknownRun, shown
-from workbench.plans import ENDED_WELL, Plan, PlanStep, canonical_json, last_records
+from workbench.plans import ENDED_WELL, Plan, PlanStep, canonical_json, fresh_id, last_records, needed, step_renamed
 from workbench.records.counted import Identity, identity
-from workbench.records.edits import fresh_id, needed, step_renamed
 from workbench.records.tape import Effect, begun, comparable, key_of_record
 from workbench.runs.fork import Forecast, forecast
 from workbench.runs.recording import Recording

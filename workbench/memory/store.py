@@ -335,13 +335,6 @@ class SqliteConversations(SqlConversations):
             self._connection.close()
 
 
-class MemoryConversations(SqliteConversations):
-    """Conversations that are gone with the process: for tests and for runs that must leave nothing."""
-
-    def __init__(self, now: Callable[[], datetime] | None = None):
-        super().__init__(":memory:", now)
-
-
 def _digest(*parts: str) -> str:
     """32 hex digits that follow from the parts, wherever the cut between them is."""
     return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:32]

@@ -1,11 +1,11 @@
-"""HTTP to a model's server, with an end: no body is read past a number of bytes or of seconds.
+"""Talking to a model's server: asking again where that helps, what went wrong in one line, bodies with an end.
 
-A client's own time-out starts anew with every byte, so a server that drips would be listened to for ever.
+No body is read past a number of bytes or of seconds: a client's own time-out starts anew with every byte, so a server
+that drips would be listened to for ever. No message shows a key.
 """
 
 from __future__ import annotations
 
-import asyncio
 import logging
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping
@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 from urllib.parse import quote, urlsplit
 
 from pydantic import SecretStr
@@ -113,39 +113,32 @@ async def patiently(call: Callable[[], Awaitable[T]], patience: Patience, explai
     Raises:
         Exception: what the last try raised.
     """
-    failures = 0
-    while True:
-        try:
-            return await call()
-        except Exception as error:
-            failures += 1
-            pause = patience.pause(error, failures)
-            if pause is None:
-                raise
-            tell(_once_more(explain(error), pause, failures, patience))
-            await asyncio.sleep(pause)
+    from tenacity import AsyncRetrying
+
+    async def attempt() -> T:  # tenacity awaits what is declared so, and no lambda
+        return await call()
+
+    return cast(T, await _retrying(AsyncRetrying, patience, explain)(attempt))
 
 
 def patiently_sync(call: Callable[[], T], patience: Patience, explain: Callable[[Exception], str]) -> T:
     """``patiently`` for a thread that may block."""
-    failures = 0
-    while True:
-        try:
-            return call()
-        except Exception as error:
-            failures += 1
-            pause = patience.pause(error, failures)
-            if pause is None:
-                raise
-            tell(_once_more(explain(error), pause, failures, patience))
-            time.sleep(pause)
+    from tenacity import Retrying
+
+    return cast(T, _retrying(Retrying, patience, explain)(call))
 
 
-def _once_more(what: str, pause: float, failures: int, patience: Patience) -> str:
-    return f"{what} It is asked again in {pause:g} s ({failures} of {patience.retries})."
+def _retrying(kind: Callable[..., Any], patience: Patience, explain: Callable[[Exception], str]) -> Any:
+    def pause(state: Any) -> float | None:
+        error = state.outcome.exception()
+        return patience.pause(error, state.attempt_number) if isinstance(error, Exception) else None
 
+    def said(state: Any) -> None:
+        tries = f"({state.attempt_number} of {patience.retries})"
+        tell(f"{explain(state.outcome.exception())} It is asked again in {state.upcoming_sleep:g} s {tries}.")
 
-# --- What went wrong with a model's server, in one line: which server, what it said, the mend; never the key ---
+    return kind(retry=lambda state: pause(state) is not None, wait=pause, before_sleep=said, reraise=True)
+
 
 KEYLESS = "none"
 """What is sent as a key to a server that asks for none; the client library insists on one."""
@@ -246,8 +239,6 @@ def _causes(error: BaseException | None) -> Iterator[BaseException]:
         yield error
         error = error.__cause__
 
-
-# --- HTTP to a model's server, with an end: no body is read past a number of bytes or of seconds ---
 
 MOST_BYTES = 32 * 2**20
 

@@ -16,9 +16,9 @@ from workbench.runs.recording import Recording
 
 if TYPE_CHECKING:
     from workbench.futures.graft import Graft
+    from workbench.futures.tree import Tree
     from workbench.futures.what_if import LeaveOneOut, WhatIf
     from workbench.runs.fork import Forecast
-    from workbench.runs.lineage import Tree
     from workbench.runs.past import Checkpoint
     from workbench.views.around import Around
     from workbench.views.figures.findings import By
@@ -211,9 +211,7 @@ class Run(Recording):
 
     def tree(self) -> Tree:
         """The tree of forks in which this run stands: from which it was made, and what was made of it."""
-        from workbench.runs.lineage import tree
-
-        return tree(self._store.lineage(), self._work.status, self.run_id, self.workspace)
+        return self.workspace.tree(self)
 
     def checkpoints(self) -> list[Checkpoint]:
         """Every checkpoint, inside the retrieval graph too, oldest first: what ran, what comes next, what changed.

@@ -8,7 +8,6 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
-import uuid
 from collections.abc import Callable, Coroutine, Iterator, Mapping
 from concurrent.futures import CancelledError as FutureCancelled
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -23,7 +22,7 @@ from workbench.graphs.reviewers import again, written
 from workbench.memory.store import SqlConversations, SqliteConversations
 from workbench.ports import Context
 from workbench.records.lease import Lease
-from workbench.records.store import RunRow, RunStore
+from workbench.records.store import RunRow, RunStore, new_run_id
 from workbench.records.tape import Effect, read
 from workbench.runs.driver import Driver, Given, Listener, Live, pending
 from workbench.runs.fork import forked
@@ -288,7 +287,7 @@ class Work:
         driver = self.driver(run_id)
         if driver is not self.durable:
             raise RunError(f"Run {run_id} is incognito: nothing of it is kept that another run could be made from.")
-        new_id, decisions = uuid.uuid4().hex[:12], driver.runs.decisions(run_id)
+        new_id, decisions = new_run_id(), driver.runs.decisions(run_id)
         if is_checkpoint_id(edits.get("at")):
             edits = {**edits, "at": self._review_after(run_id, edits["at"], decisions)}
         message, options = forked(driver.runs.get(run_id), decisions, new_id, **edits)

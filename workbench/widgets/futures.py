@@ -11,7 +11,7 @@ import traitlets
 
 from workbench.errors import GraftConflict, WorkbenchError
 from workbench.futures.compare import Comparison
-from workbench.runs.lineage import Tree
+from workbench.futures.tree import Tree
 from workbench.runs.run import Run
 from workbench.views.beside import beside_body, beside_head
 from workbench.views.graft import Taken, conflicts_table, made, offered, panel

@@ -8,8 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypedDict
 
 from workbench.errors import UnknownRun
-from workbench.plans import work_seconds
-from workbench.records.edits import edit_of
+from workbench.plans import edit_of, work_seconds
 from workbench.views.labels import Labels, labels_for
 from workbench.views.labels.told import fork_edit_told, saved_told
 from workbench.views.outline import Column, clipped
