@@ -1,4 +1,4 @@
-"""The one plan type: what it holds, its order, its versions, its difference to another.
+"""The one plan type: what it holds, its order, its versions, its difference to another; and conditions as lines.
 
 A plan is a DAG of steps. People edit it, models write it, forks change it; so it is validated as a whole, and a
 problem names the step and the mend. Whether a step's tool and input exist is checked by ``tools.registry.check``.
@@ -85,8 +85,6 @@ def _typed(text: str) -> str | int | float:
         return int(text)
     return float(text) if re.fullmatch(r"-?\d{1,15}\.\d+", text) else text
 
-
-# --- The one plan type: what it holds, its order, its versions, its difference to another ---
 
 MOST_STEPS = 200
 LONGEST_TEXT = 10_000

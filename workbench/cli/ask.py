@@ -12,6 +12,7 @@ import click
 
 from workbench.cli.page import EXIT_CODES, FAILED, Page, Text, paged
 from workbench.errors import InvalidAnswer, NotPaused, WorkbenchError
+from workbench.records import proposals
 from workbench.text import visible, visible_json
 from workbench.views.labels import SIGNS, Labels, labels_for, milliseconds
 
@@ -23,13 +24,8 @@ if TYPE_CHECKING:
 
 
 KEYS = {"a": "approve", "e": "edit", "s": "reject", "r": "respond", "q": "leave"}
-EDITABLE = {
-    "plan": ("plan", "query", "thresholds"),
-    "step": ("plan", "query", "thresholds"),
-    "reflect": ("next_steps", "activate", "rewrite_query", "should_continue", "thresholds"),
-}
-"""Review point -> what can be changed there; fields that the proposal does not hold begin empty."""
 EMPTY: Mapping[str, Any] = {"query": "", "thresholds": {}}
+"""How fields that can be edited begin which the proposal does not hold."""
 
 
 def decide(page: Page, run: Run) -> dict[str, Any] | None:
@@ -77,8 +73,8 @@ def _choose(page: Page, labels: Labels) -> str:
 def edited(page: Page, request: Mapping[str, Any], labels: Labels) -> dict[str, Any]:
     """What the person changed in the proposal, with their editor; broken JSON is explained and opened again."""
 
-    proposal = request["action_requests"][0]["args"]
-    before = {name: proposal.get(name, EMPTY.get(name)) for name in EDITABLE[request["point"]]}
+    proposed = proposals.proposal(request)
+    before = {name: proposed.get(name, EMPTY.get(name)) for name in proposals.schema(request)["properties"]}
     text: str | None = visible_json(json.dumps(before, ensure_ascii=False, indent=2)) + "\n"
     while True:
         text = click.edit(text, extension=".json", require_save=True)

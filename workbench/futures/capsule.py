@@ -1,4 +1,8 @@
-"""A run as a test: a file for pytest, with its tape beside it, that fails when today's code takes another course."""
+"""A run in a file: sealed, brought into another workspace, and made into a test for pytest.
+
+What comes in is checked against the types of what a workspace keeps before anything is written; ``sealed.py`` has the
+zip and what it says of itself.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +13,7 @@ from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Annotated, Any, Literal, NotRequired, Required, cast
+from typing import Annotated, Any, Literal, NotRequired, Required
 from urllib.parse import urlsplit
 
 from pydantic import ConfigDict, Field, SecretStr, TypeAdapter, ValidationError
@@ -309,7 +313,7 @@ def document_of(contents: Mapping[str, Any]) -> dict[str, Any]:
         "query": result.get("query") or row["message"],
         "statistics": (result.get("merged") or {}).get("statistics"),
     }
-    return dict(run_document(cast(Any, SimpleNamespace(**given))))
+    return run_document(SimpleNamespace(**given))
 
 
 def file_of(part: str) -> str:

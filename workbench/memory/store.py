@@ -91,8 +91,6 @@ def migrate(execute: Callable[..., Sequence[Any]], *, serial: str, now: str) -> 
         execute("INSERT INTO conversation_migrations (number, name, applied_at) VALUES (?, ?, ?)", (number, name, now))
 
 
-# --- What is kept of conversations: messages in order, and what people thought of the answers ---
-
 ROLES = ("user", "assistant")
 Execute = Callable[..., list[dict[str, Any]]]
 """``execute(sql, parameters=())`` -> rows, as dicts; parameters stand as ``?``."""

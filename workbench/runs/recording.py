@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, cast
 from workbench.errors import Divergence
 from workbench.plans import Plan
 from workbench.records.counted import Piece, pieces
-from workbench.records.document import RunLike, run_document
+from workbench.records.document import run_document
 from workbench.records.tape import Effect, begun
 from workbench.state import Citation, Decision, ExecutionRecord, Reflection, RetrievalResult, RouteDecision
 
@@ -208,7 +208,7 @@ class Recording:
 
     def to_dict(self) -> dict[str, Any]:
         """The whole run as one JSON document (``run.schema.json``)."""
-        return dict(run_document(cast(RunLike, self.recording())))  # a Protocol's attributes can be set, a run's cannot
+        return run_document(self.recording())
 
     def to_frame(self) -> pandas.DataFrame:
         """One row an attempt, in the order in which they ended."""

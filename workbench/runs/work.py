@@ -29,8 +29,6 @@ from workbench.runs.fork import forked
 from workbench.runs.past import checkpoint, is_checkpoint_id, review_after
 from workbench.state import Decision, RetrievalResult
 
-# --- One event loop in one thread: the only place where a workspace's runs do their work ---
-
 T = TypeVar("T")
 
 
@@ -74,8 +72,6 @@ class LoopThread:
         self._thread.join()
         self._loop.close()
 
-
-# --- The runs that this process works on: begun, listened to, waited for, answered, resumed, cancelled ---
 
 KEPT = 50
 """How many runs stay at hand after their work, for who listens late; of those that leave nothing, how many at all."""
