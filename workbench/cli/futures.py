@@ -151,7 +151,7 @@ def checkpoints(page: Page, run_id: str, checkpoint_id: str | None) -> None:
 
     Inside the retrieval graph too; with CHECKPOINT_ID, the state there as JSON.
     """
-    from workbench.runs.past import past_blocks
+    from workbench.views.past_blocks import past_blocks
 
     with page.open() as wb:
         run = wb.run(run_id)
@@ -160,10 +160,11 @@ def checkpoints(page: Page, run_id: str, checkpoint_id: str | None) -> None:
             page.result({**one.to_dict(), "values": one.values})
             return
         found, message = run.checkpoints(), run.message
+    rows = [one.to_dict() for one in found]
     if page.as_json:
-        page.result({"run_id": run_id, "checkpoints": [one.to_dict() for one in found]})
+        page.result({"run_id": run_id, "checkpoints": rows})
         return
-    page.show(past_blocks(run_id, message, found, labels_for(message)))
+    page.show(past_blocks(run_id, message, rows, labels_for(message)))
     if found:
         page.say(f"{page.command('checkpoints', run_id, 'ID')} · {page.command('fork', run_id, '--at', 'ID')}", "dim")
 
