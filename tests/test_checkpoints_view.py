@@ -110,9 +110,8 @@ def test_what_is_left_of_a_cancelled_run_says_so(wb: Workbench) -> None:
     wb.gc(yes=True)
     left = run.checkpoints()
     assert left and all(one.changes is None for one in left if one.graph == "retrieval")
-    assert "cleaned up" in plain(
-        past_blocks(run.run_id, run.message, [one.to_dict() for one in left], Labels("en")), 140
-    )
+    rows = [one.to_dict() for one in left]
+    assert "cleaned up" in plain(past_blocks(run.run_id, run.message, rows, Labels("en")), 140)
 
 
 def test_incognito_runs_have_a_past_too(wb: Workbench) -> None:

@@ -313,7 +313,7 @@ def _compacted(path: Path, yes: bool) -> Freed:
     with _connected(path) as connection:
         (pages,) = connection.execute("PRAGMA freelist_count").fetchone()
         (size,) = connection.execute("PRAGMA page_size").fetchone()
-        before = path.stat().st_size + (log.stat().st_size if log.exists() else 0)
+        before = held(path) + held(log)
         if not yes:
             return Freed(kind=kind, count=pages, bytes=pages * size, detail="")
         try:
@@ -323,7 +323,7 @@ def _compacted(path: Path, yes: bool) -> Freed:
                 connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
         except WorkspaceBusy as busy:
             return Freed(kind=kind, count=0, bytes=0, detail=str(busy))
-        after = path.stat().st_size + (log.stat().st_size if log.exists() else 0)
+        after = held(path) + held(log)
         return Freed(kind=kind, count=pages, bytes=max(0, before - after), detail="")
 
 

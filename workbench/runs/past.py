@@ -137,16 +137,15 @@ def checkpoints(run_id: str, ended: bool, read: Read) -> list[Checkpoint]:
     return [_checkpoint(one, known, _id(one) in above, read) for one in found]
 
 
-def checkpoint(run_id: str, ended: bool, read: Read, checkpoint_id: str) -> Checkpoint:
+def named(run_id: str, found: Sequence[Checkpoint], checkpoint_id: str) -> Checkpoint:
     """The one of that id, or whose id alone begins so.
 
     Raises:
-        RunError: there is none, or no longer.
+        RunError: there is none.
     """
-    found = checkpoints(run_id, ended, read)
-    named = [one for one in found if one.id.startswith(checkpoint_id)]
-    if len(named) == 1:
-        return named[0]
+    of = [one for one in found if one.id.startswith(checkpoint_id)]
+    if len(of) == 1:
+        return of[0]
     newest = ", ".join(one.id for one in found[-3:]) or "none yet"
     raise RunError(f"No checkpoint {checkpoint_id!r} in run {run_id}. It has {len(found)}; the last: {newest}.")
 

@@ -9,6 +9,7 @@ from workbench.errors import Divergence
 from workbench.plans import Plan
 from workbench.records.counted import Piece, pieces
 from workbench.records.document import run_document
+from workbench.records.store import RunRow
 from workbench.records.tape import Effect, begun
 from workbench.state import Citation, Decision, ExecutionRecord, Reflection, RetrievalResult, RouteDecision
 
@@ -274,7 +275,7 @@ class Recording:
         return self._row["options"]
 
     @property
-    def _row(self) -> Any:
+    def _row(self) -> RunRow:
         return self._store.get(self.run_id)
 
     def _values(self) -> dict[str, Any]:

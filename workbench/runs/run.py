@@ -12,6 +12,7 @@ from workbench.errors import UnknownKnowledge
 from workbench.graphs.reviewers import answer
 from workbench.plans import Plan
 from workbench.records.tape import read
+from workbench.runs.past import Checkpoint, Past, named
 from workbench.runs.recording import Recording
 
 if TYPE_CHECKING:
@@ -19,7 +20,6 @@ if TYPE_CHECKING:
     from workbench.futures.tree import Tree
     from workbench.futures.what_if import LeaveOneOut, WhatIf
     from workbench.runs.fork import Forecast
-    from workbench.runs.past import Checkpoint
     from workbench.views.around import Around
     from workbench.views.figures.findings import By
     from workbench.views.figures.picture import Picture
@@ -219,9 +219,7 @@ class Run(Recording):
         Raises:
             RunError: `gc` has let them go.
         """
-        from workbench.runs.past import Past, checkpoints
-
-        return Past(checkpoints(self.run_id, self.status == "done", self._past), self)
+        return Past(self._work.checkpoints(self.run_id), self)
 
     def checkpoint(self, checkpoint_id: str) -> Checkpoint:
         """The checkpoint of that id; its ``values`` are the whole state.
@@ -229,9 +227,7 @@ class Run(Recording):
         Raises:
             RunError: there is none, or `gc` has let it go.
         """
-        from workbench.runs.past import checkpoint
-
-        return checkpoint(self.run_id, self.status == "done", self._past, checkpoint_id)
+        return named(self.run_id, self._work.checkpoints(self.run_id), checkpoint_id)
 
     def graft(self, other: Run, steps: Iterable[str] | None = None, prefer: str | None = None, **options: Any) -> Graft:
         """This run with steps of another one, all or these: see ``Workbench.graft``, whose base is this run."""
@@ -345,9 +341,6 @@ class Run(Recording):
 
         document = self.to_dict()
         return {"text/plain": run_text(document), "text/html": run_html(document)}
-
-    def _past(self, checkpoint_id: str | None) -> list[Any]:
-        return self._work.past(self.run_id, checkpoint_id)
 
 
 def _plain(value: Any) -> Any:

@@ -26,7 +26,7 @@ from workbench.records.store import RunRow, RunStore, new_run_id
 from workbench.records.tape import Effect, read
 from workbench.runs.driver import Driver, Given, Listener, Live, pending
 from workbench.runs.fork import forked
-from workbench.runs.past import checkpoint, is_checkpoint_id, review_after
+from workbench.runs.past import Checkpoint, checkpoints, is_checkpoint_id, named, review_after
 from workbench.state import Decision, RetrievalResult
 
 T = TypeVar("T")
@@ -180,9 +180,17 @@ class Work:
                 values |= task.state.values
         return values
 
-    def past(self, run_id: str, checkpoint_id: str | None = None) -> list[Any]:
-        """LangGraph's checkpoints of the run, oldest first; or the one of that id."""
-        return self.loop.call(self.driver(run_id).past(run_id, checkpoint_id))
+    def checkpoints(self, run_id: str) -> list[Checkpoint]:
+        """Every checkpoint of the run, oldest first.
+
+        Raises:
+            RunError: there were some, and `gc` has let them go.
+        """
+
+        def read(checkpoint_id: str | None) -> list[Any]:
+            return self.loop.call(self.driver(run_id).past(run_id, checkpoint_id))
+
+        return checkpoints(run_id, self.status(run_id) == "done", read)
 
     def found_by_step(self, run_id: str) -> dict[str, list[RetrievalResult]]:
         """What each finished step found."""
@@ -292,9 +300,8 @@ class Work:
 
     def _review_after(self, run_id: str, checkpoint_id: str, decisions: list[Decision]) -> str:
         """The review point that comes after a checkpoint."""
-        status = self.status(run_id)
-        found = checkpoint(run_id, status == "done", lambda one: self.past(run_id, one), checkpoint_id)
-        return review_after(found, decisions, self.pending(run_id) if status == "paused" else None)
+        found = named(run_id, self.checkpoints(run_id), checkpoint_id)
+        return review_after(found, decisions, self.pending(run_id) if self.status(run_id) == "paused" else None)
 
     def answer(self, run_id: str, given: Any) -> None:
         """Take the run and give it the answer, if it waits for one.
