@@ -234,11 +234,6 @@ class Workbench:
         self.knowledge.reranker = self._parts.get("reranker")
         return given
 
-    def _own(self) -> dict[str, Any]:
-        """What a run's ports have of it."""
-        after = {name: part for name, part in self._parts.items() if name not in ("planner", "reranker")}
-        return {"handlers": dict(self._handlers), "unsearched": frozenset(self._unsearched), "parts": after}
-
     def _chat_for(self, settings: Settings) -> Any:
         """The chat model of these settings, opened once; a fork may name another one than the workspace."""
         name = settings.chat_model
@@ -477,8 +472,7 @@ class Workbench:
         """
         from workbench.futures.capsule import exported
 
-        run = self.run(run_id)
-        return exported(run, self._work.driver(run.run_id).runs, Path(path).expanduser(), self.settings)
+        return exported(self.run(run_id), Path(path).expanduser(), self.settings)
 
     def import_capsule(self, path: str | Path, *, as_new: bool = False) -> Run:
         """Bring in a run that ``export`` sealed, to be shown, replayed and forked without its corpus.
@@ -510,7 +504,7 @@ class Workbench:
 
         run = self.run(run_id)
         where = Path(path).expanduser() if path is not None else Path("tests") / f"test_run_{run.run_id}.py"
-        return made(run, self._work.driver(run.run_id).runs, where, self.settings)
+        return made(run, where, self.settings)
 
     def compare(self, *runs: Run | str) -> Comparison:
         """Two to four runs beside one another: where they part, and what each planned, found, decided, took and said.
@@ -615,9 +609,8 @@ class Workbench:
         self._work.durable.conversations.clear(session_id=run.session_id, user_id=run.user_id)
 
     def _read(self, run: Run | str) -> Recording:
-        """A run, given by itself or by its id, read once; what is neither comes back as it is."""
-        run = self.run(run) if isinstance(run, str) else run
-        return run.recording() if isinstance(run, Run) else run
+        """A run, given by itself or by its id, read once."""
+        return (run if isinstance(run, Run) else self.run(run)).recording()
 
     # in a notebook
 
@@ -679,6 +672,7 @@ class Workbench:
         return context_of(driver.runs.get(run_id), ports, driver.runs, self._chat_for, self._planner_for)
 
     def _ports(self, driver: Driver) -> Context:
+        in_graph = {name: part for name, part in self._parts.items() if name not in ("planner", "reranker")}
         return Context(
             settings=self.settings,
             knowledge=self.knowledge,
@@ -688,7 +682,9 @@ class Workbench:
             clock=self._clock,
             planner=self._planner_for(self.settings),
             chat=self._chat_for(self.settings),
-            **self._own(),
+            handlers=dict(self._handlers),
+            unsearched=frozenset(self._unsearched),
+            parts=in_graph,
         )
 
     def _must_be_open(self) -> None:

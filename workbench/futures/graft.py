@@ -416,14 +416,12 @@ def _wanted(steps: Mapping[str, Sequence[Recording]]) -> Iterator[tuple[str, Rec
     """Step ids and runs, one by one.
 
     Raises:
-        RunError: nothing is asked for, or something is no run, or a run has no such step.
+        RunError: nothing is asked for, or a run has no such step.
     """
     if not isinstance(steps, Mapping) or not steps:
         raise RunError('Name the steps to take and the run of each: {"step_2": run}.')
     for step_id, several in steps.items():
         for run in several:
-            if not isinstance(run, Recording):
-                raise RunError(f"{step_id} is to come from {shown(run)}, which is no run.")
             known = list(_plan(run).by_id())
             if step_id not in known:
                 raise RunError(f"Run {run.run_id} has no step {shown(step_id)}. It has: {', '.join(known) or 'none'}.")

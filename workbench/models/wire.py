@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -288,12 +288,8 @@ def async_client(timeout_s: float, most_s: float, setting: str, **more: Any) -> 
 
     async def bound(response: Any) -> None:
         meter, parts = Meter(most_s, setting), response.aiter_bytes
-
-        async def metered(chunk_size: int | None = None) -> AsyncIterator[bytes]:
-            async for part in parts(chunk_size):
-                yield meter(part)
-
-        response.aiter_bytes = metered  # whatever reads a body, reads it by this
+        # Whatever reads a body, reads it by this.
+        response.aiter_bytes = lambda chunk_size=None: (meter(part) async for part in parts(chunk_size))
 
     return DefaultAsyncHttpxClient(timeout=timeout_s, event_hooks={"response": [bound]}, **more)
 
@@ -304,11 +300,6 @@ def sync_client(timeout_s: float, most_s: float, setting: str, **more: Any) -> A
 
     def bound(response: Any) -> None:
         meter, parts = Meter(most_s, setting), response.iter_bytes
-
-        def metered(chunk_size: int | None = None) -> Iterator[bytes]:
-            for part in parts(chunk_size):
-                yield meter(part)
-
-        response.iter_bytes = metered
+        response.iter_bytes = lambda chunk_size=None: map(meter, parts(chunk_size))
 
     return DefaultHttpxClient(timeout=timeout_s, event_hooks={"response": [bound]}, **more)

@@ -226,6 +226,10 @@ class Recording:
         ]
         return pandas.DataFrame(rows)
 
+    def contents(self) -> dict[str, Any]:
+        """Everything that is kept of it, as JSON, for another workspace."""
+        return self._store.contents(self.run_id)
+
     # its tape
 
     def tape(self) -> list[Effect]:
