@@ -15,11 +15,11 @@ import pytest
 from tests import handmade
 from tests.test_hostile import ALL, HOSTILE
 from workbench.plans import Plan, PlanBudget, PlanStep
-from workbench.records.edits import mended
 from workbench.tools.registry import ToolRegistry, check
 from workbench.views.labels import Labels
 from workbench.views.plan import MOST_LANES, Edge, PlanView, lanes, problem_text, steps
 from workbench.views.plan_graph import plan_graph
+from workbench.widgets.editing import mended
 from workbench.widgets.plan import PlanEditor
 
 TOOLS = ToolRegistry()

@@ -10,7 +10,7 @@ from functools import cached_property
 from typing import Any
 
 from workbench.plans import canonical_json
-from workbench.records import edits as proposals
+from workbench.records import proposals
 from workbench.records.tape import comparable
 from workbench.views.labels import Labels
 from workbench.views.outline import Block, Column, Lines, clipped

@@ -6,8 +6,7 @@ from collections.abc import Collection, Hashable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from workbench.plans import Plan, PlanStep
-from workbench.records.edits import renamed
+from workbench.plans import Plan, PlanStep, renamed
 from workbench.state import ExecutionRecord
 from workbench.views.plan_graph import Change, Changes
 

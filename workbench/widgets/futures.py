@@ -11,7 +11,7 @@ import traitlets
 
 from workbench.errors import GraftConflict, WorkbenchError
 from workbench.futures.compare import Comparison
-from workbench.runs.lineage import Tree
+from workbench.futures.tree import Tree
 from workbench.runs.run import Run
 from workbench.views.beside import beside_body, beside_head
 from workbench.views.graft import Taken, conflicts_table, made, offered, panel
@@ -123,7 +123,7 @@ class Compare(traitlets.HasTraits):
         workspace = self._comparison.workspace if self._comparison else None
         if workspace is None or not self._taken:
             return None
-        runs = [workspace.run(run_id) for run_id in self._ids(self._document)]
+        runs = [workspace.run(run_id).recording() for run_id in self._ids(self._document)]
         steps = {step_id: [runs[n] for n in several] for step_id, several in self._several().items()}
         return foreseen(steps, runs[self._base])
 

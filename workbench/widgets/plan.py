@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING, Any
 import ipywidgets
 import traitlets
 
-from workbench.plans import Plan, PlanStep, problem
+from workbench.plans import Plan, PlanStep, fresh_id, needed, problem, renamed
 from workbench.ports import Tool
-from workbench.records.edits import duplicated, fresh_id, mended, moved, needed, only, released, renamed, up_to
 from workbench.views.labels import Labels
 from workbench.views.page import Markup, Picture, button, el, joined
 from workbench.views.plan import PlanView, problem_text, steps
 from workbench.views.plan_graph import Changes, plan_changes, plan_faults, plan_forecast, plan_graph
 from workbench.widgets.draft import Draft, Ground
+from workbench.widgets.editing import duplicated, mended, moved, only, released, up_to
 from workbench.widgets.form import SCOPES, Said, StepForm
 from workbench.widgets.pick import Event, Pick, Root
 

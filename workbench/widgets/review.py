@@ -14,7 +14,7 @@ from traitlets.utils.bunch import Bunch
 from workbench.errors import WorkbenchError
 from workbench.graphs.reviewers import answer
 from workbench.plans import Plan
-from workbench.records import edits as proposals
+from workbench.records import proposals
 from workbench.views.labels import Labels
 from workbench.views.page import Picture, el, glyph
 from workbench.views.signals import band, refused, why

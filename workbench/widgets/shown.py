@@ -14,7 +14,7 @@ from typing import Any, cast
 _WIDGETS = {
     ("workbench.runs.run", "Run"): ("workbench.widgets.bench", "bench_of"),
     ("workbench.runs.past", "Past"): ("workbench.widgets.past", "past_of"),
-    ("workbench.runs.lineage", "Tree"): ("workbench.widgets.futures", "forks_of"),
+    ("workbench.futures.tree", "Tree"): ("workbench.widgets.futures", "forks_of"),
     ("workbench.futures.compare", "Comparison"): ("workbench.widgets.futures", "beside_of"),
 }
 """What a cell shows as a widget: its class, and what makes the widget of it; loaded when first shown."""

@@ -10,7 +10,7 @@ import ipywidgets
 
 from workbench.errors import InvalidAnswer, WorkbenchError
 from workbench.plans import Plan
-from workbench.records import edits as proposals
+from workbench.records import proposals
 from workbench.runs.run import Run
 from workbench.tools.registry import check
 from workbench.views.labels import Labels
