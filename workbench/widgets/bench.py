@@ -18,7 +18,6 @@ import traitlets
 from workbench.errors import NotPaused, UnknownRun, WorkbenchError
 from workbench.runs.asking import points_of
 from workbench.runs.run import Run
-from workbench.views.labels import LANGUAGES, Labels, labels_for
 from workbench.views.outline import Lines
 from workbench.views.page import Picture
 from workbench.views.run import VIEWS, head
@@ -26,15 +25,15 @@ from workbench.views.static import page_html, plain
 from workbench.widgets.ask import AskForm
 from workbench.widgets.follow import Follow, Now, Watch
 from workbench.widgets.futures import Futures
-from workbench.widgets.pick import Event, Pick, Root
-from workbench.widgets.shown import Static, in_kernel, live
-from workbench.widgets.working import Working, displayed
+from workbench.widgets.pick import CellRoot, Event, Pick, display_if, labels_in
+from workbench.widgets.shown import in_kernel
+from workbench.widgets.working import Working
 
 UNDER_WAY = ("running", "paused", "interrupted")
 AT_REST = ("paused", "interrupted", "failed")
 
 
-class Bench(Root):
+class Bench(CellRoot):
     """The widget that ``Workbench.bench`` gives.
 
     Attributes:
@@ -52,18 +51,17 @@ class Bench(Root):
         self._wb, self._asking, self._lock = wb, dict(asking), threading.RLock()
         self._said, self._sure, self._session = "", False, str(asking["session"])
         opened = run if isinstance(run, Run) else wb.run(run) if run else self._waiting()
-        self.labels = _labels(lang, opened, wb.settings.lang)
-        self._static = Static()
+        kept, message = (opened.draft("lang"), opened.message) if opened else ("", "")
+        self.labels = labels_in(lang, wb.settings.lang, kept, message=message)
         self.head, self.ask = Pick(), AskForm(self.labels, kb=asking.get("kb"), review=points_of(asking.get("review")))
         self.working = Working(wb, self.labels, self.ask, self.act, self.put, self._goes_on)
         self.futures = Futures(wb, self.labels, self.act, self.put, self.go)
-        for part, cls in ((self.head, "wb-head"), (self.working.region, "wb-view"), (self.futures.region, "wb-view")):
-            part.add_class(cls)
-        super().__init__([self.head, self.working.region, self.futures.region], lang=self.labels.html_lang)
+        views = [part.region.add_class("wb-view") for part in (self.working, self.futures)]
+        super().__init__([self.head.add_class("wb-head"), *views], lang=self.labels.html_lang)
         self.add_class("wb-bench")
         self.head.on_event(self._pressed)
         self.sheet.on_event(self._keyed)
-        self.ask.observe(lambda change: self.act(lambda: self._ask(change.new)), "asked")
+        self.ask.on_asked(lambda asked: self.act(lambda: self._ask(asked)))
         self.observe(lambda _: self._opened(), "run_id")
         self.observe(lambda _: self._viewed(), "view")
         if opened and run is None:
@@ -92,7 +90,7 @@ class Bench(Root):
                 self.futures.show(self.view, run, document)
             status = document["status"] if document else ""
             if status != "running":
-                self._static.show(self._bundle)
+                self.update_static_form()
             self._watched(run, document)
             return status
 
@@ -129,8 +127,8 @@ class Bench(Root):
     def _frame(self, run: Run | None) -> None:
         """The head, and which view is open."""
         self.head.show(self._head(run, self._document))
-        displayed(self.working.region, self.view == "work")
-        displayed(self.futures.region, self.view != "work")
+        display_if(self.working.region, self.view == "work")
+        display_if(self.futures.region, self.view != "work")
 
     def _head(self, run: Run | None, document: Any) -> Picture:
         origin = run.origin if run else None
@@ -261,7 +259,7 @@ class Bench(Root):
     def _ask(self, asked: Mapping[str, Any]) -> None:
         options = {**self._asking, "kb": asked["kb"], "review": asked["review"]}
         run = self._wb.start(asked["message"], **options)
-        self.ask.clear()
+        self.ask.message.value = ""
         run.keep_draft("lang", self.labels.language)
         self.put(run)
 
@@ -285,9 +283,8 @@ class Bench(Root):
         super().close()
 
     def _ipython_display_(self) -> None:
-        self._static.display(self._bundle())
+        super()._ipython_display_()
         if in_kernel():
-            live(self)
             threading.Thread(target=self._warm, name="warm", daemon=True).start()
 
     def _warm(self) -> None:
@@ -298,8 +295,8 @@ class Bench(Root):
             with suppress(WorkbenchError):  # the question itself will tell
                 self._wb.knowledge.get(name).warm()
 
-    def _bundle(self) -> dict[str, str]:
-        """The static form: of the run, or a line that says how to ask."""
+    def _repr_mimebundle_(self, **_: Any) -> dict[str, str]:
+        """That of the run, or a line that says how to ask."""
         if self.run:
             return self.run._repr_mimebundle_()
         blocks = [Lines((((self.labels("bench_empty"), "strong"),),))]
@@ -318,11 +315,3 @@ def fork_anew(run: Run) -> Run:
     if decisions:
         return run.start_fork(at=decisions[-1]["review_id"])
     return run.start_fork(review=["plan", "reflect"])
-
-
-def _labels(lang: str | None, opened: Run | None, setting: str) -> Labels:
-    """The language that is asked for, set, or that the bench had on which this run was shown; else the question's."""
-    if lang is not None and lang not in LANGUAGES:
-        raise WorkbenchError(f"lang is {lang!r}. Known: {', '.join(LANGUAGES)}.")
-    chosen = lang or setting or (opened.draft("lang") if opened else "")
-    return Labels(chosen) if chosen in LANGUAGES else labels_for(opened.message if opened else "")

@@ -11,7 +11,7 @@ from workbench.views.around import Around, around, seeds_of, way
 from workbench.views.knowledge import entity_card, knowledge_graph, way_told
 from workbench.views.labels import Labels
 from workbench.views.page import BLANK, Picture, el
-from workbench.widgets.pick import Event, Pick, Root
+from workbench.widgets.pick import Event, Pick
 
 if TYPE_CHECKING:
     from workbench.runs.run import Run
@@ -34,12 +34,7 @@ class Explore:
         self.graph, self.card, self.told = Pick(), Pick(), Pick()
         for pick in (self.graph, self.card):
             pick.on_event(self._pressed)
-        self.region = ipywidgets.Box([self.graph, ipywidgets.VBox([self.told, self.card])])
-        self.region.add_class("wb-explore")
-
-    def widget(self) -> Root:
-        """It alone, in a root of its own."""
-        return Root([self.region], lang=self._labels.html_lang)
+        self.region = ipywidgets.Box([self.graph, ipywidgets.VBox([self.told, self.card])]).add_class("wb-explore")
 
     def show(self, run: Run) -> None:
         """Show what is around the answer of a run; says so, when its knowledge base is not here."""

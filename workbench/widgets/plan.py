@@ -20,8 +20,9 @@ from workbench.views.page import Markup, Picture, button, el, joined
 from workbench.views.plan import PlanView, problem_text, steps
 from workbench.views.plan_graph import Changes, plan_changes, plan_faults, plan_forecast, plan_graph
 from workbench.widgets.draft import Draft, Ground
-from workbench.widgets.form import SCOPES, Said, StepForm
-from workbench.widgets.pick import Event, Pick, Root
+from workbench.widgets.form import Said
+from workbench.widgets.pick import Event, Panel, Pick, Root
+from workbench.widgets.step import SCOPES, StepForm
 
 if TYPE_CHECKING:
     from workbench.runs.fork import Forecast
@@ -34,7 +35,7 @@ PAUSE_S = 0.15
 Problem = dict[str, Any]
 
 
-class PlanEditor(traitlets.HasTraits):
+class PlanEditor(Panel):
     """A plan that can be edited.
 
     Args:
@@ -56,7 +57,6 @@ class PlanEditor(traitlets.HasTraits):
     plan = traitlets.Dict()
     problems: Any = traitlets.List()
     chosen = traitlets.Unicode("")
-    asked = traitlets.Dict()
 
     def __init__(
         self,
@@ -66,8 +66,8 @@ class PlanEditor(traitlets.HasTraits):
         forecast: Callable[[Plan], Forecast | None] | None = None,
         history: Callable[[], Sequence[Mapping[str, Any]]] = tuple,
     ):
-        super().__init__()
-        self._labels, self._check, self._tools, self._foresee = labels, check, tools, forecast
+        super().__init__(labels)
+        self._check, self._tools, self._foresee = check, tools, forecast
         self._history, self._versions = history, dict[str, Mapping[str, Any]]()
         self._ground, self._draft = Ground(), Draft(Plan())
         self._live: Mapping[str, float] = {}
@@ -127,7 +127,7 @@ class PlanEditor(traitlets.HasTraits):
         """The steps and the form side by side, as a widget of its own."""
         pair = ipywidgets.Box([self.region, self.form])
         pair.add_class("wb-plan-editor")
-        root = Root([pair], lang=self._labels.html_lang)
+        root = Root([pair], lang=self.labels.html_lang)
         root.sheet.on_event(self._pressed)
         return root
 
@@ -155,7 +155,7 @@ class PlanEditor(traitlets.HasTraits):
         plan, query = self._draft.plan, self._ground.query
         tool = "hybrid_search" if "hybrid_search" in self._tools else next(iter(self._tools), "")
         step_id = fresh_id(plan, "new")
-        objective = self._labels("step_new_objective", query=query[:200])
+        objective = self.labels("step_new_objective", query=query[:200])
         step = PlanStep(step_id=step_id, objective=objective, tool=tool, tool_input={"query": query})
         self._edit(plan.adding(step))
         self.chosen = step_id
@@ -225,7 +225,7 @@ class PlanEditor(traitlets.HasTraits):
             return
         else:
             plan = {"only": only, "to": up_to}[scope](self._as_recorded(), self.chosen, self._done() | fixed)
-        self.asked = {"scope": scope, "plan": plan.dump(), "n": self.asked.get("n", 0) + 1}
+        self.ask(scope=scope, plan=plan.dump())
 
     def _done(self) -> set[str]:
         """The ids of steps that have ended well, as they are called now."""
@@ -261,9 +261,9 @@ class PlanEditor(traitlets.HasTraits):
         field, place = self.fields.fields["step_id"], list(self._draft.plan.by_id()).index(old) + 1
         field.fault = ""
         if not new.strip():
-            field.fault = self._labels("problem_no_id", place=place)
+            field.fault = self.labels("problem_no_id", place=place)
         elif new != old and new in self._draft.plan.by_id():
-            field.fault = self._labels("problem_used_twice", step=new)
+            field.fault = self.labels("problem_used_twice", step=new)
         elif new != old:
             self._draft.do(renamed(self._draft.plan, {old: new}), key, {old: new})
             self._seat = new
@@ -325,7 +325,7 @@ class PlanEditor(traitlets.HasTraits):
         rows = self._forecast["steps"] if self._forecast else []
         return PlanView(
             draft.plan,
-            self._labels,
+            self.labels,
             records=[{**record, "step_id": now} for now, record in named if now not in changes.changed],
             proposed={*map(draft.now, ground.proposed), *(new if ground.proposed else ())},
             live=self._live,
@@ -342,14 +342,14 @@ class PlanEditor(traitlets.HasTraits):
         view = self._view(changes)
         self.list.show(plan_graph(view) if self._graph else steps(view))
         self.bar.show(Picture(self._bar(changes.count)))
-        whole = [problem_text(p, self._labels) for p in self.problems if not p["step_id"]]
-        forecast = plan_forecast(self._forecast, not self.problems, self._labels) if self._forecast else Markup()
-        told = [plan_faults(whole, self._labels), plan_changes(changes, self._labels), forecast]
+        whole = [problem_text(p, self.labels) for p in self.problems if not p["step_id"]]
+        forecast = plan_forecast(self._forecast, not self.problems, self.labels) if self._forecast else Markup()
+        told = [plan_faults(whole, self.labels), plan_changes(changes, self.labels), forecast]
         self.below.show(Picture(joined(told)))
         self._say()
 
     def _bar(self, edits: int) -> Any:
-        labels, plan = self._labels, self._draft.plan
+        labels, plan = self.labels, self._draft.plan
         told = [labels("plan_version", n=self._draft.base.version)]
         told.append(labels("steps", n=len(plan.steps)))
         if edits:
@@ -394,8 +394,8 @@ class PlanEditor(traitlets.HasTraits):
 
     def _said(self, one: Problem, step_id: str) -> Said:
         mend = None if self._lock(step_id) else mended(self._draft.plan, one, step_id)
-        text = problem_text(one, self._labels)
+        text = problem_text(one, self.labels)
         if mend is None:
             return Said(text)
         verb, what, plan = mend
-        return Said(text, self._labels(f"mend_{verb}", what=what), lambda: self._edit(plan))
+        return Said(text, self.labels(f"mend_{verb}", what=what), lambda: self._edit(plan))

@@ -18,13 +18,12 @@ from workbench.views.run import answer, evidence, fork_bar, rail, turns
 from workbench.views.timeline import timeline
 from workbench.widgets.ask import AskForm
 from workbench.widgets.follow import Now
-from workbench.widgets.past import Checkpoints
-from workbench.widgets.pick import Event, Pick
+from workbench.widgets.past import Checkpoints, fork_asked
+from workbench.widgets.pick import Event, Pick, display_if
 from workbench.widgets.plan import PlanEditor
 from workbench.widgets.review import Review
 
 Document = Mapping[str, Any]
-Act = Callable[[Callable[[], Any]], None]
 MOST_TURNS = 8
 
 
@@ -45,18 +44,15 @@ class Working:
         wb: Any,
         labels: Labels,
         ask: AskForm,
-        act: Act,
+        act: Callable[[Callable[[], Any]], None],
         opens: Callable[[Run], None],
-        goes_on: Callable[[], bool] = bool,
+        goes_on: Callable[[], bool],
     ):
-        self._wb, self._labels, self._act, self._opens = wb, labels, act, opens
-        self._goes_on = goes_on
+        self._wb, self._labels, self._act, self._opens, self._goes_on = wb, labels, act, opens, goes_on
         self._run: Run | None = None
         self._document: Document | None = None
-        self._unfolded: set[str] = set()
-        self._piece, self._sentence, self._every = "", "", False
         self._found: tuple[Any, list[Any]] = (None, [])
-        self._at = ("", "")
+        self.reset()
         self.ask, self.review = ask, Review(labels, wb.run)
         self.rail, self.evidence, self.timeline = Pick(), Pick(), Pick()
         self.answer, self.turns, self.fork_bar = Pick(), Pick(), Pick()
@@ -70,12 +66,8 @@ class Working:
         self.side = ipywidgets.VBox([self.turns, *review, self.answer, self.ask.region])
         self.plan = ipywidgets.VBox([self.editor.region, self.past.region])
         regions = {"plan": self.plan, "side": self.side, "evidence": self.evidence, "timeline": self.timeline}
-        for name, region in regions.items():
-            region.add_class(f"wb-region-{name}")
-        self.rail.add_class("wb-rail")
-        self.grid = ipywidgets.Box(list(regions.values()))
-        self.grid.add_class("wb-work")
-        return ipywidgets.VBox([self.rail, self.grid])
+        self.grid = ipywidgets.Box([region.add_class(f"wb-region-{name}") for name, region in regions.items()])
+        return ipywidgets.VBox([self.rail.add_class("wb-rail"), self.grid.add_class("wb-work")])
 
     def _connect(self) -> None:
         self.evidence.on_event(self._on_evidence)
@@ -85,14 +77,14 @@ class Working:
         self.fork_bar.on_event(self._on_fork_bar)
         self.editor.observe(lambda _: self._edited(), ["plan", "problems"])
         self.editor.observe(lambda _: self._chosen(), "chosen")
-        self.editor.observe(lambda change: self._act(lambda: self._scope(change.new)), "asked")
+        self.editor.on_asked(lambda asked: self._act(lambda: self._scope(asked)))
         self.review.observe(lambda change: self._act(lambda: self._answer(change.new)), "response")
-        self.past.observe(lambda change: self._act(lambda: self._from_past(change.new)), "chosen")
+        self.past.on_asked(lambda asked: self._act(lambda: self._from_past(asked)))
         self.ask.kb.observe(lambda _: self._show_ask(), "value")
 
     def reset(self) -> None:
         """Another run comes: nothing is chosen, unfolded or edited any more."""
-        self._unfolded, self._piece, self._sentence, self._every = set(), "", "", False
+        self._unfolded, self._piece, self._sentence, self._every = set[str](), "", "", False
         self._at = ("", "")
 
     # what it shows
@@ -102,16 +94,16 @@ class Working:
         self._run, self._document = run, document
         self._moved_on()
         for part in (self.rail, self.plan, self.evidence, self.timeline):
-            displayed(part, document is not None)
+            display_if(part, document is not None)
         (self.grid.remove_class if document else self.grid.add_class)("wb-nothing")
         under_way = document is not None and document["status"] in ("running", "paused", "interrupted")
-        displayed(self.ask.region, not under_way)
+        display_if(self.ask.region, not under_way)
         if not under_way:
             self._show_ask()
         if run is None or document is None:
-            hidden = (self.review.band, self.review.inside, self.fork_bar, self.answer, self.turns, self.editor.form)
-            for region in hidden:
-                displayed(region, False)
+            review = self.review
+            for part in (review.band, review.inside, self.fork_bar, self.answer, self.turns, self.editor.form):
+                display_if(part, False)
             return
         self.rail.show(rail(document, self._labels))
         self.editor.show(document, now.seconds(), editable=document["status"] in ("paused", "done"))
@@ -119,7 +111,7 @@ class Working:
         self._show_evidence()
         self._show_timeline(now)
         ended = document["status"] in ("done", "failed", "cancelled")
-        displayed(self.past.region, ended)
+        display_if(self.past.region, ended)
         if ended:
             self.past.show(document, _checkpoints(run))
 
@@ -143,13 +135,13 @@ class Working:
 
     def _show_side(self, run: Run, document: Document, now: Now) -> None:
         paused = document["status"] == "paused" and document["review"]
-        displayed(self.review.band, bool(paused))
-        displayed(self.review.inside, bool(paused))
-        displayed(self.answer, not paused)
+        display_if(self.review.band, paused)
+        display_if(self.review.inside, paused)
+        display_if(self.answer, not paused)
         if document["status"] != "running":
             before = [one.line() for one in self._conversation(run)]
             self.turns.show(turns(before, self._labels))
-            displayed(self.turns, bool(before))
+            display_if(self.turns, before)
         if not paused:
             self.answer.show(answer(document, self._labels, now.written))
         self._edited()
@@ -165,12 +157,12 @@ class Working:
             self.review.show(document, plan=edited, problems=self.editor.problems, forecast=self.editor.foreseen)
         elif forks:
             self.fork_bar.show(fork_bar(self.editor.edits, len(self.editor.problems), self._labels))
-        displayed(self.fork_bar, forks)
+        display_if(self.fork_bar, forks)
 
     def _chosen(self) -> None:
         """The form of a step stands between the band and its buttons, in place of the reasons."""
         for part in (self.review.why, self.review.form):
-            displayed(part, not self.editor.chosen)
+            display_if(part, not self.editor.chosen)
 
     def _show_evidence(self) -> None:
         run, document = self._run, self._document
@@ -252,7 +244,7 @@ class Working:
     def _scope(self, asked: Mapping[str, Any]) -> None:
         """Run only a part of the plan: as an edit where the run waits for one, else in a fork."""
         run, document = self._run, self._document
-        if not (asked and run and document):
+        if not (run and document):
             return
         if document["status"] == "paused":
             self.review.show(document, plan=asked["plan"], problems=(), forecast=None)
@@ -260,10 +252,9 @@ class Working:
         else:
             self._opens(run.start_fork(plan=Plan.load(asked["plan"])))
 
-    def _from_past(self, chosen: Mapping[str, Any]) -> None:
-        if self._run and chosen and chosen["do"] == "fork":
-            asking = {"review": chosen["review"]} if "review" in chosen else {}
-            self._opens(self._run.start_fork(at=chosen["at"], **asking))
+    def _from_past(self, asked: Mapping[str, Any]) -> None:
+        if self._run and (fork := fork_asked(self._run, asked)):
+            self._opens(fork)
 
     def _on_fork_bar(self, event: Event) -> None:
         if event.kind == "discard":
@@ -302,10 +293,3 @@ def _checkpoints(run: Run) -> Any:
         return run.checkpoints()
     except WorkbenchError:
         return []
-
-
-def displayed(widget: ipywidgets.DOMWidget, shown: bool) -> None:
-    """Show or hide a widget; what is hidden stays what it is."""
-    wanted = None if shown else "none"
-    if widget.layout.display != wanted:
-        widget.layout.display = wanted

@@ -103,7 +103,6 @@ WORDS: Mapping[str, tuple[str, str]] = {
     "respond_send": ("Send and continue", "发送并继续"),
     "respond_back": ("Back", "返回"),
     "answer_refused": ("The answer was not accepted; the run is still waiting.", "答复未被接受，运行仍在等待。"),
-    "expected_unknown": ("No forecast: these tools have not been called before.", "无法预计：这些工具还没有被调用过。"),
     # the inbox
     "inbox": ("Waiting for you", "等待你决定"),
     "inbox_count": ("{questions:question}, {runs:run}", "{questions} 个问题，{runs} 次运行"),
