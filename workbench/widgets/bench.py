@@ -19,7 +19,6 @@ from workbench.errors import NotPaused, UnknownRun, WorkbenchError
 from workbench.runs.asking import points_of
 from workbench.runs.run import Run
 from workbench.views.outline import Lines
-from workbench.views.page import Picture
 from workbench.views.run import VIEWS, head
 from workbench.views.static import page_html, plain
 from workbench.widgets.ask import AskForm
@@ -126,13 +125,10 @@ class Bench(CellRoot):
 
     def _frame(self, run: Run | None) -> None:
         """The head, and which view is open."""
-        self.head.show(self._head(run, self._document))
+        told: dict[str, Any] = {"origin": run.origin if run else None, "said": self._said, "sure": self._sure}
+        self.head.show(head(self._document, self.labels, view=self.view, **told))
         display_if(self.working.region, self.view == "work")
         display_if(self.futures.region, self.view != "work")
-
-    def _head(self, run: Run | None, document: Any) -> Picture:
-        origin = run.origin if run else None
-        return head(document, self.labels, view=self.view, origin=origin, said=self._said, sure=self._sure)
 
     def act(self, action: Callable[[], Any]) -> None:
         """Do what somebody asked for, and show what came of it; what is refused is told in the head.
@@ -186,9 +182,8 @@ class Bench(CellRoot):
 
     def wait(self, timeout: float | None = None) -> Bench:
         """Wait until the run on the bench pauses or ends and the bench shows it, for scripts and tests."""
-        follow = self._follow
-        if follow:
-            follow.wait(timeout)
+        if self._follow:
+            self._follow.wait(timeout)
         return self
 
     def _changed(self, now: Now, read: bool) -> None:
@@ -206,7 +201,7 @@ class Bench(CellRoot):
                 return
             self._refreshed(None)
             if fault:
-                self.working.refuse(fault)
+                self.working.review.refuse(str(fault))
 
     def _follows(self, now: Now) -> bool:
         """Whether this comes from the follower of the run that is on the bench, and not from one that was left."""
@@ -232,17 +227,19 @@ class Bench(CellRoot):
                 self._asking["session"] = f"{self._session} ({uuid.uuid4().hex[:6]})"
             self.run_id, self.view = "", "work"
             self.refresh()
-        elif kind == "cancel" and self.run:
-            self._sure = not name
-            if name == "yes":
-                threading.Thread(target=self._cancel, args=(self.run,), name="cancel", daemon=True).start()
-            self._frame(self.run)
-        elif kind == "resume" and self.run:
-            run = self.run
+        elif kind in ("cancel", "resume", "fork") and (run := self.run):
+            self._act_on(run, kind, name)
+
+    def _act_on(self, run: Run, kind: str, name: str) -> None:
+        if kind == "resume":
             self.act(lambda: run.resume(wait=False))
-        elif kind == "fork" and self.run:
-            run = self.run
+        elif kind == "fork":
             self.act(lambda: self.put(fork_anew(run)))
+        else:
+            self._sure = not name  # asked once more whether it is to be cancelled
+            if name == "yes":
+                threading.Thread(target=self._cancel, args=(run,), name="cancel", daemon=True).start()
+            self._frame(run)
 
     def _cancel(self, run: Run) -> None:
         self._said = ""
@@ -269,11 +266,9 @@ class Bench(CellRoot):
 
     def _waiting(self) -> Run | None:
         """The newest run of this conversation, or of a fork of it, that is not at its end."""
-        session = self._session
-        here = (run for run in self._wb.runs(50, user_id=self._asking["user"]) if run.status in UNDER_WAY)
-        return next(
-            (run for run in here if run.session_id == session or run.session_id.startswith(f"{session} (")), None
-        )
+        runs, session = self._wb.runs(50, user_id=self._asking["user"]), self._session
+        here = (run for run in runs if run.session_id == session or run.session_id.startswith(f"{session} ("))
+        return next((run for run in here if run.status in UNDER_WAY), None)
 
     def close(self) -> None:
         """Follow the run no longer; it goes on."""
@@ -306,12 +301,11 @@ class Bench(CellRoot):
 def bench_of(run: Run) -> Bench:
     """A bench on one run, for the run to show itself with."""
     asking = {"kb": run.kb_prefix or None, "review": ("plan", "reflect")}
-    return Bench(run.workspace, run, {**asking, "session": run.session_id, "user": run.user_id}, None)
+    return run.workspace.bench(run, **asking, session=run.session_id, user=run.user_id)
 
 
 def fork_anew(run: Run) -> Run:
     """A new run from this one that asks a person again: at its last decision, or else before its plan runs."""
-    decisions = run.decisions
-    if decisions:
+    if decisions := run.decisions:
         return run.start_fork(at=decisions[-1]["review_id"])
     return run.start_fork(review=["plan", "reflect"])

@@ -210,14 +210,10 @@ class Working:
 
     def keyed(self, kind: str) -> None:
         """A key of the whole bench."""
-        if kind == "undo":
-            self.editor.undo()
-        elif kind == "redo":
-            self.editor.redo()
-        elif kind == "escape":
-            self.editor.chosen = ""
-        elif kind == "primary":
+        if kind == "primary":
             self._primary()
+        else:
+            self.editor.pressed(Event(kind))
 
     def _primary(self) -> None:
         status = self._document["status"] if self._document else ""
@@ -227,10 +223,6 @@ class Working:
             self._on_fork_bar(Event("fork"))
         elif status != "running":
             self.ask.submit()
-
-    def refuse(self, fault: WorkbenchError) -> None:
-        """The answer that was given did not fit: said where it was given."""
-        self.review.refuse(str(fault))
 
     def _answer(self, response: Mapping[str, Any]) -> Run | None:
         if not (self._run and response):
