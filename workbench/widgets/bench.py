@@ -52,13 +52,13 @@ class Bench(CellRoot):
         opened = run if isinstance(run, Run) else wb.run(run) if run else self._waiting()
         kept, message = (opened.draft("lang"), opened.message) if opened else ("", "")
         self.labels = labels_in(lang, wb.settings.lang, kept, message=message)
-        self.head, self.ask = Pick(), AskForm(self.labels, kb=asking.get("kb"), review=points_of(asking.get("review")))
+        self.head = Pick(heard=self._pressed).add_class("wb-head")
+        self.ask = AskForm(self.labels, kb=asking.get("kb"), review=points_of(asking.get("review")))
         self.working = Working(wb, self.labels, self.ask, self.act, self.put, self._goes_on)
         self.futures = Futures(wb, self.labels, self.act, self.put, self.go)
         views = [part.region.add_class("wb-view") for part in (self.working, self.futures)]
-        super().__init__([self.head.add_class("wb-head"), *views], lang=self.labels.html_lang)
+        super().__init__([self.head, *views], lang=self.labels.html_lang)
         self.add_class("wb-bench")
-        self.head.on_event(self._pressed)
         self.sheet.on_event(self._keyed)
         self.ask.on_asked(lambda asked: self.act(lambda: self._ask(asked)))
         self.observe(lambda _: self._opened(), "run_id")
@@ -99,8 +99,7 @@ class Bench(CellRoot):
             self._watch.leave()
             self._watch = None
         if run and document["status"] in AT_REST:
-            stood = Watch.standing(document["status"], document["decisions"])
-            self._watch = Watch(run, stood, self._moved)
+            self._watch = Watch(run, document, self._moved)
 
     def _moved(self, watch: Watch) -> None:
         """Somebody else moved the run: show and follow it, unless that was seen already; or the run is gone."""

@@ -1,11 +1,11 @@
-"""Follows a run that works, in a thread of its own: what goes on now, told at most ten times a second."""
+"""Follows a run in threads of its own: what goes on while it works, and whether somebody moved it while it rested."""
 
 from __future__ import annotations
 
 import sys
 import threading
 import time
-from collections.abc import Callable, Mapping, Sized
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
@@ -14,7 +14,9 @@ from weakref import WeakMethod
 from workbench.errors import WorkbenchError
 from workbench.runs.run import Run
 
-_S = 0.0005
+_OFTEN_S, _SELDOM_S, _REST_S = 0.1, 0.4, 0.5
+"""Between two tellings while something happens, and while only time goes by; between two looks at a run at rest."""
+_TURN_S = 0.0005
 
 
 class ShortTurns:
@@ -31,7 +33,7 @@ class ShortTurns:
         with self._lock:
             if not ShortTurns._taken:
                 ShortTurns._before = sys.getswitchinterval()
-                sys.setswitchinterval(min(_S, ShortTurns._before))
+                sys.setswitchinterval(min(_TURN_S, ShortTurns._before))
             ShortTurns._taken += 1
 
     def __exit__(self, *_: object) -> None:
@@ -39,12 +41,6 @@ class ShortTurns:
             ShortTurns._taken -= 1
             if not ShortTurns._taken:
                 sys.setswitchinterval(ShortTurns._before)
-
-
-# --- Follows a run that works, in a thread of its own: what goes on now, told at most ten times a second ---
-
-_OFTEN_S, _SELDOM_S, _REST_S = 0.1, 0.4, 0.5
-"""Between two tellings while something happens, and while only time goes by; between two looks at a run at rest."""
 
 
 @dataclass
@@ -83,19 +79,15 @@ class Watch:
 
     Args:
         run: the run.
-        stood: how it stood when it was shown (``standing``).
+        document: as it was shown.
         moved: a bound method, called once, in a thread, when the run has moved or cannot be read any more; when its
             object is gone nobody looks.
     """
 
-    def __init__(self, run: Run, stood: tuple[str, int], moved: Callable[[Watch], None]):
-        self.run_id, self._stood, self._moved, self._over = run.run_id, stood, WeakMethod(moved), threading.Event()
+    def __init__(self, run: Run, document: Mapping[str, Any], moved: Callable[[Watch], None]):
+        self._stood = document["status"], len(document["decisions"])
+        self._moved, self._over = WeakMethod(moved), threading.Event()
         threading.Thread(target=self._look, args=(run,), name=f"watch-{run.run_id}", daemon=True).start()
-
-    @staticmethod
-    def standing(status: str, decisions: Sized) -> tuple[str, int]:
-        """What tells that a run has moved."""
-        return status, len(decisions)
 
     def leave(self) -> None:
         """Look no more."""
@@ -104,7 +96,7 @@ class Watch:
     def _look(self, run: Run) -> None:
         while not self._over.wait(_REST_S) and self._moved() is not None:
             with suppress(WorkbenchError):
-                if self.standing(run.status, run.decisions) == self._stood:
+                if (run.status, len(run.decisions)) == self._stood:
                     continue
             if (moved := self._moved()) and not self._over.is_set():
                 moved(self)

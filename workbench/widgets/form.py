@@ -107,8 +107,7 @@ class Field:
             return
         self.said = said
         if self._note is None:
-            self._note = Pick()
-            self._note.on_event(self._pressed)
+            self._note = Pick(heard=self._pressed)
             self.box.children = (*self.box.children, self._note)
         sign = glyph("invalid", self._labels, said=False)
         lines = [
@@ -281,19 +280,15 @@ def _plain(spec: Any, definitions: Mapping[str, Any]) -> tuple[dict[str, Any], b
     for _ in range(_DEEPEST + 3):
         options = [o for o in spec.get("anyOf", ()) if o.get("type") != "null"]
         if len(options) == 1:
+            inner, outer = options[0], "anyOf"
             nullable |= len(options) < len(spec["anyOf"])
-            spec = {**options[0], **{k: v for k, v in spec.items() if k != "anyOf"}}
         elif "$ref" in spec:
-            found = definitions.get(str(spec["$ref"]).rpartition("/")[2], {})
-            spec = {**found, **{k: v for k, v in spec.items() if k != "$ref"}}
-        elif "const" in spec:
-            spec = {**spec, "enum": [spec.pop("const")]}
-        elif isinstance(spec.get("type"), list):
-            kinds = [kind for kind in spec["type"] if kind != "null"]
-            nullable |= len(kinds) < len(spec["type"])
-            spec["type"] = kinds[0] if len(kinds) == 1 else None
+            inner, outer = definitions.get(str(spec["$ref"]).rpartition("/")[2], {}), "$ref"
         else:
             break
+        spec = {**inner, **{name: value for name, value in spec.items() if name != outer}}
+    if "const" in spec:
+        spec["enum"] = [spec["const"]]
     return spec, nullable
 
 

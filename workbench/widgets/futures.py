@@ -37,9 +37,8 @@ class Compare(Panel):
         self._ids: list[str] = []
         self._differing, self._open, self._base = False, False, 0
         self._whole, self._taken = set[str](), list[Taken]()
-        self._picks = self._head, self._panel, self._note, self._body = Pick(), Pick(), Pick(), Pick()
-        for pick in self._picks:
-            pick.on_event(self._pressed)
+        self._picks = [Pick(heard=self._pressed) for _ in range(4)]
+        self._head, self._panel, self._note, self._body = self._picks
         self.region = ipywidgets.VBox(self._picks)
         self._head.show(Picture(el("div", self.labels("forks_choose"), cls="wb-dim wb-part")))
 
@@ -193,8 +192,7 @@ class Forks(Panel):
     def __init__(self, labels: Labels):
         super().__init__(labels)
         self._marked, self._tree = list[str](), Tree(())
-        self._pick = Pick()
-        self._pick.on_event(self._pressed)
+        self._pick = Pick(heard=self._pressed)
         self.region = ipywidgets.VBox([self._pick])
         self._draw()
 

@@ -46,7 +46,7 @@ class Inbox(CellRoot):
         self._read()
         newest = next(iter(self._held.values()), None)
         self.labels = labels = labels_in(lang, wb.settings.lang, message=newest.message if newest else "")
-        self.title, self.list = Pick(), Pick()
+        self.title, self.list = Pick(), Pick(heard=self._pressed)
         self.filter = ipywidgets.ToggleButtons(
             options=[(labels(f"point_{point}" if point else "inbox_all"), point) for point in _POINTS],
             tooltips=[labels("inbox_filter")] * len(_POINTS),
@@ -62,7 +62,6 @@ class Inbox(CellRoot):
         super().__init__([head, self.list, self.note, buttons, self.below], lang=labels.html_lang)
         self.add_class("wb-inbox")
         self.filter.observe(lambda _: self._show(), "value")
-        self.list.on_event(self._pressed)
         self.observe(lambda _: self._watch(), "_view_count")
         self._view_count = 0  # from now on front-ends count
         self.picked = self.questions[0].key if self.questions else ""

@@ -31,9 +31,7 @@ class Explore:
         self.found, self.chosen = Around(), ""
         self._start, self._told = "", BLANK
         self._knowledge: Any = None
-        self.graph, self.card, self.told = Pick(), Pick(), Pick()
-        for pick in (self.graph, self.card):
-            pick.on_event(self._pressed)
+        self.graph, self.card, self.told = Pick(heard=self._pressed), Pick(heard=self._pressed), Pick()
         self.region = ipywidgets.Box([self.graph, ipywidgets.VBox([self.told, self.card])]).add_class("wb-explore")
 
     def show(self, run: Run) -> None:
@@ -51,7 +49,9 @@ class Explore:
 
     def expand(self, one: str) -> None:
         """Show the neighbours of an entity, or hide them again."""
-        opened = [o for o in self.found.opened if o != one] if one in self.found.opened else [*self.found.opened, one]
+        opened = [*self.found.opened, one]
+        if one in self.found.opened:
+            opened = [other for other in self.found.opened if other != one]
         self.found = around(self._knowledge, self.found.seeds, opened, self.found.path)
         self._draw()
 

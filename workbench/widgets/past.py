@@ -29,9 +29,7 @@ class Checkpoints(Panel):
         self._document: Mapping[str, Any] = {}
         self._found: dict[str, Checkpoint] = {}
         self._rows: dict[str, Row] = {}
-        self._list, self._detail = Pick(), Pick()
-        for pick in (self._list, self._detail):
-            pick.on_event(self._pressed)
+        self._list, self._detail = Pick(heard=self._pressed), Pick(heard=self._pressed)
         self.region = ipywidgets.VBox([self._list, self._detail])
 
     def show(self, document: Mapping[str, Any], checkpoints: Sequence[Checkpoint]) -> None:

@@ -55,9 +55,9 @@ class _Telling(anywidget.AnyWidget):
 
     shared = traitlets.Instance(Shared).tag(sync=True, **ipywidgets.widget_serialization)
 
-    def __init__(self, **traits: Any):
+    def __init__(self, heard: Heard | None = None, **traits: Any):
         super().__init__(shared=Shared.only(), **traits)
-        self._heard: list[Heard] = []
+        self._heard: list[Heard] = [heard] if heard else []
         self.on_msg(lambda _, content, __: self.press(*_told(content)))
 
     def on_event(self, heard: Heard) -> None:
@@ -78,7 +78,7 @@ def _told(content: Any) -> tuple[str, str, str]:
 
 
 class Pick(_Telling):
-    """A picture, and what is chosen in it.
+    """A picture, whose events are told to ``heard``.
 
     Rows that change are sent alone; a front-end that connects later gets the whole.
     """

@@ -9,7 +9,6 @@ from typing import Any
 import ipywidgets
 import traitlets
 from pydantic import ValidationError
-from traitlets.utils.bunch import Bunch
 
 from workbench.errors import WorkbenchError
 from workbench.graphs.reviewers import answer
@@ -80,7 +79,12 @@ class Form:
         self._proposed, self._before = proposals.proposal(request), proposals.in_force(request)
         self._schema, values = self._shown(proposals.schema(request))
         self._wrong: set[str] = set()
-        self._fields = Fields(self._schema, labels, lambda _: self._changed(), title=lambda name: _title(name, labels))
+        self._fields = Fields(
+            self._schema,
+            labels,
+            lambda _: self._changed(),
+            title=lambda name: labels(f"field_{name}").removeprefix("field "),
+        )
         self._fields.show(values)
         some = self._fields.fields
         self.box = ipywidgets.VBox([_heading(labels("edit_first" if some else "nothing_proposed"))])
@@ -257,11 +261,6 @@ def form_of(
     return (PlanForm if kind else Form)(request, labels, heard)
 
 
-def _title(name: str, labels: Labels) -> str:
-    known = labels(f"field_{name}")
-    return name.replace("_", " ") if known == f"field {name}".replace("_", " ") else known
-
-
 def _heading(text: str) -> ipywidgets.HTML:
     return ipywidgets.HTML(el("div", text, cls="wb-dim wb-strong"))
 
@@ -348,14 +347,12 @@ class Review(traitlets.HasTraits):
         self.why.show(why(document, self._labels))
         if not problems:  # else the last forecast stays
             self.forecast.show(Picture(plan_forecast(forecast, True, self._labels)) if forecast else BLANK)
-        self._disable(False)
-        self._told()
+        self._await(False)
 
     def refuse(self, message: str) -> None:
         """Tell that the answer was not taken, and why; everything that was typed stays."""
         self.refusal.show(refused(message, self._labels))
-        self._disable(False)
-        self._told()
+        self._await(False)
 
     def submit(self) -> None:
         """Send the primary answer; what is wrong keeps it from being sent."""
@@ -411,19 +408,19 @@ class Review(traitlets.HasTraits):
         if opened:
             self.message.focus()
 
-    def _disable(self, sent: bool) -> None:
+    def _await(self, sent: bool) -> None:
         """While an answer is on its way nothing more can be sent."""
         self._sent = self.stop.disabled = self.respond.disabled = sent
+        self._told()
 
     def _send(self, kind: str, edits: Mapping[str, Any] | None = None) -> None:
         point, message = proposals.point(self._request), self.message.value if kind == "respond" else ""
         given = answer(kind, point=point, edits=edits, message=message, note=self.note.value)
         self.refusal.show(BLANK)
-        self._disable(True)
-        self._told()
-        before, self.response = self.response, given
-        if before == given:  # the same answer once more is an answer too
-            self.notify_change(Bunch(name="response", old=before, new=given, owner=self, type="change"))
+        self._await(True)
+        with self.hold_trait_notifications():  # the same answer once more is an answer too
+            self.response = {}
+            self.response = given
 
 
 def primary(request: Mapping[str, Any], edits: Mapping[str, Any], wrong: int, labels: Labels) -> str:
@@ -439,8 +436,7 @@ def primary(request: Mapping[str, Any], edits: Mapping[str, Any], wrong: int, la
     if point == "reflect":
         goes_on = proposals.will_go_on(proposed, edits)
         verb = "judge" if set(edits) == {proposals.LIMITS} else "run" if goes_on else "answer"
-    number = count(edits, request)
-    return labels(f"{verb}_with_edits", n=number)
+    return labels(f"{verb}_with_edits", n=count(edits, request))
 
 
 def _approving(point: str, proposed: Mapping[str, Any], ahead: Sequence[str] | None, labels: Labels) -> str:

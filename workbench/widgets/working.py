@@ -54,8 +54,9 @@ class Working:
         self._found: tuple[Any, list[Any]] = (None, [])
         self.reset()
         self.ask, self.review = ask, Review(labels, wb.run)
-        self.rail, self.evidence, self.timeline = Pick(), Pick(), Pick()
-        self.answer, self.turns, self.fork_bar = Pick(), Pick(), Pick()
+        self.rail, self.turns, self.answer = Pick(), Pick(heard=self._on_turn), Pick(heard=self._on_answer)
+        self.evidence, self.timeline = Pick(heard=self._on_evidence), Pick(heard=self._on_timeline)
+        self.fork_bar = Pick(heard=self._on_fork_bar)
         self.editor = PlanEditor(labels, partial(check, tools=wb.tools), wb.tools, self._forecast, self._plans)
         self.past = Checkpoints(labels)
         self.region = self._laid_out()
@@ -70,11 +71,6 @@ class Working:
         return ipywidgets.VBox([self.rail.add_class("wb-rail"), self.grid.add_class("wb-work")])
 
     def _connect(self) -> None:
-        self.evidence.on_event(self._on_evidence)
-        self.timeline.on_event(self._on_timeline)
-        self.answer.on_event(self._on_answer)
-        self.turns.on_event(lambda event: self._act(lambda: self._opens(self._wb.run(event.key))))
-        self.fork_bar.on_event(self._on_fork_bar)
         self.editor.observe(lambda _: self._edited(), ["plan", "problems"])
         self.editor.observe(lambda _: self._chosen(), "chosen")
         self.editor.on_asked(lambda asked: self._act(lambda: self._scope(asked)))
@@ -254,6 +250,9 @@ class Working:
         elif event.kind == "fork" and self._run and not self.editor.problems:
             run, plan = self._run, Plan.load(self.editor.plan)
             self._act(lambda: self._opens(run.start_fork(plan=plan)))
+
+    def _on_turn(self, event: Event) -> None:
+        self._act(lambda: self._opens(self._wb.run(event.key)))
 
     def _on_answer(self, event: Event) -> None:
         cited = self._document["citations"] if self._document else []
