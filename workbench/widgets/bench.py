@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import threading
 import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import suppress
 from importlib import import_module
 from typing import Any
@@ -24,7 +24,7 @@ from workbench.views.static import page_html, plain
 from workbench.widgets.ask import AskForm
 from workbench.widgets.follow import Follow, Now, Watch
 from workbench.widgets.futures import Futures
-from workbench.widgets.pick import CellRoot, Event, Pick, display_if, labels_in
+from workbench.widgets.pick import CellRoot, Event, Json, Pick, display_if, labels_in
 from workbench.widgets.shown import in_kernel
 from workbench.widgets.working import Working
 
@@ -46,7 +46,7 @@ class Bench(CellRoot):
     _watch: Watch | None = None
     _document: dict[str, Any] | None = None
 
-    def __init__(self, wb: Any, run: Run | str | None, asking: Mapping[str, Any], lang: str | None):
+    def __init__(self, wb: Any, run: Run | str | None, asking: Json, lang: str | None):
         self._wb, self._asking, self._lock = wb, dict(asking), threading.RLock()
         self._said, self._sure, self._session = "", False, str(asking["session"])
         opened = run if isinstance(run, Run) else wb.run(run) if run else self._waiting()
@@ -95,9 +95,8 @@ class Bench(CellRoot):
 
     def _watched(self, run: Run | None, document: Any) -> None:
         """Look whether a run at rest moves, as long as it is not followed at its work."""
-        if self._watch:
-            self._watch.leave()
-            self._watch = None
+        self._leave(self._watch)
+        self._watch = None
         if run and document["status"] in AT_REST:
             self._watch = Watch(run, document, self._moved)
 
@@ -155,9 +154,8 @@ class Bench(CellRoot):
         self.run_id = run.run_id
 
     def _opened(self) -> None:
-        if self._follow:
-            self._follow.leave()
-            self._follow = None
+        self._leave(self._follow)
+        self._follow = None
         self.working.reset()
         self._sure = False
         with self.hold_trait_notifications():
@@ -174,8 +172,7 @@ class Bench(CellRoot):
 
     def follow(self, run: Run) -> None:
         """Show what the run does while it does it; returns at once."""
-        if self._follow:
-            self._follow.leave()
+        self._leave(self._follow)
         with self._lock:  # what it tells waits until it is the one that is heard
             self._follow = Follow(run, self._changed, self._ended)
 
@@ -211,8 +208,7 @@ class Bench(CellRoot):
         try:
             self.refresh(now)
         except WorkbenchError as error:  # the workspace was closed, or its file is gone
-            if self._follow:
-                self._follow.leave()
+            self._leave(self._follow)
             self.head.show(head(None, self.labels, said=str(error)))
 
     # what is pressed
@@ -252,7 +248,7 @@ class Bench(CellRoot):
         if self.view == "work":
             self.working.keyed(event.kind)
 
-    def _ask(self, asked: Mapping[str, Any]) -> None:
+    def _ask(self, asked: Json) -> None:
         options = {**self._asking, "kb": asked["kb"], "review": asked["review"]}
         run = self._wb.start(asked["message"], **options)
         self.ask.message.value = ""
@@ -269,11 +265,14 @@ class Bench(CellRoot):
         here = (run for run in runs if run.session_id == session or run.session_id.startswith(f"{session} ("))
         return next((run for run in here if run.status in UNDER_WAY), None)
 
+    @staticmethod
+    def _leave(*following: Follow | Watch | None) -> None:
+        for one in filter(None, following):
+            one.leave()
+
     def close(self) -> None:
         """Follow the run no longer; it goes on."""
-        for following in (self._follow, self._watch):
-            if following:
-                following.leave()
+        self._leave(self._follow, self._watch)
         super().close()
 
     def _ipython_display_(self) -> None:

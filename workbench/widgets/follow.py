@@ -50,12 +50,10 @@ class Now:
     Attributes:
         steps: when the call of each step that runs began, on the monotonic clock.
         written: the answer as far as it has come.
-        note: what a node says that it waits for.
     """
 
     steps: dict[str, float] = field(default_factory=dict)
     written: str = ""
-    note: str = ""
 
     def hear(self, event: Mapping[str, Any]) -> None:
         """Take in one event."""
@@ -65,8 +63,6 @@ class Now:
             self.steps.pop(ended["step_id"], None)
         elif event.get("status") == "token":
             self.written += event["content"]
-        elif event.get("status") == "progress":
-            self.note = str(event["content"].get("note") or "")
 
     def seconds(self) -> dict[str, float]:
         """How long each step that runs has been at it."""
@@ -119,13 +115,12 @@ class Follow:
         self.run, self.now = run, Now()
         self._changed, self._ended = changed, ended
         self._news, self._over, self._telling = threading.Event(), threading.Event(), threading.Lock()
-        self._left = self._deaf = False
+        self._deaf = False
         for work in (self._listen, self._tell):
             threading.Thread(target=work, name=f"follow-{run.run_id}", daemon=True).start()
 
     def leave(self) -> None:
         """Tell nothing any more; the run goes on."""
-        self._left = True
         self._over.set()
         self._news.set()
 
@@ -148,7 +143,7 @@ class Follow:
         except WorkbenchError as error:
             fault = error
         with self._telling:
-            if not self._left:
+            if not self._over.is_set():
                 self._ended(self.now, fault)
             self._over.set()
         self._news.set()

@@ -11,7 +11,7 @@ from workbench.views.labels import Labels
 from workbench.views.page import BLANK, Picture, button, el, glyph
 from workbench.widgets import controls
 from workbench.widgets.controls import Control, exactly
-from workbench.widgets.pick import Event, Pick, display_if
+from workbench.widgets.pick import Event, Json, Pick, display_if
 
 _DEEPEST = 2
 
@@ -169,7 +169,7 @@ class Fields:
 
     def __init__(
         self,
-        schema: Mapping[str, Any],
+        schema: Json,
         labels: Labels,
         heard: Callable[[str], None] = lambda _: None,
         *,
@@ -207,7 +207,7 @@ class Fields:
         """What was typed and is no value, in words, by path."""
         return {path: field.fault for path, field in fields_of(self) if field.fault}
 
-    def show(self, value: Mapping[str, Any], anew: bool = False) -> None:
+    def show(self, value: Json, anew: bool = False) -> None:
         """Show an object; what the schema does not know of is shown as JSON. See ``Field.show``."""
         for name in [name for name in self.fields if name not in self._known and name not in value]:
             del self.fields[name]
@@ -244,7 +244,7 @@ def _all(said: Mapping[str, Sequence[Said]]) -> list[Said]:
     return [one for told in said.values() for one in told]
 
 
-def _control(spec: Mapping[str, Any], nullable: bool, required: bool, labels: Labels, depth: int) -> Control:
+def _control(spec: Json, nullable: bool, required: bool, labels: Labels, depth: int) -> Control:
     """The control of a property, by its type."""
     kind, items = spec.get("type"), spec.get("items", {})
     optional = nullable or (not required and "default" not in spec)
@@ -274,7 +274,7 @@ def _control(spec: Mapping[str, Any], nullable: bool, required: bool, labels: La
     return controls.as_json(labels)
 
 
-def _plain(spec: Any, definitions: Mapping[str, Any]) -> tuple[dict[str, Any], bool]:
+def _plain(spec: Any, definitions: Json) -> tuple[dict[str, Any], bool]:
     """A property without its references and its null, and whether it may be null."""
     spec, nullable = dict(spec) if isinstance(spec, Mapping) else {}, False
     for _ in range(_DEEPEST + 3):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import ipywidgets
@@ -18,9 +18,7 @@ from workbench.views.labels import Labels, labels_for
 from workbench.views.page import BLANK, Picture, el
 from workbench.views.past import LETTERS, forks
 from workbench.widgets.knowledge import Explore
-from workbench.widgets.pick import Event, Panel, PanelRoot, Pick, display_if
-
-Asked = Mapping[str, Any]
+from workbench.widgets.pick import Event, Json, Panel, PanelRoot, Pick, display_if
 
 
 class Compare(Panel):
@@ -33,7 +31,7 @@ class Compare(Panel):
     def __init__(self, labels: Labels):
         super().__init__(labels)
         self._workspace: Any = None
-        self._document: Mapping[str, Any] = {}
+        self._document: Json = {}
         self._ids: list[str] = []
         self._differing, self._open, self._base = False, False, 0
         self._whole, self._taken = set[str](), list[Taken]()
@@ -54,7 +52,7 @@ class Compare(Panel):
         self._note.show(BLANK)
         self._draw()
 
-    def graft(self, workspace: Any, asked: Asked) -> Run | None:
+    def graft(self, workspace: Any, asked: Json) -> Run | None:
         """The graft that was asked for; None when the runs contradict each other, which is shown with both values."""
         try:
             return workspace.graft(asked["steps"], base=asked["base"], prefer=asked["prefer"])
@@ -62,7 +60,7 @@ class Compare(Panel):
             self.refuse(str(conflict), conflict.conflicts)
             return None
 
-    def refuse(self, message: str, conflicts: Sequence[Mapping[str, Any]] = ()) -> None:
+    def refuse(self, message: str, conflicts: Sequence[Json] = ()) -> None:
         """Say why no graft was made; conflicts are shown with each run's value, and with a way to choose.
 
         Args:
@@ -103,7 +101,7 @@ class Compare(Panel):
         }
         self._panel.show(Picture(panel(self._document, self.labels, **more)))
 
-    def _forecast(self) -> Mapping[str, Any] | None:
+    def _forecast(self) -> Json | None:
         """What the graft would do, where the runs are at hand."""
         from workbench.futures.graft import foreseen  # brings LangGraph along
 
@@ -164,14 +162,14 @@ def beside_of(comparison: Comparison) -> PanelRoot:
     compare, workspace = Compare(labels_for(comparison.runs[0]["message"])), comparison.workspace
     compare.show(comparison)
 
-    def graft(asked: Asked) -> None:
+    def graft(asked: Json) -> None:
         try:
             if new := compare.graft(workspace, asked):
                 compare.told(new.run_id)
         except WorkbenchError as error:
             compare.refuse(str(error))
 
-    def act(asked: Asked) -> Any:
+    def act(asked: Json) -> Any:
         if asked["do"] == "open":
             return workspace.bench(asked["run"])
         if asked["do"] == "swap":
@@ -232,7 +230,7 @@ def forks_of(tree: Tree) -> PanelRoot:
     panel, workspace = Forks(labels_for(tree.nodes[0]["message"] if tree.nodes else "")), tree.workspace
     panel.show(tree)
 
-    def act(asked: Asked) -> Any:
+    def act(asked: Json) -> Any:
         if asked["do"] == "compare":
             return beside_of(workspace.compare(*asked["runs"]))
         return workspace.bench(asked["runs"][0])
@@ -272,7 +270,7 @@ class Futures:
         self.forks.on_asked(lambda asked: act(lambda: self._on_forks(asked)))
         self.compare.on_asked(lambda asked: act(lambda: self._on_compare(asked)))
 
-    def show(self, view: str, run: Run | None, document: Mapping[str, Any] | None) -> None:
+    def show(self, view: str, run: Run | None, document: Json | None) -> None:
         """Show one of the views."""
         for name, region in self._regions.items():
             display_if(region, name == view)
@@ -286,14 +284,14 @@ class Futures:
             self._explored = explored
             self.knowledge.show(run)
 
-    def _on_forks(self, asked: Asked) -> None:
+    def _on_forks(self, asked: Json) -> None:
         if asked["do"] == "open":
             self._opens(self._wb.run(asked["runs"][0]))
         else:
             self._compared = asked["runs"]
             self._goes("compare")
 
-    def _on_compare(self, asked: Asked) -> None:
+    def _on_compare(self, asked: Json) -> None:
         if asked["do"] == "open":
             self._opens(self._wb.run(asked["run"]))
         elif asked["do"] == "swap":

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import ipywidgets
@@ -13,7 +13,7 @@ from workbench.runs.run import Run
 from workbench.views.labels import Labels, labels_for
 from workbench.views.page import BLANK, Markup, Picture, el
 from workbench.views.past import Row, checkpoints, looked_at, rows_of
-from workbench.widgets.pick import Event, Panel, PanelRoot, Pick
+from workbench.widgets.pick import Event, Json, Panel, PanelRoot, Pick
 
 
 class Checkpoints(Panel):
@@ -26,13 +26,13 @@ class Checkpoints(Panel):
     def __init__(self, labels: Labels):
         super().__init__(labels)
         self._every, self._at = False, ""
-        self._document: Mapping[str, Any] = {}
+        self._document: Json = {}
         self._found: dict[str, Checkpoint] = {}
         self._rows: dict[str, Row] = {}
         self._list, self._detail = Pick(heard=self._pressed), Pick(heard=self._pressed)
         self.region = ipywidgets.VBox([self._list, self._detail])
 
-    def show(self, document: Mapping[str, Any], checkpoints: Sequence[Checkpoint]) -> None:
+    def show(self, document: Json, checkpoints: Sequence[Checkpoint]) -> None:
         """Show the past of this run.
 
         Args:
@@ -63,7 +63,7 @@ class Checkpoints(Panel):
         if one is None:
             return looked_at(row, None, {}, self.labels, review=row.decision or row.key, ask=())
         try:
-            values: Mapping[str, Any] | str = one.values
+            values: Json | str = one.values
         except WorkbenchError as gone:
             values = str(gone)
         review = row.decision or self._review_after(one)
@@ -99,7 +99,7 @@ class Checkpoints(Panel):
             self.ask(do="fork", at=self._rows[event.key].decision or event.key, **review)
 
 
-def fork_asked(run: Run, asked: Mapping[str, Any]) -> Run | None:
+def fork_asked(run: Run, asked: Json) -> Run | None:
     """The fork that somebody asked for in the checkpoints of a run; None when nothing but a look was asked for."""
     edits = {name: asked[name] for name in ("at", "review") if name in asked}
     return run.start_fork(**edits) if asked["do"] == "fork" else None
@@ -109,7 +109,7 @@ def past_of(found: Past) -> PanelRoot:
     """The checkpoints of a run in a cell: a fork opens below them."""
     run, panel = found.run, Checkpoints(labels_for(found.run.message))
 
-    def act(asked: Mapping[str, Any]) -> Any:
+    def act(asked: Json) -> Any:
         fork = fork_asked(run, asked)
         return fork and run.workspace.bench(fork.run_id)
 

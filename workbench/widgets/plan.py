@@ -21,7 +21,7 @@ from workbench.views.plan import PlanView, problem_text, steps
 from workbench.views.plan_graph import Changes, plan_changes, plan_faults, plan_forecast, plan_graph
 from workbench.widgets.draft import Draft, Ground
 from workbench.widgets.form import Said
-from workbench.widgets.pick import Event, Panel, Pick
+from workbench.widgets.pick import Event, Json, Panel, Pick
 from workbench.widgets.step import SCOPES, StepForm
 
 if TYPE_CHECKING:
@@ -65,11 +65,11 @@ class PlanEditor(Panel):
         check: Callable[[Plan], list[Problem]],
         tools: Mapping[str, Tool],
         forecast: Callable[[Plan], Forecast | None] | None = None,
-        history: Callable[[], Sequence[Mapping[str, Any]]] = tuple,
+        history: Callable[[], Sequence[Json]] = tuple,
     ):
         super().__init__(labels)
         self._check, self._tools, self._foresee = check, tools, forecast
-        self._history, self._versions = history, dict[str, Mapping[str, Any]]()
+        self._history, self._versions = history, dict[str, Json]()
         self._ground, self._draft = Ground(), Draft(Plan())
         self._live: Mapping[str, float] = {}
         self.foreseen: Forecast | None = None
@@ -90,7 +90,7 @@ class PlanEditor(Panel):
 
     # what it shows
 
-    def show(self, document: Mapping[str, Any], live: Mapping[str, float] = {}, editable: bool = False) -> None:
+    def show(self, document: Json, live: Mapping[str, float] = {}, editable: bool = False) -> None:
         """Show the plan of a run.
 
         Edits are kept, and what is being typed, as long as it is the same version of the same run's plan.

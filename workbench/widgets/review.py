@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
 import ipywidgets
 import traitlets
-from pydantic import ValidationError
 
 from workbench.errors import WorkbenchError
 from workbench.graphs.reviewers import answer
@@ -19,14 +18,12 @@ from workbench.views.page import BLANK, Picture, el, glyph
 from workbench.views.plan_graph import plan_forecast
 from workbench.views.signals import band, refused, why
 from workbench.widgets.form import ABSENT, Fields, Said
-from workbench.widgets.pick import Pick, display_if, press_button
+from workbench.widgets.pick import Json, Pick, display_if, press_button
 
-Request = Mapping[str, Any]
-Steps = Sequence[Mapping[str, Any]]
 Heard = Callable[[], None]
 
 
-def count(edits: Mapping[str, Any], request: Request) -> int:
+def count(edits: Json, request: Json) -> int:
     """How many things an edit changes: each step, each threshold, each field."""
     total, args = 0, proposals.proposal(request)
     for name, value in edits.items():
@@ -41,7 +38,7 @@ def count(edits: Mapping[str, Any], request: Request) -> int:
     return total
 
 
-def fault(value: Any, spec: Mapping[str, Any], labels: Labels) -> str:
+def fault(value: Any, spec: Json, labels: Labels) -> str:
     """What the schema of a field says against a value; nothing when it fits.
 
     >>> fault(3, {"maximum": 1}, Labels("en"))
@@ -74,7 +71,7 @@ class Form:
         box: the widget.
     """
 
-    def __init__(self, request: Request, labels: Labels, heard: Heard):
+    def __init__(self, request: Json, labels: Labels, heard: Heard):
         self._labels, self._heard = labels, heard
         self._proposed, self._before = proposals.proposal(request), proposals.in_force(request)
         self._schema, values = self._shown(proposals.schema(request))
@@ -95,11 +92,11 @@ class Form:
         """How many things in it cannot be sent."""
         return len(self._wrong)
 
-    def edits(self, plan: Mapping[str, Any] | None) -> dict[str, Any]:
+    def edits(self, plan: Json | None) -> dict[str, Any]:
         """What differs from the proposal, with the plan as it was edited beside this form."""
         return proposals.differing(self._before, self._fields.value, self._schema.get("required", ()))
 
-    def _shown(self, schema: Mapping[str, Any]) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
+    def _shown(self, schema: Json) -> tuple[Json, Json]:
         """The schema of the fields that are shown, and their values."""
         return schema, self._before
 
@@ -121,11 +118,11 @@ class PlanForm(Form):
     _text, _needed = "query", True
     """The property of the text, and whether it may not become empty."""
 
-    def __init__(self, request: Request, labels: Labels, heard: Heard):
+    def __init__(self, request: Json, labels: Labels, heard: Heard):
         super().__init__(request, labels, heard)
         self._fields.box.add_class("wb-limits")
 
-    def edits(self, plan: Mapping[str, Any] | None) -> dict[str, Any]:
+    def edits(self, plan: Json | None) -> dict[str, Any]:
         """The plan, the query and the thresholds, each when it differs."""
         changed: dict[str, Any] = {}
         if plan is not None and _plan_changes(self._proposed["plan"], plan):
@@ -145,7 +142,7 @@ class PlanForm(Form):
         now.pop(self._text, None)
         return proposals.differing({proposals.LIMITS: before}, {proposals.LIMITS: now})
 
-    def _shown(self, schema: Mapping[str, Any]) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
+    def _shown(self, schema: Json) -> tuple[Json, Json]:
         limits = proposals.property_of(proposals.LIMITS, schema).get("properties", {})
         texts = {name: spec for name, spec in schema.get("properties", {}).items() if name == self._text}
         values = {self._text: self._before.get(self._text) or "", **self._before.get(proposals.LIMITS, {})}
@@ -158,22 +155,19 @@ class ReflectForm(PlanForm):
 
     _text, _needed = "rewrite_query", False
 
-    def __init__(
-        self, request: Request, recorded: Mapping[str, Any], labels: Labels, heard: Heard, ran: Collection[str] = ()
-    ):
+    def __init__(self, request: Json, recorded: Json, labels: Labels, heard: Heard, ran: Collection[str] = ()):
         """``recorded`` is the plan without what is proposed; ``ran`` are ids of its steps that have run."""
         super().__init__(request, labels, heard)
         self._recorded = {step["step_id"]: step for step in recorded["steps"]}
         self._chosen: bool | None = None
         self._writing = False
-        self._left_out: set[str] = set()
-        self._steps: Steps = ()
+        self._steps: Sequence[Json] = ()
         self._refused: list[str] = []
         self._boxes: dict[str, ipywidgets.Checkbox] = {}
         held = [i for i, step in self._recorded.items() if step.get("condition") == "held" and i not in ran]
         wakes = {**dict.fromkeys(held, False), **dict.fromkeys(self._proposed["activate"], True)}
         told = {i: labels("wake_step", step=i) if on else f"{i} · {labels('step_held')}" for i, on in wakes.items()}
-        self._wakes = {i: self._box(told[i], i, ticked=on) for i, on in wakes.items()}
+        self._wakes = {i: self._box(told[i], ticked=on) for i, on in wakes.items()}
         self._list, self._note = ipywidgets.VBox().add_class("wb-proposals"), Pick()
         self.goes_on = ipywidgets.ToggleButtons(
             options=[(labels("search_on"), True), (labels("stop_searching"), False)],
@@ -190,16 +184,16 @@ class ReflectForm(PlanForm):
         """How many fields cannot be sent, and how many steps changed that cannot change."""
         return len(self._wrong) + len(self._refused)
 
-    def edits(self, plan: Mapping[str, Any] | None) -> dict[str, Any]:
+    def edits(self, plan: Json | None) -> dict[str, Any]:
         """What differs from the reflection; the steps of ``plan`` beyond the recorded one are the next ones."""
         self._show_steps(self._beyond(plan))
-        steps = [step for step in self._steps if step["step_id"] not in self._left_out]
-        woken = [name for name in self._wakes if name not in self._left_out]
+        steps = [step for step in self._steps if self._boxes[step["step_id"]].value]
+        woken = [name for name, box in self._wakes.items() if box.value]
         changed = proposals.next_pass(self._proposed, steps, woken, self.text, self._chosen)
         self._follow(proposals.will_go_on(self._proposed, changed))
         return {**changed, **self.limits()}
 
-    def _beyond(self, plan: Mapping[str, Any] | None) -> Steps:
+    def _beyond(self, plan: Json | None) -> Sequence[Json]:
         """The steps of an edited plan that are not in the recorded one; without a plan those that are proposed."""
         if plan is None:
             self._refuse([])
@@ -215,7 +209,7 @@ class ReflectForm(PlanForm):
             said = el("p", glyph("invalid", self._labels), " ", told, cls="wb-alert", role="alert")
             self._note.show(Picture(el("div", said if names else None)))
 
-    def _show_steps(self, steps: Steps) -> None:
+    def _show_steps(self, steps: Sequence[Json]) -> None:
         """A box to tick for each step that is proposed."""
         before, self._steps = [step["step_id"] for step in self._steps], steps
         now = {step["step_id"]: step for step in steps}
@@ -223,20 +217,13 @@ class ReflectForm(PlanForm):
             return
         for name, step in now.items():
             if name not in self._boxes:
-                self._boxes[name] = self._box(f"{name} · {step['tool']}", name, str(step["objective"]))
+                self._boxes[name] = self._box(f"{name} · {step['tool']}", str(step["objective"]))
         shown = [*(self._boxes[name] for name in now), *self._wakes.values()]
         self._list.children = shown or [_heading(self._labels("nothing_proposed"))]
 
-    def _box(self, text: str, name: str, told: str = "", ticked: bool = True) -> ipywidgets.Checkbox:
-        if not ticked:
-            self._left_out.add(name)
+    def _box(self, text: str, told: str = "", ticked: bool = True) -> ipywidgets.Checkbox:
         box = ipywidgets.Checkbox(ticked, description=text[:200], tooltip=told[:500] or None, indent=False)
-
-        def heard(change: Any) -> None:
-            (self._left_out.discard if change.new else self._left_out.add)(name)
-            self._heard()
-
-        box.observe(heard, "value")
+        box.observe(lambda _: self._heard(), "value")
         return box
 
     def _chose(self, change: Any) -> None:
@@ -251,9 +238,7 @@ class ReflectForm(PlanForm):
         self._writing = False
 
 
-def form_of(
-    request: Request, recorded: Mapping[str, Any] | None, labels: Labels, heard: Heard, ran: Collection[str] = ()
-) -> Form:
+def form_of(request: Json, recorded: Json | None, labels: Labels, heard: Heard, ran: Collection[str] = ()) -> Form:
     """The form of this request; of a point that is not known, every field of its schema. ``ran`` are ids of steps."""
     kind = proposals.kind(request)
     if kind == "reflect":
@@ -265,12 +250,9 @@ def _heading(text: str) -> ipywidgets.HTML:
     return ipywidgets.HTML(el("div", text, cls="wb-dim wb-strong"))
 
 
-def _plan_changes(before: Mapping[str, Any], now: Mapping[str, Any]) -> int:
-    """How many steps and fields of the plan differ; a plan that cannot be read counts as one change."""
-    try:
-        changed = Plan.load(before).diff(Plan.load(now))
-    except ValidationError:
-        return 1
+def _plan_changes(before: Json, now: Json) -> int:
+    """How many steps and fields of the plan differ; the order alone is one change."""
+    changed = Plan.load(before).diff(Plan.load(now))
     order = [step["step_id"] for step in before["steps"]] != [step["step_id"] for step in now["steps"]]
     return sum(map(len, changed.values())) or int(order)
 
@@ -299,7 +281,7 @@ class Review(traitlets.HasTraits):
         super().__init__()
         self._runs = runs
         self._labels, self._document, self._request = labels, dict[str, Any](), dict[str, Any]()
-        self._plan: Mapping[str, Any] | None = None
+        self._plan: Json | None = None
         self._problems, self._sent = 0, False
         self._form: Form | None = None
         self._asked = ("", "")
@@ -323,11 +305,11 @@ class Review(traitlets.HasTraits):
 
     def show(
         self,
-        document: Mapping[str, Any],
+        document: Json,
         *,
-        plan: Mapping[str, Any] | None = None,
-        problems: Sequence[Mapping[str, Any]] = (),
-        forecast: Mapping[str, Any] | None = None,
+        plan: Json | None = None,
+        problems: Sequence[Json] = (),
+        forecast: Json | None = None,
     ) -> None:
         """Show what a run asks. The same question shown again keeps what was typed.
 
@@ -413,7 +395,7 @@ class Review(traitlets.HasTraits):
         self._sent = self.stop.disabled = self.respond.disabled = sent
         self._told()
 
-    def _send(self, kind: str, edits: Mapping[str, Any] | None = None) -> None:
+    def _send(self, kind: str, edits: Json | None = None) -> None:
         point, message = proposals.point(self._request), self.message.value if kind == "respond" else ""
         given = answer(kind, point=point, edits=edits, message=message, note=self.note.value)
         self.refusal.show(BLANK)
@@ -423,7 +405,7 @@ class Review(traitlets.HasTraits):
             self.response = given
 
 
-def primary(request: Mapping[str, Any], edits: Mapping[str, Any], wrong: int, labels: Labels) -> str:
+def primary(request: Json, edits: Json, wrong: int, labels: Labels) -> str:
     """What the primary button says: what will happen when it is pressed."""
     point, proposed = proposals.kind(request), proposals.proposal(request)
     if wrong:
@@ -439,7 +421,7 @@ def primary(request: Mapping[str, Any], edits: Mapping[str, Any], wrong: int, la
     return labels(f"{verb}_with_edits", n=count(edits, request))
 
 
-def _approving(point: str, proposed: Mapping[str, Any], ahead: Sequence[str] | None, labels: Labels) -> str:
+def _approving(point: str, proposed: Json, ahead: Sequence[str] | None, labels: Labels) -> str:
     if point == "reflect" and not proposed["should_continue"]:
         return labels("approve_answer")
     if not point or ahead is None:  # a graph of one's own, or a pause from before requests said what will run
