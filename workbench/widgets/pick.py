@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any, ClassVar, NamedTuple
 
 import anywidget
+import IPython.display
 import ipywidgets
 import traitlets
-from IPython.display import display
 
 from workbench.errors import WorkbenchError
 from workbench.views.labels import LANGUAGES, Labels, labels_for
@@ -155,10 +155,10 @@ class CellRoot(Root):
 
     def _ipython_display_(self) -> None:
         self._displayed = self._repr_mimebundle_()
-        self._handle = display(self._displayed, raw=True, display_id=True)
+        self._handle = IPython.display.display(self._displayed, raw=True, display_id=True)
         if in_kernel():  # the widget without a text: where there is no front-end, nothing stands in its place
             view = {"model_id": self.model_id, "version_major": 2, "version_minor": 0}
-            display({"application/vnd.jupyter.widget-view+json": view, "text/plain": ""}, raw=True)
+            IPython.display.display({"application/vnd.jupyter.widget-view+json": view, "text/plain": ""}, raw=True)
 
 
 class Panel(traitlets.HasTraits):
