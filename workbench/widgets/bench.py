@@ -267,8 +267,9 @@ class Bench(CellRoot):
 
     @staticmethod
     def _leave(*following: Follow | Watch | None) -> None:
-        for one in filter(None, following):
-            one.leave()
+        for one in following:
+            if one:
+                one.leave()
 
     def close(self) -> None:
         """Follow the run no longer; it goes on."""
