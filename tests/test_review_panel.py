@@ -16,7 +16,8 @@ from workbench.runs.run import Run
 from workbench.session import Workbench
 from workbench.views.labels import Labels
 from workbench.views.signals import band, why
-from workbench.widgets.review import ReflectForm, Review
+from workbench.widgets.proposal import ReflectForm
+from workbench.widgets.review import Review
 
 QUESTION = "Compare The Wedding Banquet and Eat Drink Man Woman"
 UNKNOWN = "Who directed Zorblax the Unseen?"

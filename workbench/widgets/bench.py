@@ -158,15 +158,14 @@ class Bench(CellRoot):
         self._follow = None
         self.working.reset()
         self._sure = False
-        with self.hold_trait_notifications():
-            self.view = "work"
+        self.view = "work"
         self._show_and_follow()
 
     # a run that works
 
     def _show_and_follow(self, worked: bool = False) -> None:
         """Show the run, and follow it if it was shown at work: asked once more, it might have paused meanwhile."""
-        run, status = self.run, self.refresh()
+        run, status = self.run, self._refreshed()
         if run and (status == "running" or worked):
             self.follow(run)
 
@@ -195,7 +194,7 @@ class Bench(CellRoot):
         with self._lock:
             if not self._follows(now):
                 return
-            self._refreshed(None)
+            self._refreshed()
             if fault:
                 self.working.review.refuse(str(fault))
 
@@ -203,13 +202,14 @@ class Bench(CellRoot):
         """Whether this comes from the follower of the run that is on the bench, and not from one that was left."""
         return self._follow is not None and self._follow.now is now
 
-    def _refreshed(self, now: Now | None) -> None:
-        """``refresh`` from a thread in which nobody would see an error: it is told in the head."""
+    def _refreshed(self, now: Now | None = None) -> str:
+        """``refresh``, where nobody would see an error: it is told in the head."""
         try:
-            self.refresh(now)
+            return self.refresh(now)
         except WorkbenchError as error:  # the workspace was closed, or its file is gone
             self._leave(self._follow)
             self.head.show(head(None, self.labels, said=str(error)))
+            return ""
 
     # what is pressed
 
@@ -226,6 +226,9 @@ class Bench(CellRoot):
             self._act_on(run, kind, name)
 
     def _act_on(self, run: Run, kind: str, name: str) -> None:
+        def cancel() -> None:  # gives no run: there is nothing to follow then
+            run.cancel()
+
         if kind == "resume":
             self.act(lambda: run.resume(wait=False))
         elif kind == "fork":
@@ -233,16 +236,8 @@ class Bench(CellRoot):
         else:
             self._sure = not name  # asked once more whether it is to be cancelled
             if name == "yes":
-                threading.Thread(target=self._cancel, args=(run,), name="cancel", daemon=True).start()
+                threading.Thread(target=self.act, args=(cancel,), name="cancel", daemon=True).start()
             self._frame(run)
-
-    def _cancel(self, run: Run) -> None:
-        self._said = ""
-        try:
-            run.cancel()
-        except WorkbenchError as error:
-            self._said = str(error)
-        self._refreshed(None)
 
     def _keyed(self, event: Event) -> None:
         if self.view == "work":

@@ -125,7 +125,7 @@ def _flat(step: PlanStep) -> dict[str, Any]:
 
 
 @dataclass(frozen=True)
-class Ground:
+class RunPlan:
     """What a run's document says of its plan: the steps, which of them are proposed, which may not be changed and why.
 
     Attributes:
@@ -147,7 +147,7 @@ class Ground:
     status: str = ""
 
     @classmethod
-    def of(cls, document: Mapping[str, Any], editable: bool) -> Ground:
+    def of(cls, document: Mapping[str, Any], editable: bool) -> RunPlan:
         """That of a run's document."""
         given = Plan.load(document["plan"]) if document["plan"] else Plan()
         review, records, status = document["review"] or {}, tuple(document["records"]), document["status"]

@@ -115,7 +115,7 @@ class Follow:
         self.run, self.now = run, Now()
         self._changed, self._ended = changed, ended
         self._news, self._over, self._telling = threading.Event(), threading.Event(), threading.Lock()
-        self._deaf = False
+        self._elsewhere = False
         for work in (self._listen, self._tell):
             threading.Thread(target=work, name=f"follow-{run.run_id}", daemon=True).start()
 
@@ -138,7 +138,7 @@ class Follow:
             for event in self.run.events():
                 self.now.hear(event)
                 self._news.set()
-            self._deaf = True
+            self._elsewhere = True
             self.run.wait()
         except WorkbenchError as error:
             fault = error
@@ -159,6 +159,6 @@ class Follow:
                 with self._telling:
                     if self._over.is_set():
                         return
-                    self._changed(self.now, news or lately or self._deaf)
+                    self._changed(self.now, news or lately or self._elsewhere)
                 lately = news
                 self._over.wait(_OFTEN_S)

@@ -39,12 +39,12 @@ class Inbox(CellRoot):
     picked = traitlets.Unicode("")
 
     def __init__(self, wb: Any, lang: str | None = None):
-        self._wb, self._held = wb, dict[tuple[str, int], Waits]()
+        self._wb, self._waiting = wb, dict[tuple[str, int], Waits]()
         self._gone: list[Waits] = []
-        self._mine: dict[tuple[str, str], tuple[str, str]] = {}
-        self._refused, self._more, self._ticks = "", False, False
+        self._answered_here: dict[tuple[str, str], tuple[str, str]] = {}
+        self._refused, self._has_more, self._ticks = "", False, False
         self._read()
-        newest = next(iter(self._held.values()), None)
+        newest = next(iter(self._waiting.values()), None)
         self.labels = labels = labels_in(lang, wb.settings.lang, message=newest.message if newest else "")
         self.title, self.list = Pick(), Pick(heard=self._pressed)
         self.filter = ipywidgets.ToggleButtons(
@@ -72,7 +72,7 @@ class Inbox(CellRoot):
     @property
     def questions(self) -> list[Question]:
         """What waits at the chosen point, alike runs together, newest first."""
-        return questions(self._held.values(), self.filter.value)
+        return questions(self._waiting.values(), self.filter.value)
 
     def refresh(self) -> None:
         """Look at the workspace again, and put away what is answered."""
@@ -90,7 +90,7 @@ class Inbox(CellRoot):
         rows = [
             (one.run_id, one.message, group.point, one.review_id, short(one.request, self.labels), one.since,
              (now - datetime.fromisoformat(one.since)).total_seconds(), len(group.runs))
-            for group in questions(self._held.values())
+            for group in questions(self._waiting.values())
             for one in group.runs
         ]  # fmt: skip
         return pandas.DataFrame(rows, columns=columns)
@@ -101,7 +101,7 @@ class Inbox(CellRoot):
         if picked is None:  # no other row takes its place: a second click must not answer what nobody chose
             self.picked = ""
         self.title.show(title(asked, labels))
-        more = {"picked": self.picked, "point": self.filter.value, "more": MOST if self._more else 0}
+        more = {"picked": self.picked, "point": self.filter.value, "more": MOST if self._has_more else 0}
         listed = inbox(asked, self._settled(), labels, now=datetime.now(UTC), refused=self._refused, **more)
         self.list.show(listed)
         number = len(picked.runs) if picked else 0
@@ -125,21 +125,21 @@ class Inbox(CellRoot):
         for run in paused[:MOST]:
             decisions = run.decisions
             key = (run.run_id, len(decisions))
-            waits = self._held.get(key) or _waits(run, decisions)
+            waits = self._waiting.get(key) or _waits(run, decisions)
             if waits is not None:
                 found[key] = waits
-        self._more = len(paused) > MOST
-        self._held = found
+        self._has_more = len(paused) > MOST
+        self._waiting = found
 
     def _news(self) -> bool:
         """Read, and note what does not wait any more; whether the workspace can be read."""
-        before = self._held.values()
+        before = self._waiting.values()
         try:
             self._read()
         except WorkbenchError as error:
             self._refused, self._gone = str(error), []
             return False
-        still = {(one.run_id, one.review_id) for one in self._held.values()}
+        still = {(one.run_id, one.review_id) for one in self._waiting.values()}
         gone = [one for one in before if (one.run_id, one.review_id) not in still]
         self._gone = [*gone, *self._gone][:MOST]
         return True
@@ -152,7 +152,7 @@ class Inbox(CellRoot):
         return [Settled(Question(key, tuple(ones)), said) for (key, said), ones in found.items()]
 
     def _became(self, one: Waits) -> str:
-        labels, mine = self.labels, self._mine.get((one.run_id, one.review_id))
+        labels, mine = self.labels, self._answered_here.get((one.run_id, one.review_id))
         try:
             run = self._wb.run(one.run_id)
             decision = next((d for d in run.decisions if d["review_id"] == one.review_id), None)
@@ -208,7 +208,7 @@ class Inbox(CellRoot):
                 asked = run.review
                 if asked is not None and asked.get("review_id") == one.review_id:
                     run.answer_review(answer(kind, note=self.note.value), wait=False)
-                    self._mine[one.run_id, one.review_id] = (kind, datetime.now(UTC).isoformat())
+                    self._answered_here[one.run_id, one.review_id] = (kind, datetime.now(UTC).isoformat())
             except WorkbenchError as error:
                 refused.append(str(error))
         self._refused = " ".join(dict.fromkeys(refused))
@@ -220,7 +220,7 @@ class Inbox(CellRoot):
     # how it stands in a cell
 
     def _repr_mimebundle_(self, **_: Any) -> dict[str, str]:
-        blocks = inbox_blocks(questions(self._held.values()), self.labels, datetime.now(UTC))
+        blocks = inbox_blocks(questions(self._waiting.values()), self.labels, datetime.now(UTC))
         return {"text/plain": plain(blocks, 100), "text/html": page_html(blocks, self.labels)}
 
     def __str__(self) -> str:

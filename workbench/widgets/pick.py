@@ -60,7 +60,7 @@ class _Telling(anywidget.AnyWidget):
     def __init__(self, heard: Heard | None = None, **traits: Any):
         super().__init__(shared=Shared.only(), **traits)
         self._heard: list[Heard] = [heard] if heard else []
-        self.on_msg(lambda _, content, __: self.press(*_told(content)))
+        self.on_msg(lambda _, content, __: self.press(*_event_of(content)))
 
     def on_event(self, heard: Heard) -> None:
         """Hear every event."""
@@ -72,7 +72,7 @@ class _Telling(anywidget.AnyWidget):
             heard(Event(kind, key, before))
 
 
-def _told(content: Any) -> tuple[str, str, str]:
+def _event_of(content: Any) -> tuple[str, str, str]:
     """The event in a message from a browser, which may be anything."""
     known = content if isinstance(content, dict) else {}
     kind, key, before = (str(known.get(name) or "") for name in ("kind", "key", "before"))

@@ -19,7 +19,7 @@ from workbench.views.labels import Labels
 from workbench.views.page import Markup, Picture, button, el, joined
 from workbench.views.plan import PlanView, problem_text, steps
 from workbench.views.plan_graph import Changes, plan_changes, plan_faults, plan_forecast, plan_graph
-from workbench.widgets.draft import Draft, Ground
+from workbench.widgets.draft import Draft, RunPlan
 from workbench.widgets.form import Said
 from workbench.widgets.pick import Event, Json, Panel, Pick
 from workbench.widgets.step import SCOPES, StepForm
@@ -70,14 +70,14 @@ class PlanEditor(Panel):
         super().__init__(labels)
         self._check, self._tools, self._foresee = check, tools, forecast
         self._history, self._versions = history, dict[str, Json]()
-        self._ground, self._draft = Ground(), Draft(Plan())
+        self._run_plan, self._draft = RunPlan(), Draft(Plan())
         self._live: Mapping[str, float] = {}
         self.foreseen: Forecast | None = None
         self._checked: Plan | None = None
-        self._told: Plan | None = None
+        self._published: Plan | None = None
         self._found: list[Problem] = []
         self._editable, self._graph = False, False
-        self._seat, self._sitting = "", 0
+        self._shown_step, self._visits = "", 0
         self._pause: asyncio.TimerHandle | None = None
         self.bar, self.list, self.below = Pick(), Pick(), Pick()
         self.fields = StepForm(labels, tools, self._typed)
@@ -100,13 +100,13 @@ class PlanEditor(Panel):
             live: seconds since the call began, for each step that runs now.
             editable: whether anything may be changed.
         """
-        before, self._ground = self._ground, Ground.of(document, editable)
+        before, self._run_plan = self._run_plan, RunPlan.of(document, editable)
         self._live, self._editable = live, editable
-        another = before.key != self._ground.key
-        if editable and (before.status, before.records) != (self._ground.status, self._ground.records):
+        another = before.key != self._run_plan.key
+        if editable and (before.status, before.records) != (self._run_plan.status, self._run_plan.records):
             self._checked = None  # the run has moved: what is ahead is another
         if another:
-            self._draft, self._checked, self.foreseen = Draft(self._ground.plan), None, None
+            self._draft, self._checked, self.foreseen = Draft(self._run_plan.plan), None, None
             self._versions = {str(row["version"]): row for row in self._history()}
             if self.chosen not in self._draft.plan.by_id():
                 self.chosen = ""
@@ -133,7 +133,7 @@ class PlanEditor(Panel):
 
     def add(self) -> None:
         """One more step, chosen at once."""
-        plan, query = self._draft.plan, self._ground.query
+        plan, query = self._draft.plan, self._run_plan.query
         tool = "hybrid_search" if "hybrid_search" in self._tools else next(iter(self._tools), "")
         step_id = fresh_id(plan, "new")
         objective = self.labels("step_new_objective", query=query[:200])
@@ -171,7 +171,7 @@ class PlanEditor(Panel):
 
     def _bring_back(self, earlier: Plan) -> None:
         """An earlier version as an edit, to be seen, run or taken back; what is proposed or cannot change stays."""
-        stay = {self._draft.now(step_id) for step_id in self._ground.proposed}
+        stay = {self._draft.now(step_id) for step_id in self._run_plan.proposed}
         fixed = {s.step_id: s for s in self._draft.plan.steps if s.step_id in stay or self._lock(s.step_id)}
         steps = [fixed.pop(step.step_id, step) for step in earlier.steps]
         self._edit(self._draft.plan.model_copy(update={"steps": [*fixed.values(), *steps]}))
@@ -206,7 +206,7 @@ class PlanEditor(Panel):
 
     def _done(self) -> set[str]:
         """The ids of steps that have ended well, as they are called now."""
-        ended = Plan.ends(self._draft.base, self._ground.records)
+        ended = Plan.ends(self._draft.base, self._run_plan.records)
         return {now for was, end in ended.items() if end in ("success", "partial") and (now := self._draft.now(was))}
 
     def _as_recorded(self) -> Plan:
@@ -222,13 +222,13 @@ class PlanEditor(Panel):
         step_id, plan = self.chosen, self._draft.plan
         if step_id not in plan.by_id() or self._lock(step_id):
             return
-        key = (self._sitting, name)
+        key = (self._visits, name)
         if name == "step_id":
             self._rename(step_id, str(value), key)
         else:
             self._draft.do(plan.replace(step_id, **{name.removeprefix("budget."): value}), key)
-        self._told = self._draft.plan
-        self.plan = self._told.dump()
+        self._published = self._draft.plan
+        self.plan = self._published.dump()
         self._soon()
 
     def _rename(self, old: str, new: str, key: Any) -> None:
@@ -241,7 +241,7 @@ class PlanEditor(Panel):
             fault = self.labels("problem_used_twice", step=new)
         elif new != old:
             self._draft.do(renamed(plan, {old: new}), key, {old: new})
-            self._seat = self.chosen = new
+            self._shown_step = self.chosen = new
         self.fields.fields["step_id"].fault = fault
 
     def _edit(self, plan: Plan) -> None:
@@ -249,9 +249,9 @@ class PlanEditor(Panel):
         self.settle()
 
     def _chose(self) -> None:
-        if self._seat == self.chosen:
+        if self._shown_step == self.chosen:
             return
-        self._seat, self._sitting = self.chosen, self._sitting + 1
+        self._shown_step, self._visits = self.chosen, self._visits + 1
         self.settle(anew=True)
 
     def _soon(self) -> None:
@@ -280,33 +280,33 @@ class PlanEditor(Panel):
         typed = self.fields.faults if step else {}
         faults = [problem(self.chosen, name, f"{self.chosen}: {text}", "", "typed") for name, text in typed.items()]
         with self.hold_trait_notifications():  # who hears of the plan sees its problems too
-            if plan is not self._told:
-                self._told, self.plan = plan, plan.dump()
+            if plan is not self._published:
+                self._published, self.plan = plan, plan.dump()
             self.problems = [*self._found, *faults]
         self._draw()
 
     # how it looks
 
     def _lock(self, step_id: str) -> str:
-        return self._ground.locks.get(self._draft.origin(step_id), "" if self._editable else "running")
+        return self._run_plan.locks.get(self._draft.origin(step_id), "" if self._editable else "running")
 
     def _view(self, changes: Changes) -> PlanView:
-        draft, ground = self._draft, self._ground
+        draft, run_plan = self._draft, self._run_plan
         new = {step.step_id for step in changes.added}
-        named = ((draft.now(record["step_id"]) or record["step_id"], record) for record in ground.records)
+        named = ((draft.now(record["step_id"]) or record["step_id"], record) for record in run_plan.records)
         rows = self.foreseen["steps"] if self.foreseen else []
         return PlanView(
             draft.plan,
             self.labels,
             records=[{**record, "step_id": now} for now, record in named if now not in changes.changed],
-            proposed={*map(draft.now, ground.proposed), *(new if ground.proposed else ())},
+            proposed={*map(draft.now, run_plan.proposed), *(new if run_plan.proposed else ())},
             live=self._live,
             expected={row["step_id"]: row["p50_s"] for row in rows if row["p50_s"]},
             problems=self.problems,
             marks={**dict.fromkeys(changes.changed, "edited"), **dict.fromkeys(new, "new")},
             chosen=self.chosen,
             movable={step_id for step_id in draft.plan.by_id() if not self._lock(step_id)},
-            stands=self._ground.status,
+            stands=self._run_plan.status,
         )
 
     def _draw(self) -> None:
