@@ -5,9 +5,11 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from IPython.core.formatters import IPythonDisplayFormatter
 
 from tests.test_draw_beside import words
 from workbench.errors import GraftConflict
@@ -16,6 +18,7 @@ from workbench.session import Workbench
 from workbench.views.labels import Labels
 from workbench.widgets.futures import Compare, Forks, beside_of, forks_of
 from workbench.widgets.past import Checkpoints, past_of
+from workbench.widgets.shown import register
 
 CHINESE, ENGLISH = "对比《喜宴》和《饮食男女》的风格", "Compare The Wedding Banquet and Eat Drink Man Woman"
 
@@ -165,7 +168,7 @@ def test_a_paused_run_says_where_it_waits(wb: Workbench) -> None:
 
 
 def test_checkpoints_in_a_cell_open_their_fork_below(wb: Workbench, asked: Run) -> None:
-    root = past_of(asked)
+    root = past_of(asked.checkpoints())
     listed, detail = root.children[1].children
     wave = next(key for key, html in listed.picture.rows.items() if "wave 2" in html)
     listed.press("choose", wave)
@@ -200,14 +203,27 @@ def test_two_runs_are_marked_and_compared(wb: Workbench, asked: Run, stopped: Ru
     assert gone.run_id not in forks._marked
 
 
-def test_in_a_plain_shell_they_show_their_static_form(asked: Run, stopped: Run, capsys: Any) -> None:
+def test_in_a_plain_shell_they_show_their_static_form(asked: Run, stopped: Run) -> None:
     for one, said in (
         (asked.workspace.compare(asked, stopped), "They first differ in"),
         (asked.tree(), "stopped here"),
         (asked.checkpoints(), "retrieval 3"),
     ):
-        one._ipython_display_()
-        assert said in capsys.readouterr().out
+        bundle = one._repr_mimebundle_()
+        assert said in bundle["text/plain"] and said in bundle["text/html"]
+
+
+def test_in_a_kernel_each_is_shown_by_the_widget_that_is_registered_for_its_class(asked, stopped, monkeypatch) -> None:
+    formatter = IPythonDisplayFormatter()
+    kernel = SimpleNamespace(kernel=object(), display_formatter=SimpleNamespace(ipython_display_formatter=formatter))
+    monkeypatch.setattr("IPython.core.getipython.get_ipython", lambda: kernel)
+    displayed: list[Any] = []
+    monkeypatch.setattr("IPython.display.display", lambda bundle, **_: displayed.append(bundle))
+    register()
+    for one in (asked, asked.workspace.compare(asked, stopped), asked.tree(), asked.checkpoints()):
+        assert formatter(one), type(one)
+        assert "application/vnd.jupyter.widget-view+json" in displayed[-1], type(one)
+    assert not formatter(object())
 
 
 def test_a_tree_in_a_cell_opens_the_comparison_below_itself(asked: Run, stopped: Run) -> None:

@@ -303,8 +303,11 @@ class Comparison:
     def _labels(self) -> Labels:
         return labels_for(self.runs[0]["message"])
 
+    def _repr_html_(self) -> str:
+        return page_html(self.blocks(), self._labels)
+
     def _repr_mimebundle_(self, **_: Any) -> dict[str, str]:
-        return {"text/plain": str(self), "text/html": page_html(self.blocks(), self._labels)}
+        return {"text/plain": str(self), "text/html": self._repr_html_()}
 
     def __str__(self) -> str:
         return plain(self.blocks(), 100)

@@ -1,4 +1,4 @@
-"""A corpus and its indexes behind one ``KnowledgeBase``: files read, names linked, passages searched, a graph of entities.
+"""A corpus and its indexes behind one ``KnowledgeBase``: files, names, passages, a graph of entities.
 
 ``library`` holds the bases of a workspace by name. In the order of a document: ``reading`` (files to documents),
 ``adding`` (one transaction), ``names`` (fields, entities, links), ``indexes`` (keywords, vectors, walks), ``graph``.

@@ -77,8 +77,11 @@ class Tree:
         title = labels("forks_count", n=len(self.nodes), forks=sum(node["parent"] is not None for node in self.nodes))
         return [clipped(title, columns, rows, notes=[labels("and_more", n=left)] if left else [])]
 
+    def _repr_html_(self) -> str:
+        return page_html(self.blocks(), self._labels)
+
     def _repr_mimebundle_(self, **_: Any) -> dict[str, str]:
-        return {"text/plain": str(self), "text/html": page_html(self.blocks(), self._labels)}
+        return {"text/plain": str(self), "text/html": self._repr_html_()}
 
     def __str__(self) -> str:
         return plain(self.blocks(), 100)

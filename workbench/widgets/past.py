@@ -9,8 +9,7 @@ import ipywidgets
 import traitlets
 
 from workbench.errors import WorkbenchError
-from workbench.runs.past import Checkpoint, review_after
-from workbench.runs.run import Run
+from workbench.runs.past import Checkpoint, Past, review_after
 from workbench.views.labels import Labels, labels_for
 from workbench.views.page import Picture, el
 from workbench.views.past import Row, checkpoints, looked_at, rows_of
@@ -124,10 +123,10 @@ class Checkpoints(traitlets.HasTraits):
         self.chosen = {**asked, "n": self.chosen.get("n", 0) + 1}
 
 
-def past_of(run: Run) -> Root:
+def past_of(found: Past) -> Root:
     """What the checkpoints of a run show of themselves in a cell: a fork opens below them."""
-    past, below = Checkpoints(), ipywidgets.VBox()
-    past.show(run.to_dict(), run.checkpoints())
+    run, past, below = found.run, Checkpoints(), ipywidgets.VBox()
+    past.show(run.to_dict(), found)
 
     def act(change: Any) -> None:
         asked = dict(change["new"])
