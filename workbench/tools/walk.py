@@ -13,7 +13,7 @@ from workbench.language.names import together
 from workbench.ports import KnowledgeBase, Link, Passage, Shared, Titled
 from workbench.text import fold, sentences, terms
 from workbench.tools.asked_words import AskedWords, stems
-from workbench.tools.evidence import dated
+from workbench.tools.signals import dated
 
 # --- Where a chain begins: words and meaning, and what the question names counts for more ---
 
