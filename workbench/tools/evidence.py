@@ -10,6 +10,15 @@ from workbench.state import RetrievalResult
 from workbench.tools.signals import Question, probability
 
 
+def document_of(chunk_id: str) -> str:
+    """The id of the document of a passage.
+
+    >>> document_of("a#b#0")
+    'a#b'
+    """
+    return chunk_id.rpartition("#")[0]
+
+
 def chunk(
     passage: Passage, score: float, tool: str, kb_prefix: str, signals: Mapping[str, float] | None = None
 ) -> RetrievalResult:
