@@ -208,7 +208,7 @@ class Chains:
         if chunk_id in self.steps:
             return self.steps[chunk_id]
         step = self.ways.get(chunk_id)
-        return step if step and self.score.get(step.parent, 0.0) > self.score[chunk_id] else None
+        return step if step and self.score.get(step.parent, 0.0) > self.score.get(chunk_id, math.inf) else None
 
     def best(self, most: int) -> list[tuple[str, float]]:
         """The best passages, with what they were chosen for: each that an article has already is worth less."""
