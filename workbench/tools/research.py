@@ -157,12 +157,10 @@ class Research:
     def _start(self, thread: Thread, passages: Sequence[Passage]) -> None:
         """The first passages of a thread: on its name before those that say it, and what a chain has led to from it."""
         side = thread.side
-        if side.name:
-            holding = [p for p in passages if side.holds(p)]
-            holding.sort(key=lambda p: p["doc_id"] not in side.doc_ids)
-        else:
-            holding = [p for p in passages if self._likely.get(p["chunk_id"], 1.0) >= LIKELY]
-        self._join(thread, holding[:BEGINNING])
+        holding = [p for p in passages if side.holds(p)]
+        if not side.name:
+            holding = [p for p in holding if self._likely.get(p["chunk_id"], 1.0) >= LIKELY]
+        self._join(thread, sorted(holding, key=lambda p: p["doc_id"] not in side.doc_ids)[:BEGINNING])
         for passage in passages[: 2 * BEGINNING]:
             way = self.chains.path(passage["chunk_id"])
             if way and way[0][1].parent in thread.passages:

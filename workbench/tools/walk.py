@@ -116,8 +116,10 @@ NAMED_BY, HUB = 15, 60
 """Passages looked at that name this one; a title or a phrase that more than ``HUB`` hold leads nowhere."""
 ALIKE = 10
 """Passages looked at that share a phrase."""
-SAME_TITLE, POOL = 0.15, 40
-"""What each further passage of one article loses, and the passages among which they are counted."""
+SAME_TITLE, SIBLING = 0.15, 0.05
+"""What each further passage of one article, and of one parent, loses."""
+POOL = 40
+"""Passages among which those are counted."""
 
 By = Literal["title", "named by", "phrase"]
 Cover = Callable[[str], float]
@@ -211,18 +213,24 @@ class Chains:
         return step if step and self.score.get(step.parent, 0.0) > self.score.get(chunk_id, math.inf) else None
 
     def best(self, most: int) -> list[tuple[str, float]]:
-        """The best passages, with what they were chosen for: each that an article has already is worth less."""
+        """The best passages, with what they were chosen for: one more of an article or of a parent is worth less."""
         order = by_score(self.score)
         pool, rest = order[:POOL], order[POOL:most]
         self.read(order[: max(most, POOL)])
         found: list[tuple[str, float]] = []
-        articles = Counter[str]()
+        articles, siblings = Counter[str](), Counter[str]()
+        parents = {i: self.steps[i].parent for i in pool if i in self.steps}
         while pool and len(found) < most:
-            worth = {i: self.score[i] - SAME_TITLE * articles[self.articles[i]] for i in pool}
+            worth = {
+                i: self.score[i] - SAME_TITLE * articles[self.articles[i]] - SIBLING * siblings[parents.get(i, "")]
+                for i in pool
+            }
             best = min(pool, key=lambda i: (-round(worth[i], 9), i))
             pool.remove(best)
             found.append((best, worth[best]))
             articles[self.articles[best]] += 1
+            if best in parents:
+                siblings[parents[best]] += 1
         return found + [(i, self.score[i]) for i in rest]
 
 
