@@ -106,6 +106,8 @@ def _rare_phrases(question: str, titles: Sequence[str], knowledge: KnowledgeBase
     return bonus
 
 
+TOGETHER = 4
+"""Passages of one document that are read when one of them is in front."""
 WIDTH, STEPS = 6, 2
 """Passages from which a step is taken, one a title; and how many steps there are."""
 PARENT, SENTENCE, PASSAGE, OWN = 0.6, 0.4, 0.3, 0.3
@@ -287,22 +289,31 @@ class Walk:
     def _edges(self) -> Iterator[tuple[str, list[_Edge]]]:
         """The links on from each passage in front, by the passage."""
         ways = self._knowledge.ways
-        links, shared = ways.links_from(self._front), ways.shared(self._front, HUB)
+        groups = self._groups()
+        every = [i for group in groups.values() for i in group]
+        links, shared = ways.links_from(every), ways.shared(every, HUB)
         about = self._knowledge.passages_of(sorted({link["doc_id"] for link in links}))
         first = {p["doc_id"]: p["chunk_id"] for p in about if not p["position"]}
-        for parent in self._front:
+        for parent, group in groups.items():
             left = self._words.left(self._covered[parent])
             cover = cache(lambda sentence, left=left: left.share(stems(sentence)))
             found = [
                 _edge(first[link["doc_id"]], parent, "title", link, OUT, cover)
                 for link in links
-                if link["chunk_id"] == parent and link["doc_id"] in first
+                if link["chunk_id"] in group and link["doc_id"] in first
             ]
             found += self._naming(parent, cover)
-            found += self._sharing(parent, [s for s in shared if s["chunk_id"] == parent], left, cover)
+            found += self._sharing(parent, [s for s in shared if s["chunk_id"] in group], left, cover)
             self.chains.read(edge.target for edge in found)
             own, articles = self.chains.articles[parent], self.chains.articles
             yield parent, [edge for edge in found if articles.get(edge.target, own) != own]
+
+    def _groups(self) -> dict[str, list[str]]:
+        """Each passage in front with the first ones of its document."""
+        parts: dict[str, list[str]] = {}
+        for passage in self._knowledge.passages_of([document_of(i) for i in self._front]):
+            parts.setdefault(passage["doc_id"], []).append(passage["chunk_id"])
+        return {i: list(dict.fromkeys([i, *parts.get(document_of(i), ())]))[:TOGETHER] for i in self._front}
 
     def _naming(self, parent: str, cover: Cover) -> Iterator[_Edge]:
         """Passages that name the document of this one."""
