@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import pairwise
 from typing import NamedTuple
 
 from workbench.knowledge.vocabulary import GROUPING
@@ -37,15 +36,14 @@ class Hop(NamedTuple):
 Path = tuple[Hop, ...]
 
 
-# What each thing that is seen of a path and a question counts.
-TOLD, TOLD_BACK, TOLD_AGAIN = 2.0, 0.6, 0.1
-"""A relation that a word tells; the way back along it; each further word for it."""
-UNTOLD, UNTOLD_WORK, UNTOLD_BACK, UNTOLD_END = -2.5, -1.5, -0.3, -1.0
-"""One that no word tells, to works that are spoken of, on the way back; and more so when it is the last."""
-BACK_BOTH, BOTH_UNMET, MORE_UNMET, ROUND_AGAIN = 1.0, -2.0, -1.5, -3.0
-"""A way back where something is shared; none there, none where others are asked for; the same way again."""
-SKIPPED, ASKED, NOT_ASKED, HOP = -2.0, 2.0, -3.0, -0.1
-"""A word that tells no relation; an end that is what is asked for, or is not; each relation."""
+TOLD, TOLD_BACK, SKIPPED = 2.0, 0.6, -2.0
+"""What a relation counts that a word tells, the way back along it, and a word that tells none."""
+UNTOLD, UNTOLD_END = -2.5, -1.0
+"""What a relation counts that no word tells, but for the way back; and more so when it is the last."""
+ASKED, NOT_ASKED = 2.0, -3.0
+"""What an end counts that is what is asked for, or is not."""
+ROUND_AGAIN, LONGER = -3.0, -0.1
+"""What a path counts that goes the same way twice, and each of its relations."""
 
 
 @dataclass(frozen=True)
@@ -111,16 +109,9 @@ def _mostly(counts: Mapping[str, int]) -> frozenset[str]:
 
 def score(asked: Asked, path: Path, ends: frozenset[str]) -> float:
     """How well the words of a question tell a path; 0 is nothing told and nothing against it."""
-    back = any(a.relation == b.relation for a, b in pairwise(path))
     told = max(_aligned(order, path, asked) for order in asked.orders())
-    total = told + HOP * len(path)
-    if asked.both:
-        total += BACK_BOTH if back else BOTH_UNMET
-    if asked.more and not back and len(asked.cues) > 1:  # with one cue, what else than was said before
-        total += MORE_UNMET
-    if len(path) > 2 and path[0] == path[2]:
-        total += ROUND_AGAIN
-    return total + _as_asked(asked, path, ends)
+    again = ROUND_AGAIN if len(path) > 2 and path[0] == path[2] else 0.0
+    return told + again + LONGER * len(path) + _as_asked(asked, path, ends)
 
 
 def signals(asked: Asked, path: Path, ends: frozenset[str]) -> dict[str, float]:
@@ -160,23 +151,17 @@ def _aligned(cues: Sequence[Cue], path: Path, asked: Asked) -> float:
     row = [SKIPPED * sum(_most(cue) for cue in cues[:n]) for n in range(len(cues) + 1)]
     for place, hop in enumerate(path):
         back = place > 0 and path[place - 1].relation == hop.relation
-        untold = _untold(back, place == len(path) - 1, asked)
-        gain = TOLD_BACK if back and not (asked.both or asked.more) else TOLD
+        gain, untold = (TOLD_BACK, 0.0) if back else (TOLD, UNTOLD)
+        if place == len(path) - 1 and not (back and asked.kind == "work"):
+            untold += UNTOLD_END
         new, told = [row[0] + untold], [_NEVER]
         for n, cue in enumerate(cues, start=1):
             said = cue.weights.get(hop.relation, 0.0)
-            first, again = (row[n - 1] + gain * said, told[-1] + TOLD_AGAIN) if said else (_NEVER, _NEVER)
+            first, again = (row[n - 1] + gain * said, told[-1]) if said else (_NEVER, _NEVER)
             told.append(max(first, again, told[-1] + SKIPPED * _most(cue)))
             new.append(max(told[-1], row[n] + untold))
         row = new
     return row[-1]
-
-
-def _untold(back: bool, last: bool, asked: Asked) -> float:
-    """What a hop counts that no cue tells: little on the way back, and on the way to works that are spoken of."""
-    if back:
-        return UNTOLD_BACK + (UNTOLD_END if last and asked.kind != "work" else 0.0)
-    return (UNTOLD_WORK if asked.work else UNTOLD) + (UNTOLD_END if last else 0.0)
 
 
 def _most(cue: Cue) -> float:

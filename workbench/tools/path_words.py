@@ -137,9 +137,7 @@ class Asked:
         cues: in the order of the text.
         kind: ``person``, ``work``, or the stem of a type's name; "" where the question does not say.
         relation: the cue that stands with the question word, if any.
-        both: "share", "same", "together": what is asked for stands beside the topic.
         more: "also", "other".
-        work: documents are spoken of, or whatever works there are.
         read: the share of the content words that call up a relation or ask, 0 to 1.
         several: more than one thing is asked.
     """
@@ -149,9 +147,7 @@ class Asked:
     cues: tuple[Cue, ...]
     kind: str = ""
     relation: Cue | None = None
-    both: bool = False
     more: bool = False
-    work: bool = False
     read: float = 1.0
     several: bool = False
 
@@ -208,12 +204,11 @@ class Lexicon:
         words, gap = (*before, "", *after), len(before)
         cues = tuple(Cue(i, w, self.relations[w]) for i, w in enumerate(words) if w in self.relations)
         ways = ["work" if word in self.works else _asking().get(word, "") for word in words]
-        both, more, work = (way in ways for way in ("both", "more", "work"))
         content = [word for word in content_terms(f"{text[:start]} / {text[end:]}") if not self._known(word)]
         read = 1 - len(content) / (len(content) + sum(map(bool, ways)) + len(cues) or 1)
         several = sum(way in ("person", "which") for way in ways) > 1
         said = self._asked(words, ways, gap, cues)
-        return [Asked(words, gap, cues, kind, relation, both, more, work, read, several) for kind, relation in said]
+        return [Asked(words, gap, cues, kind, relation, "more" in ways, read, several) for kind, relation in said]
 
     def _known(self, term: str) -> bool:
         """Whether a term of the keyword index, a bigram in Chinese, is read by the words of this lexicon."""
