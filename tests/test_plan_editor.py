@@ -17,7 +17,8 @@ from tests.test_hostile import ALL, HOSTILE
 from workbench.plans import Plan, PlanBudget, PlanStep
 from workbench.tools.registry import ToolRegistry, check
 from workbench.views.labels import Labels
-from workbench.views.plan import MOST_LANES, Edge, PlanView, lanes, problem_text, steps
+from workbench.views.layout import MOST_LANES, Edge, gutters
+from workbench.views.plan import PlanView, problem_text, steps
 from workbench.views.plan_graph import plan_graph
 from workbench.widgets.editing import mended
 from workbench.widgets.plan import PlanEditor
@@ -558,7 +559,7 @@ def test_two_hundred_steps(capsys: pytest.CaptureFixture[str]):
     ids=["into one", "from one", "all to all", "upwards"],
 )
 def test_lines_stay_in_few_lanes_and_every_step_has_its_own(edges: list[tuple[int, int]]):
-    rows = lanes(200, [Edge(*edge) for edge in edges])
+    rows, _ = gutters(200, tuple(Edge(*edge) for edge in edges))
     assert len(rows) == 200 and max(row.lane for row in rows) < MOST_LANES
     touched = {row for edge in edges for row in edge}
     assert all(bool(rows[row].lines) for row in touched)

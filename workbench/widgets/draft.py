@@ -6,7 +6,7 @@ from collections.abc import Collection, Hashable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from workbench.plans import Plan, PlanStep
+from workbench.plans import Plan, PlanStep, renamed
 from workbench.records import proposals
 from workbench.state import ExecutionRecord
 from workbench.views.plan_graph import Change, Changes
