@@ -10,7 +10,7 @@ import pytest
 
 from tests.test_hostile import ALL, STEERING
 from tests.test_tree import row
-from workbench.runs.lineage import tree
+from workbench.futures.tree import tree
 from workbench.views.beside import beside_body, beside_head, change
 from workbench.views.graft import conflicts_table, made, offered, panel
 from workbench.views.labels import LANGUAGES, Labels

@@ -1,4 +1,4 @@
-"""Blocks as static HTML: no script and no colour, so that it reads the same in both themes and without a front-end."""
+"""HTML that is safe by construction (``el``, ``safe``), and blocks as a static page without script or colour."""
 
 from __future__ import annotations
 

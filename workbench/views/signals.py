@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from workbench.plans import ENDED_WELL, last_records, work_seconds, written
-from workbench.records import edits as proposals
+from workbench.records import proposals
 from workbench.views.labels import Labels
 from workbench.views.page import Data, Markup, Picture, code, cut, el, glyph, joined
 
