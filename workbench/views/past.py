@@ -8,7 +8,7 @@ from typing import Any
 
 from workbench.views.beside import LETTERS
 from workbench.views.labels import Labels, milliseconds
-from workbench.views.labels.told import edits_told, fork_edit_told, saved_told
+from workbench.views.labels.told import edits_told, run_edits_told, saved_told
 from workbench.views.layout import Edge, gutter_drawn, gutters
 from workbench.views.page import (
     Data,
@@ -356,7 +356,4 @@ def _told(node: Data, labels: Labels) -> str:
     """The question of a run of its own; of one that was made from another what was edited."""
     if node["parent"] is None:
         return " ".join(node["message"].split())
-    told = [fork_edit_told(edit, labels) for edit in node["edits"]]
-    told += [labels("also_from", run=labels("comma").join(node["also"]))] if node["also"] else []
-    told += [labels("is_gone", run=labels("comma").join(node["gone"]))] if node["gone"] else []
-    return " · ".join(told) or " ".join(node["message"].split())
+    return " · ".join(run_edits_told(node, labels)) or " ".join(node["message"].split())

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from workbench.views.labels import Labels
-from workbench.views.labels.told import fork_edit_told, saved_told
+from workbench.views.labels.told import run_edits_told, saved_told
 from workbench.views.outline import Block, Column, Lines, clipped
 
 DEEPEST = 12
@@ -78,13 +78,8 @@ def _subject(node: Mapping[str, Any], labels: Labels, here: str | None) -> str:
     marked = "▸ " if node["run_id"] == here else ""
     if node["parent"] is None:
         return marked + " ".join(node["message"].split())[:200]
-    told = [
-        labels("graft" if node["also"] else node["mode"]),
-        *(fork_edit_told(edit, labels) for edit in node["edits"]),
-    ]
-    told += [labels("also_from", run=", ".join(node["also"]))] if node["also"] else []
-    told += [labels("is_gone", run=", ".join(node["gone"]))] if node["gone"] else []
-    return marked + " · ".join(told)
+    made = labels("graft" if node["also"] else node["mode"])
+    return marked + " · ".join([made, *run_edits_told(node, labels)])
 
 
 def _saved(node: Mapping[str, Any], labels: Labels) -> str:

@@ -81,6 +81,13 @@ def fork_edit_told(edit: Mapping[str, Any], labels: Labels) -> str:
     return f"{name}{labels('colon')}{text[:300]}"
 
 
+def run_edits_told(node: Mapping[str, Any], labels: Labels) -> list[str]:
+    """What was edited in a run of a tree, where else its steps come from, and which of those runs are gone."""
+    told, comma = [fork_edit_told(edit, labels) for edit in node["edits"]], labels("comma")
+    told += [labels("also_from", run=comma.join(node["also"]))] if node["also"] else []
+    return told + ([labels("is_gone", run=comma.join(node["gone"]))] if node["gone"] else [])
+
+
 def read_told(run: Mapping[str, Any], labels: Labels) -> str:
     """How a question was read that leans on earlier ones; empty where it was taken as it stands."""
     return labels("read_alone", query=run["query"]) if run["query"] not in (run["message"], "") else ""
