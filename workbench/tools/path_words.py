@@ -16,9 +16,9 @@ from typing import NamedTuple
 
 from workbench.knowledge import vocabulary
 from workbench.knowledge.indexes.keywords import stem
-from workbench.knowledge.names.surfaces import STOP, key_of, ordinary_words
+from workbench.knowledge.names.surfaces import key_of, ordinary_words
 from workbench.ports import Entity, KnowledgeBase, Mention, RelationKind
-from workbench.text import CJK, fold
+from workbench.text import CJK, FUNCTION_WORDS, fold
 from workbench.tools.signals import claimed_names, content_terms
 
 # --- Who a question may be about: every known name in it, by how surely the writer means a name ---
@@ -83,7 +83,7 @@ def _surely(text: str, start: int, end: int, entity: Entity) -> float:
             continue
         key = key_of(word)
         capital = any(c.isupper() or c.isdigit() for c in word) and not (match.start() == 0 and key in _FIRST)
-        plain = key in STOP or key in ordinary_words()
+        plain = key in FUNCTION_WORDS or key in ordinary_words()
         if capital:
             total += _CAPITAL if inside else _LOST_CAPITAL
         elif inside:

@@ -8,9 +8,9 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from workbench.knowledge.indexes import keywords
 from workbench.knowledge.indexes.index import Index
-from workbench.knowledge.names.surfaces import LONGEST, STOP, Beginnings, Unit, key_of, ordinary_words, unbroken, units
+from workbench.knowledge.names.surfaces import LONGEST, Beginnings, Unit, key_of, ordinary_words, unbroken, units
 from workbench.ports import Link, Shared, Titled
-from workbench.text import CJK, closed_up, sentences
+from workbench.text import CJK, FUNCTION_WORDS, MONTHS, closed_up, sentences
 
 NAMESAKES = 3
 """Of how many documents a made short form may be the name; a title may be that of any number."""
@@ -19,17 +19,16 @@ _LITTLE = """
     song album series who what when where which i you we they one two first last new old american british french
     german english man woman king queen love life from with his her was he she
 """
-_SAYS_LITTLE = frozenset(_LITTLE.split()) | STOP
+_SAYS_LITTLE = frozenset(_LITTLE.split()) | FUNCTION_WORDS
 _JOINS = r"(?:of|de|von|van|the|and|la|du|al|for|in|&)"
 _CAPITAL = r"(?:[A-Z][\w’'-]*\.?|\d{4})"
 _PHRASE = re.compile(rf"{_CAPITAL}(?:\s+(?:{_JOINS}\s+){{0,2}}{_CAPITAL})*")
 _LEADS = (
-    STOP
+    FUNCTION_WORDS
     | {"he", "she", "his", "her", "who", "what", "which", "this", "it"}
     | {"after", "during", "when", "while", "also", "there", "these", "those", "following", "because"}
 )
-_MONTHS = "January|February|March|April|May|June|July|August|September|October|November|December"
-_DATED = re.compile(rf"\s+(?:(?:for|in|of|and)\s+)(?:(?:{_MONTHS})\b.*|\d{{4}})$")
+_DATED = re.compile(rf"\s+(?:(?:for|in|of|and)\s+)(?:(?:{'|'.join(MONTHS).title()})\b.*|\d{{4}})$")
 _BOOK = re.compile(r"[《「『]([^《》「」『』\n]{1,40})[》」』]")
 _OPENING = re.compile(
     r"((?:(?:[A-Z][\w.’'-]*|of|de|von|van|the|and|la|du|al|ibn|bin|y|der)\s*,?\s*){2,8})(?=\(|is |was |are |were |, )"
@@ -247,7 +246,7 @@ def _may_be_named(text: str, found: Sequence[Unit], marks: Sequence[bool], at: i
         return False
     if end > at:
         return True
-    before = at > 0 and marks[at - 1] and (at > 1 or found[0].key not in ordinary_words() | STOP)
+    before = at > 0 and marks[at - 1] and (at > 1 or found[0].key not in ordinary_words() | FUNCTION_WORDS)
     left = before and text[found[at - 1].end : found[at].start] == " "
     right = at + 1 < len(found) and marks[at + 1] and text[found[at].end : found[at + 1].start] == " "
     return not left and not right and key not in ordinary_words()
