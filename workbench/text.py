@@ -1,4 +1,4 @@
-"""Days in a text: 20260810, 2026-08-10, 10 August 2026, August 10th, 8月10日. Only days that a calendar has."""
+"""Text in English and Chinese: cleaned, folded, cut into terms and sentences; the days and dates in it."""
 
 from __future__ import annotations
 

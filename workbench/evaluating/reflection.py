@@ -37,7 +37,7 @@ async def measure(
     """Ask every question with one pass at most, then with two, and so on.
 
     Args:
-        rows: of ``rows.read_rows``, chosen.
+        rows: of ``rankings.read_rows``, chosen.
         knowledge: the base to search.
         context: the ports.
         agent: an agent type of ``route``.

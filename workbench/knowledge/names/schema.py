@@ -1,4 +1,4 @@
-"""Relations by their types: which there are, between what, and where they lead from some entities."""
+"""The typed side of a base: which fields its documents have and what conditions on them select; relations by type."""
 
 from __future__ import annotations
 
@@ -314,7 +314,7 @@ def runs(text: str) -> list[tuple[int, int, str]]:
 
 
 class IndexTyped:
-    """``context.TypedGraph`` over an index."""
+    """``ports.TypedGraph`` over an index."""
 
     def __init__(self, index: Index):
         self._index = index
