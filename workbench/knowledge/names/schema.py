@@ -291,7 +291,6 @@ _VALUES = "SELECT min(value) FROM facts WHERE field = ? GROUP BY key ORDER BY co
 
 # --- Relations by their types: which there are, between what, and where they lead from some entities ---
 
-_AT_ONCE = 500
 _NEAR = 4
 """Characters between two words of one name: "Oh, God! You Devil"."""
 
@@ -351,10 +350,7 @@ class IndexTyped:
     def follow(self, entity_ids: Sequence[str], relation: str, forward: bool) -> list[Relation]:
         """Relations of this type that leave these entities, or (``forward`` False) reach them, by id."""
         sql = _FOLLOW.format("source" if forward else "target")
-        ids, rows = list(dict.fromkeys(entity_ids)), list[tuple[str, ...]]()
-        for begin in range(0, len(ids), _AT_ONCE):
-            part = ids[begin : begin + _AT_ONCE]
-            rows += self._index.rows(sql.format(", ".join("?" * len(part))), [*part, relation])
+        rows = self._index.rows_in(sql, list(dict.fromkeys(entity_ids)), relation)
         return [
             Relation(relation_id=i, source=source, type=relation, target=target, sentence=said, chunk_id=chunk_id)
             for i, source, target, said, chunk_id in sorted(rows)

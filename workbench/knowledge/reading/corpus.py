@@ -23,8 +23,7 @@ import yaml
 
 from workbench.errors import shown
 from workbench.knowledge import aliases, vocabulary
-from workbench.knowledge.reading import documents, triples
-from workbench.knowledge.reading import documents as tables
+from workbench.knowledge.reading import documents, tables, triples
 from workbench.knowledge.reading.blocks import Block, blocks
 from workbench.knowledge.reading.files import (
     BROKEN,
