@@ -1,4 +1,4 @@
-"""How far a score can be believed: of the findings said to be right with a probability, what share is.
+"""Calibration: of the findings that a tool calls right with some probability, what share is right.
 
     {"set", "questions", "tools": {name: {"findings", "said", "right", "ECE", "Brier", "bins": [...],
      "first": {"said", "right", "ECE", "Brier", "bins"}}}}

@@ -1,4 +1,4 @@
-"""Questions whose answers are names in a graph of triples: is the first answer right, and how good is the whole list?
+"""Question answering over a graph of triples (KBQA): is the first answer right, and how good is the whole list?
 
     {"set", "questions", "topic", "tools": {name: {"Hits@1", "F1", "answered", "by", "ms", "ci"}}, "paired"}
 

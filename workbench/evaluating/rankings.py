@@ -1,4 +1,4 @@
-"""What ranks documents for a question: the plain baselines, a tool by its name, or the whole retrieval graph.
+"""Rankings of documents for a question: by the baselines, by a tool, or by the whole retrieval graph.
 
 A ranking is the order in which the ids of documents first appear among what was found. The context that an answer is
 written from may be cut; a ranking never is.
@@ -147,7 +147,7 @@ def groups(rows: Sequence[Row]) -> dict[str, dict[str, list[str]]]:
     return found
 
 
-# --- A knowledge base narrowed to some of its documents: one conversation of many, one language of two ---
+# --- A knowledge base restricted to some of its documents, such as those of one conversation ---
 
 _AT_ONCE = 2_000
 

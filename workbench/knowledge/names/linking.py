@@ -17,13 +17,11 @@ from workbench.knowledge.names.surfaces import Surface, Unit, ordinary_words, un
 from workbench.ports import Mention
 from workbench.text import CJK, FUNCTION_WORDS
 
-# --- Many names compiled into one automaton, which finds all of them in one walk over a text ---
-
 _END = ""  # no unit is empty
 
 
 class Matcher:
-    """Names by their keys (``surfaces.key_of``), compiled.
+    """Names by their keys (``surfaces.key_of``) in one trie, so that a text is walked over once for all of them.
 
     >>> from workbench.knowledge.names.surfaces import units
     >>> text = "The Dark Knight Rises"

@@ -17,7 +17,7 @@ from workbench.ports import Field, Mention, Relation, RelationKind
 from workbench.state import Condition, Op, Sort
 from workbench.text import CJK, fold, iso
 
-# --- The typed fields of a base: what its documents' metadata holds, told from the values themselves ---
+# --- Fields: their types are inferred from the values; a condition on them becomes SQL ---
 
 MOST_VALUES = 200
 """Distinct values of a category at most; a field with more of them names things."""
@@ -289,7 +289,7 @@ _FIELDS = (
 _VALUES = "SELECT min(value) FROM facts WHERE field = ? GROUP BY key ORDER BY count(*) DESC, 1 LIMIT ?"
 
 
-# --- Relations by their types: which there are, between what, and where they lead from some entities ---
+# --- Relations by type: which types there are, between what, and where they lead from some entities ---
 
 _NEAR = 4
 """Characters between two words of one name: "Oh, God! You Devil"."""
