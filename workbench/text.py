@@ -1,4 +1,4 @@
-"""Days in a text: 20260810, 2026-08-10, 10 August 2026, August 10th, 8月10日. Only days that a calendar has."""
+"""Text in English and Chinese: cleaned, folded, cut into terms and sentences; the days and dates in it."""
 
 from __future__ import annotations
 
@@ -9,6 +9,15 @@ from pathlib import Path
 from typing import NamedTuple
 
 CJK = re.compile(r"[\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff]")
+_FUNCTION_WORDS = "a an the of in on at to and or for from with by as is it its"
+FUNCTION_WORDS = frozenset(_FUNCTION_WORDS.split())
+"""English words that carry no name and say nothing by themselves."""
+_MORE_STOP_WORDS = """
+    are be been but did do does had has have he her his how i me my our she so that their them there these they this
+    those was we were what when where which who whom whose why will you your
+"""
+STOP_WORDS = FUNCTION_WORDS | frozenset(_MORE_STOP_WORDS.split())
+"""English words that no search looks for: pronouns, auxiliary verbs and question words too."""
 _SEGMENT = re.compile(r"[a-z0-9]+(?:'[a-z]+)?|[\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff]+")
 
 
@@ -159,7 +168,7 @@ def closed_up(key: str) -> str:
 
 # --- Days in a text: 20260810, 2026-08-10, 10 August 2026, August 10th, 8月10日. Only days that a calendar has ---
 
-_LONGEST_DATE = (
+MONTHS = (
     "january",
     "february",
     "march",
@@ -173,8 +182,8 @@ _LONGEST_DATE = (
     "november",
     "december",
 )
-_MONTHS = [month[:3] for month in _LONGEST_DATE]
-_NAMES = "|".join([*_LONGEST_DATE, "sept", *_MONTHS])
+_MONTHS = [month[:3] for month in MONTHS]
+_NAMES = "|".join([*MONTHS, "sept", *_MONTHS])
 _YEAR = r"(?:1[5-9]|20)\d\d"
 _WRITTEN = [
     rf"(?<!\d)(?P<y>{_YEAR})(?P<m>[01]\d)(?P<d>[0-3]\d)(?!\d)",
@@ -213,7 +222,7 @@ class Day(NamedTuple):
         year, month, day = self
         both = f"{month:02} {day:02}"
         numbers = f"{year}{month:02}{day:02} {year} {both}" if year else both
-        return f"{numbers} {day} {_MONTHS[month - 1]} {_LONGEST_DATE[month - 1]} {month}月{day}日"
+        return f"{numbers} {day} {_MONTHS[month - 1]} {MONTHS[month - 1]} {month}月{day}日"
 
 
 def days(text: str) -> list[tuple[int, int, Day]]:

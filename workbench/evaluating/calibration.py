@@ -1,4 +1,4 @@
-"""How far a score can be believed: of the findings said to be right with a probability, what share is.
+"""Calibration: of the findings that a tool calls right with some probability, what share is right.
 
     {"set", "questions", "tools": {name: {"findings", "said", "right", "ECE", "Brier", "bins": [...],
      "first": {"said", "right", "ECE", "Brier", "bins"}}}}
@@ -39,7 +39,7 @@ async def measure(
     """Ask every question of every tool, and hold what it says of its findings against the gold documents.
 
     Args:
-        rows: of ``rows.read_rows``, chosen.
+        rows: of ``rankings.read_rows``, chosen.
         knowledge: the base to search.
         context: the ports; its tools are the ones that can be named.
         tools: tools and agents; none: ``TOOLS``.

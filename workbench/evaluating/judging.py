@@ -1,4 +1,4 @@
-"""Is one answer right? What has to be said and cited, what must not be, and that nothing stands there unsupported.
+"""The scorer of one answer: what it must say and cite, what it must not say, and that the sources support all of it.
 
 Gold is a JSON object:
 

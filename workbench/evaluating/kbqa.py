@@ -1,4 +1,4 @@
-"""Questions whose answers are names in a graph of triples: is the first answer right, and how good is the whole list?
+"""Question answering over a graph of triples (KBQA): is the first answer right, and how good is the whole list?
 
     {"set", "questions", "topic", "tools": {name: {"Hits@1", "F1", "answered", "by", "ms", "ci"}}, "paired"}
 
@@ -39,7 +39,7 @@ async def measure(
     """Ask every question of every tool.
 
     Args:
-        rows: of ``rows.read_rows``, chosen; ``answers`` and, with ``topic="given"``, ``topic_entity`` are read here.
+        rows: of ``rankings.read_rows``, chosen; ``answers`` and, with ``topic="given"``, ``topic_entity`` are read.
         knowledge: a base made of triples.
         context: the ports; its tools are the ones that can be named.
         tools: the first one is what all others are compared with; the baseline follows.

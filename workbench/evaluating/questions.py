@@ -1,4 +1,4 @@
-"""Is the answer right? Every question of a table asked of a bench, and how many of the answers are what gold says.
+"""How many answers are right: every question of a file is asked, and its answer compared with the gold one.
 
 A row of the table is a JSON object: ``id``, ``question``, and the gold of ``judging``. More, where there is any:
 

@@ -1,4 +1,4 @@
-"""What ranks documents for a question: the plain baselines, a tool by its name, or the whole retrieval graph.
+"""Rankings of documents for a question: by the baselines, by a tool, or by the whole retrieval graph.
 
 A ranking is the order in which the ids of documents first appear among what was found. The context that an answer is
 written from may be cut; a ranking never is.
@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from workbench.errors import CorpusError, ToolError, UnknownKnowledge, shown
 from workbench.graphs.agents import RetrieveAgent
@@ -37,6 +37,7 @@ from workbench.state import Condition, Sort
 from workbench.tools.hybrid import fuse
 from workbench.tools.tool import StepLog, read_input
 
+T = TypeVar("T")
 Row = dict[str, Any]
 BY = ("type", "hops")
 """Fields of a row by which a table is split."""
@@ -146,7 +147,7 @@ def groups(rows: Sequence[Row]) -> dict[str, dict[str, list[str]]]:
     return found
 
 
-# --- A knowledge base narrowed to some of its documents: one conversation of many, one language of two ---
+# --- A knowledge base restricted to some of its documents, such as those of one conversation ---
 
 _AT_ONCE = 2_000
 
@@ -186,23 +187,14 @@ class Narrowed:
 
     def keyword_search(self, query: str, top_k: int) -> list[tuple[str, float]]:
         """As the whole one's, of these documents."""
-        return self._searched(self._whole.keyword_search, query, top_k)
+        return _until_enough(lambda n: self._whole.keyword_search(query, n), self._holds, top_k)
 
     def vector_search(self, query: str, top_k: int) -> list[tuple[str, float]]:
         """As the whole one's, of these documents."""
-        return self._searched(self._whole.vector_search, query, top_k)
+        return _until_enough(lambda n: self._whole.vector_search(query, n), self._holds, top_k)
 
-    def _searched(
-        self, search: Callable[[str, int], list[tuple[str, float]]], query: str, top_k: int
-    ) -> list[tuple[str, float]]:
-        """Ask for more until enough of these documents are among what was found."""
-        wanted = 4 * top_k
-        while True:
-            hits = search(query, wanted)
-            kept = [hit for hit in hits if hit[0] in self._passages]
-            if len(kept) >= top_k or len(hits) < wanted:
-                return kept[:top_k]
-            wanted *= 4
+    def _holds(self, hit: tuple[str, float]) -> bool:
+        return hit[0] in self._passages
 
     def passages(self, chunk_ids: Sequence[str]) -> list[Passage]:
         """The passages of these ids that are of these documents."""
@@ -244,13 +236,12 @@ class Narrowed:
         self, passages: Mapping[str, float], entities: Mapping[str, float], damping: float, most: int
     ) -> list[Reached]:
         """A walk over the whole base, of which these documents are told."""
-        begins, wanted = {i: w for i, w in passages.items() if i in self._passages}, 4 * most
-        while True:
-            found = self._whole.spread(begins, entities, damping, wanted)
-            kept = [one for one in found if one["chunk_id"] in self._passages]
-            if len(kept) >= most or len(found) < wanted:
-                return kept[:most]
-            wanted *= 4
+        begins = {i: w for i, w in passages.items() if i in self._passages}
+        return _until_enough(
+            lambda n: self._whole.spread(begins, entities, damping, n),
+            lambda one: one["chunk_id"] in self._passages,
+            most,
+        )
 
     def communities(self) -> list[Community]:
         """The communities, without the documents outside."""
@@ -261,12 +252,19 @@ class Narrowed:
         return self._inside(self._whole.communities_of(entity_ids))
 
     def _inside(self, communities: Iterable[Community]) -> list[Community]:
-        found: list[Community] = []
-        for community in communities:
-            inside = [doc_id for doc_id in community["doc_ids"] if doc_id in self._documents]
-            if inside:
-                found.append({**community, "doc_ids": inside})
-        return found
+        inside: list[Community] = [{**c, "doc_ids": self.within(c["doc_ids"])} for c in communities]
+        return [community for community in inside if community["doc_ids"]]
+
+
+def _until_enough(find: Callable[[int], list[T]], holds: Callable[[T], bool], most: int) -> list[T]:
+    """Ask for more until enough of what was found is of the documents that are left."""
+    wanted = 4 * most
+    while True:
+        found = find(wanted)
+        kept = [one for one in found if holds(one)]
+        if len(kept) >= most or len(found) < wanted:
+            return kept[:most]
+        wanted *= 4
 
 
 class NarrowedTyped:

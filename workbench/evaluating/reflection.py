@@ -1,4 +1,4 @@
-"""Whether a round of reflection pays: what an agent finds, and what that takes, when it may reflect ever more often.
+"""Whether reflection pays: what an agent finds, and at what cost, with one pass, with two, and so on.
 
     {"set", "questions", "agent", "rounds": [{"passes", "R@5", "all@5", ..., "steps", "ms", "went_on", "gained",
      "lost", "against"}]}
@@ -37,7 +37,7 @@ async def measure(
     """Ask every question with one pass at most, then with two, and so on.
 
     Args:
-        rows: of ``rows.read_rows``, chosen.
+        rows: of ``rankings.read_rows``, chosen.
         knowledge: the base to search.
         context: the ports.
         agent: an agent type of ``route``.

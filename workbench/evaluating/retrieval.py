@@ -78,9 +78,10 @@ class Measure:
 
     async def ask(self, name: str, rank: Ranker) -> Measured[Found]:
         """Ask every question, each of its base."""
+        bases = {one.id: self.base_of(one) for one in self.asked}  # where one has none, that is an error before any
 
         async def within(one: Asked) -> Found:
-            base = self.base_of(one)
+            base = bases[one.id]
             found = await rank(one, base)
             kept = base.within(found.documents) if isinstance(base, Narrowed) else found.documents
             return found._replace(documents=kept)
@@ -107,7 +108,7 @@ async def measure(
     """Ask every question of every tool, and give the table of the module's docstring.
 
     Args:
-        rows: of ``rows.read_rows``, chosen.
+        rows: of ``rankings.read_rows``, chosen.
         knowledge: the base to search.
         context: the ports; its tools are the ones that can be named.
         tools: the first one is what all others are compared with; the baselines follow.

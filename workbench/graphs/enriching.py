@@ -1,4 +1,4 @@
-"""At merge: a source outside is asked for what the evidence still lacks, a name or a field of one. Once, and on tape.
+"""Enrichment at the merge node: an external source is asked once for a name or a field that the evidence lacks.
 
 A replay takes what was said from the tape; a run whose tape has nothing of it asked nobody.
 """

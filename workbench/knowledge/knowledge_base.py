@@ -27,14 +27,14 @@ from workbench.knowledge.indexes.ranks import reached_in
 from workbench.knowledge.names import schema
 from workbench.knowledge.names.linking import Linker
 from workbench.knowledge.names.schema import IndexTyped
-from workbench.knowledge.names.surfaces import STOP, candidates, key_of
+from workbench.knowledge.names.surfaces import candidates, key_of
 from workbench.knowledge.names.title_links import IndexWays
 from workbench.models import rerank
 from workbench.models.embeddings import TextModel, products, text_model, word_vectors
 from workbench.ports import Community, Enricher, Entity, Field, Mention, Passage, Reached, Relation, scored
 from workbench.settings import Settings
 from workbench.state import Condition, Sort
-from workbench.text import CJK, language_of, simplified, terms
+from workbench.text import CJK, FUNCTION_WORDS, language_of, simplified, terms
 
 if TYPE_CHECKING:
     import networkx
@@ -51,7 +51,7 @@ _MOST = 0.7
 """A bearer of whom nearly as many words speak as of the best one is not ruled out."""
 _UNTYPED = "Document"
 _ASKED = "who whom whose what which when where why how is are was were be did does do has have"
-_ASKING = STOP | frozenset(_ASKED.split())
+_ASKING = FUNCTION_WORDS | frozenset(_ASKED.split())
 """Words that choose nobody."""
 
 

@@ -19,20 +19,20 @@ from typing import TYPE_CHECKING, Any
 from workbench.errors import MissingExtra
 from workbench.models.embeddings import products
 from workbench.settings import Settings
-from workbench.text import CJK, spelled
+from workbench.text import CJK, FUNCTION_WORDS, spelled
 
 if TYPE_CHECKING:
     import numpy as np
 
 
 _RUN = re.compile(rf"[a-z0-9']+|{CJK.pattern}+")
-_FUNCTION_WORDS = """
-    a an the of in on at to and or is are was were be been with who which that it its his her their he she they from by
-    as for not into than what how when where while after about this these did does do
+_SKIPPED_WORDS = """
+    are was were be been who which that his her their he she they
+    not into than what how when where while after about this these did does do
     的 了 和 是 在 与 或 一 一个 也 都 而 及 并 把 被 从 到 对 为 以 于 他 她 它 这 那 有 中 人 上 里 哪 谁 吗 呢
     什么 怎样 怎么 之
 """
-_SKIPPED = frozenset(_FUNCTION_WORDS.split())
+_SKIPPED = FUNCTION_WORDS | frozenset(_SKIPPED_WORDS.split())
 
 
 def available(settings: Settings, embedding_model: str) -> bool:

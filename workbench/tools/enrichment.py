@@ -15,7 +15,7 @@ from pydantic import Field
 
 from workbench.knowledge.tmdb import note
 from workbench.language.names import names_in
-from workbench.ports import Enriched, Entity, KnowledgeBase, Passage, ToolLog, Wanted
+from workbench.ports import Enriched, Entity, KnowledgeBase, Passage, Relation, ToolLog, Wanted
 from workbench.text import CJK, language_of
 from workbench.tools import evidence
 from workbench.tools.signals import Question
@@ -74,14 +74,15 @@ def _wanted(query: str, names: Sequence[str], knowledge: KnowledgeBase) -> list[
         entity = knowledge.find_entity(name)
         written = [entity["name"], *entity["aliases"]] if entity else [name]
         own = next((n for n in [name, *written] if bool(CJK.search(n)) == chinese), name)
-        years = sorted({*said, *_years(entity, knowledge)})
+        released = [passage["fields"].get("year") for passage in _about(entity, knowledge)]
+        years = sorted({*said, *(year for year in released if isinstance(year, int))})
         wanted.append(Wanted(own, tuple(n for n in [name, *written] if n != own), tuple(years)))
     return wanted
 
 
-def _years(entity: Entity | None, knowledge: KnowledgeBase) -> list[int]:
-    about = knowledge.passages_of([entity["doc_id"]])[:1] if entity and entity["doc_id"] else []
-    return [year for passage in about if isinstance(year := passage["fields"].get("year"), int)]
+def _about(entity: Entity | None, knowledge: KnowledgeBase) -> list[Passage]:
+    """The first passage of the document that an entity is."""
+    return knowledge.passages_of([entity["doc_id"]])[:1] if entity and entity["doc_id"] else []
 
 
 def _judged(query: str, said: Enriched, knowledge: KnowledgeBase, source: str) -> list[Any]:
@@ -106,9 +107,7 @@ def _document(passage: Passage, names: Sequence[str], knowledge: KnowledgeBase) 
     """The document of the base that is about the same thing: of one of its names, and of its year within one."""
     year = passage["fields"].get("year")
     for name in names:
-        entity = knowledge.find_entity(name)
-        about = knowledge.passages_of([entity["doc_id"]])[:1] if entity and entity["doc_id"] else []
-        for own in about:
+        for own in _about(knowledge.find_entity(name), knowledge):
             its = own["fields"].get("year", year)
             if its == year or (isinstance(its, int) and year and abs(its - year) <= 1):
                 return own["doc_id"]
@@ -129,10 +128,9 @@ def _joined(said: Enriched, knowledge: KnowledgeBase) -> dict[str, list[Any]]:
     }
 
 
-def _moved(relation: Mapping[str, Any], known: Mapping[str, str]) -> dict[str, Any]:
-    source, target = (known.get(relation[end], relation[end]) for end in ("source", "target"))
-    kind = relation["type"]
-    return {**relation, "relation_id": f"{source}|{kind}|{target}", "source": source, "target": target}
+def _moved(relation: Relation, known: Mapping[str, str]) -> Relation:
+    source, target = (known.get(end, end) for end in (relation["source"], relation["target"]))
+    return {**relation, "relation_id": f"{source}|{relation['type']}|{target}", "source": source, "target": target}
 
 
 TOOL = FunctionTool(

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from workbench.knowledge.indexes.keywords import stem
 from workbench.language.names import apart, together
 from workbench.ports import Entity, KnowledgeBase, Passage, Relation
-from workbench.text import CJK, Day, day_of, days, fold, terms
+from workbench.text import CJK, STOP_WORDS, Day, day_of, days, fold, terms
 
 FIELDS_ARE_RIGHT = 0.93
 """Of 6,599 documents that MetaQA has too, this share has exactly the same values there (data/README)."""
@@ -103,11 +103,9 @@ def ordered(count: int) -> list[float]:
 
 # Words that ask rather than name: a passage that answers need not hold them.
 _ASKING = (
-    "a an the of in on at to for from by with and or not is are was were be been being do does did done has have had "
-    "can could will would shall should may might must i me my you your we us our it its he him his she her they them "
-    "their this that these those there here what which who whom whose when where why how many much any some all also "
-    "about as than then so if but into out up over off come came comes please tell give show list find name recommend "
-    "suggest compare like similar between"
+    "not being done can could would shall should may might must us him here many much any some all also about than "
+    "then if into out up over off come came comes please tell give show list find name recommend suggest compare like "
+    "similar between"
 )
 _ASKING_ZH = re.compile(
     "哪一年|哪一部|哪一个|什么时候|为什么|是什么|什么样|怎么样|有没有|有哪些|哪几部|哪几个|几部|几个|多少|什么|哪些|哪个|哪位|哪里|哪部|哪年|"
@@ -120,7 +118,7 @@ PARTS = 100  # documents of one title that are read
 MEANT = 5  # further names that join the words searched for; more would drown the question
 _LATIN = re.compile(r"[^\W\d_]{2,}(?<![\u3400-\u9fff])")
 _STARTS = re.compile(r"(?:^|[.!?:;\n。！？：；/])\W*$")
-_ASKING_WORDS = frozenset(_ASKING.split())
+_ASKING_WORDS = STOP_WORDS | frozenset(_ASKING.split())
 
 
 LOOKED_AT = 30

@@ -153,11 +153,11 @@ class Index:
         with self.named():
             return self.connection().execute(sql, parameters).fetchall()
 
-    def rows_in(self, sql: str, values: Sequence[Any]) -> Iterator[tuple[Any, ...]]:
-        """Rows of ``... IN ({})`` for any number of values, in no order."""
+    def rows_in(self, sql: str, values: Sequence[Any], *more: Any) -> Iterator[tuple[Any, ...]]:
+        """Rows of ``... IN ({})`` for any number of values, in no order; ``more`` is what stands behind them."""
         for start in range(0, len(values), 500):
             part = values[start : start + 500]
-            yield from self.rows(sql.format(", ".join("?" * len(part))), part)
+            yield from self.rows(sql.format(", ".join("?" * len(part))), [*part, *more])
 
     def meta(self, key: str, default: str = "") -> str:
         """One remembered value."""

@@ -16,19 +16,14 @@ from itertools import accumulate, combinations
 from typing import Any
 
 from workbench.knowledge.indexes.index import Index
-from workbench.text import CJK, terms
+from workbench.text import CJK, STOP_WORDS, terms
 
 WEIGHTS = (3.0, 1.0, 1.0)
 LOOKED_AT = 10_000
 """Passages that hold a word of the question, above which only those that hold its rarest words are scored."""
 _SCORED = 3
 """How many times as many as asked for are scored then, at least 300."""
-_FUNCTION_WORDS = """
-    a an and are as at be been but by did do does for from had has have he her his how i in is it its me my of on or our
-    she so that the their them there these they this those to was we were what when where which who whom whose why will
-    with you your 的 了 是 在 和 与 吗 呢 哪 谁 有
-"""
-_SKIPPED = frozenset(_FUNCTION_WORDS.split())
+_SKIPPED = STOP_WORDS | frozenset("的了是在和与吗呢哪谁有")
 _STEMMING = threading.Lock()
 """Snowball's stemmer holds the word that it works on, so two threads in it at once give nonsense or an IndexError."""
 

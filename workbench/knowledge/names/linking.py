@@ -13,17 +13,15 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from functools import cache, cached_property
 from typing import Any
 
-from workbench.knowledge.names.surfaces import STOP, Surface, Unit, ordinary_words, unbroken, units
+from workbench.knowledge.names.surfaces import Surface, Unit, ordinary_words, unbroken, units
 from workbench.ports import Mention
-from workbench.text import CJK
-
-# --- Many names compiled into one automaton, which finds all of them in one walk over a text ---
+from workbench.text import CJK, FUNCTION_WORDS
 
 _END = ""  # no unit is empty
 
 
 class Matcher:
-    """Names by their keys (``surfaces.key_of``), compiled.
+    """Names by their keys (``surfaces.key_of``) in one trie, so that a text is walked over once for all of them.
 
     >>> from workbench.knowledge.names.surfaces import units
     >>> text = "The Dark Knight Rises"
@@ -121,7 +119,7 @@ def _says_name(
         stands_alone = surface.kind != "surname" or not _inside_longer_name(text, found, at, length, style)
         return length > 1 and stands_alone
     words = [text[u.start : u.end] for u in part]
-    content = [w for w, u in zip(words, part, strict=True) if u.key not in STOP] or words
+    content = [w for w, u in zip(words, part, strict=True) if u.key not in FUNCTION_WORDS] or words
     capital = all(not w[0].islower() for w in content) and any(w[0].isupper() for w in words)
     if surface.kind == "surname":
         return (capital or style.careless) and not _inside_longer_name(text, found, at, length, style)
@@ -131,7 +129,7 @@ def _says_name(
         return False
     if capital and style.tells:
         return not style.starts(start) or (length > 1 and len(content) > 1) or style.chinese
-    cued = bool(style.cue.search(text[:start])) and all(u.key not in STOP for u in part[-1:])
+    cued = bool(style.cue.search(text[:start])) and all(u.key not in FUNCTION_WORDS for u in part[-1:])
     if capital or style.careless:
         return cued or (len(content) > 1 and surface.kind == "words")
     return False
@@ -159,7 +157,9 @@ class _Style:
 
     @cached_property
     def _inner(self) -> list[str]:
-        return [m.group() for m in self._words if not self.starts(m.start()) and m.group().lower() not in STOP]
+        return [
+            m.group() for m in self._words if not self.starts(m.start()) and m.group().lower() not in FUNCTION_WORDS
+        ]
 
     @cached_property
     def tells(self) -> bool:
@@ -194,13 +194,13 @@ def _inside_longer_name(text: str, found: Sequence[Unit], at: int, length: int, 
     if at:
         left = found[at - 1]
         asking = style.starts(left.start) and left.key in _QUESTION_WORDS
-        known = asking or left.key in STOP or left.key in ordinary_words()
+        known = asking or left.key in FUNCTION_WORDS or left.key in ordinary_words()
         between = text[left.end : first.start]
         if between in ("·", "・", "•") or (between in (" ", ". ", "-") and text[left.start].isupper() and not known):
             return True
     if at + length < len(found) and text[last.end : found[at + length].start] == " ":
         right = found[at + length]
-        return text[right.start].isupper() and right.key not in STOP
+        return text[right.start].isupper() and right.key not in FUNCTION_WORDS
     return False
 
 

@@ -21,7 +21,7 @@ from workbench.knowledge.indexes.index import Index
 from workbench.knowledge.names.entities import LONGEST_NAME, Name
 from workbench.knowledge.names.surfaces import ordinary_words
 from workbench.settings import Settings
-from workbench.text import CJK, sentences
+from workbench.text import CJK, MONTHS, sentences
 
 Finder = Callable[[str], Iterable[tuple[str, str]]]
 """A sentence to ``(surface, type)``; types: Person, Place, Organisation, Work, Name."""
@@ -50,11 +50,8 @@ _WITH_PROFESSION = re.compile(
     rf"(?:作家|作者|歌手|教授|摄影师|制片人|作曲家|诗人|画家)(?:是|为)?([{SURNAMES}][\u4e00-\u9fff]{{1,2}})"
     r"(?=[、，。；的和与在于执自从将说及曾]|$)"
 )
-_MONTHS_AND_DAYS = """
-    January February March April May June July August September October November December
-    Monday Tuesday Wednesday Thursday Friday Saturday Sunday
-"""
-_DATES = frozenset(_MONTHS_AND_DAYS.split())
+_DAYS = "monday tuesday wednesday thursday friday saturday sunday"
+_DATES = frozenset(map(str.title, (*MONTHS, *_DAYS.split())))
 _ORGANISATION = re.compile(
     r"\b(?:Pictures|Studios?|Company|Corporation|Corp|Inc|Ltd|University|College|Entertainment|Productions?|Records|"
     r"Press|Network|Association|Academy|Institute|Agency|Party|Society|Group|Media|Television|Festival|Times)\.?$"

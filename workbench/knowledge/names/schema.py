@@ -1,4 +1,4 @@
-"""Relations by their types: which there are, between what, and where they lead from some entities."""
+"""The typed side of a base: which fields its documents have and what conditions on them select; relations by type."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from workbench.ports import Field, Mention, Relation, RelationKind
 from workbench.state import Condition, Op, Sort
 from workbench.text import CJK, fold, iso
 
-# --- The typed fields of a base: what its documents' metadata holds, told from the values themselves ---
+# --- Fields: their types are inferred from the values; a condition on them becomes SQL ---
 
 MOST_VALUES = 200
 """Distinct values of a category at most; a field with more of them names things."""
@@ -289,9 +289,8 @@ _FIELDS = (
 _VALUES = "SELECT min(value) FROM facts WHERE field = ? GROUP BY key ORDER BY count(*) DESC, 1 LIMIT ?"
 
 
-# --- Relations by their types: which there are, between what, and where they lead from some entities ---
+# --- Relations by type: which types there are, between what, and where they lead from some entities ---
 
-_AT_ONCE = 500
 _NEAR = 4
 """Characters between two words of one name: "Oh, God! You Devil"."""
 
@@ -314,7 +313,7 @@ def runs(text: str) -> list[tuple[int, int, str]]:
 
 
 class IndexTyped:
-    """``context.TypedGraph`` over an index."""
+    """``ports.TypedGraph`` over an index."""
 
     def __init__(self, index: Index):
         self._index = index
@@ -351,10 +350,7 @@ class IndexTyped:
     def follow(self, entity_ids: Sequence[str], relation: str, forward: bool) -> list[Relation]:
         """Relations of this type that leave these entities, or (``forward`` False) reach them, by id."""
         sql = _FOLLOW.format("source" if forward else "target")
-        ids, rows = list(dict.fromkeys(entity_ids)), list[tuple[str, ...]]()
-        for begin in range(0, len(ids), _AT_ONCE):
-            part = ids[begin : begin + _AT_ONCE]
-            rows += self._index.rows(sql.format(", ".join("?" * len(part))), [*part, relation])
+        rows = self._index.rows_in(sql, list(dict.fromkeys(entity_ids)), relation)
         return [
             Relation(relation_id=i, source=source, type=relation, target=target, sentence=said, chunk_id=chunk_id)
             for i, source, target, said, chunk_id in sorted(rows)

@@ -17,11 +17,8 @@ from itertools import pairwise
 from typing import Literal, NamedTuple
 
 from workbench.ports import Entity
-from workbench.text import CJK, fold
+from workbench.text import CJK, FUNCTION_WORDS, fold
 
-_STOP_WORDS = "a an the of in on at to and or for from with by as is it its"
-STOP = frozenset(_STOP_WORDS.split())
-"""Words that carry no name by themselves."""
 LONGEST = 16
 """Units of the longest name that is looked for."""
 
@@ -108,7 +105,7 @@ def is_ordinary(key: str) -> bool:
     """
     if CJK.match(key):
         return False
-    content = [word for word in key.split(" ") if word not in STOP]
+    content = [word for word in key.split(" ") if word not in FUNCTION_WORDS]
     return all(word in ordinary_words() or word.isdigit() or len(word) == 1 for word in content)
 
 

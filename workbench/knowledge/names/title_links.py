@@ -8,9 +8,9 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from workbench.knowledge.indexes import keywords
 from workbench.knowledge.indexes.index import Index
-from workbench.knowledge.names.surfaces import LONGEST, STOP, Beginnings, Unit, key_of, ordinary_words, unbroken, units
+from workbench.knowledge.names.surfaces import LONGEST, Beginnings, Unit, key_of, ordinary_words, unbroken, units
 from workbench.ports import Link, Shared, Titled
-from workbench.text import CJK, closed_up, sentences
+from workbench.text import CJK, FUNCTION_WORDS, MONTHS, closed_up, sentences
 
 NAMESAKES = 3
 """Of how many documents a made short form may be the name; a title may be that of any number."""
@@ -19,17 +19,16 @@ _LITTLE = """
     song album series who what when where which i you we they one two first last new old american british french
     german english man woman king queen love life from with his her was he she
 """
-_SAYS_LITTLE = frozenset(_LITTLE.split()) | STOP
+_SAYS_LITTLE = frozenset(_LITTLE.split()) | FUNCTION_WORDS
 _JOINS = r"(?:of|de|von|van|the|and|la|du|al|for|in|&)"
 _CAPITAL = r"(?:[A-Z][\w’'-]*\.?|\d{4})"
 _PHRASE = re.compile(rf"{_CAPITAL}(?:\s+(?:{_JOINS}\s+){{0,2}}{_CAPITAL})*")
 _LEADS = (
-    STOP
+    FUNCTION_WORDS
     | {"he", "she", "his", "her", "who", "what", "which", "this", "it"}
     | {"after", "during", "when", "while", "also", "there", "these", "those", "following", "because"}
 )
-_MONTHS = "January|February|March|April|May|June|July|August|September|October|November|December"
-_DATED = re.compile(rf"\s+(?:(?:for|in|of|and)\s+)(?:(?:{_MONTHS})\b.*|\d{{4}})$")
+_DATED = re.compile(rf"\s+(?:(?:for|in|of|and)\s+)(?:(?:{'|'.join(MONTHS).title()})\b.*|\d{{4}})$")
 _BOOK = re.compile(r"[《「『]([^《》「」『』\n]{1,40})[》」』]")
 _OPENING = re.compile(
     r"((?:(?:[A-Z][\w.’'-]*|of|de|von|van|the|and|la|du|al|ibn|bin|y|der)\s*,?\s*){2,8})(?=\(|is |was |are |were |, )"
@@ -109,7 +108,7 @@ def delete(connection: sqlite3.Connection, doc_id: str) -> None:
 
 
 class IndexWays:
-    """``context.Ways`` over an index."""
+    """``ports.Ways`` over an index."""
 
     def __init__(self, index: Index):
         self._index = index
@@ -126,7 +125,7 @@ class IndexWays:
             beginnings = Beginnings(row[0] for row in self._index.rows("SELECT DISTINCT key FROM titles"))
             self._beginnings = self._index.generation, beginnings
         read = [list(_runs(text, beginnings)) for text in texts]
-        wanted = sorted({key for runs in read for _, options in runs for _, _, key in options})
+        wanted = sorted({key for runs in read for options in runs for _, _, key in options})
         known = _bearers(self._index, wanted)
         return [list(_longest(runs, known)) for runs in read]
 
@@ -207,31 +206,27 @@ def _bearers(index: Index, keys: Sequence[str]) -> dict[str, tuple[str, ...]]:
 
 
 _Option = tuple[int, int, str]
+"""Where a run of units begins and ends in a text, and its key."""
 
 
-def _runs(text: str, beginnings: Beginnings) -> Iterator[tuple[int, list[_Option]]]:
-    """(place of a unit, every run of units from there that could be a title, longest first)."""
+def _runs(text: str, beginnings: Beginnings) -> Iterator[list[_Option]]:
+    """For each unit the runs of units from there that could be a title, longest first."""
     found = units(text)
     marks = _marks(text, found)
-    for at, unit in enumerate(found):
-        pair = at + 1 < len(found)
-        if not marks[at] and not (pair and marks[at + 1]):
+    for at in range(len(found)):
+        if not any(marks[at : at + 2]):
             continue
-        alone = unit.key in beginnings and _may_be_named(text, found, marks, at, at, unit.key)
-        options = [(unit.start, unit.end, unit.key)] if alone else []
-        if pair and f"{unit.key} {found[at + 1].key}" in beginnings:
-            options += _longer(text, found, marks, at)
-        yield at, options[::-1]
-
-
-def _longer(text: str, found: Sequence[Unit], marks: Sequence[bool], at: int) -> Iterator[_Option]:
-    key = found[at].key
-    for end in range(at + 1, min(at + LONGEST, len(found))):
-        if not unbroken(text, found[end - 1], found[end]):
-            break
-        key += f" {found[end].key}"
-        if _may_be_named(text, found, marks, at, end, key):
-            yield found[at].start, found[end].end, key
+        key, options = "", list[_Option]()
+        for end in range(at, min(at + LONGEST, len(found))):
+            if end > at and not unbroken(text, found[end - 1], found[end]):
+                break
+            key = f"{key} {found[end].key}".lstrip()
+            begins = end > at + 1 or key in beginnings
+            if end > at and not begins:
+                break
+            if begins and _may_be_named(text, found, marks, at, end, key):
+                options.append((found[at].start, found[end].end, key))
+        yield options[::-1]
 
 
 def _marks(text: str, found: Sequence[Unit]) -> list[bool]:
@@ -247,15 +242,15 @@ def _may_be_named(text: str, found: Sequence[Unit], marks: Sequence[bool], at: i
         return False
     if end > at:
         return True
-    before = at > 0 and marks[at - 1] and (at > 1 or found[0].key not in ordinary_words() | STOP)
+    before = at > 0 and marks[at - 1] and (at > 1 or found[0].key not in ordinary_words() | FUNCTION_WORDS)
     left = before and text[found[at - 1].end : found[at].start] == " "
     right = at + 1 < len(found) and marks[at + 1] and text[found[at].end : found[at + 1].start] == " "
     return not left and not right and key not in ordinary_words()
 
 
-def _longest(runs: Iterable[tuple[int, list[_Option]]], known: dict[str, tuple[str, ...]]) -> Iterator[Titled]:
+def _longest(runs: Iterable[list[_Option]], known: dict[str, tuple[str, ...]]) -> Iterator[Titled]:
     reached = 0
-    for _, options in runs:
+    for options in runs:
         for start, end, key in options:
             if start >= reached and key in known:
                 yield Titled(start=start, end=end, doc_ids=list(known[key]))

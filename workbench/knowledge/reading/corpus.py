@@ -1,4 +1,4 @@
-"""Files to documents: JSONL, Markdown, text, CSV, triples and those of ``documents``, one or a folder, in any language.
+"""Files and folders to documents (JSONL, Markdown, text, CSV, triples, and what ``documents`` reads), and to passages.
 
 A record's text is its ``text``, ``overview`` or ``content``. ``id``, ``title``, ``url``, ``licence``, ``type`` (what
 the document is about: ``Paper``), ``aliases`` (other names of the document) and ``names`` (other names of anybody in
@@ -23,8 +23,7 @@ import yaml
 
 from workbench.errors import shown
 from workbench.knowledge import aliases, vocabulary
-from workbench.knowledge.reading import documents, triples
-from workbench.knowledge.reading import documents as tables
+from workbench.knowledge.reading import documents, tables, triples
 from workbench.knowledge.reading.blocks import Block, blocks
 from workbench.knowledge.reading.files import (
     BROKEN,
