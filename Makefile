@@ -2,6 +2,7 @@
 #   make demo    index the films, ask a question, see plan, reflection, timeline and a cited answer
 #   make lab     JupyterLab with the notebooks
 #   make test    lint, types, architecture, tests, notebooks
+#   make check   the inner loop: lint, types, budgets, fast tests
 PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
@@ -9,6 +10,9 @@ UV := $(BIN)/python -m uv
 ENV_READY := $(VENV)/.ready
 LOCAL_READY := $(VENV)/.ready-local
 WORKERS ?= 2
+# Tests of one part each that end within seconds.
+FAST := workbench $(addprefix tests/test_,$(addsuffix .py,architecture chat corpus document draw_beside figures judging \
+    labels linking merge plans properties readme registry runs scratch store))
 # The files that hold graph nodes: 9 of 10 branches of each are walked by the tests.
 NODES := workbench/graphs/conversation.py,workbench/graphs/route.py,workbench/graphs/retrieval.py,workbench/graphs/plan.py,workbench/graphs/chained.py,workbench/graphs/llm_plan.py,workbench/graphs/review.py,workbench/graphs/execute.py,workbench/graphs/reflect.py,workbench/graphs/signals.py,workbench/graphs/rewrite.py,workbench/graphs/merge.py,workbench/graphs/enriching.py,workbench/graphs/generate.py
 
@@ -39,11 +43,19 @@ lab: $(ENV_READY) ## open JupyterLab on the notebooks
 
 .PHONY: test
 test: lint types $(LOCAL_READY) ## lint, types, architecture, tests and notebooks: what must be green
-	$(BIN)/python -m pytest -n $(WORKERS) --dist loadscope --max-worker-restart 0 --cov --cov-report=
+	$(BIN)/python -m pytest -n $(WORKERS) --dist loadscope --max-worker-restart 0 --cov=workbench/graphs --cov-report=
 	$(BIN)/python -m coverage report --fail-under=90 --include='$(NODES)'
-	$(BIN)/python -m pytest --nbval --nbval-current-env --nbval-sanitize-with notebooks/sanitize.cfg notebooks
+	$(BIN)/python -m pytest -n $(WORKERS) --dist loadscope --nbval --nbval-current-env --nbval-sanitize-with notebooks/sanitize.cfg notebooks
 	@mkdir -p build
 	$(BIN)/papermill --no-progress-bar experiments/ask.ipynb build/ask.ipynb -p max_iterations 1
+
+.PHONY: check
+check: lint types ## the inner loop, under a minute: lint, types, imports, budgets and the fast tests
+	$(BIN)/python -m pytest -q -n $(WORKERS) -m 'not slow' $(FAST)
+
+.PHONY: house
+house: $(ENV_READY) ## measure the rooms, and draw docs/architecture.md anew from the code
+	@$(BIN)/python -m tests.house --write
 
 .PHONY: lint
 lint: $(ENV_READY) ## style, layout and the direction of imports

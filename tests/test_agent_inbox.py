@@ -9,7 +9,7 @@ import pytest
 
 from workbench.errors import InvalidAnswer
 from workbench.graphs.agent_inbox import answer_of, interrupt_of
-from workbench.records import edits as proposals
+from workbench.records import proposals
 from workbench.runs.run import Run
 from workbench.session import Workbench
 

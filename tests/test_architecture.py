@@ -1,4 +1,4 @@
-"""The rules of the house, held by tests: directions, doors, sizes, the map, the saved face.
+"""The rules of the house, held by tests: directions, doors, rooms, budgets, the saved face.
 
 ``pytest tests/test_architecture.py --update-saved`` writes the files under ``tests/saved`` anew; read the diff.
 """
@@ -18,6 +18,7 @@ import pytest
 from langgraph.graph.state import CompiledStateGraph
 
 import workbench
+from tests import house
 from workbench.settings import Settings
 
 PROJECT = Path(__file__).resolve().parent.parent
@@ -66,54 +67,41 @@ def test_starting_loads_nothing_heavy(statement: str) -> None:
     assert not set(json.loads(done.stdout.splitlines()[-1])) & HEAVY
 
 
-# --- the map ---
+# --- rooms ---
 
 
-def mapped_files() -> list[str]:
-    """The files that the package docstring names, in its order; a folder's line stands for its ``__init__.py``."""
-    found, folder = [], ""
-    for line in str(workbench.__doc__).partition("down this page:")[2].splitlines():
-        if place := re.match(r" {4}([a-z_]+)(\.py|/) ", line):
-            folder = f"{place[1]}/" if place[2] == "/" else ""
-            found.append(f"{folder}__init__.py" if folder else f"{place[1]}.py")
-        else:
-            found += [folder + file for file in re.findall(r"[a-z_]+\.py", line)]
-    return found
+def test_the_map_names_every_room_and_keeps_to_the_floors() -> None:
+    rooms, told = house.files(), house.sentences()
+    assert list(told) == [room for floor in house.floors() for room in floor]
+    assert set(told) == set(rooms)
+    modules = [room for room in rooms if (PACKAGE / f"{room}.py").exists()]
+    assert len(modules) + 1 <= 12, "the first floor holds at most 12 modules"  # and the package's own face
+    assert len(rooms) - len(modules) <= 14, "and at most 14 folders"
+    deepest = max(len(path.relative_to(PACKAGE).parts) for path in SOURCES)
+    assert deepest <= 3, "two floors of folders"
+    assert not {path.stem for path in PACKAGE.rglob("*")} & NOT_NAMES_OF_ROOMS
 
 
-def test_map_names_every_file_once() -> None:
-    on_disk = {str(path.relative_to(PACKAGE)) for path in SOURCES} - {"__init__.py"}
-    mapped = mapped_files()
-    missing, gone = sorted(on_disk - set(mapped)), sorted(set(mapped) - on_disk)
-    assert not (missing or gone), f"the map in workbench/__init__.py misses {missing} and still names {gone}"
-    assert len(mapped) == len(on_disk), "the map names a file twice"
+def test_every_room_keeps_to_its_budget() -> None:
+    budget, held = house.settings()["tool"]["house"]["tokens"], house.measured()
+    assert set(budget) == set(held)
+    over = {room: f"{held[room]} of {budget[room]}" for room in held if held[room] > budget[room]}
+    assert not over, f"tokens over the budget of pyproject.toml: {over}. Delete something, or raise it and say why."
+    assert house.spine_lines() <= house.settings()["tool"]["house"]["spine"]
+
+
+def test_the_page_of_the_architecture_is_up_to_date() -> None:
+    told = house.PAGE.read_text(encoding="utf-8")
+    assert house.page(told) == told, "run `make house`"
+    named = re.findall(r"`([a-z_]+/[a-z_/]+\.py|[a-z_]+\.py)`", told + (PROJECT / "CONTRIBUTING.md").read_text())
+    assert not [file for file in named if not any((root / file).exists() for root in (PACKAGE, PROJECT))]
 
 
 def walked_files(graph: CompiledStateGraph) -> list[str]:
-    """The files of a graph's nodes, each before those it leads to, loops left out; a child graph is its first node."""
-    edges = sorted(graph.get_graph().edges, key=lambda edge: edge.target, reverse=True)
-    seen: set[str] = set()
-    order: list[str] = []
-
-    def visit(node: str) -> None:
-        if node not in seen:
-            seen.add(node)
-            for edge in edges:
-                if edge.source == node:
-                    visit(edge.target)
-            order.insert(0, node)
-
-    visit("__start__")
-    files = []
-    for node in order:
-        if node in graph.builder.nodes:
-            runnable = graph.builder.nodes[node].runnable
-            if isinstance(runnable, CompiledStateGraph):
-                files += walked_files(runnable)[:1]
-            else:
-                path = Path(inspect.getfile(inspect.unwrap(getattr(runnable, "afunc", None) or runnable.func)))
-                files.append(str(path.relative_to(PACKAGE)))
-    return [*dict.fromkeys(files)]
+    """The file of each node of a graph."""
+    runnables = [node.runnable for node in graph.builder.nodes.values()]
+    functions = [getattr(r, "afunc", None) or r.func for r in runnables if not isinstance(r, CompiledStateGraph)]
+    return [str(Path(inspect.getfile(inspect.unwrap(function))).relative_to(PACKAGE)) for function in functions]
 
 
 def graphs() -> dict[str, CompiledStateGraph]:
@@ -123,13 +111,10 @@ def graphs() -> dict[str, CompiledStateGraph]:
     return {"conversation": build_conversation(), "retrieval": build_retrieval().compile()}
 
 
-@pytest.mark.parametrize(
-    ("name", "own_file"), [("conversation", "conversation.py"), ("retrieval", "retrieval/graph.py")]
-)
-def test_map_is_in_the_order_in_which_a_message_walks(name: str, own_file: str) -> None:
-    walked = [file for file in walked_files(graphs()[name]) if file != own_file]
-    assert len(walked) > 3
-    assert walked == sorted(walked, key=mapped_files().index)
+def test_every_node_is_in_the_room_of_graphs() -> None:
+    files = [file for graph in graphs().values() for file in walked_files(graph)]
+    assert len(files) > 6
+    assert {Path(file).parent.name for file in files} == {"graphs"}
 
 
 @pytest.mark.parametrize("name", ["conversation", "retrieval"])
@@ -234,12 +219,6 @@ def test_the_check_itself(body: str, fine: bool) -> None:
 
 
 # --- sizes ---
-
-
-def test_no_file_outgrows_its_subject() -> None:
-    lines = {str(path.relative_to(PROJECT)): path.read_text().count("\n") for path in SOURCES}
-    assert not {file: n for file, n in lines.items() if n >= 750}
-    assert not {path.stem for path in PACKAGE.rglob("*")} & NOT_NAMES_OF_ROOMS
 
 
 def test_notebooks_are_small_and_hold_no_error() -> None:

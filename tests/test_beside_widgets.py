@@ -5,9 +5,11 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from IPython.core.formatters import IPythonDisplayFormatter
 
 from tests.test_draw_beside import words
 from workbench.errors import GraftConflict
@@ -16,6 +18,7 @@ from workbench.session import Workbench
 from workbench.views.labels import Labels
 from workbench.widgets.futures import Compare, Forks, beside_of, forks_of
 from workbench.widgets.past import Checkpoints, past_of
+from workbench.widgets.shown import register
 
 CHINESE, ENGLISH = "对比《喜宴》和《饮食男女》的风格", "Compare The Wedding Banquet and Eat Drink Man Woman"
 
@@ -83,13 +86,13 @@ def test_a_checkpoint_is_looked_at_and_forked_from(asked: Run) -> None:
     assert "plan version 2" in said and "50 kept as evidence" in said and "proposed: stop" in said
     wave = next(key for key, html in listed.rows.items() if "wave 1" in html)
     past._list.press("choose", wave)
-    assert past.chosen == {"do": "look", "at": wave, "n": 1}
+    assert past.asked == {"do": "look", "at": wave, "n": 1}
     assert 'aria-selected="true"' in past._list.picture.rows[wave]
     looked = text(past._detail)
     assert "What changed here" in looked and "step_0_wedding_banquet/1" in looked and "asks you at reflect 0" in looked
     past._detail.press("fork", wave)
-    assert past.chosen == {"do": "fork", "at": wave, "n": 2}
-    fork = asked.start_fork(at=past.chosen["at"]).wait()
+    assert past.asked == {"do": "fork", "at": wave, "n": 2}
+    fork = asked.start_fork(at=past.asked["at"]).wait()
     assert (fork.status, fork.review["review_id"]) == ("paused", "0-reflect")
     assert all(record.get("replayed") for record in fork.records)
 
@@ -104,7 +107,7 @@ def test_where_no_decision_comes_after_no_fork_is_offered(asked: Run) -> None:
     past._list.press("every")
     assert len(past._list.picture.rows) == len(asked.checkpoints()) > few
     past._list.press("choose", "no such row")
-    assert past.chosen["at"] == merger
+    assert past.asked["at"] == merger
 
 
 def test_every_fork_that_is_offered_can_be_made(asked: Run) -> None:
@@ -118,7 +121,7 @@ def test_every_fork_that_is_offered_can_be_made(asked: Run) -> None:
     assert len(offered) > 10
     for key in (offered[0], offered[-1]):
         past._detail.press("fork", key)
-        fork = asked.start_fork(at=past.chosen["at"]).wait()
+        fork = asked.start_fork(at=past.asked["at"]).wait()
         assert fork.status == "paused"
         fork.cancel()
 
@@ -131,9 +134,9 @@ def test_a_run_that_asked_nobody_can_be_forked_so_that_it_asks(wb: Workbench) ->
     past._list.press("choose", wave)
     assert "ask me at plan" not in text(past._detail)
     past._detail.press("fork:reflect", wave)
-    chosen = past.chosen
-    assert chosen["review"] == ["reflect"]
-    assert run.start_fork(at=chosen["at"], review=chosen["review"]).wait().review["point"] == "reflect"
+    asked = past.asked
+    assert asked["review"] == ["reflect"]
+    assert run.start_fork(at=asked["at"], review=asked["review"]).wait().review["point"] == "reflect"
 
 
 def test_checkpoints_that_gc_let_go_leave_the_decisions(workspace: Path) -> None:
@@ -154,18 +157,18 @@ def its_checkpoints_are_let_go(wb: Workbench, asked: Run) -> None:
     assert "gc has removed the checkpoints" in text(past._list)
     past._list.press("choose", "0-reflect")
     past._detail.press("fork", "0-reflect")
-    assert asked.start_fork(at=past.chosen["at"]).wait().review["review_id"] == "0-reflect"
+    assert asked.start_fork(at=past.asked["at"]).wait().review["review_id"] == "0-reflect"
 
 
 def test_a_paused_run_says_where_it_waits(wb: Workbench) -> None:
     run = wb.ask(CHINESE, kb="film", review=["reflect"])
-    past = Checkpoints()
+    past = Checkpoints(Labels("zh"))
     past.show(run.to_dict(), run.checkpoints())
     assert "在此等待你决定" in text(past._list)
 
 
 def test_checkpoints_in_a_cell_open_their_fork_below(wb: Workbench, asked: Run) -> None:
-    root = past_of(asked)
+    root = past_of(asked.checkpoints())
     listed, detail = root.children[1].children
     wave = next(key for key, html in listed.picture.rows.items() if "wave 2" in html)
     listed.press("choose", wave)
@@ -184,14 +187,14 @@ def test_two_runs_are_marked_and_compared(wb: Workbench, asked: Run, stopped: Ru
     assert forks._marked == [asked.run_id] and "fork at reflect" in text(forks._pick)
     assert f"{stopped.saved['steps']} recorded call" in text(forks._pick)
     forks._pick.press("compare")
-    assert not forks.chosen
+    assert not forks.asked
     forks._pick.press("mark", stopped.run_id)
     forks._pick.press("compare")
-    assert forks.chosen == {"do": "compare", "runs": [asked.run_id, stopped.run_id], "n": 1}
+    assert forks.asked == {"do": "compare", "runs": [asked.run_id, stopped.run_id], "n": 1}
     forks._pick.press("mark", asked.run_id)
     forks._pick.press("choose", stopped.run_id)
     forks._pick.press("choose", "nobody")
-    assert forks.chosen == {"do": "open", "runs": [stopped.run_id], "n": 2}
+    assert forks.asked == {"do": "open", "runs": [stopped.run_id], "n": 2}
     gone = stopped.fork()
     forks.show(wb.tree())
     forks._pick.press("mark", gone.run_id)
@@ -200,14 +203,27 @@ def test_two_runs_are_marked_and_compared(wb: Workbench, asked: Run, stopped: Ru
     assert gone.run_id not in forks._marked
 
 
-def test_in_a_plain_shell_they_show_their_static_form(asked: Run, stopped: Run, capsys: Any) -> None:
+def test_in_a_plain_shell_they_show_their_static_form(asked: Run, stopped: Run) -> None:
     for one, said in (
         (asked.workspace.compare(asked, stopped), "They first differ in"),
         (asked.tree(), "stopped here"),
         (asked.checkpoints(), "retrieval 3"),
     ):
-        one._ipython_display_()
-        assert said in capsys.readouterr().out
+        bundle = one._repr_mimebundle_()
+        assert said in bundle["text/plain"] and said in bundle["text/html"]
+
+
+def test_in_a_kernel_each_is_shown_by_the_widget_that_is_registered_for_its_class(asked, stopped, monkeypatch) -> None:
+    formatter = IPythonDisplayFormatter()
+    kernel = SimpleNamespace(kernel=object(), display_formatter=SimpleNamespace(ipython_display_formatter=formatter))
+    monkeypatch.setattr("IPython.core.getipython.get_ipython", lambda: kernel)
+    displayed: list[Any] = []
+    monkeypatch.setattr("IPython.display.display", lambda bundle, **_: displayed.append(bundle))
+    register()
+    for one in (asked, asked.workspace.compare(asked, stopped), asked.tree(), asked.checkpoints()):
+        assert formatter(one), type(one)
+        assert "application/vnd.jupyter.widget-view+json" in displayed[-1], type(one)
+    assert not formatter(object())
 
 
 def test_a_tree_in_a_cell_opens_the_comparison_below_itself(asked: Run, stopped: Run) -> None:

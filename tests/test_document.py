@@ -20,7 +20,7 @@ def fresh():
 
 def test_the_published_schema_is_the_generated_one():
     assert SCHEMA_FILE.read_text("utf-8") == schema_text(), (
-        "python -m workbench.records.document > workbench/run.schema.json"
+        "python -m workbench.records.document > workbench/records/run.schema.json"
     )
 
 

@@ -8,7 +8,6 @@ import pytest
 
 from tests.films import FILMS
 from workbench.knowledge.indexes import keywords
-from workbench.knowledge.indexes import keywords as rare_terms
 from workbench.knowledge.indexes.index import Index
 
 PASSAGES = {
@@ -91,17 +90,17 @@ QUESTIONS = [
 
 @pytest.mark.parametrize("looked_at", [10, 100, 600])
 def test_a_large_corpus_is_searched_by_its_rare_words_and_scored_by_all(wb, monkeypatch, looked_at):
-    """What is found has the score of FTS5, and the best of a question with a rare word are the same."""
+    """The best of a question with a rare word are the same, and so are their scores."""
     base = wb.knowledge.get("film")
     frequency = base._view.frequency
     whole = [keywords.search(base._index, question, 1_000) for question in QUESTIONS]
-    monkeypatch.setattr(rare_terms, "LOOKED_AT", looked_at)
-    monkeypatch.setattr(rare_terms, "_matching", counted := Counting(rare_terms._matching))
+    monkeypatch.setattr(keywords, "LOOKED_AT", looked_at)
+    monkeypatch.setattr(keywords, "_best", counted := Counting(keywords._best))
     for question, scored in zip(QUESTIONS, whole, strict=True):
         found = keywords.search(base._index, question, 20, frequency)
         assert found == sorted(found, key=lambda pair: (-pair[1], pair[0]))
         known = dict(scored)
-        assert all(abs(known[chunk_id] - score) < 1e-4 for chunk_id, score in found), "the scores of FTS5"
+        assert all(known[chunk_id] == score for chunk_id, score in found)
         assert [i for i, _ in found[:3]] == [i for i, _ in scored[:3]] or looked_at < 600
     assert counted.calls, "the plain way was not taken"
 
@@ -118,7 +117,7 @@ class Counting:
 
 
 def test_few_passages_are_scored_plainly(wb, monkeypatch):
-    monkeypatch.setattr(rare_terms, "search", None)
+    monkeypatch.setattr(keywords, "_best_by_rarest", None)
     assert keywords.search(wb.knowledge.get("film")._index, "films of 1970", 5, lambda stem: 1)
 
 

@@ -21,7 +21,6 @@ from workbench.errors import MissingExtra, SettingsError, WorkbenchError, Worksp
 from workbench.memory import _parts, open_conversations
 from workbench.memory.store import (
     MIGRATIONS,
-    MemoryConversations,
     SqlConversations,
     SqliteConversations,
 )
@@ -58,7 +57,7 @@ def store(request, tmp_path) -> Iterator[SqlConversations]:
     elif request.param == "sqlite":
         opened = SqliteConversations(tmp_path / "workbench.db", ticking())
     else:
-        opened = MemoryConversations(ticking())
+        opened = SqliteConversations(":memory:", ticking())
     with opened as ready:
         yield ready
 

@@ -83,7 +83,7 @@ def surfaces(language: str, wb: Workbench) -> Iterator[tuple[str, Any]]:
     yield from (
         ("page", run_html(run.to_dict())),
         ("text", run_text(run.to_dict(), parts=ON_PAPER)),
-        ("checkpoints", past_of(run)),
+        ("checkpoints", past_of(run.checkpoints())),
     )
     yield from ((str(kind), str(kind)) for kind in (run.what_if(), run.leave_one_out()))
     fork = run.fork(plan=run.plan.without(run.plan.steps[-1].step_id), settings={"max_iterations": 1})

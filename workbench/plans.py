@@ -1,4 +1,4 @@
-"""The one plan type: what it holds, its order, its versions, its difference to another.
+"""The one plan type: what it holds, its order, its versions, its difference to another; and conditions as lines.
 
 A plan is a DAG of steps. People edit it, models write it, forks change it; so it is validated as a whole, and a
 problem names the step and the mend. Whether a step's tool and input exist is checked by ``tools.registry.check``.
@@ -11,7 +11,7 @@ import json
 import math
 import re
 import unicodedata
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import datetime
 from graphlib import CycleError, TopologicalSorter
 from types import MappingProxyType
@@ -85,8 +85,6 @@ def _typed(text: str) -> str | int | float:
         return int(text)
     return float(text) if re.fullmatch(r"-?\d{1,15}\.\d+", text) else text
 
-
-# --- The one plan type: what it holds, its order, its versions, its difference to another ---
 
 MOST_STEPS = 200
 LONGEST_TEXT = 10_000
@@ -444,6 +442,55 @@ def _unkeepable_value(value: Any, longest: int) -> str:
 
 def _chain(path: list[str]) -> str:
     return " -> ".join(path if len(path) <= 10 else [*path[:8], f"({len(path) - 9} more)", path[-1]])
+
+
+def renamed(plan: Plan, names: Mapping[str, str]) -> Plan:
+    """A copy with other ids for some steps, by their old ones; dependencies and references follow.
+
+    >>> plan = Plan(steps=[PlanStep(step_id=i, objective="", tool="t", depends_on=["a"] * (i == "b")) for i in "ab"])
+    >>> [(step.step_id, step.depends_on) for step in renamed(plan, {"a": "z"}).steps]
+    [('z', []), ('b', ['z'])]
+    """
+    return plan.model_copy(update={"steps": [step_renamed(step, names) for step in plan.steps]}) if names else plan
+
+
+def step_renamed(step: PlanStep, names: Mapping[str, str]) -> PlanStep:
+    """A copy of the step with other ids for itself and for what it depends on, by the old ones."""
+    taken = {name: {"$from": f"{names.get(s, s)}.{field}"} for name, (s, field) in step.references().items()}
+    return step.model_copy(
+        update={
+            "step_id": names.get(step.step_id, step.step_id),
+            "depends_on": [names.get(one, one) for one in step.depends_on],
+            "tool_input": {**step.tool_input, **taken},
+        }
+    )
+
+
+def needed(plan: Plan, step_id: str, before: Callable[[PlanStep], Iterable[str]] = PlanStep.dependencies) -> set[str]:
+    """The ids of that step and of everything before it, by what stands ``before`` a step."""
+    steps, found, waiting = plan.by_id(), {step_id}, [step_id]
+    while waiting:
+        if step := steps.get(waiting.pop()):
+            new = {*before(step)} - found
+            found |= new
+            waiting += new
+    return found
+
+
+def fresh_id(plan: Plan, label: str) -> str:
+    """A step id that the plan does not have, continuing its numbering."""
+    number = len(plan.steps)
+    while any(step.step_id.startswith(f"step_{number}_") for step in plan.steps):
+        number += 1
+    return f"step_{number}_{label}"
+
+
+def edit_of(before: Mapping[str, Any] | None, after: Mapping[str, Any]) -> dict[str, list[str]]:
+    """Which steps of a plan (as JSON) are not as they were, by id: ``added``, ``removed``, ``changed``."""
+    if not before:
+        return {"added": [step["step_id"] for step in after["steps"]], "removed": [], "changed": []}
+    diff = Plan.load(before).diff(Plan.load(after))
+    return {"added": diff["added"], "removed": diff["removed"], "changed": sorted(diff["changed"])}
 
 
 def last_records(records: Iterable[ExecutionRecord]) -> dict[str, ExecutionRecord]:

@@ -353,7 +353,7 @@ class Clock(Protocol):
 
 
 class Conversations(Protocol):
-    """What is kept of conversations (contracts, 9); each write is one durable transaction."""
+    """What nodes need of the conversations that are kept (contracts, 9); each write is one durable transaction."""
 
     def get_or_create_conversation_id(self, user_id: str, session_id: str) -> str:
         """The conversation of this user and session; always the same id."""
@@ -375,33 +375,6 @@ class Conversations(Protocol):
         self, conversation_id: str, limit: int | None = None, before: str | None = None
     ) -> list[dict[str, Any]]:
         """The newest ``limit`` messages, oldest first; ``before`` is the id of a message."""
-
-    def count_messages(self, conversation_id: str) -> int:
-        """How many messages there are."""
-
-    def clear_messages(self, conversation_id: str) -> int:
-        """Delete the messages of a conversation; how many there were."""
-
-    def clear(self, user_id: str, session_id: str | None = None) -> int:
-        """Delete one conversation of a user, or all of theirs; how many messages there were."""
-
-    def add_feedback(
-        self,
-        message_id: str,
-        is_positive: bool,
-        *,
-        query: str = "",
-        thread_id: str = "",
-        agent_type: str = "",
-        metadata: Mapping[str, Any] | None = None,
-    ) -> str:
-        """Store what somebody thought of an answer, give its id."""
-
-    def list_feedback(self, message_id: str) -> list[dict[str, Any]]:
-        """The feedback on a message, oldest first."""
-
-    def close(self) -> None:
-        """Give the database back."""
 
 
 class RunLog(Protocol):
@@ -454,7 +427,7 @@ class Context:
     handlers: Mapping[str, Handler] = field(default_factory=dict)
     unsearched: frozenset[str] = frozenset()
     parts: Mapping[str, Callable[..., Awaitable[Any]]] = field(default_factory=dict)
-    tape: Tape | NoTape = field(default_factory=NoTape)
+    tape: Tape = field(default_factory=NoTape)
     corpora: KnowledgeBases | None = None
 
     @property

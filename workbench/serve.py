@@ -18,6 +18,7 @@ from workbench.graphs.conversation import build_conversation, initial_state
 from workbench.graphs.retrieval import build_retrieval
 from workbench.graphs.route import make_worker_name, read_question
 from workbench.ports import Context
+from workbench.records.store import new_run_id
 from workbench.session import Workbench
 
 
@@ -54,7 +55,7 @@ async def conversation() -> AsyncIterator[CompiledStateGraph[Any, Any, Any, Any]
                 "debug": given.get("debug", False),
             }
             conversation_id = ports.conversations.get_or_create_conversation_id(user, session)
-            run_id = uuid.uuid4().hex[:12]
+            run_id = new_run_id()
             message_id = ports.conversations.append_message(
                 conversation_id, "user", given["message"], message_key=f"{run_id}:user"
             )

@@ -10,7 +10,6 @@ from __future__ import annotations
 import asyncio
 import sys
 import threading
-import uuid
 import weakref
 from collections.abc import AsyncIterator, Callable, Collection, Iterable, Mapping, Sequence
 from pathlib import Path
@@ -24,7 +23,7 @@ from workbench.maintenance.repair import settle
 from workbench.memory import open_conversations
 from workbench.ports import Context, Handler, Planner
 from workbench.records.lease import Lease, SystemClock
-from workbench.records.store import runs_are_gone
+from workbench.records.store import new_run_id, runs_are_gone
 from workbench.records.tape import Mode
 from workbench.runs.asking import (
     Options,
@@ -39,6 +38,7 @@ from workbench.runs.asking import (
 )
 from workbench.runs.driver import Driver, Live
 from workbench.runs.playback import context_of
+from workbench.runs.recording import Recording
 from workbench.runs.run import Run
 from workbench.runs.work import Work
 from workbench.settings import MODELS, PREFIX, Settings, named
@@ -51,9 +51,9 @@ from workbench.widgets.shown import register
 if TYPE_CHECKING:
     from workbench.futures.compare import Comparison
     from workbench.futures.graft import Graft
+    from workbench.futures.tree import Tree
     from workbench.futures.what_if import LeaveOneOut, WhatIf
     from workbench.graphs.agents import AgentPool
-    from workbench.runs.lineage import Tree
     from workbench.views.knowledge import Inspected
     from workbench.widgets.bench import Bench
     from workbench.widgets.inbox import Inbox
@@ -234,11 +234,6 @@ class Workbench:
         self.knowledge.reranker = self._parts.get("reranker")
         return given
 
-    def _own(self) -> dict[str, Any]:
-        """What a run's ports have of it."""
-        after = {name: part for name, part in self._parts.items() if name not in ("planner", "reranker")}
-        return {"handlers": dict(self._handlers), "unsearched": frozenset(self._unsearched), "parts": after}
-
     def _chat_for(self, settings: Settings) -> Any:
         """The chat model of these settings, opened once; a fork may name another one than the workspace."""
         name = settings.chat_model
@@ -314,7 +309,7 @@ class Workbench:
         """
         self._must_be_open()
         asked, who = message_of(message, self.settings.max_message_characters), reviewer_of(reviewer)
-        run_id = uuid.uuid4().hex[:12]
+        run_id = new_run_id()
         options = options_of(
             kb=kb,
             review=review,
@@ -380,220 +375,7 @@ class Workbench:
                     yield event
         await run.await_end()
 
-    # what is made of runs
-
-    def replay(self, run_id: str, mode: Mode = "replay", corpus: Literal["check", "tape"] = "check") -> Run:
-        """Run it once more from its tape: its plan, evidence, decisions and answer, to the same bytes.
-
-        Args:
-            run_id: a run that is done.
-            mode: ``replay`` takes everything from the tape: no network, no model, no clock; ``regression`` asks models
-                again, and takes tools and knowledge from the tape; ``check`` routes, plans, reflects and merges by
-                today's code, and compares the course that it takes, not what models word.
-            corpus: ``check`` compares the knowledge bases of this workspace with those of the recording, where they are
-                here; ``tape`` does not look at them.
-
-        Returns:
-            The new run, which is done.
-
-        Raises:
-            Divergence: the first point at which the tape does not fit: expected, got, and which input differs.
-            RunError: the run is not done.
-        """
-        from workbench.futures.replay import replayed
-
-        self._must_be_open()
-        return replayed(self.run(run_id), self.knowledge, self.settings, mode, corpus)
-
-    def export(self, run_id: str, path: str | Path) -> Path:
-        """Seal a run that has ended in a zip file, without any secret: the same run gives the same bytes.
-
-        Raises:
-            CapsuleError: the run has not ended, or the file is there and is something else.
-        """
-        from workbench.futures.capsule import exported
-
-        run = self.run(run_id)
-        return exported(run, self._work.driver(run.run_id).runs, Path(path).expanduser(), self.settings)
-
-    def import_capsule(self, path: str | Path, *, as_new: bool = False) -> Run:
-        """Bring in a run that ``export`` sealed, to be shown, replayed and forked without its corpus.
-
-        The same run here already is left as it is; ``as_new`` gives it a new id, when another run has its own.
-
-        Raises:
-            CapsuleError: the file is no capsule, or is damaged, newer or made to do harm; nothing was written.
-        """
-        from workbench.futures.capsule import brought
-
-        self._must_be_open()
-        return self.run(brought(Path(path).expanduser(), self._work.durable.runs, self.run, self.settings, as_new))
-
-    def has_run(self, run_id: str) -> bool:
-        """Whether there is a run of that id."""
-        return self._work.driver(run_id).runs.has(run_id)
-
-    def make_test(self, run_id: str, path: str | Path | None = None) -> Path:
-        """Write a run as a pytest file, its capsule beside it, that fails when today's code takes another course.
-
-        Without a path it is ``tests/test_run_RUN_ID.py``.
-
-        Raises:
-            RunError: the run is not done, or has no tape.
-            CapsuleError: one of the two files is there and is something else.
-        """
-        from workbench.futures.capsule import made
-
-        run = self.run(run_id)
-        where = Path(path).expanduser() if path is not None else Path("tests") / f"test_run_{run.run_id}.py"
-        return made(run, self._work.driver(run.run_id).runs, where, self.settings)
-
-    def compare(self, *runs: Run | str) -> Comparison:
-        """Two to four runs beside one another: where they part, and what each planned, found, decided, took and said.
-
-        The first is what the others are compared with. What differs beside the edit (the knowledge base, settings, a
-        model) is said; which run is better is not.
-
-        Raises:
-            RunError: fewer than two, or more than four.
-            UnknownRun: there is none of that id.
-        """
-        from workbench.futures.compare import compared
-
-        return compared([run if isinstance(run, Run) else self.run(run) for run in runs], self)
-
-    def tree(self, run: Run | str | None = None) -> Tree:
-        """Every run with its forks, replays and grafts: what was edited in each, how it stands, what the tape saved.
-
-        Args:
-            run: only the tree in which this one stands.
-
-        Raises:
-            UnknownRun: there is none of that id.
-        """
-        from workbench.runs.lineage import tree
-
-        named = run.run_id if isinstance(run, Run) else clean(str(run)) if run is not None else None
-        return tree(self._work.durable.runs.lineage(), self._work.status, named, self)
-
-    def graft(
-        self,
-        steps: Mapping[str, Run | str | Sequence[Run | str]],
-        *,
-        base: Run | str | None = None,
-        prefer: str | None = None,
-        **options: Any,
-    ) -> Graft:
-        """Merge branches: a new run that takes each of these steps, and what it depends on, from the run named for it.
-
-        The tapes of all these runs answer; only what no tape knows is done, then reflection, merge and answer. A step
-        takes the place of the base's when the base never edited it; else both stay, one under a new id.
-
-        Args:
-            steps: step id -> the run that it comes from, or several runs.
-            base: the run whose plan, question and settings the others' steps join; the first one, when all agree.
-            prefer: id of the run that holds where two contradict one another and only one can.
-            options: what ``Run.fork`` takes too, as ``review``.
-
-        Returns:
-            The new run; its ``conflicts`` say what the branches disagree on, ``provenance()`` where evidence came from.
-
-        Raises:
-            GraftConflict: a choice is needed: it lists the conflicts.
-            RunError: no such step, or a run that still runs.
-        """
-        from workbench.futures.graft import grafted
-
-        self._must_be_open()
-
-        def handle(run: Run | str) -> Run:
-            return self.run(run) if isinstance(run, str) else run
-
-        taken = {
-            step_id: [handle(run) for run in ([one] if isinstance(one, (str, Run)) else one)]
-            for step_id, one in steps.items()
-        }
-        return grafted(taken, None if base is None else handle(base), prefer, **options)
-
-    def join(
-        self, base: Run, other: Run, steps: Iterable[str] | None = None, prefer: str | None = None, **options: Any
-    ) -> Graft:
-        """``Run.graft``: steps of another run, all or these, in this one."""
-        from workbench.futures.graft import beside
-
-        return beside(base, other, steps, prefer, **options)
-
-    def what_if(self, run: Run, gold: Collection[str] = (), keep: bool = True) -> WhatIf:
-        """``Run.what_if``: every reflect point played both ways."""
-        from workbench.futures.what_if import what_if
-
-        return what_if(run, gold, keep)
-
-    def leave_one_out(self, run: Run) -> LeaveOneOut:
-        """``Run.leave_one_out``: the answer without each step, and without each piece that it cites."""
-        from workbench.futures.what_if import leave_one_out
-
-        return leave_one_out(run)
-
-    def provenance(self, run: Run) -> list[dict[str, Any]]:
-        """``Run.provenance``: where each piece of evidence came from."""
-        from workbench.futures.graft import provenance
-
-        return provenance(run)
-
-    # in a notebook
-
-    def bench(
-        self,
-        run: Run | str | None = None,
-        *,
-        kb: str | None = None,
-        review: bool | str | Iterable[str] | None = ("plan", "reflect"),
-        session: str | None = None,
-        user: str = "default",
-        lang: str | None = None,
-        **options: Any,
-    ) -> Bench:
-        """The bench: ask, see and edit the plan, decide, watch, look at evidence and timeline, fork and compare.
-
-        Without a run it opens on the newest one of this conversation that waits, works or was interrupted, so that the
-        same cell, run again after a restart, goes on where it stood; else on an empty question.
-
-        Args:
-            run: the run to open, or its id.
-            kb: the knowledge base that questions go to; None lets the router choose.
-            review: where it pauses for you at first: ``plan``, ``step``, ``reflect``, several, True for all, None for
-                none. It can be changed for each question.
-            session: the conversation; None for the bench's own, one for each ``kb``, which it keeps until
-                *New conversation* is pressed.
-            user: whose.
-            lang: ``en`` or ``zh``; None takes ``WORKBENCH_LANG``, or else the language of the question.
-            **options: what else ``start`` takes, for every question asked here.
-
-        Raises:
-            UnknownRun: there is no such run.
-            RunError: an option is not one.
-        """
-        from workbench.widgets.bench import Bench
-
-        if session is None:
-            session = " ".join(["bench", *([kb] if isinstance(kb, str) else kb or [])])
-        asking: Mapping[str, Any] = {"kb": kb, "review": review, "session": session, "user": user, **options}
-        return Bench(self, run, asking, lang)
-
-    def inbox(self, *, lang: str | None = None) -> Inbox:
-        """Everything that waits for a person, over all runs, newest first: open, approve or stop it there.
-
-        It looks for news once a second while it is displayed.
-
-        Args:
-            lang: ``en`` or ``zh``; None takes ``WORKBENCH_LANG``, or else the language of the newest question.
-        """
-        from workbench.widgets.inbox import Inbox
-
-        return Inbox(self, lang)
-
-    # looking
+    # its runs
 
     def run(self, run_id: str) -> Run:
         """A run of this workspace, whoever started it.
@@ -655,6 +437,233 @@ class Workbench:
         whose, which = clean(str(user or "default")), None if session is None else clean(str(session))
         return self._work.durable.conversations.clear(whose, which)
 
+    # what is made of runs
+
+    def replay(self, run_id: str, mode: Mode = "replay", corpus: Literal["check", "tape"] = "check") -> Run:
+        """Run it once more from its tape: its plan, evidence, decisions and answer, to the same bytes.
+
+        Args:
+            run_id: a run that is done.
+            mode: ``replay`` takes everything from the tape: no network, no model, no clock; ``regression`` asks models
+                again, and takes tools and knowledge from the tape; ``check`` routes, plans, reflects and merges by
+                today's code, and compares the course that it takes, not what models word.
+            corpus: ``check`` compares the knowledge bases of this workspace with those of the recording, where they are
+                here; ``tape`` does not look at them.
+
+        Returns:
+            The new run, which is done.
+
+        Raises:
+            Divergence: the first point at which the tape does not fit: expected, got, and which input differs.
+            RunError: the run is not done.
+        """
+        from workbench.futures.replay import replayed
+
+        self._must_be_open()
+        run = self.run(run_id)
+        again = replayed(run.recording(), self._forks(run), self.knowledge, self.settings, mode, corpus)
+        return self.run(again.run_id)
+
+    def export(self, run_id: str, path: str | Path) -> Path:
+        """Seal a run that has ended in a zip file, without any secret: the same run gives the same bytes.
+
+        Raises:
+            CapsuleError: the run has not ended, or the file is there and is something else.
+        """
+        from workbench.futures.capsule import exported
+
+        return exported(self.run(run_id), Path(path).expanduser(), self.settings)
+
+    def import_capsule(self, path: str | Path, *, as_new: bool = False) -> Run:
+        """Bring in a run that ``export`` sealed, to be shown, replayed and forked without its corpus.
+
+        The same run here already is left as it is; ``as_new`` gives it a new id, when another run has its own.
+
+        Raises:
+            CapsuleError: the file is no capsule, or is damaged, newer or made to do harm; nothing was written.
+        """
+        from workbench.futures.capsule import brought
+
+        self._must_be_open()
+        return self.run(brought(Path(path).expanduser(), self._work.durable.runs, self.run, self.settings, as_new))
+
+    def has_run(self, run_id: str) -> bool:
+        """Whether there is a run of that id."""
+        return self._work.driver(run_id).runs.has(run_id)
+
+    def make_test(self, run_id: str, path: str | Path | None = None) -> Path:
+        """Write a run as a pytest file, its capsule beside it, that fails when today's code takes another course.
+
+        Without a path it is ``tests/test_run_RUN_ID.py``.
+
+        Raises:
+            RunError: the run is not done, or has no tape.
+            CapsuleError: one of the two files is there and is something else.
+        """
+        from workbench.futures.capsule import made
+
+        run = self.run(run_id)
+        where = Path(path).expanduser() if path is not None else Path("tests") / f"test_run_{run.run_id}.py"
+        return made(run, where, self.settings)
+
+    def compare(self, *runs: Run | str) -> Comparison:
+        """Two to four runs beside one another: where they part, and what each planned, found, decided, took and said.
+
+        The first is what the others are compared with. What differs beside the edit (the knowledge base, settings, a
+        model) is said; which run is better is not.
+
+        Raises:
+            RunError: fewer than two, or more than four.
+            UnknownRun: there is none of that id.
+        """
+        from workbench.futures.compare import compared
+
+        return compared([self._read(run) for run in runs], self)
+
+    def tree(self, run: Run | str | None = None) -> Tree:
+        """Every run with its forks, replays and grafts: what was edited in each, how it stands, what the tape saved.
+
+        Args:
+            run: only the tree in which this one stands.
+
+        Raises:
+            UnknownRun: there is none of that id.
+        """
+        from workbench.futures.tree import tree
+
+        named = run.run_id if isinstance(run, Run) else clean(str(run)) if run is not None else None
+        return tree(self._work.driver(named or "").runs.lineage(), self._work.status, named, self)
+
+    def graft(
+        self,
+        steps: Mapping[str, Run | str | Sequence[Run | str]],
+        *,
+        base: Run | str | None = None,
+        prefer: str | None = None,
+        **options: Any,
+    ) -> Graft:
+        """Merge branches: a new run that takes each of these steps, and what it depends on, from the run named for it.
+
+        The tapes of all these runs answer; only what no tape knows is done, then reflection, merge and answer. A step
+        takes the place of the base's when the base never edited it; else both stay, one under a new id.
+
+        Args:
+            steps: step id -> the run that it comes from, or several runs.
+            base: the run whose plan, question and settings the others' steps join; the first one, when all agree.
+            prefer: id of the run that holds where two contradict one another and only one can.
+            options: what ``Run.fork`` takes too, as ``review``.
+
+        Returns:
+            The new run; its ``conflicts`` say what the branches disagree on, ``provenance()`` where evidence came from.
+
+        Raises:
+            GraftConflict: a choice is needed: it lists the conflicts.
+            RunError: no such step, or a run that still runs.
+        """
+        from workbench.futures.graft import Graft, edits_of
+
+        self._must_be_open()
+        taken = {
+            step_id: [self._read(run) for run in ([one] if isinstance(one, (str, Run)) else one)]
+            for step_id, one in steps.items()
+        }
+        ground, edits = edits_of(taken, None if base is None else self._read(base), prefer)
+        return Graft(self._work, self.run(ground).fork(**edits, **options).run_id)
+
+    def join(
+        self, base: Run, other: Run, steps: Iterable[str] | None = None, prefer: str | None = None, **options: Any
+    ) -> Graft:
+        """``Run.graft``: steps of another run, all or these, in this one."""
+        from workbench.futures.graft import step_ids
+
+        names = step_ids(other) if steps is None else [steps] if isinstance(steps, str) else list(steps)
+        return self.graft(dict.fromkeys(names, other), base=base, prefer=prefer, **options)
+
+    def what_if(self, run: Run, gold: Collection[str] = (), keep: bool = True) -> WhatIf:
+        """``Run.what_if``: every reflect point played both ways."""
+        from workbench.futures.what_if import WhatIf, what_if
+
+        return WhatIf(run, what_if(run.recording(), self._forks(run), None if keep else self._forget, gold))
+
+    def leave_one_out(self, run: Run) -> LeaveOneOut:
+        """``Run.leave_one_out``: the answer without each step, and without each piece that it cites."""
+        from workbench.futures.what_if import LeaveOneOut, leave_one_out
+
+        found = leave_one_out(run.recording(), self._forks(run), self._forget, self.provenance(run))
+        return LeaveOneOut(run, *found)
+
+    def provenance(self, run: Run) -> list[dict[str, Any]]:
+        """``Run.provenance``: where each piece of evidence came from."""
+        from workbench.futures.graft import provenance
+
+        return provenance(run.recording())
+
+    @staticmethod
+    def _forks(run: Run) -> Callable[..., Recording]:
+        """Makes a run of this one, waits for it, and reads it."""
+        return lambda **edits: run.fork(**edits).recording()
+
+    def _forget(self, run: Recording) -> None:
+        """Let go of a run that was made only to be looked at, with its conversation."""
+        self._work.remove(run.run_id)
+        self._work.durable.conversations.clear(session_id=run.session_id, user_id=run.user_id)
+
+    def _read(self, run: Run | str) -> Recording:
+        """A run, given by itself or by its id, read once."""
+        return (run if isinstance(run, Run) else self.run(run)).recording()
+
+    # in a notebook
+
+    def bench(
+        self,
+        run: Run | str | None = None,
+        *,
+        kb: str | None = None,
+        review: bool | str | Iterable[str] | None = ("plan", "reflect"),
+        session: str | None = None,
+        user: str = "default",
+        lang: str | None = None,
+        **options: Any,
+    ) -> Bench:
+        """The bench: ask, see and edit the plan, decide, watch, look at evidence and timeline, fork and compare.
+
+        Without a run it opens on the newest one of this conversation that waits, works or was interrupted, so that the
+        same cell, run again after a restart, goes on where it stood; else on an empty question.
+
+        Args:
+            run: the run to open, or its id.
+            kb: the knowledge base that questions go to; None lets the router choose.
+            review: where it pauses for you at first: ``plan``, ``step``, ``reflect``, several, True for all, None for
+                none. It can be changed for each question.
+            session: the conversation; None for the bench's own, one for each ``kb``, which it keeps until
+                *New conversation* is pressed.
+            user: whose.
+            lang: ``en`` or ``zh``; None takes ``WORKBENCH_LANG``, or else the language of the question.
+            **options: what else ``start`` takes, for every question asked here.
+
+        Raises:
+            UnknownRun: there is no such run.
+            RunError: an option is not one.
+        """
+        from workbench.widgets.bench import Bench
+
+        if session is None:
+            session = " ".join(["bench", *([kb] if isinstance(kb, str) else kb or [])])
+        asking: Mapping[str, Any] = {"kb": kb, "review": review, "session": session, "user": user, **options}
+        return Bench(self, run, asking, lang)
+
+    def inbox(self, *, lang: str | None = None) -> Inbox:
+        """Everything that waits for a person, over all runs, newest first: open, approve or stop it there.
+
+        It looks for news once a second while it is displayed.
+
+        Args:
+            lang: ``en`` or ``zh``; None takes ``WORKBENCH_LANG``, or else the language of the newest question.
+        """
+        from workbench.widgets.inbox import Inbox
+
+        return Inbox(self, lang)
+
     # inside
 
     def _context(self, driver: Driver, run_id: str) -> Context:
@@ -663,6 +672,7 @@ class Workbench:
         return context_of(driver.runs.get(run_id), ports, driver.runs, self._chat_for, self._planner_for)
 
     def _ports(self, driver: Driver) -> Context:
+        in_graph = {name: part for name, part in self._parts.items() if name not in ("planner", "reranker")}
         return Context(
             settings=self.settings,
             knowledge=self.knowledge,
@@ -672,7 +682,9 @@ class Workbench:
             clock=self._clock,
             planner=self._planner_for(self.settings),
             chat=self._chat_for(self.settings),
-            **self._own(),
+            handlers=dict(self._handlers),
+            unsearched=frozenset(self._unsearched),
+            parts=in_graph,
         )
 
     def _must_be_open(self) -> None:

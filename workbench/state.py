@@ -13,8 +13,6 @@ from typing import Annotated, Any, Literal, NamedTuple, NotRequired
 from pydantic import BeforeValidator
 from typing_extensions import TypedDict
 
-# --- What a knowledge base gives, as plain data: passages, entities, relations, and the ways between them ---
-
 
 class Passage(TypedDict):
     """One retrievable piece of a document. ``fields`` are the document's typed fields: ``year``, ``authors``, ..."""
@@ -141,8 +139,6 @@ class Wanted(NamedTuple):
     also: tuple[str, ...] = ()
     years: tuple[int, ...] = ()
 
-
-# --- Every type that a graph carries, once: plain data, so that a checkpoint holds nothing but JSON ---
 
 # Not typing's: pydantic makes the published schema from these types, and before Python 3.12 it needs this one.
 

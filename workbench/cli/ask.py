@@ -1,4 +1,4 @@
-"""``workbench ask`` and ``workbench resume``."""
+"""``workbench ask`` and ``workbench resume``: follow a run, ask the person where it pauses, say how it ended."""
 
 from __future__ import annotations
 
@@ -12,31 +12,25 @@ import click
 
 from workbench.cli.page import EXIT_CODES, FAILED, Page, Text, paged
 from workbench.errors import InvalidAnswer, NotPaused, WorkbenchError
+from workbench.records import proposals
+from workbench.text import visible, visible_json
+from workbench.views.labels import SIGNS, Labels, labels_for, milliseconds
 
 if TYPE_CHECKING:
     from rich.status import Status
 
     from workbench.runs.run import Run
     from workbench.session import Workbench
-    from workbench.views.labels import Labels
 
-
-# --- Ask the person at the terminal what a run asks: approve, edit, stop here, respond, or leave it waiting ---
 
 KEYS = {"a": "approve", "e": "edit", "s": "reject", "r": "respond", "q": "leave"}
-EDITABLE = {
-    "plan": ("plan", "query", "thresholds"),
-    "step": ("plan", "query", "thresholds"),
-    "reflect": ("next_steps", "activate", "rewrite_query", "should_continue", "thresholds"),
-}
-"""Review point -> what can be changed there; fields that the proposal does not hold begin empty."""
 EMPTY: Mapping[str, Any] = {"query": "", "thresholds": {}}
+"""How fields that can be edited begin which the proposal does not hold."""
 
 
 def decide(page: Page, run: Run) -> dict[str, Any] | None:
     """The person's answer in the middleware's shape; None when the run is left waiting."""
     from workbench.graphs.reviewers import answer
-    from workbench.views.labels import labels_for
     from workbench.views.outline import outline
 
     request, labels = run.review, labels_for(run.message)
@@ -78,10 +72,9 @@ def _choose(page: Page, labels: Labels) -> str:
 
 def edited(page: Page, request: Mapping[str, Any], labels: Labels) -> dict[str, Any]:
     """What the person changed in the proposal, with their editor; broken JSON is explained and opened again."""
-    from workbench.text import visible_json
 
-    proposal = request["action_requests"][0]["args"]
-    before = {name: proposal.get(name, EMPTY.get(name)) for name in EDITABLE[request["point"]]}
+    proposed = proposals.proposal(request)
+    before = {name: proposed.get(name, EMPTY.get(name)) for name in proposals.schema(request)["properties"]}
     text: str | None = visible_json(json.dumps(before, ensure_ascii=False, indent=2)) + "\n"
     while True:
         text = click.edit(text, extension=".json", require_save=True)
@@ -140,8 +133,6 @@ def follow(page: Page, run: Run, stream: bool) -> tuple[Document, str]:
     try:
         written = watch(page, run, stream)
         if page.person:
-            pass
-
             while run.status == "paused" and (given := decide(page, run)) is not None:
                 try:
                     run.answer_review(given, wait=False)
@@ -164,8 +155,6 @@ def watch(page: Page, run: Run, stream: bool) -> str:
     Raises:
         WorkbenchError: the run failed, or refused the answer that it was given.
     """
-    from workbench.text import visible
-    from workbench.views.labels import labels_for
 
     labels, written = labels_for(run.message), list[str]()
     with _spinner(page) as spinner:
@@ -197,13 +186,10 @@ class _Spinner:
     def say(self, text: str) -> None:
         from rich.markup import escape
 
-        from workbench.text import visible
-
         if self._status:
             self._status.update(escape(visible(text)))
 
     def step(self, done: Mapping[str, Any], labels: Any) -> None:
-        from workbench.views.labels import SIGNS, milliseconds
 
         if self._status and done["status"] != "skipped":
             found = labels("n_found", n=done["evidence_count"])
@@ -226,7 +212,6 @@ def _spinner(page: Page) -> Iterator[_Spinner]:
 
 def finish(page: Page, document: Document, show: tuple[str, ...], streamed: str = "") -> int:
     """The last word of a command on a run: its answer or its pause, how to go on, and the exit code."""
-    from workbench.views.labels import labels_for
     from workbench.views.labels.told import read_told, took_told
     from workbench.views.outline import outline
 
@@ -266,7 +251,6 @@ def finish(page: Page, document: Document, show: tuple[str, ...], streamed: str 
 
 def show_ways_on(page: Page, document: Document) -> None:
     """The exact commands that answer a pause."""
-    from workbench.views.labels import labels_for
 
     labels, run_id = labels_for(document["message"]), document["run_id"]
     page.say(f"{labels('go_on')}{labels('colon')}")
@@ -274,8 +258,6 @@ def show_ways_on(page: Page, document: Document) -> None:
         words = [f"--{option}", *([argument] if argument else [])]
         page.say(f"  {page.command('resume', run_id, *words)}")
 
-
-# --- ``workbench ask`` and ``workbench resume`` ---
 
 LONGEST_EDIT = 2**22
 """Characters of an edit that are read: a larger one breaks in its middle, and is refused as no JSON."""
@@ -322,7 +304,6 @@ def ask(
     With --review the run stops at those points: on a terminal you are asked, elsewhere it stays paused (exit code 3)
     and `workbench resume` goes on.
     """
-    pass
 
     asked = sys.stdin.read() if message == "-" else message
 
@@ -353,7 +334,6 @@ def resume(
 
     Without an answer a paused run asks you on a terminal, and elsewhere shows what it waits for (exit code 3).
     """
-    pass
     from workbench.graphs.reviewers import answer
 
     given = [

@@ -13,6 +13,7 @@ import click
 
 from workbench.cli.page import DONE, FAILED, Page, paged
 from workbench.errors import WorkbenchError
+from workbench.text import visible
 
 if TYPE_CHECKING:
     from workbench.settings import Settings
@@ -260,8 +261,6 @@ def _knowledge(workspace: Path, settings: Settings) -> Iterator[Check]:
 def _show(page: Page, checks: list[Check]) -> None:
     from rich.table import Table
     from rich.text import Text as RichText
-
-    from workbench.text import visible
 
     looks = {"ok": ("✓", "green"), "note": ("·", "yellow"), "problem": ("✗", "red")}
     table = Table.grid(padding=(0, 2, 0, 0))

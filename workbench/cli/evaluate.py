@@ -5,6 +5,7 @@ from __future__ import annotations
 import tomllib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial, reduce
 from pathlib import Path
 from typing import Any
 
@@ -81,41 +82,23 @@ def questions(page: Page, file: Path, kb: str, vocabulary: Path | None, no_basel
     return 0 if all(score["right"] for score in scores) else 1
 
 
-def _set(command: Callable[..., Any]) -> Callable[..., Any]:
-    """The options that say which questions are asked of which base."""
-    for option in reversed(
-        (
-            click.option("--kb", type=Text(), required=True, help="The knowledge base to search."),
-            click.option(
-                "--questions", "file", type=FILE, required=True, help="JSON Lines: id, question, and the rest."
-            ),
-            click.option("--where", type=Pair(), multiple=True, help="Only questions that hold this value."),
-            click.option("--limit", type=click.IntRange(min=1), help="Only so many questions, evenly drawn."),
-        )
-    ):
-        command = option(command)
-    return command
+def _options(*options: Callable[..., Any]) -> Callable[..., Any]:
+    """Several options as one decorator."""
+    return lambda command: reduce(lambda made, option: option(made), reversed(options), command)
 
 
-def _ranked(command: Callable[..., Any]) -> Callable[..., Any]:
-    """The options of a set with gold documents."""
-    for option in reversed(
-        (
-            click.option(
-                "--gold", type=Text(), default="gold", show_default=True, help="The field with the gold documents."
-            ),
-            click.option(
-                "--docs",
-                type=Pair(),
-                multiple=True,
-                help="Only documents that hold this value; conv=conv: the question's.",
-            ),
-        )
-    ):
-        command = option(command)
-    return command
-
-
+_set = _options(
+    click.option("--kb", type=Text(), required=True, help="The knowledge base to search."),
+    click.option("--questions", "file", type=FILE, required=True, help="JSON Lines: id, question, and the rest."),
+    click.option("--where", type=Pair(), multiple=True, help="Only questions that hold this value."),
+    click.option("--limit", type=click.IntRange(min=1), help="Only so many questions, evenly drawn."),
+)
+_ranked = _options(
+    click.option("--gold", type=Text(), default="gold", show_default=True, help="The field with the gold documents."),
+    click.option(
+        "--docs", type=Pair(), multiple=True, help="Only documents that hold this value; conv=conv: the question's."
+    ),
+)
 _tools = click.option("--tool", "tools", type=Text(), multiple=True, help="What is measured; the first one leads.")
 _cuts = click.option("--k", "cuts", type=Cuts(), default="1,2,5,10", show_default=True, help="Where rankings are cut.")
 
@@ -142,9 +125,7 @@ def retrieval(page: Page, kb: str, file: Path, **options: Any) -> None:
     from workbench.evaluating.bench import eval_retrieval
     from workbench.evaluating.retrieval import table_text
 
-    table = _table(page, eval_retrieval, kb, file, options)
-    if not page.as_json:
-        click.echo(table_text(table, options["cuts"]))
+    _measured(page, eval_retrieval, kb, file, options, partial(table_text, cuts=options["cuts"]))
 
 
 @evaluate.command()
@@ -159,9 +140,7 @@ def reflection(page: Page, kb: str, file: Path, **options: Any) -> None:
     from workbench.evaluating.bench import eval_reflection
     from workbench.evaluating.reflection import table_text
 
-    table = _table(page, eval_reflection, kb, file, options)
-    if not page.as_json:
-        click.echo(table_text(table))
+    _measured(page, eval_reflection, kb, file, options, table_text)
 
 
 @evaluate.command()
@@ -180,9 +159,7 @@ def calibration(page: Page, kb: str, file: Path, plot: Path | None, lang: str, *
     from workbench.evaluating.bench import eval_calibration
     from workbench.evaluating.calibration import rows_of, table_text
 
-    table = _table(page, eval_calibration, kb, file, options)
-    if not page.as_json:
-        click.echo(table_text(table))
+    table = _measured(page, eval_calibration, kb, file, options, table_text)
     if plot:
         from workbench.views.figures import reliability
 
@@ -205,18 +182,25 @@ def kbqa(page: Page, kb: str, file: Path, **options: Any) -> None:
     from workbench.evaluating.bench import eval_kbqa
     from workbench.evaluating.kbqa import table_text
 
-    table = _table(page, eval_kbqa, kb, file, options)
-    if not page.as_json:
-        click.echo(table_text(table))
+    _measured(page, eval_kbqa, kb, file, options, table_text)
 
 
-def _table(page: Page, measure: Callable[..., dict[str, Any]], kb: str, file: Path, options: dict[str, Any]) -> Any:
-    """Measure, and print what came out where a program reads it."""
+def _measured(
+    page: Page,
+    measure: Callable[..., dict[str, Any]],
+    kb: str,
+    file: Path,
+    options: dict[str, Any],
+    text: Callable[[Any], str],
+) -> Any:
+    """Measure, and print what came out."""
     pairs: dict[str, dict[str, str]] = {name: dict(options[name]) for name in ("where", "docs") if name in options}
     with page.open() as wb, _progress(page) as told:
         table = measure(wb, kb, file, **{**options, **pairs, "told": told})
     if page.as_json:
         page.result(table)
+    else:
+        click.echo(text(table))
     return table
 
 

@@ -1,4 +1,6 @@
-"""``workbench export``, ``workbench import``, ``workbench replay`` and ``workbench make-test``."""
+"""What is made of runs: ``compare``, ``fork``, ``tree``, ``checkpoints``, ``graft``, ``what-if``; and a run carried
+elsewhere or kept as a test: ``export``, ``import``, ``replay``, ``make-test``.
+"""
 
 from __future__ import annotations
 
@@ -10,10 +12,10 @@ from typing import Any
 
 import click
 
-from workbench.cli.ask import object_in
+from workbench.cli.ask import ANSWER, finish, follow, object_in
 from workbench.cli.page import FAILED, Page, Text, paged
-
-# --- ``workbench compare``, ``workbench fork``, ``workbench tree`` and ``workbench checkpoints`` ---
+from workbench.errors import Divergence
+from workbench.views.labels import labels_for
 
 MOST_RUNS = 200
 
@@ -29,11 +31,7 @@ def compare(page: Page, run_ids: tuple[str, ...]) -> None:
     if not 2 <= len(run_ids) <= 4:
         raise click.UsageError(f"Two to four runs can be compared, and this is {len(run_ids)}.")
     with page.open() as wb:
-        found = wb.compare(*run_ids)
-    if page.as_json:
-        page.result(found.to_dict())
-    else:
-        page.show(found.blocks())
+        page.present(wb.compare(*run_ids))
 
 
 @click.command()
@@ -67,9 +65,6 @@ def fork(
     What the change does not touch comes from its tape, and the run itself stays as it is. `workbench compare RUN_ID
     NEW_ID` then shows what the edit changed.
     """
-    from workbench.cli.ask import ANSWER, finish, follow
-    from workbench.views.labels import labels_for
-    from workbench.views.labels.told import saved_told
 
     edits: dict[str, Any] = {"at": at, "query": query, "settings": dict(map(_setting, pairs)) or None}
     edits["plan"] = object_in(plan, "a plan", '{"steps": [...]}') if plan else None
@@ -81,6 +76,8 @@ def fork(
         document, streamed = follow(page, run, sys.stdout.isatty())
     code = finish(page, document, ANSWER, streamed)
     if not page.as_json:
+        from workbench.views.labels.told import saved_told
+
         page.say(f"{saved_told(document['figures'], labels_for(document['message']))} · "
                  f"{page.command('compare', run_id, run.run_id)}", "dim")  # fmt: skip
     return code
@@ -122,7 +119,6 @@ def _forecast(page: Page, run_id: str, plan: Mapping[str, Any] | None) -> int:
         page.result(found)
         return 0
     from workbench.views.compared import forecast_blocks
-    from workbench.views.labels import labels_for
 
     page.show(forecast_blocks(found, labels_for(message)))
     return 0
@@ -155,8 +151,7 @@ def checkpoints(page: Page, run_id: str, checkpoint_id: str | None) -> None:
 
     Inside the retrieval graph too; with CHECKPOINT_ID, the state there as JSON.
     """
-    from workbench.runs.past import past_blocks
-    from workbench.views.labels import labels_for
+    from workbench.views.past_blocks import past_blocks
 
     with page.open() as wb:
         run = wb.run(run_id)
@@ -165,15 +160,13 @@ def checkpoints(page: Page, run_id: str, checkpoint_id: str | None) -> None:
             page.result({**one.to_dict(), "values": one.values})
             return
         found, message = run.checkpoints(), run.message
+    rows = [one.to_dict() for one in found]
     if page.as_json:
-        page.result({"run_id": run_id, "checkpoints": [one.to_dict() for one in found]})
+        page.result({"run_id": run_id, "checkpoints": rows})
         return
-    page.show(past_blocks(run_id, message, found, labels_for(message)))
+    page.show(past_blocks(run_id, message, rows, labels_for(message)))
     if found:
         page.say(f"{page.command('checkpoints', run_id, 'ID')} · {page.command('fork', run_id, '--at', 'ID')}", "dim")
-
-
-# --- ``workbench graft`` and ``workbench what-if``: branches merged, and what a run would have been ---
 
 
 @click.command()
@@ -224,8 +217,6 @@ def what_if(page: Page, run_id: str, gold: tuple[str, ...]) -> None:
         page.show([*what_if_blocks(played), *leave_one_out_blocks(paid)])
 
 
-# --- ``workbench export``, ``workbench import``, ``workbench replay`` and ``workbench make-test`` ---
-
 _FILE = click.Path(path_type=Path, dir_okay=False)
 
 
@@ -241,10 +232,7 @@ def export(page: Page, run_id: str, path: Path) -> None:
     with page.open() as wb:
         wb.export(run_id, path)
     size = path.expanduser().stat().st_size
-    if page.as_json:
-        page.result({"run_id": run_id, "path": str(path), "bytes": size})
-    else:
-        page.say(f"✓ {path} ({size / 1e6:,.2f} MB)", "green")
+    page.give({"run_id": run_id, "path": str(path), "bytes": size}, f"✓ {path} ({size / 1e6:,.2f} MB)", style="green")
 
 
 @click.command("import")
@@ -260,11 +248,8 @@ def import_(page: Page, path: Path, as_new: bool) -> None:
         new = as_new or not wb.has_run(sealed)
         run = wb.import_capsule(path, as_new=as_new)
         told = {"run_id": run.run_id, "status": run.status, "message": run.message}
-    if page.as_json:
-        page.result({**told, "new": new})
-        return
-    page.say(f"✓ Run {run.run_id} is {'brought in' if new else 'here already, with the same content'}.", "green")
-    page.say(page.command("show", run.run_id))
+    said = f"✓ Run {run.run_id} is {'brought in' if new else 'here already, with the same content'}."
+    page.give({**told, "new": new}, said, page.command("show", run.run_id), style="green")
 
 
 @click.command()
@@ -283,23 +268,16 @@ def replay(page: Page, run_id: str, mode: Any, corpus: Any) -> int | None:
 
     Where it does not fit, the first point that differs is named: what was expected, and what came.
     """
-    from workbench.errors import Divergence
 
     with page.open() as wb:
         try:
             again = wb.replay(run_id, mode, corpus)
         except Divergence as found:
-            if page.as_json:
-                page.result({"run_id": run_id, "mode": mode, "divergence": found.to_dict()})
-            else:
-                page.say(str(found), "red")
+            page.give({"run_id": run_id, "mode": mode, "divergence": found.to_dict()}, str(found), style="red")
             return FAILED
         told = {"run_id": run_id, "mode": mode, "divergence": None, "replay": again.run_id, "answer": again.answer}
-    if page.as_json:
-        page.result(told)
-        return None
     same = {"replay": "the same bytes", "regression": "the same tools", "check": "the same course"}[mode]
-    page.say(f"✓ {same}: {page.command('show', told['replay'])}", "green")
+    page.give(told, f"✓ {same}: {page.command('show', told['replay'])}", style="green")
     return None
 
 
@@ -314,7 +292,6 @@ def make_test(page: Page, run_id: str, output: Path | None) -> None:
     """
     with page.open() as wb:
         path = wb.make_test(run_id, output)
-    if page.as_json:
-        page.result({"run_id": run_id, "path": str(path), "capsule": str(path.with_suffix(".zip"))})
-    else:
-        page.say(f"✓ {path} and {path.with_suffix('.zip').name}. Run it: pytest {path}", "green")
+    capsule = path.with_suffix(".zip")
+    said = f"✓ {path} and {capsule.name}. Run it: pytest {path}"
+    page.give({"run_id": run_id, "path": str(path), "capsule": str(capsule)}, said, style="green")

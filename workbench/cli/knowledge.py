@@ -1,6 +1,6 @@
-"""``workbench demo``: the whole path on a corpus of the project, with nothing to configure.
+"""``workbench kb``: knowledge bases; and ``workbench demo``, the whole path on a corpus with nothing to configure.
 
-Which corpus, under which name, and what is asked of it, says ``data/demo.toml``.
+Which corpus the demo takes, under which name, and what is asked of it, says ``data/demo.toml``.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from workbench.cli.page import DONE, FAILED, Page, Text, paged
+from workbench.cli.ask import finish, follow
+from workbench.cli.page import DONE, FAILED, Page, Text, paged, table
 from workbench.errors import CorpusError, WorkbenchError
+from workbench.text import visible
 
 if TYPE_CHECKING:
     from workbench.knowledge.library import AddReport, Progress
 
-
-# --- ``workbench kb``: add, list, inspect, rebuild, remove ---
 
 PROBLEMS_SHOWN = 10
 NAMES_SHOWN = 3
@@ -142,30 +142,22 @@ def list_(page: Page) -> int:
 def inspect(page: Page, name: str) -> None:
     """Look into NAME: counts, growth, coverage, what belongs to nothing, what is there twice."""
     with page.open() as wb:
-        found = wb.inspect_knowledge(name)
-    if page.as_json:
-        page.result(found.to_dict())
-    else:
-        page.show(found.blocks())
+        page.present(wb.inspect_knowledge(name))
 
 
 def _table(found: list[dict[str, Any]]) -> Any:
-    from rich import box
-    from rich.table import Table
     from rich.text import Text as RichText
 
-    from workbench.text import visible
-
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, header_style="dim")
-    table.add_column("name", style="cyan", no_wrap=True)
+    listed = table()
+    listed.add_column("name", style="cyan", no_wrap=True)
     counted = list(found[0]["counts"])
     for what in counted:
-        table.add_column(what, justify="right")
-    table.add_column("embeddings")
+        listed.add_column(what, justify="right")
+    listed.add_column("embeddings")
     for base in found:
         counts = (f"{base['counts'][what]:,}" for what in counted)
-        table.add_row(base["name"], *counts, RichText(visible(base["embedding_model"])))
-    return table
+        listed.add_row(base["name"], *counts, RichText(visible(base["embedding_model"])))
+    return listed
 
 
 @kb.command()
@@ -175,13 +167,8 @@ def remove(page: Page, name: str) -> None:
     """Forget a knowledge base; the runs that used it stay."""
     with page.open() as wb:
         wb.remove_knowledge(name)
-    if page.as_json:
-        page.result({"removed": name})
-    else:
-        page.say(f"Removed {name}.")
+    page.give({"removed": name}, f"Removed {name}.")
 
-
-# --- ``workbench demo``: the whole path on a corpus of the project, with nothing to configure ---
 
 DEMO = Path("data") / "demo.toml"
 EVERYTHING = ("head", "plan", "reflections", "timeline", "answer", "sources")
@@ -194,8 +181,6 @@ def demo(page: Page) -> int:
 
     It shows the plan, the reflection, the timeline and the cited answer.
     """
-    pass
-    from workbench.cli.ask import finish, follow
 
     shown, documents = find_demo(), []
     kb, corpus = shown["kb"], shown["corpus"]

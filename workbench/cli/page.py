@@ -17,6 +17,7 @@ import click
 from click.core import ParameterSource
 
 from workbench.errors import PlanError, WorkbenchError, WorkspaceError
+from workbench.text import visible, visible_json
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -82,9 +83,23 @@ class Page:
 
     def result(self, document: Any) -> None:
         """The one document of ``--json``."""
-        from workbench.text import visible_json
 
         click.echo(visible_json(json.dumps(document, ensure_ascii=False, indent=2)))
+
+    def present(self, found: Any) -> None:
+        """Something that has a document for a script and blocks for a person."""
+        if self.as_json:
+            self.result(found.to_dict())
+        else:
+            self.show(found.blocks())
+
+    def give(self, document: Any, *lines: str, style: str = "") -> None:
+        """The one document of ``--json``, or these lines for the person."""
+        if self.as_json:
+            self.result(document)
+            return
+        for line in lines:
+            self.say(line, style if line == lines[0] else "")
 
     def show(self, blocks: Iterable[Block], console: Console | None = None) -> None:
         """Blocks of a run, with an empty line between them; bare text when another program reads it."""
@@ -101,14 +116,20 @@ class Page:
         """A line for the person, beside the result."""
         from rich.text import Text as RichText
 
-        from workbench.text import visible
-
         self.err.print(RichText(visible(text), style), soft_wrap=True)
 
     def command(self, *words: str) -> str:
         """A command line that can be pasted, for this workspace."""
         elsewhere = [] if self.workspace == Path(default_workspace()) else ["--workspace", str(self.workspace)]
         return shlex.join(["workbench", *words, *elsewhere])
+
+
+def table() -> Any:
+    """A table without a frame, for a list."""
+    from rich import box
+    from rich.table import Table
+
+    return Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, header_style="dim")
 
 
 def default_workspace() -> str:
@@ -152,7 +173,6 @@ class Main(click.Group):
 
 
 def _run(main: Callable[..., Any], words: list[str], name: str, extra: dict[str, Any], as_json: bool) -> int:
-    from workbench.text import visible
 
     try:
         return main(words, name, **{**extra, "standalone_mode": False}) or DONE
@@ -182,7 +202,6 @@ def _run(main: Callable[..., Any], words: list[str], name: str, extra: dict[str,
 
 
 def _fail(error: BaseException, message: str, as_json: bool, code: int, said: bool = False) -> int:
-    from workbench.text import visible, visible_json
 
     if as_json:
         problems = {"problems": error.problems} if isinstance(error, PlanError) else {}

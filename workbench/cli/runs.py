@@ -1,18 +1,20 @@
-"""``workbench gc``: what the workspace no longer needs, and with ``--yes`` it goes."""
+"""The runs of a workspace: ``show``, ``runs``, ``cancel``, ``clear``, and ``gc``, which frees what is not needed."""
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from workbench.cli.page import Page, Text, paged
+from workbench.cli.ask import show_ways_on
+from workbench.cli.page import Page, Text, paged, table
+from workbench.text import visible
+from workbench.views.labels import Labels, labels_for
 
 if TYPE_CHECKING:
     from workbench.runs.run import Run
 
-
-# --- ``workbench show``, ``workbench runs``, ``workbench cancel`` and ``workbench clear`` ---
 
 SUMMARY = ("run_id", "status", "holder", "message", "session_id", "user_id", "created_at", "ended_at")
 
@@ -27,7 +29,6 @@ def show(page: Page, run_id: str) -> None:
     if page.as_json:
         page.result(document)
         return
-    from workbench.cli.ask import show_ways_on
     from workbench.views.outline import outline
     from workbench.views.static import IN_TERMINAL
 
@@ -66,35 +67,29 @@ def summary(run: Run) -> dict[str, Any]:
 
 
 def _table(found: list[dict[str, Any]]) -> Any:
-    from datetime import datetime
 
-    from rich import box
-    from rich.table import Table
     from rich.text import Text as RichText
 
-    from workbench.views.labels import Labels
     from workbench.views.static import status_look
 
-    labels, table = Labels("en"), Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, header_style="dim")
+    labels, listed = Labels("en"), table()
     for name in ("run", "status", "begun", "question"):
-        table.add_column(name, no_wrap=name != "question", overflow="fold")
+        listed.add_column(name, no_wrap=name != "question", overflow="fold")
     for row in found:
         status, begun = labels.status(row["status"]), datetime.fromisoformat(row["created_at"]).astimezone()
-        table.add_row(
+        listed.add_row(
             RichText(row["run_id"], "cyan"),
             RichText(status, status_look(status)),
             RichText(f"{begun:%Y-%m-%d %H:%M}", "dim"),
             _question(row),
         )
-    return table
+    return listed
 
 
 def _question(row: dict[str, Any]) -> Any:
     """What was asked, and under it how it was read, where that differs, and who works on it."""
     from rich.text import Text as RichText
 
-    from workbench.text import visible
-    from workbench.views.labels import labels_for
     from workbench.views.labels.told import read_told
 
     asked = RichText(visible(" ".join(row["message"].split()))[:200])
@@ -114,10 +109,7 @@ def cancel(page: Page, run_ids: tuple[str, ...]) -> None:
     with page.open() as wb:
         found = [wb.run(run_id) for run_id in run_ids]
         stood = [summary(run.cancel()) for run in found]
-    if page.as_json:
-        page.result({"runs": stood})
-    else:
-        page.say("\n".join(f"{row['run_id']}: {row['status']}" for row in stood))
+    page.give({"runs": stood}, *(f"{row['run_id']}: {row['status']}" for row in stood))
 
 
 @runs.command("rm")
@@ -133,10 +125,7 @@ def remove(page: Page, run_ids: tuple[str, ...]) -> None:
             wb.run(run_id)
         for run_id in run_ids:
             wb.remove_run(run_id)
-    if page.as_json:
-        page.result({"removed": list(run_ids)})
-    else:
-        page.say(f"Removed {', '.join(run_ids)}.")
+    page.give({"removed": list(run_ids)}, f"Removed {', '.join(run_ids)}.")
 
 
 @click.command()
@@ -150,14 +139,9 @@ def clear(page: Page, session: str | None, user: str | None) -> None:
     user = user or "default"
     with page.open() as wb:
         count = wb.clear(session=session, user=user)
-    if page.as_json:
-        page.result({"messages": count, "session": session, "user": user})
-    else:
-        what = "all conversations" if session is None else f"conversation {session!r}"
-        page.say(f"Forgot {count} message{'s' * (count != 1)}: {what} of user {user!r}.")
-
-
-# --- ``workbench gc``: what the workspace no longer needs, and with ``--yes`` it goes ---
+    what = "all conversations" if session is None else f"conversation {session!r}"
+    said = f"Forgot {count} message{'s' * (count != 1)}: {what} of user {user!r}."
+    page.give({"messages": count, "session": session, "user": user}, said)
 
 
 @click.command()

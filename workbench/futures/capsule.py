@@ -1,16 +1,19 @@
-"""A run as a test: a file for pytest, with its tape beside it, that fails when today's code takes another course."""
+"""A run in a file: sealed, brought into another workspace, and made into a test for pytest.
+
+What comes in is checked against the types of what a workspace keeps before anything is written; ``sealed.py`` has the
+zip and what it says of itself.
+"""
 
 from __future__ import annotations
 
 import json
 import re
-import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Annotated, Any, Literal, NotRequired, Required, cast
+from typing import Annotated, Any, Literal, NotRequired, Required
 from urllib.parse import urlsplit
 
 from pydantic import ConfigDict, Field, SecretStr, TypeAdapter, ValidationError
@@ -21,9 +24,9 @@ from workbench.futures.sealed import MANIFEST, begun, described, lines, loaded, 
 from workbench.graphs.reviewers import Mismatch
 from workbench.plans import Plan
 from workbench.records.document import run_document
-from workbench.records.store import RunStore
+from workbench.records.store import RunStore, new_run_id
 from workbench.records.tape import require_whole
-from workbench.runs.run import Run
+from workbench.runs.recording import Recording
 from workbench.settings import Settings
 from workbench.state import ConversationState, Decision, ExecutionRecord, RetrievalResult
 from workbench.views.static import run_html
@@ -37,26 +40,26 @@ _HIDDEN = "[secret]"
 _AT_ITS_END = ("query", "kb_prefix", "route_decision", "reflections", "merged", "stop_reason", "answer", "citations")
 
 
-def exported(run: Run, store: RunStore, path: Path, settings: Settings) -> Path:
+def exported(run: Recording, path: Path, settings: Settings) -> Path:
     """See ``Workbench.export``."""
-    put(path, capsule(run, store, settings))
+    put(path, capsule(run, settings))
     return path
 
 
-def capsule(run: Run, store: RunStore, settings: Settings) -> bytes:
+def capsule(run: Recording, settings: Settings) -> bytes:
     """The bytes of a run's capsule, in which no secret of these settings stands.
 
     Raises:
         CapsuleError: the run has not ended, or leaves nothing behind.
     """
-    contents = without(contents_of(run, store), secrets(settings))
+    contents = without(contents_of(run), secrets(settings))
     document = document_of(contents)
     files = {file_of(part): pretty(contents["run"]) if part == "run" else lines(contents[part]) for part in PARTS}
     files |= described(contents, document, files)
     return sealed(files, {"run_id": run.run_id, "versions": begun(contents).get("versions", {})})
 
 
-def contents_of(run: Run, store: RunStore) -> dict[str, Any]:
+def contents_of(run: Recording) -> dict[str, Any]:
     """Everything that is kept of a run that has ended.
 
     Raises:
@@ -66,7 +69,7 @@ def contents_of(run: Run, store: RunStore) -> dict[str, Any]:
         raise CapsuleError(
             f"Run {run.run_id} is {run.status}: only what has ended can be sealed. Answer or resume it, or cancel it."
         )
-    contents = store.contents(run.run_id)
+    contents = run.contents()
     contents["run"]["status"] = run.status
     if contents["run"]["options"]["incognito"]:
         raise CapsuleError(f"Run {run.run_id} is incognito: nothing of it is to be kept.")
@@ -75,13 +78,13 @@ def contents_of(run: Run, store: RunStore) -> dict[str, Any]:
     return contents
 
 
-def brought(path: Path, store: RunStore, run: Callable[[str], Run], settings: Settings, as_new: bool) -> str:
+def brought(path: Path, store: RunStore, run: Callable[[str], Recording], settings: Settings, as_new: bool) -> str:
     """See ``Workbench.import_capsule``: the run's id."""
     contents = read(path)
-    run_id = uuid.uuid4().hex[:12] if as_new else contents["run"]["run_id"]
+    run_id = new_run_id() if as_new else contents["run"]["run_id"]
     if store.bring(run_id, contents):
         return run_id
-    if without(contents_of(run(run_id), store), secrets(settings)) != contents:
+    if without(contents_of(run(run_id)), secrets(settings)) != contents:
         raise CapsuleError(
             f"{path} holds a run {run_id}, and another one of that id is here. Nothing was brought in; --as-new "
             "(as_new=True) brings it in under a new id."
@@ -310,7 +313,7 @@ def document_of(contents: Mapping[str, Any]) -> dict[str, Any]:
         "query": result.get("query") or row["message"],
         "statistics": (result.get("merged") or {}).get("statistics"),
     }
-    return dict(run_document(cast(Any, SimpleNamespace(**given))))
+    return run_document(SimpleNamespace(**given))
 
 
 def file_of(part: str) -> str:
@@ -385,14 +388,14 @@ _LONGEST = 48
 """Of the question in the file, in characters; a Chinese one is two columns wide."""
 
 
-def made(run: Run, store: RunStore, path: Path, settings: Settings) -> Path:
+def made(run: Recording, path: Path, settings: Settings) -> Path:
     """See ``Workbench.make_test``."""
     if run.status != "done":
         raise RunError(f"Run {run.run_id} is {run.status}: only a run that is done can be made into a test.")
     require_whole(run.run_id, run.tape())
     if path.suffix != ".py":
         raise CapsuleError(f"{path} is not a Python file. Name one, as tests/test_{run.run_id}.py.")
-    sealed, beside = capsule(run, store, settings), path.with_suffix(".zip")
+    sealed, beside = capsule(run, settings), path.with_suffix(".zip")
     put(beside, sealed)
     put(path, text_of(path.stem, beside.name, run.message).encode())
     return path

@@ -15,22 +15,20 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from workbench.errors import RunError
 from workbench.language.quoting import marked_sentences
-from workbench.plans import ENDED_WELL, Plan, last_records
-from workbench.records.counted import Figures, figures
-from workbench.records.tape import Effect, comparable, differences, key_of_record
+from workbench.plans import ENDED_WELL, last_records
+from workbench.records.counted import Identity, figures, identity
+from workbench.records.tape import begun, comparable, differences, fingerprints, key_of_record
 from workbench.runs.fork import saved, spent
-from workbench.runs.run import Run
-from workbench.state import Citation, Decision, ExecutionRecord, Reflection, RetrievalResult
+from workbench.runs.recording import Recording
+from workbench.state import Citation, Decision, ExecutionRecord, Reflection
 from workbench.text import fold
 from workbench.views.compared import LETTERS, beside
-from workbench.views.labels import Labels, labels_for
-from workbench.views.static import Block, page_html, plain
+from workbench.views.labels import labels_for
+from workbench.views.static import Block, Shown
 
 if TYPE_CHECKING:
     import pandas
 
-
-# --- One run as it stands in a comparison: what it was given, did, found and said, read once ---
 
 Place = tuple[int, int, str]
 """Where something stands in the course of a run: pass, order within the pass, name."""
@@ -50,67 +48,49 @@ class Point:
 
 
 class Side:
-    """What a comparison reads of one run; everything but the run's own row is read once."""
+    """One run as it stands in a comparison: what it found and said, and its course, each worked out once."""
 
-    def __init__(self, run: Run):
-        self.run_id, self.status, self.origin = run.run_id, run.status, run.origin
-        self.message, self.query, self.kb = run.message, run.query, run.kb_prefix
-        self.effects: list[Effect] = run.tape()
-        self.records: list[ExecutionRecord] = run.records
-        self.plans: list[Plan] = run.plans
-        self.decisions: list[Decision] = run.decisions
-        self.reflections: list[Reflection] = run.reflections
-        self.evidence: list[RetrievalResult] = run.evidence
-        self.answer, self.citations = run.answer, run.citations
-        names = ("records", "log", "statistics", "reflections", "evidence", "citations")
-        self.figures: Figures = figures({name: getattr(run, name) for name in names})
-        self.begin: dict[str, Any] = {e.name: e.value for e in self.effects if e.kind == "begin"}
+    def __init__(self, run: Recording):
+        self.run, self.effects = run, run.tape()
+        self.begun, self.knowledge = begun(self.effects), fingerprints(self.effects)
+        self.records, self.plans, self.decisions = run.records, run.plans, run.decisions
 
     @property
     def settings(self) -> dict[str, Any] | None:
         """The settings that it worked with; None when it has no tape."""
-        return self.begin.get("settings")
+        return self.begun.get("settings")
 
     @cached_property
-    def knowledge(self) -> dict[str, str]:
-        """Fingerprint by knowledge base."""
-        read = [e for e in self.effects if e.kind == "knowledge" and e.name.endswith(".fingerprint")]
-        return {e.name.removesuffix(".fingerprint"): str(e.value) for e in read}
-
-    @cached_property
-    def found(self) -> dict[tuple[str, str, str], list[dict[str, Any]]]:
-        """Which steps found a piece: step, tool, rank in what it found, score."""
-        last, found = last_records(self.records), dict[tuple[str, str, str], list[dict[str, Any]]]()
-        for effect in self.effects:
-            record = effect.value["record"] if effect.kind == "tool" else None
-            if not record or record["status"] not in ENDED_WELL or not effect.value["body"]:
-                continue
-            if record["attempt"] != last[record["step_id"]]["attempt"]:
-                continue
-            for rank, piece in enumerate(effect.value["body"]["results"], 1):
-                place = {"step_id": record["step_id"], "tool": record["tool"], "rank": rank, "score": piece["score"]}
-                found.setdefault(identity(piece), []).append(place)
-        return found
-
-    @cached_property
-    def pieces(self) -> dict[tuple[str, str, str], dict[str, Any]]:
+    def pieces(self) -> dict[Identity, dict[str, Any]]:
         """The evidence by identity: rank, score, and who found it."""
+        found, last = dict[Identity, list[dict[str, Any]]](), last_records(self.records)
+        for value in self._calls:
+            step_id, record = value["record"]["step_id"], value["record"]
+            if record["status"] in ENDED_WELL and record["attempt"] == last[step_id]["attempt"]:
+                for rank, piece in enumerate(value["body"]["results"], 1):
+                    place = {"step_id": step_id, "tool": record["tool"], "rank": rank, "score": piece["score"]}
+                    found.setdefault(identity(piece), []).append(place)
         return {
             identity(piece): {
                 "rank": rank,
                 "score": round(piece["score"], 6),
-                "found_by": self.found.get(identity(piece), []),
+                "found_by": found.get(identity(piece), []),
                 "tools": list(piece["metadata"].get("tools", [])),
                 "piece": piece,
             }
-            for rank, piece in enumerate(self.evidence, 1)
+            for rank, piece in enumerate(self.run.evidence, 1)
         }
+
+    @property
+    def _calls(self) -> list[dict[str, Any]]:
+        """The calls of tools that found something: ``{"record", "body"}``."""
+        return [effect.value for effect in self.effects if effect.kind == "tool" and effect.value["body"]]
 
     @cached_property
     def claims(self) -> dict[tuple[str, int], dict[str, Any]]:
         """The sentences and items of the answer, by what they say without marks and bullets."""
-        sources, found, seen = _sources(self.citations), dict[tuple[str, int], dict[str, Any]](), dict[str, int]()
-        for sentence in marked_sentences(self.answer):
+        sources, found, seen = _sources(self.run.citations), dict[tuple[str, int], dict[str, Any]](), dict[str, int]()
+        for sentence in marked_sentences(self.run.answer):
             bare = _BULLET.sub("", _MARKS.sub("", sentence)).strip()
             said = fold(bare)
             if not said:
@@ -120,13 +100,15 @@ class Side:
             found[said, seen[said]] = {"text": bare, "citations": [sources[n] for n in marks if n in sources]}
         return found
 
+    @cached_property
     def points(self) -> dict[Place, Point]:
         """Everything in which another run may differ, by where it stands in the course of the run."""
+        run = self.run
         found = {
-            (0, 0, ""): Point("question", "", self.message, self.message),
-            (0, 3, ""): Point("query", "", self.query, self.query),
-            (_LAST, 0, ""): Point("evidence", "", comparable(self.evidence), len(self.evidence)),
-            (_LAST, 1, ""): Point("answer", "", self.answer, self.answer[:300]),
+            (0, 0, ""): Point("question", "", run.message, run.message),
+            (0, 3, ""): Point("query", "", run.query, run.query),
+            (_LAST, 0, ""): Point("evidence", "", comparable(run.evidence), len(run.evidence)),
+            (_LAST, 1, ""): Point("answer", "", run.answer, run.answer[:300]),
         }
         for name, value in (self.settings or {}).items():
             found[0, 1, name] = Point("settings", name, value, value)
@@ -149,32 +131,20 @@ class Side:
             yield (reached, order, f"{number:06d}"), Point("decision", decision["review_id"], value, brief)
             if order and set(decision["edits"]) != {"thresholds"}:  # those alone judge the same pass anew
                 reached += 1
+        results = {
+            (call["record"]["step_id"], call["record"]["attempt"]): [
+                [*identity(piece), round(piece["score"], 6)] for piece in call["body"]["results"]
+            ]
+            for call in self._calls
+        }
         for step_id, attempts in by_step(self.records).items():
             one = attempts[-1]
-            value = [step_value(record, self._ids(record)) for record in attempts]
+            value = [step_value(record, results.get((step_id, record["attempt"]), [])) for record in attempts]
             brief = {"tool": one["tool"], "status": one["status"], "found": one["output_summary"]["evidence_count"]}
             yield (attempts[0]["iteration"], 1, step_id), Point("step", step_id, value, brief)
-        for reflection in self.reflections:
+        for reflection in self.run.reflections:
             n = reflection["current_iteration"]
             yield (n, 2, ""), Point("reflection", str(n), comparable(_judged(reflection)), reflection["reasoning"])
-
-    def _ids(self, record: ExecutionRecord) -> list[Any]:
-        return self._results.get((record["step_id"], record["attempt"]), [])
-
-    @cached_property
-    def _results(self) -> dict[tuple[str, int], list[Any]]:
-        made = [e.value for e in self.effects if e.kind == "tool" and e.value["body"]]
-        return {
-            (value["record"]["step_id"], value["record"]["attempt"]): [
-                [*identity(piece), round(piece["score"], 6)] for piece in value["body"]["results"]
-            ]
-            for value in made
-        }
-
-
-def identity(piece: RetrievalResult) -> tuple[str, str, str]:
-    """What tells pieces of evidence apart, as the merge does."""
-    return piece["source_id"], piece["granularity"], str(piece["metadata"].get("kb_prefix", ""))
 
 
 def by_step(records: Iterable[ExecutionRecord]) -> dict[str, list[ExecutionRecord]]:
@@ -220,15 +190,13 @@ def _sources(citations: Iterable[Citation]) -> dict[int, dict[str, Any]]:
     }
 
 
-# --- Runs beside one another: where they part, and what each planned, found, decided, took and said ---
-
 Key = TypeVar("Key", bound=Hashable)
 _DECIDED = ("proposal", "action", "edits", "message")
 MODELS = ("chat_model", "embedding_model", "rerank_model")
 
 
 @dataclass(frozen=True)
-class Comparison:
+class Comparison(Shown):
     """Two to four runs beside one another. A list named for runs has one entry a run, None where it has nothing.
 
     Attributes:
@@ -297,31 +265,28 @@ class Comparison:
 
     def blocks(self) -> list[Block]:
         """As blocks of text, in the language of the first question."""
-        return beside(self.to_dict(), self._labels)
+        return beside(self.to_dict(), labels_for(self.message))
 
     @property
-    def _labels(self) -> Labels:
-        return labels_for(self.runs[0]["message"])
-
-    def _repr_mimebundle_(self, **_: Any) -> dict[str, str]:
-        return {"text/plain": str(self), "text/html": page_html(self.blocks(), self._labels)}
-
-    def __str__(self) -> str:
-        return plain(self.blocks(), 100)
+    def message(self) -> str:  # type: ignore[override]
+        """The first question."""
+        return str(self.runs[0]["message"])
 
     def __repr__(self) -> str:
         parted = f"they part at {self.parts['where']} {self.parts['name']}".rstrip() if self.parts else "no difference"
         return f"<Comparison of {', '.join(run['run_id'] for run in self.runs)}: {parted}>"
 
 
-def compared(runs: Sequence[Run], workspace: Any = None) -> Comparison:
+def compared(runs: Sequence[Recording], workspace: Any = None) -> Comparison:
     """See ``Workbench.compare``, which gives itself as the workspace."""
     if not 2 <= len(runs) <= len(LETTERS):
         raise RunError(f"Two to {len(LETTERS)} runs can be compared, and this is {len(runs)}.")
     sides = [Side(run) for run in runs]
-    names = ("run_id", "status", "message", "query", "kb", "origin")
+    names = ("run_id", "status", "message", "query")
     return Comparison(
-        runs=[{name: getattr(side, name) for name in names} for side in sides],
+        runs=[
+            {**{name: getattr(run, name) for name in names}, "kb": run.kb_prefix, "origin": run.origin} for run in runs
+        ],
         parts=_parts(sides),
         caveats=_caveats(sides),
         plan=_plans(sides),
@@ -336,7 +301,7 @@ def compared(runs: Sequence[Run], workspace: Any = None) -> Comparison:
 
 def _parts(sides: Sequence[Side]) -> dict[str, Any] | None:
     """The first point of their course that is not the same in all."""
-    courses = [side.points() for side in sides]
+    courses = [side.points for side in sides]
     untaped = any(side.settings is None for side in sides)
     for place in sorted({place for course in courses for place in course}):
         points = [course.get(place) for course in courses]
@@ -370,18 +335,18 @@ def _caveats(sides: Sequence[Side]) -> list[dict[str, Any]]:
         for name in dict.fromkeys(name for side in taped for name in side.settings or {}):
             note("model" if name in MODELS else "settings", name, [(side.settings or {}).get(name) for side in taped])
         for what in ("handlers", "tools"):
-            note(what, "", [sorted(side.begin.get(what) or []) for side in taped])
-        versions = [side.begin.get("versions") or {} for side in taped]
+            note(what, "", [sorted(side.begun.get(what) or []) for side in taped])
+        versions = [side.begun.get("versions") or {} for side in taped]
         for name in sorted({name for one in versions for name in one}):
             note("versions", name, [one.get(name) for one in versions])
     for name in dict.fromkeys(name for side in sides for name in side.knowledge):
         having = [side.knowledge.get(name) for side in sides]
         if None not in having:  # a base that only one of them asked is seen in its plan
             note("knowledge", name, [str(version)[:12] for version in having])
-    note("question", "", [side.message for side in sides])
+    note("question", "", [side.run.message for side in sides])
     for letter, side in zip(LETTERS, sides, strict=False):
-        if side.status != "done":
-            found.append({"what": "unfinished", "name": letter, "values": [side.status]})
+        if side.run.status != "done":
+            found.append({"what": "unfinished", "name": letter, "values": [side.run.status]})
         if side.settings is None:
             found.append({"what": "no_tape", "name": letter, "values": []})
     return found
@@ -394,7 +359,7 @@ def _plans(sides: Sequence[Side]) -> list[dict[str, Any] | None]:
 
 def _steps(sides: Sequence[Side]) -> list[dict[str, Any]]:
     attempts = [by_step(side.records) for side in sides]
-    courses = [{p.name: p.value for p in side.points().values() if p.where == "step"} for side in sides]
+    courses = [{p.name: p.value for p in side.points.values() if p.where == "step"} for side in sides]
     return [
         {
             "step_id": step_id,
@@ -475,7 +440,7 @@ def _change(one: Any, other: Any, same: str, moved: str, differ: Callable[[Any, 
 
 def _decisions(sides: Sequence[Side]) -> list[dict[str, Any]]:
     rows: list[dict[str, Any]] = []
-    made = [[p.value for p in side.points().values() if p.where == "decision"] for side in sides]
+    made = [[p.value for p in side.points.values() if p.where == "decision"] for side in sides]
     for number in range(max(len(side.decisions) for side in sides)):
         having = [side.decisions[number] if number < len(side.decisions) else None for side in sides]
         values = [of[number] if number < len(of) else None for of in made]
@@ -494,8 +459,10 @@ def _decisions(sides: Sequence[Side]) -> list[dict[str, Any]]:
 
 
 def _cost(side: Side) -> dict[str, Any]:
+    names = ("records", "log", "statistics", "reflections", "evidence", "citations")
+    told = figures({name: getattr(side.run, name) for name in names})
     took, spared = spent(side.effects), saved(side.effects)
-    return {**side.figures, "tokens": took["tokens"], "about": took["about"], "saved_tokens": spared["tokens"]}
+    return {**told, "tokens": took["tokens"], "about": took["about"], "saved_tokens": spared["tokens"]}
 
 
 def _in_order(keyed: Sequence[Mapping[Key, Any]]) -> list[Key]:

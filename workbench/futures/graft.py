@@ -1,22 +1,28 @@
-"""Which run and step each piece of evidence came from: a table beside the run, which changes none of its bytes."""
+"""Branches merged: steps of several runs in one new run, whose tape is the union of theirs; and whence its evidence.
+
+The plan is joined step by step, what the branches contradict one another in is listed, and the rest is a fork.
+"""
 
 from __future__ import annotations
 
 import hashlib
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from workbench.errors import GraftConflict, RunError, UnknownRun, shown
-from workbench.graphs.merge import gather
-from workbench.plans import ENDED_WELL, Plan, PlanStep, canonical_json, last_records
-from workbench.records.counted import identity
-from workbench.records.edits import fresh_id
-from workbench.records.tape import Effect, comparable, key_of_record
+from workbench.plans import ENDED_WELL, Plan, PlanStep, canonical_json, fresh_id, last_records, needed, step_renamed
+from workbench.records.counted import Identity, identity
+from workbench.records.tape import Effect, begun, comparable, key_of_record
 from workbench.runs.fork import Forecast, forecast
+from workbench.runs.recording import Recording
 from workbench.runs.run import Run
 from workbench.state import ExecutionRecord, RetrievalResult
+from workbench.views.graft import graft_blocks
+from workbench.views.labels import labels_for
+from workbench.views.static import Block, page_html, plain
 
 if TYPE_CHECKING:
     import pandas
@@ -111,7 +117,7 @@ class _Joining:
         if (branch.run_id, step_id) not in self._ids:
             step = branch.plan.step(step_id)
             before = {name: self.bring(branch, name) for name in step.dependencies()}
-            self._ids[branch.run_id, step_id] = self._placed(branch, renamed(step, step_id, before))
+            self._ids[branch.run_id, step_id] = self._placed(branch, step_renamed(step, before))
         return self._ids[branch.run_id, step_id]
 
     def _placed(self, branch: Branch, step: PlanStep) -> str:
@@ -149,30 +155,12 @@ class _Joining:
 
     def _before(self, step_ids: Iterable[str]) -> set[str]:
         """These steps of the plan, and all on which they depend, at any distance."""
-        steps, found = self.joined.plan.by_id(), set[str]()
-        waiting = list(step_ids)
-        while waiting:
-            if (name := waiting.pop()) not in found:
-                found.add(name)
-                waiting += steps[name].dependencies()
-        return found
+        return set().union(*(needed(self.joined.plan, step_id) for step_id in step_ids))
 
     def _add(self, branch: Branch, step: PlanStep, step_id: str) -> str:
         self.joined.plan = self.joined.plan.adding(step.model_copy(update={"step_id": step_id}))
         self.joined.origins[step_id] = (branch.run_id, step.step_id)
         return step_id
-
-
-def renamed(step: PlanStep, step_id: str, ids: Mapping[str, str]) -> PlanStep:
-    """The step under an id, with its dependencies and references under theirs."""
-    taken = {n: {"$from": f"{ids.get(s, s)}.{given}"} for n, (s, given) in step.references().items()}
-    return step.model_copy(
-        update={
-            "step_id": step_id,
-            "tool_input": {**step.tool_input, **taken},
-            "depends_on": [ids.get(name, name) for name in step.depends_on],
-        }
-    )
 
 
 def awake(plan: Plan, ran: Iterable[str]) -> Plan:
@@ -199,7 +187,7 @@ def conflict(kind: str, where: str, values: Mapping[str, Any], how: str) -> Conf
 
 
 def between(
-    runs: Sequence[Run], tapes: Mapping[str, Sequence[Effect]], chosen: bool, prefer: str | None
+    runs: Sequence[Recording], tapes: Mapping[str, Sequence[Effect]], chosen: bool, prefer: str | None
 ) -> list[Conflict]:
     """What the runs as wholes disagree on: question, knowledge bases, settings, history, corpus, recorded values.
 
@@ -226,12 +214,9 @@ def between(
 
 
 def _settings(tapes: Mapping[str, Sequence[Effect]]) -> Iterator[tuple[str, str, dict[str, Any]]]:
-    begun: dict[str, Any] = {
-        run_id: next((e.value for e in tape if (e.kind, e.name) == ("begin", "settings")), {})
-        for run_id, tape in tapes.items()
-    }
-    for name in sorted({name for settings in begun.values() for name in settings}):
-        yield "settings", name, {run_id: settings.get(name) for run_id, settings in begun.items() if settings}
+    known = {run_id: begun(tape).get("settings", {}) for run_id, tape in tapes.items()}
+    for name in sorted({name for settings in known.values() for name in settings}):
+        yield "settings", name, {run_id: settings.get(name) for run_id, settings in known.items() if settings}
 
 
 def _recorded(tapes: Mapping[str, Sequence[Effect]], how: str, prefer: str | None) -> Iterator[Conflict]:
@@ -332,9 +317,6 @@ def _differ(values: Iterable[Any]) -> bool:
     return len({canonical_json(value) for value in values}) > 1
 
 
-# --- Branches merged: steps of several runs in one new run, whose tape is the union of theirs ---
-
-
 class Graft(Run):
     """A run that was put together from others: all that a run is, and where its parts come from."""
 
@@ -356,12 +338,11 @@ class Graft(Run):
     @property
     def anew(self) -> list[str]:
         """The steps that no tape knew, which ran again."""
-        records = last_records(self.records).values()
-        return [r["step_id"] for r in records if "effect" in r and not r.get("replayed")]
+        return [step_id for step_id, r in last_records(self.records).items() if "effect" in r and not r.get("replayed")]
 
     @property
     def _told(self) -> Any:
-        return self._row["options"]["graft"]
+        return self.options["graft"]
 
     def conflicts_frame(self) -> pandas.DataFrame:
         """One row a conflict and run: ``kind``, ``where``, ``run_id``, ``value``, ``how``."""
@@ -375,24 +356,21 @@ class Graft(Run):
         return pandas.DataFrame(rows, columns=["kind", "where", "run_id", "value", "how"])
 
     def __str__(self) -> str:
-        from workbench.views.graft import graft_blocks
-        from workbench.views.static import plain
-
-        return f"{super().__str__()}\n\n{plain(graft_blocks(self), 100)}"
+        return f"{super().__str__()}\n\n{plain(self.blocks(), 100)}"
 
     def _repr_mimebundle_(self, **_: Any) -> dict[str, str]:
-        from workbench.views.graft import graft_blocks, page
+        html = super()._repr_mimebundle_()["text/html"]
+        return {"text/plain": str(self), "text/html": f"{html}\n{page_html(self.blocks(), labels_for(self.message))}"}
 
-        return {
-            "text/plain": str(self),
-            "text/html": super()._repr_mimebundle_()["text/html"] + "\n" + page(graft_blocks(self), self.message),
-        }
+    def blocks(self) -> list[Block]:
+        """Where its steps and its evidence come from, and the conflicts."""
+        return graft_blocks(self)
 
 
-def grafted(
-    steps: Mapping[str, Run | Sequence[Run]], base: Run | None = None, prefer: str | None = None, **options: Any
-) -> Graft:
-    """See ``Workbench.graft``."""
+def edits_of(
+    steps: Mapping[str, Sequence[Recording]], base: Recording | None = None, prefer: str | None = None
+) -> tuple[str, dict[str, Any]]:
+    """What ``Workbench.graft`` forks: the run on whose plan the steps are put together, and the edits of that fork."""
     ground, runs, joined = _joined(steps, base, prefer)
     found = _found(joined, runs)
     conflicts = _conflicts(joined, runs, found, chosen=bool(base or prefer), prefer=prefer)
@@ -405,12 +383,10 @@ def grafted(
         edits["without"] = {"pieces": pieces}
     if joined.plan != _plan(ground):
         edits |= {"plan": awake(joined.plan, found), "review": (), **_as_decided(ground)}
-    made = ground.start_fork(**edits, **_settings_of(ground, edits["sources"][0]), **options)
-    made.wait()
-    return Graft(made._work, made.run_id)
+    return ground.run_id, {**edits, **_settings_of(ground, edits["sources"][0])}
 
 
-def foreseen(steps: Mapping[str, Run | Sequence[Run]], base: Run, prefer: str | None = None) -> Forecast:
+def foreseen(steps: Mapping[str, Sequence[Recording]], base: Recording, prefer: str | None = None) -> Forecast:
     """What such a graft will do: which steps the tapes answer, and how long the others will take.
 
     Raises:
@@ -419,12 +395,12 @@ def foreseen(steps: Mapping[str, Run | Sequence[Run]], base: Run, prefer: str | 
     ground, runs, joined = _joined(steps, base, prefer)
     known = [effect for run in runs for effect in run.tape()]
     records = [record for run in reversed(runs) for record in run.records]  # the base's versions hold
-    return forecast(joined.plan, known, records, ground._store.tool_seconds(), ground.kb_prefix)
+    return forecast(joined.plan, known, records, ground.tool_seconds(), ground.kb_prefix)
 
 
 def _joined(
-    steps: Mapping[str, Run | Sequence[Run]], base: Run | None, prefer: str | None
-) -> tuple[Run, list[Run], Joined]:
+    steps: Mapping[str, Sequence[Recording]], base: Recording | None, prefer: str | None
+) -> tuple[Recording, list[Recording], Joined]:
     """The run on whose plan the steps are put together, all the runs with that one first, and the plan."""
     wanted = list(_wanted(steps))
     runs = list({run.run_id: run for run in [*([base] if base else []), *(run for _, run in wanted)]}.values())
@@ -433,28 +409,26 @@ def _joined(
     runs = [ground, *(run for run in runs if run.run_id != ground.run_id)]
     branches = {run.run_id: Branch(run.run_id, _plan(run)) for run in runs}
     named = [(step_id, branches[run.run_id]) for step_id, run in wanted]
-    return ground, runs, join(branches[ground.run_id], named, _Ancestry(ground).unedited, prefer)
+    return ground, runs, join(branches[ground.run_id], named, _unedited(ground), prefer)
 
 
-def _wanted(steps: Mapping[str, Run | Sequence[Run]]) -> Iterator[tuple[str, Run]]:
+def _wanted(steps: Mapping[str, Sequence[Recording]]) -> Iterator[tuple[str, Recording]]:
     """Step ids and runs, one by one.
 
     Raises:
-        RunError: nothing is asked for, or something is no run, or a run has no such step.
+        RunError: nothing is asked for, or a run has no such step.
     """
     if not isinstance(steps, Mapping) or not steps:
         raise RunError('Name the steps to take and the run of each: {"step_2": run}.')
     for step_id, several in steps.items():
-        for run in [several] if isinstance(several, Run) else several:
-            if not isinstance(run, Run):
-                raise RunError(f"{step_id} is to come from {shown(run)}, which is no run.")
+        for run in several:
             known = list(_plan(run).by_id())
             if step_id not in known:
                 raise RunError(f"Run {run.run_id} has no step {shown(step_id)}. It has: {', '.join(known) or 'none'}.")
             yield step_id, run
 
 
-def _may_be_grafted(runs: Sequence[Run], prefer: str | None) -> None:
+def _may_be_grafted(runs: Sequence[Recording], prefer: str | None) -> None:
     for run in runs:
         if run.status == "running":
             raise RunError(f"Run {run.run_id} is still running. Wait for it, or cancel it.")
@@ -463,43 +437,47 @@ def _may_be_grafted(runs: Sequence[Run], prefer: str | None) -> None:
         raise RunError(f"{shown(prefer)} is none of the runs that are put together: {', '.join(ids)}.")
 
 
-def _plan(run: Run) -> Plan:
+def _plan(run: Recording) -> Plan:
     if run.plan is None:
         raise RunError(f"Run {run.run_id} has no plan: it asked no knowledge base, so there is no step to take.")
     return run.plan
 
 
-class _Ancestry:
-    """Where the base and another run parted, and what the base has edited since."""
+def _unedited(base: Recording) -> Callable[[str, str], bool]:
+    """Whether the base's step is as it was in the run from which both it and another run were made."""
+    signs, parted = signatures(_plan(base)), dict[str, dict[str, str]]()
 
-    def __init__(self, base: Run):
-        self._base, self._signs, self._parted = base, signatures(_plan(base)), dict[str, dict[str, str]]()
+    def unedited(run_id: str, step_id: str) -> bool:
+        if run_id not in parted:
+            own = {run.run_id for run in _line(base)}
+            common = next((run for run in _line(base.recording(run_id)) if run.run_id in own), None)
+            parted[run_id] = signatures(common.plan) if common and common.plan else {}
+        return parted[run_id].get(step_id) == signs[step_id]
 
-    def unedited(self, run_id: str, step_id: str) -> bool:
-        """Whether the base's step is as it was in the run that both were made from."""
-        if run_id not in self._parted:
-            own = list(_line(self._base))
-            common = next(
-                (run for run in _line(Run(self._base._work, run_id)) if run.run_id in {r.run_id for r in own}), None
-            )
-            self._parted[run_id] = signatures(common.plan) if common and common.plan else {}
-        return self._parted[run_id].get(step_id) == self._signs[step_id]
+    return unedited
 
 
-def _line(run: Run | None) -> Iterator[Run]:
+def _line(run: Recording) -> Iterator[Recording]:
     """A run, the run from which it was made, and so on as far as they are kept."""
-    while run is not None:
-        yield run
-        try:
-            run = Run(run._work, run.origin) if run.origin else None
-            _ = run and run.message
-        except UnknownRun:
-            return
+    yield run
+    with suppress(UnknownRun):
+        while run.origin:
+            run = run.recording(run.origin)
+            yield run
 
 
-def _found(joined: Joined, runs: Sequence[Run]) -> dict[str, tuple[str, list[Any]]]:
+def step_ids(run: Recording) -> list[str]:
+    """The steps of its newest plan.
+
+    Raises:
+        RunError: it has no plan.
+    """
+    return list(_plan(run).by_id())
+
+
+def _found(joined: Joined, runs: Sequence[Recording]) -> dict[str, tuple[str, list[Any]]]:
     """For each step of the new plan that ended well where it comes from: that run, and what it found."""
-    bodies = {run.run_id: gather(run.records, run._store, run.run_id) for run in runs}
+    bodies = {run.run_id: run.found for run in runs}
     ended = {run.run_id: {i for i, r in last_records(run.records).items() if r["status"] in ENDED_WELL} for run in runs}
     return {
         new: (run_id, bodies[run_id].get(old, []))
@@ -510,7 +488,7 @@ def _found(joined: Joined, runs: Sequence[Run]) -> dict[str, tuple[str, list[Any
 
 def _conflicts(
     joined: Joined,
-    runs: Sequence[Run],
+    runs: Sequence[Recording],
     found: Mapping[str, tuple[str, list[Any]]],
     *,
     chosen: bool,
@@ -525,38 +503,27 @@ def _conflicts(
     return [*steps, *whole, *within(found, moved, prefer)]
 
 
-def _as_decided(run: Run) -> dict[str, Any]:
+def _as_decided(run: Recording) -> dict[str, Any]:
     """The question and the thresholds at which decisions of people had arrived."""
     said = any(d["action"] == "respond" or d["edits"].get("query") for d in run.decisions)
     thresholds = {n: v for d in run.decisions for n, v in (d["edits"].get("thresholds") or {}).items()}
     return {**({"query": run.query} if said else {}), **({"thresholds": thresholds} if thresholds else {})}
 
 
-def _settings_of(base: Run, first: str) -> dict[str, Any]:
+def _settings_of(base: Recording, first: str) -> dict[str, Any]:
     """The base's settings, where another run's tape answers first."""
-    mine, other = _begun(base), _begun(Run(base._work, first))
+    mine, other = (run.begun.get("settings", {}) for run in (base, base.recording(first)))
     edited = {name: value for name, value in mine.items() if other.get(name) != value}
     return {"settings": edited} if edited else {}
 
 
-def _begun(run: Run) -> dict[str, Any]:
-    """The settings with which a run began."""
-    return next((e.value for e in run.tape() if (e.kind, e.name) == ("begin", "settings")), {})
-
-
-def beside(run: Run, other: Run, steps: Iterable[str] | None, prefer: str | None, **options: Any) -> Graft:
-    """See ``Run.graft``."""
-    names = list(_plan(other).by_id()) if steps is None else [steps] if isinstance(steps, str) else list(steps)
-    return grafted(dict.fromkeys(names, other), run, prefer, **options)
-
-
-def provenance(run: Run) -> list[dict[str, Any]]:
+def provenance(run: Recording) -> list[dict[str, Any]]:
     """See ``Run.provenance``."""
     records = last_records(run.records)
     made = {step_id: _made_in(run, record) for step_id, record in records.items() if "effect" in record}
-    origins = (run._row["options"].get("graft") or {}).get("steps", {})
-    finders: dict[tuple[str, str, str], list[str]] = {}
-    for step_id, results in gather(run.records, run._store, run.run_id).items():
+    origins = (run.options.get("graft") or {}).get("steps", {})
+    finders: dict[Identity, list[str]] = {}
+    for step_id, results in run.found.items():
         for result in results:
             finders.setdefault(identity(result), []).append(step_id)
     rows = []
@@ -580,18 +547,16 @@ def provenance(run: Run) -> list[dict[str, Any]]:
     return rows
 
 
-def _made_in(run: Run, record: ExecutionRecord) -> tuple[str, str]:
+def _made_in(run: Recording, record: ExecutionRecord) -> tuple[str, str]:
     """The run that made this call, and the step that it was there: through the tapes from which it was taken."""
     place = (run.run_id, record["step_id"])
     if not record.get("replayed"):
         return place
     key = key_of_record(record)
-    for source in (run._row["options"].get("tape") or {}).get("sources", []):
-        earlier = Run(run._work, source)
-        try:
+    for source in run.sources:
+        with suppress(UnknownRun):  # forgotten since: this run's own record is all that is left
+            earlier = run.recording(source)
             same = next((r for r in earlier.records if "effect" in r and key_of_record(r) == key), None)
             if same is not None:
                 return _made_in(earlier, same)
-        except UnknownRun:  # forgotten since: this run's own record is all that is left
-            continue
     return place

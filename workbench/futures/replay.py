@@ -1,15 +1,15 @@
-"""A run once more from its tape, and the first point at which it does not fit."""
+"""A run once more from its tape, and the first point at which it does not fit: corpus, course or bytes."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 from workbench.errors import Divergence, RunError, UnknownKnowledge
 from workbench.ports import KnowledgeBases
-from workbench.records.tape import MODES, Effect, canonical, comparable, differences, require_whole
-from workbench.runs.run import Run
+from workbench.records.tape import MODES, Effect, canonical, comparable, differences, fingerprints, require_whole
+from workbench.runs.recording import Recording
 from workbench.settings import Settings
 
 _OF_REFLECTION = ("current_iteration", "should_continue", "next_steps", "activate", "rewrite_query", "stop_reason")
@@ -17,7 +17,7 @@ _OF_ROUTE = ("kb_prefix", "method", "worker_name", "query_intent", "filters", "e
 _OF_DECISION = ("review_id", "action", "edits", "message")
 
 
-def same_course(run: Run, again: Run) -> None:
+def same_course(run: Recording, again: Recording) -> None:
     """Two runs went the same way; of one that stopped early, as far as it went.
 
     Raises:
@@ -35,14 +35,14 @@ def same_course(run: Run, again: Run) -> None:
             raise Divergence(stage, name, {"version": "", "input": expected}, {"version": "", "input": got}, differs)
 
 
-def _words(run: Run) -> bool:
+def _words(run: Recording) -> bool:
     """Whether the answer was written by rules, so that its words are theirs too."""
     return not any(
         effect.kind == "handler" or (effect.kind, effect.name) == ("model", "answer") for effect in run.tape()
     )
 
 
-def _course(run: Run, words: bool) -> Iterator[tuple[str, str, Any]]:
+def _course(run: Recording, words: bool) -> Iterator[tuple[str, str, Any]]:
     """What a run did, stage by stage: ``(stage, name, value)``."""
     route, reflections = run.route_decision, run.reflections
     yield "route", "question", run.query if route else None
@@ -73,11 +73,15 @@ def _piece(result: Any) -> dict[str, Any]:
     }
 
 
-# --- A run once more from its tape, and the first point at which it does not fit ---
-
-
-def replayed(run: Run, knowledge: KnowledgeBases, settings: Settings, mode: str, corpus: str) -> Run:
-    """See ``Workbench.replay``."""
+def replayed(
+    run: Recording,
+    fork: Callable[..., Recording],
+    knowledge: KnowledgeBases,
+    settings: Settings,
+    mode: str,
+    corpus: str,
+) -> Recording:
+    """See ``Workbench.replay``; ``fork`` makes a run of this one, and waits for it."""
     if mode not in MODES[2:]:
         raise RunError(f"A replay cannot be {mode!r}. Known: {', '.join(MODES[2:])}.")
     if corpus not in ("check", "tape"):
@@ -90,7 +94,7 @@ def replayed(run: Run, knowledge: KnowledgeBases, settings: Settings, mode: str,
         raise RunError(f"Run {run.run_id} asked a model, and none is configured here. Set WORKBENCH_CHAT_MODEL.")
     if corpus == "check":
         same_corpus(run, effects, knowledge)
-    again = run.start_fork(mode=mode, mismatch="stop", rest="rules").wait()
+    again = fork(mode=mode, mismatch="stop", rest="rules")
     if mode == "check":
         same_course(run, again)
     if again.status != "done":
@@ -100,32 +104,29 @@ def replayed(run: Run, knowledge: KnowledgeBases, settings: Settings, mode: str,
     return again
 
 
-def same_corpus(run: Run, effects: list[Effect], knowledge: KnowledgeBases) -> None:
+def same_corpus(run: Recording, effects: list[Effect], knowledge: KnowledgeBases) -> None:
     """Every knowledge base that is here is the one of the recording.
 
     Raises:
         Divergence: names the base, and the documents of the evidence that differ.
     """
-    for effect in effects:
-        name, _, read = effect.name.rpartition(".")
-        if effect.kind != "knowledge" or read != "fingerprint":
-            continue
+    for name, version in fingerprints(effects).items():
         try:
             base = knowledge.get(name)
         except UnknownKnowledge:  # not here: then the tape is all there is
             continue
-        if base.fingerprint() != effect.value:
+        if base.fingerprint() != version:
             changed = _changed(run, name, base)
             raise Divergence(
                 "knowledge",
                 name,
-                {"version": effect.value, "input": {"documents": sorted(changed)}},
+                {"version": version, "input": {"documents": sorted(changed)}},
                 {"version": base.fingerprint(), "input": {"documents": sorted(d for d in changed if changed[d])}},
                 ["version", *(f"document {d}" + ("" if changed[d] else " (gone)") for d in sorted(changed))],
             )
 
 
-def _changed(run: Run, name: str, base: Any) -> dict[str, bool]:
+def _changed(run: Recording, name: str, base: Any) -> dict[str, bool]:
     """Documents of which the run found passages that say something else now, or (False) are gone."""
     found: dict[str, bool] = {}
     bodies = [effect.value["body"] for effect in run.tape() if effect.kind == "tool" and effect.value["body"]]
@@ -141,7 +142,7 @@ def _changed(run: Run, name: str, base: Any) -> dict[str, bool]:
     return found
 
 
-def same_bytes(run: Run, again: Run) -> None:
+def same_bytes(run: Recording, again: Recording) -> None:
     """Two runs agree in their canonical bytes.
 
     Raises:
@@ -155,6 +156,6 @@ def same_bytes(run: Run, again: Run) -> None:
             raise Divergence("result", part, expected, got, [f"input{path}" for path in paths])
 
 
-def whole(run: Run) -> dict[str, Any]:
+def whole(run: Recording) -> dict[str, Any]:
     """The run's document with its evidence and what was merged, as two equal runs share them."""
     return {**run.to_dict(), "evidence": run.evidence, "merged": run.merged}

@@ -1,5 +1,6 @@
-"""What a capsule says of itself: for people a page and a short text, for machines RO-Crate 1.1 metadata.
+"""The zip of a capsule: the same bytes each time, trusted in nothing when read; and what it says of itself.
 
+For people that is a page and a short text, for machines RO-Crate 1.1 metadata:
 https://www.researchobject.org/ro-crate/specification/1.1/
 """
 
@@ -25,8 +26,6 @@ from workbench.records.sqlite import refused
 from workbench.text import visible
 from workbench.views.labels import labels_for
 from workbench.views.static import run_html
-
-# --- Files in a zip that is the same bytes each time, and out of one that is trusted in nothing ---
 
 KIND, FORMAT = "workbench.capsule", 1
 MANIFEST = "manifest.json"
@@ -223,8 +222,6 @@ def _not_finite(name: str) -> NoReturn:
 def _no(path: Path, why: str) -> NoReturn:
     raise CapsuleError(f"{path} is refused: {why}. Nothing was brought in.")
 
-
-# --- What a capsule says of itself: for people a page and a short text, for machines RO-Crate 1.1 metadata ---
 
 METADATA, PAGE, READ_ME = "ro-crate-metadata.json", "run.html", "README.md"
 _CONTEXT = ["https://w3id.org/ro/crate/1.1/context", {"sha256": "https://schema.org/sha256"}]

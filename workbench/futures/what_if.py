@@ -1,36 +1,40 @@
-"""Which step paid for which sentence: the run without each step, and without each piece that its answer cites.
+"""What a run would have been: every reflect point decided otherwise, and the answer without each step and each source.
 
-Each time one thing is left out of the merge, and the answer is made anew; plan, tools and reflections come from the
-tape. Only single removals are tried: what two steps both found, neither of them alone takes away, and the table says
-who else found it.
+For the second, one thing at a time is left out of the merge, and the answer is made anew; plan, tools and reflections
+come from the tape. Only single removals are tried: what two steps both found, neither of them alone takes away, and the
+table says who else found it.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from difflib import SequenceMatcher
 from typing import TYPE_CHECKING, Any
 
 from workbench.errors import RunError
-from workbench.graphs.merge import distinct, gather
+from workbench.graphs.merge import distinct
 from workbench.graphs.reflect import propose
 from workbench.language.quoting import marked_sentences
-from workbench.plans import ENDED_WELL, IDLE, Plan, last_records
+from workbench.plans import ENDED_WELL, IDLE, last_records
 from workbench.records.tape import Effect
-from workbench.runs.run import Run
+from workbench.runs.recording import Recording
 from workbench.tools.registry import BUILT_IN
+from workbench.views.graft import leave_one_out_blocks, what_if_blocks
+from workbench.views.static import Block, Shown
 
 if TYPE_CHECKING:
     import pandas
 
 
-# --- Every reflect point of a run played both ways, go on and stop: what going on found, and what it cost ---
-
 Point = dict[str, Any]
+Forks = Callable[..., Recording]
+"""Makes a run of the one that is looked at, by its edits, and waits for it."""
+Forget = Callable[[Recording], None]
+"""Lets go of a run that was made only to be looked at."""
 
 
-class WhatIf:
+class WhatIf(Shown):
     """What each reflect point was worth.
 
     Attributes:
@@ -46,8 +50,8 @@ class WhatIf:
             ``value``: ``pieces_per_s``, ``recall_per_s``; None where going on took no time.
     """
 
-    def __init__(self, run: Run, points: list[Point]):
-        self.run, self.points = run, points
+    def __init__(self, run: Recording, points: list[Point]):
+        self.run, self.points, self.message = run, points, run.message
 
     def to_dict(self) -> dict[str, Any]:
         """As JSON."""
@@ -69,36 +73,37 @@ class WhatIf:
         ]
         return pandas.DataFrame(rows)
 
-    def __str__(self) -> str:
-        from workbench.views.graft import what_if_blocks
-        from workbench.views.static import plain
-
-        return plain(what_if_blocks(self), 100)
-
-    def _repr_mimebundle_(self, **_: Any) -> dict[str, str]:
-        from workbench.views.graft import page, what_if_blocks
-
-        return {"text/plain": str(self), "text/html": page(what_if_blocks(self), self.run.message)}
+    def blocks(self) -> list[Block]:
+        """A row a reflect point."""
+        return what_if_blocks(self)
 
 
-def what_if(run: Run, gold: Collection[str] = (), keep: bool = True) -> WhatIf:
-    """See ``Run.what_if``."""
+def what_if(run: Recording, fork: Forks, forget: Forget | None, gold: Collection[str] = ()) -> list[Point]:
+    """The points of ``Run.what_if``; the runs that are made for it are kept where nothing is given to ``forget`` them.
+
+    Raises:
+        RunError: the run is not done.
+    """
     if run.status != "done":
         raise RunError(f"Run {run.run_id} is {run.status}: only a run that is done can be played otherwise.")
-    visits = _visits(run)
-    points = []
+    visits, points = _visits(run), []
     for place, visit in enumerate(visits):
-        other = _otherwise(run, visits[:place], visit)
-        fork = run.start_fork(**other).wait() if other else None
-        if fork is not None and fork.status != "done":
-            raise fork.divergence or RunError(f"{fork.run_id}, played otherwise, is {fork.status}: {fork.error}")
-        points.append(_point(visit, run, fork, frozenset(gold)))
-        if fork is not None and not keep:
-            forget(fork)
-    return WhatIf(run, points)
+        edits = _otherwise(run, visits[:place], visit)
+        other = None if edits is None else _done(fork(**edits), "played otherwise")
+        points.append(_point(visit, run, other, frozenset(gold)))
+        if other is not None and forget is not None:
+            forget(other)
+    return points
 
 
-def _visits(run: Run) -> list[dict[str, Any]]:
+def _done(fork: Recording, how: str) -> Recording:
+    """The fork, when it came to its end."""
+    if fork.status != "done":
+        raise fork.divergence or RunError(f"{fork.run_id}, {how}, is {fork.status}: {fork.error}")
+    return fork
+
+
+def _visits(run: Recording) -> list[dict[str, Any]]:
     """Each time that the run stood at a reflect point: ``{"reflection", "went_on", "before", "decision"}``.
 
     ``before`` are decisions at other points since the visit before; ``decision`` is the recorded one, if it asked.
@@ -136,13 +141,13 @@ def _went_on(decision: Mapping[str, Any]) -> bool:
     return bool(proposal["should_continue"] or set(edits) & {"next_steps", "activate", "rewrite_query", "thresholds"})
 
 
-def _pass_of(decision: Mapping[str, Any], run: Run) -> int:
+def _pass_of(decision: Mapping[str, Any], run: Recording) -> int:
     """The pass in which something was decided about the plan or a wave."""
     wave = set(decision["proposal"].get("wave", ()))
     return min((r["iteration"] for r in run.records if r["step_id"] in wave), default=1)
 
 
-def _otherwise(run: Run, earlier: Sequence[Mapping[str, Any]], visit: Mapping[str, Any]) -> dict[str, Any] | None:
+def _otherwise(run: Recording, earlier: Sequence[Mapping[str, Any]], visit: Mapping[str, Any]) -> dict[str, Any] | None:
     """The edits of the fork that decides otherwise at this visit; None where the rules know nothing more to do."""
     decided: list[Mapping[str, Any]] = []
     for before in earlier:
@@ -155,12 +160,12 @@ def _otherwise(run: Run, earlier: Sequence[Mapping[str, Any]], visit: Mapping[st
         if more is None:
             return None
         here = {"point": "reflect", "action": "edit", "edits": {**more, "should_continue": True}}
-    review = [*run._row["options"]["review"], *([] if "reflect" in run._row["options"]["review"] else ["reflect"])]
+    review = list(dict.fromkeys([*run.options["review"], "reflect"]))
     answers = [*decided, {**here, "who": "what-if"}]
     return {"answers": answers, "review": review, "mismatch": "rules", "rest": "rules"}
 
 
-def _more(run: Run, reflection: Mapping[str, Any]) -> dict[str, Any] | None:
+def _more(run: Recording, reflection: Mapping[str, Any]) -> dict[str, Any] | None:
     """What the rules would do next if the evidence were not enough."""
     done = reflection["current_iteration"]
     records = [r for r in run.records if r["iteration"] <= done and r["error"] not in IDLE]
@@ -174,7 +179,7 @@ def _more(run: Run, reflection: Mapping[str, Any]) -> dict[str, Any] | None:
         plan,
         seen,
         records,
-        tools=_tools(run, plan),
+        tools=sorted({*run.begun.get("tools", BUILT_IN), *(step.tool for step in plan.steps)}),
         activated=activated,
         max_iterations=done + 1,
     )
@@ -183,12 +188,7 @@ def _more(run: Run, reflection: Mapping[str, Any]) -> dict[str, Any] | None:
     return {"next_steps": proposal["next_steps"], "activate": proposal["activate"]}
 
 
-def _tools(run: Run, plan: Plan) -> list[str]:
-    begun = next((e.value for e in run.tape() if (e.kind, e.name) == ("begin", "tools")), BUILT_IN)
-    return sorted({*begun, *(step.tool for step in plan.steps)})
-
-
-def _point(visit: Mapping[str, Any], run: Run, fork: Run | None, gold: frozenset[str]) -> Point:
+def _point(visit: Mapping[str, Any], run: Recording, fork: Recording | None, gold: frozenset[str]) -> Point:
     stop, go_on = (fork, run) if visit["went_on"] else (run, fork)
     sides = {
         "stop": _side(stop, gold) if stop is not None else None,
@@ -211,7 +211,7 @@ def _point(visit: Mapping[str, Any], run: Run, fork: Run | None, gold: frozenset
     return point
 
 
-def _side(run: Run, gold: frozenset[str]) -> dict[str, Any]:
+def _side(run: Recording, gold: frozenset[str]) -> dict[str, Any]:
     """What one way came to."""
     pieces = _pieces(run)
     signals = run.reflections[-1]["signals"] if run.reflections else {}
@@ -224,19 +224,16 @@ def _side(run: Run, gold: frozenset[str]) -> dict[str, Any]:
         "coverage": round(sum(c["found"] >= c["needed"] for c in coverage) / len(coverage), 6) if coverage else None,
         "recall": round(len(gold & documents) / len(gold), 6) if gold else None,
         "answer": run.answer,
-        "live": [r["step_id"] for r in run.records if "effect" in r and not r.get("replayed")] if run.origin else [],
+        "live": run.called if run.origin else [],
     }
 
 
-def _pieces(run: Run) -> dict[str, Any]:
+def _pieces(run: Recording) -> dict[str, Any]:
     """Every distinct piece that any step found, whether it was merged or not."""
-    return {
-        f"{p['metadata'].get('kb_prefix', '')}/{p['result_id']}": p
-        for p in distinct(gather(run.records, run._store, run.run_id))
-    }
+    return {f"{p['metadata'].get('kb_prefix', '')}/{p['result_id']}": p for p in distinct(run.found)}
 
 
-def _gain(stop: Run, go_on: Run, sides: Mapping[str, Any]) -> dict[str, Any]:
+def _gain(stop: Recording, go_on: Recording, sides: Mapping[str, Any]) -> dict[str, Any]:
     before, after = _pieces(stop), _pieces(go_on)
     merged = {piece["result_id"] for piece in stop.evidence}
     one, two = sides["stop"], sides["go_on"]
@@ -264,19 +261,12 @@ def _cost(stop: Iterable[Effect], go_on: Iterable[Effect]) -> dict[str, Any]:
     }
 
 
-def forget(run: Run) -> None:
-    """Let go of a run that was made only to be looked at, with its conversation."""
-    session, user = run.session_id, run.user_id
-    run._work.remove(run.run_id)
-    run._work.durable.conversations.clear(session_id=session, user_id=user)
-
-
 ALIKE = 0.6
 """From how much in common a sentence counts as the same one, said otherwise."""
 _MARKS = re.compile(r"\s?\[\d+\]")
 
 
-class LeaveOneOut:
+class LeaveOneOut(Shown):
     """What the answer rests on.
 
     Attributes:
@@ -290,8 +280,8 @@ class LeaveOneOut:
             ``spared`` (steps that found what it cites, and without any one of which it stands).
     """
 
-    def __init__(self, run: Run, removals: list[dict[str, Any]], sentences: list[dict[str, Any]]):
-        self.run, self.removals, self.sentences = run, removals, sentences
+    def __init__(self, run: Recording, removals: list[dict[str, Any]], sentences: list[dict[str, Any]]):
+        self.run, self.removals, self.sentences, self.message = run, removals, sentences, run.message
 
     def to_dict(self) -> dict[str, Any]:
         """As JSON."""
@@ -315,33 +305,42 @@ class LeaveOneOut:
         ]
         return pandas.DataFrame(rows)
 
-    def __str__(self) -> str:
-        from workbench.views.graft import leave_one_out_blocks
-        from workbench.views.static import plain
-
-        return plain(leave_one_out_blocks(self), 100)
-
-    def _repr_mimebundle_(self, **_: Any) -> dict[str, str]:
-        from workbench.views.graft import leave_one_out_blocks, page
-
-        return {"text/plain": str(self), "text/html": page(leave_one_out_blocks(self), self.run.message)}
+    def blocks(self) -> list[Block]:
+        """Which step paid for which sentence, then what each removal does."""
+        return leave_one_out_blocks(self)
 
 
-def leave_one_out(run: Run) -> LeaveOneOut:
-    """See ``Run.leave_one_out``."""
+def leave_one_out(
+    run: Recording, fork: Forks, forget: Forget, provenance: Sequence[Mapping[str, Any]]
+) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    """The removals and the sentences of ``Run.leave_one_out``.
+
+    Args:
+        run: the run.
+        fork: makes a run of it.
+        forget: lets go of that again.
+        provenance: ``Run.provenance`` of the run.
+
+    Raises:
+        RunError: the run is not done, or cannot be made again as it was.
+    """
+
+    def left(**what: Any) -> dict[str, Any]:
+        return _without(fork, forget, what)
+
     if run.status != "done" or run.plan is None:
         raise RunError(f"Run {run.run_id} is {run.status}, or asked no knowledge base: there is nothing to leave out.")
-    as_it_is = _without(run, {})
+    as_it_is = left()
     if as_it_is["answer"] != run.answer or as_it_is["called"]:
         raise RunError(
             f"Run {run.run_id} cannot be made again as it was: its corpus or its model says something else now, so that"
             " no difference could be laid to what is left out. See `replay` for where it differs."
         )
-    removals = [{**what, **_compared(run, _without(run, {name: [what["left_out"]]}))} for name, what in _removable(run)]
-    return LeaveOneOut(run, removals, _paid(run, removals))
+    removals = [{**what, **_compared(run, left(**{name: [what["left_out"]]}))} for name, what in _removable(run)]
+    return removals, _paid(run, removals, provenance)
 
 
-def _removable(run: Run) -> Iterator[tuple[str, dict[str, Any]]]:
+def _removable(run: Recording) -> Iterator[tuple[str, dict[str, Any]]]:
     """Each step that found something, then each piece that the answer cites."""
     for step_id, record in last_records(run.records).items():
         if record["status"] in ENDED_WELL and record["output_summary"]["evidence_count"]:
@@ -351,21 +350,15 @@ def _removable(run: Run) -> Iterator[tuple[str, dict[str, Any]]]:
         yield "evidence", {"kind": "evidence", "left_out": result_id, "title": title}
 
 
-def _without(run: Run, without: dict[str, list[str]]) -> dict[str, Any]:
+def _without(fork: Forks, forget: Forget, without: dict[str, list[str]]) -> dict[str, Any]:
     """The answer without something, as the run's tape gives it; the run that made it is let go again."""
-    fork = run.start_fork(without=without, mismatch="rules", rest="rules").wait()
-    if fork.status != "done":
-        raise fork.divergence or RunError(f"Without {without} the run is {fork.status}: {fork.error}")
-    told = {
-        "answer": fork.answer,
-        "cited": _cited(fork),
-        "called": [r["step_id"] for r in fork.records if "effect" in r and not r.get("replayed")],
-    }
-    forget(fork)
+    made = _done(fork(without=without, mismatch="rules", rest="rules"), f"made without {without}")
+    told = {"answer": made.answer, "cited": _cited(made), "called": made.called}
+    forget(made)
     return told
 
 
-def _cited(run: Run) -> dict[str, list[str]]:
+def _cited(run: Recording) -> dict[str, list[str]]:
     """Each sentence of an answer, without its marks, and the pieces that it cites."""
     cited: dict[str, list[str]] = {words(s): [] for s in marked_sentences(run.answer)}
     for citation in run.citations:
@@ -382,7 +375,7 @@ def words(sentence: str) -> str:
     return _MARKS.sub("", sentence).strip()
 
 
-def _compared(run: Run, other: dict[str, Any]) -> dict[str, Any]:
+def _compared(run: Recording, other: dict[str, Any]) -> dict[str, Any]:
     """What of the answer is not as it was."""
     before, after = _cited(run), other["cited"]
     lost, added = [s for s in before if s not in after], [s for s in after if s not in before]
@@ -402,11 +395,13 @@ def _compared(run: Run, other: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _paid(run: Run, removals: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+def _paid(
+    run: Recording, removals: Sequence[dict[str, Any]], provenance: Sequence[Mapping[str, Any]]
+) -> list[dict[str, Any]]:
     """Sentence -> evidence -> steps."""
     finders: dict[str, list[str]] = {}
     numbers: dict[str, tuple[int, str]] = {}
-    for row in run.provenance():
+    for row in provenance:
         finders.setdefault(row["result_id"], []).append(row["step_id"])
         numbers.setdefault(row["result_id"], (row["n"], row["title"]))
     table = []

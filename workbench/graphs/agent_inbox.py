@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from workbench.errors import InvalidAnswer, shown
-from workbench.records import edits as proposals
+from workbench.records import proposals
 
 Request = Mapping[str, Any]
 Answer = dict[str, Any]

@@ -5,7 +5,6 @@ They offer ``retrieve_with_trace`` and nothing that chats. Agents are stateless,
 
 from __future__ import annotations
 
-import uuid
 from collections.abc import Callable, Coroutine
 from dataclasses import replace
 from functools import cached_property
@@ -14,7 +13,7 @@ from typing import Any
 from workbench.graphs.retrieval import build_retrieval
 from workbench.graphs.route import parse_worker_name, read_question
 from workbench.ports import Context
-from workbench.records.store import RunStore
+from workbench.records.store import RunStore, new_run_id
 from workbench.state import RetrievalState, RouteDecision
 
 Call = Callable[[Coroutine[Any, Any, dict[str, Any]]], dict[str, Any]]
@@ -49,7 +48,7 @@ class RetrieveAgent:
 
     async def aretrieve_with_trace(self, query: str, thread_id: str) -> dict[str, Any]:
         """``retrieve_with_trace`` for a loop that must not block."""
-        runs, run_id = RunStore(":memory:"), uuid.uuid4().hex[:12]
+        runs, run_id = RunStore(":memory:"), new_run_id()
         try:
             state = await self._graph.ainvoke(
                 self._input(query, thread_id, run_id), context=replace(self._context, runs=runs)

@@ -12,7 +12,7 @@ from workbench.errors import KnowledgeError, WorkbenchError, WorkspaceError
 from workbench.events import progress
 from workbench.plans import PlanStep
 from workbench.ports import Context
-from workbench.records.tape import NoTape, Tape, given_of
+from workbench.records.tape import Tape, given_of
 from workbench.state import ExecutionRecord, RetrievalResult, StepStatus, StepTask, SubStep
 from workbench.tools.registry import resolve_input
 from workbench.tools.tool import StepLog, read_input
@@ -59,7 +59,7 @@ def effect_of(task: StepTask, step: PlanStep, context: Context) -> dict[str, Any
 
 
 def recorded(
-    task: StepTask, step: PlanStep, effect: dict[str, Any], tape: Tape | NoTape
+    task: StepTask, step: PlanStep, effect: dict[str, Any], tape: Tape
 ) -> tuple[ExecutionRecord, dict[str, Any] | None] | None:
     """The record and body of the same call on another run's tape, when this run may take them from there.
 

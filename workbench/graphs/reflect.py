@@ -1,4 +1,4 @@
-"""After each pass: is the evidence enough, and what would mend it? Rules propose, a reviewer decides (contracts, 6)."""
+"""After each pass: is the evidence enough, and what would mend it? Rules propose, a reviewer decides."""
 
 from __future__ import annotations
 
@@ -16,9 +16,8 @@ from workbench.graphs.route import AGENT_TYPES
 from workbench.graphs.signals import Need, low_score, need, quality, signals, thresholds
 from workbench.language.judging import judged
 from workbench.models.chat import Limits
-from workbench.plans import ENDED_WELL, Plan, PlanBudget, PlanStep, canonical_json, last_records, work_seconds
+from workbench.plans import ENDED_WELL, Plan, PlanBudget, PlanStep, canonical_json, fresh_id, last_records, work_seconds
 from workbench.ports import Context, KnowledgeBase, proposed
-from workbench.records.edits import fresh_id
 from workbench.state import ExecutionRecord, Reflection, RetrievalResult, RetrievalState, StopReason
 from workbench.text import fold, language_of
 from workbench.tools.registry import check

@@ -1,5 +1,6 @@
-"""Where a person may decide: the request, the answer's schema, and what each answer changes.
+"""The review nodes: what a person is asked at plan, step and reflect, which answers are allowed, and what each changes.
 
+Steps that can never start, because what they depend on failed or was struck, are skipped here with their reason.
 Requests and answers have the shape of LangChain's human-in-the-loop middleware, so that its clients can answer too.
 LangGraph validates the answer inside ``interrupt``: an answer that does not fit is refused and the pause stands.
 """
@@ -18,9 +19,9 @@ from workbench.errors import InvalidAnswer
 from workbench.graphs.agent_inbox import answer_of
 from workbench.graphs.route import read_question
 from workbench.graphs.signals import thresholds
-from workbench.plans import HELD_BACK, NOT_NEEDED, Plan, PlanStep, last_records, problem, work_seconds
+from workbench.plans import HELD_BACK, NOT_NEEDED, Plan, PlanStep, fresh_id, last_records, problem, work_seconds
 from workbench.ports import Context
-from workbench.records.edits import fresh_id
+from workbench.records.proposals import asking, will_go_on
 from workbench.records.tape import answered
 from workbench.state import Decision, ExecutionRecord, Reflection, RetrievalState, ReviewPoint
 from workbench.tools.registry import check
@@ -268,9 +269,9 @@ def amended(reflection: Reflection, edits: Mapping[str, Any], query: str, plan: 
     changed: Reflection = {**reflection, **{k: v for k, v in edits.items() if k != "thresholds"}}  # type: ignore[typeddict-item]
     old, new = reflection["rewrite_query"], changed["rewrite_query"]
     if new and new != old and "next_steps" not in edits:
-        changed["next_steps"] = [_asking(step, old or query, new) for step in changed["next_steps"]]
+        changed["next_steps"] = [asking(step, old or query, new) for step in changed["next_steps"]]
     if "should_continue" not in edits:
-        changed["should_continue"] = bool(changed["next_steps"] or changed["activate"] or (new and new != old))
+        changed["should_continue"] = will_go_on(reflection, edits)
     if changed["should_continue"] and not changed["next_steps"] and not changed["activate"]:
         asked = new or query
         step = PlanStep(
@@ -434,8 +435,3 @@ def _rewritten_history(old: Plan, new: Plan, records: Iterable[ExecutionRecord])
         for step_id in ran
         if step_id in before and after.get(step_id) != before[step_id]
     ]
-
-
-def _asking(step: dict[str, Any], old: str, new: str) -> dict[str, Any]:
-    inputs = {name: new if value == old else value for name, value in step["tool_input"].items()}
-    return {**step, "tool_input": inputs}

@@ -1,8 +1,5 @@
-"""A corpus and its three indexes behind one ``KnowledgeBase``.
+"""A corpus and its indexes behind one ``KnowledgeBase``: files, names, passages, a graph of entities.
 
-In the order in which a document walks through it: ``corpus`` (files to documents), ``adding`` (one transaction),
-``vectors``, ``names`` and ``entities`` (what it says), ``surfaces`` (every writing of every name), ``graph``
-(communities), ``keywords`` and ``index`` (the SQLite file). Then a question: ``library`` (all bases),
-``knowledge_base``, its ``view`` in memory, ``linking`` (who is meant). ``vocabulary`` has the genres and countries of
-both languages.
+``library`` holds the bases of a workspace by name. In the order of a document: ``reading`` (files to documents),
+``adding`` (one transaction), ``names`` (fields, entities, links), ``indexes`` (keywords, vectors, walks), ``graph``.
 """

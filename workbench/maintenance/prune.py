@@ -129,6 +129,8 @@ _SIZES = {
     "tapes": "length(effects)",
     "drafts": "length(text)",
     "runs": "length(message) + length(options) + ifnull(length(result), 0)",
+    "checkpoints": "length(checkpoint) + length(metadata)",
+    "writes": "length(value)",
 }
 
 
@@ -161,7 +163,7 @@ def prune(
         WorkspaceError: a file of the workspace is damaged, full or read-only.
     """
     runs, checkpoints = path / "workbench.db", path / "checkpoints.db"
-    freed = [_runs(runs, older_than, keep, yes), _bodies(runs, yes)]
+    freed = [_runs(runs, older_than, keep, yes), _ownerless(runs, yes)]
     if tapes:
         freed.append(_tapes(runs, yes))
     if checkpoints.exists():
@@ -193,38 +195,39 @@ def _goners(connection: sqlite3.Connection, older_than: float | None, keep: int 
     ]
 
 
-def _tapes(path: Path, yes: bool) -> Freed:
-    ended = f"run_id IN (SELECT run_id FROM runs WHERE {_ENDED})"
-    with _transaction(path, write=yes) as connection:
-        count = _sum(connection, f"SELECT count(DISTINCT run_id) FROM tapes WHERE {ended}")
-        size = _sum(connection, f"SELECT sum({_SIZES['tapes']}) FROM tapes WHERE {ended}")
-        if yes:
-            connection.execute(f"DELETE FROM tapes WHERE {ended}")
-    return Freed(kind="tapes of ended runs", count=count, bytes=size, detail="")
-
-
 def _runs(path: Path, older_than: float | None, keep: int | None, yes: bool) -> Freed:
     with _transaction(path, write=yes) as connection:
         goners, size = _goners(connection, older_than, keep), 0
         for run_id in goners:
-            for table in TABLES:
-                size += _sum(connection, f"SELECT sum({_SIZES[table]}) FROM {table} WHERE run_id = ?", run_id)
-                if yes:
-                    connection.execute(f"DELETE FROM {table} WHERE run_id = ?", (run_id,))
+            size += sum(_drop(connection, table, "run_id = ?", yes, run_id)[1] for table in TABLES)
     return Freed(kind="runs", count=len(goners), bytes=size, detail="")
 
 
-def _bodies(path: Path, yes: bool) -> Freed:
-    """Rows of runs that are no longer there."""
-    count = size = 0
+def _tapes(path: Path, yes: bool) -> Freed:
+    ended = f"run_id IN (SELECT run_id FROM runs WHERE {_ENDED})"
     with _transaction(path, write=yes) as connection:
-        for table in TABLES[:-1]:
-            where = f"FROM {table} WHERE run_id NOT IN (SELECT run_id FROM runs)"
-            size += _sum(connection, f"SELECT sum({_SIZES[table]}) {where}")
-            count += _sum(connection, f"SELECT count(*) {where}")
-            if yes:
-                connection.execute(f"DELETE {where}")
+        count = _sum(connection, f"SELECT count(DISTINCT run_id) FROM tapes WHERE {ended}")
+        _, size = _drop(connection, "tapes", ended, yes)
+    return Freed(kind="tapes of ended runs", count=count, bytes=size, detail="")
+
+
+def _ownerless(path: Path, yes: bool) -> Freed:
+    """Rows of runs that are no longer there."""
+    with _transaction(path, write=yes) as connection:
+        gone = "run_id NOT IN (SELECT run_id FROM runs)"
+        dropped = [_drop(connection, table, gone, yes) for table in TABLES[:-1]]
+    count, size = map(sum, zip(*dropped, strict=True))
     return Freed(kind="rows without a run", count=count, bytes=size, detail="")
+
+
+def _drop(connection: sqlite3.Connection, table: str, where: str, yes: bool, *values: Any) -> tuple[int, int]:
+    """How many rows of a table these are, and their bytes; with ``yes`` they go."""
+    count, size = connection.execute(
+        f"SELECT count(*), ifnull(sum({_SIZES[table]}), 0) FROM {table} WHERE {where}", values
+    ).fetchone()
+    if yes:
+        connection.execute(f"DELETE FROM {table} WHERE {where}", values)
+    return count, size
 
 
 def _checkpoints(runs: Path, path: Path, going: dict[str, None], yes: bool) -> list[Freed]:
@@ -249,7 +252,11 @@ def _checkpoints(runs: Path, path: Path, going: dict[str, None], yes: bool) -> l
             ("checkpoints of cancelled runs", threads & cancelled - unknown, f"thread_id = ? AND {_NOT_LAST}"),
             ("checkpoints of removed runs", unknown, "thread_id = ?"),
         ):
-            freed.append(_drop(connection, kind, sorted(found), where, yes))
+            count = size = 0
+            for thread in sorted(found):
+                dropped = [_drop(connection, t, where.format(table=t), yes, thread) for t in ("writes", "checkpoints")]
+                count, size = count + dropped[1][0], size + dropped[0][1] + dropped[1][1]
+            freed.append(Freed(kind=kind, count=count, bytes=size, detail=""))
     return freed
 
 
@@ -257,20 +264,6 @@ _NOT_LAST = (
     "checkpoint_id NOT IN (SELECT max(checkpoint_id) FROM checkpoints AS last "
     "WHERE last.thread_id = {table}.thread_id AND last.checkpoint_ns = {table}.checkpoint_ns)"
 )
-
-
-def _drop(connection: sqlite3.Connection, kind: str, threads: list[str], where: str, yes: bool) -> Freed:
-    count = size = 0
-    sizes = {"writes": "length(value)", "checkpoints": "length(checkpoint) + length(metadata)"}
-    for thread in threads:
-        for table, length in sizes.items():
-            which = f"FROM {table} WHERE {where.format(table=table)}"
-            size += _sum(connection, f"SELECT sum({length}) {which}", thread)
-            if table == "checkpoints":
-                count += _sum(connection, f"SELECT count(*) {which}", thread)
-        for table in sizes if yes else ():
-            connection.execute(f"DELETE FROM {table} WHERE {where.format(table=table)}", (thread,))
-    return Freed(kind=kind, count=count, bytes=size, detail="")
 
 
 def left_behind(path: Path, library: Library, *, delete: bool) -> list[Freed]:
@@ -320,7 +313,7 @@ def _compacted(path: Path, yes: bool) -> Freed:
     with _connected(path) as connection:
         (pages,) = connection.execute("PRAGMA freelist_count").fetchone()
         (size,) = connection.execute("PRAGMA page_size").fetchone()
-        before = path.stat().st_size + (log.stat().st_size if log.exists() else 0)
+        before = held(path) + held(log)
         if not yes:
             return Freed(kind=kind, count=pages, bytes=pages * size, detail="")
         try:
@@ -330,7 +323,7 @@ def _compacted(path: Path, yes: bool) -> Freed:
                 connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
         except WorkspaceBusy as busy:
             return Freed(kind=kind, count=0, bytes=0, detail=str(busy))
-        after = path.stat().st_size + (log.stat().st_size if log.exists() else 0)
+        after = held(path) + held(log)
         return Freed(kind=kind, count=pages, bytes=max(0, before - after), detail="")
 
 

@@ -91,8 +91,6 @@ def migrate(execute: Callable[..., Sequence[Any]], *, serial: str, now: str) -> 
         execute("INSERT INTO conversation_migrations (number, name, applied_at) VALUES (?, ?, ?)", (number, name, now))
 
 
-# --- What is kept of conversations: messages in order, and what people thought of the answers ---
-
 ROLES = ("user", "assistant")
 Execute = Callable[..., list[dict[str, Any]]]
 """``execute(sql, parameters=())`` -> rows, as dicts; parameters stand as ``?``."""
@@ -333,13 +331,6 @@ class SqliteConversations(SqlConversations):
         """Close the file; what was stored stays stored."""
         with self._lock:
             self._connection.close()
-
-
-class MemoryConversations(SqliteConversations):
-    """Conversations that are gone with the process: for tests and for runs that must leave nothing."""
-
-    def __init__(self, now: Callable[[], datetime] | None = None):
-        super().__init__(":memory:", now)
 
 
 def _digest(*parts: str) -> str:

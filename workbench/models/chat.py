@@ -79,7 +79,7 @@ def open_chat_model(settings: Settings) -> BaseChatModel | None:
         temperature=0,
         stream_usage=True,
         max_completion_tokens=settings.chat_max_tokens or None,
-        max_retries=0,  # patience.py does it, and says so
+        max_retries=0,  # `patiently` does it, and says so
         stream_chunk_timeout=None,  # chat_timeout_s is the time between two parts already
         http_async_client=client,
     )

@@ -337,7 +337,7 @@ class OpenAIVectors(_Embeddings):
                     base_url=settings.embedding_base_url or None,
                     api_key=SecretStr(key or KEYLESS),
                     timeout=limit,
-                    max_retries=0,  # patience.py does it, and says so
+                    max_retries=0,  # `patiently` does it, and says so
                     check_embedding_ctx_length=False,  # otherwise it downloads a tokenizer
                     http_client=sync_client(limit, limit, "WORKBENCH_EMBEDDING_TIMEOUT_S"),
                 )

@@ -1,19 +1,19 @@
-"""HTTP to a model's server, with an end: no body is read past a number of bytes or of seconds.
+"""Talking to a model's server: asking again where that helps, what went wrong in one line, bodies with an end.
 
-A client's own time-out starts anew with every byte, so a server that drips would be listened to for ever.
+No body is read past a number of bytes or of seconds: a client's own time-out starts anew with every byte, so a server
+that drips would be listened to for ever. No message shows a key.
 """
 
 from __future__ import annotations
 
-import asyncio
 import logging
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 from urllib.parse import quote, urlsplit
 
 from pydantic import SecretStr
@@ -113,39 +113,32 @@ async def patiently(call: Callable[[], Awaitable[T]], patience: Patience, explai
     Raises:
         Exception: what the last try raised.
     """
-    failures = 0
-    while True:
-        try:
-            return await call()
-        except Exception as error:
-            failures += 1
-            pause = patience.pause(error, failures)
-            if pause is None:
-                raise
-            tell(_once_more(explain(error), pause, failures, patience))
-            await asyncio.sleep(pause)
+    from tenacity import AsyncRetrying
+
+    async def attempt() -> T:  # tenacity awaits what is declared so, and no lambda
+        return await call()
+
+    return cast(T, await _retrying(AsyncRetrying, patience, explain)(attempt))
 
 
 def patiently_sync(call: Callable[[], T], patience: Patience, explain: Callable[[Exception], str]) -> T:
     """``patiently`` for a thread that may block."""
-    failures = 0
-    while True:
-        try:
-            return call()
-        except Exception as error:
-            failures += 1
-            pause = patience.pause(error, failures)
-            if pause is None:
-                raise
-            tell(_once_more(explain(error), pause, failures, patience))
-            time.sleep(pause)
+    from tenacity import Retrying
+
+    return cast(T, _retrying(Retrying, patience, explain)(call))
 
 
-def _once_more(what: str, pause: float, failures: int, patience: Patience) -> str:
-    return f"{what} It is asked again in {pause:g} s ({failures} of {patience.retries})."
+def _retrying(kind: Callable[..., Any], patience: Patience, explain: Callable[[Exception], str]) -> Any:
+    def pause(state: Any) -> float | None:
+        error = state.outcome.exception()
+        return patience.pause(error, state.attempt_number) if isinstance(error, Exception) else None
 
+    def said(state: Any) -> None:
+        tries = f"({state.attempt_number} of {patience.retries})"
+        tell(f"{explain(state.outcome.exception())} It is asked again in {state.upcoming_sleep:g} s {tries}.")
 
-# --- What went wrong with a model's server, in one line: which server, what it said, the mend; never the key ---
+    return kind(retry=lambda state: pause(state) is not None, wait=pause, before_sleep=said, reraise=True)
+
 
 KEYLESS = "none"
 """What is sent as a key to a server that asks for none; the client library insists on one."""
@@ -247,8 +240,6 @@ def _causes(error: BaseException | None) -> Iterator[BaseException]:
         error = error.__cause__
 
 
-# --- HTTP to a model's server, with an end: no body is read past a number of bytes or of seconds ---
-
 MOST_BYTES = 32 * 2**20
 
 
@@ -297,12 +288,8 @@ def async_client(timeout_s: float, most_s: float, setting: str, **more: Any) -> 
 
     async def bound(response: Any) -> None:
         meter, parts = Meter(most_s, setting), response.aiter_bytes
-
-        async def metered(chunk_size: int | None = None) -> AsyncIterator[bytes]:
-            async for part in parts(chunk_size):
-                yield meter(part)
-
-        response.aiter_bytes = metered  # whatever reads a body, reads it by this
+        # Whatever reads a body, reads it by this.
+        response.aiter_bytes = lambda chunk_size=None: (meter(part) async for part in parts(chunk_size))
 
     return DefaultAsyncHttpxClient(timeout=timeout_s, event_hooks={"response": [bound]}, **more)
 
@@ -313,11 +300,6 @@ def sync_client(timeout_s: float, most_s: float, setting: str, **more: Any) -> A
 
     def bound(response: Any) -> None:
         meter, parts = Meter(most_s, setting), response.iter_bytes
-
-        def metered(chunk_size: int | None = None) -> Iterator[bytes]:
-            for part in parts(chunk_size):
-                yield meter(part)
-
-        response.iter_bytes = metered
+        response.iter_bytes = lambda chunk_size=None: map(meter, parts(chunk_size))
 
     return DefaultHttpxClient(timeout=timeout_s, event_hooks={"response": [bound]}, **more)

@@ -1,4 +1,4 @@
-"""What became of everything that the steps found: cited, in the prompt, or dropped, and why.
+"""The figures of a run, and what became of each finding: cited, in the prompt, or dropped, and why.
 
 Pure data, from what a run keeps: the findings of each step, the merge, the citations. The rules by which findings are
 one piece, and by which one of them stands for it, are here; the merge goes by them.
@@ -76,8 +76,6 @@ def retrieval_seconds(records: Iterable[ExecutionRecord]) -> float:
     """How long at least one step of this run was at work; what the tape answered took none of its time."""
     return round(work_seconds(own(records)), 6)
 
-
-# --- What became of everything that the steps found: cited, in the prompt, or dropped, and why ---
 
 Fate = Literal["found", "cited", "used", "dropped"]
 Why = Literal["", "duplicate", "results", "characters", "without"]

@@ -9,7 +9,7 @@ import json
 import sys
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any, Literal, NotRequired, Protocol
+from typing import Any, Literal, NotRequired
 
 from pydantic import ConfigDict, TypeAdapter
 from typing_extensions import TypedDict
@@ -104,60 +104,32 @@ class RunDocument(TypedDict):
     figures: Figures
 
 
-class RunLike(Protocol):
-    """What the document reads of a run; everything but the first two may be None or empty."""
-
-    run_id: str
-    status: RunStatus
-    holder: str | None
-    message: str
-    query: str
-    session_id: str
-    user_id: str
-    answer: str | None
-    citations: list[Citation]
-    error: str | None
-    stop_reason: str | None
-    review: dict[str, Any] | None
-    route_decision: RouteDecision | None
-    plan: Plan | None
-    records: list[ExecutionRecord]
-    reflections: list[Reflection]
-    decisions: list[Decision]
-    merged: dict[str, Any] | None
-    statistics: dict[str, Any]
-    log: list[dict[str, Any]]
+_TEXTS = ("run_id", "status", "holder", "message", "query", "session_id", "user_id")
+_OBJECTS = ("answer", "error", "stop_reason", "review")
+_LISTS = ("citations", "records", "reflections", "decisions")
 
 
-def run_document(run: RunLike) -> RunDocument:
-    """The document of a run in any status: plain data, equal to what JSON gives back."""
-    route = run.route_decision or None
-    merged = run.merged or {}
-    document = {
+def run_document(run: Any) -> dict[str, Any]:
+    """The document of a run in any status: plain data, equal to what JSON gives back.
+
+    Args:
+        run: a ``Recording``, or anything else with the attributes that the document is made of.
+    """
+    route, merged = run.route_decision or None, run.merged or {}
+    told = {
+        **{name: getattr(run, name) for name in _TEXTS},
+        **{name: getattr(run, name) or None for name in _OBJECTS},
+        **{name: getattr(run, name) or [] for name in _LISTS},
         "document": "workbench.run/1",
-        "run_id": run.run_id,
-        "status": run.status,
-        "holder": run.holder,
-        "message": run.message,
-        "query": run.query,
-        "session_id": run.session_id,
-        "user_id": run.user_id,
         "kb_prefix": route["kb_prefix"] if route else "",
-        "answer": run.answer or None,
-        "citations": run.citations or [],
-        "error": run.error or None,
-        "stop_reason": run.stop_reason or None,
-        "review": run.review or None,
         "route_decision": route,
         "plan": plan_document(run.plan),
-        "records": run.records or [],
-        "reflections": run.reflections or [],
-        "decisions": run.decisions or [],
         "evidence": evidence_lines(merged.get("retrieval_results", [])),
         "statistics": run.statistics or {},
         "log": [{name: entry[name] for name in LogEntry.__annotations__} for entry in run.log or []],
     }
-    return json.loads(json.dumps({**document, "figures": figures(document)}))
+    told["figures"] = figures(told)
+    return json.loads(json.dumps({name: told[name] for name in RunDocument.__annotations__}))
 
 
 def plan_document(plan: Plan | Mapping[str, Any] | None) -> dict[str, Any] | None:

@@ -1,4 +1,4 @@
-"""What can still be read of a damaged SQLite file, row by row. The file itself is never written to."""
+"""SQLite files: opened, upgraded, their errors in words, and what can be read of a damaged one, row by row."""
 
 from __future__ import annotations
 
@@ -15,8 +15,6 @@ from pathlib import Path
 from typing import Any
 
 from workbench.errors import WorkbenchError, WorkspaceBusy, WorkspaceError, WorkspaceFull
-
-# --- What SQLite and the file system refuse, in words: what happened, to which file, and the mend ---
 
 FULL = {sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR}
 READ_ONLY = {sqlite3.SQLITE_READONLY, sqlite3.SQLITE_PERM, sqlite3.SQLITE_AUTH}
@@ -144,8 +142,6 @@ def statements(script: str) -> Iterator[str]:
             yield begun.strip()
             begun = ""
 
-
-# --- What can still be read of a damaged SQLite file, row by row. The file itself is never written to ---
 
 _HEAD = 4096
 _MISSES = 100_000

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import sqlite3
 import threading
+import uuid
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict
 from datetime import UTC, datetime
@@ -69,6 +70,11 @@ _ROW = (
     *("run_id", "conversation_id", "user_id", "session_id", "message", "options", "status", "error", "result"),
     *("created_at", "ended_at"),
 )
+
+
+def new_run_id() -> str:
+    """Twelve random hex digits."""
+    return uuid.uuid4().hex[:12]
 
 
 class RunRow(TypedDict):
@@ -240,17 +246,12 @@ class RunStore:
 
     def save_plan(self, run_id: str, plan: Mapping[str, Any], author: str, reason: str) -> None:
         """Keep one version of the plan."""
-        self._write(
-            "INSERT OR IGNORE INTO plans VALUES (?, ?, ?, ?, ?)",
-            (run_id, plan["version"], _json(plan), author, reason),
-        )
+        self._keep("plans", run_id, plan["version"], _json(plan), author, reason)
 
     def plans(self, run_id: str) -> list[dict[str, Any]]:
         """Every version, oldest first: ``{"version", "plan", "author", "reason"}``."""
-        rows = self._rows("SELECT * FROM plans WHERE run_id = ? ORDER BY version", (run_id,))
-        return [
-            {**{k: row[k] for k in ("version", "author", "reason")}, "plan": self._loaded(row["plan"])} for row in rows
-        ]
+        rows = self._of(run_id, "plans", "version, author, reason, plan", order="version")
+        return [{**row, "plan": self._loaded(row["plan"])} for row in rows]
 
     def record(self, run_id: str, step_id: str, attempt: int) -> ExecutionRecord | None:
         """The record of that attempt, if it has ended."""
@@ -261,20 +262,14 @@ class RunStore:
 
     def records(self, run_id: str) -> list[ExecutionRecord]:
         """Every attempt, in the order in which they were kept."""
-        rows = self._rows("SELECT record FROM records WHERE run_id = ? ORDER BY rowid", (run_id,))
-        return [self._loaded(row["record"]) for row in rows]
+        return self._all(run_id, "records", "record")
 
     def save_record(self, run_id: str, record: ExecutionRecord, body: Mapping[str, Any] | None) -> None:
         """Keep an attempt and, under ``raw_output_ref``, its body: both or neither."""
         with self._lock, named(self._path), self._db.conn as connection:
             if body is not None:
-                connection.execute(
-                    "INSERT OR IGNORE INTO bodies VALUES (?, ?, ?)", (run_id, record["raw_output_ref"], _json(body))
-                )
-            connection.execute(
-                "INSERT OR IGNORE INTO records VALUES (?, ?, ?, ?)",
-                (run_id, record["step_id"], record["attempt"], _json(record)),
-            )
+                connection.execute(*_insert("bodies", run_id, record["raw_output_ref"], _json(body)))
+            connection.execute(*_insert("records", run_id, record["step_id"], record["attempt"], _json(record)))
 
     def body(self, run_id: str, ref: str) -> dict[str, Any]:
         """``{"results": [...], "output": {...}}`` of one attempt.
@@ -292,27 +287,20 @@ class RunStore:
 
     def save_decision(self, run_id: str, decision: Decision) -> Decision:
         """Keep an answer, once; gives back the one that counts."""
-        self._write(
-            "INSERT OR IGNORE INTO decisions VALUES (?, ?, ?)", (run_id, decision["review_id"], _json(decision))
-        )
-        rows = self._rows(
-            "SELECT decision FROM decisions WHERE run_id = ? AND review_id = ?", (run_id, decision["review_id"])
-        )
-        return self._loaded(rows[0]["decision"])
+        self._keep("decisions", run_id, decision["review_id"], _json(decision))
+        return next(one for one in self.decisions(run_id) if one["review_id"] == decision["review_id"])
 
     def decisions(self, run_id: str) -> list[Decision]:
         """Every answer, oldest first."""
-        rows = self._rows("SELECT decision FROM decisions WHERE run_id = ? ORDER BY rowid", (run_id,))
-        return [self._loaded(row["decision"]) for row in rows]
+        return self._all(run_id, "decisions", "decision")
 
     def save_event(self, run_id: str, key: str, event: Mapping[str, Any]) -> None:
         """Keep a debug event under its key, once."""
-        self._write("INSERT OR IGNORE INTO events (run_id, key, event) VALUES (?, ?, ?)", (run_id, key, _json(event)))
+        self._keep("events (run_id, key, event)", run_id, key, _json(event))
 
     def events(self, run_id: str) -> list[dict[str, Any]]:
         """The debug events, in order."""
-        rows = self._rows("SELECT event FROM events WHERE run_id = ? ORDER BY position", (run_id,))
-        return [self._loaded(row["event"]) for row in rows]
+        return self._all(run_id, "events", "event")
 
     def save_draft(self, run_id: str, name: str, text: str) -> None:
         """Keep what a person has typed or chosen and not sent; the newest holds."""
@@ -336,30 +324,31 @@ class RunStore:
 
     def save_page(self, run_id: str, page: str, effects: bytes) -> None:
         """Keep a page of the run's tape, once."""
-        self._write("INSERT OR IGNORE INTO tapes VALUES (?, ?, ?)", (run_id, page, effects))
+        self._keep("tapes", run_id, page, effects)
 
     def pages(self, run_id: str) -> list[bytes]:
         """Every page of the run's tape, in the order in which they were kept."""
-        return [
-            row["effects"] for row in self._rows("SELECT effects FROM tapes WHERE run_id = ? ORDER BY rowid", (run_id,))
-        ]
+        return [row["effects"] for row in self._of(run_id, "tapes", "effects")]
 
     # carried from one workspace to another
 
     def contents(self, run_id: str) -> dict[str, Any]:
         """Everything that is kept of a run, as JSON: its row, and a list for each other table."""
         row = self.get(run_id)
-        events = self._rows("SELECT key, event FROM events WHERE run_id = ? ORDER BY position", (run_id,))
-        bodies = self._rows("SELECT ref, body FROM bodies WHERE run_id = ? ORDER BY rowid", (run_id,))
-        pages = self._rows("SELECT page, effects FROM tapes WHERE run_id = ? ORDER BY rowid", (run_id,))
         return {
             "run": {name: value for name, value in row.items() if name != "owner"},
             "plans": self.plans(run_id),
             "records": self.records(run_id),
-            "bodies": [{"ref": row["ref"], "body": self._loaded(row["body"])} for row in bodies],
+            "bodies": [{**row, "body": self._loaded(row["body"])} for row in self._of(run_id, "bodies", "ref, body")],
             "decisions": self.decisions(run_id),
-            "events": [{"key": row["key"], "event": self._loaded(row["event"])} for row in events],
-            "tape": [{"page": row["page"], **asdict(e)} for row in pages for e in unpacked(row["effects"])],
+            "events": [
+                {**row, "event": self._loaded(row["event"])} for row in self._of(run_id, "events", "key, event")
+            ],
+            "tape": [
+                {"page": row["page"], **asdict(effect)}
+                for row in self._of(run_id, "tapes", "page, effects")
+                for effect in unpacked(row["effects"])
+            ],
         }
 
     def bring(self, run_id: str, contents: Mapping[str, Any]) -> bool:
@@ -382,11 +371,9 @@ class RunStore:
             "tapes (page, effects)": [(page, packed(effects)) for page, effects in pages.items()],
         }
         with self._lock, named(self._path), self._db.conn as connection:
-            places = ", ".join("?" * len(row))
-            new = connection.execute(f"INSERT OR IGNORE INTO runs ({', '.join(_ROW)}) VALUES ({places})", row).rowcount
+            new = connection.execute(*_insert(f"runs ({', '.join(_ROW)})", *row)).rowcount
             for table, values in rows.items() if new else ():
-                places = ", ".join("?" * (table.count(",") + 2))
-                sql = f"INSERT INTO {table[:-1]}, run_id) VALUES ({places})"
+                sql, _ = _insert(f"{table[:-1]}, run_id)", *range(table.count(",") + 2))
                 connection.executemany(sql, [(*given, run_id) for given in values])
         return bool(new)
 
@@ -402,6 +389,18 @@ class RunStore:
             names = [column[0] for column in found.description]
             return [dict(zip(names, row, strict=True)) for row in found]
 
+    def _keep(self, table: str, *values: Any) -> None:
+        """Insert a row, if there is none under its key."""
+        self._write(*_insert(table, *values))
+
+    def _of(self, run_id: str, table: str, columns: str, order: str = "rowid") -> list[dict[str, Any]]:
+        """What a table has of a run, in the order in which it was kept."""
+        return self._rows(f"SELECT {columns} FROM {table} WHERE run_id = ? ORDER BY {order}", (run_id,))
+
+    def _all(self, run_id: str, table: str, column: str) -> list[Any]:
+        """A column of JSON, read."""
+        return [self._loaded(row[column]) for row in self._of(run_id, table, column)]
+
     def _loaded(self, text: str) -> Any:
         with named(self._path):
             return json.loads(text)
@@ -409,6 +408,11 @@ class RunStore:
     def _row(self, row: dict[str, Any]) -> RunRow:
         result = self._loaded(row["result"]) if row["result"] else None
         return RunRow(**{**row, "options": self._loaded(row["options"]), "result": result})  # type: ignore[typeddict-item]
+
+
+def _insert(table: str, *values: Any) -> tuple[str, tuple[Any, ...]]:
+    """The statement that keeps a row, if there is none under its key, and its values."""
+    return f"INSERT OR IGNORE INTO {table} VALUES ({', '.join('?' * len(values))})", values
 
 
 def _column(name: str) -> str:

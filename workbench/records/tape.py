@@ -24,8 +24,6 @@ from workbench.errors import Divergence, RunError
 from workbench.plans import Plan, PlanStep, canonical_json
 from workbench.state import ExecutionRecord
 
-# --- How many tokens a model read and wrote: as its server counted them, else as estimated from the words ---
-
 _WIDE = (("\u3000", "\u9fff"), ("\uac00", "\ud7af"), ("\uf900", "\ufaff"), ("\uff00", "\uffef"))
 
 
@@ -299,35 +297,14 @@ class Tape:
             self._store.save_page(self.run_id, name, effects)
 
 
-class NoTape:
+class NoTape(Tape):
     """Where nothing is recorded: retrieve-only agents, and graphs of one's own."""
 
-    mode: Mode = "live"
-    known: Mapping[str, Effect] = {}
-
-    def find(self, kind: str, name: str, version: str, given: Any, step_id: str = "") -> Effect | None:
-        """Nothing."""
-        return None
+    def __init__(self) -> None:
+        self.mode, self.known = "live", {}
 
     def keep(self, effect: Effect) -> None:
         """Nowhere."""
-
-    def effect(self, kind: str, name: str, given: Any, compute: Callable[[], Any], version: str = "") -> Any:
-        """Computed."""
-        return compute()
-
-    async def aeffect(
-        self,
-        kind: str,
-        name: str,
-        given: Any,
-        compute: Callable[[], Awaitable[Any]],
-        *,
-        clock: Callable[[], float],
-        version: str = "",
-    ) -> Effect:
-        """Computed."""
-        return Effect(kind, name, version, given, await compute())
 
     def flush(self, page: str, *, once: bool = False) -> None:
         """Nothing to keep."""
@@ -346,6 +323,17 @@ def require_whole(run_id: str, effects: Iterable[Effect]) -> None:
         raise RunError(
             f"The tape of run {run_id} is not whole: it grew over WORKBENCH_TAPE_MB. Raise it and ask again."
         )
+
+
+def begun(effects: Iterable[Effect]) -> dict[str, Any]:
+    """What a run began with, by name: settings, clock, ids, tools, versions; empty without a tape."""
+    return {effect.name: effect.value for effect in effects if effect.kind == "begin"}
+
+
+def fingerprints(effects: Iterable[Effect]) -> dict[str, str]:
+    """The fingerprint of each knowledge base as the run saw it, by its name."""
+    read = (effect for effect in effects if effect.kind == "knowledge" and effect.name.endswith(".fingerprint"))
+    return {effect.name.removesuffix(".fingerprint"): str(effect.value) for effect in read}
 
 
 def read(store: TapeStore, run_id: str) -> list[Effect]:

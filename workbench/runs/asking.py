@@ -1,4 +1,4 @@
-"""Many questions asked at once: the runs in the order of the questions, as a list that is a table too."""
+"""What may be asked: a message and its options, checked before anything is written down; and many questions at once."""
 
 from __future__ import annotations
 
@@ -20,9 +20,6 @@ from workbench.text import clean
 
 if TYPE_CHECKING:
     import pandas
-
-
-# --- What may be asked: the message and the options of a run, checked before anything is written down ---
 
 
 class Options(TypedDict, total=False):
@@ -216,9 +213,6 @@ def _thresholds(value: Any) -> dict[str, float]:
         if fault["type"] == "refused":
             raise RunError(f"{where}: {fault['msg']}") from None
         raise RunError(f"{where} cannot be {shown(fault['input'])}: {fault['msg'].rstrip('.')}.") from None
-
-
-# --- Many questions asked at once: the runs in the order of the questions, as a list that is a table too ---
 
 
 class Runs(list[Any]):

@@ -10,9 +10,9 @@ from typing import Any, TypedDict
 
 from workbench.errors import RunError
 from workbench.state import Decision
-from workbench.views.labels import Labels, labels_for
-from workbench.views.outline import Block, Column, Lines, clipped
-from workbench.views.static import page_html, plain
+from workbench.views.labels import labels_for
+from workbench.views.past_blocks import past_blocks
+from workbench.views.static import Block, Shown
 
 Read = Callable[[str | None], Sequence[Any]]
 """Gives LangGraph's checkpoints of a run, oldest first: all of them, or the one of that id."""
@@ -88,7 +88,7 @@ class Checkpoint:
         return json.loads(json.dumps({name: getattr(self, name) for name in names}))
 
 
-class Past(list[Checkpoint]):
+class Past(list[Checkpoint], Shown):
     """The checkpoints of a run, oldest first; as a cell's last expression they can be looked at and forked from.
 
     Attributes:
@@ -97,21 +97,16 @@ class Past(list[Checkpoint]):
 
     def __init__(self, found: Iterable[Checkpoint], run: Any):
         super().__init__(found)
-        self.run = run
+        self.run, self.message = run, run.message
 
-    def _repr_mimebundle_(self, **_: Any) -> dict[str, str]:
-        labels = labels_for(self.run.message)
-        blocks = past_blocks(self.run.run_id, self.run.message, self, labels)
-        return {"text/plain": plain(blocks, 100), "text/html": page_html(blocks, labels)}
+    def blocks(self) -> list[Block]:
+        """As a table."""
+        rows = [one.to_dict() for one in self]
+        return past_blocks(self.run.run_id, self.message, rows, labels_for(self.message))
 
 
 _PRUNED = "`workbench gc` lets the checkpoints of finished runs go. Its plans, records, decisions and answer are kept; "
 _PRUNED += "`fork` takes a review point, as at='0-plan'."
-
-
-_SHORT = 18
-"""Characters of an id that are shown: they hold its whole time."""
-_MOST_CHANGES = 6
 
 
 def is_checkpoint_id(at: object) -> bool:
@@ -142,16 +137,15 @@ def checkpoints(run_id: str, ended: bool, read: Read) -> list[Checkpoint]:
     return [_checkpoint(one, known, _id(one) in above, read) for one in found]
 
 
-def checkpoint(run_id: str, ended: bool, read: Read, checkpoint_id: str) -> Checkpoint:
+def named(run_id: str, found: Sequence[Checkpoint], checkpoint_id: str) -> Checkpoint:
     """The one of that id, or whose id alone begins so.
 
     Raises:
-        RunError: there is none, or no longer.
+        RunError: there is none.
     """
-    found = checkpoints(run_id, ended, read)
-    named = [one for one in found if one.id.startswith(checkpoint_id)]
-    if len(named) == 1:
-        return named[0]
+    of = [one for one in found if one.id.startswith(checkpoint_id)]
+    if len(of) == 1:
+        return of[0]
     newest = ", ".join(one.id for one in found[-3:]) or "none yet"
     raise RunError(f"No checkpoint {checkpoint_id!r} in run {run_id}. It has {len(found)}; the last: {newest}.")
 
@@ -256,44 +250,3 @@ def _brief(value: Any) -> str:
         value = {"retrieval_results": len(value["retrieval_results"]), "context": len(value.get("context", ""))}
     text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, sort_keys=True, default=str)
     return text if len(text) <= _BRIEF else f"{text[:_BRIEF]}… +{len(text) - _BRIEF}"
-
-
-# how it shows itself
-
-
-def past_blocks(run_id: str, message: str, found: Iterable[Checkpoint], labels: Labels) -> list[Block]:
-    """A table of checkpoints: what ran, what comes next, what changed."""
-    rows = [
-        (
-            str(n),
-            one.id[:_SHORT],
-            f"{one.graph} {one.step}",
-            _counted(one.ran) or "—",
-            one.asks or _counted(one.next) or "—",
-            str(one.decided),
-            labels("let_go") if one.changes is None else _told(one.changes),
-        )
-        for n, one in enumerate(found, 1)
-    ]
-    kinds = ("number", "code", "text", "text", "text", "number", "text")
-    names = ("", "checkpoint", "graph", "node", "next", "decided", "changes")
-    columns = [
-        Column(labels(name) if name else "", kind, whole=kind == "code" or name == "graph")
-        for name, kind in zip(names, kinds, strict=True)
-    ]
-    head = Lines((((message, "strong"),), ((labels("run") + " ", "dim"), (run_id, "code"))))
-    return [head, clipped(labels("checkpoints", n=len(rows)), columns, rows)]
-
-
-def _counted(names: Sequence[str]) -> str:
-    return ", ".join(f"{name} ×{names.count(name)}" if names.count(name) > 1 else name for name in dict.fromkeys(names))
-
-
-def _told(changes: Iterable[Change]) -> str:
-    """The changes in short: lists by what was added to them, all else by name."""
-    told = []
-    for change in changes:
-        named = (("+", change.get("added", [])), ("~", change.get("changed", [])), ("−", change.get("removed", [])))
-        entries = [f"{sign}{name}" for sign, names in named for name in names]
-        told.append(f"{change['key']} {' '.join(entries)}" if entries else change["key"])
-    return ", ".join(told[:_MOST_CHANGES]) + (f" +{len(told) - _MOST_CHANGES}" if len(told) > _MOST_CHANGES else "")

@@ -1,4 +1,4 @@
-"""What a run works with, by its row: its settings, its tape, and who answers in place of a person.
+"""The ports of a run: its settings, who answers in place of a person, and every read of the world over its tape.
 
 A run of its own works with what the workspace has. One that was made from another (a fork, a replay) works with the
 settings of that run, its tape, and its recorded decisions; all of it follows from the row, so it can be resumed.
@@ -218,8 +218,6 @@ def _short(given: Sequence[Any]) -> str:
     text = json.dumps(list(given), ensure_ascii=False)
     return text if len(text) <= 80 else text[:77] + "..."
 
-
-# --- What a run works with, by its row: its settings, its tape, and who answers in place of a person ---
 
 _NOT_OF_A_RUN = (
     *("chat_base_url", "embedding_base_url", "tmdb_base_url", "lang"),

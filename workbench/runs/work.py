@@ -8,7 +8,6 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
-import uuid
 from collections.abc import Callable, Coroutine, Iterator, Mapping
 from concurrent.futures import CancelledError as FutureCancelled
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -23,13 +22,12 @@ from workbench.graphs.reviewers import again, written
 from workbench.memory.store import SqlConversations, SqliteConversations
 from workbench.ports import Context
 from workbench.records.lease import Lease
-from workbench.records.store import RunRow, RunStore
+from workbench.records.store import RunRow, RunStore, new_run_id
+from workbench.records.tape import Effect, read
 from workbench.runs.driver import Driver, Given, Listener, Live, pending
 from workbench.runs.fork import forked
-from workbench.runs.past import checkpoint, is_checkpoint_id, review_after
+from workbench.runs.past import Checkpoint, checkpoints, is_checkpoint_id, named, review_after
 from workbench.state import Decision, RetrievalResult
-
-# --- One event loop in one thread: the only place where a workspace's runs do their work ---
 
 T = TypeVar("T")
 
@@ -74,8 +72,6 @@ class LoopThread:
         self._thread.join()
         self._loop.close()
 
-
-# --- The runs that this process works on: begun, listened to, waited for, answered, resumed, cancelled ---
 
 KEPT = 50
 """How many runs stay at hand after their work, for who listens late; of those that leave nothing, how many at all."""
@@ -184,9 +180,17 @@ class Work:
                 values |= task.state.values
         return values
 
-    def past(self, run_id: str, checkpoint_id: str | None = None) -> list[Any]:
-        """LangGraph's checkpoints of the run, oldest first; or the one of that id."""
-        return self.loop.call(self.driver(run_id).past(run_id, checkpoint_id))
+    def checkpoints(self, run_id: str) -> list[Checkpoint]:
+        """Every checkpoint of the run, oldest first.
+
+        Raises:
+            RunError: there were some, and `gc` has let them go.
+        """
+
+        def read(checkpoint_id: str | None) -> list[Any]:
+            return self.loop.call(self.driver(run_id).past(run_id, checkpoint_id))
+
+        return checkpoints(run_id, self.status(run_id) == "done", read)
 
     def found_by_step(self, run_id: str) -> dict[str, list[RetrievalResult]]:
         """What each finished step found."""
@@ -194,6 +198,10 @@ class Work:
 
         runs = self.driver(run_id).runs
         return gather(runs.records(run_id), runs, run_id)
+
+    def tape(self, run_id: str) -> list[Effect]:
+        """Every effect of the run."""
+        return read(self.driver(run_id).runs, run_id)
 
     def found_so_far(self, run_id: str) -> list[RetrievalResult]:
         """The evidence of every finished step, best first."""
@@ -283,7 +291,7 @@ class Work:
         driver = self.driver(run_id)
         if driver is not self.durable:
             raise RunError(f"Run {run_id} is incognito: nothing of it is kept that another run could be made from.")
-        new_id, decisions = uuid.uuid4().hex[:12], driver.runs.decisions(run_id)
+        new_id, decisions = new_run_id(), driver.runs.decisions(run_id)
         if is_checkpoint_id(edits.get("at")):
             edits = {**edits, "at": self._review_after(run_id, edits["at"], decisions)}
         message, options = forked(driver.runs.get(run_id), decisions, new_id, **edits)
@@ -292,9 +300,8 @@ class Work:
 
     def _review_after(self, run_id: str, checkpoint_id: str, decisions: list[Decision]) -> str:
         """The review point that comes after a checkpoint."""
-        status = self.status(run_id)
-        found = checkpoint(run_id, status == "done", lambda one: self.past(run_id, one), checkpoint_id)
-        return review_after(found, decisions, self.pending(run_id) if status == "paused" else None)
+        found = named(run_id, self.checkpoints(run_id), checkpoint_id)
+        return review_after(found, decisions, self.pending(run_id) if self.status(run_id) == "paused" else None)
 
     def answer(self, run_id: str, given: Any) -> None:
         """Take the run and give it the answer, if it waits for one.

@@ -1,18 +1,16 @@
-"""What is made of runs as something to read: blocks in the language of the question, for text and HTML alike."""
+"""Grafts, what-ifs and leave-one-outs to look at: the form of a graft in the bench, and results as blocks to read."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from html import escape
 from typing import TYPE_CHECKING, Any
 
 from workbench.plans import canonical_json
-from workbench.views.beside import LETTERS, change, cut, letter
+from workbench.views.beside import LETTERS, change, letter
 from workbench.views.labels import Labels, labels_for, milliseconds
 from workbench.views.outline import Block, Column, Lines, Table
-from workbench.views.page import Markup, block_html, button, code, el, glyph
-from workbench.views.static import CLASSES
+from workbench.views.page import Markup, button, code, cut, el, glyph
 
 if TYPE_CHECKING:
     from workbench.futures.graft import Graft
@@ -175,12 +173,6 @@ def made(run_id: str, labels: Labels) -> Markup:
 
 
 _LONGEST = 160
-
-
-def page(blocks: Iterable[Block], message: str) -> str:
-    """Blocks as static HTML, in the frame that runs have."""
-    body = "\n".join(block_html(block) for block in blocks)
-    return f'<div class="{escape(CLASSES)}" lang="{labels_for(message).html_lang}">\n{body}\n</div>'
 
 
 def brief(value: Any) -> str:

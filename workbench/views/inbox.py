@@ -1,4 +1,4 @@
-"""What waits for a person, to read: where there is no front-end, and in a terminal."""
+"""The inbox: which runs wait for a person, as rows, as markup for the widget, and as text."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from functools import cached_property
 from typing import Any
 
 from workbench.plans import canonical_json
-from workbench.records import edits as proposals
+from workbench.records import proposals
 from workbench.records.tape import comparable
 from workbench.views.labels import Labels
 from workbench.views.outline import Block, Column, Lines, clipped

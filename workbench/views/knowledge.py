@@ -1,4 +1,4 @@
-"""A knowledge base looked into: as data, as a table, as text, and as a page in a notebook."""
+"""A knowledge base to look at: the graph around an answer, an inspection (``Inspected``), the progress of indexing."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from workbench.views.around import Around
 from workbench.views.labels import Labels, labels_for
 from workbench.views.outline import Block, Column, Lines, clipped
 from workbench.views.page import Markup, Picture, button, closed, el, joined, opened, safe
-from workbench.views.static import page_html, plain
+from workbench.views.static import Shown
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -235,7 +235,7 @@ def bar(console: Console) -> Iterator[Tell]:
 
 
 @dataclass(frozen=True)
-class Inspected:
+class Inspected(Shown):
     """What is in a knowledge base.
 
     Attributes:
@@ -243,6 +243,7 @@ class Inspected:
     """
 
     found: Mapping[str, Any]
+    message = ""  # no question: the language that was chosen for everything
 
     def to_dict(self) -> dict[str, Any]:
         """As JSON."""
@@ -271,12 +272,6 @@ class Inspected:
     def blocks(self) -> list[Block]:
         """As tables, in the language that was chosen for everything."""
         return knowledge_blocks(self.found, labels_for(""))
-
-    def _repr_html_(self) -> str:
-        return page_html(self.blocks(), labels_for(""))
-
-    def __str__(self) -> str:
-        return plain(self.blocks(), 100)
 
     def __repr__(self) -> str:
         return f"<Inspected {self.found['name']}: {self.found['counts']['documents']:,} documents>"

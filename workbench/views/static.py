@@ -20,6 +20,7 @@ __all__ = [
     "IN_TERMINAL",
     "Block",
     "Document",
+    "Shown",
     "outline",
     "page_html",
     "plain",
@@ -45,6 +46,25 @@ def page_html(blocks: Iterable[Block], labels: Labels) -> str:
     """Blocks as static HTML, in the language of these labels."""
     body = "\n".join(block_html(block) for block in blocks)
     return f'<div class="{CLASSES}" lang="{labels.html_lang}">\n{body}\n</div>'
+
+
+class Shown:
+    """Something that shows itself as ``blocks``, in the language of its ``message``: as text, and in a notebook."""
+
+    message: str
+
+    def blocks(self) -> list[Block]:
+        """What there is to see."""
+        raise NotImplementedError
+
+    def __str__(self) -> str:
+        return plain(self.blocks(), 100)
+
+    def _repr_mimebundle_(self, **_: Any) -> dict[str, str]:
+        return {"text/plain": str(self), "text/html": self._repr_html_()}
+
+    def _repr_html_(self) -> str:
+        return page_html(self.blocks(), labels_for(self.message))
 
 
 def run_text(document: Document, width: int = 100, parts: Sequence[str] = IN_TERMINAL) -> str:

@@ -1,1 +1,1 @@
-"""The bench in a notebook: thin widgets over runs. Data in, one trait out; every picture comes from ``draw``."""
+"""The bench in a notebook: thin widgets over runs. Data in, one trait out; every picture comes from ``views``."""

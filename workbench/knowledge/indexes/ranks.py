@@ -8,11 +8,9 @@ all of them at once. After HippoRAG 2 (Gutiérrez et al. 2025), with the corpus'
 
 from __future__ import annotations
 
-import json
 import logging
 import os
 import uuid
-import zlib
 from array import array
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -21,6 +19,7 @@ from itertools import groupby
 from operator import itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from zipfile import BadZipFile
 
 from workbench.knowledge.indexes.index import Index
 from workbench.ports import Reached
@@ -31,8 +30,6 @@ if TYPE_CHECKING:
     import numpy as np
 
 
-_ALIGNED = 64
-_LONGEST_HEAD = 65_536
 _log = logging.getLogger(__name__)
 
 
@@ -40,20 +37,10 @@ def keep(path: Path, content: str, arrays: Mapping[str, np.ndarray]) -> bool:
     """Write the arrays; False, and a line in the log, where the folder cannot be written: nothing is lost by that."""
     import numpy as np
 
-    places, at, checksum = {}, 0, 0
-    blocks = [np.ascontiguousarray(array) for array in arrays.values()]
-    for name, block in zip(arrays, blocks, strict=True):
-        places[name] = [block.dtype.str, list(block.shape), at]
-        at += block.nbytes + -block.nbytes % _ALIGNED
-        checksum = zlib.crc32(block.tobytes(), checksum)
-    head = json.dumps({"content": content, "arrays": places, "size": at, "checksum": checksum}) + "\n"
-    head = head[:-1] + " " * (-len(head) % _ALIGNED) + "\n"
     new = path.with_name(f".{path.name}.{uuid.uuid4().hex[:8]}")
     try:
         with open(new, "wb") as file, taken(new):
-            file.write(head.encode())
-            for block in blocks:
-                file.write(block.tobytes() + b"\0" * (-block.nbytes % _ALIGNED))
+            np.savez(file, allow_pickle=False, content=np.frombuffer(content.encode(), np.uint8), **arrays)
             file.flush()
             os.fsync(file.fileno())
             os.replace(new, path)
@@ -65,27 +52,16 @@ def keep(path: Path, content: str, arrays: Mapping[str, np.ndarray]) -> bool:
 
 
 def kept(path: Path, content: str) -> dict[str, np.ndarray] | None:
-    """The arrays that were made of this content, by memory map; None when there are none, or not whole."""
+    """The arrays that were made of this content; None when there are none, or not whole (NumPy's zip has checksums)."""
     import numpy as np
 
     try:
-        with open(path, "rb") as file:
-            line = file.readline(_LONGEST_HEAD)
-        head = json.loads(line)
-        if head["content"] != content or path.stat().st_size != len(line) + head["size"]:
-            return None
-        found = {
-            name: np.memmap(path, np.dtype(kind), "r", len(line) + at, tuple(shape))
-            if all(shape)
-            else np.zeros(shape, kind)
-            for name, (kind, shape, at) in head["arrays"].items()
-        }
-    except (OSError, ValueError, KeyError, TypeError):  # no file, or not one of ours: it is made of the index anew
-        return None
-    checksum = 0
-    for one in found.values():
-        checksum = zlib.crc32(one.data, checksum)
-    return found if checksum == head["checksum"] else None
+        with open(path, "rb") as file, np.load(file, allow_pickle=False) as held:
+            if held["content"].tobytes() == content.encode():
+                return {name: held[name] for name in held.files if name != "content"}
+    except (OSError, ValueError, KeyError, EOFError, BadZipFile):  # no file, or not one of ours: it is made anew
+        pass
+    return None
 
 
 # --- Walks over a sparse graph: personalised PageRank, and by which way a walk came to where it is found ---

@@ -1,0 +1,1 @@
+"""What documents hold besides text: typed fields, names and their spellings, links between documents."""

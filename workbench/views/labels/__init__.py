@@ -1,27 +1,16 @@
-"""The words and signs with which runs are shown, English and Chinese, for every form alike.
-
-The words stand in one file a subject: ``runs`` (what a page of a run says), ``bench``, ``editor``, ``reviewing``,
-``pictures``, ``beside`` (comparisons and forks as widgets) and ``knowledge``.
-"""
+"""The words and signs with which runs are shown: ``en.toml`` and ``zh.toml`` have the same keys, grouped by subject."""
 
 from __future__ import annotations
 
+import tomllib
 from collections.abc import Mapping
+from functools import cache
+from importlib.resources import files
 from string import Formatter
 from typing import Any
 
 from workbench.text import language_of
-from workbench.views.labels import bench, beside, editor, knowledge, pictures, reviewing, runs
 
-_WORDS: Mapping[str, tuple[str, str]] = {
-    **runs.WORDS,
-    **bench.WORDS,
-    **editor.WORDS,
-    **reviewing.WORDS,
-    **pictures.WORDS,
-    **beside.WORDS,
-    **knowledge.WORDS,
-}
 LANGUAGES = ("en", "zh")
 _spoken = ""
 
@@ -58,6 +47,14 @@ class _Counting(Formatter):
 _ENGLISH = _Counting()
 
 
+@cache
+def catalogue(language: str) -> Mapping[str, str]:
+    """Key -> its words in a language; English for every language but Chinese."""
+    file = files("workbench.views.labels") / ("zh.toml" if language == "zh" else "en.toml")
+    subjects = tomllib.loads(file.read_text(encoding="utf-8"))
+    return {key: words for subject in subjects.values() for key, words in subject.items()}
+
+
 class Labels:
     """The words of one language: ``labels("plan")``, ``labels("steps", n=3)``; an unknown word is shown as it is.
 
@@ -71,10 +68,14 @@ class Labels:
 
     def __call__(self, key: str, **values: object) -> str:
         """The word of that key."""
-        if key not in _WORDS:
+        words = catalogue(self.language)
+        if key not in words:
             return key.replace("_", " ")
-        chinese = self.language == "zh"
-        return _WORDS[key][chinese].format(**values) if chinese else _ENGLISH.format(_WORDS[key][0], **values)
+        return words[key].format(**values) if self.language == "zh" else _ENGLISH.format(words[key], **values)
+
+    def known(self, key: str, otherwise: str, **values: object) -> str:
+        """The word of that key, or something other where there is none."""
+        return self(key, **values) if key in catalogue(self.language) else otherwise
 
     def status(self, status: str) -> str:
         """Sign and word.

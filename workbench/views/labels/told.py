@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from workbench.records.edits import edit_of
+from workbench.plans import edit_of
 
 if TYPE_CHECKING:
     from workbench.views.labels import Labels
@@ -60,7 +60,7 @@ def field_told(name: str, labels: Labels) -> str:
 
 
 def fork_edit_told(edit: Mapping[str, Any], labels: Labels) -> str:
-    """What was edited in a run that was made from another: an entry of ``lineage.edits``."""
+    """What was edited in a run that was made from another: an entry of ``futures.tree.edits``."""
     what, comma = edit["what"], labels("comma")
     if what == "asked_anew":
         return labels("edit_asked_anew", n=int(edit["at"]) + 1)

@@ -5,19 +5,16 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import Any, TypedDict
 
 from workbench.errors import UnknownRun
-from workbench.plans import work_seconds
-from workbench.records.edits import edit_of
-from workbench.views.labels import Labels, labels_for
-from workbench.views.labels.told import fork_edit_told, saved_told
-from workbench.views.outline import Column, clipped
-from workbench.views.static import Block, page_html, plain
+from workbench.plans import edit_of, work_seconds
+from workbench.views.labels import labels_for
+from workbench.views.past_blocks import tree_blocks
+from workbench.views.static import Block, Shown
 
-DEEPEST, MOST_SHOWN = 12, 200
-"""Levels that are drawn as levels, and runs that a page shows; the data has all of both."""
+MOST_SHOWN = 200
+"""Runs that a page shows; the data has all of them."""
 
 
 class Node(TypedDict):
@@ -43,7 +40,7 @@ class Node(TypedDict):
 
 
 @dataclass(frozen=True)
-class Tree:
+class Tree(Shown):
     """Runs and what was made of them, each before its own forks, the newest question first.
 
     Attributes:
@@ -60,28 +57,14 @@ class Tree:
         """As JSON: a flat list, in which ``depth`` and ``parent`` say the shape."""
         return json.loads(json.dumps({"document": "workbench.tree/1", "here": self.here, "runs": list(self.nodes)}))
 
-    @cached_property
-    def _labels(self) -> Labels:
-        return labels_for(self.nodes[0]["message"] if self.nodes else "")
+    @property
+    def message(self) -> str:  # type: ignore[override]
+        """The first question."""
+        return self.nodes[0]["message"] if self.nodes else ""
 
     def blocks(self, most: int = MOST_SHOWN) -> list[Block]:
         """As a table, at most so many runs long."""
-        labels = self._labels
-        rows = [
-            (_drawn(node), labels.status(node["status"]), _subject(node, labels, self.here), _saved(node, labels))
-            for node in self.nodes[:most]
-        ]
-        names = (("run", "code"), ("status", "status"), ("made_by", "text"), ("saved", "text"))
-        columns = [Column(labels(name), kind) for name, kind in names]
-        left = len(self.nodes) - len(rows)
-        title = labels("forks_count", n=len(self.nodes), forks=sum(node["parent"] is not None for node in self.nodes))
-        return [clipped(title, columns, rows, notes=[labels("and_more", n=left)] if left else [])]
-
-    def _repr_mimebundle_(self, **_: Any) -> dict[str, str]:
-        return {"text/plain": str(self), "text/html": page_html(self.blocks(), self._labels)}
-
-    def __str__(self) -> str:
-        return plain(self.blocks(), 100)
+        return tree_blocks(self.nodes, self.here, labels_for(self.message), most)
 
     def __repr__(self) -> str:
         return f"<Tree of {len(self.nodes)} runs>"
@@ -188,32 +171,3 @@ def edits(row: Mapping[str, Any], origin: Mapping[str, Any]) -> list[dict[str, A
     elif mine.get("tape") and len(decisions) < origin["decided"]:
         found.append({"what": "asked_anew", "at": str(len(decisions))})
     return found
-
-
-# how it shows itself
-
-
-def _drawn(node: Node) -> str:
-    depth = node["depth"]
-    deep = f"[{depth}] " if depth > DEEPEST else ""
-    return ("\u00a0\u00a0" * (min(depth, DEEPEST) - 1) + "└ " if depth else "") + deep + node["run_id"]
-
-
-def _subject(node: Node, labels: Labels, here: str | None) -> str:
-    """The question of a run of its own; of one that was made from another, how and what was edited."""
-    marked = "▸ " if node["run_id"] == here else ""
-    if node["parent"] is None:
-        return marked + " ".join(node["message"].split())[:200]
-    told = [
-        labels("graft" if node["also"] else node["mode"]),
-        *(fork_edit_told(edit, labels) for edit in node["edits"]),
-    ]
-    told += [labels("also_from", run=", ".join(node["also"]))] if node["also"] else []
-    told += [labels("is_gone", run=", ".join(node["gone"]))] if node["gone"] else []
-    return marked + " · ".join(told)
-
-
-def _saved(node: Node, labels: Labels) -> str:
-    if node["parent"] is None or not node["saved"]["saved_calls"]:
-        return ""
-    return saved_told(node["saved"], labels)

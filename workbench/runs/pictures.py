@@ -1,0 +1,118 @@
+"""The pictures of a run, as plotly figures; the ``to_frame()`` of each is the table behind it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from functools import cache
+from typing import Any
+
+from workbench.errors import KnowledgeError, RunError, shown
+from workbench.ports import KnowledgeBase, KnowledgeBases
+from workbench.runs.past import Checkpoint
+from workbench.runs.recording import Recording
+from workbench.views import figures
+from workbench.views.around import Around, around, seeds_of, way, with_outside
+from workbench.views.figures.findings import By
+from workbench.views.figures.picture import Picture
+from workbench.views.labels import labels_for
+from workbench.views.walked import walked
+
+
+def dag(run: Recording) -> Picture:
+    """See ``Run.dag``."""
+    versions = run.plans
+    if not versions:
+        raise RunError(f"Run {run.run_id} has no plan to draw: it is {run.status}, and made none.")
+    return figures.dag(versions[-1], run.records, title=run.query, versions=versions, running=_steps_at_work(run))
+
+
+def timeline(run: Recording) -> Picture:
+    """See ``Run.timeline``."""
+    return figures.timeline(run.log, run.records, run.decisions, language=_language(run))
+
+
+def graph(run: Recording, checkpoints: Callable[[], Sequence[Checkpoint]]) -> Picture:
+    """See ``Run.graph``."""
+    standing = [] if run.status == "done" else _standing_at(checkpoints())
+    return figures.graph(walked(_drawable(), run.log, run.status, standing), run.query, _language(run))
+
+
+def findings(run: Recording, by: By) -> Picture:
+    """See ``Run.findings``."""
+    cut = sum(record["output_summary"].get("cut", 0) for record in run.records)
+    return figures.findings(run.pieces, run.query, by, cut, _language(run))
+
+
+def knowledge(run: Recording, found: Around) -> Picture:
+    """See ``Run.knowledge``."""
+    return figures.knowledge(found, run.query, _language(run))
+
+
+def around_answer(run: Recording, bases: KnowledgeBases, path: tuple[str, str] | None, expand: Iterable[str]) -> Around:
+    """See ``Run.around``."""
+    base, outside = _base(run, bases), run.merged.get("enrichment")
+    documents = [str(one["source"].get("doc_id", "")) for one in run.citations]
+    documents = documents or [str(one["metadata"].get("doc_id", "")) for one in run.evidence[:8]]
+    seeds = seeds_of(base, documents, f"{run.query}\n{run.answer}")
+    opened = [*seeds, *(_entity(base, name) for name in expand)]
+    if path is None:
+        return with_outside(around(base, seeds, opened), outside)
+    found = way(base, *(_entity(base, name) for name in path))
+    if not found:
+        raise KnowledgeError(f"No relations of {base.name!r} lead from {shown(path[0])} to {shown(path[1])}.")
+    return with_outside(around(base, seeds, opened, found), outside)
+
+
+def _base(run: Recording, bases: KnowledgeBases) -> KnowledgeBase:
+    """The knowledge base that was asked."""
+    name = run.kb_prefix
+    if not name:
+        raise RunError(f"Run {run.run_id} asked no knowledge base: there is no graph around its answer.")
+    if name not in bases.names():
+        raise KnowledgeError(
+            f"Run {run.run_id} asked {name!r}, which this workspace does not have (a run that was imported comes "
+            f"without its corpus). Add it with `workbench kb add {name} PATH...`."
+        )
+    return bases.get(name)
+
+
+def _entity(base: KnowledgeBase, name: str) -> str:
+    """The id of the entity of that name, alias or id."""
+    found = base.find_entity(name) or base.entity(name)
+    if found is None:
+        raise KnowledgeError(
+            f"{base.name!r} has no entity {shown(name)}. Give one as the documents write it, in any language."
+        )
+    return found["entity_id"]
+
+
+def _standing_at(checkpoints: Sequence[Checkpoint]) -> list[str]:
+    """Where a run stands, as LangGraph says: the next nodes of the innermost graph that has some."""
+    last = {one.graph: one for one in checkpoints}
+    newest = max((one for one in reversed(last.values()) if one.next), key=lambda one: one.at, default=None)
+    if newest is None:
+        return []
+    outer = "" if newest.graph == "conversation" else f"{newest.graph}:"
+    return [f"{outer}{node}" for node in newest.next]
+
+
+def _steps_at_work(run: Recording) -> list[str]:
+    """The steps of the wave that runs now and have not ended."""
+    if run.status != "running":
+        return []
+    ended = {(record["step_id"], record["iteration"]) for record in run.records}
+    values = run._values()
+    wave = [step["step_id"] for step in values.get("wave", [])]
+    return [step_id for step_id in wave if (step_id, values.get("iteration")) not in ended]
+
+
+def _language(run: Recording) -> Any:
+    return labels_for(run.message).language
+
+
+@cache
+def _drawable() -> Any:
+    """LangGraph's own drawing of the conversation graph, the graphs inside it unfolded."""
+    from workbench.graphs.conversation import build_conversation
+
+    return build_conversation().get_graph(xray=True)

@@ -1,0 +1,298 @@
+"""What is kept of a run: its row, plans, records, decisions, findings and tape, as attributes."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import TYPE_CHECKING, Any, cast
+
+from workbench.errors import Divergence
+from workbench.plans import Plan
+from workbench.records.counted import Piece, pieces
+from workbench.records.document import run_document
+from workbench.records.store import RunRow
+from workbench.records.tape import Effect, begun
+from workbench.state import Citation, Decision, ExecutionRecord, Reflection, RetrievalResult, RouteDecision
+
+if TYPE_CHECKING:
+    import pandas
+
+    from workbench.runs.fork import Cost
+    from workbench.runs.work import Work
+
+
+class Recording:
+    """A run as it is kept; it starts nothing and changes nothing.
+
+    Everything is read from the workspace when it is asked for, so two handles of one run, in two processes too, agree.
+    What ``recording`` gives reads everything once, when it is first asked for.
+    """
+
+    def __init__(self, work: Work, run_id: str):
+        self._work, self.run_id, self._store = work, run_id, work.driver(run_id).runs
+
+    def recording(self, run_id: str = "") -> Recording:
+        """This run, or another one of the workspace, read once.
+
+        Raises:
+            UnknownRun: it is no longer kept.
+        """
+        still = Recording(self._work, run_id or self.run_id)
+        still._work, still._store = cast(Any, _Once(still._work)), cast(Any, _Once(still._store))
+        still._row  # noqa: B018, raises where there is none
+        return still
+
+    # how it stands
+
+    @property
+    def status(self) -> str:
+        """``running``, ``paused``, ``interrupted``, ``done``, ``failed`` or ``cancelled``."""
+        return self._work.status(self.run_id)
+
+    @property
+    def holder(self) -> str | None:
+        """Who works on it now, in words: process, host and since when; None when nobody does."""
+        return self._work.holder(self.run_id)
+
+    @property
+    def review(self) -> dict[str, Any] | None:
+        """What the run asks a person, in the shape of LangChain's human-in-the-loop middleware, or None."""
+        return self._work.pending(self.run_id) if self.status == "paused" else None
+
+    @property
+    def error(self) -> str | None:
+        """Why it failed."""
+        return self._row["error"]
+
+    @property
+    def message(self) -> str:
+        """What the user wrote."""
+        return self._row["message"]
+
+    @property
+    def session_id(self) -> str:
+        """The conversation to which it belongs: ``ask(..., session=run.session_id)`` goes on with it."""
+        return self._row["session_id"]
+
+    @property
+    def user_id(self) -> str:
+        """Whose it is."""
+        return self._row["user_id"]
+
+    @property
+    def created_at(self) -> str:
+        """UTC, ISO 8601."""
+        return self._row["created_at"]
+
+    @property
+    def ended_at(self) -> str | None:
+        """UTC, ISO 8601; None while it has not ended."""
+        return self._row["ended_at"]
+
+    # what it did
+
+    @property
+    def query(self) -> str:
+        """The question as it stands alone: a follow-up with what it refers to."""
+        return self._values().get("query", self.message)
+
+    @property
+    def kb_prefix(self) -> str:
+        """The knowledge base that was asked; empty for none."""
+        return self._values().get("kb_prefix", "")
+
+    @property
+    def route_decision(self) -> RouteDecision | None:
+        """Where the message went, and what it wants."""
+        return self._values().get("route_decision")
+
+    @property
+    def plan(self) -> Plan | None:
+        """The newest version of the plan."""
+        versions = self.plans
+        return versions[-1] if versions else None
+
+    @property
+    def plans(self) -> list[Plan]:
+        """Every version of the plan, oldest first."""
+        return [Plan.load(row["plan"]) for row in self._store.plans(self.run_id)]
+
+    @property
+    def plan_history(self) -> list[dict[str, Any]]:
+        """Who made each version, and why: ``{"version", "author", "reason", "plan"}``."""
+        return self._store.plans(self.run_id)
+
+    @property
+    def records(self) -> list[ExecutionRecord]:
+        """What each attempt at each step did."""
+        return self._store.records(self.run_id)
+
+    @property
+    def reflections(self) -> list[Reflection]:
+        """The judgements, one a pass."""
+        return self._values().get("reflections", [])
+
+    @property
+    def decisions(self) -> list[Decision]:
+        """What was answered at review points."""
+        return self._store.decisions(self.run_id)
+
+    @property
+    def merged(self) -> dict[str, Any]:
+        """The evidence as the answer sees it; empty before the merge."""
+        return self._values().get("merged", {})
+
+    @property
+    def found(self) -> dict[str, list[RetrievalResult]]:
+        """What each step that has ended well found, by step."""
+        return self._work.found_by_step(self.run_id)
+
+    @property
+    def evidence(self) -> list[RetrievalResult]:
+        """The evidence, best first: what was merged, or all that was found so far."""
+        return self.merged["retrieval_results"] if self.merged else self._work.found_so_far(self.run_id)
+
+    @property
+    def pieces(self) -> list[Piece]:
+        """Everything that was found, and what became of it: cited, in the prompt, or dropped, and why."""
+        merged = cast(Any, self.merged) or None
+        return pieces(self.found, self.evidence, merged, self.citations, self.options.get("without"))
+
+    @property
+    def answer(self) -> str:
+        """The answer, with its ``[n]``; empty before there is one."""
+        return self._values().get("answer", "")
+
+    @property
+    def citations(self) -> list[Citation]:
+        """The evidence behind each ``[n]``."""
+        return self._values().get("citations", [])
+
+    @property
+    def statistics(self) -> dict[str, Any]:
+        """Counts and times of the retrieval (contracts, 7)."""
+        return self.merged.get("statistics", {})
+
+    @property
+    def stop_reason(self) -> str | None:
+        """Why retrieval ended."""
+        return self._values().get("stop_reason")
+
+    @property
+    def log(self) -> list[dict[str, Any]]:
+        """One entry a node that ran: ``node, node_type, duration_ms, timestamp, input, output, sub_steps``.
+
+        ``events.nested`` puts them in levels: the subgraph, its nodes, their steps, what each tool did.
+        """
+        events = self._store.events(self.run_id)
+        return [event["execution_log"] for event in events if "execution_log" in event]
+
+    @property
+    def debug_events(self) -> list[dict[str, Any]]:
+        """What is for no chat client (contracts 8): where it was routed, each step, what was merged, the log."""
+        from workbench.graphs.merge import merged_events
+
+        found: list[dict[str, Any]] = []
+        for kept in self._store.events(self.run_id):
+            found += kept.get("debug", [])
+            if kept.get("execution_log", {}).get("node") == "merger" and self.merged:
+                found += merged_events(cast(Any, self.merged), self._values().get("runs", []))
+            found.append({name: value for name, value in kept.items() if name != "debug"})
+        return found
+
+    def line(self) -> dict[str, str]:
+        """What a list says of it: ``run_id``, ``status``, ``message``, and ``query`` as its end kept it.
+
+        No checkpoint is opened, so that a list is quick, and shown beside one that is damaged.
+        """
+        read = (self._row["result"] or {}).get("query", self.message)
+        return {"run_id": self.run_id, "status": self.status, "message": self.message, "query": read}
+
+    def to_dict(self) -> dict[str, Any]:
+        """The whole run as one JSON document (``run.schema.json``)."""
+        return run_document(self.recording())
+
+    def to_frame(self) -> pandas.DataFrame:
+        """One row an attempt, in the order in which they ended."""
+        import pandas
+
+        rows = [
+            {
+                **{
+                    key: r[key] for key in ("step_id", "attempt", "iteration", "tool", "status", "duration_ms", "error")
+                },
+                **{key: r["output_summary"][key] for key in ("evidence_count", "context_length", "top_score")},
+            }
+            for r in self.records
+        ]
+        return pandas.DataFrame(rows)
+
+    def contents(self) -> dict[str, Any]:
+        """Everything that is kept of it, as JSON, for another workspace."""
+        return self._store.contents(self.run_id)
+
+    # its tape
+
+    def tape(self) -> list[Effect]:
+        """Everything that the run asked of the world, and what came of it."""
+        return self._work.tape(self.run_id)
+
+    @property
+    def begun(self) -> dict[str, Any]:
+        """What the run began with, by name: settings, tools, versions, clock; empty without a tape."""
+        return begun(self.tape())
+
+    @property
+    def origin(self) -> str | None:
+        """The run from which this one was made; None for a run of its own."""
+        return self.options["graft"]["base"] if "graft" in self.options else next(iter(self.sources), None)
+
+    @property
+    def sources(self) -> list[str]:
+        """The runs whose tapes answer this one."""
+        return (self.options.get("tape") or {}).get("sources", [])
+
+    @property
+    def called(self) -> list[str]:
+        """The steps that this run did itself, where the tape of another run had no answer."""
+        return [r["step_id"] for r in self.records if "effect" in r and not r.get("replayed")]
+
+    @property
+    def divergence(self) -> Divergence | None:
+        """Where a replay did not fit its tape, if that is why it failed."""
+        found = [effect for effect in self.tape() if effect.kind == "divergence"]
+        return Divergence(**found[-1].value) if found else None
+
+    @property
+    def saved(self) -> Cost:
+        """What the tape of another run spared this one: calls of tools, their seconds, and tokens."""
+        from workbench.runs.fork import saved
+
+        return saved(self.tape())
+
+    def tool_seconds(self) -> dict[str, list[float]]:
+        """How long each tool took, call by call, in all runs of the workspace."""
+        return self._store.tool_seconds()
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """What it was started with, as JSON."""
+        return self._row["options"]
+
+    @property
+    def _row(self) -> RunRow:
+        return self._store.get(self.run_id)
+
+    def _values(self) -> dict[str, Any]:
+        return self._row["result"] or self._work.values(self.run_id)
+
+
+class _Once:
+    """Another object, each of whose methods is called once for the same arguments."""
+
+    def __init__(self, of: Any):
+        self._of = of
+
+    def __getattr__(self, name: str) -> Any:
+        method = cache(getattr(self._of, name))
+        setattr(self, name, method)
+        return method
