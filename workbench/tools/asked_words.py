@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
@@ -37,7 +37,11 @@ class AskedWords:
     def of(cls, question: str, knowledge: KnowledgeBase) -> AskedWords:
         """The content words of a question."""
         found: dict[str, Word] = {}
-        groups = [words_of(group.get(lang, ())) for group in knowledge.lexicon() for lang in ("en", "zh")]
+        groups = [
+            roots_of(word for word in group.get(language, ()) if " " not in word)
+            for group in knowledge.lexicon()
+            for language in ("en", "zh")
+        ]
         for term in content_terms(question):
             word = root(stem(term))
             near = related().get(word, frozenset()).union(*(own for own in groups if word in own)) - forms(word)
@@ -83,9 +87,9 @@ def forms(word: str) -> frozenset[str]:
     return frozenset({word, f"{word}er", f"{word}or"} if len(word) >= 4 else {word})
 
 
-def words_of(said: Collection[str]) -> frozenset[str]:
+def roots_of(said: Iterable[str]) -> frozenset[str]:
     """The stems of these words with those of which they are the root; of Chinese words the pairs of signs."""
-    return frozenset().union(*(forms(root(one)) for word in said if " " not in word for one in stems(word)))
+    return frozenset().union(*(forms(root(one)) for one in stems(" ".join(said))))
 
 
 def stems(text: str) -> frozenset[str]:
@@ -101,5 +105,5 @@ def related() -> Mapping[str, frozenset[str]]:
         head, _, others = line.partition(":")
         if not line.startswith("#"):
             for word in map(root, stems(head)):
-                found[word] |= frozenset().union(*(forms(root(other)) for other in stems(others))) - forms(word)
+                found[word] |= roots_of([others]) - forms(word)
     return {word: frozenset(others) for word, others in found.items()}

@@ -1,8 +1,8 @@
 """``deeper_research``: as ``deep_research``, but over chains, wider and longer.
 
-It begins with ``chain_exploration`` of the question and of each of its names by itself beside ``hybrid_search``, asks
-for four missing things a round and name instead of two, and for five rounds instead of three. It costs several times as
-much, and finds what lies more than one passage away from all that the question names.
+It begins with ``chain_exploration`` beside ``hybrid_search``, asks for four missing things a round and name instead of
+two, and for five rounds instead of three. It costs several times as much, and finds what lies more than one passage
+away from all that the question names.
 """
 
 from __future__ import annotations

@@ -16,7 +16,7 @@ from typing import Any, Literal, NamedTuple
 from workbench.knowledge.vocabulary import country, country_names, words_of
 from workbench.ports import KnowledgeBase, Passage
 from workbench.text import CJK, fold
-from workbench.tools.asked_words import AskedWords, Word, forms, root, stems
+from workbench.tools.asked_words import AskedWords, Word, roots_of, stems
 from workbench.tools.signals import Question
 
 MOST_SIDES = 4
@@ -89,7 +89,11 @@ class Demand:
         said = frozenset().union(*(stems(writing) for side in sides for writing in (side.name, *side.writings)))
         asked = AskedWords.of(question.rest, knowledge).words
         groups = tuple((*group.get("en", ()), *group.get("zh", ())) for group in knowledge.lexicon())
-        words = tuple(_in_both(w, groups) for w in asked if w.forms.isdisjoint(said) and w.said not in _COMPARING)
+        words = tuple(
+            word._replace(related=word.related | roots_of(counterparts(word.said, groups)))
+            for word in asked
+            if word.forms.isdisjoint(said) and word.said not in _COMPARING
+        )
         return cls(AskedWords(words), tuple(sides[:MOST_SIDES]) or (Side(""),), written_in(question.rest), groups)
 
     def left(self, held: Collection[str], languages: Collection[str] = ()) -> list[Piece]:
@@ -99,7 +103,7 @@ class Demand:
             held: stems of the texts.
             languages: in which they are written, if that is known.
 
-        >>> words = tuple(Word(2.0, forms(said), frozenset(), said) for said in ("作者", "毕业", "nba"))
+        >>> words = tuple(Word(2.0, stems(said), frozenset(), said) for said in ("作者", "毕业", "nba"))
         >>> demand = Demand(AskedWords(words), (), "zh")
         >>> [piece.said for piece in demand.left({"tarn"}, {"en"})], [piece.said for piece in demand.left(set())]
         (['writer', 'graduated', 'nba'], ['作者', '毕业', 'nba'])
@@ -120,21 +124,12 @@ def written_in(text: str) -> str:
     return "zh" if 4 * sum(bool(CJK.match(sign)) for sign in text) > len(text) else "en"
 
 
-def _in_both(word: Word, groups: Groups) -> Word:
-    """The word; what the other language says for it may stand for it."""
-    return word._replace(
-        related=word.related.union(*(forms(root(s)) for one in counterparts(word.said, groups) for s in stems(one)))
-    )
-
-
 def _in_other_words(word: Word, language: str, groups: Groups) -> Word | None:
     """A word of this language in the other one, None where nobody knows it there; any other word as it is."""
     if bool(CJK.match(word.said)) != (language == "zh") or not word.said.isalpha():
         return word
-    others = counterparts(word.said, groups)
-    if not others:
-        return None
-    return Word(word.weight, frozenset().union(*(forms(root(s)) for s in stems(others[0]))), word.related, others[0])
+    others = counterparts(word.said, groups)[:1]
+    return word._replace(forms=roots_of(others), said=others[0]) if others else None
 
 
 @cache

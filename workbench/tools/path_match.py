@@ -136,8 +136,6 @@ def _as_asked(asked: Asked, path: Path, ends: frozenset[str]) -> float:
         total += ASKED if "Person" in ends else NOT_ASKED if ends & NOBODY else 0.0
     elif asked.kind == "work":
         total += ASKED if ends & WORKS else NOT_ASKED
-    elif asked.kind:
-        total += ASKED if any(asked.kind in kind.lower() for kind in ends) else NOT_ASKED
     if asked.relation:
         if path[-1].relation not in asked.relation.weights:
             total += NOT_ASKED

@@ -122,7 +122,7 @@ class Asked:
         words: stems and Chinese words in order; the gap is ``""``.
         gap: its place.
         cues: in the order of the text.
-        kind: ``person``, ``work``, or the stem of a type's name; "" where the question does not say.
+        kind: ``person`` or ``work``; "" where the question does not say.
         relation: the cue that stands with the question word, if any.
         more: "also", "other".
         read: the share of the content words that call up a relation or ask, 0 to 1.
@@ -152,10 +152,9 @@ class Asked:
 
 @dataclass(frozen=True)
 class Lexicon:
-    """The words of a base's relations and types, by stem."""
+    """The words of a base's relations, by stem."""
 
     relations: Mapping[str, Mapping[str, float]]
-    types: Mapping[str, str]
     chinese: re.Pattern[str] = field(repr=False)
     works: frozenset[str] = frozenset()
 
@@ -179,14 +178,11 @@ class Lexicon:
             for word in words_of_relation(name) | (own - _FORM_WORDS):
                 said[word].add(name)
         relations = {word: dict.fromkeys(sorted(names), 1 / len(names)) for word, names in said.items()}
-        named = sorted({kind[end] for kind in kinds for end in ("source", "target")})
-        parts = {name: [fold(part) for part in re.findall(r"[A-Z]?[a-z]+", name)] for name in named}
-        types = {stem(words[-1]): name for name, words in parts.items() if words and words[-1] not in _FORM_WORDS}
         works = frozenset(stem(fold(noun)) for noun in nouns)
-        return cls(relations, types, _chinese(tuple(sorted({*said, *works}))), works)
+        return cls(relations, _chinese(tuple(sorted({*said, *works}))), works)
 
     def read(self, text: str, start: int, end: int) -> list[Asked]:
-        """A question whose topic is ``text[start:end]``; two readings of "what book genre": a book, and a genre."""
+        """A question whose topic is ``text[start:end]``; it may be read in two ways."""
         before, after = self.tokens(text[:start]), self.tokens(text[end:])
         words, gap = (*before, "", *after), len(before)
         cues = tuple(Cue(i, w, self.relations[w]) for i, w in enumerate(words) if w in self.relations)
@@ -220,7 +216,7 @@ class Lexicon:
         wh = next((i for i, way in enumerate(ways) if way in ("person", "which")), None)
         if wh is None:
             return [self._unasked(words, ways, cues)]
-        person = ways[wh] == "person" or ways[wh + 1 : wh + 2] == ["person"]
+        person = ways[wh] == "person"
         kind = "person" if person else ""
         after = wh + 2 if ways[wh + 1 : wh + 2] == ["more"] else wh + 1
         if not person and _DOES.intersection(words[after : after + 1]):  # "what else did": the verb tells how
@@ -230,10 +226,7 @@ class Lexicon:
                 if place == gap and not (person and places.step < 0):
                     break
                 if not person and ways[place] == "work":
-                    noun = at.get(place + 1)
-                    return [("work", None), *([("", noun)] if noun else [])]
-                if not person and words[place] in self.types and place not in at:
-                    return [(words[place], None)]
+                    return [("work", None)]
                 if place in at:
                     made = not person and wh >= len(words) - 2 and not _IS.intersection(words[place + 1 : wh])
                     return [("work", None), ("", at[place])] if made and places.step < 0 else [(kind, at[place])]

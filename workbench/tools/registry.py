@@ -1,6 +1,7 @@
 """Which tools there are, and whether a plan can be run with them.
 
-A tool of one's own, from a notebook cell::
+A built-in tool is a file with an ``Input``, an ``Output``, a function and a ``TOOL`` (the smallest is ``naive.py``),
+and a line in ``BUILT_IN``. A tool of one's own, from a notebook cell::
 
     @wb.tools.tool(description="Award winners by name", intents={"qa"})
     def awards(query: str, knowledge, top_k: int = 10) -> list[str]:

@@ -88,7 +88,7 @@ class Research:
         log: ToolLog,
         late: Callable[[], str],
     ):
-        self._query, self._question, self._knowledge = query, question, knowledge
+        self._query, self._knowledge = query, knowledge
         self._reach, self._log, self._late = reach, log, late
         self._demand = Demand.of(question, query, knowledge)
         self._threads = [Thread(side) for side in self._demand.sides]
@@ -135,11 +135,9 @@ class Research:
 
     def _begin(self) -> None:
         if self._reach.chains:
-            for query in dict.fromkeys([self._query, *self._one_by_one()]):
-                if not self.chains.score or not self._late():
-                    self._follow(query)
+            self._follow()
         if not self._reach.chains or not self._late():
-            with self._log(_named("search", 1, self._query), tool="hybrid_search", query=self._query) as detail:
+            with self._searching(1, self._query) as detail:
                 hits = self._found(self._query)
                 self._likely = {hit["source_id"]: hit["score"] for hit in hits}
                 for hit in hits:
@@ -166,40 +164,32 @@ class Research:
             if way and way[0][1].parent in thread.passages:
                 self._join(thread, [passage])
 
-    def _one_by_one(self) -> Iterator[str]:
-        """The question for each of its names, without the others."""
-        names = [side.name for side in self._demand.sides if side.name in self._query]
-        for name in names if len(names) > 1 else ():
-            query = self._query
-            for other in sorted((n for n in names if n != name and n not in name), key=len, reverse=True):
-                query = query.replace(other, " ")
-            yield " ".join(query.split())
-
-    def _follow(self, query: str) -> None:
-        with self._log(_named("search", 1, query), tool="chain_exploration", query=query) as detail:
-            chains = explored(query, AskedWords.of(query, self._knowledge), self._knowledge, StepLog())
-            whole = query == self._query
-            hits = chain.never_rising(chains.best(2 * HITS if whole else HITS))
+    def _follow(self) -> None:
+        with self._searching(1, self._query, "chain_exploration") as detail:
+            words = AskedWords.of(self._query, self._knowledge)
+            chains = explored(self._query, words, self._knowledge, StepLog())
+            hits = chain.never_rising(chains.best(2 * HITS))
             for i, score in hits:
                 steps = chains.path(i)
-                self.chains.keep(i, score * (1.0 if whole else OWN), steps[-1][1] if steps else None)
-                self._note(1, query, (), i)
+                self.chains.keep(i, score, steps[-1][1] if steps else None)
+                self._note(1, self._query, (), i)
             detail["hits"] = len(hits)
             detail["evidence"] = self.chains.titles_of(i for i, _ in hits[:BEGINNING])
+
+    def _searching(self, number: int, query: str, tool: str = "hybrid_search", **told: str) -> Any:
+        return self._log(_named("search", number, query), tool=tool, query=query, **told)
 
     # --- what is missing ---
 
     def _tell_missing(self, number: int) -> None:
         self.missing = [lack for thread in self._threads for lack in self._lacks(thread)]
+        missing = [lack._asdict() for lack in self.missing]
+        evidence = [i for thread in self._threads for i in thread.fresh]
         with self._log(
             _named("missing", number, ", ".join(dict.fromkeys(lack.what for lack in self.missing)))
         ) as detail:
-            detail["missing"] = [lack._asdict() for lack in self.missing]
-            evidence = [i for thread in self._threads for i in thread.fresh]
-            detail["evidence"] = self.chains.titles_of(evidence)
-        self.thoughts.append(
-            {"round": number, "evidence": evidence, "missing": [lack._asdict() for lack in self.missing], "asks": []}
-        )
+            detail |= {"missing": missing, "evidence": self.chains.titles_of(evidence)}
+        self.thoughts.append({"round": number, "evidence": evidence, "missing": missing, "asks": []})
 
     def _lacks(self, thread: Thread) -> list[Lack]:
         return lacks(thread.side, bool(thread.passages), self._left(thread), self._fields)
@@ -238,7 +228,7 @@ class Research:
     def _ask(self, number: int, thread: Thread, ask: Ask) -> int:
         """Search for what is missing; how many passages joined the thread by it."""
         told = {"side": thread.side.name, "because": ask.bridge.sentence if ask.bridge else ""}
-        with self._log(_named("search", number, ask.query), tool="hybrid_search", query=ask.query, **told) as detail:
+        with self._searching(number, ask.query, **told) as detail:
             hits = self._found(ask.query)
             passages = self._knowledge.passages([hit["source_id"] for hit in hits])
             held = self._knowledge.ways.stems([p["chunk_id"] for p in passages])

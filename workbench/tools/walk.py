@@ -9,7 +9,6 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import Literal, NamedTuple
 
-from workbench.knowledge.reading.corpus import made_title
 from workbench.language.names import together
 from workbench.ports import KnowledgeBase, Link, Passage, Shared, Titled, ToolLog
 from workbench.text import fold, sentences, terms
@@ -160,8 +159,8 @@ def reached_worth(trust: float, parent: float, sentence: float, passage: float, 
 class Chains:
     """Passages with their scores, and how they were reached.
 
-    ``steps`` lead to those that owe their score to one, ``ways`` to all others. ``titles`` and ``articles``
-    (``articles_of``) are those of every passage that was read.
+    ``steps`` lead to those that owe their score to one, ``ways`` to all others; ``titles`` are those of every passage
+    that was read. Passages of one title are one article.
     """
 
     knowledge: KnowledgeBase
@@ -169,7 +168,6 @@ class Chains:
     steps: dict[str, Step] = field(default_factory=dict)
     ways: dict[str, Step] = field(default_factory=dict)
     titles: dict[str, str] = field(default_factory=dict)
-    articles: dict[str, str] = field(default_factory=dict)
 
     def keep(self, chunk_id: str, worth: float, step: Step | None = None) -> None:
         """Keep a passage by the best that it was found to be worth; no chain leads back to where it came from."""
@@ -186,10 +184,13 @@ class Chains:
         return chunk_id == origin
 
     def read(self, chunk_ids: Iterable[str]) -> None:
-        """Learn the titles and articles of passages."""
+        """Learn the titles of passages."""
         passages = self.knowledge.passages([i for i in dict.fromkeys(chunk_ids) if i not in self.titles])
-        self.articles |= articles_of(passages, self.knowledge)
         self.titles |= {passage["chunk_id"]: passage["title"] for passage in passages}
+
+    def article(self, chunk_id: str) -> str:
+        """What tells apart passages of different articles that were read."""
+        return self.titles.get(chunk_id, "").lower()
 
     def titles_of(self, chunk_ids: Iterable[str]) -> list[str]:
         """The titles of these passages, in their order."""
@@ -224,13 +225,13 @@ class Chains:
         parents = {i: self.steps[i].parent for i in pool if i in self.steps}
         while pool and len(found) < most:
             worth = {
-                i: self.score[i] - SAME_TITLE * articles[self.articles[i]] - SIBLING * siblings[parents.get(i, "")]
+                i: self.score[i] - SAME_TITLE * articles[self.article(i)] - SIBLING * siblings[parents.get(i, "")]
                 for i in pool
             }
             best = min(pool, key=lambda i: (-round(worth[i], 9), i))
             pool.remove(best)
             found.append((best, worth[best]))
-            articles[self.articles[best]] += 1
+            articles[self.article(best)] += 1
             if best in parents:
                 siblings[parents[best]] += 1
         return found + [(i, self.score[i]) for i in rest]
@@ -276,7 +277,8 @@ class Walk:
         self.chains.read(order)
         first: dict[str, str] = {}
         for i in order:
-            first.setdefault(self.chains.articles[i], i)
+            if i in self.chains.titles:
+                first.setdefault(self.chains.article(i), i)
         self._front = list(first.values())[:WIDTH]
         for i in self._front:
             self._covered[i] = covered.get(i, frozenset()) | stems(self.chains.titles[i])
@@ -305,8 +307,8 @@ class Walk:
             found += self._naming(parent, cover)
             found += self._sharing(parent, [s for s in shared if s["chunk_id"] in group], left, cover)
             self.chains.read(edge.target for edge in found)
-            own, articles = self.chains.articles[parent], self.chains.articles
-            yield parent, [edge for edge in found if articles.get(edge.target, own) != own]
+            own = self.chains.article(parent)
+            yield parent, [edge for edge in found if self.chains.article(edge.target) not in ("", own)]
 
     def _groups(self) -> dict[str, list[str]]:
         """Each passage in front with the first ones of its document."""
@@ -354,18 +356,6 @@ def explored(question: str, words: AskedWords, knowledge: KnowledgeBase, log: To
             detail["reached"] = walk.step()
             detail["front"] = walk.front
     return walk.chains
-
-
-def articles_of(passages: Sequence[Passage], knowledge: KnowledgeBase) -> dict[str, str]:
-    """Chunk id -> what says that passages are of one article: a title that was given, else the document.
-
-    A title that was made of how a text begins ("Hey!") says nothing of whether two texts belong together.
-    """
-    first = {p["doc_id"]: p for p in passages if not p["position"]}
-    later = sorted({p["doc_id"] for p in passages} - first.keys())
-    first |= {p["doc_id"]: p for p in knowledge.passages_of(later) if not p["position"]}
-    made = {doc_id for doc_id, p in first.items() if p["title"] == made_title(p["text"])}
-    return {p["chunk_id"]: p["doc_id"] if p["doc_id"] in made else p["title"].lower() for p in passages}
 
 
 class Bridge(NamedTuple):
