@@ -125,11 +125,6 @@ def _forward() -> Any:
     )
 
 
-def _without(**weights: float) -> Callable[[], Any]:
-    changed = path_match.Weights(**weights)
-    return lambda: patch.object(path_match.score, "__defaults__", (changed,))
-
-
 def _longest_name() -> Any:
     return patch.object(topics, "_surely", lambda text, start, end, entity: float(end - start))
 
@@ -138,7 +133,7 @@ ABLATIONS: Mapping[str, Callable[[], Any]] = {
     "graph_paths": lambda: patch.object(paths, "TRIED", paths.TRIED),
     "without the vocabulary (own names only)": _own_names,
     "without relations against direction": _forward,
-    "without what is asked for": _without(asked=0.0, not_asked=0.0),
+    "without what is asked for": lambda: patch.multiple(path_match, ASKED=0.0, NOT_ASKED=0.0),
     "without the order of the cues": lambda: patch.object(
         path_words.Asked, "orders", lambda self: [tuple(sorted(self.cues, key=lambda cue: cue.word))]
     ),

@@ -20,8 +20,8 @@ PROJECT = Path(__file__).resolve().parent.parent
 PACKAGE = PROJECT / "workbench"
 PAGE = PROJECT / "docs" / "architecture.md"
 LAYOUT = {"COMMENT", "NL", "NEWLINE", "INDENT", "DEDENT", "ENCODING", "ENDMARKER"}
-SPINE = ("session", "runs", "graphs", "ports", "records", "events", "settings", "plans", "state", "errors", "text")
-"""What carries a message: whoever knows these knows the workbench."""
+SPINE = ("session", "runs", "graphs", "ports")
+"""What carries a message, from the call to the ports: whoever has read these knows the workbench."""
 
 
 def tokens(path: Path) -> int:

@@ -273,7 +273,7 @@ def test_only_to_here_and_the_rest(bench: Bench) -> None:
     run = ask(bench, review=("plan",)).run
     editor, first = bench.working.editor, run.plan.steps[0].step_id
     editor.chosen = first
-    editor._ask("only")
+    editor.fields.foot.press("only")
     bench.wait(SECONDS)
     assert bench.run.status == "done"
     assert {record["step_id"] for record in bench.run.records if record["status"] == "success"} == {first}

@@ -86,13 +86,13 @@ def test_a_checkpoint_is_looked_at_and_forked_from(asked: Run) -> None:
     assert "plan version 2" in said and "50 kept as evidence" in said and "proposed: stop" in said
     wave = next(key for key, html in listed.rows.items() if "wave 1" in html)
     past._list.press("choose", wave)
-    assert past.chosen == {"do": "look", "at": wave, "n": 1}
+    assert past.asked == {"do": "look", "at": wave, "n": 1}
     assert 'aria-selected="true"' in past._list.picture.rows[wave]
     looked = text(past._detail)
     assert "What changed here" in looked and "step_0_wedding_banquet/1" in looked and "asks you at reflect 0" in looked
     past._detail.press("fork", wave)
-    assert past.chosen == {"do": "fork", "at": wave, "n": 2}
-    fork = asked.start_fork(at=past.chosen["at"]).wait()
+    assert past.asked == {"do": "fork", "at": wave, "n": 2}
+    fork = asked.start_fork(at=past.asked["at"]).wait()
     assert (fork.status, fork.review["review_id"]) == ("paused", "0-reflect")
     assert all(record.get("replayed") for record in fork.records)
 
@@ -107,7 +107,7 @@ def test_where_no_decision_comes_after_no_fork_is_offered(asked: Run) -> None:
     past._list.press("every")
     assert len(past._list.picture.rows) == len(asked.checkpoints()) > few
     past._list.press("choose", "no such row")
-    assert past.chosen["at"] == merger
+    assert past.asked["at"] == merger
 
 
 def test_every_fork_that_is_offered_can_be_made(asked: Run) -> None:
@@ -121,7 +121,7 @@ def test_every_fork_that_is_offered_can_be_made(asked: Run) -> None:
     assert len(offered) > 10
     for key in (offered[0], offered[-1]):
         past._detail.press("fork", key)
-        fork = asked.start_fork(at=past.chosen["at"]).wait()
+        fork = asked.start_fork(at=past.asked["at"]).wait()
         assert fork.status == "paused"
         fork.cancel()
 
@@ -134,9 +134,9 @@ def test_a_run_that_asked_nobody_can_be_forked_so_that_it_asks(wb: Workbench) ->
     past._list.press("choose", wave)
     assert "ask me at plan" not in text(past._detail)
     past._detail.press("fork:reflect", wave)
-    chosen = past.chosen
-    assert chosen["review"] == ["reflect"]
-    assert run.start_fork(at=chosen["at"], review=chosen["review"]).wait().review["point"] == "reflect"
+    asked = past.asked
+    assert asked["review"] == ["reflect"]
+    assert run.start_fork(at=asked["at"], review=asked["review"]).wait().review["point"] == "reflect"
 
 
 def test_checkpoints_that_gc_let_go_leave_the_decisions(workspace: Path) -> None:
@@ -157,12 +157,12 @@ def its_checkpoints_are_let_go(wb: Workbench, asked: Run) -> None:
     assert "gc has removed the checkpoints" in text(past._list)
     past._list.press("choose", "0-reflect")
     past._detail.press("fork", "0-reflect")
-    assert asked.start_fork(at=past.chosen["at"]).wait().review["review_id"] == "0-reflect"
+    assert asked.start_fork(at=past.asked["at"]).wait().review["review_id"] == "0-reflect"
 
 
 def test_a_paused_run_says_where_it_waits(wb: Workbench) -> None:
     run = wb.ask(CHINESE, kb="film", review=["reflect"])
-    past = Checkpoints()
+    past = Checkpoints(Labels("zh"))
     past.show(run.to_dict(), run.checkpoints())
     assert "在此等待你决定" in text(past._list)
 
@@ -187,14 +187,14 @@ def test_two_runs_are_marked_and_compared(wb: Workbench, asked: Run, stopped: Ru
     assert forks._marked == [asked.run_id] and "fork at reflect" in text(forks._pick)
     assert f"{stopped.saved['steps']} recorded call" in text(forks._pick)
     forks._pick.press("compare")
-    assert not forks.chosen
+    assert not forks.asked
     forks._pick.press("mark", stopped.run_id)
     forks._pick.press("compare")
-    assert forks.chosen == {"do": "compare", "runs": [asked.run_id, stopped.run_id], "n": 1}
+    assert forks.asked == {"do": "compare", "runs": [asked.run_id, stopped.run_id], "n": 1}
     forks._pick.press("mark", asked.run_id)
     forks._pick.press("choose", stopped.run_id)
     forks._pick.press("choose", "nobody")
-    assert forks.chosen == {"do": "open", "runs": [stopped.run_id], "n": 2}
+    assert forks.asked == {"do": "open", "runs": [stopped.run_id], "n": 2}
     gone = stopped.fork()
     forks.show(wb.tree())
     forks._pick.press("mark", gone.run_id)

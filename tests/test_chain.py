@@ -12,7 +12,7 @@ from workbench.testing import MemoryKnowledge
 from workbench.tools.asked_words import AskedWords
 from workbench.tools.chain import TOOL, Input, search
 from workbench.tools.tool import StepLog
-from workbench.tools.walk import STEPS, Walk, chosen, seeds
+from workbench.tools.walk import STEPS, Walk, seeds
 
 ENGLISH = [
     ("film", "Lanterns at Dusk (1961 film)", "Lanterns at Dusk is a 1961 drama directed by Mara K. Velden."),
@@ -151,8 +151,8 @@ def test_paths_are_ways_of_the_graph_and_nothing_comes_twice(texts, question):
     walk = Walk(AskedWords.of(query, knowledge), query, seeds(query, knowledge), knowledge)
     for _ in range(STEPS):
         walk.step()
-    chains = walk.finish()
-    found = [chunk_id for chunk_id, _ in chosen(chains, 50)]
+    chains = walk.chains
+    found = [chunk_id for chunk_id, _ in chains.best(50)]
     assert len(found) == len(set(found))
     for chunk_id in found:
         path = chains.path(chunk_id)

@@ -14,7 +14,7 @@ from tests.shelf import small_base
 from workbench.knowledge.library import Library
 from workbench.settings import Settings
 from workbench.testing import ManualClock, MemoryKnowledge
-from workbench.tools import deep, deeper, research
+from workbench.tools import deep, deeper, research, walk
 from workbench.tools.lacking import Demand
 from workbench.tools.signals import Question
 from workbench.tools.tool import StepLog
@@ -139,21 +139,17 @@ def test_a_chain_is_followed_in_the_language_of_the_texts(chinese):
 
 
 def test_a_long_list_has_its_ways_too(english, monkeypatch):
-    monkeypatch.setattr(research, "POOL", 1)
-    monkeypatch.setattr(research, "BEST", 0)
+    monkeypatch.setattr(walk, "POOL", 1)
     output, _ = asked(english, WHERE, "deeper_research")
     assert len(output.results) > 5 and output.paths
 
 
 def test_a_way_goes_only_over_what_a_search_has_given(english, monkeypatch):
     monkeypatch.setattr(research, "HITS", 1)
-    real = research.chain.search
-
-    def ends(given_input, knowledge, log):
-        output = real(given_input.model_copy(update={"top_k": 50}), knowledge, log)
-        return output.model_copy(update={"results": output.results[2:4]})
-
-    monkeypatch.setattr(research.chain, "search", ends)
+    real = walk.Chains.best
+    monkeypatch.setattr(
+        walk.Chains, "best", lambda chains, most: real(chains, 50)[2:4] if most < 50 else real(chains, most)
+    )
     output, _ = asked(english, WHERE, "deeper_research")
     steps = [s for r in output.results for s in r["metadata"].get("chain", {}).get("steps", ())]
     assert output.results and {s["from"] for s in steps} <= {r["source_id"] for r in output.results}

@@ -156,7 +156,7 @@ def test_the_tree_draws_levels_and_says_how_each_run_was_made() -> None:
     assert "graft" in words(picture.rows["c"]) and "with a" in words(picture.rows["c"])
     assert "3 recorded calls reused, 1.30 s saved" in words(picture.rows["d"])
     assert [re.search(r'aria-level="(\d)"', html)[1] for html in picture.rows.values()] == ["1", "2", "3", "2"]
-    assert "wb-fork-join" in picture.rows["a"] + picture.rows["c"] and "Mark one more" in picture.html
+    assert "wb-dag-dashed" in picture.rows["c"] and "Mark one more" in picture.html
     changed = forks(tree(rows, lambda _: "done", "a").to_dict(), ENGLISH, ["a", "d"])
     assert "Compare A, B" in changed.html and changed.rows["b"] == picture.rows["b"]
 
@@ -164,18 +164,21 @@ def test_the_tree_draws_levels_and_says_how_each_run_was_made() -> None:
 def test_a_line_of_the_gutter_ends_at_its_last_fork() -> None:
     rows = [row("e"), row("d", ("c",)), row("c", ("a",)), row("b", ("a",)), row("a")]
     drawn = forks(tree(rows, lambda _: "done").to_dict(), ENGLISH).rows
-    paths = {key: re.findall(r'<path d="([^"]*)" class="wb-fork', html) for key, html in drawn.items()}
+    paths = {key: re.findall(r'<path class="wb-dag[^"]*" d="([^"]*)"', html) for key, html in drawn.items()}
+    dots = {key: re.findall(r'class="wb-dot" cx="(\d+)"', html)[0] for key, html in drawn.items()}
     assert list(drawn) == ["e", "a", "b", "c", "d"]
-    assert not paths["e"] and paths["a"] == ["M8 25V400"], "a line begins below the first"
-    assert paths["b"][0].startswith("M8 0V400") and "M8 0V400" not in paths["c"][0], "and ends in its last fork"
-    assert paths["c"] == ["M20 25V400M8 0V6Q8 25 20 25"] and paths["d"] == ["M20 0V6Q20 25 32 25"]
+    assert [dots[key] for key in drawn] == ["9", "9", "22", "22", "35"], "a dot stands at its level"
+    assert not paths["e"] and paths["a"] == ["M9 26V52M9 52V999"], "a line begins below the first"
+    assert paths["b"] == ["M9 0V26M9 26V52M9 52V999M9 0C9 13 22 13 22 26"], "goes on beside a fork"
+    assert paths["c"] == ["M9 0C9 13 22 13 22 26M22 26V52M22 52V999"], "and ends in its last fork"
+    assert paths["d"] == ["M22 0C22 13 35 13 35 26"]
 
 
 def test_a_deep_chain_stays_narrow() -> None:
     rows = [row(f"r{n}", (f"r{n - 1}",) if n else ()) for n in range(3000, -1, -1)]
     picture = forks(tree(rows, lambda _: "done", "r0").to_dict(), ENGLISH)
     assert len(picture.rows) == 200 and "and 2801 more" in picture.html
-    assert max(int(width) for width in re.findall(r"width:(\d+)px", picture.html)) < 140
+    assert max(int(width) for width in re.findall(r"padding-left:(\d+)px", picture.html)) < 140
     assert len(picture.html) < 300_000
 
 
@@ -188,7 +191,8 @@ def test_whatever_they_say_is_text() -> None:
     }  # fmt: skip
     past = {"decisions": [{"review_id": f"0-reflect {ALL}", "point": "reflect", "action": "edit", "edits": {ALL: ALL},
                            "proposal": {}, "message": ALL, "who": ALL, "note": ALL}],
-            "records": [], "reflections": [], "evidence": [], "citations": [], "answer": ALL}  # fmt: skip
+            "records": [], "reflections": [], "evidence": [], "citations": [],
+            "figures": {}, "answer": ALL}  # fmt: skip
     moments = [*rows_of(past, [checkpoint], ENGLISH), *rows_of(past, [], ENGLISH)]
     conflict = {
         "kind": "text",

@@ -12,11 +12,11 @@ from workbench.errors import KnowledgeError, PlanError
 from workbench.graphs.conversation import build_conversation
 from workbench.plans import Plan, PlanStep
 from workbench.records.counted import pieces
-from workbench.records.walked import walked
 from workbench.session import Workbench
 from workbench.views.around import Around
 from workbench.views.figures import dag, dag_rows, findings, graph, knowledge, rankings, timeline
 from workbench.views.figures.paper import COLOURS, DARK
+from workbench.views.walked import walked
 
 RUN = handmade.run()
 
@@ -379,8 +379,9 @@ def test_ink_can_be_read_on_its_tint():
         assert (dark + 0.05) / (light + 0.05) >= 5.1
 
 
-def test_plotly_and_pandas_are_imported_when_first_used():
-    check = "import sys, workbench.views.figures; print({'plotly', 'pandas', 'networkx'} & set(sys.modules))"
+def test_what_is_drawn_in_a_bench_needs_no_plotly():
+    drawn = "import workbench.views.plan_graph, workbench.views.timeline, workbench.views.past"
+    check = f"import sys; {drawn}; print({{'plotly', 'pandas', 'networkx'}} & set(sys.modules))"
     assert subprocess.run([sys.executable, "-c", check], capture_output=True, text=True).stdout.strip() == "set()"
 
 

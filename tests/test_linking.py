@@ -6,7 +6,7 @@ import pytest
 
 from tests.shelf import VOCABULARY
 from workbench.knowledge.names.linking import Linker
-from workbench.knowledge.names.surfaces import candidates, compiled, units, without_common
+from workbench.knowledge.names.surfaces import candidates, compiled, without_common
 from workbench.knowledge.vocabulary import load
 from workbench.ports import Entity
 
@@ -157,9 +157,9 @@ def test_a_text_means_what_it_is_about(linker):
 
 def test_the_candidates_of_a_text_are_all_that_a_matcher_needs(linker):
     text = "对比《喜宴》和 The Dark Knight Rises, 诺兰. It came. Then"
-    keys = candidates(text, units(text))
+    keys = candidates(text)
     few = Linker({key: surface for key, surface in linker._surfaces.items() if key in keys}, load(VOCABULARY).cues)
     assert few.link(text) == linker.link(text)
     assert "it came" in keys
     assert "came then" not in keys  # a sentence ends between
-    assert len(candidates("word " * 1_000, units("word " * 1_000))) == 16
+    assert len(candidates("word " * 1_000)) == 16

@@ -17,7 +17,8 @@ from tests.test_hostile import ALL, HOSTILE
 from workbench.plans import Plan, PlanBudget, PlanStep
 from workbench.tools.registry import ToolRegistry, check
 from workbench.views.labels import Labels
-from workbench.views.plan import MOST_LANES, Edge, PlanView, lanes, problem_text, steps
+from workbench.views.layout import MOST_LANES, Edge, gutters
+from workbench.views.plan import PlanView, problem_text, steps
 from workbench.views.plan_graph import plan_graph
 from workbench.widgets.editing import mended
 from workbench.widgets.plan import PlanEditor
@@ -92,6 +93,11 @@ def put(made: PlanEditor, name: str, value: Any) -> None:
     """Type into a field of the form."""
     fields = made.fields.inputs.fields if name.startswith("input.") else made.fields.fields
     fields[name.removeprefix("input.")].control.widget.value = value
+
+
+def proposed(made: PlanEditor, *approved: str) -> list[dict[str, Any]]:
+    """The steps that nobody has approved, as they stand."""
+    return [one for one in made.plan["steps"] if one["step_id"] not in approved]
 
 
 def ids(made: PlanEditor) -> list[str]:
@@ -294,7 +300,7 @@ def test_what_has_run_is_history_while_paused_and_free_when_done():
     ran = [record(A), record(B, "failed", error="ValueError: no")]
     more = [step("step_4_more", C).model_dump()]
     made = editor(document(status="paused", point="reflect", records=ran, next_steps=more))
-    assert ids(made) == [A, B, C, D, "step_4_more"] and made.proposed == more
+    assert ids(made) == [A, B, C, D, "step_4_more"] and proposed(made, A, B, C, D) == more
     assert "wb-proposed" in made.list.picture.rows["step_4_more"] and made.edits == 0
     for locked, why in ((A, "has already run"), (C, "was approved")):
         made.chosen = locked
@@ -306,9 +312,9 @@ def test_what_has_run_is_history_while_paused_and_free_when_done():
     made.chosen = "step_4_more"
     assert not made.fields.fields["objective"].control.widget.disabled
     put(made, "objective", "mine")
-    assert made.edits == 1 and made.proposed[0]["objective"] == "mine"
+    assert made.edits == 1 and made.plan["steps"][-1]["objective"] == "mine"
     made.list.press("remove", "step_4_more")
-    assert made.proposed == [] and made.edits == 1
+    assert ids(made) == [A, B, C, D] and made.edits == 1
     done = editor(document(status="done", point=None, records=ran))
     done.chosen = A
     assert not done.fields.fields["objective"].control.widget.disabled and "ValueError: no" in done.list.picture.rows[B]
@@ -349,13 +355,13 @@ def test_an_earlier_version_is_seen_and_brought_back():
 def test_beside_a_reflection_only_what_is_proposed_is_held_and_what_is_brought_back_joins_it():
     approved = Plan(version=2, steps=[step(A), step(B, condition="if_insufficient")])
     rows = [{"version": 1, "author": "planner", "reason": "", "plan": Plan(steps=[step(A), step(D)]).dump()}]
-    proposed = [step(C).model_dump(mode="json"), step("e").model_dump(mode="json")]
-    made = editor(document(approved, point="reflect", next_steps=proposed, records=[record(A)]), history=lambda: rows)
+    more = [step(C).model_dump(mode="json"), step("e").model_dump(mode="json")]
+    made = editor(document(approved, point="reflect", next_steps=more, records=[record(A)]), history=lambda: rows)
     made.chosen = C
     made.fields.foot.press("to")
     assert held(made.asked) == ["e"] and Plan.load(made.asked["plan"]).step(B).condition == "if_insufficient"
     made.bar.press("version", "1")
-    assert [one["step_id"] for one in made.proposed] == [C, "e", D]
+    assert [one["step_id"] for one in proposed(made, A, B)] == [C, "e", D]
 
 
 def test_the_rest_frees_what_is_held():
@@ -553,7 +559,7 @@ def test_two_hundred_steps(capsys: pytest.CaptureFixture[str]):
     ids=["into one", "from one", "all to all", "upwards"],
 )
 def test_lines_stay_in_few_lanes_and_every_step_has_its_own(edges: list[tuple[int, int]]):
-    rows = lanes(200, [Edge(*edge) for edge in edges])
+    rows, _ = gutters(200, tuple(Edge(*edge) for edge in edges))
     assert len(rows) == 200 and max(row.lane for row in rows) < MOST_LANES
     touched = {row for edge in edges for row in edge}
     assert all(bool(rows[row].lines) for row in touched)

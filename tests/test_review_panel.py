@@ -16,7 +16,8 @@ from workbench.runs.run import Run
 from workbench.session import Workbench
 from workbench.views.labels import Labels
 from workbench.views.signals import band, why
-from workbench.widgets.review import ReflectForm, Review
+from workbench.widgets.proposal import ReflectForm
+from workbench.widgets.review import Review
 
 QUESTION = "Compare The Wedding Banquet and Eat Drink Man Woman"
 UNKNOWN = "Who directed Zorblax the Unseen?"
@@ -458,9 +459,9 @@ def test_forecast_is_told_with_what_it_rests_on() -> None:
     review = Review(Labels("en"))
     asked = document(request("send", {}))
     review.show(asked, forecast={"seconds": {"p50": 0.61, "p90": 1.42}, "basis": 38, "steps": [{"runs": True}]})
-    assert "≈ 0.61 s expected, at most 1.4 s in 9 of 10 cases (from 38 past calls)" in review.forecast.html
+    assert "≈ 0.6 s expected, at most 1.4 s in 9 of 10 cases (from 38 past calls)" in review.forecast.html
     review.show(asked, problems=[{"message": "x"}])
-    assert "0.61" in review.forecast.html  # the last one that was valid
+    assert "0.6 s" in review.forecast.html  # the last one that was valid
     review.show(asked, forecast={"seconds": {"p50": 0, "p90": 0}, "basis": 0, "steps": [{"runs": True}]})
     assert "0 s expected" not in review.forecast.html
 

@@ -1,4 +1,4 @@
-"""The stream's vocabulary (contracts, 8), and the wrapper that makes every node leave a line in the run's log.
+"""The stream's vocabulary, and the wrapper that makes every node leave a line in the run's log.
 
 What a chat client reads has a ``status``; everything else is for the debug collector, kept under the run's id.
 """

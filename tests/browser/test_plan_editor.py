@@ -5,10 +5,11 @@ from __future__ import annotations
 from tests.browser.lab import Notebook
 
 CELL = """
-import json
+import ipywidgets
 from workbench.views.labels import Labels
 from workbench.plans import Plan, PlanStep
 from workbench.tools.registry import ToolRegistry, check
+from workbench.widgets.pick import Root
 from workbench.widgets.plan import PlanEditor
 
 tools = ToolRegistry()
@@ -23,7 +24,9 @@ review = {"action_requests": [{"name": "plan", "args": {}}], "review_configs": [
 document = {"run_id": "r", "status": "paused", "message": "Who?", "plan": plan.dump(), "records": [], "review": review}
 editor = PlanEditor(Labels("en"), lambda one: check(one, tools), tools)
 editor.show(document, editable=True)
-editor.widget()
+root = Root([ipywidgets.Box([editor.region, editor.form]).add_class("wb-plan-editor")])
+root.sheet.on_event(editor.pressed)
+root
 """
 
 

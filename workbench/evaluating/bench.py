@@ -1,15 +1,17 @@
-"""A workspace, measured: the doors of the tables, for the command line and for a notebook."""
+"""A workspace measured on a file of questions: what the command line and a notebook call."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
 
 from workbench.evaluating import calibration, kbqa, reflection, retrieval
-from workbench.evaluating.rankings import BASELINES, WITHOUT, Ranker, Row, changed, chosen, ranker, read_rows
-from workbench.evaluating.retrieval import CUTS, Measure, Measured, Told, rankers_of
+from workbench.evaluating.asking import Measured, Told
+from workbench.evaluating.rankings import BASELINES, WITHOUT, Found, Ranker, Row, changed, chosen, ranker, read_rows
+from workbench.evaluating.retrieval import CUTS, Measure, rankers_of
 from workbench.graphs.route import AGENT_TYPES
 from workbench.knowledge.library import Library
 from workbench.ports import Context, KnowledgeBase
@@ -55,15 +57,12 @@ async def measure(
     }
 
 
-async def _fewer(of: Measure, name: str, rank: Ranker, whole: Measured, passes: int) -> Measured:
+async def _fewer(of: Measure, name: str, rank: Ranker, whole: Measured[Found], passes: int) -> Measured[Found]:
     """What the agent does with so many passes at most: where it needed no more it has done that already."""
     longer = {i for i, found in whole.found.items() if found.passes > passes}
     again = await replace(of, asked=[one for one in of.asked if one.id in longer]).ask(name, rank)
     kept = [told for told in whole.failures if not any(told.startswith(f"{i}: ") for i in longer)]
     return Measured({**whole.found, **again.found}, {**whole.seconds, **again.seconds}, [*kept, *again.failures])
-
-
-# --- A workspace, measured: the doors of the tables, for the command line and for a notebook ---
 
 
 class Bench(Protocol):
@@ -75,63 +74,42 @@ class Bench(Protocol):
         """The ports that nodes see."""
 
 
-class Door:
-    """The door of one table: ``measure`` over a file of questions, with the models that took part.
-
-    Args:
-        measure: what makes the table of chosen rows.
-    """
-
-    def __init__(self, measure: Callable[..., Coroutine[Any, Any, dict[str, Any]]]):
-        self._measure = measure
-
-    def __call__(
-        self,
-        bench: Bench,
-        kb: str,
-        questions: Path,
-        *,
-        where: Mapping[str, str] | None = None,
-        limit: int | None = None,
-        **options: Any,
-    ) -> dict[str, Any]:
-        """The table.
-
-        Args:
-            bench: an open workspace.
-            kb: the knowledge base to search.
-            questions: JSON Lines: ``id``, ``question``, the gold documents, and whatever else.
-            where: only questions that hold these values.
-            limit: only so many of them.
-            **options: of what measures.
-        """
-        return _measured(bench, kb, questions, where, limit, self._measure, options)
-
-
-eval_retrieval = Door(retrieval.measure)
-eval_kbqa = Door(kbqa.measure)
-eval_reflection = Door(reflection.measure)
-eval_calibration = Door(calibration.measure)
-eval_together = Door(measure)
-
-
 def _measured(
+    measuring: Callable[..., Coroutine[Any, Any, dict[str, Any]]],
     bench: Bench,
     kb: str,
     questions: Path,
-    where: Mapping[str, str] | None,
-    limit: int | None,
-    measure: Callable[..., Coroutine[Any, Any, dict[str, Any]]],
-    options: Mapping[str, Any],
+    *,
+    where: Mapping[str, str] | None = None,
+    limit: int | None = None,
+    **options: Any,
 ) -> dict[str, Any]:
+    """The table that ``measuring`` makes, with the models that took part.
+
+    Args:
+        measuring: one of the functions ``measure``.
+        bench: an open workspace.
+        kb: the knowledge base to search.
+        questions: JSON Lines: ``id``, ``question``, the gold documents, and whatever else.
+        where: only questions that hold these values.
+        limit: only so many of them.
+        **options: of what measures.
+    """
     base, context = bench.knowledge.get(kb), bench.ports()
-    rows: Sequence[dict[str, Any]] = chosen(read_rows(questions, "id", "question"), where or {}, limit)
+    rows = chosen(read_rows(questions, "id", "question"), where or {}, limit)
     told = base.describe()
     models = {name: told[name] for name in ("embedding_model", "reranker")}
     models["language_model"] = context.settings.chat_model or "none"
     loop = LoopThread("evaluation")
     try:
-        table = loop.call(measure(rows, base, context, **options))
+        table = loop.call(measuring(rows, base, context, **options))
     finally:
         loop.close()
     return {**table, "models": models}
+
+
+eval_retrieval = partial(_measured, retrieval.measure)
+eval_kbqa = partial(_measured, kbqa.measure)
+eval_reflection = partial(_measured, reflection.measure)
+eval_calibration = partial(_measured, calibration.measure)
+eval_together = partial(_measured, measure)

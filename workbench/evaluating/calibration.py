@@ -13,8 +13,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from workbench.evaluating.rankings import Row, ranker
-from workbench.evaluating.retrieval import Measure, Measured, Told
+from workbench.evaluating.asking import Measured, Told
+from workbench.evaluating.rankings import Found, Row, ranker
+from workbench.evaluating.retrieval import Measure
 from workbench.ports import Context, KnowledgeBase
 
 BINS = 10
@@ -51,7 +52,7 @@ async def measure(
     return table(of, {name: await of.ask(name, rank) for name, rank in rankers.items()})
 
 
-def table(of: Measure, done: Mapping[str, Measured]) -> dict[str, Any]:
+def table(of: Measure, done: Mapping[str, Measured[Found]]) -> dict[str, Any]:
     """The table of the module's docstring, of what each tool did."""
     lines = {}
     for name, measured in done.items():

@@ -28,6 +28,7 @@ from importlib.resources import files
 from itertools import zip_longest
 from typing import Any, TypedDict
 
+from workbench.language.amounts import whole
 from workbench.text import CJK, fold, sentences
 
 Gold = Mapping[str, Any]
@@ -217,16 +218,16 @@ class _Reading:
         yield from self._length()
         for claim in self.claims:
             yield from self._supported(claim)
-        yield from self._refusal() if self.gold.get("refuse") else self._said()
+        yield from self._said()
 
     def _pieces(self, marks: Iterable[int]) -> list[Piece]:
         return [self.pieces[n - 1] for n in marks if 1 <= n <= len(self.pieces)]
 
-    def _refusal(self) -> Iterable[str]:
-        if not self.refused:
-            yield "answered: the corpus does not say it"
-
     def _said(self) -> Iterable[str]:
+        if self.gold.get("refuse"):
+            if not self.refused:
+                yield "answered: the corpus does not say it"
+            return
         if self.refused:
             yield "refused: the corpus says it"
         listed, number = self.gold.get("list", {}), self.gold.get("number")
@@ -357,16 +358,8 @@ def _numbers(text: str) -> set[str]:
 
 
 def _chinese(number: str) -> int:
-    total, digit = 0, 0
-    for sign in number:
-        unit = {"十": 10, "百": 100, "千": 1000, "万": 10_000}.get(sign)
-        if unit == 10_000:
-            total, digit = (total + digit) * unit, 0
-        elif unit:
-            total, digit = total + (digit or 1) * unit, 0
-        else:
-            digit = "零一二三四五六七八九".find(sign.replace("〇", "零").replace("两", "二"))
-    return total + digit
+    thousands, _, rest = number.rpartition("万")
+    return (whole(thousands) or 0) * 10_000 + (whole(rest) or 0)
 
 
 def _denials(text: str) -> list[set[str]]:
@@ -418,5 +411,4 @@ def _lost_chinese(run: str, given: str, numbers: set[str]) -> list[str]:
     for match in _CHINESE_NUMBER.finditer(run):
         if str(_chinese(match[0])) in numbers:
             bare[match.start() : match.end()] = [False] * len(match[0])
-    left = "".join(sign if lost else " " for sign, lost in zip(run, bare, strict=True)).split()
-    return left
+    return "".join(sign if lost else " " for sign, lost in zip(run, bare, strict=True)).split()

@@ -10,13 +10,13 @@ that the question is about, as published systems do; otherwise it gets the words
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
 from workbench.errors import ToolError
-from workbench.evaluating.rankings import Asked, Row, asked_of, called, groups, listed
-from workbench.evaluating.statistics import Bootstrap, Scores, means, spread
+from workbench.evaluating.asking import Measured, Told, ask_every, compared
+from workbench.evaluating.rankings import Asked, Row, asked_of, called, listed
+from workbench.evaluating.statistics import Scores
 from workbench.ports import Context, KnowledgeBase
 from workbench.text import fold
 
@@ -34,7 +34,7 @@ async def measure(
     tools: Sequence[str] = (),
     topic: Topic = "asked",
     answers: str = "answers",
-    told: Callable[[str, int, int], None] | None = None,
+    told: Told | None = None,
 ) -> dict[str, Any]:
     """Ask every question of every tool.
 
@@ -53,34 +53,20 @@ async def measure(
         UnknownTool: lists the known ones.
     """
     gold = {row["id"]: [fold(answer) for answer in listed(row, answers)] for row in rows}
-    given = {row["id"]: listed(row, TOPIC) for row in rows} if topic == "given" else {}
+    given = {row["id"]: {"entities": listed(row, TOPIC)} for row in rows} if topic == "given" else {}
     names = list(dict.fromkeys([*tools, BASELINE]))
     for name in names:
         _must_answer(context.tools[name], topic)
-    asked, split, bootstrap = [asked_of(row) for row in rows], groups(rows), Bootstrap(list(gold))
-    table, scores = {}, {}
     knowledge.warm()
+    asked, done = [asked_of(row) for row in rows], dict[str, Measured[list[str]]]()
     for name in names:
-        found, seconds, failures = await _ask(name, context, knowledge, asked, given, told)
-        scores[name] = _scores(gold, found)
-        table[name] = {
-            **means(scores[name], list(gold)),
-            "by": {
-                field: {value: {"questions": len(ids), **means(scores[name], ids)} for value, ids in values.items()}
-                for field, values in split.items()
-            },
-            "ms": spread(seconds),
-            "ci": bootstrap.interval(scores[name]),
-            **({"failed": len(failures), "failures": failures[:3]} if failures else {}),
-        }
-    first, *others = names
-    return {
-        "set": knowledge.name,
-        "questions": len(asked),
-        "topic": topic,
-        "tools": table,
-        "paired": [{"tool": n, "against": first, **bootstrap.compare(scores[n], scores[first])} for n in others],
-    }
+
+        async def ask(one: Asked, tool: Any = context.tools[name]) -> list[str]:
+            return answers_of(await called(tool, one, knowledge, context, **given.get(one.id, {})), one.question)
+
+        done[name] = await ask_every(name, asked, ask, [], told)
+    scores = {name: _scores(gold, measured.found) for name, measured in done.items()}
+    return {"set": knowledge.name, "questions": len(asked), "topic": topic, **compared(rows, done, scores)}
 
 
 def _must_answer(tool: Any, topic: Topic) -> None:
@@ -89,31 +75,6 @@ def _must_answer(tool: Any, topic: Topic) -> None:
         raise ToolError(f"{tool.name} gives no `answers` and no `entities`, so it answers nothing. It gives: {known}.")
     if topic == "given" and "entities" not in tool.input_schema.model_fields:
         raise ToolError(f"{tool.name} takes no `entities`, so no topic can be given. Measure it with --topic asked.")
-
-
-async def _ask(
-    name: str,
-    context: Context,
-    knowledge: KnowledgeBase,
-    asked: Sequence[Asked],
-    given: Mapping[str, list[str]],
-    told: Callable[[str, int, int], None] | None,
-) -> tuple[dict[str, list[str]], list[float], list[str]]:
-    """Answers by question, seconds, and what went wrong."""
-    found, seconds, failures = dict[str, list[str]](), list[float](), list[str]()
-    for number, one in enumerate(asked, start=1):
-        more = {"entities": given[one.id]} if given else {}
-        begun = time.perf_counter()
-        try:
-            output = await called(context.tools[name], one, knowledge, context, **more)
-            found[one.id] = answers_of(output, one.question)
-        except Exception as error:  # a tool may raise anything: it has no answer, and the table says so
-            found[one.id] = []
-            failures.append(f"{one.id}: {type(error).__name__}: {error}")
-        seconds.append(time.perf_counter() - begun)
-        if told:
-            told(name, number, len(asked))
-    return found, seconds, failures
 
 
 def answers_of(output: Any, question: str) -> list[str]:

@@ -12,8 +12,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from workbench.evaluating.rankings import Row, changed, ranker
-from workbench.evaluating.retrieval import Measure, Measured, Told
+from workbench.evaluating.asking import Measured, Told
+from workbench.evaluating.rankings import Found, Row, changed, ranker
+from workbench.evaluating.retrieval import Measure
 from workbench.evaluating.statistics import Bootstrap, Scores, means, spread
 from workbench.graphs.route import AGENT_TYPES
 from workbench.ports import Context, KnowledgeBase
@@ -53,7 +54,7 @@ async def measure(
 
 
 def table(
-    of: Measure, done: Sequence[Measured], agent: str = AGENT_TYPES[0], cuts: Sequence[int] = CUTS
+    of: Measure, done: Sequence[Measured[Found]], agent: str = AGENT_TYPES[0], cuts: Sequence[int] = CUTS
 ) -> dict[str, Any]:
     """The table of the module's docstring, of what the agent did with one pass at most, with two, and so on."""
     bootstrap = Bootstrap([one.id for one in of.asked])
@@ -72,7 +73,7 @@ def table(
     return {"set": of.name, "questions": len(of.asked), "agent": agent, "shown": shown, "rounds": lines}
 
 
-def _cost(done: Measured, most: int) -> dict[str, Any]:
+def _cost(done: Measured[Found], most: int) -> dict[str, Any]:
     found = list(done.found.values())
     return {
         "steps": round(sum(one.steps for one in found) / len(found), 2),

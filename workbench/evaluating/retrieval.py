@@ -9,12 +9,12 @@ that differ from it in one thing: "fusion_agent without plan".
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from workbench.errors import CorpusError
+from workbench.evaluating.asking import Measured, Told, ask_every, compared
 from workbench.evaluating.rankings import (
     BASELINES,
     Asked,
@@ -24,34 +24,17 @@ from workbench.evaluating.rankings import (
     Row,
     asked_of,
     documents_by,
-    groups,
     listed,
     ranker,
     without,
 )
-from workbench.evaluating.statistics import Bootstrap, Scores, means, scores_of, spread
+from workbench.evaluating.statistics import Scores, scores_of
 from workbench.graphs.route import AGENT_TYPES
 from workbench.ports import Context, KnowledgeBase
 
 CUTS = (1, 2, 5, 10)
 OWN = "conv"
 """The one field of a question, besides its words, that may say where to look."""
-
-Told = Callable[[str, int, int], None]
-"""``told(tool, asked, of)``."""
-
-
-@dataclass
-class Measured:
-    """What one tool did for each question, by its id: what it found, in how many seconds; and what it failed with."""
-
-    found: dict[str, Found]
-    seconds: dict[str, float]
-    failures: list[str]
-
-    def failed(self) -> dict[str, Any]:
-        """How many questions failed, and the first ones; nothing where none did."""
-        return {"failed": len(self.failures), "failures": self.failures[:3]} if self.failures else {}
 
 
 @dataclass
@@ -93,25 +76,18 @@ class Measure:
         knowledge.warm()
         return cls(knowledge.name, rows, wanted, lost, asked, _bases(asked, knowledge, docs or {}), told)
 
-    async def ask(self, name: str, rank: Ranker) -> Measured:
-        """Ask every question; a tool that fails found nothing, and that is kept."""
-        done = Measured({}, {}, [])
-        for number, one in enumerate(self.asked, start=1):
-            base = self.base_of(one)
-            begun = time.perf_counter()
-            try:
-                found = await rank(one, base)
-                kept = base.within(found.documents) if isinstance(base, Narrowed) else found.documents
-                done.found[one.id] = found._replace(documents=kept)
-            except Exception as error:  # a tool may raise anything: it found nothing, and the table says so
-                done.found[one.id] = Found([])
-                done.failures.append(f"{one.id}: {type(error).__name__}: {error}")
-            done.seconds[one.id] = time.perf_counter() - begun
-            if self.told:
-                self.told(name, number, len(self.asked))
-        return done
+    async def ask(self, name: str, rank: Ranker) -> Measured[Found]:
+        """Ask every question, each of its base."""
 
-    def scores(self, measured: Measured, cuts: Sequence[int]) -> Scores:
+        async def within(one: Asked) -> Found:
+            base = self.base_of(one)
+            found = await rank(one, base)
+            kept = base.within(found.documents) if isinstance(base, Narrowed) else found.documents
+            return found._replace(documents=kept)
+
+        return await ask_every(name, self.asked, within, Found([]), self.told)
+
+    def scores(self, measured: Measured[Found], cuts: Sequence[int]) -> Scores:
         """What each ranking is worth."""
         return scores_of(self.gold, {i: found.documents for i, found in measured.found.items()}, cuts)
 
@@ -152,31 +128,13 @@ async def measure(
     return table(of, {name: await of.ask(name, rank) for name, rank in rankers.items()}, cuts)
 
 
-def table(of: Measure, done: Mapping[str, Measured], cuts: Sequence[int] = CUTS) -> dict[str, Any]:
+def table(of: Measure, done: Mapping[str, Measured[Found]], cuts: Sequence[int] = CUTS) -> dict[str, Any]:
     """The table of the module's docstring, of what each tool did; the others are compared with the first one."""
-    split, bootstrap = groups(of.rows), Bootstrap([one.id for one in of.asked])
-    scores = {name: of.scores(measured, cuts) for name, measured in done.items()}
-    lines = {}
-    for name, measured in done.items():
-        lines[name] = {
-            **means(scores[name], list(of.gold)),
-            "by": {
-                field: {value: {"questions": len(ids), **means(scores[name], ids)} for value, ids in values.items()}
-                for field, values in split.items()
-            },
-            **(_work(measured.found.values()) if name.split()[0] in AGENT_TYPES else {}),
-            "ms": spread(list(measured.seconds.values())),
-            "ci": bootstrap.interval(scores[name]),
-            **measured.failed(),
-        }
-    first, *others = done
-    return {
-        "set": of.name,
-        "questions": len(of.asked),
-        **({"gold_not_in_base": of.lost} if of.lost else {}),
-        "tools": lines,
-        "paired": [{"tool": n, "against": first, **bootstrap.compare(scores[n], scores[first])} for n in others],
-    }
+    made = compared(of.rows, done, {name: of.scores(measured, cuts) for name, measured in done.items()})
+    for name, line in made["tools"].items():
+        line |= _work(done[name].found.values()) if name.split()[0] in AGENT_TYPES else {}
+    lost = {"gold_not_in_base": of.lost} if of.lost else {}
+    return {"set": of.name, "questions": len(of.asked), **lost, **made}
 
 
 def rankers_of(tools: Sequence[str], parts: Sequence[str], context: Context) -> dict[str, Ranker]:

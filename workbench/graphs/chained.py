@@ -1,4 +1,4 @@
-"""Recipes with ``chain_exploration``: a bridge is followed, and each side of a comparison by itself.
+"""Plans of several hops: a bridge is followed with ``chain_exploration``, and each side of a comparison by itself.
 
 Documents with typed fields say in one passage what most questions ask of them; a chain joins in only where a question
 is a bridge by its words. Texts that only name one another are always followed: what names the answer is seldom known

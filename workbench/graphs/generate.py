@@ -1,4 +1,7 @@
-"""The graph's node: evidence and memory -> a cited answer, written offline or streamed from the chat model."""
+"""The node that answers: cited sentences from the evidence, by the offline writer or streamed from a chat model.
+
+It also holds the prompt of a chat model and what is said where nothing was searched or found.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A planner that asks a chat model, and trusts nothing of what it says (contracts, 4).
+"""A planner that asks a chat model, and trusts nothing of what it says.
 
 The model fills in a bounded form; the form becomes an ordinary plan and is checked like any other. One repair is tried
 with the problems; then the deterministic planner takes over. ``plan.metadata`` says which of the three it was, and why.

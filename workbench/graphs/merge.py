@@ -1,4 +1,4 @@
-"""The last node of retrieval: evidence of every step -> one numbered context (contracts, 7)."""
+"""The last node of retrieval: evidence of every step -> one numbered context."""
 
 from __future__ import annotations
 
@@ -117,7 +117,7 @@ def _log_odds(score: float) -> float:
     return math.log(kept / (1 - kept))
 
 
-# --- The last node of retrieval: evidence of every step -> one numbered context (contracts, 7) ---
+# --- The last node of retrieval: evidence of every step -> one numbered context ---
 
 CONTRADICTION = 0.5
 """What is left of a score when the document's typed fields contradict what the question asked for."""

@@ -1,4 +1,4 @@
-"""The planner: which tools a question needs, in which order (contracts, 4).
+"""The planner: which tools a question needs, in which order.
 
 ``RulePlanner`` follows a table by intent. Each intent has a recipe that drafts the steps of one knowledge base; drafts
 are then joined by the registered tools that ask for the intent, cut to the most tasks a plan may have, and numbered.

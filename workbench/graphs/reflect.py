@@ -1,4 +1,4 @@
-"""After each pass: is the evidence enough, and what would mend it? Rules propose, a reviewer decides (contracts, 6)."""
+"""After each pass: is the evidence enough, and what would mend it? Rules propose, a reviewer decides."""
 
 from __future__ import annotations
 

@@ -1,5 +1,6 @@
-"""Where a person may decide: the request, the answer's schema, and what each answer changes.
+"""The review nodes: what a person is asked at plan, step and reflect, which answers are allowed, and what each changes.
 
+Steps that can never start, because what they depend on failed or was struck, are skipped here with their reason.
 Requests and answers have the shape of LangChain's human-in-the-loop middleware, so that its clients can answer too.
 LangGraph validates the answer inside ``interrupt``: an answer that does not fit is refused and the pause stands.
 """

@@ -1,4 +1,4 @@
-"""Routing: which knowledge base a message goes to, what it wants, and which worker takes it (contracts, 3).
+"""Routing: which knowledge base a message goes to, what it wants, and which worker takes it.
 
 Its own small graph, ``intent_detect -> apply_override_policy -> worker_select``, without a checkpointer. ``decide`` is
 the same road as one pure function, for whoever has a question but no graph.

@@ -1,4 +1,4 @@
-"""What can be seen of the evidence so far, and how much of it is enough (contracts, 6)."""
+"""What can be seen of the evidence so far, and how much of it is enough."""
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ from workbench.knowledge.indexes.ranks import reached_in
 from workbench.knowledge.names import schema
 from workbench.knowledge.names.linking import Linker
 from workbench.knowledge.names.schema import IndexTyped
-from workbench.knowledge.names.surfaces import STOP, candidates, key_of, units
+from workbench.knowledge.names.surfaces import STOP, candidates, key_of
 from workbench.knowledge.names.title_links import IndexWays
 from workbench.models import rerank
 from workbench.models.embeddings import TextModel, products, text_model, word_vectors
@@ -514,7 +514,7 @@ class CorpusKnowledge:
         Values that only group (genres, countries, years) are no names; ``knowledge.vocabulary`` finds those. Of several
         bearers of a name the words around it choose.
         """
-        found = surfaces(self._index, candidates(text, units(text)), "AND NOT category")
+        found = surfaces(self._index, candidates(text), "AND NOT category")
         view = self._view
         linked = Linker(found, view.vocabulary.cues).link(text)
         return in_question(text, linked, self._index, view.weight, math.log(1 + view.passages))

@@ -13,11 +13,22 @@ import re
 import shutil
 import tomllib
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cache, cached_property
 from importlib.resources import files
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple
+
+from pydantic import (
+    AfterValidator,
+    BeforeValidator,
+    ConfigDict,
+    StrictBool,
+    StringConstraints,
+    TypeAdapter,
+    ValidationError,
+)
+from pydantic.dataclasses import dataclass
 
 from workbench.errors import CorpusError
 from workbench.records.sqlite import named
@@ -27,10 +38,22 @@ FILE = "vocabulary.toml"
 LANGUAGES = ("en", "zh")
 LARGEST = 1_000_000
 """Bytes of a vocabulary file."""
-_ONE = ("number", "date", "category", "name", "text")
-TYPES = {one: one for one in _ONE} | {"categories": "category", "names": "name"}
+TYPES = {one: one for one in ("number", "date", "category", "name", "text")} | {
+    "categories": "category",
+    "names": "name",
+}
 
-Words = Mapping[str, list[str]]
+_Language = Annotated[str, StringConstraints(pattern="^(en|zh)$")]
+_Word = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=80)]
+_Text = Annotated[str, StringConstraints(strip_whitespace=True, max_length=80)]
+_Relation = Annotated[str, StringConstraints(strip_whitespace=True, pattern=r"^\w{0,60}$")]
+_Type = Annotated[
+    str, StringConstraints(pattern=f"^({'|'.join(TYPES)})?$"), AfterValidator(lambda one: TYPES.get(one, ""))
+]
+Words = Annotated[
+    Mapping[_Language, list[_Word]],
+    BeforeValidator(lambda given: given.get("names", given) if isinstance(given, dict) else given),
+]
 """Language (``en``, ``zh``) -> words, the one to show first."""
 
 
@@ -61,28 +84,28 @@ _RELATIONS = {
 }
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, config=ConfigDict(extra="forbid"))
 class FieldWords:
     """What a vocabulary says of one field: every part may be missing."""
 
     names: Words = field(default_factory=dict)
-    type: str = ""
-    unit: str = ""
-    relation: str = ""
-    of: str = ""
-    reverse: bool = False
+    type: _Type = ""
+    unit: _Text = ""
+    relation: _Relation = ""
+    of: _Text = ""
+    reverse: StrictBool = False
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, config=ConfigDict(extra="forbid"))
 class Vocabulary:
     """What the words of one corpus mean."""
 
     documents: Words = field(default_factory=dict)
     fields: Mapping[str, FieldWords] = field(default_factory=dict)
     values: Mapping[str, Mapping[str, Words]] = field(default_factory=dict)
-    measure: str = ""
+    measure: _Text = ""
     words: Mapping[str, Words] = field(default_factory=dict)
-    enrichment: str = ""
+    enrichment: Literal["", "tmdb"] = ""
 
     def joined(self, fields: Mapping[str, Any]) -> dict[str, Any]:
         """The fields of a document, those under one name that the vocabulary calls otherwise.
@@ -189,111 +212,30 @@ class Vocabulary:
         told = {v: known.get(v) or nations.get(country(v)) or common.get(fold(v)) for v in values}
         return {value: {k: list(w) for k, w in words.items()} for value, words in told.items() if words}
 
-    def dump(self) -> dict[str, Any]:
-        """As plain data: what was loaded, for the recipe of an index."""
-        return {
-            "documents": dict(self.documents),
-            "fields": {name: vars(words) for name, words in self.fields.items()},
-            "values": {name: dict(values) for name, values in self.values.items()},
-            "measure": self.measure,
-            "words": dict(self.words),
-            "enrichment": self.enrichment,
-        }
-
 
 def load(path: Path) -> Vocabulary:
     """Read a vocabulary file.
 
     Raises:
-        CorpusError: with the file, the key and what it may hold.
+        CorpusError: with the file, the key and what is wrong with it.
     """
     try:
         if path.stat().st_size > LARGEST:
             raise CorpusError(f"The vocabulary {path} is larger than {LARGEST:,} bytes. Name the right file.")
         given = tomllib.loads(path.read_text(encoding="utf-8"))
+        if isinstance(documents := given.get("documents"), dict):
+            given["measure"] = documents.pop("measure", "")
+        return TypeAdapter(Vocabulary).validate_python(given)
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = ".".join(str(part) for part in first["loc"] if part != "[key]")
+        raise CorpusError(
+            f"The vocabulary {path}: {where} is not usable: {first['msg']}. See data/README.md for what it may hold."
+        ) from None
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         raise CorpusError(
             f"The vocabulary {path} cannot be read: {error}. It is a TOML file; see data/README.md."
         ) from None
-    return _Checked(path).vocabulary(given)
-
-
-class _Checked:
-    """A loaded file, checked key by key."""
-
-    def __init__(self, path: Path):
-        self._path = path
-
-    def vocabulary(self, given: Mapping[str, Any]) -> Vocabulary:
-        self._only(given, "", ("documents", "fields", "values", "words", "enrichment"))
-        documents = dict(self._table(given, "documents"))
-        measure = self._text(documents.pop("measure", ""), "documents.measure")
-        return Vocabulary(
-            documents=self._words(documents, "documents"),
-            fields={name: self._field(one, f"fields.{name}") for name, one in self._table(given, "fields").items()},
-            values={
-                name: {value: self._words(words, f"values.{name}.{value}") for value, words in many.items()}
-                for name, many in self._table(given, "values").items()
-                if self._is_table(many, f"values.{name}")
-            },
-            measure=measure,
-            words={word: self._words(said, f"words.{word}") for word, said in self._table(given, "words").items()},
-            enrichment=self._one_of(given.get("enrichment", ""), "enrichment", ("", "tmdb")),
-        )
-
-    def _field(self, given: Any, where: str) -> FieldWords:
-        self._is_table(given, where)
-        self._only(given, where, ("names", "type", "unit", "relation", "of", "reverse"))
-        if not isinstance(given.get("reverse", False), bool):
-            self._refuse(f"{where}.reverse", "true or false")
-        relation = self._text(given.get("relation", ""), f"{where}.relation")
-        if relation and not re.fullmatch(r"\w{1,60}", relation):
-            self._refuse(f"{where}.relation", "letters, digits and underscores")
-        return FieldWords(
-            names=self._words(given.get("names", {}), f"{where}.names"),
-            type=TYPES.get(self._one_of(given.get("type", ""), f"{where}.type", ("", *TYPES)), ""),
-            unit=self._text(given.get("unit", ""), f"{where}.unit"),
-            relation=relation,
-            of=self._text(given.get("of", ""), f"{where}.of"),
-            reverse=given.get("reverse", False),
-        )
-
-    def _words(self, given: Any, where: str) -> dict[str, list[str]]:
-        self._is_table(given, where)
-        given = given.get("names", given)
-        self._only(given, where, LANGUAGES)
-        for language, words in given.items():
-            if not isinstance(words, list) or not all(isinstance(w, str) and 0 < len(w.strip()) <= 80 for w in words):
-                self._refuse(f"{where}.{language}", "a list of words of up to 80 characters")
-        return {language: [word.strip() for word in words] for language, words in given.items()}
-
-    def _table(self, given: Mapping[str, Any], name: str) -> Mapping[str, Any]:
-        found = given.get(name, {})
-        self._is_table(found, name)
-        return found
-
-    def _is_table(self, given: Any, where: str) -> bool:
-        if not isinstance(given, dict):
-            self._refuse(where, "a table")
-        return True
-
-    def _text(self, given: Any, where: str) -> str:
-        if not isinstance(given, str) or len(given) > 80:
-            self._refuse(where, "a text of up to 80 characters")
-        return given.strip()
-
-    def _one_of(self, given: Any, where: str, known: tuple[str, ...]) -> str:
-        if given not in known:
-            self._refuse(where, f"one of {', '.join(filter(None, known))}")
-        return given
-
-    def _only(self, given: Mapping[str, Any], where: str, known: Iterable[str]) -> None:
-        for name in given:
-            if name not in known:
-                self._refuse(f"{where}.{name}".strip("."), f"known keys: {', '.join(known)}")
-
-    def _refuse(self, where: str, wanted: str) -> None:
-        raise CorpusError(f"The vocabulary {self._path}: {where} is not usable; it holds {wanted}.")
 
 
 def kept(folder: Path) -> Vocabulary:

@@ -7,8 +7,8 @@ charged and nothing is drawn to scale; the gap becomes one bar of fixed width th
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime
 from itertools import pairwise
 from typing import Any, Literal
@@ -21,6 +21,8 @@ FOLDED_SHARE = 0.08
 """Width of a folded gap as a share of all work time."""
 
 Kind = Literal["node", "step", "sub_step", "waiting", "stopped"]
+GAPS = ("waiting", "stopped")
+"""Kinds of bars that are folded gaps: a person thought, or no process ran."""
 
 
 @dataclass(frozen=True)
@@ -47,52 +49,49 @@ def bars(
     spans += [(moment_ms(record["started_at"]), record["duration_ms"]) for record in records]
     if not spans:
         return []
-    axis = _Axis(spans, [moment_ms(decision["decided_at"]) for decision in decisions])
-    found = [axis.bar("node", e["node"], moment_ms(e["timestamp"]), e["duration_ms"]) for e in log]
+    at, gaps = _folded(spans, [moment_ms(decision["decided_at"]) for decision in decisions])
+
+    def bar(kind: Kind, name: str, moment: float, length: float, **more: Any) -> Bar:
+        begin = at(moment)
+        return Bar(kind, name, round(begin, 3), round(begin + length, 3), round(length, 3), **more)
+
+    found = [bar("node", e["node"], moment_ms(e["timestamp"]), e["duration_ms"]) for e in log]
     for record in records:
         begin, of_step = moment_ms(record["started_at"]), {"step_id": record["step_id"], "attempt": record["attempt"]}
-        count = record["output_summary"].get("evidence_count")
-        found.append(
-            axis.bar(
-                "step", record["tool"], begin, record["duration_ms"], status=record["status"], found=count, **of_step
-            )
-        )
-        found += [
-            axis.bar("sub_step", sub["name"], begin + sub["offset_ms"], sub["duration_ms"], **of_step)
-            for sub in record["sub_steps"]
-        ]
-    order = {"node": 0, "waiting": 0, "stopped": 0, "step": 1, "sub_step": 2}
-    return sorted([*found, *axis.gaps], key=lambda b: (order[b.kind], b.start_ms, b.step_id, b.attempt))
+        told = {"status": record["status"], "found": record["output_summary"].get("evidence_count"), **of_step}
+        found.append(bar("step", record["tool"], begin, record["duration_ms"], **told))
+        for sub in record["sub_steps"]:
+            found.append(bar("sub_step", sub["name"], begin + sub["offset_ms"], sub["duration_ms"], **of_step))
+    order = {"step": 1, "sub_step": 2}
+    return sorted([*found, *gaps], key=lambda b: (order.get(b.kind, 0), b.start_ms, b.step_id, b.attempt))
 
 
-class _Axis:
-    """Wall-clock milliseconds -> milliseconds from the beginning, long gaps folded."""
+def _folded(
+    spans: Sequence[tuple[float, float]], answered: Sequence[float]
+) -> tuple[Callable[[float], float], list[Bar]]:
+    """Wall-clock milliseconds -> milliseconds from the beginning, long gaps folded; and those gaps."""
+    union = _union(spans)
+    width = FOLDED_SHARE * max(elapsed_ms(spans), 1.0)
+    starts, offsets, gaps = [union[0][0]], [0.0], list[Bar]()
 
-    def __init__(self, spans: Sequence[tuple[float, float]], answered: Sequence[float]):
-        union = _union(spans)
-        width = FOLDED_SHARE * max(elapsed_ms(spans), 1.0)
-        self._starts, self._offsets, self.gaps = [union[0][0]], [0.0], list[Bar]()
-        for (_, left), (start, _) in pairwise(union):
-            at = self.at(left)
-            kind: Kind = "waiting" if any(left <= moment <= start + 1000 for moment in answered) else "stopped"
-            self.gaps.append(Bar(kind, kind, round(at, 3), round(at + width, 3), round(start - left, 3)))
-            self._starts.append(start)
-            self._offsets.append(at + width)
+    def at(moment: float) -> float:
+        index = max(bisect_right(starts, moment) - 1, 0)
+        return offsets[index] + moment - starts[index]
 
-    def at(self, moment: float) -> float:
-        index = max(bisect_right(self._starts, moment) - 1, 0)
-        return self._offsets[index] + moment - self._starts[index]
-
-    def bar(self, kind: Kind, name: str, start: float, duration: float, **more: Any) -> Bar:
-        begin = self.at(start)
-        return Bar(kind, name, round(begin, 3), round(begin + duration, 3), round(duration, 3), **more)
+    for (_, left), (start, _) in pairwise(union):
+        begin = at(left)
+        kind: Kind = "waiting" if any(left <= moment <= start + 1000 for moment in answered) else "stopped"
+        gaps.append(Bar(kind, kind, round(begin, 3), round(begin + width, 3), round(start - left, 3)))
+        starts.append(start)
+        offsets.append(begin + width)
+    return at, gaps
 
 
-def _union(spans: Iterable[tuple[float, float]]) -> list[list[float]]:
-    """Where something was at work, from and to; what is nearer than a folded gap is one."""
+def _union(spans: Iterable[tuple[float, float]], near: float = FOLD_FROM_MS) -> list[list[float]]:
+    """From when to when something was at work, of (start, duration); what is nearer to one another is one."""
     union: list[list[float]] = []
     for start, duration in sorted(spans):
-        if union and start - union[-1][1] < FOLD_FROM_MS:
+        if union and start - union[-1][1] < near:
             union[-1][1] = max(union[-1][1], start + duration)
         else:
             union.append([start, start + duration])
@@ -119,11 +118,8 @@ def busy_ms(segments: Iterable[Bar]) -> float:
     >>> busy_ms([Bar("node", "a", 0, 30, 30), Bar("node", "a", 10, 40, 30), Bar("node", "a", 90, 95, 5)])
     45.0
     """
-    total, reached = 0.0, 0.0
-    for bar in sorted(segments, key=lambda b: b.start_ms):
-        total += max(0.0, bar.end_ms - max(bar.start_ms, reached))
-        reached = max(reached, bar.end_ms)
-    return total
+    spans = ((bar.start_ms, bar.end_ms - bar.start_ms) for bar in segments)
+    return sum((end - start for start, end in _union(spans, near=0)), 0.0)
 
 
 def drawn(segments: Sequence[Bar], span: float, width: int = 30) -> str:
@@ -136,7 +132,7 @@ def drawn(segments: Sequence[Bar], span: float, width: int = 30) -> str:
     for bar in segments:
         first = min(int(bar.start_ms / (span or 1) * width), width - 1)
         last = max(round(bar.end_ms / (span or 1) * width), first + 1)
-        row[first:last] = ["░" if bar.kind in ("waiting", "stopped") else "█"] * (min(last, width) - first)
+        row[first:last] = ["░" if bar.kind in GAPS else "█"] * (min(last, width) - first)
     return "".join(row)
 
 
@@ -147,7 +143,7 @@ def moment_ms(moment: str) -> float:
 
 def work_ticks(found: Iterable[Bar], span: float, most: int = 7) -> list[tuple[float, float]]:
     """(place on the folded axis, ms of work) of about six round ticks; folded gaps have no ticks inside."""
-    gaps = [(bar.start_ms, bar.end_ms - bar.start_ms) for bar in found if bar.kind in ("waiting", "stopped")]
+    gaps = [(bar.start_ms, bar.end_ms - bar.start_ms) for bar in found if bar.kind in GAPS]
     work = span - sum(width for _, width in gaps)
     step = next((s * 10**e for e in range(-1, 9) for s in (1, 2, 5) if work / (s * 10**e) <= most), work or 1)
     ticks = []
@@ -163,11 +159,20 @@ def side_by_side(found: Iterable[Bar]) -> list[Bar]:
     """Overlapping runs of one node, which the executor's parallel tasks are, as one bar."""
     merged: list[Bar] = []
     for bar in sorted(found, key=lambda b: (b.start_ms, b.end_ms)):
-        before = next((b for b in reversed(merged) if b.name == bar.name), None)
-        if before and bar.start_ms < before.end_ms:
-            both = (before, bar)
-            end = max(b.end_ms for b in both)
-            merged[merged.index(before)] = Bar(bar.kind, bar.name, before.start_ms, end, round(busy_ms(both), 3))
-        else:
+        place = next((n for n in reversed(range(len(merged))) if merged[n].name == bar.name), None)
+        if place is None or merged[place].end_ms <= bar.start_ms:
             merged.append(bar)
+            continue
+        both = merged[place], bar
+        merged[place] = replace(both[0], end_ms=max(b.end_ms for b in both), duration_ms=round(busy_ms(both), 3))
     return merged
+
+
+def attempts(found: Sequence[Bar]) -> list[tuple[Bar, list[Bar]]]:
+    """Each attempt at a step that ran, and what happened inside its tool."""
+    inside: dict[tuple[str, int], list[Bar]] = {}
+    for bar in found:
+        if bar.kind == "sub_step":
+            inside.setdefault((bar.step_id, bar.attempt), []).append(bar)
+    ran = (bar for bar in found if bar.kind == "step" and bar.status != "skipped")
+    return [(bar, inside.get((bar.step_id, bar.attempt), [])) for bar in ran]

@@ -8,7 +8,6 @@ from typing import Any
 
 from workbench.errors import KnowledgeError, RunError, shown
 from workbench.ports import KnowledgeBase, KnowledgeBases
-from workbench.records.walked import walked
 from workbench.runs.past import Checkpoint
 from workbench.runs.recording import Recording
 from workbench.views import figures
@@ -16,6 +15,7 @@ from workbench.views.around import Around, around, seeds_of, way, with_outside
 from workbench.views.figures.findings import By
 from workbench.views.figures.picture import Picture
 from workbench.views.labels import labels_for
+from workbench.views.walked import walked
 
 
 def dag(run: Recording) -> Picture:

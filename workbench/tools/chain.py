@@ -6,7 +6,8 @@ sentence in which one passage names the next one.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from itertools import accumulate
 from typing import Any
 
 from pydantic import Field
@@ -20,7 +21,7 @@ from workbench.tools import evidence
 from workbench.tools.asked_words import AskedWords
 from workbench.tools.signals import Question, descending, probability
 from workbench.tools.tool import Found, FunctionTool, Search
-from workbench.tools.walk import STEPS, Chains, Walk, chosen, seeds
+from workbench.tools.walk import Chains, explored
 
 ANSWERING = 5
 """Passages that together should hold the words of the question."""
@@ -37,90 +38,100 @@ class Output(Found):
 
 
 def search(tool_input: Input, knowledge: KnowledgeBase, log: ToolLog) -> Output:
-    """The passages of the best chains, in the order in which a set of them covers the question."""
+    """The passages of the best chains."""
     query = tool_input.query
     with log("link") as detail:
         question = Question.of(query, knowledge)
         bridge = is_bridge(query, names_in(query, [knowledge]), knowledge.lexicon())
         detail |= {**question.linked, "bridge": bridge}
-    with log("seeds") as detail:
-        words = AskedWords.of(query, knowledge)
-        begun = seeds(query, knowledge)
-        walk = Walk(words, query, begun, knowledge)
-        detail["named"], detail["front"] = list(dict.fromkeys(begun.named.values())), walk.front
-    for number in range(1, STEPS + 1):
-        with log(f"step {number}") as detail:
-            detail["reached"] = walk.step()
-            detail["front"] = walk.front
+    words = AskedWords.of(query, knowledge)
+    chains = explored(query, words, knowledge, log)
     with log("choose") as detail:
-        chains = walk.finish()
-        found = chosen(chains, tool_input.top_k)
-        detail["looked at"] = chains.looked_at
+        found = never_rising(chains.best(tool_input.top_k))
+        detail["looked at"] = len(chains.titles)
     with log("calibrate"):
-        results = _results(found, chains, words, bridge, knowledge)
-    return Output(
-        results=results,
-        entities=question.entities,
-        candidates=evidence.titles(results, without=question.subjects),
-        paths=list(dict.fromkeys(r["metadata"]["chain"]["says"] for r in results if "chain" in r["metadata"])),
+        seen = [(i, {"chain": score, "bridge": float(bridge)}) for i, score in found]
+        results = in_order(TOOL.name, seen, words, knowledge, lambda chunk_id: path_of(chunk_id, chains))
+    return Output(**evidence.answer(question, results, len(results)), paths=paths_of(results))
+
+
+def never_rising(found: Sequence[tuple[str, float]]) -> list[tuple[str, float]]:
+    """Passages with scores of at most the one before, and 0: what a set is chosen for may rise, and the order stands.
+
+    >>> never_rising([("a", 0.5), ("b", 0.7), ("c", -0.1)])
+    [('a', 0.5), ('b', 0.5), ('c', 0.0)]
+    """
+    lowest = accumulate((max(0.0, score) for _, score in found), min)
+    return list(zip((i for i, _ in found), lowest, strict=True))
+
+
+def in_order(
+    tool: str,
+    found: Sequence[tuple[str, Mapping[str, float]]],
+    words: AskedWords,
+    knowledge: KnowledgeBase,
+    about: Callable[[str], dict[str, Any]],
+) -> list[RetrievalResult]:
+    """Passages as evidence whose order stands, whatever their probabilities.
+
+    Args:
+        tool: by whose model they are judged: in these signals, their place, and what the first of them say together.
+        found: ids of passages, each with what is seen of it.
+        words: of the question.
+        knowledge: where the passages are.
+        about: what else is told of a passage, in its metadata.
+    """
+    ids = [chunk_id for chunk_id, _ in found]
+    answered = words.share(frozenset().union(*knowledge.ways.stems(ids[:ANSWERING]).values()))
+    signals = [{**seen, "answered": answered, "place": 1 / place} for place, (_, seen) in enumerate(found, start=1)]
+    scores = descending([probability(tool, seen) for seen in signals])
+    results = []
+    for passage, seen, score in zip(knowledge.passages(ids), signals, scores, strict=True):
+        result = evidence.chunk(passage, score, tool, knowledge.name, seen)
+        result["metadata"] |= about(passage["chunk_id"])
+        results.append(result)
+    return results
+
+
+def path_of(chunk_id: str, chains: Chains) -> dict[str, Any]:
+    """What the metadata of a passage says of the chain that leads there, if one does."""
+    titles = chains.titles
+    return chain_of(
+        [
+            {
+                "from": step.parent,
+                "to": reached,
+                "by": step.by,
+                "surface": step.surface,
+                "sentence": step.sentence,
+                "says": says(titles[step.parent], step.by, step.surface, titles[reached], step.sentence),
+            }
+            for reached, step in chains.path(chunk_id)
+        ]
     )
 
 
-def _results(
-    found: Sequence[tuple[str, float]], chains: Chains, words: AskedWords, bridge: bool, knowledge: KnowledgeBase
-) -> list[dict[str, Any]]:
-    passages = {p["chunk_id"]: p for p in knowledge.passages([chunk_id for chunk_id, _ in found])}
-    held = knowledge.ways.stems([chunk_id for chunk_id, _ in found[:ANSWERING]])
-    answered = words.share(frozenset().union(*held.values()))
-    signals = [
-        {"chain": low, "answered": answered, "place": 1 / place, "bridge": float(bridge)}
-        for place, low in enumerate(never_rising([score for _, score in found]), start=1)
-    ]
-    scores = descending([probability(TOOL.name, seen) for seen in signals])
-    results: list[RetrievalResult] = []
-    for (chunk_id, _), seen, score in zip(found, signals, scores, strict=True):
-        result = evidence.chunk(passages[chunk_id], score, TOOL.name, knowledge.name, seen)
-        results.append(with_path(result, chunk_id, chains))
-    return evidence.ranked(results, len(results))
+def chain_of(steps: Sequence[dict[str, str]]) -> dict[str, Any]:
+    """Steps as metadata, with what all of them say."""
+    return {"chain": {"says": " → ".join(step["says"] for step in steps), "steps": steps}} if steps else {}
 
 
-def never_rising(scores: Sequence[float]) -> list[float]:
-    """The scores, each at most the one before: what a set is chosen for may rise, and the order stands."""
-    low, found = float("inf"), []
-    for score in scores:
-        low = min(low, score)
-        found.append(max(0.0, low))
-    return found
-
-
-def with_path(result: RetrievalResult, chunk_id: str, chains: Chains) -> RetrievalResult:
-    """The result with the way to its passage, if one leads there."""
-    steps = chains.path(chunk_id)
-    if not steps:
-        return result
-    told = [
-        {
-            "from": step.parent,
-            "to": reached,
-            "by": step.by,
-            "surface": step.surface,
-            "sentence": step.sentence,
-            "says": says(chains.titles[step.parent], step.by, step.surface, chains.titles[reached], step.sentence),
-        }
-        for reached, step in steps
-    ]
-    chain = {"says": " → ".join(step["says"] for step in told), "steps": told}
-    return {**result, "metadata": {**result["metadata"], "chain": chain}}
+def paths_of(results: Sequence[RetrievalResult]) -> list[str]:
+    """What the chains of results say, each once."""
+    return list(dict.fromkeys(r["metadata"]["chain"]["says"] for r in results if "chain" in r["metadata"]))
 
 
 _SAYS = {
-    ("en", "title"): "{parent} names {child} (“{sentence}”)",
-    ("en", "named by"): "{parent} is named by {child} (“{sentence}”)",
-    ("en", "phrase"): "{parent} shares “{surface}” with {child} (“{sentence}”)",
-    ("zh", "title"): "{parent}提到{child}（“{sentence}”）",
-    ("zh", "named by"): "{child}提到{parent}（“{sentence}”）",
-    ("zh", "phrase"): "{parent}与{child}都提到“{surface}”（“{sentence}”）",
+    ("en", "asked"): "the question names {surface}, which leads to {child}",
+    ("en", "title"): "{parent} names {child}",
+    ("en", "named by"): "{parent} is named by {child}",
+    ("en", "phrase"): "{parent} shares “{surface}” with {child}",
+    ("zh", "asked"): "问题提到{surface}，由此到{child}",
+    ("zh", "title"): "{parent}提到{child}",
+    ("zh", "named by"): "{child}提到{parent}",
+    ("zh", "phrase"): "{parent}与{child}都提到“{surface}”",
 }
+_QUOTED = {"en": "{said} (“{sentence}”)", "zh": "{said}（“{sentence}”）"}
 _LONGEST = 200
 
 
@@ -129,9 +140,13 @@ def says(parent: str, by: str, surface: str, child: str, sentence: str) -> str:
 
     >>> says("Ride", "title", "Lao She", "Lao She", "Ride is a play by Lao She.")
     'Ride names Lao She (“Ride is a play by Lao She.”)'
+    >>> says("茶馆", "phrase", "老舍", "四世同堂", "")
+    '茶馆与四世同堂都提到“老舍”'
     """
+    language = language_of(sentence or parent)
+    said = _SAYS[language, by].format(parent=parent, surface=surface, child=child)
     short = sentence if len(sentence) <= _LONGEST else f"{sentence[:_LONGEST]}…"
-    return _SAYS[language_of(sentence), by].format(parent=parent, surface=surface, child=child, sentence=short)
+    return _QUOTED[language].format(said=said, sentence=short) if sentence else said
 
 
 TOOL = FunctionTool(

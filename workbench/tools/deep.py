@@ -17,18 +17,15 @@ from typing import Any
 from pydantic import Field
 
 from workbench.ports import KnowledgeBase, ToolLog
-from workbench.state import RetrievalResult
 from workbench.text import language_of
 from workbench.tools import evidence
 from workbench.tools.asked_words import AskedWords
-from workbench.tools.chain import never_rising, with_path
+from workbench.tools.chain import ANSWERING, in_order, never_rising, paths_of
 from workbench.tools.research import SHARE_OF_TIME, Reach, Research
-from workbench.tools.signals import Question, descending, probability
+from workbench.tools.signals import Question
 from workbench.tools.tool import Found, FunctionTool, Search
 
 DEEP = Reach(rounds=3, asks=2, chains=False)
-ANSWERING = 5
-"""Passages that together should hold the words of the question."""
 
 
 class Input(Search):
@@ -65,34 +62,18 @@ def researched(
         research = Research(tool_input.query, question, knowledge, reach, log, late)
         stopped = research.run()
         with log("choose", stopped=stopped) as detail:
-            results = _results(tool, research, tool_input, knowledge)
-            detail["evidence"] = evidence.titles(results[:ANSWERING])
+            seen = [(i, {"worth": worth}) for i, worth in never_rising(research.best(tool_input.top_k))]
+            words = AskedWords.of(tool_input.query, knowledge)
+            results = in_order(tool, seen, words, knowledge, research.about)
+            answer = evidence.answer(question, results, len(results))
+            detail["evidence"] = evidence.titles(answer["results"][:ANSWERING])
     return Output(
-        results=results,
-        entities=question.entities,
-        candidates=evidence.titles(results, without=question.subjects),
+        **answer,
         thoughts=[{**thought, "says": says(thought, tool_input.query, research)} for thought in research.thoughts],
         missing=[lack.what for lack in research.missing],
         stopped=stopped,
-        paths=list(dict.fromkeys(r["metadata"]["chain"]["says"] for r in results if "chain" in r["metadata"])),
+        paths=paths_of(results),
     )
-
-
-def _results(tool: str, research: Research, tool_input: Input, knowledge: KnowledgeBase) -> list[dict[str, Any]]:
-    found = research.best(tool_input.top_k)
-    passages = {p["chunk_id"]: p for p in knowledge.passages([i for i, _ in found])}
-    held = knowledge.ways.stems([i for i, _ in found[:ANSWERING]])
-    answered = AskedWords.of(tool_input.query, knowledge).share(frozenset().union(*held.values()))
-    signals = [
-        {"worth": worth, "answered": answered, "place": 1 / place}
-        for place, worth in enumerate(never_rising([worth for _, worth in found]), start=1)
-    ]
-    scores = descending([probability(tool, seen) for seen in signals])
-    results: list[RetrievalResult] = []
-    for (i, _), seen, score in zip(found, signals, scores, strict=True):
-        result = with_path(evidence.chunk(passages[i], score, tool, knowledge.name, seen), i, research.chains)
-        results.append({**result, "metadata": {**result["metadata"], "research": research.found_by[i]}})
-    return evidence.ranked(results, len(results))
 
 
 _WORDS = {

@@ -3,46 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from workbench.ports import Community, Entity, KnowledgeBase, Passage, Relation
 from workbench.state import RetrievalResult
-from workbench.text import Day, day_of, days
-
-# --- The documents of a day that a question names: those with a typed value on it ---
-
-LOOKED_AT = 30
-"""Passages that hold the words of a day, among which those of the day are looked for."""
+from workbench.tools.signals import Question, probability
 
 
-class Dated(NamedTuple):
-    """A day in a question, ``text[start:end]``, and the documents of that day that its words find."""
+def document_of(chunk_id: str) -> str:
+    """The id of the document of a passage.
 
-    start: int
-    end: int
-    day: Day
-    doc_ids: frozenset[str]
-
-
-def dated(question: str, knowledge: KnowledgeBase) -> tuple[Dated, ...]:
-    """Every day that a question names and that documents are of; any other is told by its words."""
-    found = (Dated(start, end, day, _documents(day, knowledge)) for start, end, day in days(question))
-    return tuple(one for one in found if one.doc_ids)
-
-
-def _documents(day: Day, knowledge: KnowledgeBase) -> frozenset[str]:
-    hits = [chunk_id for chunk_id, _ in knowledge.keyword_search(day.written(), LOOKED_AT)]
-    return frozenset(p["doc_id"] for p in knowledge.passages(hits) if on_day(p["fields"], day))
-
-
-def on_day(fields: Mapping[str, Any], day: Day) -> bool:
-    """Whether a typed value is of this day.
-
-    >>> on_day({"time": "20260810_18:00"}, Day(2026, 8, 10)), on_day({"year": 2026}, Day(2026, 8, 10))
-    (True, False)
+    >>> document_of("a#b#0")
+    'a#b'
     """
-    found = (day_of(value) for value in fields.values() if isinstance(value, str))
-    return any(one is not None and one.is_(day) for one in found)
+    return chunk_id.rpartition("#")[0]
 
 
 def chunk(
@@ -65,6 +39,11 @@ def chunk(
         fields=passage["fields"],
         signals={name: round(value, 4) for name, value in (signals or {}).items()},
     )
+
+
+def judged(tool: str, passage: Passage, seen: Mapping[str, float], knowledge: KnowledgeBase) -> RetrievalResult:
+    """A passage as evidence, as probable as the tool's model takes these signals to be."""
+    return chunk(passage, probability(tool, seen), tool, knowledge.name, seen)
 
 
 def entity(
@@ -115,6 +94,16 @@ def ranked(results: Iterable[RetrievalResult], top_k: int) -> list[dict[str, Any
         best.setdefault(result["result_id"], result)
     kept = list(best.values())[:top_k]
     return [{**r, "metadata": {**r["metadata"], "rank": rank}} for rank, r in enumerate(kept, start=1)]
+
+
+def answer(question: Question, results: Iterable[RetrievalResult], top_k: int) -> dict[str, Any]:
+    """What every tool gives (``Found``): the best results, the names in the question, and what else was found."""
+    best = ranked(results, top_k)
+    return {
+        "results": best,
+        "entities": question.entities,
+        "candidates": titles(best, without=question.subjects),
+    }
 
 
 def titles(results: Iterable[dict[str, Any]], without: Sequence[str] = ()) -> list[str]:

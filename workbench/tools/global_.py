@@ -51,13 +51,8 @@ def search(tool_input: Input, knowledge: KnowledgeBase, log: ToolLog) -> Output:
         detail["weighed"] = len(found)
     passages = [evidence.chunk(p, score, TOOL.name, knowledge.name, seen) for p, score, seen in found]
     summaries = [evidence.community(c, _standing(c, found), TOOL.name, knowledge.name) for c in chosen]
-    results = evidence.ranked([*passages, *summaries], tool_input.top_k)
-    return Output(
-        results=results,
-        entities=question.entities,
-        candidates=evidence.titles(results, without=question.subjects),
-        communities=[c["title"] for c in chosen],
-    )
+    answer = evidence.answer(question, [*passages, *summaries], tool_input.top_k)
+    return Output(**answer, communities=[c["title"] for c in chosen])
 
 
 def shared(seeds: Sequence[Collection[str]], others: Sequence[Collection[str]]) -> list[float]:

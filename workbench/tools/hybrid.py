@@ -59,10 +59,8 @@ def search(tool_input: Input, knowledge: KnowledgeBase, log: ToolLog) -> Output:
         reread = rerank(question.text, passages, knowledge)
         detail["reranked"] = len(reread)
     with log("calibrate"):
-        results = evidence.ranked(_judged(question, passages, lexical, near, reread), tool_input.top_k)
-    return Output(
-        results=results, entities=question.entities, candidates=evidence.titles(results, without=question.subjects)
-    )
+        found = evidence.answer(question, _judged(question, passages, lexical, near, reread), tool_input.top_k)
+    return Output(**found)
 
 
 def _judged(

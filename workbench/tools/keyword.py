@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from workbench.ports import KnowledgeBase, ToolLog
 from workbench.tools import evidence
-from workbench.tools.signals import Question, probability, shares
+from workbench.tools.signals import Question, shares
 from workbench.tools.tool import Found, FunctionTool, Search
 
 
@@ -23,15 +23,14 @@ def search(tool_input: Input, knowledge: KnowledgeBase, log: ToolLog) -> Output:
         detail["hits"] = len(hits)
     with log("calibrate"):
         question = Question.of(tool_input.query, knowledge)
-        found = []
         bm25 = shares(hits)
-        for p in knowledge.passages([chunk_id for chunk_id, _ in hits]):
-            seen = question.signals(p) | {"bm25": bm25[p["chunk_id"]]}
-            found.append(evidence.chunk(p, probability(TOOL.name, seen), TOOL.name, knowledge.name, seen))
-    results = evidence.ranked(found, tool_input.top_k)
-    return Output(
-        results=results, entities=question.entities, candidates=evidence.titles(results, without=question.subjects)
-    )
+        found = [
+            evidence.judged(
+                TOOL.name, passage, question.signals(passage) | {"bm25": bm25[passage["chunk_id"]]}, knowledge
+            )
+            for passage in knowledge.passages([chunk_id for chunk_id, _ in hits])
+        ]
+    return Output(**evidence.answer(question, found, tool_input.top_k))
 
 
 TOOL = FunctionTool(

@@ -17,10 +17,8 @@ from workbench.knowledge.vocabulary import country, country_names, words_of
 from workbench.ports import KnowledgeBase, Passage
 from workbench.text import CJK, fold
 from workbench.tools.asked_words import AskedWords, Word, forms, root, stems
-from workbench.tools.signals import Named, Question
+from workbench.tools.signals import Question
 
-LITTLE = 0.08
-"""The share of the words' weight that may be left open."""
 MOST_SIDES = 4
 """Names of a question that are followed each by itself."""
 _COMPARED = """
@@ -69,11 +67,6 @@ class Side:
         text = fold(f"{passage['title']} {passage['text']}")
         return any(name in text for name in self.writings)
 
-    @classmethod
-    def of(cls, named: Named) -> Side:
-        """The side of a name that is known."""
-        return cls(named.name, tuple(named.names), named.doc_ids, named.chunk_ids)
-
 
 @dataclass(frozen=True)
 class Demand:
@@ -87,7 +80,7 @@ class Demand:
     @classmethod
     def of(cls, question: Question, text: str, knowledge: KnowledgeBase) -> Demand:
         """Read it; titles count as names that nobody linked, and a question without names has one side."""
-        sides = [Side.of(named) for named in question.named]
+        sides = [Side(named.name, named.names, named.doc_ids, named.chunk_ids) for named in question.named]
         for title in knowledge.ways.titles_in(text):
             doc_ids = frozenset(title["doc_ids"])
             if not any(doc_ids & side.doc_ids for side in sides):
@@ -100,7 +93,7 @@ class Demand:
         return cls(AskedWords(words), tuple(sides[:MOST_SIDES]) or (Side(""),), written_in(question.rest), groups)
 
     def left(self, held: Collection[str], languages: Collection[str] = ()) -> list[Piece]:
-        """What no text of these stems says, nor says in other words; nothing where it weighs next to nothing.
+        """What no text of these stems says, nor says in other words.
 
         Args:
             held: stems of the texts.
@@ -115,9 +108,7 @@ class Demand:
         if languages and self.language not in languages:
             words = [told for word in words if (told := _in_other_words(word, self.language, self.groups))]
         said = [not (word.forms.isdisjoint(held) and word.related.isdisjoint(held)) for word in words]
-        pieces = list(_pieces(words, said))
-        every = sum(word.weight for word in self.words.words)
-        return pieces if sum(word.weight for piece in pieces for word in piece.words) > LITTLE * every else []
+        return list(_pieces(words, said))
 
 
 def written_in(text: str) -> str:

@@ -7,7 +7,7 @@ from pydantic import Field
 from workbench.ports import KnowledgeBase, ToolLog
 from workbench.state import RetrievalResult
 from workbench.tools import evidence
-from workbench.tools.signals import Question, around, passages_around, probability
+from workbench.tools.signals import Question, around, passages_around
 from workbench.tools.tool import Found, FunctionTool, Search
 
 NEIGHBOURS = 30
@@ -33,21 +33,14 @@ def search(tool_input: Input, knowledge: KnowledgeBase, log: ToolLog) -> Output:
         detail["neighbours"] = len(near)
     with log("passages") as detail:
         passages = knowledge.passages(passages_around(question, knowledge, max(NEIGHBOURS, tool_input.top_k)))
-        seen = [question.signals(p) for p in passages]
-        found = [
-            evidence.chunk(p, probability(TOOL.name, s), TOOL.name, knowledge.name, s)
-            for p, s in zip(passages, seen, strict=True)
-        ]
+        found = [evidence.judged(TOOL.name, passage, question.signals(passage), knowledge) for passage in passages]
         detail["hits"] = len(found)
     with log("relations") as detail:
         told = _cards(question, knowledge) + _sentences(question, knowledge, near)
         detail["hits"] = len(told)
-    results = evidence.ranked([*found, *told], tool_input.top_k)
-    return Output(
-        results=results,
-        entities=list(dict.fromkeys([*question.entities, *(entity["name"] for entity, _ in near)])),
-        candidates=evidence.titles(results, without=question.subjects),
-    )
+    answer = evidence.answer(question, [*found, *told], tool_input.top_k)
+    around_them = (entity["name"] for entity, _ in near)
+    return Output(**answer | {"entities": list(dict.fromkeys([*question.entities, *around_them]))})
 
 
 def _cards(question: Question, knowledge: KnowledgeBase) -> list[RetrievalResult]:
@@ -64,9 +57,7 @@ def _cards(question: Question, knowledge: KnowledgeBase) -> list[RetrievalResult
 
 def _sentences(question: Question, knowledge: KnowledgeBase, near: list) -> list[RetrievalResult]:
     relations = [r for _, between in near for r in between]
-    said = {
-        (r["chunk_id"], r["sentence"]): r for r in reversed(relations)
-    }  # one sentence may state many: it counts once
+    said = {(r["chunk_id"], r["sentence"]): r for r in reversed(relations)}  # a sentence that states several, once
     stated = {p["chunk_id"]: p for p in knowledge.passages([r["chunk_id"] for r in said.values()])}
     made = []
     for relation in reversed(said.values()):

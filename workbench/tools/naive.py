@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from workbench.ports import KnowledgeBase, ToolLog
 from workbench.tools import evidence
-from workbench.tools.signals import LEAD, Question, both, cosine_signals, probability
+from workbench.tools.signals import LEAD, Question, both, cosine_signals
 from workbench.tools.tool import Found, FunctionTool, Search
 
 
@@ -25,14 +25,11 @@ def search(tool_input: Input, knowledge: KnowledgeBase, log: ToolLog) -> Output:
     with log("calibrate"):
         question = Question.of(tool_input.query, knowledge)
         dense = cosine_signals(near)
-        found = []
-        for p in knowledge.passages([chunk_id for chunk_id, _ in near]):
-            seen = both(question.signals(p), dense[p["chunk_id"]])
-            found.append(evidence.chunk(p, probability(TOOL.name, seen), TOOL.name, knowledge.name, seen))
-    results = evidence.ranked(found, tool_input.top_k)
-    return Output(
-        results=results, entities=question.entities, candidates=evidence.titles(results, without=question.subjects)
-    )
+        found = [
+            evidence.judged(TOOL.name, p, both(question.signals(p), dense[p["chunk_id"]]), knowledge)
+            for p in knowledge.passages([chunk_id for chunk_id, _ in near])
+        ]
+    return Output(**evidence.answer(question, found, tool_input.top_k))
 
 
 TOOL = FunctionTool(

@@ -10,17 +10,17 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
 
 from pydantic import Field
 
 from workbench.knowledge.names.entities import document_entity
 from workbench.ports import KnowledgeBase, Passage, Reached, ToolLog
 from workbench.state import RetrievalResult
-from workbench.text import fold, language_of, sentences
+from workbench.text import fold, sentences
 from workbench.tools import evidence
 from workbench.tools.asked_words import AskedWords, stems
-from workbench.tools.signals import Question, descending, probability
+from workbench.tools.chain import chain_of, in_order, paths_of, says
+from workbench.tools.signals import Question
 from workbench.tools.tool import Found, FunctionTool, Search
 from workbench.tools.walk import Seeds, bridges, seeds
 
@@ -34,8 +34,6 @@ SHARP = 4.0
 """The power of a passage's likeness that it begins with: the best ones count for more."""
 LIKE = 0.5
 """What the likeness of a passage counts beside its place in the walk."""
-ANSWERING = 5
-"""Passages that together should hold the words of the question."""
 
 
 class Input(Search):
@@ -70,12 +68,7 @@ def search(tool_input: Input, knowledge: KnowledgeBase, log: ToolLog) -> Output:
         detail["led to"] = sum(len(one["way"]) > 1 for one, _ in chosen)
     with log("calibrate"):
         results = _results(chosen, question, query, knowledge)
-    return Output(
-        results=results,
-        entities=question.entities,
-        candidates=evidence.titles(results, without=question.subjects),
-        paths=list(dict.fromkeys(r["metadata"]["chain"]["says"] for r in results if "chain" in r["metadata"])),
-    )
+    return Output(**evidence.answer(question, results, len(results)), paths=paths_of(results))
 
 
 def beginnings(
@@ -133,31 +126,14 @@ def _chosen(reached: Sequence[Reached], begun: Seeds) -> list[tuple[Reached, flo
 
 def _results(
     chosen: Sequence[tuple[Reached, float]], question: Question, query: str, knowledge: KnowledgeBase
-) -> list[dict[str, Any]]:
-    words = AskedWords.of(query, knowledge)
-    held = knowledge.ways.stems([one["chunk_id"] for one, _ in chosen[:ANSWERING]])
-    answered = words.share(frozenset().union(*held.values()))
-    met = [i for one, _ in chosen for i in (one["chunk_id"], *(i for kind, i in one["way"] if kind == "passage"))]
+) -> list[RetrievalResult]:
+    ways = {one["chunk_id"]: one["way"] for one, _ in chosen}
+    met = [*ways, *(i for way in ways.values() for kind, i in way if kind == "passage")]
     passages = {p["chunk_id"]: p for p in knowledge.passages(list(dict.fromkeys(met)))}
-    signals = [
-        {
-            "rank": worth,
-            "covered": question.signals(passages[one["chunk_id"]])["covered"],
-            "answered": answered,
-            "place": 1 / place,
-        }
-        for place, (one, worth) in enumerate(chosen, start=1)
-    ]
-    scores = descending([probability(TOOL.name, seen) for seen in signals])
-    results: list[RetrievalResult] = []
-    for (one, _), seen, score in zip(chosen, signals, scores, strict=True):
-        result = evidence.chunk(passages[one["chunk_id"]], score, TOOL.name, knowledge.name, seen)
-        steps = list(_steps(one["way"], passages, knowledge))
-        if steps:
-            chain = {"says": " → ".join(step["says"] for step in steps), "steps": steps}
-            result = {**result, "metadata": {**result["metadata"], "chain": chain}}
-        results.append(result)
-    return evidence.ranked(results, len(results))
+    covered = {i: question.signals(passages[i])["covered"] for i in ways}
+    seen = [(one["chunk_id"], {"rank": worth, "covered": covered[one["chunk_id"]]}) for one, worth in chosen]
+    words = AskedWords.of(query, knowledge)
+    return in_order(TOOL.name, seen, words, knowledge, lambda i: chain_of(list(_steps(ways[i], passages, knowledge))))
 
 
 def _steps(
@@ -202,34 +178,6 @@ def _saying(text: str, writings: Sequence[str]) -> str:
     """The first sentence that holds a name, or nothing: a name may be stated by a field."""
     folded = [fold(name) for name in writings if name]
     return next((s for s in sentences(text) if any(name in fold(s) for name in folded)), "")
-
-
-_SAYS = {
-    ("en", "asked"): "the question names {name}, which leads to {child}",
-    ("en", "title"): "{parent} names {child}",
-    ("en", "named by"): "{parent} is named by {child}",
-    ("en", "phrase"): "{parent} shares “{name}” with {child}",
-    ("zh", "asked"): "问题提到{name}，由此到{child}",
-    ("zh", "title"): "{parent}提到{child}",
-    ("zh", "named by"): "{child}提到{parent}",
-    ("zh", "phrase"): "{parent}与{child}都提到“{name}”",
-}
-_QUOTED = {"en": "{said} (“{sentence}”)", "zh": "{said}（“{sentence}”）"}
-_LONGEST = 200
-
-
-def says(parent: str, how: str, name: str, child: str, sentence: str) -> str:
-    """A step of a way in words, in the language of its sentence.
-
-    >>> says("Ride", "title", "Lao She", "Lao She", "Ride is by Lao She.")
-    'Ride names Lao She (“Ride is by Lao She.”)'
-    >>> says("茶馆", "phrase", "老舍", "四世同堂", "")
-    '茶馆与四世同堂都提到“老舍”'
-    """
-    language = language_of(sentence or parent)
-    said = _SAYS[language, how].format(parent=parent, name=name, child=child)
-    short = sentence if len(sentence) <= _LONGEST else f"{sentence[:_LONGEST]}…"
-    return _QUOTED[language].format(said=said, sentence=short) if sentence else said
 
 
 TOOL = FunctionTool(

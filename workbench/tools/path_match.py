@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import pairwise
 from typing import NamedTuple
 
 from workbench.knowledge.vocabulary import GROUPING
@@ -37,28 +36,14 @@ class Hop(NamedTuple):
 Path = tuple[Hop, ...]
 
 
-@dataclass(frozen=True)
-class Weights:
-    """What each thing that is seen of a path and a question counts."""
-
-    told: float = 2.0
-    told_back: float = 0.6
-    told_again: float = 0.1
-    untold_end: float = -1.0
-    untold: float = -2.5
-    untold_work: float = -1.5
-    untold_back: float = -0.3
-    back_both: float = 1.0
-    round_again: float = -3.0
-    both_unmet: float = -2.0
-    more_unmet: float = -1.5
-    skipped: float = -2.0
-    asked: float = 2.0
-    not_asked: float = -3.0
-    hop: float = -0.1
-
-
-WEIGHTS = Weights()
+TOLD, TOLD_BACK, SKIPPED = 2.0, 0.6, -2.0
+"""What a relation counts that a word tells, the way back along it, and a word that tells none."""
+UNTOLD, UNTOLD_END = -2.5, -1.0
+"""What a relation counts that no word tells, but for the way back; and more so when it is the last."""
+ASKED, NOT_ASKED = 2.0, -3.0
+"""What an end counts that is what is asked for, or is not."""
+ROUND_AGAIN, LONGER = -3.0, -0.1
+"""What a path counts that goes the same way twice, and each of its relations."""
 
 
 @dataclass(frozen=True)
@@ -122,18 +107,11 @@ def _mostly(counts: Mapping[str, int]) -> frozenset[str]:
     return frozenset(kind for kind, count in counts.items() if count * 10 > total)
 
 
-def score(asked: Asked, path: Path, ends: frozenset[str], weights: Weights = WEIGHTS) -> float:
+def score(asked: Asked, path: Path, ends: frozenset[str]) -> float:
     """How well the words of a question tell a path; 0 is nothing told and nothing against it."""
-    back = any(a.relation == b.relation for a, b in pairwise(path))
-    told = max(_aligned(order, path, asked, weights) for order in asked.orders())
-    total = told + weights.hop * len(path)
-    if asked.both:
-        total += weights.back_both if back else weights.both_unmet
-    if asked.more and not back and len(asked.cues) > 1:  # with one cue, what else than was said before
-        total += weights.more_unmet
-    if len(path) > 2 and path[0] == path[2]:
-        total += weights.round_again
-    return total + _as_asked(asked, path, ends, weights)
+    told = max(_aligned(order, path, asked) for order in asked.orders())
+    again = ROUND_AGAIN if len(path) > 2 and path[0] == path[2] else 0.0
+    return told + again + LONGER * len(path) + _as_asked(asked, path, ends)
 
 
 def signals(asked: Asked, path: Path, ends: frozenset[str]) -> dict[str, float]:
@@ -143,7 +121,7 @@ def signals(asked: Asked, path: Path, ends: frozenset[str]) -> dict[str, float]:
     says; ``read``: the share of the question's words that call up a relation or ask.
     """
     called = {name for cue in asked.cues for name in cue.weights}
-    right = _as_asked(asked, path, ends, WEIGHTS)
+    right = _as_asked(asked, path, ends)
     return {
         "hops": sum(hop.relation in called for hop in path) / len(path),
         "asked": 0.5 if right == 0 else float(right > 0),
@@ -151,45 +129,39 @@ def signals(asked: Asked, path: Path, ends: frozenset[str]) -> dict[str, float]:
     }
 
 
-def _as_asked(asked: Asked, path: Path, ends: frozenset[str], weights: Weights) -> float:
+def _as_asked(asked: Asked, path: Path, ends: frozenset[str]) -> float:
     """Whether the end of the path is what the question word asks for."""
     total = 0.0
     if asked.kind == "person":
-        total += weights.asked if "Person" in ends else weights.not_asked if ends & NOBODY else 0.0
+        total += ASKED if "Person" in ends else NOT_ASKED if ends & NOBODY else 0.0
     elif asked.kind == "work":
-        total += weights.asked if ends & WORKS else weights.not_asked
+        total += ASKED if ends & WORKS else NOT_ASKED
     elif asked.kind:
-        total += weights.asked if any(asked.kind in kind.lower() for kind in ends) else weights.not_asked
+        total += ASKED if any(asked.kind in kind.lower() for kind in ends) else NOT_ASKED
     if asked.relation:
         if path[-1].relation not in asked.relation.weights:
-            total += weights.not_asked
+            total += NOT_ASKED
         elif asked.kind or not ends & WORKS:  # "genre" asks for one, and not for the books of one
-            total += weights.asked
+            total += ASKED
     return total
 
 
-def _aligned(cues: Sequence[Cue], path: Path, asked: Asked, weights: Weights) -> float:
+def _aligned(cues: Sequence[Cue], path: Path, asked: Asked) -> float:
     """The best way to hand the cues to the hops, both in their order."""
-    row = [weights.skipped * sum(_most(cue) for cue in cues[:n]) for n in range(len(cues) + 1)]
+    row = [SKIPPED * sum(_most(cue) for cue in cues[:n]) for n in range(len(cues) + 1)]
     for place, hop in enumerate(path):
         back = place > 0 and path[place - 1].relation == hop.relation
-        untold = _untold(back, place == len(path) - 1, asked, weights)
-        gain = weights.told_back if back and not (asked.both or asked.more) else weights.told
+        gain, untold = (TOLD_BACK, 0.0) if back else (TOLD, UNTOLD)
+        if place == len(path) - 1 and not (back and asked.kind == "work"):
+            untold += UNTOLD_END
         new, told = [row[0] + untold], [_NEVER]
         for n, cue in enumerate(cues, start=1):
             said = cue.weights.get(hop.relation, 0.0)
-            first, again = (row[n - 1] + gain * said, told[-1] + weights.told_again) if said else (_NEVER, _NEVER)
-            told.append(max(first, again, told[-1] + weights.skipped * _most(cue)))
+            first, again = (row[n - 1] + gain * said, told[-1]) if said else (_NEVER, _NEVER)
+            told.append(max(first, again, told[-1] + SKIPPED * _most(cue)))
             new.append(max(told[-1], row[n] + untold))
         row = new
     return row[-1]
-
-
-def _untold(back: bool, last: bool, asked: Asked, weights: Weights) -> float:
-    """What a hop counts that no cue tells: little on the way back, and on the way to works that are spoken of."""
-    if back:
-        return weights.untold_back + (weights.untold_end if last and asked.kind != "work" else 0.0)
-    return (weights.untold_work if asked.work else weights.untold) + (weights.untold_end if last else 0.0)
 
 
 def _most(cue: Cue) -> float:

@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 from workbench.knowledge import vocabulary
 from workbench.knowledge.indexes.keywords import stem
-from workbench.knowledge.names.surfaces import STOP, key_of, ordinary_words
+from workbench.knowledge.names.surfaces import key_of
 from workbench.ports import Entity, KnowledgeBase, Mention, RelationKind
 from workbench.text import CJK, fold
 from workbench.tools.signals import claimed_names, content_terms
@@ -24,15 +24,13 @@ from workbench.tools.signals import claimed_names, content_terms
 # --- Who a question may be about: every known name in it, by how surely the writer means a name ---
 
 _WORD = re.compile(r"[^\W_]+(?:['’][^\W_]+)*")
-_QUOTED = re.compile(r"[《〈“\"「『]([^》〉”\"」』]+)[》〉”\"」』]")
 _FIRST_WORDS = "and who what which when where how list name describe can the in is are was were did do does give"
 _FIRST = frozenset(_FIRST_WORDS.split())
 """Words whose capital at the head of a question says nothing."""
-_CAPITAL, _RARE, _PLAIN = 1.0, 0.5, -0.1
-"""What a word of the name speaks for it: with a capital or digit; in small letters, and no ordinary one; ordinary."""
-_LOST_CAPITAL, _LOST_RARE = -1.5, -0.8
-"""What a word beside the name speaks against it: the name should have been longer."""
-_AS_WRITTEN, _QUOTES, _LETTER = 0.6, 4.0, 0.05
+_CAPITAL, _LETTER, _SIGN, _AS_WRITTEN = 1.0, 0.05, 0.5, 0.6
+"""What speaks for a name: a word with a capital or digit, each letter, each Chinese sign, its own spelling."""
+_LOST_CAPITAL = -1.5
+"""What a word with a capital beside it speaks against it: the name should have been longer."""
 _BEHIND = 4.0
 """Names that much worse than the best are nobody's topic."""
 MOST_TOPICS = 50
@@ -75,24 +73,13 @@ def topics(text: str, given: Sequence[str], knowledge: KnowledgeBase) -> list[To
 
 
 def _surely(text: str, start: int, end: int, entity: Entity) -> float:
-    """How surely a name is meant: by its capitals, its length, its quotation marks, and what it leaves unexplained."""
-    total = _LETTER * (end - start)
+    """How surely a name is meant: by its length and its capitals, and those that it leaves unexplained."""
+    total = _LETTER * (end - start) + _SIGN * len(CJK.findall(text[start:end]))
     for match in _WORD.finditer(text):
-        word, inside = match.group(), start <= match.start() < end
-        if CJK.search(word):
-            continue
-        key = key_of(word)
-        capital = any(c.isupper() or c.isdigit() for c in word) and not (match.start() == 0 and key in _FIRST)
-        plain = key in STOP or key in ordinary_words()
-        if capital:
-            total += _CAPITAL if inside else _LOST_CAPITAL
-        elif inside:
-            total += _PLAIN if plain else _RARE
-        elif not plain:
-            total += _LOST_RARE
-    total += sum(_LETTER * 10 for _ in CJK.findall(text[start:end]))
-    if any(abs(m.start(1) - start) + abs(m.end(1) - end) <= 2 for m in _QUOTED.finditer(text)):
-        total += _QUOTES
+        word = match.group()
+        asking = match.start() == 0 and key_of(word) in _FIRST
+        if not asking and not CJK.search(word) and any(c.isupper() or c.isdigit() for c in word):
+            total += _CAPITAL if start <= match.start() < end else _LOST_CAPITAL
     return total + (_AS_WRITTEN if _as_written(text, start, end, entity["name"]) else 0.0)
 
 
@@ -137,9 +124,7 @@ class Asked:
         cues: in the order of the text.
         kind: ``person``, ``work``, or the stem of a type's name; "" where the question does not say.
         relation: the cue that stands with the question word, if any.
-        both: "share", "same", "together": what is asked for stands beside the topic.
         more: "also", "other".
-        work: documents are spoken of, or whatever works there are.
         read: the share of the content words that call up a relation or ask, 0 to 1.
         several: more than one thing is asked.
     """
@@ -149,9 +134,7 @@ class Asked:
     cues: tuple[Cue, ...]
     kind: str = ""
     relation: Cue | None = None
-    both: bool = False
     more: bool = False
-    work: bool = False
     read: float = 1.0
     several: bool = False
 
@@ -208,12 +191,11 @@ class Lexicon:
         words, gap = (*before, "", *after), len(before)
         cues = tuple(Cue(i, w, self.relations[w]) for i, w in enumerate(words) if w in self.relations)
         ways = ["work" if word in self.works else _asking().get(word, "") for word in words]
-        both, more, work = (way in ways for way in ("both", "more", "work"))
         content = [word for word in content_terms(f"{text[:start]} / {text[end:]}") if not self._known(word)]
         read = 1 - len(content) / (len(content) + sum(map(bool, ways)) + len(cues) or 1)
         several = sum(way in ("person", "which") for way in ways) > 1
         said = self._asked(words, ways, gap, cues)
-        return [Asked(words, gap, cues, kind, relation, both, more, work, read, several) for kind, relation in said]
+        return [Asked(words, gap, cues, kind, relation, "more" in ways, read, several) for kind, relation in said]
 
     def _known(self, term: str) -> bool:
         """Whether a term of the keyword index, a bigram in Chinese, is read by the words of this lexicon."""

@@ -21,8 +21,6 @@ WIDEST = 5_000
 TRIED = 12
 """Paths that are followed before giving up: the first that leads anywhere is the answer."""
 
-USUAL = 0.5
-"""What a relation that no word tells counts when all relations of the topic are of it."""
 SURE, HALF_TOLD = 0.7, 0.5
 """What a path must have for a plan to count on it: its probability, and the share of its relations that words tell."""
 
@@ -118,13 +116,10 @@ def ways_of(text: str, found: Sequence[Topic], knowledge: KnowledgeBase) -> list
         readings = lexicon.read(text, topic.start, topic.end)
         relations = frozenset(relation for cue in readings[0].cues for relation in cue.weights)
         sides = knowledge.typed.sides(topic.entity["entity_id"])
-        starts = {Hop(name, forward): count for name, forward, count in sides if name not in UNTYPED}
+        starts = {Hop(name, forward) for name, forward, _ in sides if name not in UNTYPED}
         for path, ends in schema.paths(starts, relations):
             told, reading = max(((score(r, path, ends), -n) for n, r in enumerate(readings)))
-            total = topic.score + told
-            if path[0].relation not in relations:  # nothing says it: what most of its relations are
-                total += USUAL * starts[path[0]] / sum(starts.values())
-            ways.append(Way(topic, path, total, readings[-reading], ends))
+            ways.append(Way(topic, path, topic.score + told, readings[-reading], ends))
     order = ((-round(w.score, 6), len(w.path), w.topic.start, w.path, w.topic.entity["entity_id"]) for w in ways)
     return [way for _, way in sorted(zip(order, ways, strict=True), key=lambda pair: pair[0])]
 

@@ -19,22 +19,7 @@ from workbench.tools.asked_words import AskedWords
 from workbench.tools.lacking import Demand, Lack, Piece, Side, field_stems, lacks, written_in
 from workbench.tools.signals import Question
 from workbench.tools.tool import StepLog
-from workbench.tools.walk import (
-    BEST,
-    OUT,
-    OWN,
-    PARENT,
-    PASSAGE,
-    PHRASE,
-    POOL,
-    SENTENCE,
-    Bridge,
-    Chains,
-    Step,
-    articles_of,
-    bridges,
-    chosen,
-)
+from workbench.tools.walk import OUT, OWN, PHRASE, Bridge, Chains, Step, bridges, by_score, explored, reached_worth
 
 HITS = 20
 """What a next search gives."""
@@ -110,7 +95,7 @@ class Research:
         self._likely: dict[str, float] = {}
         self._fields, self._languages = frozenset[str](), frozenset[str]()
         self._asked = {fold(query)}
-        self.chains = Chains({})
+        self.chains = Chains(knowledge)
         self.found_by: dict[str, dict[str, Any]] = {}
         self.thoughts: list[dict[str, Any]] = []
         self.missing: list[Lack] = []
@@ -136,14 +121,15 @@ class Research:
         return "rounds" if self.missing else "covered"
 
     def best(self, most: int) -> list[tuple[str, float]]:
-        """Passages with what they were chosen for: the best set, as of ``chain_exploration``."""
-        chains = self.chains  # a parent that no search has given, only a way of its, vouches for nothing
+        """The best passages with what they were chosen for; a chain goes only over what a search has given."""
+        chains = self.chains
         chains.steps = {i: step for i, step in chains.steps.items() if step.parent in chains.score}
-        order = sorted(self.chains.score, key=lambda i: (-round(self.chains.score[i], 9), i))
-        self._titles([*order[: POOL + BEST], *(step.parent for step in self.chains.steps.values())])
-        found = chosen(self.chains, most)
-        self._titles(i for i, _ in found)
-        return found
+        chains.read(step.parent for step in chains.steps.values())
+        return chains.best(most)
+
+    def about(self, chunk_id: str) -> dict[str, Any]:
+        """What the metadata of a passage says of the chain to it, and of the search that found it."""
+        return {**chain.path_of(chunk_id, self.chains), "research": self.found_by[chunk_id]}
 
     # --- the first searches ---
 
@@ -154,16 +140,15 @@ class Research:
                     self._follow(query)
         if not self._reach.chains or not self._late():
             with self._log(_named("search", 1, self._query), tool="hybrid_search", query=self._query) as detail:
-                hits = self._found(hybrid, self._query)
+                hits = self._found(self._query)
                 self._likely = {hit["source_id"]: hit["score"] for hit in hits}
                 for hit in hits:
                     chained = self.chains.score.get(hit["source_id"], 0.0)
-                    self._keep(hit["source_id"], chained + hit["score"] * (BESIDE if self._reach.chains else 1.0))
+                    self.chains.keep(hit["source_id"], chained + hit["score"] * (BESIDE if self._reach.chains else 1.0))
                     self._note(1, self._query, (), hit["source_id"])
                 detail["hits"] = len(hits)
-                detail["evidence"] = self._titles(hit["source_id"] for hit in hits[:BEGINNING])
-        best = sorted(self.chains.score, key=lambda i: (-round(self.chains.score[i], 9), i))[: 2 * HITS]
-        passages = self._knowledge.passages(best)
+                detail["evidence"] = self.chains.titles_of(hit["source_id"] for hit in hits[:BEGINNING])
+        passages = self._knowledge.passages(by_score(self.chains.score)[: 2 * HITS])
         self._fields = frozenset().union(*(field_stems(p["fields"]) for p in passages))
         self._languages = _languages(passages)
         for thread in self._threads:
@@ -172,12 +157,10 @@ class Research:
     def _start(self, thread: Thread, passages: Sequence[Passage]) -> None:
         """The first passages of a thread: on its name before those that say it, and what a chain has led to from it."""
         side = thread.side
-        if side.name:
-            holding = [p for p in passages if side.holds(p)]
-            holding.sort(key=lambda p: p["doc_id"] not in side.doc_ids)
-        else:
-            holding = [p for p in passages if self._likely.get(p["chunk_id"], 1.0) >= LIKELY]
-        self._join(thread, holding[:BEGINNING])
+        holding = [p for p in passages if side.holds(p)]
+        if not side.name:
+            holding = [p for p in holding if self._likely.get(p["chunk_id"], 1.0) >= LIKELY]
+        self._join(thread, sorted(holding, key=lambda p: p["doc_id"] not in side.doc_ids)[:BEGINNING])
         for passage in passages[: 2 * BEGINNING]:
             way = self.chains.path(passage["chunk_id"])
             if way and way[0][1].parent in thread.passages:
@@ -194,15 +177,15 @@ class Research:
 
     def _follow(self, query: str) -> None:
         with self._log(_named("search", 1, query), tool="chain_exploration", query=query) as detail:
-            hits = self._found(chain, query)
+            chains = explored(query, AskedWords.of(query, self._knowledge), self._knowledge, StepLog())
             whole = query == self._query
-            for hit in hits:
-                told = hit["metadata"].get("chain", {}).get("steps", ())
-                step = Step(*(told[-1][name] for name in ("from", "by", "surface", "sentence"))) if told else None
-                self._keep(hit["source_id"], hit["metadata"]["signals"]["chain"] * (1.0 if whole else OWN), step)
-                self._note(1, query, (), hit["source_id"])
+            hits = chain.never_rising(chains.best(2 * HITS if whole else HITS))
+            for i, score in hits:
+                steps = chains.path(i)
+                self.chains.keep(i, score * (1.0 if whole else OWN), steps[-1][1] if steps else None)
+                self._note(1, query, (), i)
             detail["hits"] = len(hits)
-            detail["evidence"] = self._titles(hit["source_id"] for hit in hits[:BEGINNING])
+            detail["evidence"] = self.chains.titles_of(i for i, _ in hits[:BEGINNING])
 
     # --- what is missing ---
 
@@ -213,7 +196,7 @@ class Research:
         ) as detail:
             detail["missing"] = [lack._asdict() for lack in self.missing]
             evidence = [i for thread in self._threads for i in thread.fresh]
-            detail["evidence"] = self._titles(evidence)
+            detail["evidence"] = self.chains.titles_of(evidence)
         self.thoughts.append(
             {"round": number, "evidence": evidence, "missing": [lack._asdict() for lack in self.missing], "asks": []}
         )
@@ -256,7 +239,7 @@ class Research:
         """Search for what is missing; how many passages joined the thread by it."""
         told = {"side": thread.side.name, "because": ask.bridge.sentence if ask.bridge else ""}
         with self._log(_named("search", number, ask.query), tool="hybrid_search", query=ask.query, **told) as detail:
-            hits = self._found(hybrid, ask.query)
+            hits = self._found(ask.query)
             passages = self._knowledge.passages([hit["source_id"] for hit in hits])
             held = self._knowledge.ways.stems([p["chunk_id"] for p in passages])
             joining = []
@@ -265,14 +248,14 @@ class Research:
                 trust, cover = self._trust(thread, ask, passage), ask.left.share(held.get(i, ()))
                 self._note(number, ask.query, ask.lacks, i)
                 if not trust or (trust < OUT and not cover):
-                    self._keep(i, OWN * OWN * hit["score"])
+                    self.chains.keep(i, OWN * OWN * hit["score"])
                     continue
                 if i not in thread.passages:
                     joining.append((-round(trust * (1 + cover), 9), i, passage))
-                self._keep(i, self._worth(ask, trust, cover, i, hit["score"]), _step(ask, trust, i))
+                self.chains.keep(i, self._worth(ask, trust, cover, i, hit["score"]), _step(ask, trust, i))
             new = [passage for _, _, passage in sorted(joining, key=lambda one: one[:2])[:JOINING]]
             self._join(thread, new)
-            detail["hits"], detail["evidence"] = len(hits), self._titles(p["chunk_id"] for p in new)
+            detail["hits"], detail["evidence"] = len(hits), self.chains.titles_of(p["chunk_id"] for p in new)
         self.thoughts[-1]["asks"].append({"query": ask.query, **told, "evidence": [p["chunk_id"] for p in new]})
         return len(new)
 
@@ -286,30 +269,17 @@ class Research:
         return PHRASE if name in fold(passage["text"]) and passage["chunk_id"] != ask.bridge.parent else 0.0
 
     def _worth(self, ask: Ask, trust: float, cover: float, chunk_id: str, score: float) -> float:
-        likely = OWN * self._likely.get(chunk_id, 0.0)
-        trust *= 1.0 if ask.bridge and trust == OUT else GUESSED
+        likely = self._likely.get(chunk_id, 0.0)
         if ask.bridge is None:
-            return trust * (PASSAGE * cover + PARENT * score) + likely
+            return reached_worth(GUESSED * trust, score, 0.0, cover, likely)
         parent = self.chains.score.get(ask.bridge.parent, 0.0)
-        return trust * (PARENT * parent + SENTENCE * ask.bridge.cover + PASSAGE * cover) + likely
+        return reached_worth(trust if trust == OUT else GUESSED * trust, parent, ask.bridge.cover, cover, likely)
 
     # --- what is known ---
 
-    def _found(self, tool: Any, query: str) -> list[dict[str, Any]]:
+    def _found(self, query: str) -> list[dict[str, Any]]:
         most = 2 * HITS if query == self._query else HITS
-        output = tool.search(tool.Input(query=query, top_k=most), self._knowledge, StepLog())
-        return [hit for hit in output.results if hit["source_type"] == "chunk"]
-
-    def _keep(self, chunk_id: str, worth: float, step: Step | None = None) -> None:
-        if worth > self.chains.score.get(chunk_id, -1.0):
-            self.chains.score[chunk_id] = worth
-            if step and not self._leads_back(chunk_id, step.parent):
-                self.chains.steps[chunk_id] = step
-
-    def _leads_back(self, chunk_id: str, parent: str) -> bool:
-        while parent != chunk_id and parent in self.chains.steps:
-            parent = self.chains.steps[parent].parent
-        return parent == chunk_id
+        return hybrid.search(hybrid.Input(query=query, top_k=most), self._knowledge, StepLog()).results
 
     def _note(self, number: int, query: str, missing: Iterable[Lack], chunk_id: str) -> None:
         told = {"round": number, "query": query, "missing": [lack.what for lack in missing]}
@@ -323,14 +293,6 @@ class Research:
             thread.held |= held
         for passage in new.values():
             thread.held |= field_stems(passage["fields"])
-
-    def _titles(self, chunk_ids: Iterable[str]) -> list[str]:
-        wanted = list(chunk_ids)
-        missing = [i for i in wanted if i not in self.chains.titles]
-        passages = self._knowledge.passages(missing)
-        self.chains.titles |= {p["chunk_id"]: p["title"] for p in passages}
-        self.chains.articles |= articles_of(passages, self._knowledge)
-        return [self.chains.titles[i] for i in wanted if i in self.chains.titles]
 
 
 def _languages(passages: Iterable[Passage]) -> frozenset[str]:

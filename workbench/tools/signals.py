@@ -1,4 +1,4 @@
-"""One hop through the knowledge graph: from the names in a question to the passages and entities around them."""
+"""A question as a knowledge base sees it, what is seen of a passage beside it, and the probability made of that."""
 
 from __future__ import annotations
 
@@ -7,15 +7,12 @@ import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 
 from workbench.knowledge.indexes.keywords import stem
 from workbench.language.names import apart, together
 from workbench.ports import Entity, KnowledgeBase, Passage, Relation
-from workbench.text import CJK, fold, terms
-from workbench.tools.evidence import Dated, dated, on_day
-
-# --- How a tool's raw signals become the probability that a result is relevant: one logistic model a tool ---
+from workbench.text import CJK, Day, day_of, days, fold, terms
 
 FIELDS_ARE_RIGHT = 0.93
 """Of 6,599 documents that MetaQA has too, this share has exactly the same values there (data/README)."""
@@ -58,7 +55,7 @@ MODELS: Mapping[str, Logistic] = {
     "merge": Logistic(-6.68, {"search": 8.34, "search_led": 0.83, "chain_led": 5.84, "first": 2.5}),
     "global_search": Logistic(-2.2, {"cosine": 0.63, "traits": 10.0}),
 }
-"""What is seen is told in ``signals.py``; every signal speaks for a result, so no weight is below 0."""
+"""Fitted by ``experiments/calibrate.py``; every signal speaks for a result, so no weight is below 0."""
 ORDER: Mapping[str, float] = {
     "covered": 7.2,
     "subject": 4.32,
@@ -124,6 +121,40 @@ MEANT = 5  # further names that join the words searched for; more would drown th
 _LATIN = re.compile(r"[^\W\d_]{2,}(?<![\u3400-\u9fff])")
 _STARTS = re.compile(r"(?:^|[.!?:;\n。！？：；/])\W*$")
 _ASKING_WORDS = frozenset(_ASKING.split())
+
+
+LOOKED_AT = 30
+"""Passages that hold the words of a day, among which those of the day are looked for."""
+
+
+class Dated(NamedTuple):
+    """A day in a question, ``text[start:end]``, and the documents of that day that its words find."""
+
+    start: int
+    end: int
+    day: Day
+    doc_ids: frozenset[str]
+
+
+def dated(question: str, knowledge: KnowledgeBase) -> tuple[Dated, ...]:
+    """Every day that a question names and that documents are of; any other is told by its words."""
+    found = (Dated(start, end, day, _documents(day, knowledge)) for start, end, day in days(question))
+    return tuple(one for one in found if one.doc_ids)
+
+
+def _documents(day: Day, knowledge: KnowledgeBase) -> frozenset[str]:
+    hits = [chunk_id for chunk_id, _ in knowledge.keyword_search(day.written(), LOOKED_AT)]
+    return frozenset(p["doc_id"] for p in knowledge.passages(hits) if on_day(p["fields"], day))
+
+
+def on_day(fields: Mapping[str, Any], day: Day) -> bool:
+    """Whether a typed value is of this day.
+
+    >>> on_day({"time": "20260810_18:00"}, Day(2026, 8, 10)), on_day({"year": 2026}, Day(2026, 8, 10))
+    (True, False)
+    """
+    found = (day_of(value) for value in fields.values() if isinstance(value, str))
+    return any(one is not None and one.is_(day) for one in found)
 
 
 @dataclass(frozen=True)

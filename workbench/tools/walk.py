@@ -1,21 +1,21 @@
-"""Whom a passage brings in: the names in it that lead on, by how well the sentences that say them cover a question."""
+"""Chains of passages: where they begin, how one passage leads to others, and which passages answer together."""
 
 from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Literal, NamedTuple
 
 from workbench.knowledge.reading.corpus import made_title
 from workbench.language.names import together
-from workbench.ports import KnowledgeBase, Link, Passage, Shared, Titled
+from workbench.ports import KnowledgeBase, Link, Passage, Shared, Titled, ToolLog
 from workbench.text import fold, sentences, terms
 from workbench.tools.asked_words import AskedWords, stems
-from workbench.tools.evidence import dated
-
-# --- Where a chain begins: words and meaning, and what the question names counts for more ---
+from workbench.tools.evidence import document_of
+from workbench.tools.signals import dated
 
 TITLE = 0.6
 """The bonus of a passage whose title the question names."""
@@ -31,22 +31,27 @@ DEEP = 500
 class Seeds:
     """What is known of passages before any step: ``own`` likeness 0 to 1, ``score`` with what the question names.
 
-    ``named``: ids of documents whose title stands in the question -> that title; ``held``: phrases of the question.
+    ``named``: ids of documents whose title stands in the question -> that title; ``rest``: the likeness of any passage
+    that is not in ``own``.
     """
 
     own: dict[str, float]
     score: dict[str, float]
     rest: float = 0.0
     named: dict[str, str] = field(default_factory=dict)
-    held: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
     def likeness(self, chunk_id: str) -> float:
-        """``own``; of any other passage as much as the last one that is known has of meaning."""
+        """How like the question a passage is, 0 to 1."""
         return self.own.get(chunk_id, self.rest)
 
     def best(self) -> list[str]:
         """Every passage that is known, best first, ties by id."""
-        return sorted(self.score, key=lambda i: (-round(self.score[i], 9), i))
+        return by_score(self.score)
+
+
+def by_score(score: Mapping[str, float]) -> list[str]:
+    """Ids, best first, ties by id."""
+    return sorted(score, key=lambda i: (-round(score[i], 9), i))
 
 
 def seeds(question: str, knowledge: KnowledgeBase) -> Seeds:
@@ -65,10 +70,9 @@ def seeds(question: str, knowledge: KnowledgeBase) -> Seeds:
         most = max((own[i] for i in group), default=0.0)
         for i in group:
             score[i] += TITLE * own[i] / (most + 1e-9)
-    held = {p: ids for p, ids in knowledge.ways.holding(question, RARE).items() if not _inside(p, named.values())}
-    for i, bonus in _rare(held).items():
+    for i, bonus in _rare_phrases(question, list(named.values()), knowledge).items():
         score[i] = score.get(i, rest / 2) + bonus
-    return Seeds(own, score, rest / 2, named, held)
+    return Seeds(own, score, rest / 2, named)
 
 
 def _lexical(
@@ -91,17 +95,15 @@ def _scaled(values: Mapping[str, float]) -> dict[str, float]:
     return {i: max(0.0, value) / (high + 1e-9) for i, value in values.items()}
 
 
-def _rare(held: Mapping[str, Sequence[str]]) -> dict[str, float]:
+def _rare_phrases(question: str, titles: Sequence[str], knowledge: KnowledgeBase) -> dict[str, float]:
+    """Passages that hold a phrase of the question which few hold, and no title is, with the bonus for it."""
+    known = [terms(title) for title in titles]
     bonus: dict[str, float] = {}
-    for phrase, ids in held.items():
-        worth = SEED_PHRASE * (1 - math.log(len(ids)) / math.log(RARE + 1)) * (1.0 if len(terms(phrase)) > 1 else 0.5)
-        for i in ids:
-            bonus[i] = max(bonus.get(i, 0.0), worth)
+    for phrase, ids in knowledge.ways.holding(question, RARE).items():
+        if (words := terms(phrase)) not in known:
+            worth = SEED_PHRASE * (1 - math.log(len(ids)) / math.log(RARE + 1)) * (1.0 if len(words) > 1 else 0.5)
+            bonus |= {i: max(bonus.get(i, 0.0), worth) for i in ids}
     return bonus
-
-
-def _inside(phrase: str, titles: Iterable[str]) -> bool:
-    return any(terms(phrase) == terms(title) for title in titles)
 
 
 TOGETHER = 4
@@ -117,13 +119,12 @@ NAMED_BY, HUB = 15, 60
 ALIKE = 10
 """Passages looked at that share a phrase."""
 SAME_TITLE, SIBLING = 0.15, 0.05
-"""What a second passage of one title, and of one parent, loses."""
-VOUCHES, BEST = 0.8, 8
-"""The part of its score that one of the best passages lends its parent."""
+"""What each further passage of one article, and of one parent, loses."""
 POOL = 40
-"""Passages among which titles and parents are counted."""
+"""Passages among which those are counted."""
 
 By = Literal["title", "named by", "phrase"]
+Cover = Callable[[str], float]
 
 
 class Step(NamedTuple):
@@ -142,19 +143,59 @@ class _Edge(NamedTuple):
     cover: float
 
 
+def reached_worth(trust: float, parent: float, sentence: float, passage: float, likeness: float) -> float:
+    """What a passage is worth that a link leads to.
+
+    Args:
+        trust: how far the link is trusted.
+        parent: the score of the passage that it comes from.
+        sentence: how much of what is asked its sentence covers.
+        passage: how much of it the passage covers.
+        likeness: of the passage to the question.
+    """
+    return trust * (PARENT * parent + SENTENCE * sentence + PASSAGE * passage) + OWN * likeness
+
+
 @dataclass
 class Chains:
-    """Passages with their scores; ``steps`` lead to those that owe their score to one, ``ways`` to all others.
+    """Passages with their scores, and how they were reached.
 
-    ``articles`` tell which passages are of one article (``articles_of``).
+    ``steps`` lead to those that owe their score to one, ``ways`` to all others. ``titles`` and ``articles``
+    (``articles_of``) are those of every passage that was read.
     """
 
-    score: dict[str, float]
+    knowledge: KnowledgeBase
+    score: dict[str, float] = field(default_factory=dict)
     steps: dict[str, Step] = field(default_factory=dict)
     ways: dict[str, Step] = field(default_factory=dict)
     titles: dict[str, str] = field(default_factory=dict)
     articles: dict[str, str] = field(default_factory=dict)
-    looked_at: int = 0
+
+    def keep(self, chunk_id: str, worth: float, step: Step | None = None) -> None:
+        """Keep a passage by the best that it was found to be worth; no chain leads back to where it came from."""
+        if worth > self.score.get(chunk_id, -1.0) and not (step and self._comes_from(step.parent, chunk_id)):
+            self.score[chunk_id] = worth
+            if step:
+                self.steps[chunk_id] = step
+        elif step:
+            self.ways.setdefault(chunk_id, step)
+
+    def _comes_from(self, chunk_id: str, origin: str) -> bool:
+        while chunk_id != origin and chunk_id in self.steps:
+            chunk_id = self.steps[chunk_id].parent
+        return chunk_id == origin
+
+    def read(self, chunk_ids: Iterable[str]) -> None:
+        """Learn the titles and articles of passages."""
+        passages = self.knowledge.passages([i for i in dict.fromkeys(chunk_ids) if i not in self.titles])
+        self.articles |= articles_of(passages, self.knowledge)
+        self.titles |= {passage["chunk_id"]: passage["title"] for passage in passages}
+
+    def titles_of(self, chunk_ids: Iterable[str]) -> list[str]:
+        """The titles of these passages, in their order."""
+        wanted = list(chunk_ids)
+        self.read(wanted)
+        return [self.titles[i] for i in wanted if i in self.titles]
 
     def path(self, chunk_id: str) -> list[tuple[str, Step]]:
         """The steps that lead to a passage, the first one first: by the best of its parents, none of them twice."""
@@ -168,10 +209,31 @@ class Chains:
 
     def _to(self, chunk_id: str) -> Step | None:
         """The last step to a passage; one that is good by itself is led to only from what is better."""
-        step = self.steps.get(chunk_id) or self.ways.get(chunk_id)
-        if step and chunk_id not in self.steps and self.score[step.parent] <= self.score[chunk_id]:
-            return None
-        return step
+        if chunk_id in self.steps:
+            return self.steps[chunk_id]
+        step = self.ways.get(chunk_id)
+        return step if step and self.score.get(step.parent, 0.0) > self.score.get(chunk_id, math.inf) else None
+
+    def best(self, most: int) -> list[tuple[str, float]]:
+        """The best passages, with what they were chosen for: one more of an article or of a parent is worth less."""
+        order = by_score(self.score)
+        pool, rest = order[:POOL], order[POOL:most]
+        self.read(order[: max(most, POOL)])
+        found: list[tuple[str, float]] = []
+        articles, siblings = Counter[str](), Counter[str]()
+        parents = {i: self.steps[i].parent for i in pool if i in self.steps}
+        while pool and len(found) < most:
+            worth = {
+                i: self.score[i] - SAME_TITLE * articles[self.articles[i]] - SIBLING * siblings[parents.get(i, "")]
+                for i in pool
+            }
+            best = min(pool, key=lambda i: (-round(worth[i], 9), i))
+            pool.remove(best)
+            found.append((best, worth[best]))
+            articles[self.articles[best]] += 1
+            if best in parents:
+                siblings[parents[best]] += 1
+        return found + [(i, self.score[i]) for i in rest]
 
 
 class Walk:
@@ -179,14 +241,12 @@ class Walk:
 
     def __init__(self, words: AskedWords, question: str, seeds: Seeds, knowledge: KnowledgeBase):
         self._words, self._asked, self._seeds, self._knowledge = words, stems(question), seeds, knowledge
-        self.chains = Chains(dict(seeds.score))
+        self.chains = Chains(knowledge, dict(seeds.score))
         self._held: dict[str, frozenset[str]] = {}
-        self._docs: dict[str, str] = {}
-        self._first: dict[str, str] = {}
         self._covered: dict[str, frozenset[str]] = {}
         self._seen: set[str] = set()
-        self._front = self._distinct(seeds.best()[: WIDTH * 4])
-        self._begin(self._front)
+        self._front: list[str] = []
+        self._go_on(seeds.best()[: WIDTH * 4], {})
 
     @property
     def front(self) -> list[str]:
@@ -197,188 +257,103 @@ class Walk:
         """Go one step from the passages in front; how many passages were reached."""
         reached: dict[str, tuple[float, Step]] = {}
         edges = {parent: found for parent, found in self._edges() if found}
-        self._read(edge.target for found in edges.values() for edge in found)
+        self._stems_of(edge.target for found in edges.values() for edge in found)
         for parent, found in edges.items():
-            left = self._words.left(self._covered[parent])
+            left, score = self._words.left(self._covered[parent]), self.chains.score[parent]
             for edge in found:
-                worth = edge.trust * (
-                    PARENT * self.chains.score[parent]
-                    + SENTENCE * edge.cover
-                    + PASSAGE * self._cover(left, edge.target)
-                ) + OWN * self._seeds.likeness(edge.target)
+                likeness, cover = self._seeds.likeness(edge.target), left.share(self._held[edge.target])
+                worth = reached_worth(edge.trust, score, edge.cover, cover, likeness)
                 if worth > reached.get(edge.target, (0.0,))[0]:
                     reached[edge.target] = (worth, edge.step)
-        self._keep(reached)
+        for target, (worth, step) in sorted(reached.items()):
+            self.chains.keep(target, worth, step)
+        new = {i: self.chains.score[i] for i in reached if document_of(i) not in self._seen and i in self.chains.score}
+        self._go_on(by_score(new), {i: self._covered[step.parent] for i, (_, step) in reached.items()})
         return len(reached)
 
-    def _keep(self, reached: Mapping[str, tuple[float, Step]]) -> None:
-        chains = self.chains
-        for target, (worth, step) in sorted(reached.items()):
-            if worth > chains.score.get(target, 0.0) and not self._leads_back(target, step.parent):
-                chains.score[target], chains.steps[target] = worth, step
-            else:
-                chains.ways.setdefault(target, step)
-        new = {t: chains.score.get(t, 0.0) for t in reached if self._docs.get(t) not in self._seen}
-        self._front = self._distinct(_by_score(new))
-        for target in self._front:
-            parent = reached[target][1].parent
-            self._covered[target] = self._covered[parent] | stems(chains.titles[target])
-        self._seen |= {self._docs[i] for i in self._front}
-
-    def finish(self) -> Chains:
-        """What was found; the titles of the best passages are known."""
-        self._read(_by_score(self.chains.score)[: POOL + BEST])
-        return self.chains
-
-    def _leads_back(self, target: str, parent: str) -> bool:
-        """Whether the way to the parent comes from the target itself."""
-        while parent != target and parent in self.chains.steps:
-            parent = self.chains.steps[parent].parent
-        return parent == target
-
-    def _begin(self, front: Sequence[str]) -> None:
-        self._seen |= {self._docs[i] for i in front}
-        self._covered |= {i: stems(self.chains.titles[i]) for i in front}
-
-    def _distinct(self, order: Sequence[str]) -> list[str]:
-        """The first passages of different titles."""
-        self._read(order)
-        found: dict[str, str] = {}
+    def _go_on(self, order: Sequence[str], covered: Mapping[str, frozenset[str]]) -> None:
+        """Go on from the first passages of different titles, which cover what their parents did and their titles."""
+        self.chains.read(order)
+        first: dict[str, str] = {}
         for i in order:
-            if i in self.chains.titles:
-                found.setdefault(self.chains.articles[i], i)
-        return list(found.values())[:WIDTH]
+            first.setdefault(self.chains.articles[i], i)
+        self._front = list(first.values())[:WIDTH]
+        for i in self._front:
+            self._covered[i] = covered.get(i, frozenset()) | stems(self.chains.titles[i])
+        self._seen |= {document_of(i) for i in self._front}
 
-    def _read(self, chunk_ids: Iterable[str]) -> None:
-        missing = [i for i in dict.fromkeys(chunk_ids) if i not in self.chains.titles]
-        passages = self._knowledge.passages(missing)
-        self.chains.articles |= articles_of(passages, self._knowledge)
-        for passage in passages:
-            self.chains.titles[passage["chunk_id"]] = passage["title"]
-            self._docs[passage["chunk_id"]] = passage["doc_id"]
-        self.chains.looked_at += len(missing)
-
-    def _cover(self, left: AskedWords, chunk_id: str) -> float:
-        return left.share(self._stems_of([chunk_id])[chunk_id])
-
-    def _stems_of(self, chunk_ids: Sequence[str]) -> Mapping[str, frozenset[str]]:
-        missing = [i for i in chunk_ids if i not in self._held]
-        if missing:
-            held = self._knowledge.ways.stems(missing)
-            self._held |= {i: held.get(i, frozenset()) for i in missing}
-        return self._held
+    def _stems_of(self, chunk_ids: Iterable[str]) -> None:
+        missing = [i for i in dict.fromkeys(chunk_ids) if i not in self._held]
+        self._held |= dict.fromkeys(missing, frozenset()) | self._knowledge.ways.stems(missing)
 
     def _edges(self) -> Iterator[tuple[str, list[_Edge]]]:
-        """The ways on from each passage in front and the others of its document, by the passage."""
-        ways, groups = self._knowledge.ways, self._groups()
+        """The links on from each passage in front, by the passage."""
+        ways = self._knowledge.ways
+        groups = self._groups()
         every = [i for group in groups.values() for i in group]
-        out, alike = ways.links_from(every), ways.shared(every, HUB)
-        heads = self._heads({link["doc_id"] for link in out})
+        links, shared = ways.links_from(every), ways.shared(every, HUB)
+        about = self._knowledge.passages_of(sorted({link["doc_id"] for link in links}))
+        first = {p["doc_id"]: p["chunk_id"] for p in about if not p["position"]}
         for parent, group in groups.items():
             left = self._words.left(self._covered[parent])
-            sentence = _Sentences(left)
+            cover = cache(lambda sentence, left=left: left.share(stems(sentence)))
             found = [
-                self._edge(heads[link["doc_id"]], parent, "title", link, OUT, sentence)
-                for link in out
-                if link["chunk_id"] in group and link["doc_id"] in heads
+                _edge(first[link["doc_id"]], parent, "title", link, OUT, cover)
+                for link in links
+                if link["chunk_id"] in group and link["doc_id"] in first
             ]
-            found += self._naming(parent, sentence)
-            found += self._sharing(parent, [s for s in alike if s["chunk_id"] in group], left, sentence)
-            own = self.chains.articles[parent]
-            self._read(edge.target for edge in found)
-            yield parent, [e for e in found if self.chains.articles.get(e.target, own) != own]
+            found += self._naming(parent, cover)
+            found += self._sharing(parent, [s for s in shared if s["chunk_id"] in group], left, cover)
+            self.chains.read(edge.target for edge in found)
+            own, articles = self.chains.articles[parent], self.chains.articles
+            yield parent, [edge for edge in found if articles.get(edge.target, own) != own]
 
     def _groups(self) -> dict[str, list[str]]:
         """Each passage in front with the first ones of its document."""
-        every = self._knowledge.passages_of([self._docs[i] for i in self._front])
-        mine = {i: [p["chunk_id"] for p in every if p["doc_id"] == self._docs[i]] for i in self._front}
-        return {i: list(dict.fromkeys([i, *chunk_ids]))[:TOGETHER] for i, chunk_ids in mine.items()}
+        parts: dict[str, list[str]] = {}
+        for passage in self._knowledge.passages_of([document_of(i) for i in self._front]):
+            parts.setdefault(passage["doc_id"], []).append(passage["chunk_id"])
+        return {i: list(dict.fromkeys([i, *parts.get(document_of(i), ())]))[:TOGETHER] for i in self._front}
 
-    def _edge(self, target: str, parent: str, by: By, link: Link, trust: float, sentence: _Sentences) -> _Edge:
-        step = Step(parent, by, link["surface"], link["sentence"])
-        return _Edge(target, step, trust, sentence.cover(link["sentence"]))
-
-    def _heads(self, doc_ids: Iterable[str]) -> dict[str, str]:
-        """The first passage of each document."""
-        wanted = sorted({*doc_ids} - self._first.keys())
-        for passage in self._knowledge.passages_of(wanted):
-            self._first.setdefault(passage["doc_id"], passage["chunk_id"])
-        return self._first
-
-    def _naming(self, parent: str, sentence: _Sentences) -> Iterator[_Edge]:
-        doc_id = self._docs[parent]
+    def _naming(self, parent: str, cover: Cover) -> Iterator[_Edge]:
+        """Passages that name the document of this one."""
+        doc_id = document_of(parent)
         found = self._knowledge.ways.naming(doc_id, HUB)
         found = sorted(found, key=lambda i: (-round(self._seeds.likeness(i), 9), i))[:NAMED_BY]
         for link in self._knowledge.ways.links_to(doc_id, found):
-            yield self._edge(link["chunk_id"], parent, "named by", link, BACK, sentence)
+            yield _edge(link["chunk_id"], parent, "named by", link, BACK, cover)
 
-    def _sharing(self, parent: str, alike: Sequence[Shared], left: AskedWords, sentence: _Sentences) -> Iterator[_Edge]:
+    def _sharing(self, parent: str, alike: Sequence[Shared], left: AskedWords, cover: Cover) -> Iterator[_Edge]:
+        """Passages that hold a phrase of this one which the question does not, by what they cover of the question."""
         best: dict[str, tuple[float, Step]] = {}
         for shared in alike:
-            if stems(shared["phrase"]) <= self._asked:
-                continue
-            cover = sentence.cover(shared["sentence"])
-            for other in shared["chunk_ids"]:
-                if cover >= best.get(other, (-1.0,))[0]:
-                    best[other] = (cover, Step(parent, "phrase", shared["phrase"], shared["sentence"]))
-        self._stems_of(list(best))
-        covers = {i: self._cover(left, i) for i in best}
+            if not stems(shared["phrase"]) <= self._asked:
+                covered = cover(shared["sentence"])
+                for other in shared["chunk_ids"]:
+                    if covered >= best.get(other, (-1.0,))[0]:
+                        best[other] = (covered, Step(parent, "phrase", shared["phrase"], shared["sentence"]))
+        self._stems_of(best)
+        covers = {i: left.share(self._held[i]) for i in best}
         for i in sorted(best, key=lambda i: (-round(covers[i], 9), i))[:ALIKE]:
             if covers[i] > 0:
                 yield _Edge(i, best[i][1], PHRASE, best[i][0])
 
 
-class _Sentences:
-    """How much of the words that are left each sentence covers; a sentence is read once."""
-
-    def __init__(self, left: AskedWords):
-        self._left = left
-        self._known: dict[str, float] = {}
-
-    def cover(self, sentence: str) -> float:
-        if sentence not in self._known:
-            self._known[sentence] = self._left.share(stems(sentence))
-        return self._known[sentence]
+def _edge(target: str, parent: str, by: By, link: Link, trust: float, cover: Cover) -> _Edge:
+    return _Edge(target, Step(parent, by, link["surface"], link["sentence"]), trust, cover(link["sentence"]))
 
 
-def chosen(chains: Chains, most: int) -> list[tuple[str, float]]:
-    """The passages as a set, best first: one title once, and not all children of one parent, before anything twice.
-
-    The score of a passage is what it was chosen for, and never above the one before it.
-    """
-    score = dict(chains.score)
-    order = _by_score(score)
-    for i in order[:BEST]:
-        if i in chains.steps:
-            parent = chains.steps[i].parent
-            score[parent] = max(score[parent], VOUCHES * score[i])
-    order = _by_score(score)
-    pool, rest = order[:POOL], order[POOL:]
-    found: list[tuple[str, float]] = []
-    articles, parents = Counter[str](), Counter[str]()
-    while pool and len(found) < most:
-        worth = {i: score[i] - SAME_TITLE * articles[_article(chains, i)] - _siblings(chains, i, parents) for i in pool}
-        best = min(pool, key=lambda i: (-round(worth[i], 9), i))
-        pool.remove(best)
-        found.append((best, worth[best]))
-        articles[_article(chains, best)] += 1
-        if best in chains.steps:
-            parents[chains.steps[best].parent] += 1
-    found += [(i, score[i]) for i in rest[: max(0, most - len(found))]]
-    return found
-
-
-def _by_score(score: Mapping[str, float]) -> list[str]:
-    return sorted(score, key=lambda i: (-round(score[i], 9), i))
-
-
-def _siblings(chains: Chains, chunk_id: str, parents: Counter[str]) -> float:
-    step = chains.steps.get(chunk_id)
-    return SIBLING * parents[step.parent] if step else 0.0
-
-
-def _article(chains: Chains, chunk_id: str) -> str:
-    return chains.articles.get(chunk_id, chunk_id)
+def explored(question: str, words: AskedWords, knowledge: KnowledgeBase, log: ToolLog) -> Chains:
+    """The chains that begin at what a question names and is like."""
+    with log("seeds") as detail:
+        begun = seeds(question, knowledge)
+        walk = Walk(words, question, begun, knowledge)
+        detail["named"], detail["front"] = list(dict.fromkeys(begun.named.values())), walk.front
+    for number in range(1, STEPS + 1):
+        with log(f"step {number}") as detail:
+            detail["reached"] = walk.step()
+            detail["front"] = walk.front
+    return walk.chains
 
 
 def articles_of(passages: Sequence[Passage], knowledge: KnowledgeBase) -> dict[str, str]:

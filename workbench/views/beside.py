@@ -2,66 +2,108 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import Any, NamedTuple
 
 from workbench.records.timeline import work_ticks
 from workbench.views.labels import Labels, milliseconds
 from workbench.views.labels.told import edits_told, saved_told, tokens_told, who_told
-from workbench.views.page import Markup, button, code, el, family, glyph
+from workbench.views.page import Data, Markup, button, code, cut, el, family, glyph, table
 
-Document = Mapping[str, Any]
 LETTERS = "ABCD"
 MOST_ROWS, MOST_OF_A_KIND, MOST_UNFOLDED = 24, 4, 400
 """Rows that a table shows at first, pieces of one kind of change, and rows that it shows when all are asked for."""
-_BRIEF, _ID = 160, 24
+_ID = 24
 _INKS = {"gained": "run", "added": "run", "lost": "fail", "removed": "fail", "same": "idle", "shared": "idle"}
 _SAME = ("same", "shared")
-_STEPS = ("added", "removed", "changed", "same")
-_PIECES = ("gained", "lost", "moved", "same")
-_CLAIMS = ("gained", "lost", "recited", "shared")
 
 
 def letter(n: int) -> Markup:
     """The mark of a run: A is filled, the others are outlined."""
-    return el("b", LETTERS[n], cls="wb-letter" if n else "wb-letter wb-first")
+    return el("b.wb-letter" if n else "b.wb-letter.wb-first", LETTERS[n])
 
 
 def change(kind: str, labels: Labels) -> Markup:
     """Sign and word of a change."""
     sign, _, word = labels(f"beside_{kind}" if kind in _SAME else kind).partition(" ")
-    return el("span", el("b", sign), " ", word, cls=f"wb-change wb-{_INKS.get(kind, 'person')}")
+    return el(f"span.wb-change.wb-{_INKS.get(kind, 'person')}", el("b", sign), " ", word)
 
 
-def _table(name: str, title: str, kinds: Iterable[str], order: Sequence[str], labels: Labels, table: Any) -> Markup:
-    """A part with its title and its counts of changes."""
-    counts = Counter(kinds)
-    told = labels("comma").join(labels(f"count_{kind}", n=counts[kind]) for kind in order if counts[kind])
-    head = el("h3", title, " ", el("span", told, cls="wb-dim"), cls="wb-title")
-    return el("section", head, table, cls="wb-part", aria_label=title, data_part=name)
+# the tables
 
 
-def _rows(rows: Sequence[tuple[str, Markup]], name: str, heads: Any, labels: Labels, shown: Collection[int]) -> Markup:
-    if not rows:
-        return el("div", labels("beside_all_same"), cls="wb-dim")
-    body = [row for n, (_, row) in enumerate(rows) if n in shown]
-    left = len(rows) - len(body)
+class _Table(NamedTuple):
+    """A part of the comparison with a row for each of its things.
+
+    Attributes:
+        title: of the part.
+        what: what its rows are.
+        empty: what is said where there is nothing.
+        order: its kinds of changes, the weightiest first, no change last.
+        look: the class of its cells.
+        named: what a row is about.
+        cell: how that is in one run.
+    """
+
+    title: str
+    what: str
+    empty: str
+    order: Sequence[str]
+    look: str
+    named: Callable[[Data, Data, Labels], Any]
+    cell: Callable[[Data, Labels], Any]
+
+    def kind(self, row: Data) -> str:
+        """The change of a row as a whole: the weightiest among the runs."""
+        return min(filter(None, row["changes"]), key=self.order.index, default=self.order[-1])
+
+
+def _part(name: str, document: Data, labels: Labels, differing: bool, whole: bool) -> Markup:
+    """A part with its title, its counts of changes, and as many rows as are asked for."""
+    one, found = _TABLES[name], _rows(name, document)
+    counts = Counter(one.kind(row) for row in found)
+    told = labels("comma").join(labels(f"count_{kind}", n=counts[kind]) for kind in one.order if counts[kind])
+    head = el("h3.wb-title", labels(one.title), " ", el("span.wb-dim", told))
+    rows = [row for row in found if not (differing and one.kind(row) in _SAME and not row.get("text_differs"))]
+    kinds = [one.kind(row) for row in rows]
+    shown = _first_of_each(kinds) if name == "evidence" and not whole else _first(kinds, whole)
+    drawn = [_row(one, rows[n], document, labels) for n in sorted(shown)]
+    left = len(rows) - len(drawn)
     more = button(labels("beside_more", n=left), "more", key=name, cls="wb-quiet") if left else None
-    return el("div", el("table", el("thead", el("tr", heads)), el("tbody", body), cls="wb-table"), more)
+    heads = [labels("change"), labels(one.what), *(letter(n) for n in range(len(document["runs"])))]
+    inside = el("div", table([el("th", head) for head in heads], drawn), more)
+    if not rows:
+        inside = el("div.wb-dim", labels("beside_all_same" if found else one.empty))
+    return el("section.wb-part", head, inside, aria_label=labels(one.title), data_part=name)
 
 
-def _shown(kinds: Sequence[str], whole: bool) -> set[int]:
-    """Which rows are shown: what differs comes first, in its place."""
-    most = MOST_UNFOLDED if whole else MOST_ROWS
+def _rows(name: str, document: Data) -> list[Data]:
+    """The rows of a part; decisions with their change as others have it, evidence by its change and its best rank."""
+    rows = list(document[name])
+    if name == "decisions":
+        return [{**row, "changes": ["same" if row["same"] else "changed"]} for row in rows]
+    if name == "evidence":
+        kind, order = _TABLES[name].kind, _TABLES[name].order
+        rows.sort(key=lambda row: (order.index(kind(row)), min(side["rank"] for side in row["sides"] if side)))
+    return rows
+
+
+def _row(one: _Table, row: Data, document: Data, labels: Labels) -> Markup:
+    reworded = el("div", change("reworded", labels)) if row.get("text_differs") else None
+    changes = el("td.wb-nowrap", _changes(row["changes"], labels), reworded)
+    cells = [el(f"td{one.look}", one.cell(side, labels) if side else "–") for side in row["sides"]]
+    return el("tr", changes, el("td", one.named(row, document, labels)), cells)
+
+
+def _first(kinds: Sequence[str], whole: bool) -> Sequence[int]:
+    """Rows that are shown: what differs comes first."""
     first = sorted(range(len(kinds)), key=lambda n: kinds[n] in _SAME)
-    return set(first[:most])
+    return first[: MOST_UNFOLDED if whole else MOST_ROWS]
 
 
-def _kind(changes: Sequence[str], order: Sequence[str]) -> str:
-    """The change of a row as a whole: the weightiest among the runs."""
-    return min((kind for kind in changes if kind), key=order.index, default=order[-1])
+def _first_of_each(kinds: Sequence[str]) -> Sequence[int]:
+    return [n for n, kind in enumerate(kinds) if kinds[:n].count(kind) < MOST_OF_A_KIND]
 
 
 def _changes(changes: Sequence[str], labels: Labels) -> Any:
@@ -74,37 +116,17 @@ def _changes(changes: Sequence[str], labels: Labels) -> Any:
     ]
 
 
-def _heads(what: str, document: Document, labels: Labels) -> list[Markup]:
-    runs = [el("th", letter(n)) for n in range(len(document["runs"]))]
-    return [el("th", labels("change")), el("th", what), *runs]
-
-
-def steps_table(document: Document, labels: Labels, differing: bool, whole: bool) -> Markup:
-    """The steps, in the order of the plans."""
-    kinds = [_kind(row["changes"], _STEPS) for row in document["steps"]]
-    rows = [
-        (kind, _step(row, document, labels))
-        for row, kind in zip(document["steps"], kinds, strict=True)
-        if not (differing and kind == "same")
-    ]
-    shown = _shown([kind for kind, _ in rows], whole)
-    table = _rows(rows, "steps", _heads(labels("step"), document, labels), labels, shown)
-    return _table("steps", labels("beside_plan"), kinds, _STEPS, labels, table)
-
-
-def _step(row: Mapping[str, Any], document: Document, labels: Labels) -> Markup:
+def _step(row: Data, document: Data, labels: Labels) -> Any:
     tools = dict.fromkeys(side["tool"] for side in row["sides"] if side)
     told = [
-        el("div", letter(n) if len(document["plan"]) > 1 else None, " ", line, cls="wb-dim")
+        el("div.wb-dim", letter(n) if len(document["plan"]) > 1 else None, " ", line)
         for n, diff in enumerate(document["plan"], 1)
         for line in _edited((diff or {}).get("changed", {}).get(row["step_id"], {}), labels)
     ]
-    name = el("td", el("span", row["step_id"], cls="wb-strong"), " ", [[" ", code(tool)] for tool in tools], told)
-    cells = [el("td", _side(side, labels), cls="wb-nowrap") for side in row["sides"]]
-    return el("tr", el("td", _changes(row["changes"], labels), cls="wb-nowrap"), name, cells)
+    return [el("span.wb-strong", row["step_id"]), " ", [[" ", code(tool)] for tool in tools], told]
 
 
-def _edited(fields: Mapping[str, Any], labels: Labels) -> list[str]:
+def _edited(fields: Data, labels: Labels) -> list[str]:
     """What was edited in a step, a line a field; of a tool's input only the fields that differ."""
     lines = []
     for field, (old, new) in fields.items():
@@ -113,45 +135,27 @@ def _edited(fields: Mapping[str, Any], labels: Labels) -> list[str]:
             names = dict.fromkeys([*old, *new])
             pairs = {name: (old.get(name), new.get(name)) for name in names if old.get(name) != new.get(name)}
         if field != "tool":  # both stand behind the step's name
-            lines += [f"{name}{labels('colon')}{_json(one)} → {_json(two)}" for name, (one, two) in pairs.items()]
+            lines += [f"{name}{labels('colon')}{cut(one)} → {cut(two)}" for name, (one, two) in pairs.items()]
     return lines
 
 
-def _side(side: Mapping[str, Any] | None, labels: Labels) -> Any:
+def _ended(side: Data, labels: Labels) -> Any:
     """How a step ended in a run, what it found, and how long that took."""
-    if side is None:
-        return "–"
-    if side["status"] == "skipped":
-        return [glyph("skipped", labels, said=False), " ", labels("skipped")]
-    recorded = side["replayed"] and family(side["status"]) == "done"
+    status, well = side["status"], family(side["status"]) == "done"
+    if status == "skipped":
+        return [glyph(status, labels, said=False), " ", labels(status)]
+    sign = glyph("recorded" if side["replayed"] and well else status, labels, said=False)
     word = labels("beside_recorded") if side["replayed"] else milliseconds(side["seconds"] * 1000)
-    ended = [] if family(side["status"]) == "done" else [labels(side["status"]), " · "]
-    sign = glyph("recorded" if recorded else side["status"], labels, said=False)
-    return [sign, " ", ended, word, el("div", labels("n_found", n=side["found"]), cls="wb-dim")]
+    ended = [] if well else [labels(status), " · "]
+    return [sign, " ", ended, word, el("div.wb-dim", labels("n_found", n=side["found"]))]
 
 
-def decisions_table(document: Document, labels: Labels, differing: bool) -> Markup | None:
-    """What was decided; None when nobody was asked."""
-    if not document["decisions"]:
-        return None
-    kinds = ["same" if row["same"] else "changed" for row in document["decisions"]]
-    rows = [
-        (kind, _decision_row(row, kind, labels))
-        for row, kind in zip(document["decisions"], kinds, strict=True)
-        if not (differing and kind == "same")
-    ]
-    shown = _shown([kind for kind, _ in rows], True)
-    table = _rows(rows, "decisions", _heads(labels("point"), document, labels), labels, shown)
-    return _table("decisions", labels("beside_decisions"), kinds, _STEPS, labels, table)
+def _point(row: Data, _: Data, labels: Labels) -> str:
+    point = next(side["point"] for side in row["sides"] if side)
+    return f"{row['number']} {labels(f'point_{point}')}"
 
 
-def _decision_row(row: Mapping[str, Any], kind: str, labels: Labels) -> Markup:
-    point = next(labels(f"point_{side['point']}") for side in row["sides"] if side)
-    cells = [el("td", answered(side, labels) if side else "–") for side in row["sides"]]
-    return el("tr", el("td", change(kind, labels)), el("td", f"{row['number']} {point}"), cells)
-
-
-def answered(side: Mapping[str, Any], labels: Labels) -> str:
+def _answered(side: Data, labels: Labels) -> str:
     """What was decided, by whom, with which words."""
     who = who_told(side["who"], labels)
     said = edits_told(side["edits"], side["proposed"], labels)
@@ -159,110 +163,49 @@ def answered(side: Mapping[str, Any], labels: Labels) -> str:
     return cut(" · ".join([labels("aside", said=labels("did_" + side["action"]), more=who), *said]), 400)
 
 
-def claims_table(document: Document, labels: Labels, differing: bool, whole: bool) -> Markup:
-    """The answers, sentence by sentence."""
-    title = labels("beside_answer")
-    if not document["claims"]:
-        return _table("claims", title, (), (), labels, el("div", labels("beside_no_answer"), cls="wb-dim"))
-    kinds = [_kind(row["changes"], _CLAIMS) for row in document["claims"]]
-    rows = [
-        (kind, _claim(row, labels))
-        for row, kind in zip(document["claims"], kinds, strict=True)
-        if not (differing and kind == "shared")
-    ]
-    shown = _shown([kind for kind, _ in rows], whole)
-    table = _rows(rows, "claims", _heads(labels("claim"), document, labels), labels, shown)
-    return _table("claims", title, kinds, _CLAIMS, labels, table)
-
-
-def _claim(row: Mapping[str, Any], labels: Labels) -> Markup:
-    kind = _kind(row["changes"], _CLAIMS)
+def _claim(row: Data, *_: Any) -> Any:
     cited = {c["title"] or c["result_id"]: None for side in row["sides"] if side for c in side["citations"]}
-    sources = el("div", cut(" · ".join(cited), 240), cls="wb-dim") if cited else None
-    text = el("td", el("span", row["text"], cls="wb-ink wb-fail" if kind == "lost" else None), sources)
-    return el(
-        "tr",
-        el("td", _changes(row["changes"], labels), cls="wb-nowrap"),
-        text,
-        [_cited(side, labels) for side in row["sides"]],
-    )
+    lost = _TABLES["claims"].kind(row) == "lost"
+    sources = el("div.wb-dim", cut(" · ".join(cited), 240)) if cited else None
+    return [el("span.wb-ink.wb-fail" if lost else "span", row["text"]), sources]
 
 
-def _cited(side: Mapping[str, Any] | None, labels: Labels) -> Markup:
-    if side is None:
-        return el("td", "–")
-    marks = [
-        el("span", f"[{c['n']}]", " ", cls="wb-mark", title=c["title"] or c["result_id"]) for c in side["citations"]
-    ]
-    return el("td", marks or el("span", labels("nothing_cited"), cls="wb-dim"))
+def _cited(side: Data, labels: Labels) -> Any:
+    marks = [el("span.wb-mark", f"[{c['n']}]", " ", title=c["title"] or c["result_id"]) for c in side["citations"]]
+    return marks or el("span.wb-dim", labels("nothing_cited"))
 
 
-def evidence_table(document: Document, labels: Labels, differing: bool, whole: bool) -> Markup:
-    """The pieces of evidence: gained, lost, moved, the same; each by rank."""
-    title = labels("beside_evidence")
-    if not document["evidence"]:
-        return _table("evidence", title, (), (), labels, el("div", labels("beside_no_evidence"), cls="wb-dim"))
-    kinds = [_kind(piece["changes"], _PIECES) for piece in document["evidence"]]
-    ranked = sorted(
-        (_PIECES.index(kind), min(side["rank"] for side in piece["sides"] if side), n)
-        for n, (piece, kind) in enumerate(zip(document["evidence"], kinds, strict=True))
-        if not (differing and kind == "same" and not piece["text_differs"])
-    )
-    order = [kinds[n] for _, _, n in ranked]
-    rows = [(kinds[n], _piece(document["evidence"][n], labels)) for _, _, n in ranked]
-    shown = _shown(order, True) if whole else _first_of_each(order)
-    table = _rows(rows, "evidence", _heads(labels("piece"), document, labels), labels, shown)
-    return _table("evidence", title, kinds, _PIECES, labels, table)
+def _piece(piece: Data, _: Data, labels: Labels) -> Any:
+    sides = piece["sides"][:1] if piece["sides"][0] else piece["sides"]
+    steps = list(dict.fromkeys(f["step_id"] for side in sides if side for f in side["found_by"]))
+    title = " ".join(str(piece["title"]).split())
+    if not steps:
+        return title
+    first = steps[0] if len(steps[0]) <= _ID else f"{steps[0][: _ID - 1]}…"
+    some = f"{first} +{len(steps) - 1}" if len(steps) > 1 else first
+    return [title, el("div.wb-dim", labels("beside_found_by", steps=some), title=cut(", ".join(steps)))]
 
 
-def _first_of_each(kinds: Sequence[str]) -> set[int]:
-    seen, shown = Counter[str](), set[int]()
-    for n, kind in enumerate(kinds):
-        seen[kind] += 1
-        if seen[kind] <= MOST_OF_A_KIND:
-            shown.add(n)
-    return shown
+def _rank(side: Data, labels: Labels) -> Any:
+    score = el("div.wb-dim", f"{side['score']:.2f}" if side["score"] >= 0.01 else "<0.01")
+    return [el("span", f"#{side['rank']}", title=labels("beside_rank", n=side["rank"])), score]
 
 
-def _piece(piece: Mapping[str, Any], labels: Labels) -> Markup:
-    first, *others = piece["sides"]
-    steps = dict.fromkeys(f["step_id"] for side in others if side for f in side["found_by"])
-    if first:
-        steps = dict.fromkeys(f["step_id"] for f in first["found_by"])
-    told = labels("beside_found_by", steps=_some(list(steps))) if steps else None
-    kinds = _changes(piece["changes"], labels)
-    reworded = el("div", change("reworded", labels)) if piece["text_differs"] else None
-    name = el(
-        "td",
-        " ".join(str(piece["title"]).split()),
-        el("div", told, cls="wb-dim", title=cut(", ".join(steps))) if told else None,
-    )
-    return el("tr", el("td", kinds, reworded, cls="wb-nowrap"), name, [_rank(side, labels) for side in piece["sides"]])
+_STEPS = ("added", "removed", "changed", "same")
+_CLAIMS = ("gained", "lost", "recited", "shared")
+_PIECES = ("gained", "lost", "moved", "same")
+_TABLES: Mapping[str, _Table] = {
+    "steps": _Table("beside_plan", "step", "beside_all_same", _STEPS, ".wb-nowrap", _step, _ended),
+    "decisions": _Table("beside_decisions", "point", "", _STEPS, "", _point, _answered),
+    "claims": _Table("beside_answer", "claim", "beside_no_answer", _CLAIMS, "", _claim, _cited),
+    "evidence": _Table("beside_evidence", "piece", "beside_no_evidence", _PIECES, ".wb-number", _piece, _rank),
+}
 
 
-def _some(names: Sequence[str]) -> str:
-    """The first name, shortened, and how many more."""
-    brief = names[0] if len(names[0]) <= _ID else f"{names[0][: _ID - 1]}…"
-    return f"{brief} +{len(names) - 1}" if len(names) > 1 else brief
+# the head
 
 
-def _rank(side: Mapping[str, Any] | None, labels: Labels) -> Markup:
-    if side is None:
-        return el("td", "–", cls="wb-number")
-    score = el("div", f"{side['score']:.2f}" if side["score"] >= 0.01 else "<0.01", cls="wb-dim")
-    return el("td", f"#{side['rank']}", score, cls="wb-number", title=labels("beside_rank", n=side["rank"]))
-
-
-def cut(text: str, most: int = _BRIEF) -> str:
-    """A text that is not longer than this, with how much is left out."""
-    return text if len(text) <= most else f"{text[:most]}… +{len(text) - most}"
-
-
-def _json(value: Any) -> str:
-    return cut(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, sort_keys=True))
-
-
-def beside_head(document: Document, labels: Labels, *, differing: bool = False, graft: bool | None = None) -> Markup:
+def beside_head(document: Data, labels: Labels, *, differing: bool = False, graft: bool | None = None) -> Markup:
     """Which runs these are, where they part, what differs beside the edit, and what can be done.
 
     Args:
@@ -271,50 +214,44 @@ def beside_head(document: Document, labels: Labels, *, differing: bool = False, 
         differing: whether only differences are shown.
         graft: whether the graft panel is open; None offers none.
     """
-    switch = button(
-        labels("only_differences"), "differing", cls="wb-switch", role="switch", aria_checked=str(differing).lower()
-    )
+    switch = button(labels("only_differences"), "differing", cls="wb-switch", role="switch", aria_checked=differing)
     actions = [switch, button(labels("swap"), "swap", cls="wb-quiet", title=labels("swap_told"))]
     if graft is not None:
         word = labels("graft_close" if graft else "graft_open")
-        actions.append(button(word, "panel", aria_expanded=str(graft).lower()))
+        actions.append(button(word, "panel", aria_expanded=graft))
     runs = [_run(n, run, document, labels) for n, run in enumerate(document["runs"])]
-    top = el("div", el("div", runs, cls="wb-main"), el("div", actions, cls="wb-actions"), cls="wb-beside-top")
-    parts = el("p", _parts(document["parts"], labels), cls="wb-beside-parts")
-    return el("div", top, parts, _caveats(document, labels), cls="wb-beside-head")
+    top = el("div.wb-beside-top", el("div.wb-main", runs), el("div.wb-actions", actions))
+    parts = el("p.wb-beside-parts", _parts(document["parts"], labels))
+    return el("div.wb-beside-head", top, parts, _caveats(document, labels))
 
 
-def _run(n: int, run: Mapping[str, Any], document: Document, labels: Labels) -> Markup:
+def _run(n: int, run: Data, document: Data, labels: Labels) -> Markup:
     said = run["message"] if n == 0 or run["message"] != document["runs"][0]["message"] else ""
     origin = next((i for i, one in enumerate(document["runs"]) if one["run_id"] == run["origin"]), None)
     made = labels("made_from", run=LETTERS[origin] if origin is not None else run["origin"]) if run["origin"] else None
+    told = labels("open_run_told", run=run["run_id"])
     return el(
-        "div",
+        "div.wb-beside-run",
         letter(n),
         el("span", code(run["run_id"]), " ", glyph(run["status"], labels, said=False), " ", labels(run["status"])),
-        button(labels("open_run"), "open", key=run["run_id"], cls="wb-quiet", name=_opening(run, labels)),
-        el("span", made, cls="wb-dim") if made else None,
-        el("span", said, cls="wb-cut wb-beside-said", title=said) if said else None,
-        cls="wb-beside-run",
+        button(labels("open_run"), "open", key=run["run_id"], cls="wb-quiet", name=told),
+        el("span.wb-dim", made) if made else None,
+        el("span.wb-cut.wb-beside-said", said, title=said) if said else None,
     )
 
 
-def _opening(run: Mapping[str, Any], labels: Labels) -> str:
-    return labels("open_run_told", run=run["run_id"])
-
-
-def _parts(parts: Mapping[str, Any] | None, labels: Labels) -> Any:
+def _parts(parts: Data | None, labels: Labels) -> Any:
     if parts is None:
-        return el("b", labels("no_difference"), cls="wb-strong")
+        return el("b.wb-strong", labels("no_difference"))
     what = labels(f"part_{parts['where']}", name=parts["name"])
     values = [el("span", letter(n), " ", _value(v, labels)) for n, v in enumerate(parts["values"])]
-    return [el("b", labels("they_part", what=what), cls="wb-strong"), *values]
+    return [el("b.wb-strong", labels("they_part", what=what)), *values]
 
 
 def _value(value: Any, labels: Labels) -> str:
     """What a run had at a point, in words."""
     if isinstance(value, Mapping) and "action" in value:
-        return answered(value, labels)
+        return _answered(value, labels)
     if isinstance(value, Mapping):
         return " · ".join([labels(value["status"]), value["tool"], labels("n_found", n=value["found"])])
     if isinstance(value, list):
@@ -322,7 +259,7 @@ def _value(value: Any, labels: Labels) -> str:
     return "—" if value is None else cut(str(value))
 
 
-def _caveats(document: Document, labels: Labels) -> Markup | None:
+def _caveats(document: Data, labels: Labels) -> Markup | None:
     causes, unknown = list[Markup](), list[Markup]()
     for caveat in document["caveats"]:
         told: list[Any] = [labels(f"caveat_{caveat['what']}", name=caveat["name"])]
@@ -334,12 +271,12 @@ def _caveats(document: Document, labels: Labels) -> Markup | None:
         causes.append(el("li", told))
     if not causes and not unknown:
         return None
-    first = [el("p", labels("not_only"), cls="wb-strong"), el("ul", causes)] if causes else []
+    first = [el("p.wb-strong", labels("not_only")), el("ul", causes)] if causes else []
     also = [el("ul", unknown)] if unknown else []
-    return el("div", glyph("warning", labels, said=False), el("div", first, also), cls="wb-band wb-person", role="note")
+    return el("div.wb-band.wb-person", glyph("warning", labels, said=False), el("div", first, also), role="note")
 
 
-def beside_body(document: Document, labels: Labels, *, differing: bool = False, whole: Collection[str] = ()) -> Markup:
+def beside_body(document: Data, labels: Labels, *, differing: bool = False, whole: Collection[str] = ()) -> Markup:
     """The tables and the timing.
 
     Args:
@@ -348,84 +285,74 @@ def beside_body(document: Document, labels: Labels, *, differing: bool = False, 
         differing: leave out what is the same.
         whole: tables shown to their end, of ``steps``, ``claims`` and ``evidence``.
     """
-    columns = [
-        [steps_table(document, labels, differing, "steps" in whole), decisions_table(document, labels, differing)],
-        [_timing(document, labels)],
-        [claims_table(document, labels, differing, "claims" in whole)],
-        [evidence_table(document, labels, differing, "evidence" in whole)],
+    parts = {name: _part(name, document, labels, differing, name in whole) for name in ("steps", "claims", "evidence")}
+    decided = _part("decisions", document, labels, differing, True) if document["decisions"] else None
+    cells = [
+        el("div.wb-beside-plan", parts["steps"], decided),
+        el("div.wb-beside-timing", _timing(document, labels)),
+        el("div.wb-beside-claims", parts["claims"]),
+        el("div.wb-beside-evidence", parts["evidence"]),
     ]
-    names = ("plan", "timing", "claims", "evidence")
-    cells = [el("div", part, cls=f"wb-beside-{name}") for name, part in zip(names, columns, strict=True)]
-    return el(
-        "div",
-        _summary(document, labels),
-        el("div", cells, cls="wb-beside-grid" if len(document["runs"]) == 2 else "wb-beside-grid wb-many"),
-    )
+    grid = el("div.wb-beside-grid" if len(document["runs"]) == 2 else "div.wb-beside-grid.wb-many", cells)
+    return el("div", _summary(document, labels), grid)
 
 
 # the summary
 
+_COLUMNS = ("calls", "pieces", "claims", "took", "tokens", "saved")
 
-def _summary(document: Document, labels: Labels) -> Markup:
-    costs, runs = document["cost"], range(len(document["runs"]))
-    numbers = [_numbers(document, n) for n in runs]
+
+def _summary(document: Data, labels: Labels) -> Markup:
+    numbers = [_numbers(document, n) for n in range(len(document["runs"]))]
     rows = [
-        el("tr", el("td", letter(n)), el("td", _chose(document, n, labels)), _counted(numbers[n], costs[n], labels))
-        for n in runs
+        el("tr", el("td", letter(n)), el("td", _chose(document, n, labels)), _cells(_counted(told, cost, labels)))
+        for n, (told, cost) in enumerate(zip(numbers, document["cost"], strict=True))
     ]
     if len(rows) == 2:
-        rows.append(_difference(numbers, labels))
-    names = ("calls", "pieces", "claims", "took", "tokens", "saved")
+        name = el("td.wb-dim", labels("beside_difference", first="A", other="B"), colspan=2)
+        rows.append(el("tr.wb-difference", name, _cells(_difference(*numbers))))
     heads = [el("th"), el("th", labels("beside_decided"))]
-    heads += [el("th", labels(f"beside_{name}"), cls="wb-number") for name in names]
-    table = el("table", el("thead", el("tr", heads)), el("tbody", rows), cls="wb-table")
-    note = el("div", labels("not_waiting"), cls="wb-dim")
-    return el("div", table, note, cls="wb-beside-summary")
+    heads += [el("th.wb-number", labels(f"beside_{name}")) for name in _COLUMNS]
+    return el("div.wb-beside-summary", table(heads, rows), el("div.wb-dim", labels("not_waiting")))
 
 
-def _numbers(document: Document, n: int) -> dict[str, float]:
+def _cells(told: Sequence[str]) -> list[Markup]:
+    return [el("td.wb-number", cell) for cell in told]
+
+
+def _numbers(document: Data, n: int) -> Counter[str]:
     claims = [row["sides"][n] for row in document["claims"] if row["sides"][n]]
     cost = document["cost"][n]
-    return {
-        "calls": cost["calls"],
-        "taped": cost["saved_calls"],
-        "pieces": cost["evidence"],
-        "cited": sum(bool(side["citations"]) for side in claims),
-        "claims": len(claims),
-        "seconds": cost["total_s"],
-        "tokens": cost["tokens"],
-    }
+    numbers = {name: cost[name] for name in ("calls", "saved_calls", "evidence", "total_s", "tokens")}
+    return Counter({**numbers, "claims": len(claims), "cited": sum(bool(side["citations"]) for side in claims)})
 
 
-def _counted(told: Mapping[str, float], cost: Mapping[str, Any], labels: Labels) -> list[Markup]:
+def _counted(told: Data, cost: Data, labels: Labels) -> Sequence[str]:
     spared = [saved_told(cost, labels)]
     spared += [labels("beside_saved_tokens", n=f"{cost['saved_tokens']:,}")] if cost["saved_tokens"] else []
-    cells = (
-        f"{told['calls']} + {told['taped']}",
-        str(told["pieces"]),
+    return (
+        f"{told['calls']} + {told['saved_calls']}",
+        str(told["evidence"]),
         labels("beside_of", n=told["cited"], most=told["claims"]) if told["claims"] else "–",
-        milliseconds(told["seconds"] * 1000),
-        tokens_told(cost["tokens"], cost["about"], labels) if told["tokens"] else "–",
-        labels("comma").join(spared) if cost["saved_calls"] else "–",
+        milliseconds(told["total_s"] * 1000),
+        tokens_told(told["tokens"], cost["about"], labels) if told["tokens"] else "–",
+        labels("comma").join(spared) if told["saved_calls"] else "–",
     )
-    return [el("td", cell, cls="wb-number") for cell in cells]
 
 
-def _difference(numbers: Sequence[Mapping[str, float]], labels: Labels) -> Markup:
+def _difference(first: Counter[str], other: Counter[str]) -> Sequence[str]:
     """The second run less the first."""
-    less = {name: numbers[1][name] - numbers[0][name] for name in numbers[0]}
-    seconds = f"{'−' if less['seconds'] < 0 else '+'}{milliseconds(abs(less['seconds']) * 1000)}"
-    steps = _signed(less["calls"] + less["taped"])
-    told = (steps, _signed(less["pieces"]), _signed(less["cited"]), seconds, _signed(less["tokens"]), "")
-    name = el("td", labels("beside_difference", first="A", other="B"), colspan=2, cls="wb-dim")
-    return el("tr", name, [el("td", cell, cls="wb-number") for cell in told], cls="wb-difference")
+    other.subtract(first)
+    steps, seconds = other["calls"] + other["saved_calls"], other["total_s"]
+    took = f"{'−' if seconds < 0 else '+'}{milliseconds(abs(seconds) * 1000)}"
+    return _signed(steps), _signed(other["evidence"]), _signed(other["cited"]), took, _signed(other["tokens"]), ""
 
 
 def _signed(value: float) -> str:
     return f"{'+' if value > 0 else '−' if value < 0 else '±'}{abs(value):,}"
 
 
-def _chose(document: Document, n: int, labels: Labels) -> str:
+def _chose(document: Data, n: int, labels: Labels) -> str:
     """What a run decided where they decided otherwise."""
     rows = [row for row in document["decisions"] if row["sides"][n]]
     if not rows:
@@ -434,10 +361,10 @@ def _chose(document: Document, n: int, labels: Labels) -> str:
     return labels("comma").join(told[:2]) if told else labels("beside_decided_alike")
 
 
-def _decision(side: Mapping[str, Any], labels: Labels) -> str:
-    edited = sorted(side["edits"])
-    fields = f" ({labels('comma').join(map(str, edited))})" if edited else ""
-    return f"{labels('point_' + side['point'])}{labels('colon')}{labels('did_' + side['action'])}{cut(fields, 60)}"
+def _decision(side: Data, labels: Labels) -> str:
+    edited = labels("comma").join(sorted(side["edits"]))
+    fields = cut(f" ({edited})" if edited else "", 60)
+    return f"{labels('point_' + side['point'])}{labels('colon')}{labels('did_' + side['action'])}{fields}"
 
 
 # timing
@@ -449,7 +376,7 @@ _PARTS = (
 )
 
 
-def _timing(document: Document, labels: Labels) -> Markup:
+def _timing(document: Data, labels: Labels) -> Markup:
     costs = document["cost"]
     whole = max((sum(c[name] for _, name, _ in _PARTS) for c in costs), default=0) or 0.001
     bars = [_lane(n, cost, whole, labels) for n, cost in enumerate(costs)]
@@ -457,25 +384,25 @@ def _timing(document: Document, labels: Labels) -> Markup:
         el("span", f"{ms / 1000:g}", style=f"left:{_share(ms / 1000, whole)}")
         for _, ms in work_ticks((), whole * 1000, most=5)
     ]
-    legend = [el("span", el("i", cls=f"wb-bar-{kind}"), " ", labels(word), cls="wb-legend") for kind, _, word in _PARTS]
+    legend = [el("span.wb-legend", el(f"i.wb-bar-{kind}"), " ", labels(word)) for kind, _, word in _PARTS]
     title = labels("beside_timing")
-    head = el("h3", title, " ", el("span", labels("beside_scale"), cls="wb-dim"), cls="wb-title")
-    axis = el("div", ticks, cls="wb-beside-axis", aria_hidden="true")
-    return el("section", head, bars, axis, el("div", legend, cls="wb-dim"), cls="wb-part", aria_label=title)
+    head = el("h3.wb-title", title, " ", el("span.wb-dim", labels("beside_scale")))
+    axis = el("div.wb-beside-axis", ticks, aria_hidden="true")
+    return el("section.wb-part", head, bars, axis, el("div.wb-dim", legend), aria_label=title)
 
 
-def _lane(n: int, cost: Mapping[str, Any], whole: float, labels: Labels) -> Markup:
+def _lane(n: int, cost: Data, whole: float, labels: Labels) -> Markup:
     at, drawn, told = 0.0, list[Markup](), list[str]()
     for kind, name, word in _PARTS:
         seconds = cost[name]
         if seconds > 0:
             style = f"left:{_share(at, whole)};width:{_share(seconds, whole)}"
-            drawn.append(el("i", cls=f"wb-bar-{kind}", style=style))
+            drawn.append(el(f"i.wb-bar-{kind}", style=style))
             told.append(f"{labels(word)} {milliseconds(seconds * 1000)}")
         at += seconds
     said = " · ".join(told) or "–"
-    track = el("div", drawn, cls="wb-track-line", role="img", aria_label=said)
-    return el("div", letter(n), el("div", track, el("div", said, cls="wb-dim"), cls="wb-main"), cls="wb-lane")
+    track = el("div.wb-track-line", drawn, role="img", aria_label=said)
+    return el("div.wb-lane", letter(n), el("div.wb-main", track, el("div.wb-dim", said)))
 
 
 def _share(seconds: float, whole: float) -> str:

@@ -1,4 +1,4 @@
-"""What is made of runs as something to read: blocks in the language of the question, for text and HTML alike."""
+"""Grafts, what-ifs and leave-one-outs to look at: the form of a graft in the bench, and results as blocks to read."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from workbench.plans import canonical_json
-from workbench.views.beside import LETTERS, change, cut, letter
+from workbench.views.beside import LETTERS, change, letter
 from workbench.views.labels import Labels, labels_for, milliseconds
 from workbench.views.outline import Block, Column, Lines, Table
-from workbench.views.page import Markup, button, code, el, glyph
+from workbench.views.page import Markup, button, code, cut, el, glyph
 
 if TYPE_CHECKING:
     from workbench.futures.graft import Graft

@@ -1,4 +1,4 @@
-"""What waits for a person, to read: where there is no front-end, and in a terminal."""
+"""The inbox: which runs wait for a person, as rows, as markup for the widget, and as text."""
 
 from __future__ import annotations
 

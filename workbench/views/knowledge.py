@@ -1,4 +1,4 @@
-"""A knowledge base looked into: as data, as a table, as text, and as a page in a notebook."""
+"""A knowledge base to look at: the graph around an answer, an inspection (``Inspected``), the progress of indexing."""
 
 from __future__ import annotations
 

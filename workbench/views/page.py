@@ -1,7 +1,8 @@
-"""Blocks as static HTML: no script and no colour, so that it reads the same in both themes and without a front-end."""
+"""HTML that is safe by construction (``el``, ``safe``), and blocks as a static page without script or colour."""
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -17,6 +18,10 @@ MOST_CHARACTERS = 2_000
 _VOID = frozenset({"br", "circle", "hr", "img", "input", "line", "path", "polygon", "rect"})
 
 
+Data = Mapping[str, Any]
+"""The document of a run or of runs, or a part of it."""
+
+
 class Markup(str):
     """HTML or SVG that was made by ``el``; every other text is escaped where it is put in."""
 
@@ -29,12 +34,16 @@ NOTHING = Markup()
 def el(tag: str, *inside: Any, **attributes: Any) -> Markup:
     """One element. What is inside is escaped unless it is ``Markup``; lists are taken apart, None is nothing.
 
-    ``cls`` is the class, other names have ``-`` for ``_``; an attribute that is None or False is left out.
+    Classes follow the tag as in a CSS selector, or are given as ``cls``; other names have ``-`` for ``_``. An attribute
+    that is None or False is left out; those of ARIA say ``true`` or ``false``.
 
-    >>> el("p", "a < b", el("b", "x"), cls="note", data_key='"k"')
-    '<p class="note" data-key="&quot;k&quot;">a &lt; b<b>x</b></p>'
+    >>> el("p.note.big", "a < b", el("b", "x"), data_key='"k"')
+    '<p class="note big" data-key="&quot;k&quot;">a &lt; b<b>x</b></p>'
     """
-    told = "".join(f" {_name(name)}{_value(value)}" for name, value in attributes.items() if value not in (None, False))
+    tag, _, classes = tag.partition(".")
+    if classes:
+        attributes = {"cls": classes.replace(".", " "), **attributes}
+    told = "".join(_attribute(name, value) for name, value in attributes.items())
     body = "".join(_flat(inside))
     return Markup(f"<{tag}{told}/>" if tag in _VOID else f"<{tag}{told}>{body}</{tag}>")
 
@@ -42,10 +51,10 @@ def el(tag: str, *inside: Any, **attributes: Any) -> Markup:
 def opened(tag: str, **attributes: Any) -> Markup:
     """The beginning of an element whose end comes after the rows of a picture.
 
-    >>> opened("div", cls="wb-list")
+    >>> opened("div.wb-list")
     '<div class="wb-list">'
     """
-    return Markup(el(tag, **attributes).removesuffix(f"</{tag}>"))
+    return Markup(el(tag, **attributes).removesuffix(f"</{tag.partition('.')[0]}>"))
 
 
 def closed(*tags: str) -> Markup:
@@ -64,6 +73,16 @@ def safe(text: object, most: int = MOST_CHARACTERS) -> Markup:
     return Markup(escape(visible(cut), quote=True))
 
 
+def cut(value: Any, most: int = 160) -> str:
+    """A value in a line that is not longer than this, with how much is left out.
+
+    >>> cut({"a": [1, 2]}), cut("abcdef", 4)
+    ('{"a": [1, 2]}', 'abcd… +2')
+    """
+    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, sort_keys=True, default=str)
+    return text if len(text) <= most else f"{text[:most]}… +{len(text) - most}"
+
+
 def joined(parts: Iterable[Any]) -> Markup:
     """Several pieces as one."""
     return Markup("".join(_flat(parts)))
@@ -79,16 +98,14 @@ def _flat(parts: Iterable[Any]) -> Iterable[str]:
             yield part if isinstance(part, Markup) else safe(part)
 
 
-def _name(name: str) -> str:
-    return "class" if name == "cls" else name.rstrip("_").replace("_", "-")
-
-
-def _value(value: Any) -> str:
-    if value is True:
-        return '=""'
-    if isinstance(value, float):
-        value = f"{value:g}"
-    return f'="{safe(value)}"'
+def _attribute(name: str, value: Any) -> str:
+    if isinstance(value, bool) and name.startswith("aria_"):
+        value = str(value).lower()
+    if value in (None, False):
+        return ""
+    name = "class" if name == "cls" else name.rstrip("_").replace("_", "-")
+    text = "" if value is True else safe(f"{value:g}" if isinstance(value, float) else value)
+    return f' {name}="{text}"'
 
 
 @dataclass(frozen=True)
@@ -195,6 +212,11 @@ def button(
 def code(text: object) -> Markup:
     """A name of the machine's: an id, a tool."""
     return el("code", text, cls="wb-code")
+
+
+def table(heads: Any, rows: Any) -> Markup:
+    """A table of cells that are made already."""
+    return el("table.wb-table", el("thead", el("tr", heads)) if heads else None, el("tbody", rows))
 
 
 def block_html(block: Block) -> str:

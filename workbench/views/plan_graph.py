@@ -1,147 +1,76 @@
-"""What an edited plan changes against the one that was shown, and how long it will take."""
+"""The plan as a graph of boxes; and what an edited plan changes against the one that was shown."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from graphlib import TopologicalSorter
 from typing import Any, NamedTuple
 
-from workbench.plans import PlanStep
+from workbench.plans import ENDED_WELL, PlanStep
 from workbench.views.labels import Labels, milliseconds
-from workbench.views.page import Markup, Picture, button, code, el, glyph, joined, opened, safe
-from workbench.views.plan import PlanView, edge_look
+from workbench.views.layout import layered
+from workbench.views.page import Markup, Picture, button, closed, code, el, family, glyph, joined, opened, safe
+from workbench.views.plan import PlanView, seconds_told
 
 _WIDE, _HIGH, _ACROSS, _DOWN, _EDGE, _BACK = 156, 46, 216, 62, 12, 36
+CHANGE_INKS = {"changed": "person", "added": "run", "removed": "fail"}
+_LOOKS = {"recorded": ".wb-dashed-box", "proposed": ".wb-dashed-box.wb-proposed", "invalid": ".wb-bad"}
 
 
-class Place(NamedTuple):
-    """Where a box stands: its left upper corner, in pixels."""
-
-    x: int
-    y: int
+Place = tuple[int, int]
+"""Where a box stands: its left upper corner, in pixels."""
 
 
 def plan_graph(view: PlanView) -> Picture:
     """The graph: edges, boxes that can be chosen, and what the lines mean."""
-    places = layout(view)
-    wide = max((place.x for place in places.values()), default=0) + _WIDE + _EDGE
-    high = max((place.y for place in places.values()), default=0) + _HIGH + _EDGE
+    steps = view.plan.by_id()
+    found = layered(steps, view.edges).places
+    top = min((row for _, row in found.values()), default=0.0)
+    places = {i: (_EDGE + _ACROSS * x, round(_EDGE + _DOWN * (row - top))) for i, (x, row) in found.items()}
+    wide = max((x for x, _ in places.values()), default=0) + _WIDE + _EDGE
+    high = max((y for _, y in places.values()), default=0) + _HIGH + _EDGE
     high += _BACK if view.cycle else 0
-    steps = {step.step_id: step for step in view.plan.steps}
-    edges = el("svg", _edges(view, steps, places), cls="wb-edges", width=wide, height=high, aria_hidden="true")
+    looks = [(view.look(edge), _path(*(places[end] for end in edge))) for edge in view.edges]
+    looks.sort(key=lambda one: one[0] in ("heavy", "cycle"))
+    lines = [el(f"path.wb-dag.wb-dag-{look}", d=path) for look, path in looks]
     head = joined(
         [
-            opened("div", cls="wb-scroll wb-plan-graph", data_scroll="graph"),
+            opened("div.wb-scroll.wb-plan-graph", data_scroll="graph"),
             opened("div", role="listbox", aria_label=view.labels("plan"), style=f"width:{wide}px;height:{high}px"),
-            edges,
+            el("svg.wb-edges", lines, width=wide, height=high, aria_hidden="true"),
         ]
     )
     rows = {step_id: _box(view, step, places[step_id]) for step_id, step in steps.items()}
-    return Picture(head, rows, joined([Markup("</div></div>"), _legend(view)]))
-
-
-def layout(view: PlanView) -> dict[str, Place]:
-    """A layer a depth, dependencies left; within one, near the middle of what is waited for. Cycles are cut."""
-    steps = {step.step_id: step for step in view.plan.steps}
-    before = {
-        step_id: [d for d in step.dependencies() if d in steps and d != step_id and (step_id, d) not in view.cycle]
-        for step_id, step in steps.items()
-    }
-    depth: dict[str, int] = {}
-    for step_id in _in_order(before):
-        depth[step_id] = max((depth[d] + 1 for d in before[step_id] if d in depth), default=0)
-    height: dict[str, float] = {}
-    for layer in range(max(depth.values(), default=-1) + 1):
-        here = [step_id for step_id in steps if depth[step_id] == layer]
-
-        def middle(step_id: str) -> float:
-            above = [height[d] for d in before[step_id] if d in height]
-            return sum(above) / len(above) if above else 0.0
-
-        for place, step_id in enumerate(sorted(here, key=middle)):
-            height[step_id] = place - (len(here) - 1) / 2
-    top = min(height.values(), default=0.0)
-    return {i: Place(_EDGE + _ACROSS * depth[i], round(_EDGE + _DOWN * (height[i] - top))) for i in steps}
-
-
-def _in_order(before: Mapping[str, list[str]]) -> list[str]:
-    """Dependencies first. What is still in a circle, since only one circle is told at a time, comes as it stands."""
-    sorter = TopologicalSorter[str]()
-    reached: set[str] = set()
-    for step_id, needed in before.items():  # an edge to what comes later in the list may close a circle
-        reached.add(step_id)
-        sorter.add(step_id, *(d for d in needed if d in reached or not _leads(before, d, step_id)))
-    return list(sorter.static_order())
-
-
-def _leads(before: Mapping[str, list[str]], start: str, end: str) -> bool:
-    """Whether ``start`` waits for ``end``, however far back."""
-    seen, waiting = {start}, [start]
-    while waiting:
-        for one in before[waiting.pop()]:
-            if one == end:
-                return True
-            if one not in seen:
-                seen.add(one)
-                waiting.append(one)
-    return False
-
-
-def _edges(view: PlanView, steps: Mapping[str, PlanStep], places: Mapping[str, Place]) -> list[Markup]:
-    drawn = []
-    for step in steps.values():
-        for source in step.dependencies():
-            if source in places:
-                look = edge_look(view, source, step)
-                path = _path(places[source], places[step.step_id])
-                drawn.append((look, el("path", d=path, cls=f"wb-dag wb-dag-{look}")))
-    return [path for _, path in sorted(drawn, key=lambda one: one[0] in ("heavy", "cycle"))]
+    return Picture(head, rows, joined([closed("div", "div"), _legend(view)]))
 
 
 def _path(start: Place, end: Place) -> str:
-    x0, y0, x1, y1 = start.x + _WIDE, start.y + _HIGH // 2, end.x, end.y + _HIGH // 2
-    if x1 > x0:
-        bend = (x0 + x1) // 2
-        return f"M{x0} {y0}C{bend} {y0} {bend} {y1} {x1} {y1}"
-    x0, x1, low = start.x + _WIDE // 2, end.x + _WIDE // 2, max(start.y, end.y) + _HIGH
-    return f"M{x0} {start.y + _HIGH}C{x0} {low + _BACK} {x1} {low + _BACK} {x1} {end.y + _HIGH}"
+    (x0, y0), (x1, y1) = start, end
+    half = _HIGH // 2
+    if x1 > x0 + _WIDE:
+        bend = (x0 + _WIDE + x1) // 2
+        return f"M{x0 + _WIDE} {y0 + half}C{bend} {y0 + half} {bend} {y1 + half} {x1} {y1 + half}"
+    x0, x1, low = x0 + _WIDE // 2, x1 + _WIDE // 2, max(y0, y1) + _HIGH + _BACK
+    return f"M{x0} {y0 + _HIGH}C{x0} {low} {x1} {low} {x1} {y1 + _HIGH}"
 
 
 def _box(view: PlanView, step: PlanStep, place: Place) -> Markup:
-    status = view.status(step)
-    looks = {"recorded": "wb-dashed-box", "proposed": "wb-dashed-box wb-proposed", "invalid": "wb-bad"}
+    status, record, fact = view.status(step), view.last.get(step.step_id), view.facts(step)[0]
+    if record and status in (*ENDED_WELL, "recorded"):
+        found = view.labels("step_found", n=record["output_summary"].get("evidence_count", 0))
+        fact = f"{found} · {milliseconds(record['duration_ms'])}"
+    sign = glyph(status, view.labels, said=False)
     return el(
-        "div",
-        el("div", safe(step.step_id, 120), cls="wb-cut wb-strong"),
-        el(
-            "div",
-            glyph(status, view.labels, said=False),
-            el("span", view.word(step), cls="wb-said"),
-            el("span", _fact(view, step), cls="wb-cut"),
-            cls="wb-dim wb-box-line",
-        ),
-        cls=f"wb-box {looks.get(status, '')} wb-{_tint(status)}".replace("  ", " "),
-        style=f"left:{place.x}px;top:{place.y}px",
+        f"div.wb-box{_LOOKS.get(status, '')}.wb-{family(status)}",
+        el("div.wb-cut.wb-strong", safe(step.step_id, 120)),
+        el("div.wb-dim.wb-box-line", sign, el("span.wb-said", view.word(step)), el("span.wb-cut", fact)),
+        style=f"left:{place[0]}px;top:{place[1]}px",
         title=f"{step.step_id}\n{step.tool}\n{step.objective[:300]}",
         role="option",
-        aria_selected="true" if step.step_id == view.chosen else "false",
+        aria_selected=step.step_id == view.chosen,
         data_key=step.step_id,
     )
-
-
-def _fact(view: PlanView, step: PlanStep) -> str:
-    record = view.last.get(step.step_id)
-    if view.status(step) not in ("success", "partial", "recorded") or not record:
-        return view.facts(step)[0]
-    found = view.labels("step_found", n=record["output_summary"].get("evidence_count", 0))
-    return f"{found} · {milliseconds(record['duration_ms'])}"
-
-
-def _tint(status: str) -> str:
-    families = {"success": "done", "partial": "done", "recorded": "done", "proposed": "person", "running": "run"}
-    return families.get(status, "fail" if status in ("failed", "timeout", "invalid") else "idle")
 
 
 def _legend(view: PlanView) -> Markup:
@@ -153,19 +82,13 @@ def _legend(view: PlanView) -> Markup:
     ]
     lines = [("heavy", "critical")] if view.critical else []
     lines += [("cycle", "graph_cycle")] if view.cycle else []
-    signs += [
-        el(
-            "span",
-            el("svg", el("path", d="M0 7H22", cls=f"wb-dag wb-dag-{look}"), width=22, height=14),
-            " ",
-            labels(word),
-        )
-        for look, word in lines
-    ]
-    return el("div", signs, cls="wb-dim wb-signs") if signs else Markup()
+    for look, word in lines:
+        line = el("svg", el(f"path.wb-dag.wb-dag-{look}", d="M0 7H22"), width=22, height=14)
+        signs.append(el("span", line, " ", labels(word)))
+    return el("div.wb-dim.wb-signs", signs) if signs else Markup()
 
 
-# --- What an edited plan changes against the one that was shown, and how long it will take ---
+# what an edit changes
 
 _BRIEF = 120
 
@@ -198,23 +121,16 @@ def plan_changes(changes: Changes, labels: Labels) -> Markup:
     """A line a change; nothing where there is none."""
     if not changes.count:
         return Markup()
-    rows = [
-        _row("changed", "person", [code(safe(step_id, 120)), [_field(one, labels) for one in fields]], labels)
-        for step_id, fields in changes.changed.items()
+    told: list[tuple[str, str, Any]] = [
+        ("changed", step_id, [_field(one, labels) for one in fields]) for step_id, fields in changes.changed.items()
     ]
-    rows += [
-        _row("added", "run", [code(safe(step.step_id, 120)), " ", step.tool, _condition(step, labels)], labels)
-        for step in changes.added
-    ]
-    rows += [
-        _row("removed", "fail", [code(safe(step.step_id, 120)), " ", step.tool], labels) for step in changes.removed
-    ]
-    rows += [_row("changed", "person", [labels("plan_order")], labels)] if changes.moved else []
-    title = el("h3", labels("plan_changes_against", n=changes.version), cls="wb-title wb-small")
+    told += [("added", step.step_id, [" ", step.tool, _condition(step, labels)]) for step in changes.added]
+    told += [("removed", step.step_id, [" ", step.tool]) for step in changes.removed]
+    rows = [_row(kind, [code(safe(step_id, 120)), more], labels) for kind, step_id, more in told]
+    rows += [_row("changed", labels("plan_order"), labels)] if changes.moved else []
+    title = el("h3.wb-title.wb-small", labels("plan_changes_against", n=changes.version))
     undo_all = button(labels("plan_discard"), "discard", cls="wb-quiet")
-    return el(
-        "section", el("div", title, el("span", cls="wb-push"), undo_all, cls="wb-bar"), rows, cls="wb-plan-changes"
-    )
+    return el("section.wb-plan-changes", el("div.wb-bar", title, el("span.wb-push"), undo_all), rows)
 
 
 def plan_forecast(forecast: Mapping[str, Any], valid: bool, labels: Labels) -> Markup:
@@ -223,25 +139,25 @@ def plan_forecast(forecast: Mapping[str, Any], valid: bool, labels: Labels) -> M
     if any(row["runs"] for row in forecast["steps"]):
         said = labels("plan_no_forecast")
         if basis := forecast["basis"]:
-            said = labels("plan_forecast", p50=_short(seconds["p50"]), p90=_short(seconds["p90"]), n=basis)
+            said = labels("plan_forecast", p50=seconds_told(seconds["p50"]), p90=seconds_told(seconds["p90"]), n=basis)
     if tokens is not None:
         said += labels("plan_tokens", n=f"{tokens:,}") if tokens else labels("plan_no_tokens")
-    return el("div", said if valid else labels("plan_forecast_later", before=said), cls="wb-dim wb-forecast")
+    return el("div.wb-dim.wb-forecast", said if valid else labels("plan_forecast_later", before=said))
 
 
 def plan_faults(problems: Sequence[str], labels: Labels) -> Markup:
     """What is wrong with the plan as a whole."""
     lines = [el("p", glyph("invalid", labels, said=False), " ", text) for text in problems]
-    return el("div", lines, cls="wb-alert", role="alert") if lines else Markup()
+    return el("div.wb-alert", lines, role="alert") if lines else Markup()
 
 
-def _row(kind: str, ink: str, told: Any, labels: Labels) -> Markup:
-    return el("div", el("span", labels(kind), cls=f"wb-ink wb-{ink}"), el("div", told), cls="wb-change-row")
+def _row(kind: str, told: Any, labels: Labels) -> Markup:
+    return el("div.wb-change-row", el(f"span.wb-ink.wb-{CHANGE_INKS[kind]}", labels(kind)), el("div", told))
 
 
 def _field(change: Change, labels: Labels) -> Markup:
     old, new = (_brief(value, labels) for value in (change.old, change.new))
-    return el("div", f"{change.field}{labels('colon')}", el("span", old, cls="wb-struck"), " → ", new, cls="wb-small")
+    return el("div.wb-small", f"{change.field}{labels('colon')}", el("span.wb-struck", old), " → ", new)
 
 
 def _condition(step: PlanStep, labels: Labels) -> str:
@@ -254,7 +170,3 @@ def _brief(value: Any, labels: Labels) -> Markup:
     if isinstance(value, list) and all(isinstance(one, str) for one in value):
         return safe(labels("comma").join(value), _BRIEF)
     return safe(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False), _BRIEF)
-
-
-def _short(seconds: float) -> str:
-    return f"{seconds:.1f}" if seconds >= 0.095 else f"{seconds:.2f}"

@@ -1,4 +1,4 @@
-"""The band under which an edited plan of a finished run becomes a new run."""
+"""The bench's own parts: head, progress, answer with its citations, evidence, and the bar of a fork."""
 
 from __future__ import annotations
 

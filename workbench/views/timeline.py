@@ -6,15 +6,14 @@ Places and widths are percentages, so the picture fits any width without being d
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
-from workbench.records.timeline import Bar, bars, side_by_side, span_ms, work_ticks
+from workbench.records.timeline import GAPS, Bar, attempts, bars, side_by_side, span_ms, work_ticks
 from workbench.views.labels import Labels, milliseconds
 from workbench.views.labels.told import took_told
-from workbench.views.page import Markup, Picture, button, closed, el, family, glyph, joined, opened
+from workbench.views.page import Data, Markup, Picture, button, closed, el, family, glyph, joined, opened
 
-Document = Mapping[str, Any]
-_GAPS = ("waiting", "stopped")
 _LATE = 0.6
 """The share of the axis from which the words of a bar stand before it, since behind it there is no room."""
 _LAST = 0.9
@@ -22,7 +21,7 @@ _LAST = 0.9
 
 
 def timeline(
-    document: Document, labels: Labels, running: Mapping[str, float] | None = None, unfolded: Collection[str] = ()
+    document: Data, labels: Labels, running: Mapping[str, float] | None = None, unfolded: Collection[str] = ()
 ) -> Picture:
     """The timeline of a run.
 
@@ -32,135 +31,98 @@ def timeline(
         running: steps whose calls are under way, with their seconds so far.
         unfolded: ``step_id/attempt`` of the steps whose inside is shown; ``*`` unfolds all.
     """
+    running = running or {}
     found = bars(document["log"], document["records"], document["decisions"])
-    span = max(span_ms(found), 1000 * max((running or {}).values(), default=0.0), 1.0)
-    scale = _Scale(span)
-    taped = {f"{r['step_id']}/{r['attempt']}" for r in document["records"] if r.get("replayed")}
+    scale = _Scale(max(span_ms(found), 1000 * max(running.values(), default=0.0), 1.0))
+    taped = {(r["step_id"], r["attempt"]) for r in document["records"] if r.get("replayed")}
     rows = {"graph": _graph_lane(found, scale, labels)} if found else {}
-    for bar in (one for one in found if one.kind == "step" and one.status != "skipped"):
+    for bar, inside in attempts(found):
         key = f"{bar.step_id}/{bar.attempt}"
         opened = key in unfolded or "*" in unfolded
-        rows[key] = _step_lane(bar, key, scale, labels, key in taped, opened)
-        for number, sub in enumerate(_inside(found, bar) if opened else ()):
-            rows[f"{key}/{number}"] = _sub_lane(sub, f"{key}/{number}", scale)
-    for step_id, seconds in (running or {}).items():
-        rows[f"{step_id}/now"] = _running_lane(step_id, seconds, span, scale, labels)
+        rows[key] = _step_lane(bar, key, scale, labels, (bar.step_id, bar.attempt) in taped, opened)
+        for number, sub in enumerate(inside if opened else ()):
+            drawn = scale.bar("sub.wb-done", sub, milliseconds(sub.duration_ms))
+            rows[f"{key}/{number}"] = _lane("sub", f"{key}/{number}", el("span.wb-dim", sub.name), drawn)
+    for step_id, seconds in running.items():
+        now = Bar("step", "", max(scale.whole - 1000 * seconds, 0.0), scale.whole, 1000 * seconds)
+        drawn = scale.bar("step.wb-run.wb-going", now, f"{labels('running')} · {seconds:.1f} s")
+        name = el("span", glyph("running", labels), " ", step_id)
+        rows[f"{step_id}/now"] = _lane("step", f"{step_id}/now", name, drawn)
     took = took_told(document["figures"], labels) if document["log"] else ""
-    return Picture(_head(took, labels, bool(unfolded)), rows, _axis(found, span, scale, labels))
+    return Picture(_head(took, labels, bool(unfolded)), rows, _axis(found, scale, labels))
 
 
+@dataclass(frozen=True)
 class _Scale:
-    """Milliseconds of the axis as percentages."""
+    """Milliseconds of an axis as percentages of its ``whole``."""
 
-    def __init__(self, whole: float):
-        self._whole = whole
+    whole: float
 
-    def place(self, start: float, end: float) -> str:
-        left, width = 100 * start / self._whole, 100 * max(end - start, 0) / self._whole
-        return f"left:{left:.3f}%;width:max({width:.3f}%,2px)"
+    def at(self, moment: float, late: bool = False) -> str:
+        """From the left, or what comes before it from the right."""
+        share = 100 * moment / self.whole
+        return f"right:{100 - share:.3f}%" if late else f"left:{share:.3f}%"
 
-    def at(self, moment: float) -> str:
-        return f"left:{100 * moment / self._whole:.3f}%"
+    def span(self, bar: Bar) -> str:
+        """Where a bar begins, and how wide it is."""
+        return f"{self.at(bar.start_ms)};width:max({100 * (bar.end_ms - bar.start_ms) / self.whole:.3f}%,2px)"
 
-    def tick(self, moment: float, word: str) -> Markup:
-        """A tick with its word behind it, or before it at the end of the axis, where a word would stand out of it."""
-        if moment < _LAST * self._whole:
-            return el("span", word, style=self.at(moment), cls="wb-tick")
-        return el("span", word, style=f"right:{100 - 100 * moment / self._whole:.3f}%", cls="wb-tick wb-late")
-
-    def beside(self, start: float, end: float) -> str:
-        """Where the words of a bar stand: behind it, or before it where that leaves more room."""
-        if end > _LATE * self._whole and start > self._whole - end:
-            return f"right:{100 - 100 * start / self._whole:.3f}%"
-        return self.at(end)
+    def bar(self, look: str, bar: Bar, told: str) -> list[Markup]:
+        """A bar with its words behind it, or before it where that leaves more room."""
+        late = bar.end_ms > _LATE * self.whole and bar.start_ms > self.whole - bar.end_ms
+        beside = self.at(bar.start_ms if late else bar.end_ms, late)
+        title = _told(bar) if bar.name else None
+        drawn = el(f"span.wb-bar-{look}", style=self.span(bar), title=title)
+        return [drawn, el("span.wb-bar-word.wb-dim", told, style=beside)]
 
 
 def _head(took: str, labels: Labels, unfolded: bool) -> Markup:
-    title = el("h3", labels("timeline"), " ", el("span", took, cls="wb-dim"), cls="wb-title")
+    title = el("h3.wb-title", labels("timeline"), " ", el("span.wb-dim", took))
     fold = button(labels("fold_all" if unfolded else "unfold_all"), "unfold", cls="wb-quiet")
-    bar = el("div", title, el("span", labels("timeline_axis"), cls="wb-dim wb-push"), fold, cls="wb-bar")
-    lanes = opened("div", cls="wb-time-lanes", data_scroll="lanes", role="listbox", aria_label=labels("timeline"))
-    return joined([opened("section", cls="wb-section"), bar, lanes])
+    bar = el("div.wb-bar", title, el("span.wb-dim.wb-push", labels("timeline_axis")), fold)
+    lanes = opened("div.wb-time-lanes", data_scroll="lanes", role="listbox", aria_label=labels("timeline"))
+    return joined([opened("section.wb-section"), bar, lanes])
 
 
-def _lane(key: str, name: Markup | str, inside: Sequence[Markup], cls: str = "", **attributes: Any) -> Markup:
-    named = el("div", name, cls="wb-time-lane-name wb-cut")
-    return el("div", named, el("div", inside, cls="wb-track"), cls=f"wb-time-lane {cls}", data_key=key, **attributes)
+def _lane(kind: str, key: str, name: Markup, inside: Sequence[Markup], **attributes: Any) -> Markup:
+    named = el("div.wb-time-lane-name.wb-cut", name)
+    track = el("div.wb-track", inside)
+    return el(f"div.wb-time-lane.wb-time-lane-{kind}", named, track, data_key=key, **attributes)
 
 
 def _graph_lane(found: Sequence[Bar], scale: _Scale, labels: Labels) -> Markup:
+    """The nodes, and the folded gaps: hatched, of fixed width, their length written."""
     nodes = side_by_side([bar for bar in found if bar.kind == "node"])
-    gaps = [bar for bar in found if bar.kind in _GAPS]
-    drawn = [
-        el("span", bar.name, cls="wb-bar-node wb-cut", style=scale.place(bar.start_ms, bar.end_ms), title=_told(bar))
-        for bar in nodes
-    ]
-    drawn += [_gap(bar, scale, labels) for bar in gaps]
-    return _lane("graph", el("span", labels("graph"), cls="wb-strong"), drawn, "wb-time-lane-graph")
-
-
-def _gap(bar: Bar, scale: _Scale, labels: Labels) -> Markup:
-    """A folded gap: hatched, of fixed width, its length written."""
-    told = f"{labels(bar.kind)} · {milliseconds(bar.duration_ms)}"
-    cls = "wb-bar-gap wb-person" if bar.kind == "waiting" else "wb-bar-gap wb-idle"
-    place = scale.place(bar.start_ms, bar.end_ms)
-    return el("span", milliseconds(bar.duration_ms), cls=cls, style=place, title=told, role="img", aria_label=told)
+    drawn = [el("span.wb-bar-node.wb-cut", bar.name, style=scale.span(bar), title=_told(bar)) for bar in nodes]
+    for bar in (bar for bar in found if bar.kind in GAPS):
+        length = milliseconds(bar.duration_ms)
+        told = f"{labels(bar.kind)} · {length}"
+        look = f"span.wb-bar-gap.wb-{'person' if bar.kind == 'waiting' else 'idle'}"
+        drawn.append(el(look, length, style=scale.span(bar), title=told, role="img", aria_label=told))
+    return _lane("graph", "graph", el("span.wb-strong", labels("graph")), drawn)
 
 
 def _step_lane(bar: Bar, key: str, scale: _Scale, labels: Labels, taped: bool, opened: bool) -> Markup:
-    again = f" ×{bar.attempt}" if bar.attempt > 1 else ""
     told = [milliseconds(bar.duration_ms)] + ([labels("n_found", n=bar.found)] if bar.found is not None else [])
-    if taped:
-        told.append(labels("step_recorded"))
-    elif bar.status != "success":
-        told.append(labels(bar.status))
-    cls = f"wb-bar-step wb-{family(bar.status)}" + (" wb-recorded" if taped else "")
-    inside = [
-        el("span", cls=cls, style=scale.place(bar.start_ms, bar.end_ms), title=_told(bar)),
-        el("span", " · ".join(told), cls="wb-bar-word wb-dim", style=scale.beside(bar.start_ms, bar.end_ms)),
-    ]
-    sign = el("span", "▾" if opened else "▸", cls="wb-dim", aria_hidden="true")
+    if taped or bar.status != "success":
+        told.append(labels("step_recorded" if taped else bar.status))
+    drawn = scale.bar(f"step.wb-{family(bar.status)}{'.wb-recorded' if taped else ''}", bar, " · ".join(told))
+    sign = el("span.wb-dim", "▾" if opened else "▸", aria_hidden="true")
+    again = f" ×{bar.attempt}" if bar.attempt > 1 else ""
     name = el("span", glyph("recorded" if taped else bar.status, labels), " ", bar.step_id + again, " ", sign)
-    return _lane(key, name, inside, "wb-time-lane-step", role="option", aria_selected="false", tabindex="-1")
+    return _lane("step", key, name, drawn, role="option", aria_selected="false", tabindex="-1")
 
 
-def _sub_lane(bar: Bar, key: str, scale: _Scale) -> Markup:
-    inside = [
-        el("span", cls="wb-bar-sub wb-done", style=scale.place(bar.start_ms, bar.end_ms), title=_told(bar)),
-        el(
-            "span",
-            milliseconds(bar.duration_ms),
-            cls="wb-bar-word wb-dim",
-            style=scale.beside(bar.start_ms, bar.end_ms),
-        ),
-    ]
-    return _lane(key, el("span", bar.name, cls="wb-dim"), inside, "wb-time-lane-sub")
-
-
-def _running_lane(step_id: str, seconds: float, span: float, scale: _Scale, labels: Labels) -> Markup:
-    start = max(span - 1000 * seconds, 0.0)
-    inside = [
-        el("span", cls="wb-bar-step wb-run wb-going", style=scale.place(start, span)),
-        el("span", f"{labels('running')} · {seconds:.1f} s", cls="wb-bar-word wb-dim", style=scale.beside(start, span)),
-    ]
-    name = el("span", glyph("running", labels), " ", step_id)
-    return _lane(f"{step_id}/now", name, inside, "wb-time-lane-step")
-
-
-def _axis(found: Sequence[Bar], span: float, scale: _Scale, labels: Labels) -> Markup:
-    marks = [scale.tick(at, _moment(value)) for at, value in work_ticks(found, span, 6)]
-    axis = el("div", el("div", cls="wb-time-lane-name"), el("div", marks, cls="wb-track"), cls="wb-time-lane wb-axis")
-    empty = el("p", labels("nothing_run"), cls="wb-dim")
+def _axis(found: Sequence[Bar], scale: _Scale, labels: Labels) -> Markup:
+    """Ticks in seconds, with the unit at the beginning; at the end of the axis a word stands before its tick."""
+    marks = []
+    for at, work in work_ticks(found, scale.whole, 6):
+        late = at >= _LAST * scale.whole
+        word = f"{work / 1000:g}" if work else "0 s"
+        marks.append(el("span.wb-tick.wb-late" if late else "span.wb-tick", word, style=scale.at(at, late)))
+    axis = el("div.wb-time-lane.wb-axis", el("div.wb-time-lane-name"), el("div.wb-track", marks))
+    empty = el("p.wb-dim", labels("nothing_run"))
     return joined([closed("div"), axis if found else empty, closed("section")])
-
-
-def _moment(value: float) -> str:
-    """A tick in seconds, with its unit at the beginning."""
-    return "0 s" if not value else f"{value / 1000:g}"
-
-
-def _inside(found: Sequence[Bar], step: Bar) -> list[Bar]:
-    return [b for b in found if b.kind == "sub_step" and (b.step_id, b.attempt) == (step.step_id, step.attempt)]
 
 
 def _told(bar: Bar) -> str:

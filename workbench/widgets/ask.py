@@ -2,66 +2,56 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 import ipywidgets
-import traitlets
 
 from workbench.state import REVIEW_POINTS
 from workbench.views.labels import Labels
+from workbench.widgets.pick import Panel, press_button
 
 
-class AskForm(traitlets.HasTraits):
-    """Data in: knowledge bases by name with their size, review points, examples. Out: ``asked``.
+class AskForm(Panel):
+    """The form of a question, which asks for ``message``, ``kb`` and ``review``.
 
-    Attributes:
-        asked: ``{"message", "kb", "review", "n"}``, a fresh one each time somebody asks.
-        region: the widget.
+    Args:
+        labels: the words.
+        kb: the knowledge base that is chosen at first.
+        review: the points at which to pause that are ticked at first.
     """
 
-    asked = traitlets.Dict()
-
-    def __init__(self, labels: Labels, *, kb: str | None, review: Iterable[str]):
-        super().__init__()
-        self._labels, self._n = labels, 0
-        self.message = ipywidgets.Textarea(
-            description=labels("question"), rows=2, layout=ipywidgets.Layout(width="auto")
-        )
+    def __init__(self, labels: Labels, *, kb: str | None, review: Collection[str]):
+        super().__init__(labels)
+        self.message = ipywidgets.Textarea(description=labels("question"), rows=2, layout={"width": "auto"})
         self.message.add_class("wb-ask-message")
         self.kb = ipywidgets.Dropdown(
             description=labels("knowledge_base"), options=[(labels("kb_any"), "")], value="", disabled=True
         )
-        chosen = set(review)
         self.points = {
-            point: ipywidgets.Checkbox(value=point in chosen, description=labels(f"point_{point}"), indent=False)
+            point: ipywidgets.Checkbox(value=point in review, description=labels(f"point_{point}"), indent=False)
             for point in REVIEW_POINTS
         }
-        self.button = ipywidgets.Button(description=labels("ask_now"))
-        for cls in ("wb-primary", "wb-ask-button"):
-            self.button.add_class(cls)
-        self.button.on_click(lambda _: self.submit())
+        self.button = press_button(labels("ask_now"), self.submit, "wb-primary", "wb-ask-button")
         self.examples = ipywidgets.HBox()
         self._wanted = kb or ""
         points = ipywidgets.HBox([ipywidgets.Label(labels("pause_at")), *self.points.values()])
-        points.add_class("wb-ask-points")
         last = ipywidgets.HBox([self.button, self.examples])
-        last.add_class("wb-ask-last")
-        self.region = ipywidgets.VBox([self.message, self.kb, points, last])
-        self.region.add_class("wb-ask")
+        inside = [self.message, self.kb, points.add_class("wb-ask-points"), last.add_class("wb-ask-last")]
+        self.region = ipywidgets.VBox(inside).add_class("wb-ask")
 
     def show(self, bases: Mapping[str, int], examples: Sequence[str], follows: bool) -> None:
         """Show what can be asked: knowledge bases with their documents, example questions, and whether it goes on."""
-        labels = self._labels
-        options = [(labels("kb_any"), "")] if len(bases) != 1 else []
-        options += [(labels("kb_choice", name=name, n=f"{count:,}"), name) for name, count in bases.items()]
-        if tuple(options) != tuple(self.kb.options):
-            self.kb.options = options or [(labels("kb_any"), "")]
-        known = [value for _, value in self.kb.options]
+        labels = self.labels
+        options = [(labels("kb_choice", name=name, n=f"{count:,}"), name) for name, count in bases.items()]
+        if len(bases) != 1:
+            options.insert(0, (labels("kb_any"), ""))
+        if tuple(options) != self.kb.options:
+            self.kb.options = options
+        known = [value for _, value in options]
         self.kb.value, self.kb.disabled = self.chosen(known) or known[0], len(known) < 2
-        self.message.placeholder = (
-            labels("follow_up") if follows else labels("ask_placeholder", example=examples[0] if examples else "…")
-        )
+        example = examples[0] if examples else "…"
+        self.message.placeholder = labels("follow_up") if follows else labels("ask_placeholder", example=example)
         if [button.tooltip for button in self.examples.children] != list(examples):
             self.examples.children = [self._example(text) for text in examples]
 
@@ -72,23 +62,12 @@ class AskForm(traitlets.HasTraits):
 
     def submit(self) -> None:
         """Ask what is written there; an empty question does nothing."""
-        message = self.message.value.strip()
-        if not message:
-            return
-        self._n += 1
-        points = [point for point, box in self.points.items() if box.value]
-        self.asked = {"message": message, "kb": self.kb.value or None, "review": points, "n": self._n}
-
-    def clear(self) -> None:
-        """Forget what is written there."""
-        self.message.value = ""
+        if message := self.message.value.strip():
+            points = [point for point, box in self.points.items() if box.value]
+            self.ask(message=message, kb=self.kb.value or None, review=points)
 
     def _example(self, text: str) -> Any:
-        button = ipywidgets.Button(description=text, tooltip=text)
-        button.add_class("wb-quiet")
-
-        def take(_: Any) -> None:
+        def take() -> None:
             self.message.value = text
 
-        button.on_click(take)
-        return button
+        return press_button(text, take, "wb-quiet", told=text)

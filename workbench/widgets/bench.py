@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import threading
 import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import suppress
 from importlib import import_module
 from typing import Any
@@ -18,23 +18,21 @@ import traitlets
 from workbench.errors import NotPaused, UnknownRun, WorkbenchError
 from workbench.runs.asking import points_of
 from workbench.runs.run import Run
-from workbench.views.labels import LANGUAGES, Labels, labels_for
 from workbench.views.outline import Lines
-from workbench.views.page import Picture
 from workbench.views.run import VIEWS, head
 from workbench.views.static import page_html, plain
 from workbench.widgets.ask import AskForm
 from workbench.widgets.follow import Follow, Now, Watch
 from workbench.widgets.futures import Futures
-from workbench.widgets.pick import Event, Pick, Root
-from workbench.widgets.shown import Static, in_kernel, live
-from workbench.widgets.working import Working, displayed
+from workbench.widgets.pick import CellRoot, Event, Json, Pick, display_if, labels_in
+from workbench.widgets.shown import in_kernel
+from workbench.widgets.working import Working
 
 UNDER_WAY = ("running", "paused", "interrupted")
 AT_REST = ("paused", "interrupted", "failed")
 
 
-class Bench(Root):
+class Bench(CellRoot):
     """The widget that ``Workbench.bench`` gives.
 
     Attributes:
@@ -48,22 +46,21 @@ class Bench(Root):
     _watch: Watch | None = None
     _document: dict[str, Any] | None = None
 
-    def __init__(self, wb: Any, run: Run | str | None, asking: Mapping[str, Any], lang: str | None):
+    def __init__(self, wb: Any, run: Run | str | None, asking: Json, lang: str | None):
         self._wb, self._asking, self._lock = wb, dict(asking), threading.RLock()
         self._said, self._sure, self._session = "", False, str(asking["session"])
         opened = run if isinstance(run, Run) else wb.run(run) if run else self._waiting()
-        self.labels = _labels(lang, opened, wb.settings.lang)
-        self._static = Static()
-        self.head, self.ask = Pick(), AskForm(self.labels, kb=asking.get("kb"), review=points_of(asking.get("review")))
+        kept, message = (opened.draft("lang"), opened.message) if opened else ("", "")
+        self.labels = labels_in(lang, wb.settings.lang, kept, message=message)
+        self.head = Pick(heard=self._pressed).add_class("wb-head")
+        self.ask = AskForm(self.labels, kb=asking.get("kb"), review=points_of(asking.get("review")))
         self.working = Working(wb, self.labels, self.ask, self.act, self.put, self._goes_on)
         self.futures = Futures(wb, self.labels, self.act, self.put, self.go)
-        for part, cls in ((self.head, "wb-head"), (self.working.region, "wb-view"), (self.futures.region, "wb-view")):
-            part.add_class(cls)
-        super().__init__([self.head, self.working.region, self.futures.region], lang=self.labels.html_lang)
+        views = [part.region.add_class("wb-view") for part in (self.working, self.futures)]
+        super().__init__([self.head, *views], lang=self.labels.html_lang)
         self.add_class("wb-bench")
-        self.head.on_event(self._pressed)
         self.sheet.on_event(self._keyed)
-        self.ask.observe(lambda change: self.act(lambda: self._ask(change.new)), "asked")
+        self.ask.on_asked(lambda asked: self.act(lambda: self._ask(asked)))
         self.observe(lambda _: self._opened(), "run_id")
         self.observe(lambda _: self._viewed(), "view")
         if opened and run is None:
@@ -92,18 +89,16 @@ class Bench(Root):
                 self.futures.show(self.view, run, document)
             status = document["status"] if document else ""
             if status != "running":
-                self._static.show(self._bundle)
+                self.update_static_form()
             self._watched(run, document)
             return status
 
     def _watched(self, run: Run | None, document: Any) -> None:
         """Look whether a run at rest moves, as long as it is not followed at its work."""
-        if self._watch:
-            self._watch.leave()
-            self._watch = None
+        self._leave(self._watch)
+        self._watch = None
         if run and document["status"] in AT_REST:
-            stood = Watch.standing(document["status"], document["decisions"])
-            self._watch = Watch(run, stood, self._moved)
+            self._watch = Watch(run, document, self._moved)
 
     def _moved(self, watch: Watch) -> None:
         """Somebody else moved the run: show and follow it, unless that was seen already; or the run is gone."""
@@ -128,13 +123,10 @@ class Bench(Root):
 
     def _frame(self, run: Run | None) -> None:
         """The head, and which view is open."""
-        self.head.show(self._head(run, self._document))
-        displayed(self.working.region, self.view == "work")
-        displayed(self.futures.region, self.view != "work")
-
-    def _head(self, run: Run | None, document: Any) -> Picture:
-        origin = run.origin if run else None
-        return head(document, self.labels, view=self.view, origin=origin, said=self._said, sure=self._sure)
+        told: dict[str, Any] = {"origin": run.origin if run else None, "said": self._said, "sure": self._sure}
+        self.head.show(head(self._document, self.labels, view=self.view, **told))
+        display_if(self.working.region, self.view == "work")
+        display_if(self.futures.region, self.view != "work")
 
     def act(self, action: Callable[[], Any]) -> None:
         """Do what somebody asked for, and show what came of it; what is refused is told in the head.
@@ -162,35 +154,31 @@ class Bench(Root):
         self.run_id = run.run_id
 
     def _opened(self) -> None:
-        if self._follow:
-            self._follow.leave()
-            self._follow = None
+        self._leave(self._follow)
+        self._follow = None
         self.working.reset()
         self._sure = False
-        with self.hold_trait_notifications():
-            self.view = "work"
+        self.view = "work"
         self._show_and_follow()
 
     # a run that works
 
     def _show_and_follow(self, worked: bool = False) -> None:
         """Show the run, and follow it if it was shown at work: asked once more, it might have paused meanwhile."""
-        run, status = self.run, self.refresh()
+        run, status = self.run, self._refreshed()
         if run and (status == "running" or worked):
             self.follow(run)
 
     def follow(self, run: Run) -> None:
         """Show what the run does while it does it; returns at once."""
-        if self._follow:
-            self._follow.leave()
+        self._leave(self._follow)
         with self._lock:  # what it tells waits until it is the one that is heard
             self._follow = Follow(run, self._changed, self._ended)
 
     def wait(self, timeout: float | None = None) -> Bench:
         """Wait until the run on the bench pauses or ends and the bench shows it, for scripts and tests."""
-        follow = self._follow
-        if follow:
-            follow.wait(timeout)
+        if self._follow:
+            self._follow.wait(timeout)
         return self
 
     def _changed(self, now: Now, read: bool) -> None:
@@ -206,22 +194,22 @@ class Bench(Root):
         with self._lock:
             if not self._follows(now):
                 return
-            self._refreshed(None)
+            self._refreshed()
             if fault:
-                self.working.refuse(fault)
+                self.working.review.refuse(str(fault))
 
     def _follows(self, now: Now) -> bool:
         """Whether this comes from the follower of the run that is on the bench, and not from one that was left."""
         return self._follow is not None and self._follow.now is now
 
-    def _refreshed(self, now: Now | None) -> None:
-        """``refresh`` from a thread in which nobody would see an error: it is told in the head."""
+    def _refreshed(self, now: Now | None = None) -> str:
+        """``refresh``, where nobody would see an error: it is told in the head."""
         try:
-            self.refresh(now)
+            return self.refresh(now)
         except WorkbenchError as error:  # the workspace was closed, or its file is gone
-            if self._follow:
-                self._follow.leave()
+            self._leave(self._follow)
             self.head.show(head(None, self.labels, said=str(error)))
+            return ""
 
     # what is pressed
 
@@ -234,34 +222,31 @@ class Bench(Root):
                 self._asking["session"] = f"{self._session} ({uuid.uuid4().hex[:6]})"
             self.run_id, self.view = "", "work"
             self.refresh()
-        elif kind == "cancel" and self.run:
-            self._sure = not name
-            if name == "yes":
-                threading.Thread(target=self._cancel, args=(self.run,), name="cancel", daemon=True).start()
-            self._frame(self.run)
-        elif kind == "resume" and self.run:
-            run = self.run
-            self.act(lambda: run.resume(wait=False))
-        elif kind == "fork" and self.run:
-            run = self.run
-            self.act(lambda: self.put(fork_anew(run)))
+        elif kind in ("cancel", "resume", "fork") and (run := self.run):
+            self._act_on(run, kind, name)
 
-    def _cancel(self, run: Run) -> None:
-        self._said = ""
-        try:
+    def _act_on(self, run: Run, kind: str, name: str) -> None:
+        def cancel() -> None:  # gives no run: there is nothing to follow then
             run.cancel()
-        except WorkbenchError as error:
-            self._said = str(error)
-        self._refreshed(None)
+
+        if kind == "resume":
+            self.act(lambda: run.resume(wait=False))
+        elif kind == "fork":
+            self.act(lambda: self.put(fork_anew(run)))
+        else:
+            self._sure = not name  # asked once more whether it is to be cancelled
+            if name == "yes":
+                threading.Thread(target=self.act, args=(cancel,), name="cancel", daemon=True).start()
+            self._frame(run)
 
     def _keyed(self, event: Event) -> None:
         if self.view == "work":
             self.working.keyed(event.kind)
 
-    def _ask(self, asked: Mapping[str, Any]) -> None:
+    def _ask(self, asked: Json) -> None:
         options = {**self._asking, "kb": asked["kb"], "review": asked["review"]}
         run = self._wb.start(asked["message"], **options)
-        self.ask.clear()
+        self.ask.message.value = ""
         run.keep_draft("lang", self.labels.language)
         self.put(run)
 
@@ -271,23 +256,24 @@ class Bench(Root):
 
     def _waiting(self) -> Run | None:
         """The newest run of this conversation, or of a fork of it, that is not at its end."""
-        session = self._session
-        here = (run for run in self._wb.runs(50, user_id=self._asking["user"]) if run.status in UNDER_WAY)
-        return next(
-            (run for run in here if run.session_id == session or run.session_id.startswith(f"{session} (")), None
-        )
+        runs, session = self._wb.runs(50, user_id=self._asking["user"]), self._session
+        here = (run for run in runs if run.session_id == session or run.session_id.startswith(f"{session} ("))
+        return next((run for run in here if run.status in UNDER_WAY), None)
+
+    @staticmethod
+    def _leave(*following: Follow | Watch | None) -> None:
+        for one in following:
+            if one:
+                one.leave()
 
     def close(self) -> None:
         """Follow the run no longer; it goes on."""
-        for following in (self._follow, self._watch):
-            if following:
-                following.leave()
+        self._leave(self._follow, self._watch)
         super().close()
 
     def _ipython_display_(self) -> None:
-        self._static.display(self._bundle())
+        super()._ipython_display_()
         if in_kernel():
-            live(self)
             threading.Thread(target=self._warm, name="warm", daemon=True).start()
 
     def _warm(self) -> None:
@@ -298,8 +284,8 @@ class Bench(Root):
             with suppress(WorkbenchError):  # the question itself will tell
                 self._wb.knowledge.get(name).warm()
 
-    def _bundle(self) -> dict[str, str]:
-        """The static form: of the run, or a line that says how to ask."""
+    def _repr_mimebundle_(self, **_: Any) -> dict[str, str]:
+        """That of the run, or a line that says how to ask."""
         if self.run:
             return self.run._repr_mimebundle_()
         blocks = [Lines((((self.labels("bench_empty"), "strong"),),))]
@@ -309,20 +295,11 @@ class Bench(Root):
 def bench_of(run: Run) -> Bench:
     """A bench on one run, for the run to show itself with."""
     asking = {"kb": run.kb_prefix or None, "review": ("plan", "reflect")}
-    return Bench(run.workspace, run, {**asking, "session": run.session_id, "user": run.user_id}, None)
+    return run.workspace.bench(run, **asking, session=run.session_id, user=run.user_id)
 
 
 def fork_anew(run: Run) -> Run:
     """A new run from this one that asks a person again: at its last decision, or else before its plan runs."""
-    decisions = run.decisions
-    if decisions:
+    if decisions := run.decisions:
         return run.start_fork(at=decisions[-1]["review_id"])
     return run.start_fork(review=["plan", "reflect"])
-
-
-def _labels(lang: str | None, opened: Run | None, setting: str) -> Labels:
-    """The language that is asked for, set, or that the bench had on which this run was shown; else the question's."""
-    if lang is not None and lang not in LANGUAGES:
-        raise WorkbenchError(f"lang is {lang!r}. Known: {', '.join(LANGUAGES)}.")
-    chosen = lang or setting or (opened.draft("lang") if opened else "")
-    return Labels(chosen) if chosen in LANGUAGES else labels_for(opened.message if opened else "")

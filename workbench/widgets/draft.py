@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from workbench.plans import Plan, PlanStep, renamed
+from workbench.records import proposals
 from workbench.state import ExecutionRecord
 from workbench.views.plan_graph import Change, Changes
 
@@ -32,9 +33,13 @@ class Draft:
         self._key: Hashable = None
 
     @property
+    def _state(self) -> _State:
+        return self._states[self._at]
+
+    @property
     def plan(self) -> Plan:
         """The plan as it stands."""
-        return self._states[self._at].plan
+        return self._state.plan
 
     @property
     def undoable(self) -> bool:
@@ -46,7 +51,7 @@ class Draft:
         """Whether an edit was taken back."""
         return self._at < len(self._states) - 1
 
-    def do(self, plan: Plan, key: Hashable = None, names: Mapping[str, str] | None = None) -> None:
+    def do(self, plan: Plan, key: Hashable = None, names: Mapping[str, str] = {}) -> None:
         """Make it that plan.
 
         Args:
@@ -56,11 +61,10 @@ class Draft:
         """
         if plan == self.plan:
             return
-        origins = {(names or {}).get(now, now): was for now, was in self._states[self._at].origins.items()}
         known = plan.by_id()
-        origins = {now: was for now, was in origins.items() if now in known}
+        origins = {now: was for old, was in self._state.origins.items() if (now := names.get(old, old)) in known}
         new = _State(plan, origins, {was: now for now, was in origins.items()})
-        more = key is not None and key == self._key and not self.redoable and self._at > 0
+        more = key is not None and key == self._key and self.undoable and not self.redoable
         self._states[self._at if more else self._at + 1 :] = [new]
         self._at, self._key = len(self._states) - 1, key
 
@@ -80,36 +84,31 @@ class Draft:
 
     def origin(self, step_id: str) -> str:
         """The id that a step had in the plan that was shown; empty for a new one."""
-        return self._states[self._at].origins.get(step_id, "")
+        return self._state.origins.get(step_id, "")
 
     def now(self, origin: str) -> str:
         """The id that a step of the plan that was shown has now; empty when it is gone."""
-        return self._states[self._at].names.get(origin, "")
+        return self._state.names.get(origin, "")
 
     def shown(self) -> Plan:
         """The plan that was shown, with the ids of now."""
-        origins = self._states[self._at].origins
+        origins = self._state.origins
         return renamed(self.base, {was: now for now, was in origins.items() if now != was})
 
     def changes(self) -> Changes:
         """What is different from the plan that was shown."""
-        origins, before, now = self._states[self._at].origins, self.shown().by_id(), self.plan.by_id()
-        added = [step for step in self.plan.steps if step.step_id not in origins]
-        removed = [step for step in self.base.steps if not self.now(step.step_id)]
-        changed = {
-            step_id: [
-                *([Change("step_id", was, step_id)] if was != step_id else []),
-                *_fields(before[step_id], now[step_id]),
-            ]
-            for step_id, was in origins.items()
-        }
-        kept = [step_id for step_id in before if step_id in origins]
+        origins, before, now = self._state.origins, self.shown().by_id(), self.plan.by_id()
+        changed = {}
+        for step_id, was in origins.items():
+            fields = [Change("step_id", was, step_id)] if was != step_id else []
+            if fields := [*fields, *_fields(before[step_id], now[step_id])]:
+                changed[step_id] = fields
         return Changes(
             version=self.base.version,
-            added=added,
-            removed=removed,
-            changed={step_id: fields for step_id, fields in changed.items() if fields},
-            moved=kept != [step_id for step_id in now if step_id in origins],
+            added=[step for step in self.plan.steps if step.step_id not in origins],
+            removed=[step for step in self.base.steps if not self.now(step.step_id)],
+            changed=changed,
+            moved=[i for i in before if i in origins] != [i for i in now if i in origins],
         )
 
 
@@ -117,8 +116,7 @@ def _fields(old: PlanStep, new: PlanStep) -> list[Change]:
     if old == new:
         return []
     before, after = _flat(old), _flat(new)
-    names = dict.fromkeys([*before, *after])
-    return [Change(n, before.get(n), after.get(n)) for n in names if before.get(n) != after.get(n)]
+    return [Change(n, before.get(n), after.get(n)) for n in {**before, **after} if before.get(n) != after.get(n)]
 
 
 def _flat(step: PlanStep) -> dict[str, Any]:
@@ -127,7 +125,7 @@ def _flat(step: PlanStep) -> dict[str, Any]:
 
 
 @dataclass(frozen=True)
-class Ground:
+class RunPlan:
     """What a run's document says of its plan: the steps, which of them are proposed, which may not be changed and why.
 
     Attributes:
@@ -149,30 +147,22 @@ class Ground:
     status: str = ""
 
     @classmethod
-    def of(cls, document: Mapping[str, Any], editable: bool) -> Ground:
+    def of(cls, document: Mapping[str, Any], editable: bool) -> RunPlan:
         """That of a run's document."""
         given = Plan.load(document["plan"]) if document["plan"] else Plan()
-        review, records = document["review"], tuple(document["records"])
-        steps = _proposed(review, given)
-        plan = given.adding(*steps)
-        proposed = {step.step_id for step in steps}
+        review, records, status = document["review"] or {}, tuple(document["records"]), document["status"]
+        reflects, known = review.get("point") == "reflect", given.by_id()
+        told = proposals.proposal(review).get("next_steps") or () if reflects else ()
+        steps = [PlanStep.model_validate(step) for step in told if step["step_id"] not in known]
+        plan, proposed = given.adding(*steps), {step.step_id for step in steps}
         ran = {record["step_id"] for record in records}
         locks = {}
         for step in plan.steps:
             if not editable:
-                locks[step.step_id] = "ended" if document["status"] in ("failed", "cancelled") else "running"
-            elif document["status"] == "paused" and step.step_id in ran:
+                locks[step.step_id] = "ended" if status in ("failed", "cancelled") else "running"
+            elif status == "paused" and step.step_id in ran:
                 locks[step.step_id] = "ran"
-            elif review and review["point"] == "reflect" and step.step_id not in proposed:
+            elif reflects and step.step_id not in proposed:
                 locks[step.step_id] = "approved"
         key = (document["run_id"], str(given.version), plan.plan_id)
-        return cls(plan, records, proposed, locks, document["message"], key, document["status"])
-
-
-def _proposed(review: Mapping[str, Any] | None, plan: Plan) -> list[PlanStep]:
-    if not review or review["point"] != "reflect":
-        return []
-    known = plan.by_id()
-    told = [request["args"].get("next_steps") or [] for request in review["action_requests"][:1]]
-    steps = [PlanStep.model_validate(step) for one in told for step in one]
-    return [step for step in steps if step.step_id not in known]
+        return cls(plan, records, proposed, locks, document["message"], key, status)

@@ -1,11 +1,11 @@
-"""Follows a run that works, in a thread of its own: what goes on now, told at most ten times a second."""
+"""Follows a run in threads of its own: what goes on while it works, and whether somebody moved it while it rested."""
 
 from __future__ import annotations
 
 import sys
 import threading
 import time
-from collections.abc import Callable, Mapping, Sized
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
@@ -14,7 +14,9 @@ from weakref import WeakMethod
 from workbench.errors import WorkbenchError
 from workbench.runs.run import Run
 
-_S = 0.0005
+_OFTEN_S, _SELDOM_S, _REST_S = 0.1, 0.4, 0.5
+"""Between two tellings while something happens, and while only time goes by; between two looks at a run at rest."""
+_TURN_S = 0.0005
 
 
 class ShortTurns:
@@ -31,7 +33,7 @@ class ShortTurns:
         with self._lock:
             if not ShortTurns._taken:
                 ShortTurns._before = sys.getswitchinterval()
-                sys.setswitchinterval(min(_S, ShortTurns._before))
+                sys.setswitchinterval(min(_TURN_S, ShortTurns._before))
             ShortTurns._taken += 1
 
     def __exit__(self, *_: object) -> None:
@@ -41,12 +43,6 @@ class ShortTurns:
                 sys.setswitchinterval(ShortTurns._before)
 
 
-# --- Follows a run that works, in a thread of its own: what goes on now, told at most ten times a second ---
-
-_OFTEN_S, _SELDOM_S, _REST_S = 0.1, 0.4, 0.5
-"""Between two tellings while something happens, and while only time goes by; between two looks at a run at rest."""
-
-
 @dataclass
 class Now:
     """What goes on in a run at this moment, by its events.
@@ -54,12 +50,10 @@ class Now:
     Attributes:
         steps: when the call of each step that runs began, on the monotonic clock.
         written: the answer as far as it has come.
-        note: what a node says that it waits for.
     """
 
     steps: dict[str, float] = field(default_factory=dict)
     written: str = ""
-    note: str = ""
 
     def hear(self, event: Mapping[str, Any]) -> None:
         """Take in one event."""
@@ -69,8 +63,6 @@ class Now:
             self.steps.pop(ended["step_id"], None)
         elif event.get("status") == "token":
             self.written += event["content"]
-        elif event.get("status") == "progress":
-            self.note = str(event["content"].get("note") or "")
 
     def seconds(self) -> dict[str, float]:
         """How long each step that runs has been at it."""
@@ -83,19 +75,15 @@ class Watch:
 
     Args:
         run: the run.
-        stood: how it stood when it was shown (``standing``).
+        document: as it was shown.
         moved: a bound method, called once, in a thread, when the run has moved or cannot be read any more; when its
             object is gone nobody looks.
     """
 
-    def __init__(self, run: Run, stood: tuple[str, int], moved: Callable[[Watch], None]):
-        self.run_id, self._stood, self._moved, self._over = run.run_id, stood, WeakMethod(moved), threading.Event()
+    def __init__(self, run: Run, document: Mapping[str, Any], moved: Callable[[Watch], None]):
+        self._stood = document["status"], len(document["decisions"])
+        self._moved, self._over = WeakMethod(moved), threading.Event()
         threading.Thread(target=self._look, args=(run,), name=f"watch-{run.run_id}", daemon=True).start()
-
-    @staticmethod
-    def standing(status: str, decisions: Sized) -> tuple[str, int]:
-        """What tells that a run has moved."""
-        return status, len(decisions)
 
     def leave(self) -> None:
         """Look no more."""
@@ -104,7 +92,7 @@ class Watch:
     def _look(self, run: Run) -> None:
         while not self._over.wait(_REST_S) and self._moved() is not None:
             with suppress(WorkbenchError):
-                if self.standing(run.status, run.decisions) == self._stood:
+                if (run.status, len(run.decisions)) == self._stood:
                     continue
             if (moved := self._moved()) and not self._over.is_set():
                 moved(self)
@@ -127,13 +115,12 @@ class Follow:
         self.run, self.now = run, Now()
         self._changed, self._ended = changed, ended
         self._news, self._over, self._telling = threading.Event(), threading.Event(), threading.Lock()
-        self._left = self._deaf = False
+        self._elsewhere = False
         for work in (self._listen, self._tell):
             threading.Thread(target=work, name=f"follow-{run.run_id}", daemon=True).start()
 
     def leave(self) -> None:
         """Tell nothing any more; the run goes on."""
-        self._left = True
         self._over.set()
         self._news.set()
 
@@ -151,12 +138,12 @@ class Follow:
             for event in self.run.events():
                 self.now.hear(event)
                 self._news.set()
-            self._deaf = True
+            self._elsewhere = True
             self.run.wait()
         except WorkbenchError as error:
             fault = error
         with self._telling:
-            if not self._left:
+            if not self._over.is_set():
                 self._ended(self.now, fault)
             self._over.set()
         self._news.set()
@@ -172,6 +159,6 @@ class Follow:
                 with self._telling:
                     if self._over.is_set():
                         return
-                    self._changed(self.now, news or lately or self._deaf)
+                    self._changed(self.now, news or lately or self._elsewhere)
                 lately = news
                 self._over.wait(_OFTEN_S)

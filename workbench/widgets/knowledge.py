@@ -11,7 +11,7 @@ from workbench.views.around import Around, around, seeds_of, way
 from workbench.views.knowledge import entity_card, knowledge_graph, way_told
 from workbench.views.labels import Labels
 from workbench.views.page import BLANK, Picture, el
-from workbench.widgets.pick import Event, Pick, Root
+from workbench.widgets.pick import Event, Pick
 
 if TYPE_CHECKING:
     from workbench.runs.run import Run
@@ -29,21 +29,15 @@ class Explore:
     def __init__(self, labels: Labels):
         self._labels = labels
         self.found, self.chosen = Around(), ""
-        self._start, self._told = "", BLANK
+        self._start = ""
         self._knowledge: Any = None
-        self.graph, self.card, self.told = Pick(), Pick(), Pick()
-        for pick in (self.graph, self.card):
-            pick.on_event(self._pressed)
-        self.region = ipywidgets.Box([self.graph, ipywidgets.VBox([self.told, self.card])])
-        self.region.add_class("wb-explore")
-
-    def widget(self) -> Root:
-        """It alone, in a root of its own."""
-        return Root([self.region], lang=self._labels.html_lang)
+        self.graph, self.card, self.told = Pick(heard=self._pressed), Pick(heard=self._pressed), Pick()
+        self.region = ipywidgets.Box([self.graph, ipywidgets.VBox([self.told, self.card])]).add_class("wb-explore")
 
     def show(self, run: Run) -> None:
         """Show what is around the answer of a run; says so, when its knowledge base is not here."""
-        self.chosen, self._start, self._told = "", "", BLANK
+        self.chosen, self._start = "", ""
+        self.told.show(BLANK)
         try:
             self._knowledge = run.workspace.knowledge.get(run.kb_prefix)
             documents = [str(piece["metadata"].get("doc_id", "")) for piece in run.evidence[:8]]
@@ -51,12 +45,14 @@ class Explore:
             self.found = around(self._knowledge, seeds_of(self._knowledge, cited or documents, run.query))
         except WorkbenchError as error:
             self.found = Around()
-            self._told = Picture(el("section", el("p", str(error), cls="wb-dim"), cls="wb-section"))
+            self.told.show(Picture(el("section", el("p", str(error), cls="wb-dim"), cls="wb-section")))
         self._draw()
 
     def expand(self, one: str) -> None:
         """Show the neighbours of an entity, or hide them again."""
-        opened = [o for o in self.found.opened if o != one] if one in self.found.opened else [*self.found.opened, one]
+        opened = [*self.found.opened, one]
+        if one in self.found.opened:
+            opened = [other for other in self.found.opened if other != one]
         self.found = around(self._knowledge, self.found.seeds, opened, self.found.path)
         self._draw()
 
@@ -65,7 +61,8 @@ class Explore:
         path = way(self._knowledge, start, end)
         self.found = around(self._knowledge, self.found.seeds, self.found.opened, path)
         self._start = ""
-        self._told = Picture(el("section", way_told(self.found, self._labels), cls="wb-section", role="status"))
+        told = el("section", way_told(self.found, self._labels), cls="wb-section", role="status")
+        self.told.show(Picture(told))
         self._draw()
         return path
 
@@ -90,4 +87,3 @@ class Explore:
     def _draw(self) -> None:
         self.graph.show(knowledge_graph(self.found, self._labels, self.chosen) if self.found.entities else BLANK)
         self.card.show(entity_card(self.found, self.chosen, self._labels, self._start))
-        self.told.show(self._told)

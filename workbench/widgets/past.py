@@ -1,44 +1,38 @@
-"""Time travel: the past of a run as a list, what changed at each point of it, and a fork from there."""
+"""The checkpoints of a run as a list: what changed at each of them, and a fork from there."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import ipywidgets
-import traitlets
 
 from workbench.errors import WorkbenchError
 from workbench.runs.past import Checkpoint, Past, review_after
+from workbench.runs.run import Run
 from workbench.views.labels import Labels, labels_for
-from workbench.views.page import Picture, el
+from workbench.views.page import BLANK, Markup, Picture, el
 from workbench.views.past import Row, checkpoints, looked_at, rows_of
-from workbench.widgets.pick import Event, Pick, Root
+from workbench.widgets.pick import Event, Json, Panel, PanelRoot, Pick
 
 
-class Checkpoints(traitlets.HasTraits):
+class Checkpoints(Panel):
     """The checkpoints of a run; where `gc` let them go, its decisions.
 
-    Attributes:
-        chosen: ``{"do": "look" | "fork", "at": checkpoint or review id, "n": count}``; a fork of a run that asked
-            nobody has ``review`` too, where the new one is to ask.
-        region: the widget, to be put into another.
+    It asks for ``{"do": "look" | "fork", "at": checkpoint or review id}``; a fork of a run that asked nobody has
+    ``review`` too, where the new one is to ask.
     """
 
-    chosen = traitlets.Dict()
-
-    def __init__(self, labels: Labels | None = None):
-        super().__init__()
-        self._given, self._every, self._at = labels, False, ""
-        self._document: Mapping[str, Any] = {}
+    def __init__(self, labels: Labels):
+        super().__init__(labels)
+        self._every, self._at = False, ""
+        self._document: Json = {}
         self._found: dict[str, Checkpoint] = {}
-        self._rows: list[Row] = []
-        self._list, self._detail = Pick(), Pick()
-        for pick in (self._list, self._detail):
-            pick.on_event(self._heard)
+        self._rows: dict[str, Row] = {}
+        self._list, self._detail = Pick(heard=self._pressed), Pick(heard=self._pressed)
         self.region = ipywidgets.VBox([self._list, self._detail])
 
-    def show(self, document: Mapping[str, Any], checkpoints: Sequence[Checkpoint]) -> None:
+    def show(self, document: Json, checkpoints: Sequence[Checkpoint]) -> None:
         """Show the past of this run.
 
         Args:
@@ -49,44 +43,31 @@ class Checkpoints(traitlets.HasTraits):
             self._at, self._every = "", False
         self._document = document
         self._found = {one.id: one for one in checkpoints}
-        self._rows = rows_of(document, [one.to_dict() for one in checkpoints], self.labels)
-        if self._at not in {row.key for row in self._rows}:
+        rows = rows_of(document, [one.to_dict() for one in checkpoints], self.labels)
+        self._rows = {row.key: row for row in rows}
+        if self._at not in self._rows:
             self._at = ""
         self._draw()
-        self._look()
-
-    def widget(self) -> Root:
-        """It alone, for a cell."""
-        return Root([self.region], self.labels.html_lang)
-
-    @property
-    def labels(self) -> Labels:
-        """The words: those given, or else in the language of the question."""
-        return self._given or labels_for(self._document.get("message", ""))
 
     def _draw(self) -> None:
-        pruned = bool(self._rows) and not self._found
-        self._list.show(checkpoints(self._rows, self.labels, chosen=self._at, every=self._every, pruned=pruned))
+        rows, pruned = list(self._rows.values()), bool(self._rows) and not self._found
+        self._list.show(checkpoints(rows, self.labels, chosen=self._at, every=self._every, pruned=pruned))
+        if self._at:
+            self._detail.show(Picture(self._looked_at(self._rows[self._at])))
+        else:
+            hint = el("div", self.labels("past_look"), cls="wb-dim wb-part")
+            self._detail.show(Picture(hint) if rows else BLANK)
 
-    def _look(self) -> None:
-        labels = self.labels
-        row = next((row for row in self._rows if row.key == self._at), None)
-        if row is None:
-            told = el("div", labels("past_look"), cls="wb-dim wb-part") if self._rows else ""
-            self._detail.show(Picture(told))  # type: ignore[arg-type]
-            return
+    def _looked_at(self, row: Row) -> Markup:
         one = self._found.get(row.key)
-        values: Mapping[str, Any] | str = {}
-        if one is not None:
-            try:
-                values = one.values
-            except WorkbenchError as gone:
-                values = str(gone)
-        review = row.decision or (self._review_after(one) if one else row.key)
-        told = looked_at(
-            row, one.to_dict() if one else None, values, labels, review=review, ask=self._may_ask(one, review)
-        )
-        self._detail.show(Picture(told))
+        if one is None:
+            return looked_at(row, None, {}, self.labels, review=row.decision or row.key, ask=())
+        try:
+            values: Json | str = one.values
+        except WorkbenchError as gone:
+            values = str(gone)
+        review = row.decision or self._review_after(one)
+        return looked_at(row, one.to_dict(), values, self.labels, review=review, ask=self._may_ask(one, review))
 
     def _review_after(self, one: Checkpoint) -> str:
         """The review point that a fork from here asks at; empty when none comes."""
@@ -94,46 +75,43 @@ class Checkpoints(traitlets.HasTraits):
         comes = one.decided < len(decisions) or pending is not None
         return review_after(one, decisions, pending) if comes else ""
 
-    def _may_ask(self, one: Checkpoint | None, review: str) -> Sequence[str]:
+    def _may_ask(self, one: Checkpoint, review: str) -> Sequence[str]:
         """Where a fork of a run that asked nobody may ask."""
-        if one is None or review or self._document["decisions"]:
+        if review or self._document["decisions"]:
             return ()
         places = list(self._found.values())
         later = {node for other in places[places.index(one) :] for node in other.next}
-        return [point for point, node in (("plan", "review_plan"), ("reflect", "review_reflect")) if node in later]
+        return [point for point in ("plan", "reflect") if f"review_{point}" in later]
 
-    def _heard(self, event: Event) -> None:
-        known = {row.key: row for row in self._rows}
+    def _pressed(self, event: Event) -> None:
         kind, _, point = event.kind.partition(":")
         if kind == "every":
             self._every = not self._every
             self._draw()
-        elif event.key not in known:
+        elif event.key not in self._rows:
             return
         elif kind == "choose":
             self._at = event.key
             self._draw()
-            self._look()
-            self._tell({"do": "look", "at": event.key})
+            self.ask(do="look", at=event.key)
         elif kind == "fork":
-            at = known[event.key].decision or event.key
-            self._tell({"do": "fork", "at": at, **({"review": [point]} if point else {})})
-
-    def _tell(self, asked: Mapping[str, Any]) -> None:
-        self.chosen = {**asked, "n": self.chosen.get("n", 0) + 1}
+            review = {"review": [point]} if point else {}
+            self.ask(do="fork", at=self._rows[event.key].decision or event.key, **review)
 
 
-def past_of(found: Past) -> Root:
-    """What the checkpoints of a run show of themselves in a cell: a fork opens below them."""
-    run, past, below = found.run, Checkpoints(), ipywidgets.VBox()
-    past.show(run.to_dict(), found)
+def fork_asked(run: Run, asked: Json) -> Run | None:
+    """The fork that somebody asked for in the checkpoints of a run; None when nothing but a look was asked for."""
+    edits = {name: asked[name] for name in ("at", "review") if name in asked}
+    return run.start_fork(**edits) if asked["do"] == "fork" else None
 
-    def act(change: Any) -> None:
-        asked = dict(change["new"])
-        if asked["do"] == "fork":
-            review = {"review": asked["review"]} if "review" in asked else {}
-            fork = run.start_fork(at=asked["at"], **review)
-            below.children = [run.workspace.bench(fork.run_id)]
 
-    past.observe(act, "chosen")
-    return Root([past.region, below], past.labels.html_lang)
+def past_of(found: Past) -> PanelRoot:
+    """The checkpoints of a run in a cell: a fork opens below them."""
+    run, panel = found.run, Checkpoints(labels_for(found.run.message))
+
+    def act(asked: Json) -> Any:
+        fork = fork_asked(run, asked)
+        return fork and run.workspace.bench(fork.run_id)
+
+    panel.show(run.to_dict(), found)
+    return PanelRoot(panel, found, act)

@@ -1,17 +1,23 @@
-"""The widgets with a front-end of their own: one shows markup and tells what was chosen, one brings the style."""
+"""What every widget is made of: pictures that tell what was pressed, panels, roots with the style, buttons."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple
 
 import anywidget
+import IPython.display
 import ipywidgets
 import traitlets
 
+from workbench.errors import WorkbenchError
+from workbench.views.labels import LANGUAGES, Labels, labels_for
 from workbench.views.page import Picture
+from workbench.widgets.shown import in_kernel
 
+Json = Mapping[str, Any]
+"""A JSON object: a run's document, a schema, a plan, a request, what somebody asked for."""
 _HERE = Path(__file__).parent
 
 
@@ -51,10 +57,10 @@ class _Telling(anywidget.AnyWidget):
 
     shared = traitlets.Instance(Shared).tag(sync=True, **ipywidgets.widget_serialization)
 
-    def __init__(self, **traits: Any):
+    def __init__(self, heard: Heard | None = None, **traits: Any):
         super().__init__(shared=Shared.only(), **traits)
-        self._heard: list[Heard] = []
-        self.on_msg(lambda _, content, __: self.press(*_told(content)))
+        self._heard: list[Heard] = [heard] if heard else []
+        self.on_msg(lambda _, content, __: self.press(*_event_of(content)))
 
     def on_event(self, heard: Heard) -> None:
         """Hear every event."""
@@ -66,7 +72,7 @@ class _Telling(anywidget.AnyWidget):
             heard(Event(kind, key, before))
 
 
-def _told(content: Any) -> tuple[str, str, str]:
+def _event_of(content: Any) -> tuple[str, str, str]:
     """The event in a message from a browser, which may be anything."""
     known = content if isinstance(content, dict) else {}
     kind, key, before = (str(known.get(name) or "") for name in ("kind", "key", "before"))
@@ -74,7 +80,7 @@ def _told(content: Any) -> tuple[str, str, str]:
 
 
 class Pick(_Telling):
-    """A picture, and what is chosen in it.
+    """A picture, whose events are told to ``heard``.
 
     Rows that change are sent alone; a front-end that connects later gets the whole.
     """
@@ -125,3 +131,104 @@ class Root(ipywidgets.VBox):
         self.sheet = Sheet(lang=lang)
         super().__init__([self.sheet, *children], **traits)
         self.add_class("wb-root")
+
+
+class CellRoot(Root):
+    """A root that a cell displays in two outputs: a static form, for whoever reads without a front-end, then itself.
+
+    With both in one output a reopened notebook would show an error in place of the widget, and nothing else. The
+    stylesheet hides the static form while the widget lives.
+    """
+
+    _handle: Any = None
+    _displayed: Mapping[str, str] = {}
+
+    def _repr_mimebundle_(self, **_: Any) -> dict[str, str]:
+        """The static form."""
+        raise NotImplementedError
+
+    def update_static_form(self) -> None:
+        """Bring the static form up to date, if it is displayed and there is something new."""
+        if self._handle and (now := self._repr_mimebundle_()) != self._displayed:
+            self._displayed = now
+            self._handle.update(now, raw=True)
+
+    def _ipython_display_(self) -> None:
+        self._displayed = self._repr_mimebundle_()
+        self._handle = IPython.display.display(self._displayed, raw=True, display_id=True)
+        if in_kernel():  # the widget without a text: where there is no front-end, nothing stands in its place
+            view = {"model_id": self.model_id, "version_major": 2, "version_minor": 0}
+            IPython.display.display({"application/vnd.jupyter.widget-view+json": view, "text/plain": ""}, raw=True)
+
+
+class Panel(traitlets.HasTraits):
+    """A part of the bench, which can stand alone in a cell too.
+
+    Attributes:
+        asked: what somebody asked for last by pressing in it, with ``n``, the number of times so far.
+        region: the widget, to be put into another.
+    """
+
+    asked = traitlets.Dict()
+    region: ipywidgets.Box
+
+    def __init__(self, labels: Labels):
+        super().__init__()
+        self.labels = labels
+
+    def ask(self, **what: Any) -> None:
+        """Tell what somebody asked for."""
+        self.asked = {**what, "n": self.asked.get("n", 0) + 1}
+
+    def on_asked(self, heard: Callable[[Json], Any]) -> None:
+        """Hear everything that is asked for."""
+        self.observe(lambda change: heard(change.new), "asked")
+
+
+class PanelRoot(CellRoot):
+    """A panel alone in a cell.
+
+    Args:
+        panel: the panel.
+        given: what it shows; its own static form is that of the cell.
+        act: does what is asked for; the widget that it gives is shown below the panel.
+    """
+
+    def __init__(self, panel: Panel, given: Any, act: Callable[[Json], Any]):
+        self._given, self._act, self._below = given, act, ipywidgets.VBox()
+        super().__init__([panel.region, self._below], panel.labels.html_lang)
+        panel.on_asked(self._asked)
+
+    def _repr_mimebundle_(self, **_: Any) -> dict[str, str]:
+        """That of what it shows."""
+        return self._given._repr_mimebundle_()
+
+    def _asked(self, asked: Json) -> None:
+        if widget := self._act(asked):
+            self._below.children = [widget]
+
+
+def display_if(widget: ipywidgets.DOMWidget, shown: Any) -> None:
+    """Show or hide a widget; what is hidden stays what it is."""
+    widget.layout.display = None if shown else "none"
+
+
+def press_button(text: str, press: Callable[[], Any], *classes: str, told: str | None = None) -> ipywidgets.Button:
+    """A button of ipywidgets, with what pressing it does."""
+    button = ipywidgets.Button(description=text, tooltip=told)
+    button.on_click(lambda _: press())
+    for cls in classes:
+        button.add_class(cls)
+    return button
+
+
+def labels_in(lang: str | None, *kept: str, message: str) -> Labels:
+    """The words in the language that is asked for, or else the first that was kept; else in that of the message.
+
+    Raises:
+        WorkbenchError: there are no words in that language.
+    """
+    if lang is not None and lang not in LANGUAGES:
+        raise WorkbenchError(f"lang is {lang!r}. Known: {', '.join(LANGUAGES)}.")
+    chosen = next(filter(None, (lang, *kept)), "")
+    return Labels(chosen) if chosen in LANGUAGES else labels_for(message)

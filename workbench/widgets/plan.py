@@ -18,10 +18,11 @@ from workbench.views.labels import Labels
 from workbench.views.page import Markup, Picture, button, el, joined
 from workbench.views.plan import PlanView, problem_text, steps
 from workbench.views.plan_graph import Changes, plan_changes, plan_faults, plan_forecast, plan_graph
-from workbench.widgets.draft import Draft, Ground
+from workbench.widgets.draft import Draft, RunPlan
 from workbench.widgets.editing import duplicated, mended, moved, only, released, up_to
-from workbench.widgets.form import SCOPES, Said, StepForm
-from workbench.widgets.pick import Event, Pick, Root
+from workbench.widgets.form import Said
+from workbench.widgets.pick import Event, Json, Panel, Pick
+from workbench.widgets.step import SCOPES, StepForm
 
 if TYPE_CHECKING:
     from workbench.runs.fork import Forecast
@@ -34,7 +35,7 @@ PAUSE_S = 0.15
 Problem = dict[str, Any]
 
 
-class PlanEditor(traitlets.HasTraits):
+class PlanEditor(Panel):
     """A plan that can be edited.
 
     Args:
@@ -48,6 +49,7 @@ class PlanEditor(traitlets.HasTraits):
         plan: the plan as it stands (``Plan.dump()``).
         problems: what is wrong with it (``plans.problem`` each); empty when it can be run.
         chosen: the id of the step whose form is shown; empty for none.
+        foreseen: what running the plan will take, or the last plan that could be run; None when nothing is known.
         asked: ``{"scope", "plan", "n"}`` when somebody wants to run this step ``only``, up ``to`` it, or the ``rest``.
         region: the widget with the steps, the changes and the forecast.
         form: the widget with the form of the chosen step.
@@ -56,7 +58,6 @@ class PlanEditor(traitlets.HasTraits):
     plan = traitlets.Dict()
     problems: Any = traitlets.List()
     chosen = traitlets.Unicode("")
-    asked = traitlets.Dict()
 
     def __init__(
         self,
@@ -64,33 +65,32 @@ class PlanEditor(traitlets.HasTraits):
         check: Callable[[Plan], list[Problem]],
         tools: Mapping[str, Tool],
         forecast: Callable[[Plan], Forecast | None] | None = None,
-        history: Callable[[], Sequence[Mapping[str, Any]]] = tuple,
+        history: Callable[[], Sequence[Json]] = tuple,
     ):
-        super().__init__()
-        self._labels, self._check, self._tools, self._foresee = labels, check, tools, forecast
-        self._history, self._versions = history, dict[str, Mapping[str, Any]]()
-        self._ground, self._draft = Ground(), Draft(Plan())
+        super().__init__(labels)
+        self._check, self._tools, self._foresee = check, tools, forecast
+        self._history, self._versions = history, dict[str, Json]()
+        self._run_plan, self._draft = RunPlan(), Draft(Plan())
         self._live: Mapping[str, float] = {}
-        self._forecast: Forecast | None = None
+        self.foreseen: Forecast | None = None
         self._checked: Plan | None = None
-        self._told: Plan | None = None
+        self._published: Plan | None = None
         self._found: list[Problem] = []
         self._editable, self._graph = False, False
-        self._seat, self._sitting = "", 0
+        self._shown_step, self._visits = "", 0
         self._pause: asyncio.TimerHandle | None = None
         self.bar, self.list, self.below = Pick(), Pick(), Pick()
         self.fields = StepForm(labels, tools, self._typed)
         for part in (self.bar, self.list, self.below, self.fields.head, self.fields.foot):
-            part.on_event(self._pressed)
-        self.region = ipywidgets.VBox([self.bar, self.list, self.below])
-        self.region.add_class("wb-plan")
+            part.on_event(self.pressed)
+        self.region = ipywidgets.VBox([self.bar, self.list, self.below]).add_class("wb-plan")
         self.form = self.fields.box
         self.observe(lambda _: self._chose(), "chosen")
         self._draw()
 
     # what it shows
 
-    def show(self, document: Mapping[str, Any], live: Mapping[str, float] = {}, editable: bool = False) -> None:
+    def show(self, document: Json, live: Mapping[str, float] = {}, editable: bool = False) -> None:
         """Show the plan of a run.
 
         Edits are kept, and what is being typed, as long as it is the same version of the same run's plan.
@@ -100,43 +100,24 @@ class PlanEditor(traitlets.HasTraits):
             live: seconds since the call began, for each step that runs now.
             editable: whether anything may be changed.
         """
-        before, self._ground = self._ground, Ground.of(document, editable)
+        before, self._run_plan = self._run_plan, RunPlan.of(document, editable)
         self._live, self._editable = live, editable
-        another = before.key != self._ground.key
-        if editable and (before.status, before.records) != (self._ground.status, self._ground.records):
+        another = before.key != self._run_plan.key
+        if editable and (before.status, before.records) != (self._run_plan.status, self._run_plan.records):
             self._checked = None  # the run has moved: what is ahead is another
         if another:
-            self._draft, self._checked, self._forecast = Draft(self._ground.plan), None, None
+            self._draft, self._checked, self.foreseen = Draft(self._run_plan.plan), None, None
             self._versions = {str(row["version"]): row for row in self._history()}
             if self.chosen not in self._draft.plan.by_id():
                 self.chosen = ""
-        self._settle(anew=another)
+        self.settle(anew=another)
 
     @property
     def edits(self) -> int:
         """How many changes there are against what was shown."""
         return self._draft.changes().count
 
-    @property
-    def proposed(self) -> list[dict[str, Any]]:
-        """The steps that nobody has approved, as they stand: what an answer at a reflect point takes."""
-        kept = {self._draft.now(i) for i in self._draft.base.by_id() if i not in self._ground.proposed}
-        return [step.model_dump(mode="json") for step in self._draft.plan.steps if step.step_id not in kept]
-
-    def widget(self) -> Root:
-        """The steps and the form side by side, as a widget of its own."""
-        pair = ipywidgets.Box([self.region, self.form])
-        pair.add_class("wb-plan-editor")
-        root = Root([pair], lang=self._labels.html_lang)
-        root.sheet.on_event(self._pressed)
-        return root
-
     # what is done with it
-
-    @property
-    def foreseen(self) -> Any:
-        """What running the plan will take, or the last plan that could be run; None when nothing is known."""
-        return self._forecast
 
     def undo(self) -> None:
         """Take the last edit back."""
@@ -152,26 +133,23 @@ class PlanEditor(traitlets.HasTraits):
 
     def add(self) -> None:
         """One more step, chosen at once."""
-        plan, query = self._draft.plan, self._ground.query
+        plan, query = self._draft.plan, self._run_plan.query
         tool = "hybrid_search" if "hybrid_search" in self._tools else next(iter(self._tools), "")
         step_id = fresh_id(plan, "new")
-        objective = self._labels("step_new_objective", query=query[:200])
+        objective = self.labels("step_new_objective", query=query[:200])
         step = PlanStep(step_id=step_id, objective=objective, tool=tool, tool_input={"query": query})
         self._edit(plan.adding(step))
         self.chosen = step_id
-
-    def settle(self) -> None:
-        """Check now what was typed just before."""
-        self._settle()
 
     def _turn(self, turn: Callable[[], None]) -> None:
         was = self._draft.origin(self.chosen)
         turn()
         if self.chosen not in self._draft.plan.by_id():
             self.chosen = self._draft.now(was) if was else ""
-        self._settle(anew=True)
+        self.settle(anew=True)
 
-    def _pressed(self, event: Event) -> None:
+    def pressed(self, event: Event) -> None:
+        """Do what a button, a row or a key of the editor tells."""
         key, known = event.key or self.chosen, self._draft.plan.by_id()
         if event.kind in ("steps", "graph"):
             self._graph = event.kind == "graph"
@@ -185,7 +163,7 @@ class PlanEditor(traitlets.HasTraits):
         elif event.kind in ("undo", "redo", "discard", "add"):
             getattr(self, event.kind)()
         elif event.kind in SCOPES:
-            self._ask(event.kind)
+            self.run_part(event.kind)
         elif event.kind == "version" and event.key in self._versions:
             self._bring_back(Plan.load(self._versions[event.key]["plan"]))
         elif key in known:
@@ -193,7 +171,7 @@ class PlanEditor(traitlets.HasTraits):
 
     def _bring_back(self, earlier: Plan) -> None:
         """An earlier version as an edit, to be seen, run or taken back; what is proposed or cannot change stays."""
-        stay = {self._draft.now(step_id) for step_id in self._ground.proposed}
+        stay = {self._draft.now(step_id) for step_id in self._run_plan.proposed}
         fixed = {s.step_id: s for s in self._draft.plan.steps if s.step_id in stay or self._lock(s.step_id)}
         steps = [fixed.pop(step.step_id, step) for step in earlier.steps]
         self._edit(self._draft.plan.model_copy(update={"steps": [*fixed.values(), *steps]}))
@@ -213,23 +191,22 @@ class PlanEditor(traitlets.HasTraits):
         elif kind == "move" and key != before:
             self._edit(moved(plan, key, before))
 
-    def _ask(self, scope: str) -> None:
-        self._settle()
-        if self.problems or not self._draft.plan.steps:
-            return
+    def run_part(self, scope: str) -> None:
+        """Ask to run a part of the plan, once it can be run."""
+        self.settle()
         plan = self._draft.plan
+        if self.problems or not plan.steps or (scope != "rest" and self.chosen not in plan.by_id()):
+            return
         fixed = {step_id for step_id in plan.by_id() if self._lock(step_id)}
         if scope == "rest":
             plan = released(plan, fixed)
-        elif self.chosen not in plan.by_id():
-            return
         else:
             plan = {"only": only, "to": up_to}[scope](self._as_recorded(), self.chosen, self._done() | fixed)
-        self.asked = {"scope": scope, "plan": plan.dump(), "n": self.asked.get("n", 0) + 1}
+        self.ask(scope=scope, plan=plan.dump())
 
     def _done(self) -> set[str]:
         """The ids of steps that have ended well, as they are called now."""
-        ended = Plan.ends(self._draft.base, self._ground.records)
+        ended = Plan.ends(self._draft.base, self._run_plan.records)
         return {now for was, end in ended.items() if end in ("success", "partial") and (now := self._draft.now(was))}
 
     def _as_recorded(self) -> Plan:
@@ -245,96 +222,91 @@ class PlanEditor(traitlets.HasTraits):
         step_id, plan = self.chosen, self._draft.plan
         if step_id not in plan.by_id() or self._lock(step_id):
             return
-        key = (self._sitting, name)
+        key = (self._visits, name)
         if name == "step_id":
             self._rename(step_id, str(value), key)
-        elif name.startswith("budget."):
-            self._draft.do(plan.replace(step_id, **{name.removeprefix("budget."): value}), key)
         else:
-            self._draft.do(plan.replace(step_id, **{name: value}), key)
-        self._told = self._draft.plan
-        self.plan = self._told.dump()
+            self._draft.do(plan.replace(step_id, **{name.removeprefix("budget."): value}), key)
+        self._published = self._draft.plan
+        self.plan = self._published.dump()
         self._soon()
 
     def _rename(self, old: str, new: str, key: Any) -> None:
         """A name that is taken or empty is told and not given: references would follow it into another step."""
-        field, place = self.fields.fields["step_id"], list(self._draft.plan.by_id()).index(old) + 1
-        field.fault = ""
+        plan = self._draft.plan
+        known, fault = plan.by_id(), ""
         if not new.strip():
-            field.fault = self._labels("problem_no_id", place=place)
-        elif new != old and new in self._draft.plan.by_id():
-            field.fault = self._labels("problem_used_twice", step=new)
+            fault = self.labels("problem_no_id", place=list(known).index(old) + 1)
+        elif new != old and new in known:
+            fault = self.labels("problem_used_twice", step=new)
         elif new != old:
-            self._draft.do(renamed(self._draft.plan, {old: new}), key, {old: new})
-            self._seat = new
-            self.chosen = new
+            self._draft.do(renamed(plan, {old: new}), key, {old: new})
+            self._shown_step = self.chosen = new
+        self.fields.fields["step_id"].fault = fault
 
     def _edit(self, plan: Plan) -> None:
         self._draft.do(plan)
-        self._settle()
+        self.settle()
 
     def _chose(self) -> None:
-        if self._seat == self.chosen:
+        if self._shown_step == self.chosen:
             return
-        self._seat, self._sitting = self.chosen, self._sitting + 1
-        self._settle(anew=True)
+        self._shown_step, self._visits = self.chosen, self._visits + 1
+        self.settle(anew=True)
 
     def _soon(self) -> None:
         """Check a moment after the last keystroke; at once where nothing would wake us."""
-        self._rest()
+        if self._pause:
+            self._pause.cancel()
         try:
             loop = asyncio.get_running_loop()
         except RuntimeError:
-            self._settle()
+            self.settle()
         else:
-            self._pause = loop.call_later(PAUSE_S, self._settle)
+            self._pause = loop.call_later(PAUSE_S, self.settle)
 
-    def _rest(self) -> None:
+    def settle(self, anew: bool = False) -> None:
+        """Check the plan, unless it is the one that was checked, and show everything."""
         if self._pause:
             self._pause.cancel()
-            self._pause = None
-
-    def _settle(self, anew: bool = False) -> None:
-        """Check the plan, unless it is the one that was checked, and show everything."""
-        self._rest()
         plan = self._draft.plan
         if plan is not self._checked:
             self._checked = plan
             self._found = self._check(plan) if plan.steps else []
             if self._foresee and plan.steps and not self._found:
-                self._forecast = self._foresee(plan)
+                self.foreseen = self._foresee(plan)
         step = plan.by_id().get(self.chosen)
         self.fields.show(step, self._lock(self.chosen), anew)
         typed = self.fields.faults if step else {}
         faults = [problem(self.chosen, name, f"{self.chosen}: {text}", "", "typed") for name, text in typed.items()]
         with self.hold_trait_notifications():  # who hears of the plan sees its problems too
-            if plan is not self._told:
-                self._told, self.plan = plan, plan.dump()
+            if plan is not self._published:
+                self._published, self.plan = plan, plan.dump()
             self.problems = [*self._found, *faults]
         self._draw()
 
     # how it looks
 
     def _lock(self, step_id: str) -> str:
-        return self._ground.locks.get(self._draft.origin(step_id), "" if self._editable else "running")
+        return self._run_plan.locks.get(self._draft.origin(step_id), "" if self._editable else "running")
 
     def _view(self, changes: Changes) -> PlanView:
-        draft, ground = self._draft, self._ground
+        draft, run_plan = self._draft, self._run_plan
         new = {step.step_id for step in changes.added}
-        named = ((draft.now(record["step_id"]) or record["step_id"], record) for record in ground.records)
-        rows = self._forecast["steps"] if self._forecast else []
+        named = ((draft.now(record["step_id"]) or record["step_id"], record) for record in run_plan.records)
+        rows = self.foreseen["steps"] if self.foreseen else []
         return PlanView(
             draft.plan,
-            self._labels,
+            self.labels,
             records=[{**record, "step_id": now} for now, record in named if now not in changes.changed],
-            proposed={*map(draft.now, ground.proposed), *(new if ground.proposed else ())},
+            proposed={*map(draft.now, run_plan.proposed), *(new if run_plan.proposed else ())},
             live=self._live,
             expected={row["step_id"]: row["p50_s"] for row in rows if row["p50_s"]},
             problems=self.problems,
             marks={**dict.fromkeys(changes.changed, "edited"), **dict.fromkeys(new, "new")},
             chosen=self.chosen,
             movable={step_id for step_id in draft.plan.by_id() if not self._lock(step_id)},
-            stands=self._ground.status,
+            stands=self._run_plan.status,
         )
 
     def _draw(self) -> None:
@@ -342,45 +314,39 @@ class PlanEditor(traitlets.HasTraits):
         view = self._view(changes)
         self.list.show(plan_graph(view) if self._graph else steps(view))
         self.bar.show(Picture(self._bar(changes.count)))
-        whole = [problem_text(p, self._labels) for p in self.problems if not p["step_id"]]
-        forecast = plan_forecast(self._forecast, not self.problems, self._labels) if self._forecast else Markup()
-        told = [plan_faults(whole, self._labels), plan_changes(changes, self._labels), forecast]
+        whole = [problem_text(p, self.labels) for p in self.problems if not p["step_id"]]
+        told = [plan_faults(whole, self.labels), plan_changes(changes, self.labels)]
+        if self.foreseen:
+            told.append(plan_forecast(self.foreseen, not self.problems, self.labels))
         self.below.show(Picture(joined(told)))
         self._say()
 
-    def _bar(self, edits: int) -> Any:
-        labels, plan = self._labels, self._draft.plan
-        told = [labels("plan_version", n=self._draft.base.version)]
-        told.append(labels("steps", n=len(plan.steps)))
+    def _bar(self, edits: int) -> Markup:
+        labels, plan, shown = self.labels, self._draft.plan, self._draft.base.version
+        told = [labels("plan_version", n=shown), labels("steps", n=len(plan.steps))]
         if edits:
             told.append(labels("plan_edits", n=edits))
-        shut = not self._editable
         facts = el("span", " · ".join(told) if plan.steps else labels("plan_empty"), cls="wb-dim")
-        title = el("h3", labels("plan"), " ", facts, cls="wb-title")
         do = [
-            button(labels("plan_add"), "add", disabled=shut),
-            button(labels("plan_undo"), "undo", cls="wb-quiet", disabled=shut or not self._draft.undoable),
-            button(labels("plan_redo"), "redo", cls="wb-quiet", disabled=shut or not self._draft.redoable),
+            button(labels("plan_add"), "add"),
+            button(labels("plan_undo"), "undo", cls="wb-quiet", disabled=not self._draft.undoable),
+            button(labels("plan_redo"), "redo", cls="wb-quiet", disabled=not self._draft.redoable),
         ]
-        earlier = [row for row in self._versions.values() if row["version"] < self._draft.base.version]
-        do += [
-            button(
-                labels("plan_bring_back", n=row["version"]),
-                "version",
-                key=str(row["version"]),
-                cls="wb-quiet",
-                disabled=shut,
-                title=labels("plan_bring_back_told", author=row["author"], reason=row["reason"]),
-            )
-            for row in earlier[-MOST_VERSIONS:]
-        ]
+        for row in [row for row in self._versions.values() if row["version"] < shown][-MOST_VERSIONS:]:
+            number, why = row["version"], labels("plan_bring_back_told", author=row["author"], reason=row["reason"])
+            text = labels("plan_bring_back", n=number)
+            do.append(button(text, "version", key=str(number), cls="wb-quiet", title=why))
         views = [
-            button(labels(f"plan_{name}"), name, aria_pressed="true" if self._graph == (name == "graph") else "false")
+            button(labels(f"plan_{name}"), name, aria_pressed=str(self._graph == (name == "graph")).lower())
             for name in ("steps", "graph")
         ]
-        group = el("span", views, cls="wb-views", role="group", aria_label=labels("plan_view"))
         return el(
-            "div", title, el("span", cls="wb-push"), do if self._editable else None, group, cls="wb-bar wb-plan-bar"
+            "div",
+            el("h3", labels("plan"), " ", facts, cls="wb-title"),
+            el("span", cls="wb-push"),
+            do if self._editable else None,
+            el("span", views, cls="wb-views", role="group", aria_label=labels("plan_view")),
+            cls="wb-bar wb-plan-bar",
         )
 
     def _say(self) -> None:
@@ -394,8 +360,8 @@ class PlanEditor(traitlets.HasTraits):
 
     def _said(self, one: Problem, step_id: str) -> Said:
         mend = None if self._lock(step_id) else mended(self._draft.plan, one, step_id)
-        text = problem_text(one, self._labels)
+        text = problem_text(one, self.labels)
         if mend is None:
             return Said(text)
         verb, what, plan = mend
-        return Said(text, self._labels(f"mend_{verb}", what=what), lambda: self._edit(plan))
+        return Said(text, self.labels(f"mend_{verb}", what=what), lambda: self._edit(plan))

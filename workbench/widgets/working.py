@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -18,13 +18,11 @@ from workbench.views.run import answer, evidence, fork_bar, rail, turns
 from workbench.views.timeline import timeline
 from workbench.widgets.ask import AskForm
 from workbench.widgets.follow import Now
-from workbench.widgets.past import Checkpoints
-from workbench.widgets.pick import Event, Pick
+from workbench.widgets.past import Checkpoints, fork_asked
+from workbench.widgets.pick import Event, Json, Pick, display_if
 from workbench.widgets.plan import PlanEditor
 from workbench.widgets.review import Review
 
-Document = Mapping[str, Any]
-Act = Callable[[Callable[[], Any]], None]
 MOST_TURNS = 8
 
 
@@ -45,21 +43,19 @@ class Working:
         wb: Any,
         labels: Labels,
         ask: AskForm,
-        act: Act,
+        act: Callable[[Callable[[], Any]], None],
         opens: Callable[[Run], None],
-        goes_on: Callable[[], bool] = bool,
+        goes_on: Callable[[], bool],
     ):
-        self._wb, self._labels, self._act, self._opens = wb, labels, act, opens
-        self._goes_on = goes_on
+        self._wb, self._labels, self._act, self._opens, self._goes_on = wb, labels, act, opens, goes_on
         self._run: Run | None = None
-        self._document: Document | None = None
-        self._unfolded: set[str] = set()
-        self._piece, self._sentence, self._every = "", "", False
+        self._document: Json = {}
         self._found: tuple[Any, list[Any]] = (None, [])
-        self._at = ("", "")
+        self.reset()
         self.ask, self.review = ask, Review(labels, wb.run)
-        self.rail, self.evidence, self.timeline = Pick(), Pick(), Pick()
-        self.answer, self.turns, self.fork_bar = Pick(), Pick(), Pick()
+        self.rail, self.turns, self.answer = Pick(), Pick(heard=self._on_turn), Pick(heard=self._on_answer)
+        self.evidence, self.timeline = Pick(heard=self._on_evidence), Pick(heard=self._on_timeline)
+        self.fork_bar = Pick(heard=self._on_fork_bar)
         self.editor = PlanEditor(labels, partial(check, tools=wb.tools), wb.tools, self._forecast, self._plans)
         self.past = Checkpoints(labels)
         self.region = self._laid_out()
@@ -70,56 +66,47 @@ class Working:
         self.side = ipywidgets.VBox([self.turns, *review, self.answer, self.ask.region])
         self.plan = ipywidgets.VBox([self.editor.region, self.past.region])
         regions = {"plan": self.plan, "side": self.side, "evidence": self.evidence, "timeline": self.timeline}
-        for name, region in regions.items():
-            region.add_class(f"wb-region-{name}")
-        self.rail.add_class("wb-rail")
-        self.grid = ipywidgets.Box(list(regions.values()))
-        self.grid.add_class("wb-work")
-        return ipywidgets.VBox([self.rail, self.grid])
+        self.grid = ipywidgets.Box([region.add_class(f"wb-region-{name}") for name, region in regions.items()])
+        return ipywidgets.VBox([self.rail.add_class("wb-rail"), self.grid.add_class("wb-work")])
 
     def _connect(self) -> None:
-        self.evidence.on_event(self._on_evidence)
-        self.timeline.on_event(self._on_timeline)
-        self.answer.on_event(self._on_answer)
-        self.turns.on_event(lambda event: self._act(lambda: self._opens(self._wb.run(event.key))))
-        self.fork_bar.on_event(self._on_fork_bar)
         self.editor.observe(lambda _: self._edited(), ["plan", "problems"])
         self.editor.observe(lambda _: self._chosen(), "chosen")
-        self.editor.observe(lambda change: self._act(lambda: self._scope(change.new)), "asked")
+        self.editor.on_asked(lambda asked: self._act(lambda: self._scope(asked)))
         self.review.observe(lambda change: self._act(lambda: self._answer(change.new)), "response")
-        self.past.observe(lambda change: self._act(lambda: self._from_past(change.new)), "chosen")
+        self.past.on_asked(lambda asked: self._act(lambda: self._from_past(asked)))
         self.ask.kb.observe(lambda _: self._show_ask(), "value")
 
     def reset(self) -> None:
         """Another run comes: nothing is chosen, unfolded or edited any more."""
-        self._unfolded, self._piece, self._sentence, self._every = set(), "", "", False
+        self._unfolded, self._piece, self._sentence, self._every = set[str](), "", "", False
         self._at = ("", "")
 
     # what it shows
 
-    def show(self, run: Run | None, document: Document | None, now: Now) -> None:
+    def show(self, run: Run | None, document: Json | None, now: Now) -> None:
         """Show a run as it stands; None shows what can be asked."""
-        self._run, self._document = run, document
+        self._run, self._document = run, document or {}
+        status, review = self._document.get("status", ""), self.review
         self._moved_on()
         for part in (self.rail, self.plan, self.evidence, self.timeline):
-            displayed(part, document is not None)
+            display_if(part, document)
         (self.grid.remove_class if document else self.grid.add_class)("wb-nothing")
-        under_way = document is not None and document["status"] in ("running", "paused", "interrupted")
-        displayed(self.ask.region, not under_way)
-        if not under_way:
+        asks = status not in ("running", "paused", "interrupted")
+        display_if(self.ask.region, asks)
+        if asks:
             self._show_ask()
         if run is None or document is None:
-            hidden = (self.review.band, self.review.inside, self.fork_bar, self.answer, self.turns, self.editor.form)
-            for region in hidden:
-                displayed(region, False)
+            for part in (review.band, review.inside, self.fork_bar, self.answer, self.turns, self.editor.form):
+                display_if(part, False)
             return
         self.rail.show(rail(document, self._labels))
-        self.editor.show(document, now.seconds(), editable=document["status"] in ("paused", "done"))
+        self.editor.show(document, now.seconds(), editable=status in ("paused", "done"))
         self._show_side(run, document, now)
         self._show_evidence()
         self._show_timeline(now)
-        ended = document["status"] in ("done", "failed", "cancelled")
-        displayed(self.past.region, ended)
+        ended = status in ("done", "failed", "cancelled")
+        display_if(self.past.region, ended)
         if ended:
             self.past.show(document, _checkpoints(run))
 
@@ -129,66 +116,62 @@ class Working:
 
     def pass_time(self, now: Now) -> None:
         """Nothing happened, but the steps at work have taken longer."""
-        if self._document is not None and now.steps:
+        if self._document and now.steps:
             self.editor.show(self._document, now.seconds(), editable=False)
             self._show_timeline(now)
 
     def _moved_on(self) -> None:
         """Close the form of a step when the run has come to another decision, or to its end."""
-        document = self._document or {}
-        at = (str(document.get("status")), str((document.get("review") or {}).get("review_id")))
+        at = (str(self._document.get("status")), str((self._document.get("review") or {}).get("review_id")))
         if at != self._at:
             self._at = at
             self.editor.chosen = ""
 
-    def _show_side(self, run: Run, document: Document, now: Now) -> None:
+    def _show_side(self, run: Run, document: Json, now: Now) -> None:
         paused = document["status"] == "paused" and document["review"]
-        displayed(self.review.band, bool(paused))
-        displayed(self.review.inside, bool(paused))
-        displayed(self.answer, not paused)
+        display_if(self.review.band, paused)
+        display_if(self.review.inside, paused)
+        display_if(self.answer, not paused)
         if document["status"] != "running":
             before = [one.line() for one in self._conversation(run)]
             self.turns.show(turns(before, self._labels))
-            displayed(self.turns, bool(before))
+            display_if(self.turns, before)
         if not paused:
             self.answer.show(answer(document, self._labels, now.written))
         self._edited()
 
     def _edited(self) -> None:
         """What the plan editor holds now, in the panel that acts on it."""
-        document = self._document
-        if document is None:
-            return
-        edited = self.editor.plan if self.editor.edits else None
-        forks = document["status"] == "done" and self.editor.edits > 0
-        if document["status"] == "paused" and document["review"]:
-            self.review.show(document, plan=edited, problems=self.editor.problems, forecast=self.editor.foreseen)
-        elif forks:
-            self.fork_bar.show(fork_bar(self.editor.edits, len(self.editor.problems), self._labels))
-        displayed(self.fork_bar, forks)
+        document, editor = self._document, self.editor
+        status, edits = document.get("status"), editor.edits
+        if status == "paused" and document["review"]:
+            plan = editor.plan if edits else None
+            self.review.show(document, plan=plan, problems=editor.problems, forecast=editor.foreseen)
+        forks = status == "done" and edits > 0
+        if forks:
+            self.fork_bar.show(fork_bar(edits, len(editor.problems), self._labels))
+        display_if(self.fork_bar, forks)
 
     def _chosen(self) -> None:
         """The form of a step stands between the band and its buttons, in place of the reasons."""
         for part in (self.review.why, self.review.form):
-            displayed(part, not self.editor.chosen)
+            display_if(part, not self.editor.chosen)
 
     def _show_evidence(self) -> None:
-        run, document = self._run, self._document
-        if run is None or document is None:
+        if (run := self._run) is None:
             return
-        known = (run.run_id, document["status"], len(document["records"]))
+        known = (run.run_id, self._document["status"], len(self._document["records"]))
         if known != self._found[0]:  # what was found is read again only when more was found
             self._found = (known, run.pieces)
         chosen = {"chosen": self._piece, "said": self._sentence}
         self.evidence.show(evidence(self._found[1], self._labels, **chosen, every=self._every))
 
-    def _show_timeline(self, now: Now | None = None) -> None:
-        if self._document is not None:
-            running = now.seconds() if now else {}
-            self.timeline.show(timeline(self._document, self._labels, running, self._unfolded))
+    def _show_timeline(self, now: Now) -> None:
+        if self._document:
+            self.timeline.show(timeline(self._document, self._labels, now.seconds(), self._unfolded))
 
     def _forecast(self, plan: Plan) -> Any:
-        asked = proposals.proposal((self._document or {}).get("review") or {})
+        asked = proposals.proposal(self._document.get("review") or {})
         return self._run.forecast(plan, asked.get("activate") or ()) if self._run and plan.steps else None
 
     def _plans(self) -> Any:
@@ -218,17 +201,13 @@ class Working:
 
     def keyed(self, kind: str) -> None:
         """A key of the whole bench."""
-        if kind == "undo":
-            self.editor.undo()
-        elif kind == "redo":
-            self.editor.redo()
-        elif kind == "escape":
-            self.editor.chosen = ""
-        elif kind == "primary":
+        if kind == "primary":
             self._primary()
+        else:
+            self.editor.pressed(Event(kind))
 
     def _primary(self) -> None:
-        status = self._document["status"] if self._document else ""
+        status = self._document.get("status")
         if status == "paused":
             self.review.submit()
         elif status == "done" and self.editor.edits:
@@ -236,12 +215,8 @@ class Working:
         elif status != "running":
             self.ask.submit()
 
-    def refuse(self, fault: WorkbenchError) -> None:
-        """The answer that was given did not fit: said where it was given."""
-        self.review.refuse(str(fault))
-
-    def _answer(self, response: Mapping[str, Any]) -> Run | None:
-        if not (self._run and response):
+    def _answer(self, response: Json) -> Run | None:
+        if self._run is None:
             return None
         try:
             return self._run.answer_review(dict(response), wait=False)
@@ -249,21 +224,19 @@ class Working:
             self.review.refuse(str(error))
             return None
 
-    def _scope(self, asked: Mapping[str, Any]) -> None:
+    def _scope(self, asked: Json) -> None:
         """Run only a part of the plan: as an edit where the run waits for one, else in a fork."""
-        run, document = self._run, self._document
-        if not (asked and run and document):
+        if self._run is None:
             return
-        if document["status"] == "paused":
-            self.review.show(document, plan=asked["plan"], problems=(), forecast=None)
+        if self._document["status"] == "paused":
+            self.review.show(self._document, plan=asked["plan"], problems=(), forecast=None)
             self.review.submit()
         else:
-            self._opens(run.start_fork(plan=Plan.load(asked["plan"])))
+            self._opens(self._run.start_fork(plan=Plan.load(asked["plan"])))
 
-    def _from_past(self, chosen: Mapping[str, Any]) -> None:
-        if self._run and chosen and chosen["do"] == "fork":
-            asking = {"review": chosen["review"]} if "review" in chosen else {}
-            self._opens(self._run.start_fork(at=chosen["at"], **asking))
+    def _from_past(self, asked: Json) -> None:
+        if self._run and (fork := fork_asked(self._run, asked)):
+            self._opens(fork)
 
     def _on_fork_bar(self, event: Event) -> None:
         if event.kind == "discard":
@@ -272,8 +245,11 @@ class Working:
             run, plan = self._run, Plan.load(self.editor.plan)
             self._act(lambda: self._opens(run.start_fork(plan=plan)))
 
+    def _on_turn(self, event: Event) -> None:
+        self._act(lambda: self._opens(self._wb.run(event.key)))
+
     def _on_answer(self, event: Event) -> None:
-        cited = self._document["citations"] if self._document else []
+        cited = self._document.get("citations", ())
         if event.kind == "evidence" and event.key.isdecimal() and int(event.key) < len(cited):
             citation = cited[int(event.key)]
             self._piece, self._sentence = citation["result_id"], citation["sentence"]
@@ -293,7 +269,7 @@ class Working:
             self._unfolded = set() if self._unfolded else {"*"}
         elif event.kind == "choose":
             self._unfolded ^= {event.key}
-        self._show_timeline()
+        self._show_timeline(Now())
 
 
 def _checkpoints(run: Run) -> Any:
@@ -302,10 +278,3 @@ def _checkpoints(run: Run) -> Any:
         return run.checkpoints()
     except WorkbenchError:
         return []
-
-
-def displayed(widget: ipywidgets.DOMWidget, shown: bool) -> None:
-    """Show or hide a widget; what is hidden stays what it is."""
-    wanted = None if shown else "none"
-    if widget.layout.display != wanted:
-        widget.layout.display = wanted

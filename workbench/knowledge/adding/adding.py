@@ -12,7 +12,7 @@ import os
 import sqlite3
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
 from itertools import chain
 from pathlib import Path
@@ -166,7 +166,7 @@ class Addition:
                 "version": _VERSION,
                 "chunk_characters": settings.chunk_characters,
                 "names": self._finder,
-                "vocabulary": self._vocabulary.dump(),
+                "vocabulary": asdict(self._vocabulary),
             }
         )
 

@@ -28,8 +28,7 @@ from workbench.knowledge.indexes.index import Index
 from workbench.knowledge.names import entities
 from workbench.knowledge.names.entities import Extracted, Source, document_entity
 from workbench.knowledge.names.linking import Linker, nearest
-from workbench.knowledge.names.surfaces import Bearer, Surface, candidates, compiled, units
-from workbench.knowledge.names.title_links import Beginnings
+from workbench.knowledge.names.surfaces import Bearer, Beginnings, Surface, candidates, compiled
 from workbench.knowledge.reading import triples
 from workbench.knowledge.reading.corpus import Document
 from workbench.knowledge.vocabulary import GROUPING, Vocabulary
@@ -537,7 +536,7 @@ class Growth:
         """Find every known name in these ``(entity of the document, chunk id, text)``."""
         for start in range(0, len(passages), _AT_ONCE):
             part = passages[start : start + _AT_ONCE]
-            keys = dict.fromkeys(key for *_, text in part for key in self._possible(text))
+            keys = dict.fromkeys(key for *_, text in part for key in candidates(text, self._beginnings))
             linker = Linker(view.surfaces(self._index, list(keys), "AND NOT category"), self._vocabulary.cues)
             beside = {doc: self._beside(doc) for doc in dict.fromkeys(doc for doc, *_ in part)}
             mentions, relations = [], []
@@ -551,10 +550,6 @@ class Growth:
                             relations.append(row)
             self._insert("mentions", mentions)
             self._insert("relations", relations)
-
-    def _possible(self, text: str) -> list[str]:
-        found = units(text)
-        return self._beginnings.candidates(text, found) if self._beginnings else candidates(text, found)
 
     def _beside(self, doc: str) -> set[str]:
         """Entities that a field of a document, or a triple, relates to it."""

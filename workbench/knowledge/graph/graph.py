@@ -1,4 +1,4 @@
-"""The communities that an index keeps: found by Louvain in a whole graph, and grown by what is new.
+"""The graph of entities and relations: neighbours, paths, and its communities (Louvain), kept as documents come and go.
 
 Each is kept with a summary of its documents' own first sentences, and with the home of every member, by which a
 question finds it. What is new is grouped by itself; a group that a community already knows enough of moves in there,

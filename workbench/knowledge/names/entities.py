@@ -133,13 +133,7 @@ class _Build:
 
     def add_document(self, source: Source) -> None:
         doc = document_entity(source.doc_id)
-        self._entities[doc] = {
-            "entity_id": doc,
-            "name": source.title,
-            "type": source.type,
-            "aliases": list(source.aliases),
-            "doc_id": source.doc_id,
-        }
+        self._enter(doc, source.title, source.type, source.aliases, source.doc_id)
         self._titles.update(key for name in [source.title, *source.aliases] for key, _ in variants(key_of(name)))
         self._mentions.update((doc, chunk_id) for chunk_id, _, _ in source.passages)
         if source.type == triples.NODE:
@@ -163,9 +157,7 @@ class _Build:
         aliases = [*aliases, *self._vocabulary.others(field_name, name)]
         entity_id = f"{kind}:{key_of(name) or name}"
         self._by_key.setdefault(key_of(name), entity_id)
-        entity = self._entities.setdefault(
-            entity_id, {"entity_id": entity_id, "name": name, "type": says.type, "aliases": [], "doc_id": None}
-        )
+        entity = self._enter(entity_id, name, says.type)
         self._spellings[entity_id][name] += 1
         entity["aliases"] = sorted({*entity["aliases"], *aliases})
         if says.category:
@@ -181,17 +173,22 @@ class _Build:
         for relation, tail, sentence, chunk_id in triples.statements(source.title, source.fields, source.passages):
             if is_alias(relation) and tail not in self._heads:
                 continue  # another name of the head, which it bears
-            node = self._heads.get(tail) or self._node(tail, self._vocabulary.meaning(relation).type)
+            kind = self._vocabulary.meaning(relation).type
+            node = self._heads.get(tail) or self._stated("node", key_of(tail) or tail, tail, kind)
             self._mentions.add((node, chunk_id))
             self._relate(doc, relation, node, sentence, chunk_id)
 
-    def _node(self, name: str, kind: str) -> str:
-        key = key_of(name) or name
-        entity_id = self._by_key.setdefault(key, f"node:{key}")
-        self._entities.setdefault(
-            entity_id, {"entity_id": entity_id, "name": name, "type": kind, "aliases": [], "doc_id": None}
-        )
-        if entity_id.startswith("node:"):
+    def _enter(
+        self, entity_id: str, name: str, kind: str, aliases: Iterable[str] = (), doc_id: str | None = None
+    ) -> Entity:
+        entity = Entity(entity_id=entity_id, name=name, type=kind, aliases=list(aliases), doc_id=doc_id)
+        return self._entities.setdefault(entity_id, entity)
+
+    def _stated(self, origin: str, key: str, name: str, kind: str) -> str:
+        """The entity of a name that no field has: of a triple (``node``) or of a text (``name``)."""
+        entity_id = self._by_key.setdefault(key, f"{origin}:{key}")
+        self._enter(entity_id, name, kind)
+        if entity_id.startswith(f"{origin}:"):
             self._spellings[entity_id][name] += 1
             self._types[entity_id][kind] += 1
         return entity_id
@@ -201,21 +198,11 @@ class _Build:
         doc = document_entity(source.doc_id)
         for chunk_id, _, found in source.passages:
             for surface, kind, sentence in found:
-                key = key_of(surface)
+                key, parts = key_of(surface), surface.split(" ")
                 if key and key not in self._titles and key not in self._surnames:
-                    self._mention(doc, self._named(key, surface, kind), sentence, chunk_id)
-
-    def _named(self, key: str, surface: str, kind: str) -> str:
-        entity_id = self._by_key.setdefault(key, f"name:{key}")
-        if entity_id.startswith("name:"):
-            if kind == "Name" and surface.split(" ")[0] in self._first_names and 2 <= surface.count(" ") + 1 <= 3:
-                kind = "Person"
-            self._entities.setdefault(
-                entity_id, {"entity_id": entity_id, "name": surface, "type": kind, "aliases": [], "doc_id": None}
-            )
-            self._spellings[entity_id][surface] += 1
-            self._types[entity_id][kind] += 1
-        return entity_id
+                    person = kind == "Name" and parts[0] in self._first_names and len(parts) in (2, 3)
+                    entity_id = self._stated("name", key, surface, "Person" if person else kind)
+                    self._mention(doc, entity_id, sentence, chunk_id)
 
     def finish(self, sources: Sequence[Source], linked: bool) -> Extracted:
         for entity_id, kinds in self._types.items():
@@ -228,7 +215,8 @@ class _Build:
         read = texts if linked else texts[:: len(texts) // _READ + 1]
         cues = self._vocabulary.cues
         if linked:
-            known = self._surfaces()
+            named = [self._entities[i] for i in sorted(self._entities.keys() - self._categories)]
+            known = compiled(named, degrees_of(self._relations.values()))
             common = common_keys(Linker(known, cues), read, len(read))
             self._link(sources, Linker(without_common(known, common), cues))
         years = {document_entity(s.doc_id): year for s in sources if (year := year_of(s.fields))}
@@ -244,11 +232,6 @@ class _Build:
             categories=frozenset(self._categories),
             surfaces=without_common(surfaces, common),
         )
-
-    def _surfaces(self) -> dict[str, Surface]:
-        """Of everybody who can be named."""
-        named = [self._entities[i] for i in sorted(self._entities.keys() - self._categories)]
-        return compiled(named, degrees_of(self._relations.values()))
 
     def _link(self, sources: Sequence[Source], linker: Linker) -> None:
         """Find every known name in every text."""
@@ -269,17 +252,10 @@ class _Build:
 
     def _relate(self, source: str, kind: str, target: str, sentence: str, chunk_id: str) -> None:
         relation_id = f"{source}|{kind}|{target}"
-        self._relations.setdefault(
-            relation_id,
-            {
-                "relation_id": relation_id,
-                "source": source,
-                "type": kind,
-                "target": target,
-                "sentence": sentence,
-                "chunk_id": chunk_id,
-            },
+        relation = Relation(
+            relation_id=relation_id, source=source, type=kind, target=target, sentence=sentence, chunk_id=chunk_id
         )
+        self._relations.setdefault(relation_id, relation)
 
 
 def _most_frequent(counts: Counter[str]) -> str:
@@ -312,13 +288,9 @@ class _Sentences:
         return sentence, chunk_id
 
 
-def degrees_of(relations: Iterable[Relation]) -> dict[str, int]:
+def degrees_of(relations: Iterable[Relation]) -> Mapping[str, int]:
     """How many relations each entity stands in."""
-    degrees: dict[str, int] = defaultdict(int)
-    for relation in relations:
-        degrees[relation["source"]] += 1
-        degrees[relation["target"]] += 1
-    return dict(degrees)
+    return Counter(relation[end] for relation in relations for end in ("source", "target"))
 
 
 def names_in_fields(fields: Mapping[str, Any], names: Mapping[str, list[str]], vocabulary: Vocabulary) -> Iterator[str]:

@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from importlib.resources import files
+from itertools import pairwise
 from typing import Literal, NamedTuple
 
 from workbench.ports import Entity
@@ -24,6 +25,8 @@ STOP = frozenset(_STOP_WORDS.split())
 LONGEST = 16
 """Units of the longest name that is looked for."""
 
+_PLACES = 1 << 23
+"""For which beginnings of names are told apart: where they are few, there is one for each."""
 _UNIT = re.compile(
     r"[\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff]|(?:[^\W_\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff]|[\u0300-\u036f])+|&"
 )
@@ -195,15 +198,34 @@ def unbroken(text: str, left: Unit, right: Unit) -> bool:
     return len(gap) <= 4 and not re.search(r"[!?。！？；\n]", gap) and not (". " in gap and len(left.key) > 3)
 
 
-def candidates(text: str, found: Sequence[Unit]) -> list[str]:
-    """Every key that could be a name in the text: all runs of its units."""
-    keys: dict[str, None] = {}
-    for at in range(len(found)):
-        key = found[at].key
-        keys[key] = None
-        for left, right in zip(found[at:], found[at + 1 : at + LONGEST], strict=False):
+class Beginnings:
+    """The first one or two units of names, by their hash: none is missed, and a few others are taken for one."""
+
+    def __init__(self, keys: Iterable[str]):
+        self._marked = bytearray(_PLACES)
+        self.add(keys)
+
+    def add(self, keys: Iterable[str]) -> None:
+        """More names."""
+        for key in keys:
+            self._marked[hash(" ".join(key.split(" ", 2)[:2])) % _PLACES] = True
+
+    def __contains__(self, beginning: str) -> bool:
+        return bool(self._marked[hash(beginning) % _PLACES])
+
+
+def candidates(text: str, beginnings: Beginnings | None = None) -> list[str]:
+    """Every key that could be a name in the text: all runs of its units, or those that begin as a name does."""
+    found, keys = units(text), dict[str, None]()
+    for at, unit in enumerate(found):
+        key = unit.key
+        if beginnings is None or key in beginnings:
+            keys[key] = None
+        for left, right in pairwise(found[at : at + LONGEST]):
             if not unbroken(text, left, right):
                 break
             key += f" {right.key}"
+            if left is unit and beginnings is not None and key not in beginnings:
+                break
             keys[key] = None
     return list(keys)

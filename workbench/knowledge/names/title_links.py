@@ -1,20 +1,17 @@
-"""With what names begin, as bits: few places of a text can begin one, and few of its runs have to be looked up."""
+"""Ways from one document to another: the titles that a passage names, and the phrases that two passages share."""
 
 from __future__ import annotations
 
 import re
 import sqlite3
-import zlib
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import pairwise
 
 from workbench.knowledge.indexes import keywords
 from workbench.knowledge.indexes.index import Index
-from workbench.knowledge.names.surfaces import LONGEST, STOP, Unit, key_of, ordinary_words, unbroken, units
+from workbench.knowledge.names.surfaces import LONGEST, STOP, Beginnings, Unit, key_of, ordinary_words, unbroken, units
 from workbench.ports import Link, Shared, Titled
 from workbench.text import CJK, closed_up, sentences
 
-_BITS = 1 << 23
 NAMESAKES = 3
 """Of how many documents a made short form may be the name; a title may be that of any number."""
 
@@ -116,7 +113,7 @@ class IndexWays:
 
     def __init__(self, index: Index):
         self._index = index
-        self._starts = _Starts(-1, ())
+        self._beginnings: tuple[int, Beginnings | None] = (-1, None)
 
     def titles_in(self, text: str) -> list[Titled]:
         """The titles that a text names, in its order, with all documents of each."""
@@ -124,10 +121,11 @@ class IndexWays:
 
     def _titles(self, texts: Sequence[str]) -> list[list[Titled]]:
         """For each text the titles that it names, in its order; where two overlap the longer wins."""
-        if self._starts.generation != self._index.generation:
-            keys = (row[0] for row in self._index.rows("SELECT DISTINCT key FROM titles"))
-            self._starts = _Starts(self._index.generation, keys)
-        read = [list(_runs(text, self._starts)) for text in texts]
+        generation, beginnings = self._beginnings
+        if beginnings is None or generation != self._index.generation:
+            beginnings = Beginnings(row[0] for row in self._index.rows("SELECT DISTINCT key FROM titles"))
+            self._beginnings = self._index.generation, beginnings
+        read = [list(_runs(text, beginnings)) for text in texts]
         wanted = sorted({key for runs in read for _, options in runs for _, _, key in options})
         known = _bearers(self._index, wanted)
         return [list(_longest(runs, known)) for runs in read]
@@ -199,25 +197,6 @@ class IndexWays:
         return {chunk_id: frozenset(f"{title} {body}".split()) for chunk_id, title, body in rows}
 
 
-class _Starts:
-    """With which two units titles begin, as bits: few places of a text can begin one, and few are looked up."""
-
-    def __init__(self, generation: int, keys: Iterable[str]):
-        self.generation, self._bits = generation, bytearray(_BITS // 8)
-        for key in keys:
-            place = self._place(*key.split(" ", 2)[:2])
-            self._bits[place >> 3] |= 1 << (place & 7)
-
-    def may_begin(self, *units: str) -> bool:
-        """False where no title begins with these one or two units."""
-        place = self._place(*units)
-        return bool(self._bits[place >> 3] & 1 << (place & 7))
-
-    @staticmethod
-    def _place(*units: str) -> int:
-        return zlib.crc32(" ".join(units).encode()) % _BITS
-
-
 def _bearers(index: Index, keys: Sequence[str]) -> dict[str, tuple[str, ...]]:
     """Key -> the documents of that title; of a made short form only where few documents have it."""
     found: dict[str, dict[int, list[str]]] = {}
@@ -230,7 +209,7 @@ def _bearers(index: Index, keys: Sequence[str]) -> dict[str, tuple[str, ...]]:
 _Option = tuple[int, int, str]
 
 
-def _runs(text: str, starts: _Starts) -> Iterator[tuple[int, list[_Option]]]:
+def _runs(text: str, beginnings: Beginnings) -> Iterator[tuple[int, list[_Option]]]:
     """(place of a unit, every run of units from there that could be a title, longest first)."""
     found = units(text)
     marks = _marks(text, found)
@@ -238,9 +217,9 @@ def _runs(text: str, starts: _Starts) -> Iterator[tuple[int, list[_Option]]]:
         pair = at + 1 < len(found)
         if not marks[at] and not (pair and marks[at + 1]):
             continue
-        alone = starts.may_begin(unit.key) and _may_be_named(text, found, marks, at, at, unit.key)
+        alone = unit.key in beginnings and _may_be_named(text, found, marks, at, at, unit.key)
         options = [(unit.start, unit.end, unit.key)] if alone else []
-        if pair and starts.may_begin(unit.key, found[at + 1].key):
+        if pair and f"{unit.key} {found[at + 1].key}" in beginnings:
             options += _longer(text, found, marks, at)
         yield at, options[::-1]
 
@@ -315,40 +294,3 @@ def _texts(index: Index, chunk_ids: Sequence[str]) -> list[tuple[str, str, str]]
     sql = "SELECT chunk_id, doc_id, text FROM passages WHERE chunk_id IN ({})"
     rows = {row[0]: row for row in index.rows_in(sql, list(dict.fromkeys(chunk_ids)))}
     return [rows[chunk_id] for chunk_id in chunk_ids if chunk_id in rows]
-
-
-_BEGINNING_BITS = 1 << 24
-
-
-class Beginnings:
-    """The first one or two units of names."""
-
-    def __init__(self, keys: Iterable[str]):
-        self._bits = bytearray(_BEGINNING_BITS // 8)
-        self.add(keys)
-
-    def add(self, keys: Iterable[str]) -> None:
-        """More names."""
-        for key in keys:
-            place = hash(" ".join(key.split(" ", 2)[:2])) % _BEGINNING_BITS
-            self._bits[place >> 3] |= 1 << (place & 7)
-
-    def _has(self, beginning: str) -> int:
-        place = hash(beginning) % _BEGINNING_BITS
-        return self._bits[place >> 3] & 1 << (place & 7)
-
-    def candidates(self, text: str, found: Sequence[Unit]) -> list[str]:
-        """The keys that may be names in the text: all of those that are, and few others."""
-        keys: dict[str, None] = {}
-        for at, unit in enumerate(found):
-            key = unit.key
-            if self._has(key):
-                keys[key] = None
-            for left, right in pairwise(found[at : at + LONGEST]):
-                if not unbroken(text, left, right):
-                    break
-                key += f" {right.key}"
-                if left is unit and not self._has(key):
-                    break
-                keys[key] = None
-        return list(keys)

@@ -5,15 +5,14 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from math import log
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
+
+from plotly.graph_objects import Scatter
 
 from workbench.records.counted import Piece
-from workbench.views.figures.paper import COLOURS, DIM, GROUND, INK, LINE, paper, safe, short
+from workbench.views.figures.paper import COLOURS, GROUND, INK, axis, hover, paper, safe, short
+from workbench.views.figures.picture import Picture
 from workbench.views.labels import Labels
-
-if TYPE_CHECKING:
-    from workbench.views.figures.picture import Picture
-
 
 By = Literal["step", "document"]
 MOST_DRAWN = 2_000
@@ -42,40 +41,30 @@ def findings(pieces: Sequence[Piece], title: str = "", by: By = "step", cut: int
         cut: how many more the steps found over their own limits, which were not kept.
         language: of the words.
     """
-    from workbench.views.figures.picture import Picture
-
     labels = Labels(language)
     drawn = _drawn(pieces)
     lanes, names = _lanes(pieces, by, labels)
     high = min(64.0 if by == "step" else 24.0, max(11.0, 720 / max(len(names), 1)))
-    under = _under(pieces, drawn, cut, labels)
-    layout = {
-        **paper(
-            title or labels("findings"),
-            width=960,
-            height=round(190 + high * max(len(names), 1)),
-            under=under,
-            below=110,
+    layout = paper(
+        title or labels("findings"),
+        width=960,
+        height=190 + high * max(len(names), 1),
+        under=_under(pieces, drawn, cut, labels),
+        below=110,
+        xaxis=axis(
+            labels("axis_score"),
+            range=[_logit(0) - 0.4, _logit(1) + 0.4],
+            tickvals=[_logit(tick) for tick in _TICKS],
+            ticktext=[f"{tick:g}" for tick in _TICKS],
         ),
-        "xaxis": {
-            "title": {"text": labels("axis_score"), "font": {"size": 11, "color": DIM}, "standoff": 8},
-            "range": [_logit(0) - 0.4, _logit(1) + 0.4],
-            "tickvals": [_logit(tick) for tick in _TICKS],
-            "ticktext": [f"{tick:g}" for tick in _TICKS],
-            "tickfont": {"color": INK},
-            "gridcolor": LINE,
-            "zeroline": False,
-        },
-        "yaxis": {
-            "tickvals": list(range(len(names))),
-            "ticktext": [safe(short(name, 34)) for name in names],
-            "tickfont": {"size": 11 if high > 14 else 8, "color": INK},
-            "range": [len(names) - 0.3, -0.7],
-            "automargin": True,
-            "gridcolor": LINE,
-            "zeroline": False,
-        },
-    }
+        yaxis=axis(
+            tickvals=list(range(len(names))),
+            ticktext=[safe(short(name, 34)) for name in names],
+            range=[len(names) - 0.3, -0.7],
+            automargin=True,
+        )
+        | {"tickfont": {"size": 11 if high > 14 else 8, "color": INK}},
+    )
     kinds = [kind for kind in reversed(_SIGNS) if any(_kind(piece) == kind for piece in drawn)]
     counts = Counter(_kind(piece) for piece in pieces)
     traces = [_trace(kind, counts[kind], drawn, lanes, by, labels) for kind in kinds]
@@ -118,8 +107,6 @@ def _of(piece: Piece, by: By) -> str:
 
 
 def _trace(kind: str, count: int, drawn: Sequence[Piece], lanes: Mapping[str, int], by: By, labels: Labels) -> Any:
-    from plotly.graph_objects import Scatter
-
     found = [piece for piece in drawn if _kind(piece) == kind]
     symbol, size, colour = _SIGNS[kind]
     beside = _beside(found, lanes, by)
@@ -146,24 +133,18 @@ def _beside(found: Sequence[Piece], lanes: Mapping[str, int], by: By) -> list[fl
     return places
 
 
-def _named(kind: str, labels: Labels) -> str:
+def _named(kind: str, labels: Labels, number: str = "[n]") -> str:
     if kind in ("cited", "used", "found"):
         return labels(f"fate_{kind}")
-    return labels("dropped", why=labels(f"why_{kind}", n="[n]"))
+    return labels("dropped", why=labels(f"why_{kind}", n=number))
 
 
 def _hover(piece: Piece, labels: Labels) -> str:
     number = f"[{piece['n']}] " if piece["n"] else ""
-    fate = labels(f"fate_{piece['fate']}") if piece["fate"] != "dropped" else _why(piece, labels)
-    rank = piece["ranks"].get(piece["step"])
-    step = labels("step_rank", step=short(piece["step"], 40), n=rank) if rank else short(piece["step"], 40)
-    told = (f"{number}{short(piece['title'], 48)}", f"{piece['score']:.2f} · {fate}", step)
-    return "<br>".join([f"<b>{safe(told[0])}</b>", *map(safe, told[1:])])
-
-
-def _why(piece: Piece, labels: Labels) -> str:
-    again = f"[{piece['of']}]" if piece["of"] else "—"
-    return labels("dropped", why=labels(f"why_{piece['why']}", n=again))
+    fate = _named(_kind(piece), labels, f"[{piece['of']}]" if piece["of"] else "—")
+    step, rank = short(piece["step"], 40), piece["ranks"].get(piece["step"])
+    told = labels("step_rank", step=step, n=rank) if rank else step
+    return hover(f"{number}{short(piece['title'], 48)}", f"{piece['score']:.2f} · {fate}", told)
 
 
 def _under(pieces: Sequence[Piece], drawn: Sequence[Piece], cut: int, labels: Labels) -> str:
@@ -171,10 +152,8 @@ def _under(pieces: Sequence[Piece], drawn: Sequence[Piece], cut: int, labels: La
     counts = Counter(piece["fate"] for piece in pieces)
     told = [labels("told_found", n=len(pieces))]
     if not counts["found"]:
-        told += [
-            labels("told_dropped", n=counts["dropped"]),
-            labels("told_used", n=sum(p["in_prompt"] for p in pieces)),
-        ]
+        told.append(labels("told_dropped", n=counts["dropped"]))
+        told.append(labels("told_used", n=sum(p["in_prompt"] for p in pieces)))
         told.append(labels("told_cited", n=counts["cited"]))
     told += [labels("told_cut", n=cut)] if cut else []
     told += [labels("not_drawn", n=len(pieces) - len(drawn))] if len(drawn) < len(pieces) else []

@@ -73,6 +73,10 @@ class Labels:
             return key.replace("_", " ")
         return words[key].format(**values) if self.language == "zh" else _ENGLISH.format(words[key], **values)
 
+    def known(self, key: str, otherwise: str, **values: object) -> str:
+        """The word of that key, or something other where there is none."""
+        return self(key, **values) if key in catalogue(self.language) else otherwise
+
     def status(self, status: str) -> str:
         """Sign and word.
 

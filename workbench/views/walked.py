@@ -1,18 +1,19 @@
 """The conversation graph with the graphs inside it unfolded, and where a run went in it.
 
-Plain data for every form of the picture. Nodes and edges are LangGraph's own (``get_graph(xray=True)``): what is drawn
-is what runs. Places are in cells, x to the right, y downwards; the parent graph runs across, the ones inside it down.
+Nodes and edges are LangGraph's own (``get_graph(xray=True)``): what is drawn is what runs. Places are in
+cells, x to the right, y downwards; the parent graph runs across, the ones inside it down.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from itertools import groupby, pairwise
 from typing import Any, TypedDict
 
-from workbench.records.timeline import bars, busy_ms
+from workbench.records.timeline import Bar, bars, busy_ms
+from workbench.views.layout import Pair, layered
 
 START, END = "__start__", "__end__"
 
@@ -65,24 +66,16 @@ class Walked:
     def rows(self) -> list[dict[str, Any]]:
         """One row a node, then one row an edge."""
         names = {node["id"]: node["name"] for node in self.nodes}
-        rows: list[dict[str, Any]] = [
-            {
-                "kind": "node",
-                "name": node["name"],
-                "graph": node["frame"] or "conversation",
-                "status": node["status"],
-                "times": node["times"],
-                "duration_ms": node["duration_ms"],
-                "source": "",
-                "target": "",
-            }
-            for node in self.nodes
-        ]
+        rows: list[dict[str, Any]] = []
+        for node in self.nodes:
+            of_node = {key: node[key] for key in ("name", "status", "times", "duration_ms")}
+            graph = node["frame"] or "conversation"
+            rows.append({"kind": "node", "name": "", "graph": graph, **of_node, "source": "", "target": ""})
         for edge in self.edges:
             source, target = names[edge["source"]], names[edge["target"]]
-            status = "done" if edge["times"] else "pending"
-            told = {"kind": "edge", "name": f"{source} → {target}", "graph": "", "status": status}
-            rows.append({**told, "times": edge["times"], "duration_ms": None, "source": source, "target": target})
+            told: dict[str, Any] = {"kind": "edge", "name": f"{source} → {target}", "graph": ""}
+            told |= {"status": "done" if edge["times"] else "pending", "times": edge["times"], "duration_ms": None}
+            rows.append({**told, "source": source, "target": target})
         return rows
 
 
@@ -99,51 +92,50 @@ def walked(
     """
     frames, edges = _unfolded(graph)
     log = sorted(log, key=lambda entry: entry["timestamp"])
-    places, boxes = _places(frames, edges)
     ids = {_name(node): node for node in reversed(frames)}
-    ran = {node: [bar for bar in bars(log, ()) if bar.name == name] for name, node in ids.items()}
+    runs: dict[str, list[Bar]] = {node: [] for node in frames}
+    for bar in bars(log, ()):
+        if bar.name in ids:
+            runs[ids[bar.name]].append(bar)
     route = [ids[name] for name, _ in groupby(entry["node"] for entry in log) if name in ids]
     if route:
         route = [START, *route, *([END] if status == "done" else [])]
     taken = Counter(pairwise(route))
     if route and status != "done":
         taken.update((route[-1], node) for node in dict.fromkeys(current))
-    visited = {*route}
 
-    def standing(node: str) -> str:
-        return status if node in current and status != "done" else "done" if node in visited else "pending"
+    def standing(names: set[str], visited: bool) -> str:
+        if status != "done" and names.intersection(current):
+            return status
+        return "done" if visited else "pending"
 
-    back = _back(frames, edges)
+    places, boxes = _places(frames, edges)
+    back = layered(frames, edges).back
+    nodes = tuple(
+        Node(
+            id=node,
+            name=_name(node),
+            frame=frame,
+            status=standing({node}, node in route),
+            times=len(runs[node]),
+            duration_ms=round(busy_ms(runs[node]), 3),
+            x=places[node][0],
+            y=places[node][1],
+        )
+        for node, frame in frames.items()
+    )
     return Walked(
-        tuple(
-            Node(
-                id=node,
-                name=_name(node),
-                frame=frame,
-                status=standing(node),
-                times=len(ran[node]) if node in ran else 0,
-                duration_ms=round(busy_ms(ran[node]), 3),
-                x=places[node][0],
-                y=places[node][1],
-            )
-            for node, frame in frames.items()
-        ),
+        nodes,
         tuple(
             Edge(source=a, target=b, conditional=either, back=(a, b) in back, times=taken[a, b])
             for (a, b), either in edges.items()
         ),
         tuple(
-            Frame(name=name, status=_of_frame(name, frames, standing, status, current), x0=x0, x1=x1, y0=y0, y1=y1)
+            Frame(name=name, status=standing({name, *inside}, not inside.isdisjoint(route)), x0=x0, x1=x1, y0=y0, y1=y1)
             for name, (x0, x1, y0, y1) in boxes.items()
+            for inside in ({node for node, frame in frames.items() if frame == name},)
         ),
     )
-
-
-def _of_frame(name: str, frames: Mapping[str, str], standing: Any, status: str, current: Collection[str]) -> str:
-    inside = {standing(node) for node, frame in frames.items() if frame == name}
-    if status != "done" and (name in current or status in inside):
-        return status
-    return "done" if "done" in inside else "pending"
 
 
 def _name(node: str) -> str:
@@ -165,63 +157,27 @@ def _unfolded(graph: Any) -> tuple[dict[str, str], dict[tuple[str, str], bool]]:
     return {node: node.rpartition(":")[0] for node in nodes}, dict(sorted(edges.items()))
 
 
-Pairs = Collection[tuple[str, str]]
-
-
-def _back(nodes: Iterable[str], edges: Pairs) -> set[tuple[str, str]]:
-    """The edges that close a cycle, when the graph is walked from its beginning."""
-    found: set[tuple[str, str]] = set()
-    seen: set[str] = set()
-
-    def visit(node: str, way: tuple[str, ...]) -> None:
-        seen.add(node)
-        for source, target in edges:
-            if source == node and target in (*way, node):
-                found.add((source, target))
-            elif source == node and target not in seen:
-                visit(target, (*way, node))
-
-    entered = {target for source, target in edges if source != target}
-    for node in sorted(nodes, key=lambda node: node in entered):
-        if node not in seen:
-            visit(node, ())
-    return found
-
-
-def _grid(nodes: Sequence[str], edges: Pairs) -> dict[str, tuple[int, float]]:
-    """(layer, row) of each node: behind what leads to it, near the middle of that; rows are centred on 0."""
-    forward = [pair for pair in edges if pair not in _back(nodes, edges)]
-    layers = dict.fromkeys(nodes, 0)
-    for _ in nodes:  # the longest way has fewer edges than there are nodes
-        for source, target in forward:
-            layers[target] = max(layers[target], layers[source] + 1)
-    rows: dict[str, float] = {}
-    for layer in range(max(layers.values(), default=-1) + 1):
-        here = [node for node in nodes if layers[node] == layer]
-        before = {node: [rows[a] for a, b in forward if b == node and a in rows] for node in here}
-        here.sort(key=lambda node: sum(before[node]) / len(before[node]) if before[node] else 0.0)
-        rows |= {node: place - (len(here) - 1) / 2 for place, node in enumerate(here)}
-    return {node: (layers[node], rows[node]) for node in nodes}
-
-
+Point = tuple[float, float]
 Box = tuple[float, float, float, float]
 
 
-def _places(frames: Mapping[str, str], edges: Pairs) -> tuple[dict[str, tuple[float, float]], dict[str, Box]]:
+def _places(
+    frames: Mapping[str, str], edges: Collection[Pair]
+) -> tuple[dict[str, tuple[float, float]], dict[str, Box]]:
     """(x, y) of each node, and (x0, x1, y0, y1) of each frame: a frame is a node as large as its graph."""
-    outer = list(dict.fromkeys(frame or node for node, frame in frames.items()))
+    outer = dict.fromkeys(frame or node for node, frame in frames.items())
     between = {(frames[a] or a, frames[b] or b) for a, b in edges}
-    parent = _grid(outer, sorted(pair for pair in between if pair[0] != pair[1]))
+    parent = layered(outer, sorted(pair for pair in between if pair[0] != pair[1])).places
     inside = {
-        name: _grid(
+        name: layered(
             [node for node, frame in frames.items() if frame == name],
             [(a, b) for a, b in edges if frames[a] == frames[b] == name],
-        )
-        for name in dict.fromkeys(frames.values())
-        if name
+        ).places
+        for name in outer
+        if name not in frames
     }
     wide = {name: 1 + 2 * max(row for _, row in grid.values()) for name, grid in inside.items()}
-    places, boxes, left = dict[str, tuple[float, float]](), dict[str, Box](), 0.0
+    places, boxes, left = dict[str, Point](), dict[str, Box](), 0.0
     for layer in range(max((layer for layer, _ in parent.values()), default=-1) + 1):
         here = [name for name in outer if parent[name][0] == layer]
         width = max(wide.get(name, 1) for name in here)

@@ -1,0 +1,243 @@
+"""Where the nodes of a graph stand: in layers, or in the lanes of a gutter beside a list, as in a git log."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import NamedTuple
+
+from workbench.views.page import Markup, el
+
+Pair = tuple[str, str]
+"""An edge: its source and its target."""
+
+
+class Layers(NamedTuple):
+    """A graph from its sources on.
+
+    Attributes:
+        places: (layer, row) of each node: behind all that lead to it, and near the middle of those; rows are centred
+            on 0.
+        back: the edges that lead back into what came before, which the layers leave out.
+    """
+
+    places: dict[str, tuple[int, float]]
+    back: set[Pair]
+
+
+def layered(nodes: Collection[str], edges: Iterable[Pair]) -> Layers:
+    """The layers of a graph, which may have cycles.
+
+    >>> layered("abcd", [("a", "c"), ("b", "c"), ("c", "d"), ("d", "c")])
+    Layers(places={'a': (0, -0.5), 'b': (0, 0.5), 'c': (1, 0.0), 'd': (2, 0.0)}, back={('d', 'c')})
+    """
+    before, back = _forward(nodes, edges)
+    layers: dict[str, int] = {}
+    for node, sources in before.items():
+        layers[node] = max((layers[source] + 1 for source in sources), default=0)
+    rows: dict[str, float] = {}
+    for layer in range(max(layers.values(), default=-1) + 1):
+        here = [node for node in nodes if layers[node] == layer]
+        here.sort(key=lambda node: sum(rows[b] for b in before[node]) / max(len(before[node]), 1))
+        rows |= {node: place - (len(here) - 1) / 2 for place, node in enumerate(here)}
+    return Layers({node: (layers[node], rows[node]) for node in nodes}, back)
+
+
+def longest_chain(seconds: Mapping[str, float], edges: Iterable[Pair]) -> list[str]:
+    """The nodes of the chain that takes longest; edges that lead back are left out.
+
+    >>> longest_chain({"a": 1, "b": 2, "c": 1}, [("a", "c"), ("b", "c")])
+    ['b', 'c']
+    """
+    total, came_from = dict(seconds), dict[str, str]()
+    for node, sources in _forward(seconds, edges)[0].items():
+        if sources:
+            came_from[node] = max(sources, key=total.__getitem__)
+            total[node] += total[came_from[node]]
+    chain = [max(total, key=total.__getitem__)] if total else []
+    while chain and chain[-1] in came_from:
+        chain.append(came_from[chain[-1]])
+    return chain[::-1]
+
+
+def _forward(nodes: Iterable[str], edges: Iterable[Pair]) -> tuple[dict[str, list[str]], set[Pair]]:
+    """What leads to each node, every node behind what leads to it; and the edges that close a cycle, left out there."""
+    edges = list(edges)
+    after: dict[str, list[str]] = {node: [] for node in nodes}
+    for source, target in edges:
+        after[source].append(target)
+    entered = {target for source, target in edges if target != source}
+    ended, back, seen = list[str](), set[Pair](), set[str]()
+    for start in sorted(after, key=entered.__contains__):
+        way = {start: iter(after[start])} if start not in seen else {}
+        while way:
+            node = next(reversed(way))
+            seen.add(node)
+            for target in way[node]:
+                if target in way:
+                    back.add((node, target))
+                elif target not in seen:
+                    way[target] = iter(after[target])
+                    break
+            else:
+                ended.append(node)
+                del way[node]
+    before: dict[str, list[str]] = {node: [] for node in reversed(ended)}
+    for source, target in edges:
+        if (source, target) not in back:
+            before[target].append(source)
+    return before, back
+
+
+# gutters
+
+MOST_LANES = 8
+"""Lines beyond these share the last lane."""
+_MID, _LOW, _FAR, _FIRST, _APART = 26, 52, 999, 9, 13
+_STRENGTH = ("dashed", "plain", "heavy", "cycle")
+
+
+class Edge(NamedTuple):
+    """From one row to another; ``look`` is ``plain``, ``heavy``, ``dashed`` or ``cycle``."""
+
+    source: int
+    target: int
+    look: str = "plain"
+
+    @property
+    def rows(self) -> tuple[int, int]:
+        """Its rows, the upper one first."""
+        return min(self.source, self.target), max(self.source, self.target)
+
+
+@dataclass
+class _Bus:
+    """Edges that share a line: all that leave one row, or all that come to one.
+
+    ``looks`` is that of the piece between the middle of a row and the middle of the next.
+    """
+
+    owner: int
+    lane: int = 0
+    looks: dict[int, str] = field(default_factory=dict)
+    at: dict[int, list[Edge]] = field(default_factory=dict)
+
+    def add(self, edge: Edge) -> None:
+        """Take an edge in."""
+        for row in range(*edge.rows):
+            self.looks[row] = max(self.looks.get(row, edge.look), edge.look, key=_STRENGTH.index)
+        for row in edge.rows:
+            self.at.setdefault(row, []).append(edge)
+
+    @property
+    def last(self) -> int:
+        """The row that its line ends in."""
+        return max(self.at)
+
+
+class Row(NamedTuple):
+    """The gutter of one row: the lane of its dot, and the lines through it, each a look and a path."""
+
+    lane: int
+    lines: tuple[tuple[str, str], ...]
+
+
+@lru_cache(8)
+def gutters(count: int, edges: tuple[Edge, ...], levels: tuple[int, ...] = ()) -> tuple[list[Row], int]:
+    """The gutter of each row, and its width in pixels; kept, since a list is drawn many times while a run goes on.
+
+    Two rows that feed a third share its line; so do those that one row feeds.
+
+    Args:
+        count: of rows.
+        edges: between them.
+        levels: the lane of each row's dot; without them a dot stands where its line ends.
+
+    >>> [row.lane for row in gutters(3, (Edge(0, 2), Edge(1, 2)))[0]], gutters(1, ())[1]
+    ([0, 1, 0], 18)
+    """
+    starting: dict[int, list[_Bus]] = {}
+    for bus in _buses(edges):
+        starting.setdefault(min(bus.at), []).append(bus)
+    active: list[_Bus] = []
+    rows, widest = list[Row](), 0
+    for row in range(count):
+        lane = min(levels[row], MOST_LANES - 1) if levels else _lane_of(row, active)
+        going = {bus.lane for bus in active if bus.last > row}
+        for bus in sorted(starting.get(row, ()), key=lambda b: (b.owner != row, b.last)):
+            bus.lane = lane if lane not in going else _free({*going, lane, *levels})
+            going.add(bus.lane)
+            active.append(bus)
+        rows.append(Row(lane, tuple(line for bus in active for line in _lines(bus, row, lane))))
+        widest = max([widest, lane, *going])
+        active = [bus for bus in active if bus.last > row]
+    return rows, _x(widest) + _FIRST
+
+
+def gutter_drawn(row: Row, width: int, hollow: bool = False) -> Markup:
+    """The gutter of one row as SVG; its lines go on as far down as the row is high."""
+    by_look: dict[str, str] = {}
+    for look, path in row.lines:
+        by_look[look] = by_look.get(look, "") + path
+    paths = [el(f"path.wb-dag.wb-dag-{look}", d=by_look[look]) for look in (*_STRENGTH, "arrow") if look in by_look]
+    dot = el("circle.wb-dot.wb-hollow" if hollow else "circle.wb-dot", cx=_x(row.lane), cy=_MID, r=4)
+    return el("svg.wb-gutter", paths, dot, width=width, aria_hidden="true")
+
+
+def _buses(edges: Iterable[Edge]) -> Iterable[_Bus]:
+    edges = [edge for edge in dict.fromkeys(edges) if edge.source != edge.target]
+    feeds, fed = Counter(edge.source for edge in edges), Counter(edge.target for edge in edges)
+    made: dict[tuple[str, int], _Bus] = {}
+    for place, edge in enumerate(edges):
+        to = fed[edge.target] >= feeds[edge.source]
+        owner = edge.target if to else edge.source
+        key = ("cycle", place) if edge.look == "cycle" else ("to" if to else "from", owner)
+        made.setdefault(key, _Bus(-1 if edge.look == "cycle" else owner)).add(edge)
+    return made.values()
+
+
+def _lane_of(row: int, active: Sequence[_Bus]) -> int:
+    ending = [bus.lane for bus in active if bus.last == row]
+    owned = [bus.lane for bus in active if bus.owner == row]
+    return min(ending or owned, default=_free({bus.lane for bus in active}))
+
+
+def _free(used: Collection[int]) -> int:
+    return next((lane for lane in range(MOST_LANES) if lane not in used), MOST_LANES - 1)
+
+
+def _lines(bus: _Bus, row: int, lane: int) -> Iterator[tuple[str, str]]:
+    x, here, on = _x(bus.lane), _x(lane), bus.lane == lane
+    above, below = bus.looks.get(row - 1, ""), bus.looks.get(row, "")
+    by_strength = sorted(bus.at.get(row, ()), key=lambda edge: _STRENGTH.index(edge.look))
+    joined = {edge.rows[0] == row: edge for edge in by_strength}
+    if above and (on or below):
+        yield (below if not on and False in joined else above), f"M{x} 0V{_MID}"
+    if below and (on or above):
+        yield (above if not on and True in joined else below), f"M{x} {_MID}V{_LOW}"
+    if below:
+        yield below, f"M{x} {_LOW}V{_FAR}"
+    for down, edge in joined.items():
+        if not on:
+            yield edge.look, _bend(x, here, down, edge.look == "cycle")
+        if edge.look == "cycle" and edge.target == row:
+            yield "arrow", _arrow(here, on, down)
+
+
+def _bend(x: int, here: int, down: bool, square: bool) -> str:
+    end = _LOW if down else 0
+    if square:
+        return f"M{x} {end}V{_MID + (8 if down else -8)}Q{x} {_MID} {x + (-8 if x > here else 8)} {_MID}H{here}"
+    return f"M{x} {end}C{x} {(end + _MID) // 2} {here} {(end + _MID) // 2} {here} {_MID}"
+
+
+def _arrow(here: int, on: bool, down: bool) -> str:
+    if not on:
+        return f"M{here + 5} {_MID}l7 -4v8z"
+    return f"M{here} {_MID + 5}l-4 7h8z" if down else f"M{here} {_MID - 5}l-4 -7h8z"
+
+
+def _x(lane: int) -> int:
+    return _FIRST + _APART * lane

@@ -1,0 +1,258 @@
+"""The form of what a run proposes at a review point, and what an edit of it changes."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Collection, Sequence
+from typing import Any
+
+import ipywidgets
+
+from workbench.plans import Plan
+from workbench.records import proposals
+from workbench.views.labels import Labels
+from workbench.views.page import Picture, el, glyph
+from workbench.widgets.form import ABSENT, Fields, Said
+from workbench.widgets.pick import Json, Pick
+
+Heard = Callable[[], None]
+
+
+def fault(value: Any, spec: Json, labels: Labels) -> str:
+    """What the schema of a field says against a value; nothing when it fits.
+
+    >>> fault(3, {"maximum": 1}, Labels("en"))
+    '3 is too large. Enter 1 or less.'
+    """
+    if isinstance(value, str):
+        if (most := spec.get("maxLength")) is not None and len(value) > most:
+            return labels("too_long", n=f"{len(value):,}", most=f"{most:,}")
+        if len(value) < spec.get("minLength", 0) or (spec.get("pattern") == r"\S" and not re.search(r"\S", value)):
+            return labels("must_be_given")
+    elif isinstance(value, int | float) and not isinstance(value, bool):
+        if (least := spec.get("minimum")) is not None and value < least:
+            return labels("too_small", value=f"{value:g}", least=f"{least:g}")
+        if (most := spec.get("maximum")) is not None and value > most:
+            return labels("too_large", value=f"{value:g}", most=f"{most:,g}")
+    if "enum" in spec and value not in spec["enum"]:
+        return labels("not_one_of", value=str(value)[:50], known=", ".join(map(str, spec["enum"])))
+    return ""
+
+
+class Form:
+    """What of a request can be edited: every field of its schema, and what the schema says against a value beside it.
+
+    Args:
+        request: what a run asks.
+        labels: the words.
+        heard: told whenever somebody changed something.
+
+    Attributes:
+        box: the widget.
+    """
+
+    def __init__(self, request: Json, labels: Labels, heard: Heard):
+        self._labels, self._heard = labels, heard
+        self._proposed, self._before = proposals.proposal(request), proposals.in_force(request)
+        self._schema, values = self._shown(proposals.schema(request))
+        self._wrong: set[str] = set()
+        self._fields = Fields(
+            self._schema,
+            labels,
+            lambda _: self._changed(),
+            title=lambda name: labels(f"field_{name}").removeprefix("field "),
+        )
+        self._fields.show(values)
+        some = self._fields.fields
+        self.box = ipywidgets.VBox([_heading(labels("edit_first" if some else "nothing_proposed"))])
+        self.box.children += (self._fields.box,) if some else ()
+
+    @property
+    def faults(self) -> int:
+        """How many things in it cannot be sent."""
+        return len(self._wrong)
+
+    def edits(self, plan: Json | None) -> dict[str, Any]:
+        """What differs from the proposal, with the plan as it was edited beside this form."""
+        return proposals.differing(self._before, self._fields.value, self._schema.get("required", ()))
+
+    def _shown(self, schema: Json) -> tuple[Json, Json]:
+        """The schema of the fields that are shown, and their values."""
+        return schema, self._before
+
+    def _changed(self) -> None:
+        said = {name: fault for name, field in self._fields.fields.items() if (fault := self._fault(name, field.value))}
+        self._fields.say({name: [Said(fault)] for name, fault in said.items()})
+        self._wrong = {*said, *self._fields.faults}
+        self._heard()
+
+    def _fault(self, name: str, value: Any) -> str:
+        if value is ABSENT or value is None:
+            return self._labels("must_be_given") if name in self._schema.get("required", ()) else ""
+        return fault(value, proposals.property_of(name, self._schema), self._labels)
+
+
+class PlanForm(Form):
+    """At a plan or its next steps: the query and the thresholds, flat in one form; the plan is edited beside it."""
+
+    _text, _needed = "query", True
+    """The property of the text, and whether it may not become empty."""
+
+    def __init__(self, request: Json, labels: Labels, heard: Heard):
+        super().__init__(request, labels, heard)
+        self._fields.box.add_class("wb-limits")
+
+    def edits(self, plan: Json | None) -> dict[str, Any]:
+        """The plan, the query and the thresholds, each when it differs."""
+        changed: dict[str, Any] = {}
+        if plan is not None and _plan_changes(self._proposed["plan"], plan):
+            changed["plan"] = dict(plan)
+        if self.text.strip() and self.text != (self._before.get("query") or ""):
+            changed["query"] = self.text
+        return {**changed, **self.limits()}
+
+    @property
+    def text(self) -> str:
+        """What stands in the text."""
+        return str(self._fields.value.get(self._text) or "")
+
+    def limits(self) -> dict[str, Any]:
+        """The thresholds that are not as they were."""
+        before, now = self._before.get(proposals.LIMITS, {}), self._fields.value
+        now.pop(self._text, None)
+        return proposals.differing({proposals.LIMITS: before}, {proposals.LIMITS: now})
+
+    def _shown(self, schema: Json) -> tuple[Json, Json]:
+        limits = proposals.property_of(proposals.LIMITS, schema).get("properties", {})
+        texts = {name: spec for name, spec in schema.get("properties", {}).items() if name == self._text}
+        values = {self._text: self._before.get(self._text) or "", **self._before.get(proposals.LIMITS, {})}
+        filled = [name for name in values if name in limits or (self._needed and values[name])]
+        return {"$defs": schema.get("$defs", {}), "properties": {**texts, **limits}, "required": filled}, values
+
+
+class ReflectForm(PlanForm):
+    """At a reflection: the steps proposed next, the rewritten query, the thresholds, and whether to go on."""
+
+    _text, _needed = "rewrite_query", False
+
+    def __init__(self, request: Json, recorded: Json, labels: Labels, heard: Heard, ran: Collection[str] = ()):
+        """``recorded`` is the plan without what is proposed; ``ran`` are ids of its steps that have run."""
+        super().__init__(request, labels, heard)
+        self._recorded = {step["step_id"]: step for step in recorded["steps"]}
+        self._chosen: bool | None = None
+        self._writing = False
+        self._steps: Sequence[Json] = ()
+        self._refused: list[str] = []
+        self._boxes: dict[str, ipywidgets.Checkbox] = {}
+        held = [i for i, step in self._recorded.items() if step.get("condition") == "held" and i not in ran]
+        wakes = {**dict.fromkeys(held, False), **dict.fromkeys(self._proposed["activate"], True)}
+        told = {i: labels("wake_step", step=i) if on else f"{i} · {labels('step_held')}" for i, on in wakes.items()}
+        self._wakes = {i: self._box(told[i], ticked=on) for i, on in wakes.items()}
+        self._list, self._note = ipywidgets.VBox().add_class("wb-proposals"), Pick()
+        self.goes_on = ipywidgets.ToggleButtons(
+            options=[(labels("search_on"), True), (labels("stop_searching"), False)],
+            value=bool(self._proposed["should_continue"]),
+        )
+        self.goes_on.observe(self._chose, "value")
+        label = ipywidgets.HTML(el("label", labels("field_should_continue"), cls="wb-label"))
+        after = ipywidgets.VBox([label, self.goes_on])
+        self.box.children = [_heading(labels("proposed_next")), self._list, self._note, self._fields.box, after]
+        self._show_steps(self._proposed["next_steps"])
+
+    @property
+    def faults(self) -> int:
+        """How many fields cannot be sent, and how many steps changed that cannot change."""
+        return len(self._wrong) + len(self._refused)
+
+    def edits(self, plan: Json | None) -> dict[str, Any]:
+        """What differs from the reflection; the steps of ``plan`` beyond the recorded one are the next ones."""
+        self._show_steps(self._beyond(plan))
+        steps = [step for step in self._steps if self._boxes[step["step_id"]].value]
+        woken = [name for name, box in self._wakes.items() if box.value]
+        changed = proposals.next_pass(self._proposed, steps, woken, self.text, self._chosen)
+        self._follow(proposals.will_go_on(self._proposed, changed))
+        return {**changed, **self.limits()}
+
+    def _beyond(self, plan: Json | None) -> Sequence[Json]:
+        """The steps of an edited plan that are not in the recorded one; without a plan those that are proposed."""
+        if plan is None:
+            self._refuse([])
+            return list(self._proposed["next_steps"])
+        kept = {step["step_id"]: step for step in plan["steps"] if step["step_id"] in self._recorded}
+        self._refuse([name for name, step in self._recorded.items() if kept.get(name) != step])
+        return [step for step in plan["steps"] if step["step_id"] not in self._recorded]
+
+    def _refuse(self, names: list[str]) -> None:
+        if names != self._refused:
+            self._refused = names
+            told = self._labels("not_while_reflecting", steps=self._labels("comma").join(names))
+            said = el("p", glyph("invalid", self._labels), " ", told, cls="wb-alert", role="alert")
+            self._note.show(Picture(el("div", said if names else None)))
+
+    def _show_steps(self, steps: Sequence[Json]) -> None:
+        """A box to tick for each step that is proposed."""
+        before, self._steps = [step["step_id"] for step in self._steps], steps
+        now = {step["step_id"]: step for step in steps}
+        if self._list.children and list(now) == before:
+            return
+        for name, step in now.items():
+            if name not in self._boxes:
+                self._boxes[name] = self._box(f"{name} · {step['tool']}", str(step["objective"]))
+        shown = [*(self._boxes[name] for name in now), *self._wakes.values()]
+        self._list.children = shown or [_heading(self._labels("nothing_proposed"))]
+
+    def _box(self, text: str, told: str = "", ticked: bool = True) -> ipywidgets.Checkbox:
+        box = ipywidgets.Checkbox(ticked, description=text[:200], tooltip=told[:500] or None, indent=False)
+        box.observe(lambda _: self._heard(), "value")
+        return box
+
+    def _chose(self, change: Any) -> None:
+        if not self._writing:
+            self._chosen = bool(change.new)
+            self._heard()
+
+    def _follow(self, goes_on: bool) -> None:
+        """Until somebody chooses, the choice shows what follows from the rest."""
+        self._writing = True
+        self.goes_on.value = goes_on
+        self._writing = False
+
+
+def form_of(request: Json, recorded: Json | None, labels: Labels, heard: Heard, ran: Collection[str] = ()) -> Form:
+    """The form of this request; of a point that is not known, every field of its schema. ``ran`` are ids of steps."""
+    kind = proposals.kind(request)
+    if kind == "reflect":
+        return ReflectForm(request, recorded or {"steps": []}, labels, heard, ran)
+    return (PlanForm if kind else Form)(request, labels, heard)
+
+
+def _heading(text: str) -> ipywidgets.HTML:
+    return ipywidgets.HTML(el("div", text, cls="wb-dim wb-strong"))
+
+
+def count(edits: Json, request: Json) -> int:
+    """How many things an edit changes: each step, each threshold, each field."""
+    total, args = 0, proposals.proposal(request)
+    for name, value in edits.items():
+        if name == "plan":
+            total += _plan_changes(args.get("plan") or {}, value)
+        elif name == proposals.LIMITS:
+            total += len(value)
+        elif name in ("next_steps", "activate"):
+            total += _list_changes(args.get(name) or [], value)
+        else:
+            total += value != args.get(name)  # what the schema requires goes along unchanged
+    return total
+
+
+def _plan_changes(before: Json, now: Json) -> int:
+    """How many steps and fields of the plan differ; the order alone is one change."""
+    changed = Plan.load(before).diff(Plan.load(now))
+    order = [step["step_id"] for step in before["steps"]] != [step["step_id"] for step in now["steps"]]
+    return sum(map(len, changed.values())) or int(order)
+
+
+def _list_changes(before: Sequence[Any], now: Sequence[Any]) -> int:
+    """How many items differ; the order alone is one change."""
+    gone, new = [one for one in before if one not in now], [one for one in now if one not in before]
+    return max(len(gone), len(new)) or 1
