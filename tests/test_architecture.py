@@ -139,7 +139,8 @@ def face() -> str:
             continue
         fields = getattr(value, "model_fields", {})
         lines += [f"    {field}: {_annotation(info.annotation)}" for field, info in fields.items()]
-        for member, kind in sorted(vars(value).items()):
+        ours = [base for base in reversed(value.__mro__) if base.__module__.startswith("workbench")]
+        for member, kind in sorted({name: kind for base in ours for name, kind in vars(base).items()}.items()):
             if member.startswith("_") or member in {*fields, "model_config"}:
                 continue
             function = getattr(kind, "__func__", kind)

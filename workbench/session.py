@@ -482,10 +482,10 @@ class Workbench:
         Raises:
             CapsuleError: the file is no capsule, or is damaged, newer or made to do harm; nothing was written.
         """
-        from workbench.futures.capsule import brought
+        from workbench.futures.capsule import imported
 
         self._must_be_open()
-        return self.run(brought(Path(path).expanduser(), self._work.durable.runs, self.run, self.settings, as_new))
+        return self.run(imported(Path(path).expanduser(), self._work.durable.runs, self.run, self.settings, as_new))
 
     def has_run(self, run_id: str) -> bool:
         """Whether there is a run of that id."""
@@ -500,11 +500,11 @@ class Workbench:
             RunError: the run is not done, or has no tape.
             CapsuleError: one of the two files is there and is something else.
         """
-        from workbench.futures.capsule import made
+        from workbench.futures.capsule import written_as_test
 
         run = self.run(run_id)
         where = Path(path).expanduser() if path is not None else Path("tests") / f"test_run_{run.run_id}.py"
-        return made(run, where, self.settings)
+        return written_as_test(run, where, self.settings)
 
     def compare(self, *runs: Run | str) -> Comparison:
         """Two to four runs beside one another: where they part, and what each planned, found, decided, took and said.

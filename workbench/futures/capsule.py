@@ -20,7 +20,7 @@ from pydantic import ConfigDict, Field, SecretStr, TypeAdapter, ValidationError
 from typing_extensions import TypedDict
 
 from workbench.errors import CapsuleError, PlanError, RunError
-from workbench.futures.sealed import MANIFEST, begun, described, lines, loaded, opened, pretty, put, sealed
+from workbench.futures.sealed import MANIFEST, begun, described, lines, loaded, opened, pretty, sealed, write_new
 from workbench.graphs.reviewers import Mismatch
 from workbench.plans import Plan
 from workbench.records.document import run_document
@@ -42,7 +42,7 @@ _AT_ITS_END = ("query", "kb_prefix", "route_decision", "reflections", "merged", 
 
 def exported(run: Recording, path: Path, settings: Settings) -> Path:
     """See ``Workbench.export``."""
-    put(path, capsule(run, settings))
+    write_new(path, capsule(run, settings))
     return path
 
 
@@ -52,7 +52,7 @@ def capsule(run: Recording, settings: Settings) -> bytes:
     Raises:
         CapsuleError: the run has not ended, or leaves nothing behind.
     """
-    contents = without(contents_of(run), secrets(settings))
+    contents = redacted(contents_of(run), secrets(settings))
     document = document_of(contents)
     files = {file_of(part): pretty(contents["run"]) if part == "run" else lines(contents[part]) for part in PARTS}
     files |= described(contents, document, files)
@@ -78,13 +78,13 @@ def contents_of(run: Recording) -> dict[str, Any]:
     return contents
 
 
-def brought(path: Path, store: RunStore, run: Callable[[str], Recording], settings: Settings, as_new: bool) -> str:
+def imported(path: Path, store: RunStore, run: Callable[[str], Recording], settings: Settings, as_new: bool) -> str:
     """See ``Workbench.import_capsule``: the run's id."""
     contents = read(path)
     run_id = new_run_id() if as_new else contents["run"]["run_id"]
     if store.bring(run_id, contents):
         return run_id
-    if without(contents_of(run(run_id)), secrets(settings)) != contents:
+    if redacted(contents_of(run(run_id)), secrets(settings)) != contents:
         raise CapsuleError(
             f"{path} holds a run {run_id}, and another one of that id is here. Nothing was brought in; --as-new "
             "(as_new=True) brings it in under a new id."
@@ -340,10 +340,10 @@ def _password(address: str) -> str:
     return ""
 
 
-def without(value: Any, hidden: Iterable[str]) -> Any:
+def redacted(value: Any, hidden: Iterable[str]) -> Any:
     """A JSON value in which none of these texts stands.
 
-    >>> without({"said": ["the key is planted-key"]}, ["planted-key"])
+    >>> redacted({"said": ["the key is planted-key"]}, ["planted-key"])
     {'said': ['the key is [secret]']}
     """
     text = json.dumps(value, ensure_ascii=False)
@@ -388,7 +388,7 @@ _LONGEST = 48
 """Of the question in the file, in characters; a Chinese one is two columns wide."""
 
 
-def made(run: Recording, path: Path, settings: Settings) -> Path:
+def written_as_test(run: Recording, path: Path, settings: Settings) -> Path:
     """See ``Workbench.make_test``."""
     if run.status != "done":
         raise RunError(f"Run {run.run_id} is {run.status}: only a run that is done can be made into a test.")
@@ -396,8 +396,8 @@ def made(run: Recording, path: Path, settings: Settings) -> Path:
     if path.suffix != ".py":
         raise CapsuleError(f"{path} is not a Python file. Name one, as tests/test_{run.run_id}.py.")
     sealed, beside = capsule(run, settings), path.with_suffix(".zip")
-    put(beside, sealed)
-    put(path, text_of(path.stem, beside.name, run.message).encode())
+    write_new(beside, sealed)
+    write_new(path, text_of(path.stem, beside.name, run.message).encode())
     return path
 
 

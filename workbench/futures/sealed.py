@@ -73,7 +73,7 @@ def lines(rows: Iterable[Any]) -> bytes:
     return "".join(json.dumps(row, ensure_ascii=False, separators=(",", ":")) + "\n" for row in rows).encode()
 
 
-def put(path: Path, content: bytes) -> None:
+def write_new(path: Path, content: bytes) -> None:
     """Write a new file whole or not at all.
 
     Raises:
@@ -126,7 +126,7 @@ def _look_at_end(file: Any, path: Path) -> None:
     file.seek(0)
     begin = tail.rfind(b"PK\x05\x06")
     if begin < 0 or len(tail) - begin < 22:
-        _no(path, "it is not a zip file, or not all of one")
+        _refuse(path, "it is not a zip file, or not all of one")
     *_, entries, length, _, _ = struct.unpack("<4s4H2LH", tail[begin : begin + 22])
     if (
         size > MOST_BYTES
@@ -134,7 +134,7 @@ def _look_at_end(file: Any, path: Path) -> None:
         or length > MOST_FILES * 512
         or tail[begin - 20 :][:4] == b"PK\x06\x07"
     ):
-        _no(path, f"it is larger than a capsule can be ({entries:,} entries, {size:,} bytes)")
+        _refuse(path, f"it is larger than a capsule can be ({entries:,} entries, {size:,} bytes)")
 
 
 def _files(archive: zipfile.ZipFile, path: Path) -> dict[str, bytes]:
@@ -142,34 +142,34 @@ def _files(archive: zipfile.ZipFile, path: Path) -> dict[str, bytes]:
     for entry in archive.infolist():
         _check_entry(entry, path)
         if entry.filename in entries:
-            _no(path, f"it has two files named {shown(entry.filename)}")
+            _refuse(path, f"it has two files named {shown(entry.filename)}")
         entries[entry.filename] = entry
     if MANIFEST not in entries:
-        _no(path, f"it has no {MANIFEST}")
+        _refuse(path, f"it has no {MANIFEST}")
     found = {MANIFEST: _read(archive, entries[MANIFEST], _MANIFEST_BYTES, path)}
     listed = _listed(found[MANIFEST], path)
     missing, extra = sorted(listed.keys() - entries), sorted(entries.keys() - listed - {MANIFEST})
     if missing or extra:
-        _no(path, f"{shown((missing or extra)[0])} is {'missing' if missing else 'not in its manifest'}")
+        _refuse(path, f"{shown((missing or extra)[0])} is {'missing' if missing else 'not in its manifest'}")
     left = MOST_BYTES
     for name, told in listed.items():
         found[name] = _read(archive, entries[name], left, path)
         left -= len(found[name])
         if (len(found[name]), hashlib.sha256(found[name]).hexdigest()) != (told["bytes"], told["sha256"]):
-            _no(path, f"{name} is not what its hash says")
+            _refuse(path, f"{name} is not what its hash says")
     return found
 
 
 def _check_entry(entry: zipfile.ZipInfo, path: Path) -> None:
     name, kind = entry.orig_filename, stat.S_IFMT(entry.external_attr >> 16)
     if stat.S_ISLNK(kind):
-        _no(path, f"{shown(name)} is a link")
+        _refuse(path, f"{shown(name)} is a link")
     if name != entry.filename or not re.fullmatch(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,99}", name):
-        _no(path, f"{shown(name)} is not the name of a file in a capsule: it may lead outside")
+        _refuse(path, f"{shown(name)} is not the name of a file in a capsule: it may lead outside")
     if kind not in (0, stat.S_IFREG) or entry.is_dir():
-        _no(path, f"{name} is not a file")
+        _refuse(path, f"{name} is not a file")
     if entry.flag_bits & 1 or entry.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
-        _no(path, f"{name} is encrypted, or packed in a way that capsules are not")
+        _refuse(path, f"{name} is encrypted, or packed in a way that capsules are not")
 
 
 def _read(archive: zipfile.ZipFile, entry: zipfile.ZipInfo, most: int, path: Path) -> bytes:
@@ -179,14 +179,14 @@ def _read(archive: zipfile.ZipFile, entry: zipfile.ZipInfo, most: int, path: Pat
         while piece := file.read(_PIECE):
             content += piece
             if len(content) > most or len(content) > 2**20 + MOST_RATIO * packed:
-                _no(path, f"{entry.filename} unpacks to more than a capsule can hold")
+                _refuse(path, f"{entry.filename} unpacks to more than a capsule can hold")
     return bytes(content)
 
 
 def _listed(content: bytes, path: Path) -> dict[str, dict[str, Any]]:
     manifest = loaded(content, MANIFEST, path)
     if not isinstance(manifest, dict) or manifest.get("kind") != KIND or not isinstance(manifest.get("format"), int):
-        _no(path, f"its {MANIFEST} is not that of a capsule")
+        _refuse(path, f"its {MANIFEST} is not that of a capsule")
     if manifest["format"] > FORMAT:
         raise CapsuleError(
             f"{path} was written by a newer workbench (capsule format {manifest['format']}; known here: {FORMAT}). "
@@ -196,7 +196,7 @@ def _listed(content: bytes, path: Path) -> dict[str, dict[str, Any]]:
     if not isinstance(files, dict) or not all(
         isinstance(f, dict) and {"bytes", "sha256"} <= {*f} for f in files.values()
     ):
-        _no(path, f"its {MANIFEST} does not list its files")
+        _refuse(path, f"its {MANIFEST} does not list its files")
     return files
 
 
@@ -219,7 +219,7 @@ def _not_finite(name: str) -> NoReturn:
     raise ValueError(f"{name} is not a number of JSON")
 
 
-def _no(path: Path, why: str) -> NoReturn:
+def _refuse(path: Path, why: str) -> NoReturn:
     raise CapsuleError(f"{path} is refused: {why}. Nothing was brought in.")
 
 

@@ -22,7 +22,7 @@ from workbench.knowledge.indexes import vectors
 from workbench.knowledge.indexes.index import Index
 from workbench.knowledge.library import Library
 from workbench.models import rerank
-from workbench.records.lease import dead, locked, taken
+from workbench.records.lease import locked, stale, taken
 from workbench.records.sqlite import named
 from workbench.records.store import TABLES
 
@@ -179,10 +179,10 @@ def prune(
 
 def _chosen(path: Path, older_than: float | None, keep: int | None) -> dict[str, None]:
     with _transaction(path, write=False) as connection:
-        return dict.fromkeys(_goners(connection, older_than, keep))
+        return dict.fromkeys(_outdated(connection, older_than, keep))
 
 
-def _goners(connection: sqlite3.Connection, older_than: float | None, keep: int | None) -> list[str]:
+def _outdated(connection: sqlite3.Connection, older_than: float | None, keep: int | None) -> list[str]:
     """Ended runs that are too old, or too many."""
     ended = connection.execute(
         f"SELECT run_id, ifnull(ended_at, created_at) FROM runs WHERE {_ENDED} ORDER BY created_at DESC, run_id"
@@ -197,10 +197,10 @@ def _goners(connection: sqlite3.Connection, older_than: float | None, keep: int 
 
 def _runs(path: Path, older_than: float | None, keep: int | None, yes: bool) -> Freed:
     with _transaction(path, write=yes) as connection:
-        goners, size = _goners(connection, older_than, keep), 0
-        for run_id in goners:
+        outdated, size = _outdated(connection, older_than, keep), 0
+        for run_id in outdated:
             size += sum(_drop(connection, table, "run_id = ?", yes, run_id)[1] for table in TABLES)
-    return Freed(kind="runs", count=len(goners), bytes=size, detail="")
+    return Freed(kind="runs", count=len(outdated), bytes=size, detail="")
 
 
 def _tapes(path: Path, yes: bool) -> Freed:
@@ -268,9 +268,9 @@ _NOT_LAST = (
 
 def left_behind(path: Path, library: Library, *, delete: bool) -> list[Freed]:
     """What killed processes have left, each by name, and with ``delete`` it is gone; the files of live ones are not."""
-    leases = {file: held(file) for file in dead(path / "leases")}
+    leases = {file: held(file) for file in stale(path / "leases")}
     if delete:
-        dead(path / "leases", bury=True)
+        stale(path / "leases", remove=True)
     half = {}
     for found in sorted([*path.glob(".repair-*"), *path.glob(".salvage-*")]):
         with taken(found, shared=not delete) as mine:

@@ -68,7 +68,7 @@ def going_on(clock: Any, moments: Iterable[datetime]) -> Any:
 
 _REPAIR = "repair-"
 _PATIENCE_S = 5.0
-"""Those who ask whether a lock is held, and those who bury the dead, hold it for a moment themselves."""
+"""Whoever asks whether a lock is held, or removes what a dead process left, holds it for a moment too."""
 
 
 class Lease:
@@ -104,7 +104,7 @@ class Lease:
         except OSError:  # a full disk; leave no lock that nobody explains
             self.release()
             raise
-        dead(self.folder, bury=True)
+        stale(self.folder, remove=True)
 
     def alive(self, owner: str | None) -> bool:
         """Whether the process that took this lease still lives."""
@@ -139,20 +139,20 @@ class Lease:
             (self.folder / f"{owner}{suffix}").unlink(missing_ok=True)
 
 
-def dead(folder: Path, *, bury: bool = False) -> list[Path]:
-    """The files that processes have left which no longer live, sorted; with ``bury`` they are gone.
+def stale(folder: Path, *, remove: bool = False) -> list[Path]:
+    """The files that processes have left which no longer live, sorted; with ``remove`` they are gone.
 
     They go while their lock is held, so that one who is about to take it sees that, and makes a new one.
     """
     found = []
     for lock in sorted(folder.glob("*.lock")):
-        with taken(lock, shared=not bury) as mine:
+        with taken(lock, shared=not remove) as mine:
             files = [path for path in (lock.with_suffix(".json"), lock) if mine and path.exists()]
-            for path in files if bury else ():
+            for path in files if remove else ():
                 path.unlink(missing_ok=True)
         found += files
     lone = sorted(path for path in folder.glob("*.json") if not path.with_suffix(".lock").exists())
-    for path in lone if bury else ():
+    for path in lone if remove else ():
         path.unlink(missing_ok=True)
     return found + lone
 

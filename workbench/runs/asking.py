@@ -230,15 +230,10 @@ class Runs(list[Any]):
 
     def _row(self, place: int, one: Any) -> dict[str, Any]:
         if isinstance(one, Run):
-            seconds = one.to_dict()["figures"]["total_s"]
-            about = {"message": one.message, "run_id": one.run_id, "status": one.status, "kb": one.kb_prefix}
-            return {
-                **about,
-                "answer": one.answer,
-                "error": one.error,
-                "evidence": len(one.evidence),
-                "seconds": seconds,
-            }
+            run = one.recording()
+            told = {name: getattr(run, name) for name in ("message", "run_id", "status", "answer", "error")}
+            seconds = run.to_dict()["figures"]["total_s"]
+            return {**told, "kb": run.kb_prefix, "evidence": len(run.evidence), "seconds": seconds}
         asked = self._questions[place] if len(self._questions) == len(self) else ""
         return {"message": asked, "status": "refused", "error": f"{type(one).__name__}: {one}"}
 
