@@ -95,7 +95,7 @@ def _row(one: Data, document: Data, wave: int, labels: Labels) -> Row:
     elif "merger" in inner:
         node, told = "merger", labels("past_merged", found=counted["found"], kept=counted["evidence"])
     elif one["graph"] == "conversation" and "generate" in one["ran"]:
-        node, told = "generate", labels("past_answered", n=len(document["answer"]), cited=counted["cited"])
+        node, told = "generate", labels("past_answered", n=len(document["answer"] or ""), cited=counted["cited"])
     if node:
         return Row(key, labels(f"node_{node}"), told)
     names = [labels(f"node_{name}") if name in _NODES else str(name) for name in dict.fromkeys(one["ran"])]
