@@ -211,7 +211,7 @@ def button(
 
 def code(text: object) -> Markup:
     """A name of the machine's: an id, a tool."""
-    return el("code", text, cls="wb-code")
+    return el("code.wb-code", text)
 
 
 def table(heads: Any, rows: Any) -> Markup:
