@@ -12,6 +12,7 @@ from workbench.records.timeline import Bar, bars, busy_ms, drawn, span_ms
 from workbench.state import ExecutionRecord, Reflection
 from workbench.views.labels import SIGNS, Labels, labels_for, milliseconds
 from workbench.views.labels.told import edits_told, read_told, reason_told, saved_told, took_told, who_told
+from workbench.views.page import cut
 
 Document = Mapping[str, Any]
 Span = tuple[str, str]
@@ -116,7 +117,7 @@ def review_question(request: Mapping[str, Any], labels: Labels) -> str:
 
 def _answer(document: Document, labels: Labels) -> Iterator[Block]:
     if document["answer"]:
-        lines = [line for line in _clip(document["answer"], 50_000).splitlines() if line.strip()]
+        lines = [line for line in cut(document["answer"], 50_000).splitlines() if line.strip()]
         yield Lines(tuple(((line, ""),) for line in lines), heading=labels("answer"))
 
 
@@ -163,7 +164,7 @@ def plan_table(plan: Document, records: Iterable[ExecutionRecord], labels: Label
             (
                 number[step.step_id],
                 status,
-                f"{one_line(step.step_id)}\n{_clip(step.objective, 200)}",
+                f"{one_line(step.step_id)}\n{cut(step.objective, 200)}",
                 step.tool,
                 ", ".join(number.get(d, d) for d in step.dependencies()),
                 str(summary.get("evidence_count", "")),
@@ -245,7 +246,7 @@ def _decisions(document: Document, labels: Labels) -> Iterator[Block]:
             labels(f"point_{decision['point']}"),
             labels(decision["action"]),
             who_told(decision["who"], labels),
-            _clip(
+            cut(
                 semicolon.join(edits_told(decision["edits"], decision["proposal"], labels)) or decision["message"],
                 200,
             ),
@@ -324,14 +325,14 @@ def clipped(
     notes: Iterable[str] = (),
 ) -> Table:
     """A table of clipped cells, without the columns in which nothing stands."""
-    cells = [[_clip(str(cell), 400) for cell in row] for row in rows]
+    cells = [[cut(str(cell), 400) for cell in row] for row in rows]
     kept = [i for i in range(len(heads)) if any(row[i] for row in cells)]
     return Table(
         title,
         tuple(heads[i] for i in kept),
         tuple(tuple(row[i] for i in kept) for row in cells),
         opened,
-        tuple(_clip(note, 1000) for note in notes),
+        tuple(cut(note, 1000) for note in notes),
     )
 
 
@@ -348,7 +349,3 @@ def _brief(value: Any) -> str:
     if isinstance(value, bool):
         return SIGNS["success" if value else "failed"]
     return f"{value:g}" if isinstance(value, float) else f"{len(value)}" if isinstance(value, list) else str(value)
-
-
-def _clip(text: str, length: int) -> str:
-    return text if len(text) <= length else f"{text[:length]}… +{len(text) - length}"
