@@ -8,7 +8,7 @@ from typing import Any
 
 from workbench.views.labels import SIGNS, Labels, milliseconds
 from workbench.views.labels.told import edits_told, saved_told, tokens_told, took_told, who_told
-from workbench.views.outline import Block, Column, Document, Lines, Span, clipped
+from workbench.views.outline import Block, Column, Document, Lines, Span, clipped, columns, one_line
 
 LETTERS = "ABCD"
 _MOST_OF_A_KIND = 8
@@ -19,6 +19,11 @@ def beside(document: Document, labels: Labels) -> list[Block]:
     """The blocks of a comparison; tables in which nothing differs are left out."""
     letters = LETTERS[: len(document["runs"])]
     return [block for part in _PARTS for block in part(document, letters, labels)]
+
+
+def _beside(names: Sequence[str], letters: str, labels: Labels) -> list[Column]:
+    """Columns of these names, then one a run."""
+    return [*columns(labels, *names), *map(Column, letters)]
 
 
 def _differing(rows: Sequence[Sequence[str]], same: str) -> bool:
@@ -90,9 +95,9 @@ def _plan(document: Document, letters: str, labels: Labels) -> Iterator[Block]:
             (labels("changed"), "", field, _json(old), _json(new))
             for field, (old, new) in (diff or {}).get("plan", {}).items()
         ]
-        names = (labels("change"), labels("step"), labels("field"), "A", letter)
         if rows:
-            yield clipped(f"{labels('plan_changes')} · {letter}", [Column(name) for name in names], rows)
+            heads = _beside(["change", "step", "field"], f"A{letter}", labels)
+            yield clipped(f"{labels('plan_changes')} · {letter}", heads, rows)
 
 
 def _steps(document: Document, letters: str, labels: Labels) -> Iterator[Block]:
@@ -101,8 +106,7 @@ def _steps(document: Document, letters: str, labels: Labels) -> Iterator[Block]:
         for row in document["steps"]
     ]
     if _differing(rows, labels("same")):
-        columns = [Column(labels("step")), Column(labels("change"), whole=True), *map(Column, letters)]
-        yield clipped(labels("steps_beside"), columns, rows)
+        yield clipped(labels("steps_beside"), _beside(["step", "change::whole"], letters, labels), rows)
 
 
 def _step(side: Mapping[str, Any] | None, labels: Labels) -> str:
@@ -122,8 +126,7 @@ def _decisions(document: Document, letters: str, labels: Labels) -> Iterator[Blo
         change = f"~ {labels('comma').join(labels(f'of_{name}') for name in row['differs'])}".strip()
         rows.append((f"{row['number']} {point}", labels("same") if row["same"] else change, *answered))
     if _differing(rows, labels("same")):
-        columns = [Column(labels("point"), whole=True), Column(labels("change")), *map(Column, letters)]
-        yield clipped(labels("decisions_beside"), columns, rows)
+        yield clipped(labels("decisions_beside"), _beside(["point::whole", "change"], letters, labels), rows)
 
 
 def _answered(side: Mapping[str, Any], labels: Labels) -> str:
@@ -148,15 +151,15 @@ def _evidence(document: Document, letters: str, labels: Labels) -> Iterator[Bloc
         told = [labels(change) if change else "—" for change in piece["changes"]]
         if piece["text_differs"]:
             told.append(labels("reworded"))
-        cells = (" ".join(told), _line(piece["title"]), *(_found(side) for side in piece["sides"]))
+        cells = (" ".join(told), one_line(piece["title"]), *(_found(side) for side in piece["sides"]))
         rows.append((_KINDS.index(kind), min(side["rank"] for side in piece["sides"] if side), cells))
     if not rows:
         return
     rows.sort(key=lambda row: row[:2])
     best = [c for kind in range(len(_KINDS)) for c in [cells for k, _, cells in rows if k == kind][:_MOST_OF_A_KIND]]
-    columns = [Column(labels("change"), whole=True), Column(labels("piece")), *map(Column, letters)]
+    heads = _beside(["change::whole", "piece"], letters, labels)
     notes = [labels("and_more", n=len(rows) - len(best))] if len(best) < len(rows) else []
-    yield clipped(labels("evidence_beside", **counts), columns, best, notes=notes)
+    yield clipped(labels("evidence_beside", **counts), heads, best, notes=notes)
 
 
 def _found(side: Mapping[str, Any] | None) -> str:
@@ -164,27 +167,26 @@ def _found(side: Mapping[str, Any] | None) -> str:
     if side is None:
         return "—"
     steps = ", ".join(f"{found['step_id']} #{found['rank']}" for found in side["found_by"])
-    return f"#{side['rank']} {side['score']:.2f}\n{_line(steps or ', '.join(side['tools']))}"
+    return f"#{side['rank']} {side['score']:.2f}\n{one_line(steps or ', '.join(side['tools']))}"
 
 
 def _claims(document: Document, letters: str, labels: Labels) -> Iterator[Block]:
     rows = [
         (
             " ".join(labels(change) if change else "—" for change in claim["changes"]),
-            _line(claim["text"]),
+            one_line(claim["text"]),
             *(_cited(side, labels) for side in claim["sides"]),
         )
         for claim in document["claims"]
     ]
     if document["parts"] is not None and rows:
-        columns = [Column(labels("change"), whole=True), Column(labels("claim")), *map(Column, letters)]
-        yield clipped(labels("claims_beside"), columns, rows)
+        yield clipped(labels("claims_beside"), _beside(["change::whole", "claim"], letters, labels), rows)
 
 
 def _cited(side: Mapping[str, Any] | None, labels: Labels) -> str:
     if side is None:
         return "—"
-    found = [f"[{c['n']}] {_line(c['title'] or c['result_id'])}" for c in side["citations"]]
+    found = [f"[{c['n']}] {one_line(c['title'] or c['result_id'])}" for c in side["citations"]]
     return labels("comma").join(found) or labels("nothing_cited")
 
 
@@ -199,9 +201,8 @@ def _cost(document: Document, letters: str, labels: Labels) -> Iterator[Block]:
         )
         for letter, cost in zip(letters, document["cost"], strict=True)
     ]
-    names = ("run", "time", "steps_made", "steps_taped", "tokens_made")
-    columns = [Column(labels(name), "number" if n else "text") for n, name in enumerate(names)]
-    yield clipped(labels("cost"), columns, rows, notes=[labels("not_waiting")])
+    heads = columns(labels, "run", "time:number", "steps_made:number", "steps_taped:number", "tokens_made:number")
+    yield clipped(labels("cost"), heads, rows, notes=[labels("not_waiting")])
 
 
 def forecast_blocks(forecast: Mapping[str, Any], labels: Labels) -> list[Block]:
@@ -215,12 +216,11 @@ def forecast_blocks(forecast: Mapping[str, Any], labels: Labels) -> list[Block]:
         )
         for step in forecast["steps"]
     ]
-    names = (labels("step"), labels("tool"), labels("status"), "P50", "P90")
-    kinds = ("text", "code", "text", "number", "number")
+    heads = (*columns(labels, "step", "tool:code", "status"), Column("P50", "number"), Column("P90", "number"))
     p50, p90 = (milliseconds(forecast["seconds"][name] * 1000) for name in ("p50", "p90"))
     note = labels("forecast_basis", n=forecast["basis"])
     title = labels("forecast", p50=p50, p90=p90)
-    return [clipped(title, [Column(n, k) for n, k in zip(names, kinds, strict=True)], rows, notes=[note])]
+    return [clipped(title, heads, rows, notes=[note])]
 
 
 _PARTS = (_head, _caveats, _plan, _steps, _decisions, _evidence, _claims, _cost)
@@ -228,10 +228,6 @@ _PARTS = (_head, _caveats, _plan, _steps, _decisions, _evidence, _claims, _cost)
 
 def _lettered(run_id: str, document: Document, letters: str) -> str:
     return next((a for a, run in zip(letters, document["runs"], strict=True) if run["run_id"] == run_id), run_id)
-
-
-def _line(value: Any) -> str:
-    return " ".join(str(value).split())
 
 
 def _json(value: Any) -> str:

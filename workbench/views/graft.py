@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 from workbench.plans import canonical_json
 from workbench.views.beside import LETTERS, change, letter
 from workbench.views.labels import Labels, labels_for, milliseconds
-from workbench.views.outline import Block, Column, Lines, Table
-from workbench.views.page import Markup, button, code, cut, el, glyph
+from workbench.views.outline import Block, Lines, Table, columns
+from workbench.views.page import Markup, button, code, cut, el, glyph, table
 
 if TYPE_CHECKING:
     from workbench.futures.graft import Graft
@@ -68,34 +68,45 @@ def panel(
         said: what stands in the way, in words.
     """
     bases = [
-        button([letter(n), " ", code(run["run_id"])], "base", key=str(n), cls="wb-switch wb-round", role="radio",
-               aria_checked=str(n == base).lower())
+        button(
+            [letter(n), " ", code(run["run_id"])],
+            "base",
+            key=str(n),
+            cls="wb-switch wb-round",
+            role="radio",
+            aria_checked=n == base,
+        )
         for n, run in enumerate(document["runs"])
-    ]  # fmt: skip
+    ]
     known = offered(document, base)
     rows = {row["step_id"]: row for row in document["steps"]}
     steps = [_offer(rows[step_id], n, base, (n, step_id) in taken, labels) for n, step_id in known[:MOST_OFFERED]]
-    choice = el("div", steps, cls="wb-graft-steps") if steps else el("div", labels("graft_none"), cls="wb-dim")
+    choice = el("div.wb-graft-steps", steps) if steps else el("div.wb-dim", labels("graft_none"))
     return el(
-        "section",
-        el("div", labels("graft_told"), cls="wb-dim"),
-        el("div", el("b", labels("graft_base")), el("span", labels("graft_base_told"), cls="wb-dim"), bases,
-           cls="wb-bar", role="radiogroup", aria_label=labels("graft_base")),
-        el("div", el("b", labels("graft_take")), cls="wb-graft-take"),
+        "section.wb-part.wb-graft",
+        el("div.wb-dim", labels("graft_told")),
+        el(
+            "div.wb-bar",
+            el("b", labels("graft_base")),
+            el("span.wb-dim", labels("graft_base_told")),
+            bases,
+            role="radiogroup",
+            aria_label=labels("graft_base"),
+        ),
+        el("div.wb-graft-take", el("b", labels("graft_take"))),
         choice,
-        el("div", said, cls="wb-alert", role="alert") if said else None,
+        el("div.wb-alert", said, role="alert") if said else None,
         _go(document, labels, base, [t for t in known if t in taken], forecast, working),
-        cls="wb-part wb-graft",
         aria_label=labels("graft"),
-    )  # fmt: skip
+    )
 
 
 def _offer(row: Mapping[str, Any], n: int, base: int, taken: bool, labels: Labels) -> Markup:
     side = row["sides"][n]
     told = [letter(n), " ", el("b", row["step_id"]), " ", code(side["tool"]), " ", change(_kind(row, n, base), labels)]
-    found = el("span", " ", labels("n_found", n=side["found"]), cls="wb-dim")
+    found = el("span.wb-dim", " ", labels("n_found", n=side["found"]))
     key = f"{n}:{row['step_id']}"
-    return button([told, found], "take", key=key, cls="wb-switch", role="checkbox", aria_checked=str(taken).lower())
+    return button([told, found], "take", key=key, cls="wb-switch", role="checkbox", aria_checked=taken)
 
 
 def _go(
@@ -107,12 +118,12 @@ def _go(
     working: bool,
 ) -> Markup:
     if not taken:
-        return el("div", labels("graft_nothing"), cls="wb-dim")
+        return el("div.wb-dim", labels("graft_nothing"))
     others = labels("comma").join(dict.fromkeys(LETTERS[n] for n, _ in taken))
     many = labels("steps", n=len(taken))
     word = labels("graft_working") if working else labels("graft_now", base=LETTERS[base], steps=many, others=others)
     go = button(word, "graft", cls="wb-primary", disabled=working)
-    return el("div", go, el("span", _foreseen(forecast, labels), cls="wb-dim") if forecast else None, cls="wb-bar")
+    return el("div.wb-bar", go, el("span.wb-dim", _foreseen(forecast, labels)) if forecast else None)
 
 
 def _foreseen(forecast: Mapping[str, Any], labels: Labels) -> str:
@@ -141,24 +152,18 @@ def conflicts_table(document: Document, message: str, found: Sequence[Mapping[st
         for conflict in found[:MOST_CONFLICTS]
     ]
     left = len(found) - len(rows)
-    table = el("table", el("thead", el("tr", heads)), el("tbody", rows), cls="wb-table")
     choices = [
-        button([letter(n), " ", labels("graft_prefer", run=LETTERS[n])], "prefer", key=ids[n], name=_named(n, labels))
+        button([letter(n), " ", word], "prefer", key=ids[n], name=word)
         for n in involved
+        for word in [labels("graft_prefer", run=LETTERS[n])]
     ]
     told = labels("graft_needs_choice") if found else message
     return el(
-        "div",
-        el("div", glyph("warning", labels, said=False), el("span", told, cls="wb-strong"), cls="wb-band wb-person",
-           role="alert"),
-        [table, el("div", labels("and_more", n=left), cls="wb-dim") if left > 0 else None] if found else None,
-        el("div", choices, el("span", labels("graft_instead"), cls="wb-dim"), cls="wb-bar") if choices else None,
-        cls="wb-part wb-graft-conflicts",
-    )  # fmt: skip
-
-
-def _named(n: int, labels: Labels) -> str:
-    return labels("graft_prefer", run=LETTERS[n])
+        "div.wb-part.wb-graft-conflicts",
+        el("div.wb-band.wb-person", glyph("warning", labels, said=False), el("span.wb-strong", told), role="alert"),
+        [table(heads, rows), el("div.wb-dim", labels("and_more", n=left)) if left > 0 else None] if found else None,
+        el("div.wb-bar", choices, el("span.wb-dim", labels("graft_instead"))) if choices else None,
+    )
 
 
 def _said(value: Any) -> str:
@@ -169,7 +174,7 @@ def made(run_id: str, labels: Labels) -> Markup:
     """The new run, to be opened."""
     told = [glyph("done", labels, said=False), " ", labels("graft_made", run=run_id)]
     opening = button(labels("open_run"), "open", key=run_id, name=labels("open_run_told", run=run_id))
-    return el("div", el("span", told, cls="wb-strong"), opening, cls="wb-part wb-bar wb-graft-made", role="status")
+    return el("div.wb-part.wb-bar.wb-graft-made", el("span.wb-strong", told), opening, role="status")
 
 
 _LONGEST = 160
@@ -188,7 +193,7 @@ def graft_blocks(graft: Graft) -> list[Block]:
     rows = tuple(
         (i, s["step_id"], s["run_id"], labels("made_anew" if i in anew else "from_tape")) for i, s in steps.items()
     )
-    heads = (*(Column(labels(n), "code") for n in ("step", "from_step", "from_run")), Column(labels("how")))
+    heads = columns(labels, "step:code", "from_step:code", "from_run:code", "how")
     return [
         Table(labels("graft_of", base=graft.base), heads, rows),
         conflicts_block(graft.conflicts, labels),
@@ -205,8 +210,8 @@ def conflicts_block(conflicts: Iterable[Mapping[str, Any]], labels: Labels) -> B
     )
     if not rows:
         return Lines((((labels("no_conflicts"), ""),),))
-    columns = (Column(labels("conflict")), Column(labels("where")), Column(labels("run"), "code"))
-    return Table(labels("conflicts"), (*columns, Column(labels("says")), Column(labels("what_became"))), rows)
+    heads = columns(labels, "conflict", "where", "run:code", "says", "what_became")
+    return Table(labels("conflicts"), heads, rows)
 
 
 def _provenance(graft: Graft, labels: Labels) -> Block:
@@ -220,19 +225,19 @@ def _provenance(graft: Graft, labels: Labels) -> Block:
         (f"[{n}]", of[0]["title"] or of[0]["result_id"], "\n".join(f"{r['from_run']} {r['from_step']}" for r in of))
         for n, of in sorted(found.items())
     )
-    columns = (Column("", "number"), Column(labels("source")), Column(labels("from_run"), "code"))
-    return Table(labels("provenance"), columns, rows)
+    return Table(labels("provenance"), columns(labels, ":number", "source", "from_run:code"), rows)
 
 
 def what_if_blocks(found: WhatIf) -> list[Block]:
     """A row a reflect point: what going on gains and costs."""
     labels = labels_for(found.run.message)
-    heads = ("pass", "way_taken", "new_pieces", "top_score", "coverage", "recall", "pay", "calls", "worth", "live")
+    gains, costs = ("new_pieces", "top_score", "coverage", "recall"), ("pay", "calls", "worth", "live")
+    heads = columns(labels, "pass", "way_taken", *gains, *costs)
     rows = tuple(_what_if_row(point, labels) for point in found.points)
     ended = [p for p in found.points if p["gain"] is None]
     notes = [labels("nothing_more", n=point["iteration"]) for point in ended]
     notes.append(labels("what_if_note") if rows else labels("no_reflect_points"))
-    return [Table(labels("what_if"), tuple(Column(labels(name)) for name in heads), rows, notes=tuple(notes))]
+    return [Table(labels("what_if"), heads, rows, notes=tuple(notes))]
 
 
 def _what_if_row(point: Mapping[str, Any], labels: Labels) -> tuple[str, ...]:
@@ -264,17 +269,13 @@ def leave_one_out_blocks(found: LeaveOneOut) -> list[Block]:
         )
         for s in found.sentences
     )
-    heads = (
-        *(Column(labels("sentence")), Column(labels("sources"))),
-        *(Column(labels("rests_on"), "code"), Column(labels("spared"), "code")),
-    )
+    paid = columns(labels, "sentence", "sources", "rests_on:code", "spared:code")
     removals = tuple(
         (r["left_out"], r["title"], *(str(len(r[name])) for name in ("gone", "changed", "cited_otherwise", "added")))
         for r in found.removals
     )
-    counts = tuple(Column(labels(name), "number") for name in ("gone", "otherwise", "cited_otherwise", "newly_said"))
-    left_out = (Column(labels("left_out"), "code"), Column(labels("title")))
+    counts = ("gone:number", "otherwise:number", "cited_otherwise:number", "newly_said:number")
     return [
-        Table(labels("who_paid"), heads, sentences, notes=(labels("single_removals"),)),
-        Table(labels("leave_one_out"), (*left_out, *counts), removals),
+        Table(labels("who_paid"), paid, sentences, notes=(labels("single_removals"),)),
+        Table(labels("leave_one_out"), columns(labels, "left_out:code", "title", *counts), removals),
     ]

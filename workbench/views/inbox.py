@@ -13,7 +13,7 @@ from workbench.plans import canonical_json
 from workbench.records import proposals
 from workbench.records.tape import comparable
 from workbench.views.labels import Labels
-from workbench.views.outline import Block, Column, Lines, clipped
+from workbench.views.outline import Block, Lines, clipped, columns
 from workbench.views.page import Markup, Picture, closed, code, el, glyph, joined, opened, safe
 
 MOST_NAMED = 3
@@ -127,19 +127,15 @@ def how_long(begun: str, now: datetime) -> str:
     return f"{seconds // 3600} h" if seconds < 48 * 3600 else f"{seconds // 86400} d"
 
 
-# --- Everything that waits for a person: the question, what is proposed, since when; and what became of it ---
+# the list in the widget
 
 _LONGEST = 300
 
 
 def title(asked: Sequence[Question], labels: Labels) -> Picture:
     """The head of the list, with how much it is."""
-    runs = sum(len(question.runs) for question in asked)
-    counted = labels("inbox_count", questions=len(asked), runs=runs)
-    told = counted if asked else ""
-    return Picture(
-        el("div", el("h3", labels("inbox"), cls="wb-title"), " ", el("span", told, cls="wb-dim"), role="status")
-    )
+    told = _counted(asked, labels) if asked else ""
+    return Picture(el("div", el("h3.wb-title", labels("inbox")), " ", el("span.wb-dim", told), role="status"))
 
 
 def inbox(
@@ -171,10 +167,10 @@ def inbox(
     empty = None
     if not asked:
         told = labels("inbox_empty_point", point=labels(f"point_{point}")) if point else labels("inbox_empty")
-        empty = el("p", told, cls="wb-dim wb-empty")
-    head = joined([empty, opened("div", cls="wb-list wb-scroll", role="listbox", aria_label=labels("inbox"))])
-    left = el("p", labels("inbox_more", n=more), cls="wb-dim") if more else None
-    alert = el("p", glyph("invalid", labels), " ", refused, cls="wb-alert", role="alert") if refused else None
+        empty = el("p.wb-dim.wb-empty", told)
+    head = joined([empty, opened("div.wb-list.wb-scroll", role="listbox", aria_label=labels("inbox"))])
+    left = el("p.wb-dim", labels("inbox_more", n=more)) if more else None
+    alert = el("p.wb-alert", glyph("invalid", labels), " ", refused, role="alert") if refused else None
     return Picture(head, rows, joined([closed("div"), left, alert]))
 
 
@@ -183,22 +179,27 @@ def _waiting(question: Question, labels: Labels, now: datetime, picked: bool) ->
     proposed = short(first.request, labels)
     if number > 1:
         proposed = labels("inbox_alike", n=number, what=proposed)
-    which = labels("inbox_runs", n=number) if number > 1 else code(first.run_id)
     return _row(
         question.key,
         glyph("paused", labels),
         question,
         proposed,
-        [el("div", how_long(first.since, now)), el("div", which, cls="wb-dim")],
+        [el("div", how_long(first.since, now)), el("div.wb-dim", _which(question, labels))],
         labels,
-        aria_selected="true" if picked else "false",
+        role="option",
+        aria_selected=picked,
     )
 
 
 def _settled(key: str, one: Settled, labels: Labels) -> Markup:
-    runs = one.question.runs
-    which = labels("inbox_runs", n=len(runs)) if len(runs) > 1 else code(runs[0].run_id)
-    return _row(key, glyph("done", labels), one.question, one.said, [el("div", which, cls="wb-dim")], labels, gone=True)
+    which = el("div.wb-dim", _which(one.question, labels))
+    return _row(key, glyph("done", labels), one.question, one.said, [which], labels, "wb-row wb-gone", role="note")
+
+
+def _which(question: Question, labels: Labels) -> str:
+    """The run that asks, or how many do."""
+    number = len(question.runs)
+    return labels("inbox_runs", n=number) if number > 1 else code(question.first.run_id)
 
 
 def _row(
@@ -208,31 +209,26 @@ def _row(
     told: str,
     side: Sequence[Markup],
     labels: Labels,
-    *,
-    gone: bool = False,
-    aria_selected: str = "",
+    classes: str = "wb-row",
+    **aria: Any,
 ) -> Markup:
     where = f"{labels('point_' + question.point)} · " if question.point else ""
     main = el(
-        "div",
-        el("div", safe(question.first.message, _LONGEST), cls="wb-strong wb-lines"),
-        el("div", where, safe(told, _LONGEST), cls="wb-dim wb-lines"),
-        cls="wb-main",
+        "div.wb-main",
+        el("div.wb-strong.wb-lines", safe(question.first.message, _LONGEST)),
+        el("div.wb-dim.wb-lines", where, safe(told, _LONGEST)),
     )
-    chosen = {"role": "option", "aria_selected": aria_selected} if not gone else {"role": "note"}
-    classes = "wb-row wb-gone" if gone else "wb-row"
-    return el("div", sign, main, el("div", side, cls="wb-side"), cls=classes, data_key=key, **chosen)
+    return el("div", sign, main, el("div.wb-side", side), cls=classes, data_key=key, **aria)
 
 
-# --- What waits for a person, to read: where there is no front-end, and in a terminal ---
+# the list as text, for a page without a front-end and for a terminal
 
 
 def inbox_blocks(asked: Sequence[Question], labels: Labels, now: datetime) -> list[Block]:
     """A row a question, newest first."""
     if not asked:
         return [Lines((((labels("inbox_empty"), "strong"),),))]
-    names = (("question_asked", "text"), ("point", "text"), ("proposed_in_short", "text"), ("waits_for", "number"))
-    columns = (*(Column(labels(name), kind) for name, kind in names), Column(labels("run"), "code"))
+    heads = columns(labels, "question_asked", "point", "proposed_in_short", "waits_for:number", "run:code")
     rows = [
         (
             " ".join(question.first.message.split()),
@@ -243,6 +239,8 @@ def inbox_blocks(asked: Sequence[Question], labels: Labels, now: datetime) -> li
         )
         for question in asked
     ]
-    runs = sum(len(question.runs) for question in asked)
-    counted = labels("inbox_count", questions=len(asked), runs=runs)
-    return [clipped(f"{labels('inbox')}{labels('colon')}{counted}", columns, rows)]
+    return [clipped(f"{labels('inbox')}{labels('colon')}{_counted(asked, labels)}", heads, rows)]
+
+
+def _counted(asked: Sequence[Question], labels: Labels) -> str:
+    return labels("inbox_count", questions=len(asked), runs=sum(len(question.runs) for question in asked))

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from workbench.ports import Entity
 from workbench.views.around import Around
 from workbench.views.labels import Labels, labels_for
-from workbench.views.outline import Block, Column, Lines, clipped
+from workbench.views.outline import Block, Column, Lines, clipped, columns
 from workbench.views.page import Markup, Picture, button, closed, el, joined, opened, safe
 from workbench.views.static import Shown
 
@@ -27,16 +27,15 @@ def knowledge_graph(found: Around, labels: Labels, chosen: str = "") -> Picture:
     """The graph as SVG. Entities of the answer are filled and large; the way that was asked for is drawn heavy."""
     places = {one: (EDGE + x * (WIDTH - 2 * EDGE), 40 + y * (HEIGHT - 80)) for one, (x, y) in found.places().items()}
     svg = opened(
-        "svg",
-        cls="wb-knowledge",
+        "svg.wb-knowledge",
         viewBox=f"0 0 {WIDTH} {HEIGHT}",
         role="listbox",
         aria_label=labels("knowledge_told", n=len(found.entities), m=len(found.relations)),
     )
     lines = [_line(found, pair, kinds, places, chosen) for pair, kinds in _pairs(found).items()]
     rows = {one: _disc(found, one, places[one], labels, one == chosen) for one in found.entities}
-    head = el("div", el("span", labels("knowledge_told", n=len(found.entities), m=len(found.relations)), cls="wb-dim"))
-    return Picture(joined([opened("section", cls="wb-section"), head, svg, lines]), rows, closed("svg", "section"))
+    head = el("div", el("span.wb-dim", labels("knowledge_told", n=len(found.entities), m=len(found.relations))))
+    return Picture(joined([opened("section.wb-section"), head, svg, lines]), rows, closed("svg", "section"))
 
 
 def entity_card(found: Around, one: str, labels: Labels, start: str = "") -> Picture:
@@ -50,31 +49,31 @@ def entity_card(found: Around, one: str, labels: Labels, start: str = "") -> Pic
     """
     entity = found.entities.get(one)
     if entity is None:
-        return Picture(el("section", el("p", labels("knowledge_choose"), cls="wb-dim"), cls="wb-section"))
+        return Picture(el("section.wb-section", el("p.wb-dim", labels("knowledge_choose"))))
     opens = labels("fold_entity") if one in found.opened else labels("expand_entity")
     buttons = [button(opens, "expand", key=one)]
     if start and start != one:
         buttons.append(button(labels("way_to", name=found.entities[start]["name"]), "way", key=one, cls="wb-primary"))
     else:
         buttons.append(button(labels("way_from"), "start", key=one))
-    title = el("div", el("h3", entity["name"], cls="wb-title"), el("span", entity["type"], cls="wb-dim"), cls="wb-bar")
-    aliases = el("p", labels("comma").join(entity["aliases"]), cls="wb-dim") if entity["aliases"] else None
+    title = el("div.wb-bar", el("h3.wb-title", entity["name"]), el("span.wb-dim", entity["type"]))
+    aliases = el("p.wb-dim", labels("comma").join(entity["aliases"])) if entity["aliases"] else None
     hidden = found.more.get(one, 0)
-    more = el("p", labels("neighbours_hidden", n=hidden), cls="wb-dim") if hidden else None
-    parts = [title, aliases, el("div", buttons, cls="wb-bar"), _relations(found, one, labels), more]
-    return Picture(el("section", parts, cls="wb-section"))
+    more = el("p.wb-dim", labels("neighbours_hidden", n=hidden)) if hidden else None
+    parts = [title, aliases, el("div.wb-bar", buttons), _relations(found, one, labels), more]
+    return Picture(el("section.wb-section", parts))
 
 
 def way_told(found: Around, labels: Labels) -> Markup:
     """The way that was asked for, in words: names and relations in turn."""
     if not found.path:
-        return el("p", labels("no_way"), cls="wb-dim")
+        return el("p.wb-dim", labels("no_way"))
     between = {frozenset(pair): kinds for pair, kinds in _pairs(found).items()}
     told: list[Markup] = [el("b", found.entities[found.path[0]]["name"])]
     for before, after in zip(found.path, found.path[1:], strict=False):
         kinds = between.get(frozenset((before, after)), [])
-        told += [el("span", f" — {', '.join(kinds)} — ", cls="wb-dim"), el("b", found.entities[after]["name"])]
-    return el("p", told, cls="wb-way")
+        told += [el("span.wb-dim", f" — {', '.join(kinds)} — "), el("b", found.entities[after]["name"])]
+    return el("p.wb-way", told)
 
 
 def _pairs(found: Around) -> dict[tuple[str, str], list[str]]:
@@ -113,8 +112,7 @@ def _disc(found: Around, one: str, place: tuple[float, float], labels: Labels, c
         el("text", name, x=x, y=y + (22 if seed else 17), text_anchor="middle"),
         el("title", said),
     ]
-    selected = "true" if chosen else "false"
-    return el("g", inside, cls=cls, data_key=one, role="option", aria_label=said, aria_selected=selected, tabindex="-1")
+    return el("g", inside, cls=cls, data_key=one, role="option", aria_label=said, aria_selected=chosen, tabindex="-1")
 
 
 def _relations(found: Around, one: str, labels: Labels) -> Markup:
@@ -128,10 +126,10 @@ def _relations(found: Around, one: str, labels: Labels) -> Markup:
         cells = [el("td", f"{arrow} {relation['type']}"), el("td", name), el("td", safe(relation["sentence"], 200))]
         rows.append(el("tr", cells))
     heads = el("tr", [el("th", labels(name)) for name in ("relation", "entity", "sentence")])
-    return el("table", el("thead", heads), el("tbody", rows), cls="wb-table wb-relations")
+    return el("table.wb-table.wb-relations", el("thead", heads), el("tbody", rows))
 
 
-# --- What is in a knowledge base, to read: on a page and in a terminal ---
+# what is in a knowledge base, as tables
 
 _DAYS = 30
 """Days of growth that are listed; what came before stands in one row."""
@@ -155,50 +153,47 @@ def _head(found: Mapping[str, Any], labels: Labels) -> Iterator[Block]:
 
 
 def _coverage(found: Mapping[str, Any], labels: Labels) -> Iterator[Block]:
-    columns = (Column(labels("kb_covered")), Column(labels("kb_documents"), "number"), Column("%", "number"))
+    heads = (*columns(labels, "kb_covered", "kb_documents:number"), Column("%", "number"))
     rows = [
         (labels(f"kb_with_{name}"), f"{part['documents']:,}", f"{part['percent']:.1f}")
         for name, part in found["coverage"].items()
     ]
-    yield clipped(labels("kb_coverage"), columns, rows)
+    yield clipped(labels("kb_coverage"), heads, rows)
 
 
 def _growth(found: Mapping[str, Any], labels: Labels) -> Iterator[Block]:
-    names = (("kb_day", "text"), ("kb_documents", "number"), ("kb_total", "number"))
+    heads = columns(labels, "kb_day", "kb_documents:number", "kb_total:number")
     days = found["growth"]
     rows = [(one["day"] or labels("kb_before"), f"{one['documents']:,}", f"{one['total']:,}") for one in days[-_DAYS:]]
     notes = [labels("and_more", n=len(days) - _DAYS)] if len(days) > _DAYS else []
-    yield clipped(
-        labels("kb_growth"), [Column(labels(n), kind) for n, kind in names], rows, opened=len(days) > 1, notes=notes
-    )
+    yield clipped(labels("kb_growth"), heads, rows, opened=len(days) > 1, notes=notes)
 
 
 def _faults(found: Mapping[str, Any], labels: Labels) -> Iterator[Block]:
-    columns = (Column(labels("kb_what")), Column(labels("kb_count"), "number"), Column(labels("kb_examples"), "code"))
+    heads = columns(labels, "kb_what", "kb_count:number", "kb_examples:code")
     orphans = [
         (labels(f"kb_{name}"), f"{part['count']:,}", labels("comma").join(part["examples"]))
         for name, part in found["orphans"].items()
     ]
-    yield clipped(labels("kb_orphans"), columns, orphans)
+    yield clipped(labels("kb_orphans"), heads, orphans)
     twice = [
         (labels(f"kb_{name}"), f"{part['count']:,}", labels("comma").join(" = ".join(ids) for ids in part["examples"]))
         for name, part in found["duplicates"].items()
     ]
     unread = found["duplicates"]["nearly_same"]["not_compared"]
     notes = [labels("kb_not_compared", n=unread)] if unread else []
-    yield clipped(labels("kb_duplicates"), columns, twice, notes=notes)
+    yield clipped(labels("kb_duplicates"), heads, twice, notes=notes)
 
 
 def _fields(found: Mapping[str, Any], labels: Labels) -> Iterator[Block]:
-    columns = (Column(labels("kb_field"), "code"), Column(labels("kb_documents"), "number"))
     if found["fields"]:
-        typed = (columns[0], Column(labels("kb_type")), Column(labels("kb_values")), columns[1])
+        heads = columns(labels, "kb_field:code", "kb_type", "kb_values", "kb_documents:number")
         told = [(f["name"], labels(f"kb_{f['type']}"), _range(f), f"{f['documents']:,}") for f in found["fields"]]
-        yield clipped(labels("kb_fields", n=len(told)), typed, told, opened=False)
+        yield clipped(labels("kb_fields", n=len(told)), heads, told, opened=False)
     if found["sources"]:
         rows = [(path, f"{count:,}") for path, count in found["sources"].items()]
-        columns = (Column(labels("kb_source"), "code"), columns[1])
-        yield clipped(labels("kb_sources", n=len(rows)), columns, rows, opened=False)
+        heads = columns(labels, "kb_source:code", "kb_documents:number")
+        yield clipped(labels("kb_sources", n=len(rows)), heads, rows, opened=False)
 
 
 def _range(field: Mapping[str, Any]) -> str:
@@ -210,7 +205,7 @@ def _range(field: Mapping[str, Any]) -> str:
     return f"{low} – {high}{unit}" if low else ""
 
 
-# --- How far an indexing is, in a terminal: one bar, its stage named, gone when it is done ---
+# the progress of indexing, in a terminal
 
 Tell = Callable[[str, int, int], None]
 """``tell(stage, done, total)``; ``total`` is 0 where nobody knows."""
@@ -218,7 +213,7 @@ Tell = Callable[[str, int, int], None]
 
 @contextmanager
 def bar(console: Console) -> Iterator[Tell]:
-    """Show one on this console while the block works."""
+    """A progress bar on this console while the block works; it is gone at the end."""
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
     columns = (TextColumn("{task.description:<8}"), BarColumn(40), MofNCompleteColumn(), TimeElapsedColumn())
@@ -229,9 +224,6 @@ def bar(console: Console) -> Iterator[Tell]:
             shown.update(task, description=stage, completed=done, total=total or None)
 
         yield tell
-
-
-# --- A knowledge base looked into: as data, as a table, as text, and as a page in a notebook ---
 
 
 @dataclass(frozen=True)

@@ -12,6 +12,7 @@ from workbench.records.timeline import GAPS, Bar, attempts, bars, busy_ms, drawn
 from workbench.state import ExecutionRecord, Reflection
 from workbench.views.labels import SIGNS, Labels, labels_for, milliseconds
 from workbench.views.labels.told import edits_told, read_told, reason_told, saved_told, took_told, who_told
+from workbench.views.page import cut
 
 Document = Mapping[str, Any]
 Span = tuple[str, str]
@@ -32,6 +33,16 @@ class Column:
     kind: str = "text"
     roomy: bool = False
     whole: bool = False
+
+
+def columns(labels: Labels, *names: str) -> tuple[Column, ...]:
+    """Columns headed by labels, each as ``label:kind`` or ``label:kind:whole``; without a kind it is text.
+
+    >>> [(c.name, c.kind, c.whole) for c in columns(Labels("zh"), "step", ":number", "change::whole")]
+    [('步骤', 'text', False), ('', 'number', False), ('变化', 'text', True)]
+    """
+    parts = ([*name.split(":"), "", ""][:3] for name in names)
+    return tuple(Column(labels(name) if name else "", kind or "text", whole=bool(whole)) for name, kind, whole in parts)
 
 
 @dataclass(frozen=True)
@@ -106,7 +117,7 @@ def review_question(request: Mapping[str, Any], labels: Labels) -> str:
 
 def _answer(document: Document, labels: Labels) -> Iterator[Block]:
     if document["answer"]:
-        lines = [line for line in _clip(document["answer"], 50_000).splitlines() if line.strip()]
+        lines = [line for line in cut(document["answer"], 50_000).splitlines() if line.strip()]
         yield Lines(tuple(((line, ""),) for line in lines), heading=labels("answer"))
 
 
@@ -114,20 +125,19 @@ def _sources(document: Document, labels: Labels) -> Iterator[Block]:
     first: dict[int, Mapping[str, Any]] = {}
     for citation in document["citations"]:
         first.setdefault(citation["n"], citation["source"])
-    columns = (Column("", "number"), Column(labels("source")), Column(labels("licence")), Column("", "url"))
     rows = [
         (
             f"[{n}]",
-            _line(source.get("title") or source.get("doc_id")),
-            _line(source.get("licence")),
-            _line(source.get("url")),
+            one_line(source.get("title") or source.get("doc_id")),
+            one_line(source.get("licence")),
+            one_line(source.get("url")),
         )
         for n, source in sorted(first.items())
     ]
     if rows:
-        yield clipped(labels("sources"), columns, rows)
+        yield clipped(labels("sources"), columns(labels, ":number", "source", "licence", ":url"), rows)
     if notes := document["statistics"].get("enrichment", {}).get("notes"):
-        yield Lines(tuple(((_line(note), "dim"),) for note in notes))
+        yield Lines(tuple(((one_line(note), "dim"),) for note in notes))
 
 
 def _plan(document: Document, labels: Labels) -> Iterator[Block]:
@@ -154,7 +164,7 @@ def plan_table(plan: Document, records: Iterable[ExecutionRecord], labels: Label
             (
                 number[step.step_id],
                 status,
-                f"{_line(step.step_id)}\n{_clip(step.objective, 200)}",
+                f"{one_line(step.step_id)}\n{cut(step.objective, 200)}",
                 step.tool,
                 ", ".join(number.get(d, d) for d in step.dependencies()),
                 str(summary.get("evidence_count", "")),
@@ -167,12 +177,10 @@ def plan_table(plan: Document, records: Iterable[ExecutionRecord], labels: Label
             again = f" · {labels('attempt', n=failed['attempt'])}" if failed["attempt"] > 1 or failed != record else ""
             notes.append(f"{step.step_id}{again}{labels('colon')}{reason_told(failed['error'] or '', labels)}")
     work = Column(labels("when"), "bar", roomy=True)
-    names = [("", "number"), ("status", "status"), ("step", "text"), ("tool", "code"), ("after", "text")]
-    names += [("found", "number"), ("best", "number"), ("time", "number")]
-    columns = [Column(labels(name) if name else "", kind) for name, kind in names]
+    names = (":number", "status:status", "step", "tool:code", "after", "found:number", "best:number", "time:number")
     count = labels("steps", n=len(steps))
     title = f"{labels('plan')} · {labels('version', n=plan['version'])} · {count}"
-    return clipped(title, (*columns, work), rows, notes=notes)
+    return clipped(title, (*columns(labels, *names), work), rows, notes=notes)
 
 
 def _reflections(document: Document, labels: Labels) -> Iterator[Block]:
@@ -182,7 +190,7 @@ def _reflections(document: Document, labels: Labels) -> Iterator[Block]:
 
 def reflection_table(reflection: Reflection, labels: Labels) -> Table:
     """Signals against what is asked for, and what follows from them."""
-    columns = (Column(labels("signal")), Column(labels("value"), "number"), Column(labels("needed"), "number"))
+    heads = columns(labels, "signal", "value:number", "needed:number", ":status")
     n, m = reflection["current_iteration"], reflection["max_iterations"]
     notes, signals = [reflection["reasoning"]] if reflection["reasoning"] else [], reflection["signals"]
     for name in ("missing", "unknown", "timeouts", "failures"):
@@ -198,7 +206,7 @@ def reflection_table(reflection: Reflection, labels: Labels) -> Table:
     else:
         notes.append(f"{labels('stops')}{labels('colon')}{labels(reflection['stop_reason'] or 'no_further_action')}")
     rows = signal_rows(signals, labels)
-    return clipped(labels("reflection", n=n, m=m), (*columns, Column("", "status")), rows, notes=notes)
+    return clipped(labels("reflection", n=n, m=m), heads, rows, notes=notes)
 
 
 def signal_rows(signals: Mapping[str, Any], labels: Labels) -> list[tuple[str, str, str, str]]:
@@ -238,7 +246,7 @@ def _decisions(document: Document, labels: Labels) -> Iterator[Block]:
             labels(f"point_{decision['point']}"),
             labels(decision["action"]),
             who_told(decision["who"], labels),
-            _clip(
+            cut(
                 semicolon.join(edits_told(decision["edits"], decision["proposal"], labels)) or decision["message"],
                 200,
             ),
@@ -247,8 +255,8 @@ def _decisions(document: Document, labels: Labels) -> Iterator[Block]:
         for decision in document["decisions"]
     ]
     if rows:
-        names = ("point", "action", "who", "changes", "note")
-        yield clipped(labels("decisions"), tuple(Column(labels(name)) for name in names), rows)
+        heads = columns(labels, "point", "action", "who", "changes", "note")
+        yield clipped(labels("decisions"), heads, rows)
 
 
 def _timeline(document: Document, labels: Labels) -> Iterator[Block]:
@@ -278,28 +286,20 @@ def timeline_table(found: Sequence[Bar], labels: Labels, took: str = "") -> Tabl
             (f"{SIGNS[step.status]} {step.step_id}{again}", drawn([step], span), milliseconds(step.duration_ms))
         )
         rows += [(f"\u00a0\u00a0{sub.name}", drawn([sub], span), milliseconds(sub.duration_ms)) for sub in inside]
-    columns = (
-        Column(""),
-        Column(labels("when"), "bar"),
-        Column(labels("time"), "number"),
-    )
-    return clipped(" · ".join(filter(None, (labels("timeline"), took))), columns, rows, opened=False)
+    title = " · ".join(filter(None, (labels("timeline"), took)))
+    return clipped(title, columns(labels, "", "when:bar", "time:number"), rows, opened=False)
 
 
 def _evidence(document: Document, labels: Labels) -> Iterator[Block]:
-    names = (("", "number"), ("piece", "text"), ("score", "number"), ("found_by", "text"))
     rows = [
-        (f"[{piece['n']}]", _line(piece["title"]), f"{piece['score']:.2f}", ", ".join(piece["tools"]))
+        (f"[{piece['n']}]", one_line(piece["title"]), f"{piece['score']:.2f}", ", ".join(piece["tools"]))
         for piece in document["evidence"]
     ]
     if rows:
-        columns = tuple(Column(labels(name) if name else "", kind) for name, kind in names)
-        yield clipped(
-            labels("evidence", n=document["figures"]["evidence"], used=document["figures"]["in_prompt"]),
-            columns,
-            rows,
-            opened=False,
-        )
+        counted = document["figures"]
+        title = labels("evidence", n=counted["evidence"], used=counted["in_prompt"])
+        heads = columns(labels, ":number", "piece", "score:number", "found_by")
+        yield clipped(title, heads, rows, opened=False)
 
 
 _PARTS = {
@@ -317,25 +317,25 @@ _PARTS = {
 
 def clipped(
     title: str,
-    columns: Sequence[Column],
+    heads: Sequence[Column],
     rows: Iterable[Sequence[str]],
     *,
     opened: bool = True,
     notes: Iterable[str] = (),
 ) -> Table:
     """A table of clipped cells, without the columns in which nothing stands."""
-    cells = [[_clip(str(cell), 400) for cell in row] for row in rows]
-    kept = [i for i in range(len(columns)) if any(row[i] for row in cells)]
+    cells = [[cut(str(cell), 400) for cell in row] for row in rows]
+    kept = [i for i in range(len(heads)) if any(row[i] for row in cells)]
     return Table(
         title,
-        tuple(columns[i] for i in kept),
+        tuple(heads[i] for i in kept),
         tuple(tuple(row[i] for i in kept) for row in cells),
         opened,
-        tuple(_clip(note, 1000) for note in notes),
+        tuple(cut(note, 1000) for note in notes),
     )
 
 
-def _line(value: Any) -> str:
+def one_line(value: Any) -> str:
     """A value on one line: the line below a cell's first is ours to write."""
     return " ".join(str(value or "").split())
 
@@ -348,7 +348,3 @@ def _brief(value: Any) -> str:
     if isinstance(value, bool):
         return SIGNS["success" if value else "failed"]
     return f"{value:g}" if isinstance(value, float) else f"{len(value)}" if isinstance(value, list) else str(value)
-
-
-def _clip(text: str, length: int) -> str:
-    return text if len(text) <= length else f"{text[:length]}… +{len(text) - length}"

@@ -7,7 +7,7 @@ from typing import Any
 
 from workbench.views.labels import Labels
 from workbench.views.labels.told import run_edits_told, saved_told
-from workbench.views.outline import Block, Column, Lines, clipped
+from workbench.views.outline import Block, Lines, clipped, columns
 
 DEEPEST = 12
 """Levels of the tree that are drawn as levels."""
@@ -30,14 +30,9 @@ def past_blocks(run_id: str, message: str, found: Iterable[Mapping[str, Any]], l
         )
         for n, one in enumerate(found, 1)
     ]
-    kinds = ("number", "code", "text", "text", "text", "number", "text")
-    names = ("", "checkpoint", "graph", "node", "next", "decided", "changes")
-    columns = [
-        Column(labels(name) if name else "", kind, whole=kind == "code" or name == "graph")
-        for name, kind in zip(names, kinds, strict=True)
-    ]
+    names = (":number", "checkpoint:code:whole", "graph::whole", "node", "next", "decided:number", "changes")
     head = Lines((((message, "strong"),), ((labels("run") + " ", "dim"), (run_id, "code"))))
-    return [head, clipped(labels("checkpoints", n=len(rows)), columns, rows)]
+    return [head, clipped(labels("checkpoints", n=len(rows)), columns(labels, *names), rows)]
 
 
 def _counted(names: Sequence[str]) -> str:
@@ -60,11 +55,10 @@ def tree_blocks(nodes: Sequence[Mapping[str, Any]], here: str | None, labels: La
         (_drawn(node), labels.status(node["status"]), _subject(node, labels, here), _saved(node, labels))
         for node in nodes[:most]
     ]
-    names = (("run", "code"), ("status", "status"), ("made_by", "text"), ("saved", "text"))
-    columns = [Column(labels(name), kind) for name, kind in names]
+    heads = columns(labels, "run:code", "status:status", "made_by", "saved")
     left = len(nodes) - len(rows)
     title = labels("forks_count", n=len(nodes), forks=sum(node["parent"] is not None for node in nodes))
-    return [clipped(title, columns, rows, notes=[labels("and_more", n=left)] if left else [])]
+    return [clipped(title, heads, rows, notes=[labels("and_more", n=left)] if left else [])]
 
 
 def _drawn(node: Mapping[str, Any]) -> str:

@@ -12,7 +12,7 @@ from workbench.views.labels import Labels
 from workbench.views.labels.told import read_told, saved_told, took_told
 from workbench.views.page import Markup, Picture, badge, button, closed, code, el, glyph, joined, opened
 
-# --- The head of the bench: the question, facts about its run, how it stands, and what can be done with it ---
+# the head of the bench
 
 Document = Mapping[str, Any]
 VIEWS = ("work", "runs", "compare", "knowledge")
@@ -45,19 +45,17 @@ def head(
         question, read, status = document["message"], read_told(document, labels), _status(document, labels)
         facts = _facts(document, labels, origin)
     top = el(
-        "div",
+        "div.wb-head-top",
         el(
-            "div",
-            el("h2", question, cls="wb-question"),
-            el("p", read, cls="wb-dim") if read else None,
-            el("div", facts, cls="wb-facts wb-dim"),
-            cls="wb-main",
+            "div.wb-main",
+            el("h2.wb-question", question),
+            el("p.wb-dim", read) if read else None,
+            el("div.wb-facts.wb-dim", facts),
         ),
-        el("div", status, _actions(document, labels, origin, sure), cls="wb-actions"),
-        cls="wb-head-top",
+        el("div.wb-actions", status, _actions(document, labels, origin, sure)),
     )
-    alert = el("p", said, cls="wb-said", role="status") if said else None
-    return Picture(el("div", top, _tabs(view, labels), alert, cls="wb-head-inside"))
+    alert = el("p.wb-said", said, role="status") if said else None
+    return Picture(el("div.wb-head-inside", top, _tabs(view, labels), alert))
 
 
 def _status(document: Document, labels: Labels) -> Markup:
@@ -88,7 +86,7 @@ def _actions(document: Document | None, labels: Labels, origin: str | None, sure
         return []
     if sure and document["status"] in _UNDER_WAY:
         sure_buttons = [button(labels("cancel_yes"), "cancel:yes"), button(labels("cancel_no"), "cancel:no")]
-        return [el("span", labels("cancel_sure"), cls="wb-alert", role="alert"), *sure_buttons]
+        return [el("span.wb-alert", labels("cancel_sure"), role="alert"), *sure_buttons]
     status, found = document["status"], []
     if status in ("interrupted", "failed"):
         found.append(button(labels("carry_on"), "resume", cls="wb-primary", title=labels("carry_on_told")))
@@ -104,11 +102,8 @@ def _actions(document: Document | None, labels: Labels, origin: str | None, sure
 
 
 def _tabs(view: str, labels: Labels) -> Markup:
-    tabs = [
-        button(labels(f"view_{name}"), f"view:{name}", cls="wb-tab", aria_pressed="true" if name == view else "false")
-        for name in VIEWS
-    ]
-    return el("nav", tabs, cls="wb-tabs", aria_label=labels("views"))
+    tabs = [button(labels(f"view_{name}"), f"view:{name}", cls="wb-tab", aria_pressed=name == view) for name in VIEWS]
+    return el("nav.wb-tabs", tabs, aria_label=labels("views"))
 
 
 PARENT = ("route", "recall", "retrieval", "generate", "persist")
@@ -134,11 +129,11 @@ def rail(document: Document, labels: Labels) -> Picture:
     for name in PARENT:
         if name == "retrieval":
             inside = _linked([_node(child, states[child], labels) for child in CHILD])
-            frame = el("span", labels("rail_retrieval"), cls="wb-rail-name")
-            pieces.append(el("span", frame, inside, cls="wb-rail-child"))
+            frame = el("span.wb-rail-name", labels("rail_retrieval"))
+            pieces.append(el("span.wb-rail-child", frame, inside))
         else:
             pieces.append(_node(name, states[name], labels))
-    return Picture(el("div", _linked(pieces), cls="wb-rail-line", role="img", aria_label=_told(states, labels)))
+    return Picture(el("div.wb-rail-line", _linked(pieces), role="img", aria_label=_told(states, labels)))
 
 
 def node_states(document: Document) -> dict[str, str]:
@@ -177,7 +172,7 @@ def _node(name: str, state: str, labels: Labels) -> Markup:
 
 
 def _linked(pieces: Sequence[Markup]) -> list[Markup]:
-    dash = el("span", cls="wb-dash", aria_hidden="true")
+    dash = el("span.wb-dash", aria_hidden="true")
     return [part for piece in pieces for part in (piece, dash)][:-1]
 
 
@@ -185,7 +180,7 @@ def _told(states: Mapping[str, str], labels: Labels) -> str:
     return labels("comma").join(f"{labels(f'node_{name}')} {labels(state)}" for name, state in states.items())
 
 
-# --- The answer, sentence by sentence, each ``[n]`` a way to its evidence; and what was said before it ---
+# the answer with its citations, the conversation before it, the evidence
 
 _MARK = re.compile(r"\[(\d{1,4})\]([。，、；：？！.,;:?!]*)")
 """A mark, and the punctuation after it, which is never to begin a line."""
@@ -198,16 +193,16 @@ def answer(document: Document, labels: Labels, written: str = "") -> Picture:
     cited = dict[int, list[tuple[int, str]]]()
     for index, citation in enumerate(document["citations"]):
         cited.setdefault(citation["n"], []).append((index, str(citation["source"].get("title") or "")))
-    title = el("div", el("h3", labels("answer"), cls="wb-title"), _counted(document, labels), cls="wb-bar")
+    title = el("div.wb-bar", el("h3.wb-title", labels("answer")), _counted(document, labels))
     if not text:
-        return Picture(_section(title, el("p", _silence(document, labels), cls="wb-dim")))
+        return Picture(_section(title, el("p.wb-dim", _silence(document, labels))))
     paragraphs = [el("p", _marked(line, cited, labels)) for line in text.splitlines() if line.strip()]
-    return Picture(_section(title, el("div", paragraphs, cls="wb-answer", lang=labels.html_lang)))
+    return Picture(_section(title, el("div.wb-answer", paragraphs, lang=labels.html_lang)))
 
 
 def _section(*parts: Markup) -> Markup:
     """The parts in one section."""
-    return el("section", parts, cls="wb-section")
+    return el("section.wb-section", parts)
 
 
 def _silence(document: Document, labels: Labels) -> str:
@@ -219,7 +214,7 @@ def _silence(document: Document, labels: Labels) -> str:
 def _counted(document: Document, labels: Labels) -> Markup | None:
     if not document["answer"]:
         return None
-    return el("span", labels("answer_sources", n=document["figures"]["cited"]), cls="wb-dim")
+    return el("span.wb-dim", labels("answer_sources", n=document["figures"]["cited"]))
 
 
 def _marked(line: str, cited: Mapping[int, list[tuple[int, str]]], labels: Labels) -> list[Markup | str]:
@@ -234,7 +229,7 @@ def _marked(line: str, cited: Mapping[int, list[tuple[int, str]]], labels: Label
         name = labels("show_evidence", n=number, title=title)
         end = mark.end()
         cite = button(f"[{number}]", "evidence", key=str(index), cls="wb-cite", name=name)
-        found.append(el("span", cite, mark[2], cls="wb-keep") if mark[2] else cite)
+        found.append(el("span.wb-keep", cite, mark[2]) if mark[2] else cite)
     return [*found, line[end:]]
 
 
@@ -242,22 +237,20 @@ def turns(messages: Sequence[Mapping[str, Any]], labels: Labels) -> Picture:
     """The conversation so far: questions and answers, folded, the newest last; a question opens its run."""
     rows = [
         el(
-            "div",
+            "div.wb-turn-row",
             glyph(turn["status"], labels),
             el(
-                "div",
+                "div.wb-main",
                 button(turn["message"], "open", key=turn["run_id"], cls="wb-quiet wb-turn"),
-                el("span", read_told(turn, labels), cls="wb-dim"),
-                cls="wb-main",
+                el("span.wb-dim", read_told(turn, labels)),
             ),
-            cls="wb-turn-row",
         )
         for turn in messages
     ]
     if not rows:
         return Picture()
     summary = el("summary", labels("conversation", n=len(rows)))
-    return Picture(el("details", summary, rows, cls="wb-turns", data_fold="turns"))
+    return Picture(el("details.wb-turns", summary, rows, data_fold="turns"))
 
 
 MOST_SHOWN = 12
@@ -296,12 +289,10 @@ def _head(pieces: Sequence[Piece], counts: Mapping[str, int], labels: Labels) ->
     merged = sum(counts.values()) > 0
     told = labels("evidence_kept", n=len(pieces), kept=kept, cited=counts["cited"]) if merged else ""
     told = told or labels("evidence_found", n=len(pieces))
-    title = el("div", el("h3", labels("evidence_title"), cls="wb-title"), el("span", told, cls="wb-dim"), cls="wb-bar")
+    title = el("div.wb-bar", el("h3.wb-title", labels("evidence_title")), el("span.wb-dim", told))
     funnel = _funnel(len(pieces), kept, counts["cited"], labels) if merged and pieces else None
-    scroll = opened(
-        "div", cls="wb-list wb-pieces", data_scroll="pieces", role="listbox", aria_label=labels("evidence_title")
-    )
-    return joined([opened("section", cls="wb-section"), title, funnel, scroll])
+    scroll = opened("div.wb-list.wb-pieces", data_scroll="pieces", role="listbox", aria_label=labels("evidence_title"))
+    return joined([opened("section.wb-section"), title, funnel, scroll])
 
 
 def _funnel(found: int, kept: int, cited: int, labels: Labels) -> Markup:
@@ -309,15 +300,14 @@ def _funnel(found: int, kept: int, cited: int, labels: Labels) -> Markup:
     stages = (("stage_found", found, "idle"), ("stage_prompt", kept, "run"), ("stage_cited", cited, "done"))
     rows = [
         el(
-            "div",
-            el("span", labels(name), cls="wb-funnel-name wb-small"),
+            "div.wb-funnel-row",
+            el("span.wb-funnel-name.wb-small", labels(name)),
             el("div", el("i", style=f"width:{100 * count / found:.2f}%"), cls=f"wb-meter wb-{ink}"),
-            el("span", f"{count:,}", cls="wb-small wb-number"),
-            cls="wb-funnel-row",
+            el("span.wb-small.wb-number", f"{count:,}"),
         )
         for name, count, ink in stages
     ]
-    return el("div", rows, cls="wb-funnel")
+    return el("div.wb-funnel", rows)
 
 
 def _nearest(text: str, said: str) -> Markup:
@@ -339,37 +329,30 @@ def _piece(piece: Piece, labels: Labels, whole: bool, said: str) -> Markup:
     text = str(piece["text"]) if whole else " ".join(str(piece["text"]).split())
     url = piece["url"] if re.match(r"https?://\S+$", piece["url"]) else None
     title = el("a", piece["title"], href=url, target="_blank", rel="noopener noreferrer") if url else piece["title"]
-    score = el("div", el("span", _score(piece["score"])), _meter(piece["score"], dropped), cls="wb-score")
-    fate = (
-        [el("span", labels("dropped", why=labels(f"why_{piece['why']}", n=piece["of"])), cls="wb-dim")]
-        if dropped
-        else []
-    )
+    score = el("div.wb-score", el("span", _score(piece["score"])), _meter(piece["score"], dropped))
+    fate = [el("span.wb-dim", labels("dropped", why=labels(f"why_{piece['why']}", n=piece["of"])))] if dropped else []
     if piece["fate"] == "cited":
-        fate = [el("span", labels("cited"), cls="wb-small wb-ink wb-done")]
+        fate = [el("span.wb-small.wb-ink.wb-done", labels("cited"))]
     main = el(
-        "div",
+        "div.wb-main",
         el("div", title, cls="wb-struck" if dropped else "wb-strong"),
         el(
             "div",
             _nearest(text, said) if whole else text[:_TEXT],
             cls="wb-dim" + (" wb-kept" if whole else " wb-lines"),
         ),
-        el("div", [code(name) for name in piece["tools"]], *fate, cls="wb-tags"),
-        cls="wb-main",
+        el("div.wb-tags", [code(name) for name in piece["tools"]], *fate),
     )
-    number = el("span", str(piece["n"]) if piece["n"] else "–", cls="wb-piece-n wb-number")
+    number = el("span.wb-piece-n.wb-number", str(piece["n"]) if piece["n"] else "–")
     key = piece["key"]
-    chosen = "true" if whole else "false"
     return el(
-        "div",
+        "div.wb-row.wb-piece",
         number,
         main,
         score,
-        cls="wb-row wb-piece",
         data_key=key,
         role="option",
-        aria_selected=chosen,
+        aria_selected=whole,
         tabindex="-1",
     )
 
@@ -387,10 +370,10 @@ def _meter(score: float, dropped: bool) -> Markup:
 def _foot(found: int, shown: int, every: bool, labels: Labels) -> Markup:
     more = found > shown or every
     press = button(labels("show_fewer") if every else labels("show_all", n=found), "every") if more else None
-    return joined([closed("div"), el("div", press, cls="wb-bar") if press else None, closed("section")])
+    return joined([closed("div"), el("div.wb-bar", press) if press else None, closed("section")])
 
 
-# --- The band under which an edited plan of a finished run becomes a new run ---
+# the bar of a fork
 
 
 def fork_bar(edits: int, problems: int, labels: Labels) -> Picture:
@@ -398,5 +381,5 @@ def fork_bar(edits: int, problems: int, labels: Labels) -> Picture:
     fork = labels("fork_edits", n=edits)
     told = labels("problems_to_mend", n=problems) if problems else labels("fork_edits_told")
     buttons = [button(fork, "fork", cls="wb-primary", disabled=problems > 0), button(labels("discard"), "discard")]
-    words = el("div", el("p", told), el("div", buttons, cls="wb-bar"), cls="wb-main")
-    return Picture(el("div", words, cls="wb-band wb-run", role="group", aria_label=fork))
+    words = el("div.wb-main", el("p", told), el("div.wb-bar", buttons))
+    return Picture(el("div.wb-band.wb-run", words, role="group", aria_label=fork))

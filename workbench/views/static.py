@@ -1,4 +1,4 @@
-"""A run as something to read: static HTML for notebooks, plain text for everything else, rich text for a terminal.
+"""Blocks as static HTML and plain text, for notebooks, pages and logs; ``terminal`` has them in colour.
 
 ``outline`` turns the document of a run into a few blocks of plain data; each form is one small renderer of blocks.
 Everything in a document is untrusted: hidden characters are spelled out, HTML is escaped, nothing is markup.
@@ -6,14 +6,16 @@ Everything in a document is untrusted: hidden characters are spelled out, HTML i
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
+from html import escape
 from typing import Any
 
 from workbench.records.timeline import bars
 from workbench.state import ExecutionRecord
+from workbench.text import visible
 from workbench.views.labels import Labels, labels_for
-from workbench.views.outline import IN_TERMINAL, Block, Document, outline, plan_table, timeline_table
-from workbench.views.page import block_html
+from workbench.views.outline import IN_TERMINAL, Block, Column, Document, Lines, outline, plan_table, timeline_table
 from workbench.views.terminal import plain, renderable, status_look
 
 __all__ = [
@@ -44,7 +46,7 @@ def run_html(document: Document) -> str:
 
 def page_html(blocks: Iterable[Block], labels: Labels) -> str:
     """Blocks as static HTML, in the language of these labels."""
-    body = "\n".join(block_html(block) for block in blocks)
+    body = "\n".join(_block(block) for block in blocks)
     return f'<div class="{CLASSES}" lang="{labels.html_lang}">\n{body}\n</div>'
 
 
@@ -82,3 +84,47 @@ def timeline_text(
 ) -> str:
     """A timeline as plain text."""
     return plain([timeline_table(bars(log, records), Labels(language))], width)
+
+
+def _block(block: Block) -> str:
+    """Paragraphs as they are; a table inside ``<details>``, folded when the block is."""
+    if isinstance(block, Lines):
+        return "\n".join(f"<p>{''.join(_html_span(*span) for span in line)}</p>" for line in block.paragraphs)
+    heads = "".join(
+        f'<th style="text-align:{_align(c)};white-space:nowrap">{_safe(c.name)}</th>' for c in block.columns
+    )
+    body = "\n".join(
+        f"<tr>{''.join(_html_cell(column, cell) for column, cell in zip(block.columns, row, strict=True))}</tr>"
+        for row in block.rows
+    )
+    notes = "".join(f"<p>{_safe(note)}</p>" for note in block.notes)
+    table = f"<table>\n<thead><tr>{heads}</tr></thead>\n<tbody>\n{body}\n</tbody>\n</table>" if block.rows else ""
+    opened = " open" if block.opened else ""
+    return f"<details{opened}><summary>{_safe(block.title)}</summary>\n{table}{notes}</details>"
+
+
+def _html_span(text: str, look: str) -> str:
+    tag = {"strong": "strong", "code": "code", "status": "strong"}.get(look)
+    return f"<{tag}>{_safe(text)}</{tag}>" if tag else _safe(text)
+
+
+def _html_cell(column: Column, cell: str) -> str:
+    first, *rest = cell.split("\n")
+    inside = _safe(first)
+    if column.kind in ("code", "bar") or rest:
+        inside = f"<code>{inside}</code>" if first else ""
+    if column.kind == "url" and re.match(r"https?://[^\s]+$", cell):
+        inside = f'<a href="{_safe(cell)}" rel="noreferrer">{inside}</a>'
+    for line in rest:
+        inside += f"<br><code>{_safe(line)}</code>" if column.kind == "code" else f"<br>{_safe(line)}"
+    broken = column.kind in ("text", "url") and not column.whole
+    whole = "" if broken else ";white-space:nowrap"
+    return f'<td style="text-align:{_align(column)};vertical-align:top{whole}">{inside}</td>'
+
+
+def _align(column: Column) -> str:
+    return "right" if column.kind == "number" else "left"
+
+
+def _safe(text: str) -> str:
+    return escape(visible(text), quote=True)
