@@ -353,7 +353,7 @@ class Clock(Protocol):
 
 
 class Conversations(Protocol):
-    """What nodes need of the conversations that are kept (contracts, 9); each write is one durable transaction."""
+    """What nodes need of the conversations that are kept; each write is one durable transaction."""
 
     def get_or_create_conversation_id(self, user_id: str, session_id: str) -> str:
         """The conversation of this user and session; always the same id."""

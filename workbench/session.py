@@ -364,7 +364,7 @@ class Workbench:
         return await asked_each(self.aask, list(messages), return_exceptions, progress, dict(options))
 
     async def astream(self, message: str, **options: Unpack[Options]) -> AsyncIterator[dict[str, Any]]:
-        """Ask, and give the events of contracts 8 as they come; debug events too with ``debug=True``."""
+        """Ask, and give its events (``workbench.events``) as they come; debug events too with ``debug=True``."""
         from workbench.events import for_client
 
         loop, stream = asyncio.get_running_loop(), asyncio.Queue[dict[str, Any] | None]()

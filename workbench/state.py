@@ -244,7 +244,7 @@ _OF_OLDER_RUNS = BeforeValidator(lambda value: [] if isinstance(value, dict) els
 
 
 class RouteDecision(TypedDict):
-    """Where a message goes and what it wants (contracts, 3)."""
+    """Where a message goes and what it wants."""
 
     requested_kb_prefix: str
     routed_kb_prefix: str
@@ -309,7 +309,7 @@ class RetrievalResult(TypedDict):
 
 
 class Reflection(TypedDict):
-    """The judgement on the evidence so far, with a proposal (contracts, 6). ``next_steps`` are plan steps as JSON."""
+    """The judgement on the evidence so far, with a proposal. ``next_steps`` are plan steps as JSON."""
 
     current_iteration: int
     max_iterations: int
@@ -347,7 +347,7 @@ class Enrichment(TypedDict):
 
 
 class Merged(TypedDict):
-    """The evidence as the answer sees it (contracts, 7)."""
+    """The evidence as the answer sees it."""
 
     context: str
     retrieval_results: list[RetrievalResult]

@@ -93,7 +93,7 @@ _OF_ONE_RUN = re.compile(
 
 
 def canonical(document: Mapping[str, Any]) -> bytes:
-    """Canonical JSON of a run's plan, evidence, decisions, merged and answer, for comparing runs (contracts, 1).
+    """Canonical JSON of a run's plan, evidence, decisions, merged and answer, for comparing runs.
 
     Ids of the run, times and durations are left out; scores have six digits; evidence of equal score stands by id.
 

@@ -169,7 +169,7 @@ class Recording:
 
     @property
     def statistics(self) -> dict[str, Any]:
-        """Counts and times of the retrieval (contracts, 7)."""
+        """Counts and times of the retrieval."""
         return self.merged.get("statistics", {})
 
     @property
@@ -188,7 +188,7 @@ class Recording:
 
     @property
     def debug_events(self) -> list[dict[str, Any]]:
-        """What is for no chat client (contracts 8): where it was routed, each step, what was merged, the log."""
+        """What is for no chat client: where it was routed, each step, what was merged, the log."""
         from workbench.graphs.merge import merged_events
 
         found: list[dict[str, Any]] = []

@@ -36,7 +36,7 @@ class Run(Recording):
     # what it is doing
 
     def events(self) -> Iterator[dict[str, Any]]:
-        """The events of contracts 8 as they come, until the run pauses or ends."""
+        """Its events (``workbench.events``) as they come, until the run pauses or ends."""
         stream: queue.Queue[dict[str, Any] | None] = queue.Queue()
         with self._work.listening(self.run_id, stream.put):
             while (event := stream.get()) is not None:

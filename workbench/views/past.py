@@ -1,4 +1,4 @@
-"""The past of a run as a list of checkpoints, what changed at each; and the forks of a run as a tree."""
+"""The past of a run: its checkpoints as a list, and the tree of forks as a list with a gutter, as in a git log."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The plan as a list of steps, with its DAG as the gutter; and what is wrong with a plan, in words."""
+"""The plan as a list of steps with its DAG as the gutter, and what is wrong with a plan, in words."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The plan as a graph of boxes; and what an edited plan changes against the one that was shown."""
+"""The plan as a graph in SVG, and what an edited plan changes against the one that was shown."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The typed side of a base: which fields its documents have and what conditions on them select; relations by type."""
+"""Typed fields of documents (``facts``, conditions, order), and the types of relations between entities."""
 
 from __future__ import annotations
 

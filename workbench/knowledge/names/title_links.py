@@ -1,4 +1,4 @@
-"""Ways from one document to another: the titles that a passage names, and the phrases that two passages share."""
+"""Documents that share a title, a name or a phrase: what leads from one passage to another."""
 
 from __future__ import annotations
 
