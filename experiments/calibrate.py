@@ -7,7 +7,7 @@ DATA is a folder with ``cmrc``, ``xquad``, ``hotpot``, ``2wiki`` and ``metaqa``,
 that is not there is skipped, and that is said. They are for measuring and are not shipped. Half of the questions (by a
 hash of their id) fit, the other half measure. One question in three is asked of a corpus it does not belong to: what
 is found for it is wrong. Likeness is judged by people's tags: two films are alike when they share a rare one.
-Without ``--fit`` the constants of ``workbench/tools/signals.py`` are measured as they are. ``graph_paths`` answers
+Without ``--fit`` the constants of ``workbench/tools/scoring.py`` are measured as they are. ``graph_paths`` answers
 over triples: ``--paths`` names a workspace that holds the bases ``metaqa`` (of its triples) and ``film``. ``merge``
 weighs the scores of other tools as they are: where those are fitted anew, it is fitted once more after them, by
 ``merging.py``. ``--plot`` writes the reliability diagram of all of them.
@@ -34,7 +34,7 @@ from workbench.evaluating.calibration import reliability
 from workbench.knowledge.library import Library
 from workbench.settings import Settings
 from workbench.tools.registry import StepLog, ToolRegistry
-from workbench.tools.signals import MODELS, Logistic
+from workbench.tools.scoring import MODELS, Logistic
 from workbench.tools.tool import read_input
 from workbench.views.figures import reliability as diagram
 

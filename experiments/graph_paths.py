@@ -27,7 +27,7 @@ from workbench.settings import Settings
 from workbench.text import fold
 from workbench.tools import path_match, path_words, paths
 from workbench.tools import path_words as topics
-from workbench.tools.signals import MODELS
+from workbench.tools.scoring import MODELS
 from workbench.tools.tool import StepLog
 
 OTHER_WORDS = json.loads((Path(__file__).parent / "graph_paths.json").read_text(encoding="utf-8"))

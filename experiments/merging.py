@@ -34,7 +34,7 @@ from workbench.graphs.route import make_worker_name, read_question
 from workbench.ports import Context, KnowledgeBase
 from workbench.session import Workbench
 from workbench.state import RouteDecision
-from workbench.tools.signals import MODELS, Logistic
+from workbench.tools.scoring import MODELS, Logistic
 from workbench.tools.tool import StepLog, read_input
 
 TEXTS = "film_texts"

@@ -27,7 +27,7 @@ from merging import in_percent, ranking, sets_there
 from workbench.evaluating.rankings import asked_of, listed, order, results_of
 from workbench.ports import Context, KnowledgeBase
 from workbench.session import Workbench
-from workbench.tools.signals import ORDER
+from workbench.tools.scoring import ORDER
 
 TOOL, BESIDE = "hybrid_search", "keyword_search"
 NAMES = tuple(ORDER)

@@ -24,7 +24,7 @@ from typing import Any, NamedTuple
 
 from workbench.evaluating.rankings import WITHOUT, Asked, changed, chosen, listed, ranker, read_rows
 from workbench.graphs.route import read_question
-from workbench.graphs.signals import ENOUGH
+from workbench.graphs.sufficiency import ENOUGH
 from workbench.ports import Context, KnowledgeBase
 from workbench.session import Workbench
 

@@ -10,7 +10,7 @@ from types import ModuleType
 
 import pytest
 
-from workbench.tools.signals import MODELS, Logistic, ordered, probability
+from workbench.tools.scoring import MODELS, Logistic, ordered, probability
 
 EXPERIMENTS = Path(__file__).resolve().parent.parent / "experiments"
 

@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 from tests.shelf import small_base
 from workbench.knowledge.names.title_links import phrases, title_keys
 from workbench.testing import MemoryKnowledge
-from workbench.tools.asked_words import AskedWords
 from workbench.tools.chain import TOOL, Input, search
+from workbench.tools.chain_walk import STEPS, Walk, seeds
+from workbench.tools.query_terms import AskedWords
 from workbench.tools.tool import StepLog
-from workbench.tools.walk import STEPS, Walk, seeds
 
 ENGLISH = [
     ("film", "Lanterns at Dusk (1961 film)", "Lanterns at Dusk is a 1961 drama directed by Mara K. Velden."),

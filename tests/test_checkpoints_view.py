@@ -11,8 +11,8 @@ from workbench.errors import RunError
 from workbench.runs.past import Checkpoint
 from workbench.session import Workbench
 from workbench.views.labels import Labels
-from workbench.views.past_blocks import past_blocks
-from workbench.views.static import plain
+from workbench.views.past_text import past_blocks
+from workbench.views.render import plain
 
 CHINESE = "对比《喜宴》和《饮食男女》的风格"
 

@@ -15,9 +15,9 @@ from workbench.cli import main
 from workbench.records.timeline import bars, busy_ms, span_ms
 from workbench.runs.run import Run
 from workbench.session import Workbench
-from workbench.views.beside import beside_body
+from workbench.views.comparison import beside_body
 from workbench.views.labels import Labels, labels_for, milliseconds
-from workbench.views.labels.told import saved_told, tokens_told, took_told
+from workbench.views.labels.sentences import saved_told, tokens_told, took_told
 from workbench.views.past import forks
 from workbench.views.run import answer, evidence, head
 from workbench.views.timeline import timeline

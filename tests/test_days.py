@@ -9,7 +9,7 @@ import pytest
 from workbench.graphs.route import read_question
 from workbench.language.names import apart, joined_in, together
 from workbench.text import days
-from workbench.tools.signals import Question
+from workbench.tools.scoring import Question
 
 CHATS = [
     ("20260810_1800", "20260810_18:00", "JakeWatson: How is the new bakery?\nLiHua: The bread is good."),

@@ -14,9 +14,12 @@ from tests.shelf import small_base
 from workbench.knowledge.library import Library
 from workbench.settings import Settings
 from workbench.testing import ManualClock, MemoryKnowledge
-from workbench.tools import deep, deeper, research, walk
-from workbench.tools.lacking import Demand
-from workbench.tools.signals import Question
+from workbench.tools import chain_walk as walk
+from workbench.tools import deep_research as deep
+from workbench.tools import deeper_research as deeper
+from workbench.tools import research
+from workbench.tools.gaps import Demand
+from workbench.tools.scoring import Question
 from workbench.tools.tool import StepLog
 
 ENGLISH = [

@@ -14,10 +14,10 @@ from pypdf import PdfWriter
 from pypdf.generic import ArrayObject, DictionaryObject, NameObject, StreamObject
 
 from workbench.cli import main
-from workbench.knowledge.reading import documents
+from workbench.knowledge.reading import formats as documents
 from workbench.knowledge.reading.corpus import load
-from workbench.knowledge.reading.documents import record
 from workbench.knowledge.reading.files import Unreadable
+from workbench.knowledge.reading.formats import record
 
 HTML = """<html><head><title>No</title><meta name=author content="Li"><meta name="dc.date" content="2024-03-01">
 <meta name=keywords content="a, b"></head><body><script>alert(1)</script>

@@ -11,7 +11,7 @@ import pytest
 from tests.test_hostile import ALL, STEERING
 from tests.test_tree import row
 from workbench.futures.tree import tree
-from workbench.views.beside import beside_body, beside_head, change
+from workbench.views.comparison import beside_body, beside_head, change
 from workbench.views.graft import conflicts_table, made, offered, panel
 from workbench.views.labels import LANGUAGES, Labels
 from workbench.views.past import checkpoints, forks, looked_at, rows_of

@@ -11,12 +11,12 @@ from tests import handmade
 from workbench.errors import KnowledgeError, PlanError
 from workbench.graphs.conversation import build_conversation
 from workbench.plans import Plan, PlanStep
-from workbench.records.counted import pieces
+from workbench.records.figures import pieces
 from workbench.session import Workbench
-from workbench.views.around import Around
 from workbench.views.figures import dag, dag_rows, findings, graph, knowledge, rankings, timeline
 from workbench.views.figures.paper import COLOURS, DARK
-from workbench.views.walked import walked
+from workbench.views.graph_trace import walked
+from workbench.views.neighbourhood import Around
 
 RUN = handmade.run()
 

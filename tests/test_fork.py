@@ -15,7 +15,7 @@ from workbench.plans import Plan, PlanStep
 from workbench.records.tape import Effect, Tape, canonical, differences, read
 from workbench.session import Workbench
 from workbench.views.labels import Labels
-from workbench.views.signals import why
+from workbench.views.review import why
 
 TEXTS = {
     "a": "The Wedding Banquet is a 1993 film by Ang Lee.",

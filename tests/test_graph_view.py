@@ -9,7 +9,7 @@ import pytest
 
 from workbench.knowledge.graph import graph, view
 from workbench.knowledge.graph.view import HELD, graph_view
-from workbench.views.around import around, seeds_of, way
+from workbench.views.neighbourhood import around, seeds_of, way
 
 
 @pytest.fixture
@@ -21,7 +21,7 @@ def film(wb):
 def large(film, monkeypatch):
     """The films, as if they were many."""
     monkeypatch.setattr(view, "MOST_NODES", 10)
-    monkeypatch.setattr("workbench.views.around.MOST_COPIED", 10)
+    monkeypatch.setattr("workbench.views.neighbourhood.MOST_COPIED", 10)
     return film
 
 

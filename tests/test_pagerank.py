@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from scipy.sparse import coo_array
 
 from tests.shelf import small_base
-from workbench.knowledge.indexes import ranks as ranks_module
-from workbench.knowledge.indexes import ranks as walks
-from workbench.knowledge.indexes.ranks import FILE, LONGEST_WAY, Ranks, Spread, keep, kept, made, pagerank
+from workbench.knowledge.indexes import pagerank as ranks_module
+from workbench.knowledge.indexes import pagerank as walks
+from workbench.knowledge.indexes.pagerank import FILE, LONGEST_WAY, Ranks, Spread, keep, kept, made, pagerank
 from workbench.knowledge.library import Library
 from workbench.settings import Settings
 from workbench.testing import MemoryKnowledge

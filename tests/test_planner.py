@@ -15,7 +15,7 @@ from langgraph.graph import END, START, StateGraph
 
 from tests.shelf import shelf, where
 from workbench.errors import PlanError
-from workbench.graphs.llm_plan import LLMPlanner, plan_form
+from workbench.graphs.model_plan import LLMPlanner, plan_form
 from workbench.graphs.plan import RECIPES, RulePlanner, continued, planner
 from workbench.graphs.route import decide
 from workbench.plans import Plan, PlanStep, canonical_json

@@ -10,7 +10,7 @@ import pytest
 from workbench.graphs.reflect import call_of, calls, other_words_may_find, propose, worth_rewriting
 from workbench.graphs.retrieval import build_retrieval
 from workbench.graphs.rewrite import essence, feedback, rewrite, rewritten
-from workbench.graphs.signals import Asked, Need, quality, signals, thresholds
+from workbench.graphs.sufficiency import Asked, Need, quality, signals, thresholds
 from workbench.plans import Plan, PlanStep
 from workbench.testing import FixedPlanner, MemoryKnowledge, memory_context
 from workbench.tools.registry import ToolRegistry, check

@@ -15,7 +15,7 @@ from workbench.plans import Plan, PlanStep
 from workbench.runs.run import Run
 from workbench.session import Workbench
 from workbench.views.labels import Labels
-from workbench.views.signals import band, why
+from workbench.views.review import band, why
 from workbench.widgets.proposal import ReflectForm
 from workbench.widgets.review import Review
 

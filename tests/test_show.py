@@ -11,7 +11,7 @@ from workbench.records.timeline import bars, drawn
 from workbench.text import visible
 from workbench.views.labels import SIGNS, Labels
 from workbench.views.outline import outline
-from workbench.views.static import plan_text, run_html, run_text, timeline_text
+from workbench.views.render import plan_text, run_html, run_text, timeline_text
 
 HOSTILE = "<script>alert(1)</script>\" onload='x' & \x1b[2J\x1b]0;title\x07 \u202egnp.exe \u2066x\u2069 \x00 \ud800"
 

@@ -21,7 +21,7 @@ def test_threads_handles_and_sockets_stay(wb):
 
 
 def test_what_leaves_nothing_is_forgotten_in_time(wb):
-    from workbench.runs.work import KEPT
+    from workbench.runs.workers import KEPT
 
     first = wb.ask("Hello!", incognito=True)
     dice = random.Random(1)

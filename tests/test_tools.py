@@ -15,7 +15,7 @@ from workbench.knowledge.library import Library
 from workbench.settings import Settings
 from workbench.tools import evidence, hybrid
 from workbench.tools.registry import StepLog, ToolRegistry, read_input
-from workbench.tools.signals import Question, content_terms, probability
+from workbench.tools.scoring import Question, content_terms, probability
 
 FILMS = Path(__file__).parent.parent / "data" / "films.jsonl"
 KNOWN = {"Ang Lee", "Christopher Nolan", "Wes Anderson", "Guillermo del Toro"}

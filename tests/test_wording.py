@@ -15,7 +15,7 @@ import pytest
 from workbench.session import Workbench
 from workbench.text import CJK
 from workbench.views.outline import ON_PAPER
-from workbench.views.static import run_html, run_text
+from workbench.views.render import run_html, run_text
 from workbench.widgets.past import past_of
 
 SHELF = {

@@ -40,13 +40,13 @@ from workbench.runs.driver import Driver, Live
 from workbench.runs.playback import context_of
 from workbench.runs.recording import Recording
 from workbench.runs.run import Run
-from workbench.runs.work import Work
+from workbench.runs.workers import Work
 from workbench.settings import MODELS, PREFIX, Settings, named
 from workbench.text import clean
 from workbench.tools.registry import ToolRegistry
 from workbench.views.labels import speak
+from workbench.widgets.display import register
 from workbench.widgets.indexing import watched
-from workbench.widgets.shown import register
 
 if TYPE_CHECKING:
     from workbench.futures.compare import Comparison
@@ -712,6 +712,6 @@ def _default_planner(settings: Settings, chat: Any) -> Planner:
     rules = RulePlanner(settings)
     if settings.planner != "llm" or chat is None:
         return rules
-    from workbench.graphs.llm_plan import LLMPlanner
+    from workbench.graphs.model_plan import LLMPlanner
 
     return LLMPlanner(chat, rules, settings)

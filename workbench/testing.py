@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from workbench.errors import UnknownKnowledge
 from workbench.knowledge.indexes.keywords import stem
-from workbench.knowledge.indexes.ranks import Ranks, made
+from workbench.knowledge.indexes.pagerank import Ranks, made
 from workbench.memory.store import SqliteConversations
 from workbench.plans import Plan, canonical_json
 from workbench.ports import (

@@ -7,7 +7,7 @@ FOCUSABLE = "button, input, select, textarea, summary, [tabindex], [contentedita
 EVERY_KIND = """
 import ipywidgets as w
 from workbench.views.page import Picture
-from workbench.widgets.pick import Pick, Root
+from workbench.widgets.panel import Pick, Root
 
 rows = "".join(f'<div role="option" data-key="{key}" aria-selected="false">{key}</div>' for key in ("one", "two"))
 folded = "<details><summary>more</summary>x</details>"

@@ -9,7 +9,7 @@ import ipywidgets
 from workbench.views.labels import Labels
 from workbench.plans import Plan, PlanStep
 from workbench.tools.registry import ToolRegistry, check
-from workbench.widgets.pick import Root
+from workbench.widgets.panel import Root
 from workbench.widgets.plan import PlanEditor
 
 tools = ToolRegistry()

@@ -212,7 +212,7 @@ def _spinner(page: Page) -> Iterator[_Spinner]:
 
 def finish(page: Page, document: Document, show: tuple[str, ...], streamed: str = "") -> int:
     """The last word of a command on a run: its answer or its pause, how to go on, and the exit code."""
-    from workbench.views.labels.told import read_told, took_told
+    from workbench.views.labels.sentences import read_told, took_told
     from workbench.views.outline import outline
 
     status, run_id = document["status"], document["run_id"]

@@ -76,7 +76,7 @@ def fork(
         document, streamed = follow(page, run, sys.stdout.isatty())
     code = finish(page, document, ANSWER, streamed)
     if not page.as_json:
-        from workbench.views.labels.told import saved_told
+        from workbench.views.labels.sentences import saved_told
 
         page.say(f"{saved_told(document['figures'], labels_for(document['message']))} · "
                  f"{page.command('compare', run_id, run.run_id)}", "dim")  # fmt: skip
@@ -118,7 +118,7 @@ def _forecast(page: Page, run_id: str, plan: Mapping[str, Any] | None) -> int:
     if page.as_json:
         page.result(found)
         return 0
-    from workbench.views.compared import forecast_blocks
+    from workbench.views.comparison_text import forecast_blocks
 
     page.show(forecast_blocks(found, labels_for(message)))
     return 0
@@ -151,7 +151,7 @@ def checkpoints(page: Page, run_id: str, checkpoint_id: str | None) -> None:
 
     Inside the retrieval graph too; with CHECKPOINT_ID, the state there as JSON.
     """
-    from workbench.views.past_blocks import past_blocks
+    from workbench.views.past_text import past_blocks
 
     with page.open() as wb:
         run = wb.run(run_id)
@@ -193,7 +193,7 @@ def graft(page: Page, base: str, steps: tuple[str, ...], prefer: str | None) -> 
             return
         from workbench.views.graft import graft_blocks
         from workbench.views.outline import outline
-        from workbench.views.static import IN_TERMINAL
+        from workbench.views.render import IN_TERMINAL
 
         page.show([*outline(made.to_dict(), IN_TERMINAL), *graft_blocks(made)])
         page.say(page.command("show", made.run_id))

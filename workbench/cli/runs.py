@@ -30,7 +30,7 @@ def show(page: Page, run_id: str) -> None:
         page.result(document)
         return
     from workbench.views.outline import outline
-    from workbench.views.static import IN_TERMINAL
+    from workbench.views.render import IN_TERMINAL
 
     page.show(outline(document, IN_TERMINAL))
     if document["status"] == "paused":
@@ -70,7 +70,7 @@ def _table(found: list[dict[str, Any]]) -> Any:
 
     from rich.text import Text as RichText
 
-    from workbench.views.static import status_look
+    from workbench.views.render import status_look
 
     labels, listed = Labels("en"), table()
     for name in ("run", "status", "begun", "question"):
@@ -90,7 +90,7 @@ def _question(row: dict[str, Any]) -> Any:
     """What was asked, and under it how it was read, where that differs, and who works on it."""
     from rich.text import Text as RichText
 
-    from workbench.views.labels.told import read_told
+    from workbench.views.labels.sentences import read_told
 
     asked = RichText(visible(" ".join(row["message"].split()))[:200])
     for line in filter(None, (read_told(row, labels_for(row["message"])), row["holder"])):

@@ -15,7 +15,7 @@ from workbench.evaluating.retrieval import CUTS, Measure, rankers_of
 from workbench.graphs.route import AGENT_TYPES
 from workbench.knowledge.library import Library
 from workbench.ports import Context, KnowledgeBase
-from workbench.runs.work import LoopThread
+from workbench.runs.workers import LoopThread
 
 
 async def measure(

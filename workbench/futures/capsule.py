@@ -1,6 +1,6 @@
 """A run in a file: sealed, brought into another workspace, and made into a test for pytest.
 
-What comes in is checked against the types of what a workspace keeps before anything is written; ``sealed.py`` has the
+What comes in is checked against the types of what a workspace keeps before anything is written; ``capsule_file.py`` has the
 zip and what it says of itself.
 """
 
@@ -20,7 +20,7 @@ from pydantic import ConfigDict, Field, SecretStr, TypeAdapter, ValidationError
 from typing_extensions import TypedDict
 
 from workbench.errors import CapsuleError, PlanError, RunError
-from workbench.futures.sealed import MANIFEST, begun, described, lines, loaded, opened, pretty, sealed, write_new
+from workbench.futures.capsule_file import MANIFEST, begun, described, lines, loaded, opened, pretty, sealed, write_new
 from workbench.graphs.reviewers import Mismatch
 from workbench.plans import Plan
 from workbench.records.document import run_document
@@ -29,7 +29,7 @@ from workbench.records.tape import require_whole
 from workbench.runs.recording import Recording
 from workbench.settings import Settings
 from workbench.state import ConversationState, Decision, ExecutionRecord, RetrievalResult
-from workbench.views.static import run_html
+from workbench.views.render import run_html
 
 PARTS = ("run", "plans", "records", "bodies", "decisions", "events", "tape")
 """What is kept of a run, a file each; the other files of a capsule are made of these."""

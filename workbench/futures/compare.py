@@ -16,15 +16,15 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from workbench.errors import RunError
 from workbench.language.quoting import marked_sentences
 from workbench.plans import ENDED_WELL, last_records
-from workbench.records.counted import Identity, figures, identity
+from workbench.records.figures import Identity, figures, identity
 from workbench.records.tape import begun, comparable, differences, fingerprints, key_of_record
 from workbench.runs.fork import saved, spent
 from workbench.runs.recording import Recording
 from workbench.state import Citation, Decision, ExecutionRecord, Reflection
 from workbench.text import fold
-from workbench.views.compared import LETTERS, beside
+from workbench.views.comparison_text import LETTERS, beside
 from workbench.views.labels import labels_for
-from workbench.views.static import Block, Shown
+from workbench.views.render import Block, Shown
 
 if TYPE_CHECKING:
     import pandas

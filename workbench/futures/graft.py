@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from workbench.errors import GraftConflict, RunError, UnknownRun, shown
 from workbench.plans import ENDED_WELL, Plan, PlanStep, canonical_json, fresh_id, last_records, needed, step_renamed
-from workbench.records.counted import Identity, identity
+from workbench.records.figures import Identity, identity
 from workbench.records.tape import Effect, begun, comparable, key_of_record
 from workbench.runs.fork import Forecast, forecast
 from workbench.runs.recording import Recording
@@ -22,7 +22,7 @@ from workbench.runs.run import Run
 from workbench.state import ExecutionRecord, RetrievalResult
 from workbench.views.graft import graft_blocks
 from workbench.views.labels import labels_for
-from workbench.views.static import Block, page_html, plain
+from workbench.views.render import Block, page_html, plain
 
 if TYPE_CHECKING:
     import pandas

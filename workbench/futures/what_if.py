@@ -21,7 +21,7 @@ from workbench.records.tape import Effect
 from workbench.runs.recording import Recording
 from workbench.tools.registry import BUILT_IN
 from workbench.views.graft import leave_one_out_blocks, what_if_blocks
-from workbench.views.static import Block, Shown
+from workbench.views.render import Block, Shown
 
 if TYPE_CHECKING:
     import pandas

@@ -1,6 +1,6 @@
 """The conversation graph and the retrieval graph inside it: a file a node, and who reviews.
 
-``conversation`` (recall, persist), ``route``, ``retrieval`` (dispatch), ``plan`` (``chained``: plans of several hops;
-``llm_plan``: a model's), ``review``, ``execute``, ``reflect`` (``signals``, ``rewrite``), ``merge`` (``enriching``),
+``conversation`` (recall, persist), ``route``, ``retrieval`` (dispatch), ``plan`` (several hops: ``multi_hop_plan``; by a
+model: ``model_plan``), ``review``, ``execute``, ``reflect`` (``sufficiency``, ``rewrite``), ``merge`` (``enrich``),
 ``generate``. ``reviewers`` and ``autopilot`` answer in place of a person; ``agents`` retrieve without a conversation.
 """

@@ -29,7 +29,7 @@ from workbench.graphs.route import (
 )
 from workbench.language.followup import standalone
 from workbench.ports import Context
-from workbench.records.counted import retrieval_seconds
+from workbench.records.figures import retrieval_seconds
 from workbench.state import ConversationState, Message
 
 # --- Recall: the conversation so far, as the last messages before the one that is being answered ---

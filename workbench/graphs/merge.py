@@ -10,12 +10,12 @@ from typing import Any, NamedTuple
 from langgraph.runtime import Runtime
 
 from workbench.events import Event, enrichment
-from workbench.graphs.enriching import STEP, enriched
+from workbench.graphs.enrich import STEP, enriched
 from workbench.plans import ENDED_WELL, IDLE, last_records
 from workbench.ports import Context, KnowledgeBase, RunLog, ordered
-from workbench.records.counted import Identity, identity, remaining, retrieval_seconds, winners
+from workbench.records.figures import Identity, identity, remaining, retrieval_seconds, winners
 from workbench.state import ExecutionRecord, Merged, RagRun, RetrievalResult, RetrievalState, RouteDecision
-from workbench.tools.signals import probability
+from workbench.tools.scoring import probability
 
 MODEL = "merge"
 SEARCH, CHAIN = "hybrid_search", "chain_exploration"

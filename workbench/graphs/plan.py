@@ -13,7 +13,19 @@ from typing import Any
 
 from langgraph.runtime import Runtime
 
-from workbench.graphs.chained import FULL, NAMES, RANK, SHORT, WIDE, Ask, Draft, acceptance, assumptions, chained, say
+from workbench.graphs.multi_hop_plan import (
+    FULL,
+    NAMES,
+    RANK,
+    SHORT,
+    WIDE,
+    Ask,
+    Draft,
+    acceptance,
+    assumptions,
+    chained,
+    say,
+)
 from workbench.graphs.route import parse_worker_name
 from workbench.plans import ENDED_WELL, Plan, PlanBudget, PlanStep, last_records
 from workbench.ports import Context, KnowledgeBase, Tool

@@ -13,7 +13,7 @@ from workbench.errors import PlanError
 from workbench.graphs.merge import distinct, gather
 from workbench.graphs.rewrite import rewrite
 from workbench.graphs.route import AGENT_TYPES
-from workbench.graphs.signals import Need, low_score, need, quality, signals, thresholds
+from workbench.graphs.sufficiency import Need, low_score, need, quality, signals, thresholds
 from workbench.language.judging import judged
 from workbench.models.chat import Limits
 from workbench.plans import ENDED_WELL, Plan, PlanBudget, PlanStep, canonical_json, fresh_id, last_records, work_seconds

@@ -18,7 +18,7 @@ from pydantic_core import InitErrorDetails, PydanticCustomError
 from workbench.errors import InvalidAnswer
 from workbench.graphs.agent_inbox import answer_of
 from workbench.graphs.route import read_question
-from workbench.graphs.signals import thresholds
+from workbench.graphs.sufficiency import thresholds
 from workbench.plans import HELD_BACK, NOT_NEEDED, Plan, PlanStep, fresh_id, last_records, problem, work_seconds
 from workbench.ports import Context
 from workbench.records.proposals import asking, will_go_on

@@ -23,7 +23,7 @@ from workbench.knowledge.graph.view import View, entities, relations, surfaces
 from workbench.knowledge.indexes import keywords, sketches, vectors
 from workbench.knowledge.indexes.chroma import Place
 from workbench.knowledge.indexes.index import Index
-from workbench.knowledge.indexes.ranks import reached_in
+from workbench.knowledge.indexes.pagerank import reached_in
 from workbench.knowledge.names import schema
 from workbench.knowledge.names.linking import Linker
 from workbench.knowledge.names.schema import IndexTyped

@@ -15,7 +15,7 @@ from pydantic import ConfigDict, TypeAdapter
 from typing_extensions import TypedDict
 
 from workbench.plans import Plan, PlanStep
-from workbench.records.counted import Figures, figures
+from workbench.records.figures import Figures, figures
 from workbench.state import Citation, Decision, ExecutionRecord, Reflection, ReviewPoint, RouteDecision
 
 SCHEMA_FILE = Path(__file__).with_name("run.schema.json")

@@ -11,11 +11,11 @@ from workbench.ports import KnowledgeBase, KnowledgeBases
 from workbench.runs.past import Checkpoint
 from workbench.runs.recording import Recording
 from workbench.views import figures
-from workbench.views.around import Around, around, seeds_of, way, with_outside
 from workbench.views.figures.findings import By
 from workbench.views.figures.picture import Picture
+from workbench.views.graph_trace import walked
 from workbench.views.labels import labels_for
-from workbench.views.walked import walked
+from workbench.views.neighbourhood import Around, around, seeds_of, way, with_outside
 
 
 def dag(run: Recording) -> Picture:

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any, cast
 
 from workbench.errors import Divergence
 from workbench.plans import Plan
-from workbench.records.counted import Piece, pieces
 from workbench.records.document import run_document
+from workbench.records.figures import Piece, pieces
 from workbench.records.store import RunRow
 from workbench.records.tape import Effect, begun
 from workbench.state import Citation, Decision, ExecutionRecord, Reflection, RetrievalResult, RouteDecision
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     import pandas
 
     from workbench.runs.fork import Cost
-    from workbench.runs.work import Work
+    from workbench.runs.workers import Work
 
 
 class Recording:

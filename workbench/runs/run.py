@@ -20,9 +20,9 @@ if TYPE_CHECKING:
     from workbench.futures.tree import Tree
     from workbench.futures.what_if import LeaveOneOut, WhatIf
     from workbench.runs.fork import Forecast
-    from workbench.views.around import Around
     from workbench.views.figures.findings import By
     from workbench.views.figures.picture import Picture
+    from workbench.views.neighbourhood import Around
 
 
 class Run(Recording):
@@ -332,12 +332,12 @@ class Run(Recording):
         return f"<Run {self.run_id}: {self.status}{why}, {self.message!r}{read}>"
 
     def __str__(self) -> str:
-        from workbench.views.static import run_text
+        from workbench.views.render import run_text
 
         return run_text(self.to_dict())
 
     def _repr_mimebundle_(self, **_: Any) -> dict[str, str]:
-        from workbench.views.static import run_html, run_text
+        from workbench.views.render import run_html, run_text
 
         document = self.to_dict()
         return {"text/plain": run_text(document), "text/html": run_html(document)}

@@ -16,7 +16,7 @@ from workbench.errors import ToolError, shown
 from workbench.ports import KnowledgeBase, Tool, ToolLog
 from workbench.state import RetrievalResult
 from workbench.tools.evidence import ranked, titles
-from workbench.tools.signals import Question
+from workbench.tools.scoring import Question
 from workbench.tools.tool import Found, FunctionTool, Search
 
 if TYPE_CHECKING:

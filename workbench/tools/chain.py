@@ -18,10 +18,10 @@ from workbench.ports import KnowledgeBase, ToolLog
 from workbench.state import RetrievalResult
 from workbench.text import language_of
 from workbench.tools import evidence
-from workbench.tools.asked_words import AskedWords
-from workbench.tools.signals import Question, descending, probability
+from workbench.tools.chain_walk import Chains, explored
+from workbench.tools.query_terms import AskedWords
+from workbench.tools.scoring import Question, descending, probability
 from workbench.tools.tool import Found, FunctionTool, Search
-from workbench.tools.walk import Chains, explored
 
 ANSWERING = 5
 """Passages that together should hold the words of the question."""

@@ -13,7 +13,7 @@ from workbench.ports import KnowledgeBase, Passage, ToolLog
 from workbench.state import Condition, Op, Sort
 from workbench.text import fold, terms
 from workbench.tools import evidence
-from workbench.tools.signals import (
+from workbench.tools.scoring import (
     FIELDS_ARE_RIGHT,
     Question,
     both,

@@ -18,7 +18,7 @@ from workbench.language.names import names_in
 from workbench.ports import Enriched, Entity, KnowledgeBase, Passage, Relation, ToolLog, Wanted
 from workbench.text import CJK, language_of
 from workbench.tools import evidence
-from workbench.tools.signals import Question
+from workbench.tools.scoring import Question
 from workbench.tools.tool import Found, FunctionTool, Search
 
 _YEAR = re.compile(r"(?<!\d)(?:1[89]|20)\d\d(?!\d)")

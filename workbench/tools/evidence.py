@@ -7,7 +7,7 @@ from typing import Any
 
 from workbench.ports import Community, Entity, KnowledgeBase, Passage, Relation
 from workbench.state import RetrievalResult
-from workbench.tools.signals import Question, probability
+from workbench.tools.scoring import Question, probability
 
 
 def document_of(chunk_id: str) -> str:

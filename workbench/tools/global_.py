@@ -10,7 +10,7 @@ from pydantic import Field
 from workbench.ports import Community, KnowledgeBase, Passage, ToolLog
 from workbench.tools import evidence
 from workbench.tools.hybrid import fuse
-from workbench.tools.signals import Question, both, cosine_signals, field_values, probability
+from workbench.tools.scoring import Question, both, cosine_signals, field_values, probability
 from workbench.tools.tool import Found, FunctionTool, Search
 
 COMMUNITIES = 5

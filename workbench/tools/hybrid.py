@@ -9,7 +9,7 @@ from pydantic import Field
 from workbench.ports import KnowledgeBase, Passage, ToolLog
 from workbench.state import RetrievalResult
 from workbench.tools import evidence
-from workbench.tools.signals import (
+from workbench.tools.scoring import (
     LEAD,
     ORDER,
     Question,

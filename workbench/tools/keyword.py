@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from workbench.ports import KnowledgeBase, ToolLog
 from workbench.tools import evidence
-from workbench.tools.signals import Question, shares
+from workbench.tools.scoring import Question, shares
 from workbench.tools.tool import Found, FunctionTool, Search
 
 

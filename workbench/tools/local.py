@@ -7,7 +7,7 @@ from pydantic import Field
 from workbench.ports import KnowledgeBase, ToolLog
 from workbench.state import RetrievalResult
 from workbench.tools import evidence
-from workbench.tools.signals import Question, around, passages_around
+from workbench.tools.scoring import Question, around, passages_around
 from workbench.tools.tool import Found, FunctionTool, Search
 
 NEIGHBOURS = 30

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from workbench.ports import KnowledgeBase, ToolLog
 from workbench.tools import evidence
-from workbench.tools.signals import LEAD, Question, both, cosine_signals
+from workbench.tools.scoring import LEAD, Question, both, cosine_signals
 from workbench.tools.tool import Found, FunctionTool, Search
 
 

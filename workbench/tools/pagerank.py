@@ -18,11 +18,11 @@ from workbench.ports import KnowledgeBase, Passage, Reached, ToolLog
 from workbench.state import RetrievalResult
 from workbench.text import fold, sentences
 from workbench.tools import evidence
-from workbench.tools.asked_words import AskedWords, stems
 from workbench.tools.chain import chain_of, in_order, paths_of, says
-from workbench.tools.signals import Question
+from workbench.tools.chain_walk import Seeds, bridges, seeds
+from workbench.tools.query_terms import AskedWords, stems
+from workbench.tools.scoring import Question
 from workbench.tools.tool import Found, FunctionTool, Search
-from workbench.tools.walk import Seeds, bridges, seeds
 
 BEGINNINGS = 40
 """Passages like the question at which the walk begins."""

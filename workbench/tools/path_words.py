@@ -19,7 +19,7 @@ from workbench.knowledge.indexes.keywords import stem
 from workbench.knowledge.names.surfaces import key_of
 from workbench.ports import Entity, KnowledgeBase, Mention, RelationKind
 from workbench.text import CJK, fold
-from workbench.tools.signals import claimed_names, content_terms
+from workbench.tools.scoring import claimed_names, content_terms
 
 # --- Who a question may be about: every known name in it, by how surely the writer means a name ---
 

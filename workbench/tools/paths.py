@@ -13,7 +13,7 @@ from workbench.state import RetrievalResult
 from workbench.tools import evidence
 from workbench.tools.path_match import Hop, Path, Schema, score, signals
 from workbench.tools.path_words import UNTYPED, Asked, Lexicon, Topic, topics
-from workbench.tools.signals import ordered, probability
+from workbench.tools.scoring import ordered, probability
 from workbench.tools.tool import Found, FunctionTool, Search
 
 WIDEST = 5_000

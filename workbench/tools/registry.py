@@ -38,8 +38,8 @@ BUILT_IN = {
     "graph_paths": "workbench.tools.paths",
     "enrichment": "workbench.tools.enrichment",
     "pagerank": "workbench.tools.pagerank",
-    "deep_research": "workbench.tools.deep",
-    "deeper_research": "workbench.tools.deeper",
+    "deep_research": "workbench.tools.deep_research",
+    "deeper_research": "workbench.tools.deeper_research",
 }
 
 

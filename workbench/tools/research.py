@@ -15,11 +15,22 @@ from typing import Any, NamedTuple
 from workbench.ports import KnowledgeBase, Passage, ToolLog
 from workbench.text import fold
 from workbench.tools import chain, hybrid
-from workbench.tools.asked_words import AskedWords
-from workbench.tools.lacking import Demand, Lack, Piece, Side, field_stems, lacks, written_in
-from workbench.tools.signals import Question
+from workbench.tools.chain_walk import (
+    OUT,
+    OWN,
+    PHRASE,
+    Bridge,
+    Chains,
+    Step,
+    bridges,
+    by_score,
+    explored,
+    reached_worth,
+)
+from workbench.tools.gaps import Demand, Lack, Piece, Side, field_stems, lacks, written_in
+from workbench.tools.query_terms import AskedWords
+from workbench.tools.scoring import Question
 from workbench.tools.tool import StepLog
-from workbench.tools.walk import OUT, OWN, PHRASE, Bridge, Chains, Step, bridges, by_score, explored, reached_worth
 
 HITS = 20
 """What a next search gives."""

@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from workbench.plans import canonical_json
-from workbench.views.beside import LETTERS, change, letter
+from workbench.views.comparison import LETTERS, change, letter
 from workbench.views.labels import Labels, labels_for, milliseconds
 from workbench.views.outline import Block, Lines, Table, columns
 from workbench.views.page import Markup, button, code, cut, el, glyph, table

@@ -9,11 +9,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from workbench.ports import Entity
-from workbench.views.around import Around
 from workbench.views.labels import Labels, labels_for
+from workbench.views.neighbourhood import Around
 from workbench.views.outline import Block, Column, Lines, clipped, columns
 from workbench.views.page import Markup, Picture, button, closed, el, joined, opened, safe
-from workbench.views.static import Shown
+from workbench.views.render import Shown
 
 if TYPE_CHECKING:
     from rich.console import Console

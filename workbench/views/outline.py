@@ -11,7 +11,7 @@ from workbench.records.proposals import fewer
 from workbench.records.timeline import GAPS, Bar, attempts, bars, busy_ms, drawn, span_ms
 from workbench.state import ExecutionRecord, Reflection
 from workbench.views.labels import SIGNS, Labels, labels_for, milliseconds
-from workbench.views.labels.told import edits_told, read_told, reason_told, saved_told, took_told, who_told
+from workbench.views.labels.sentences import edits_told, read_told, reason_told, saved_told, took_told, who_told
 from workbench.views.page import cut
 
 Document = Mapping[str, Any]

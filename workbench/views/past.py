@@ -6,9 +6,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from workbench.views.beside import LETTERS
+from workbench.views.comparison import LETTERS
 from workbench.views.labels import Labels, milliseconds
-from workbench.views.labels.told import edits_told, run_edits_told, saved_told
+from workbench.views.labels.sentences import edits_told, run_edits_told, saved_told
 from workbench.views.layout import Edge, gutter_drawn, gutters
 from workbench.views.page import (
     Data,

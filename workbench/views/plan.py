@@ -12,7 +12,7 @@ from typing import Any
 from workbench.plans import ENDED_WELL, Plan, PlanStep, last_records
 from workbench.state import ExecutionRecord
 from workbench.views.labels import Labels, milliseconds
-from workbench.views.labels.told import reason_told
+from workbench.views.labels.sentences import reason_told
 from workbench.views.layout import Edge, Pair, Row, gutter_drawn, gutters, longest_chain
 from workbench.views.page import Markup, Picture, closed, code, cut, el, glyph, opened, safe
 

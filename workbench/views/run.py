@@ -6,10 +6,10 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from workbench.records.counted import Piece
+from workbench.records.figures import Piece
 from workbench.text import sentences, terms
 from workbench.views.labels import Labels
-from workbench.views.labels.told import read_told, saved_told, took_told
+from workbench.views.labels.sentences import read_told, saved_told, took_told
 from workbench.views.page import Markup, Picture, badge, button, closed, code, el, glyph, joined, opened
 
 # the head of the bench

@@ -11,7 +11,7 @@ from typing import Any
 
 from workbench.records.timeline import GAPS, Bar, attempts, bars, side_by_side, span_ms, work_ticks
 from workbench.views.labels import Labels, milliseconds
-from workbench.views.labels.told import took_told
+from workbench.views.labels.sentences import took_told
 from workbench.views.page import Data, Markup, Picture, button, closed, el, family, glyph, joined, opened
 
 _LATE = 0.6

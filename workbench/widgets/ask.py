@@ -9,7 +9,7 @@ import ipywidgets
 
 from workbench.state import REVIEW_POINTS
 from workbench.views.labels import Labels
-from workbench.widgets.pick import Panel, press_button
+from workbench.widgets.panel import Panel, press_button
 
 
 class AskForm(Panel):

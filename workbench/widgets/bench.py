@@ -19,14 +19,14 @@ from workbench.errors import NotPaused, UnknownRun, WorkbenchError
 from workbench.runs.asking import points_of
 from workbench.runs.run import Run
 from workbench.views.outline import Lines
+from workbench.views.render import page_html, plain
 from workbench.views.run import VIEWS, head
-from workbench.views.static import page_html, plain
 from workbench.widgets.ask import AskForm
+from workbench.widgets.display import in_kernel
 from workbench.widgets.follow import Follow, Now, Watch
 from workbench.widgets.futures import Futures
-from workbench.widgets.pick import CellRoot, Event, Json, Pick, display_if, labels_in
-from workbench.widgets.shown import in_kernel
-from workbench.widgets.working import Working
+from workbench.widgets.panel import CellRoot, Event, Json, Pick, display_if, labels_in
+from workbench.widgets.run_panel import Working
 
 UNDER_WAY = ("running", "paused", "interrupted")
 AT_REST = ("paused", "interrupted", "failed")

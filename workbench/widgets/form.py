@@ -11,7 +11,7 @@ from workbench.views.labels import Labels
 from workbench.views.page import BLANK, Picture, button, el, glyph
 from workbench.widgets import controls
 from workbench.widgets.controls import Control, exactly
-from workbench.widgets.pick import Event, Json, Pick, display_if
+from workbench.widgets.panel import Event, Json, Pick, display_if
 
 _DEEPEST = 2
 

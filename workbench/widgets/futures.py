@@ -12,13 +12,13 @@ from workbench.errors import GraftConflict, WorkbenchError
 from workbench.futures.compare import Comparison
 from workbench.futures.tree import Tree
 from workbench.runs.run import Run
-from workbench.views.beside import LETTERS, beside_body, beside_head
+from workbench.views.comparison import LETTERS, beside_body, beside_head
 from workbench.views.graft import Taken, conflicts_table, made, offered, panel
 from workbench.views.labels import Labels, labels_for
 from workbench.views.page import BLANK, Picture, el
 from workbench.views.past import forks
 from workbench.widgets.knowledge import Explore
-from workbench.widgets.pick import Event, Json, Panel, PanelRoot, Pick, display_if
+from workbench.widgets.panel import Event, Json, Panel, PanelRoot, Pick, display_if
 
 
 class Compare(Panel):

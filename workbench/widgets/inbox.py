@@ -14,8 +14,8 @@ from workbench.errors import UnknownRun, WorkbenchError, WorkspaceError
 from workbench.graphs.reviewers import answer
 from workbench.runs.run import Run
 from workbench.views.inbox import Question, Settled, Waits, inbox, inbox_blocks, questions, short, since, title
-from workbench.views.static import page_html, plain
-from workbench.widgets.pick import CellRoot, Event, Pick, labels_in, press_button
+from workbench.views.render import page_html, plain
+from workbench.widgets.panel import CellRoot, Event, Pick, labels_in, press_button
 
 if TYPE_CHECKING:
     import pandas

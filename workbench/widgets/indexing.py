@@ -10,7 +10,7 @@ from typing import Any
 
 from workbench.views.knowledge import Tell, bar
 from workbench.views.labels import Labels
-from workbench.widgets.shown import in_kernel
+from workbench.widgets.display import in_kernel
 
 _SHOWN_AFTER_S = 0.3
 """What is done sooner needs no bar."""

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 import ipywidgets
 
 from workbench.errors import WorkbenchError
-from workbench.views.around import Around, around, seeds_of, way
 from workbench.views.knowledge import entity_card, knowledge_graph, way_told
 from workbench.views.labels import Labels
+from workbench.views.neighbourhood import Around, around, seeds_of, way
 from workbench.views.page import BLANK, Picture, el
-from workbench.widgets.pick import Event, Pick
+from workbench.widgets.panel import Event, Pick
 
 if TYPE_CHECKING:
     from workbench.runs.run import Run

@@ -13,7 +13,7 @@ from workbench.runs.run import Run
 from workbench.views.labels import Labels, labels_for
 from workbench.views.page import BLANK, Markup, Picture, el
 from workbench.views.past import Row, checkpoints, looked_at, rows_of
-from workbench.widgets.pick import Event, Json, Panel, PanelRoot, Pick
+from workbench.widgets.panel import Event, Json, Panel, PanelRoot, Pick
 
 
 class Checkpoints(Panel):

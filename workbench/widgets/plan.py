@@ -21,7 +21,7 @@ from workbench.views.plan_graph import Changes, plan_changes, plan_faults, plan_
 from workbench.widgets.draft import Draft, RunPlan
 from workbench.widgets.editing import duplicated, mended, moved, only, released, up_to
 from workbench.widgets.form import Said
-from workbench.widgets.pick import Event, Json, Panel, Pick
+from workbench.widgets.panel import Event, Json, Panel, Pick
 from workbench.widgets.step import SCOPES, StepForm
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from workbench.records import proposals
 from workbench.views.labels import Labels
 from workbench.views.page import Picture, el, glyph
 from workbench.widgets.form import ABSENT, Fields, Said
-from workbench.widgets.pick import Json, Pick
+from workbench.widgets.panel import Json, Pick
 
 Heard = Callable[[], None]
 

@@ -14,8 +14,8 @@ from workbench.records import proposals
 from workbench.views.labels import Labels
 from workbench.views.page import BLANK, Picture
 from workbench.views.plan_graph import plan_forecast
-from workbench.views.signals import band, refused, why
-from workbench.widgets.pick import Json, Pick, display_if, press_button
+from workbench.views.review import band, refused, why
+from workbench.widgets.panel import Json, Pick, display_if, press_button
 from workbench.widgets.proposal import Form, count, form_of
 
 

@@ -13,7 +13,7 @@ from workbench.views.labels import Labels
 from workbench.views.page import BLANK, Picture, button, code, el, safe
 from workbench.widgets.controls import as_json, names, text, toggle
 from workbench.widgets.form import Field, Fields, Said
-from workbench.widgets.pick import Pick, display_if
+from workbench.widgets.panel import Pick, display_if
 
 SCOPES = ("only", "to", "rest")
 _BUDGET = ("budget.top_k", "budget.timeout_s", "budget.max_retries", "budget.max_evidence_count")

@@ -17,7 +17,7 @@ from workbench.knowledge.graph import graph as communities
 from workbench.knowledge.indexes import keywords, vectors
 from workbench.knowledge.indexes.chroma import Chroma, Place
 from workbench.knowledge.indexes.index import Index, fingerprint
-from workbench.knowledge.indexes.ranks import Ranks
+from workbench.knowledge.indexes.pagerank import Ranks
 from workbench.knowledge.names import schema
 from workbench.knowledge.names.surfaces import Bearer, Kind, Surface
 from workbench.ports import Community, Entity, Field, Relation

@@ -23,7 +23,8 @@ import yaml
 
 from workbench.errors import shown
 from workbench.knowledge import aliases, vocabulary
-from workbench.knowledge.reading import documents, tables, triples
+from workbench.knowledge.reading import formats as documents
+from workbench.knowledge.reading import tables, triples
 from workbench.knowledge.reading.blocks import Block, blocks
 from workbench.knowledge.reading.files import (
     BROKEN,

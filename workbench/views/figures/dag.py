@@ -32,7 +32,7 @@ from workbench.views.figures.paper import (
 )
 from workbench.views.figures.picture import Picture
 from workbench.views.labels import SIGNS, Labels, labels_for, milliseconds
-from workbench.views.labels.told import reason_told
+from workbench.views.labels.sentences import reason_told
 from workbench.views.layout import layered
 
 

@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 from plotly.graph_objects import Scatter
 
-from workbench.records.counted import Piece
+from workbench.records.figures import Piece
 from workbench.views.figures.paper import COLOURS, GROUND, axis, hover, lanes_axis, paper, safe, short
 from workbench.views.figures.picture import Picture
 from workbench.views.labels import Labels

@@ -31,8 +31,8 @@ from workbench.views.figures.paper import (
     words,
 )
 from workbench.views.figures.picture import Picture
+from workbench.views.graph_trace import END, START, Edge, Node, Walked
 from workbench.views.labels import Labels, milliseconds
-from workbench.views.walked import END, START, Edge, Node, Walked
 
 _WIDE, _HIGH = 140, 62
 """A cell of the drawing in pixels."""

@@ -10,7 +10,6 @@ from plotly.graph_objects import Scatter
 
 from workbench.ports import Entity
 from workbench.text import CJK
-from workbench.views.around import Around
 from workbench.views.figures.paper import (
     COLOURS,
     DIM,
@@ -30,6 +29,7 @@ from workbench.views.figures.paper import (
 )
 from workbench.views.figures.picture import Picture
 from workbench.views.labels import Labels
+from workbench.views.neighbourhood import Around
 
 _SHAPES = ("circle", "square", "diamond", "triangle-up", "pentagon", "hexagon2", "triangle-down", "star-diamond")
 """One for each type of entity, in the order in which types come; the last stands for all further ones."""

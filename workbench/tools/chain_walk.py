@@ -12,9 +12,9 @@ from typing import Literal, NamedTuple
 from workbench.language.names import together
 from workbench.ports import KnowledgeBase, Link, Passage, Shared, Titled, ToolLog
 from workbench.text import fold, sentences, terms
-from workbench.tools.asked_words import AskedWords, stems
 from workbench.tools.evidence import document_of
-from workbench.tools.signals import dated
+from workbench.tools.query_terms import AskedWords, stems
+from workbench.tools.scoring import dated
 
 TITLE = 0.6
 """The bonus of a passage whose title the question names."""

@@ -12,7 +12,7 @@ from typing import NamedTuple
 from workbench.knowledge.indexes.keywords import stem
 from workbench.ports import KnowledgeBase
 from workbench.text import terms
-from workbench.tools.signals import content_terms
+from workbench.tools.scoring import content_terms
 
 RELATED = 0.8
 """What a related word counts for the one that was asked for: wife for spouse."""

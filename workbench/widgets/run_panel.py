@@ -18,8 +18,8 @@ from workbench.views.run import answer, evidence, fork_bar, rail, turns
 from workbench.views.timeline import timeline
 from workbench.widgets.ask import AskForm
 from workbench.widgets.follow import Now
+from workbench.widgets.panel import Event, Json, Pick, display_if
 from workbench.widgets.past import Checkpoints, fork_asked
-from workbench.widgets.pick import Event, Json, Pick, display_if
 from workbench.widgets.plan import PlanEditor
 from workbench.widgets.review import Review
 

@@ -19,10 +19,10 @@ from pydantic import Field
 from workbench.ports import KnowledgeBase, ToolLog
 from workbench.text import language_of
 from workbench.tools import evidence
-from workbench.tools.asked_words import AskedWords
 from workbench.tools.chain import ANSWERING, in_order, never_rising, paths_of
+from workbench.tools.query_terms import AskedWords
 from workbench.tools.research import SHARE_OF_TIME, Reach, Research
-from workbench.tools.signals import Question
+from workbench.tools.scoring import Question
 from workbench.tools.tool import Found, FunctionTool, Search
 
 DEEP = Reach(rounds=3, asks=2, chains=False)

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from workbench.views.labels import SIGNS, Labels, milliseconds
-from workbench.views.labels.told import edits_told, saved_told, tokens_told, took_told, who_told
+from workbench.views.labels.sentences import edits_told, saved_told, tokens_told, took_told, who_told
 from workbench.views.outline import Block, Column, Document, Lines, Span, clipped, columns, one_line
 
 LETTERS = "ABCD"

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from workbench.records.timeline import work_ticks
 from workbench.views.labels import Labels, milliseconds
-from workbench.views.labels.told import edits_told, saved_told, tokens_told, who_told
+from workbench.views.labels.sentences import edits_told, saved_told, tokens_told, who_told
 from workbench.views.page import Data, Markup, button, code, cut, el, family, glyph, table
 
 LETTERS = "ABCD"

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from workbench.views.labels import Labels
-from workbench.views.labels.told import run_edits_told, saved_told
+from workbench.views.labels.sentences import run_edits_told, saved_told
 from workbench.views.outline import Block, Lines, clipped, columns
 
 DEEPEST = 12

@@ -7,7 +7,7 @@ away from all that the question names.
 
 from __future__ import annotations
 
-from workbench.tools.deep import Input, Output, in_a_thread
+from workbench.tools.deep_research import Input, Output, in_a_thread
 from workbench.tools.research import Reach
 from workbench.tools.tool import FunctionTool
 

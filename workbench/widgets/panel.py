@@ -14,7 +14,7 @@ import traitlets
 from workbench.errors import WorkbenchError
 from workbench.views.labels import LANGUAGES, Labels, labels_for
 from workbench.views.page import Picture
-from workbench.widgets.shown import in_kernel
+from workbench.widgets.display import in_kernel
 
 Json = Mapping[str, Any]
 """A JSON object: a run's document, a schema, a plan, a request, what somebody asked for."""

@@ -25,7 +25,7 @@ from workbench.errors import CapsuleError, shown
 from workbench.records.sqlite import refused
 from workbench.text import visible
 from workbench.views.labels import labels_for
-from workbench.views.static import run_html
+from workbench.views.render import run_html
 
 KIND, FORMAT = "workbench.capsule", 1
 MANIFEST = "manifest.json"

@@ -16,8 +16,8 @@ from typing import Any, Literal, NamedTuple
 from workbench.knowledge.vocabulary import country, country_names, words_of
 from workbench.ports import KnowledgeBase, Passage
 from workbench.text import CJK, fold
-from workbench.tools.asked_words import AskedWords, Word, roots_of, stems
-from workbench.tools.signals import Question
+from workbench.tools.query_terms import AskedWords, Word, roots_of, stems
+from workbench.tools.scoring import Question
 
 MOST_SIDES = 4
 """Names of a question that are followed each by itself."""
