@@ -1,7 +1,7 @@
 """A run in a file: sealed, brought into another workspace, and made into a test for pytest.
 
-What comes in is checked against the types of what a workspace keeps before anything is written; ``capsule_file.py`` has the
-zip and what it says of itself.
+What comes in is checked against the types of what a workspace keeps before anything is written; ``capsule_file.py`` has
+the zip and what it says of itself.
 """
 
 from __future__ import annotations

@@ -2,5 +2,5 @@
 
 ``conversation`` (recall, persist), ``route``, ``retrieval`` (dispatch), ``plan`` (several hops: ``multi_hop_plan``; by a
 model: ``model_plan``), ``review``, ``execute``, ``reflect`` (``sufficiency``, ``rewrite``), ``merge`` (``enrich``),
-``generate``. ``reviewers`` and ``autopilot`` answer in place of a person; ``agents`` retrieve without a conversation.
+``generate``. ``reviewers`` and ``autopilot`` answer for a person; ``agents`` retrieve without a conversation.
 """
