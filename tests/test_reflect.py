@@ -10,7 +10,7 @@ import pytest
 from workbench.graphs.reflect import call_of, calls, other_words_may_find, propose, worth_rewriting
 from workbench.graphs.retrieval import build_retrieval
 from workbench.graphs.rewrite import essence, feedback, rewrite, rewritten
-from workbench.graphs.sufficiency import Asked, Need, quality, signals, thresholds
+from workbench.graphs.sufficiency import Asked, Need, is_enough, signals, thresholds
 from workbench.plans import Plan, PlanStep
 from workbench.testing import FixedPlanner, MemoryKnowledge, memory_context
 from workbench.tools.registry import ToolRegistry, check
@@ -95,7 +95,7 @@ def test_each_side_of_a_comparison_is_counted() -> None:
         {"name": "The Wedding Banquet", "found": 2, "needed": 2},
         {"name": "Eat Drink Man Woman", "found": 1, "needed": 2},
     ]
-    assert found["missing"] == ["Eat Drink Man Woman"] and not quality(found)
+    assert found["missing"] == ["Eat Drink Man Woman"] and not is_enough(found)
 
 
 def test_a_name_inside_another_word_is_not_that_name() -> None:
@@ -126,7 +126,7 @@ def test_a_list_misses_the_documents_that_hold_the_filters() -> None:
 def test_when_every_filtered_document_is_there_no_score_can_be_higher() -> None:
     wanted = Need("list", passages=100, relevant=1, matching={"f1": "The Wedding Banquet"})
     found = signals(wanted, [piece("f1#0", 0.5)], [], thresholds("list", {}, wanted))
-    assert found["complete"] and quality(found)
+    assert found["complete"] and is_enough(found)
 
 
 def test_no_document_that_holds_the_filters_is_not_enough() -> None:
@@ -134,12 +134,12 @@ def test_no_document_that_holds_the_filters_is_not_enough() -> None:
     film = piece("x#0", 0.9)
     film["metadata"]["fields"] = {"year": 1990}
     found = signals(wanted, [film], [], thresholds("list", {}, wanted))
-    assert not found["complete"] and not quality(found)
+    assert not found["complete"] and not is_enough(found)
 
 
 def test_texts_without_typed_fields_are_asked_for_none() -> None:
     wanted = Need("list", passages=100, relevant=0, matching={})
-    assert quality(signals(wanted, [piece("note#0", 0.9)], [], thresholds("list", {}, wanted)))
+    assert is_enough(signals(wanted, [piece("note#0", 0.9)], [], thresholds("list", {}, wanted)))
 
 
 def test_timeouts_and_failures_are_those_of_the_last_attempt() -> None:

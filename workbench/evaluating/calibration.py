@@ -78,13 +78,22 @@ def reliability(claims: Iterable[Claim]) -> dict[str, Any]:
     parts: dict[int, list[Claim]] = {}
     for claim in every:
         parts.setdefault(min(int(claim[0] * BINS), BINS - 1), []).append(claim)
-    bins = [{"low": place / BINS, "findings": len(part), **_means(part)} for place, part in sorted(parts.items())]
+    bins = [
+        {"low": place / BINS, "findings": len(part), **_said_and_right(part)} for place, part in sorted(parts.items())
+    ]
     apart = sum(abs(one["said"] - one["right"]) * one["findings"] for one in bins) / len(every)
     brier = sum((said - right) ** 2 for said, right in every) / len(every)
-    return {"findings": len(every), **_means(every), "ECE": round(apart, 4), "Brier": round(brier, 4), "bins": bins}
+    return {
+        "findings": len(every),
+        **_said_and_right(every),
+        "ECE": round(apart, 4),
+        "Brier": round(brier, 4),
+        "bins": bins,
+    }
 
 
-def _means(claims: Sequence[Claim]) -> dict[str, float]:
+def _said_and_right(claims: Sequence[Claim]) -> dict[str, float]:
+    """The mean probability that was said, and the share that was right; of one claim at least."""
     return {
         "said": round(sum(said for said, _ in claims) / len(claims), 4),
         "right": round(sum(right for _, right in claims) / len(claims), 4),

@@ -102,7 +102,7 @@ class Side:
 
     @cached_property
     def points(self) -> dict[Place, Point]:
-        """Everything in which another run may differ, by where it stands in the course of the run."""
+        """Everything in which another run may differ, keyed by its place in the run; in no order."""
         run = self.run
         found = {
             (0, 0, ""): Point("question", "", run.message, run.message),

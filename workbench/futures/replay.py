@@ -157,5 +157,5 @@ def same_bytes(run: Recording, again: Recording) -> None:
 
 
 def whole(run: Recording) -> dict[str, Any]:
-    """The run's document with its evidence and what was merged, as two equal runs share them."""
+    """The run's document with its evidence and what was merged; ``canonical`` of it is equal for equal runs."""
     return {**run.to_dict(), "evidence": run.evidence, "merged": run.merged}

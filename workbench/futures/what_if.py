@@ -336,7 +336,9 @@ def leave_one_out(
             f"Run {run.run_id} cannot be made again as it was: its corpus or its model says something else now, so that"
             " no difference could be laid to what is left out. See `replay` for where it differs."
         )
-    removals = [{**what, **_compared(run, left(**{name: [what["left_out"]]}))} for name, what in _removable(run)]
+    removals = [
+        {**what, **_effect_on_answer(run, left(**{name: [what["left_out"]]}))} for name, what in _removable(run)
+    ]
     return removals, _paid(run, removals, provenance)
 
 
@@ -375,8 +377,8 @@ def words(sentence: str) -> str:
     return _MARKS.sub("", sentence).strip()
 
 
-def _compared(run: Recording, other: dict[str, Any]) -> dict[str, Any]:
-    """What of the answer is not as it was."""
+def _effect_on_answer(run: Recording, other: dict[str, Any]) -> dict[str, Any]:
+    """What a removal did to the answer: sentences gone, changed, cited otherwise or added; and the new answer."""
     before, after = _cited(run), other["cited"]
     lost, added = [s for s in before if s not in after], [s for s in after if s not in before]
     changed: list[list[str]] = []

@@ -13,7 +13,7 @@ from workbench.errors import PlanError
 from workbench.graphs.merge import distinct, gather
 from workbench.graphs.rewrite import rewrite
 from workbench.graphs.route import AGENT_TYPES
-from workbench.graphs.sufficiency import Need, low_score, need, quality, signals, thresholds
+from workbench.graphs.sufficiency import Need, is_enough, low_score, need, signals, thresholds
 from workbench.language.judging import judged
 from workbench.models.chat import Limits
 from workbench.plans import ENDED_WELL, Plan, PlanBudget, PlanStep, canonical_json, fresh_id, last_records, work_seconds
@@ -200,7 +200,7 @@ async def reflector(state: RetrievalState, runtime: Runtime[Context]) -> dict[st
     earlier = [r for r in state.get("reflections", []) if r["current_iteration"] < state["iteration"]]
     again = ""
     hopeful = context.chat is not None or other_words_may_find(evidence, bases)
-    if not quality(seen) and worth_rewriting(seen, earlier) and hopeful:
+    if not is_enough(seen) and worth_rewriting(seen, earlier) and hopeful:
         again, note = await _said_again(query, _aliases(wanted, bases), evidence, bases, context)
         seen |= {"rewrite_note": note} if note else {}
     reflection = propose(
@@ -251,7 +251,7 @@ def propose(
     say = Reasons.for_question(query)
     proposal = Proposal(plan, tools, calls(plan, records, activated))
     stop: StopReason | None = None
-    if quality(seen):
+    if is_enough(seen):
         stop = "quality_satisfied"
     elif seen["time_left_s"] <= 0:
         stop = "budget_exhausted"

@@ -238,13 +238,14 @@ def _candidates(documents: list[str], wanted: Need) -> list[str]:
     ]
 
 
-def quality(seen: Mapping[str, Any]) -> bool:
-    """Whether the evidence is enough. Nothing is never enough, whatever the thresholds say.
+def is_enough(seen: Mapping[str, Any]) -> bool:
+    """Whether the evidence is enough to stop searching: every condition must hold, and no evidence is never enough.
 
-    Where filters ask for documents, none that holds them is not enough, and all of them are: nothing can score higher.
+    When the question filters documents, at least one that matches must be found. Once all of them are found, a low top
+    score no longer counts against the evidence; the other conditions still do.
 
     >>> enough = {"min_evidence": 0, "min_top_score": 0.0}
-    >>> quality({"evidence_count": 0, "top_score": 0.0, "missing": [], "unknown": [], "thresholds": enough})
+    >>> is_enough({"evidence_count": 0, "top_score": 0.0, "missing": [], "unknown": [], "thresholds": enough})
     False
     """
     enough = seen["thresholds"]

@@ -18,7 +18,7 @@ from urllib.request import getproxies, proxy_bypass
 import httpx
 
 from workbench.errors import SettingsError
-from workbench.models.wire import LimitReached, Meter, Patience, address, hidden, patiently, read_key
+from workbench.models.wire import LimitReached, Meter, Patience, address, patiently, read_key, redact
 from workbench.ports import Enriched, Entity, Passage, Relation, Wanted
 from workbench.settings import Settings
 from workbench.text import CJK, clean, fold
@@ -510,7 +510,7 @@ class _Server:
         """What went wrong, and where, in a line without the key."""
         kind = "" if isinstance(error, NoAnswer | LimitReached) else type(error).__name__
         said = ": ".join(part for part in (kind, " ".join(str(error).split())[:200]) if part)
-        return hidden(f"{address(self._url)}: {said.rstrip('.')}.", [self._key])
+        return redact(f"{address(self._url)}: {said.rstrip('.')}.", [self._key])
 
 
 class _Keyed(httpx.AsyncHTTPTransport):

@@ -6,7 +6,9 @@ that drips would be listened to for ever. No message shows a key.
 
 from __future__ import annotations
 
+import json
 import logging
+import re
 import time
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -14,7 +16,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
 from typing import TYPE_CHECKING, Any, TypeVar, cast
-from urllib.parse import quote, urlsplit
+from urllib.parse import quote, quote_plus, urlsplit
 
 from pydantic import SecretStr
 
@@ -188,7 +190,7 @@ def explain(error: BaseException, server: str, *secrets: str, what: str = "chat"
     chain = list(_causes(error))
     # Hidden before it is cut: half a key at the edge would not be found any more.
     told = [str(chain[-1])] if isinstance(chain[-1], LimitReached) else _told(chain)
-    told = [hidden(line, [*secrets, _password(server)]) for line in told]
+    told = [redact(line, [*secrets, _password(server)]) for line in told]
     kinds = {kind.__name__ for e in chain for kind in type(e).__mro__}
     mend = next((mend for kind, mend in _MENDS.items() if kind in kinds), "Try again, or see the log of the server.")
     settings = {name: f"WORKBENCH_{what}_{name}".upper() for name in ("api_key", "model", "base_url", "timeout_s")}
@@ -197,17 +199,19 @@ def explain(error: BaseException, server: str, *secrets: str, what: str = "chat"
     return f"The {what} model at {address(server)} failed: {line.rstrip('.')}. {mend.format(**settings)}".rstrip()
 
 
-def hidden(text: str, secrets: Iterable[str]) -> str:
-    """The text without the secrets, however they are written in it.
+def redact(text: str, secrets: Iterable[str]) -> str:
+    """The text with ``(key)`` in the place of each secret: as it is, percent-encoded, or escaped by Python or JSON.
 
-    >>> hidden("Bearer a b/c and a%20b%2Fc", ["a b/c"])
-    'Bearer (key) and (key)'
+    >>> redact("Bearer a b/c and a%20b%2fc and a+b%2Fc", ["a b/c"]), redact("abcdef", ["abc", "abcdef"])
+    ('Bearer (key) and (key) and (key)', '(key)')
     """
+    forms = set[str]()
     for secret in secrets:
         if secret and secret != KEYLESS:
-            for form in (secret, quote(secret, safe=""), repr(secret)[1:-1]):
-                text = text.replace(form, "(key)")
-    return text
+            forms |= {secret, quote(secret, safe=""), quote_plus(secret), repr(secret)[1:-1]}
+            forms |= {json.dumps(secret, ensure_ascii=ascii)[1:-1] for ascii in (True, False)}
+    longest_first = "|".join(re.escape(form) for form in sorted(forms, key=len, reverse=True))
+    return re.sub(longest_first, "(key)", text, flags=re.IGNORECASE) if forms else text
 
 
 def address(url: str) -> str:

@@ -182,7 +182,7 @@ def readable(path: Path, fresh: Path) -> Iterator[sqlite3.Connection]:
             if Path(f"{path}{suffix}").exists():
                 shutil.copyfile(f"{path}{suffix}", f"{copy}{suffix}")
         if not tables(fresh) <= tables(copy):
-            _with_head(copy, fresh)
+            _replace_first_page(copy, fresh)
         with closing(sqlite3.connect(copy, isolation_level=None)) as connection:
             yield connection
 
@@ -196,7 +196,8 @@ def tables(path: Path) -> set[str]:
         return set()
 
 
-def _with_head(copy: Path, fresh: Path) -> None:
+def _replace_first_page(copy: Path, fresh: Path) -> None:
+    """Overwrite the first page of ``copy`` with that of ``fresh``: page count corrected, no list of free pages."""
     pages = max(fresh.stat().st_size, copy.stat().st_size) // _HEAD  # a table that begins behind the end stops all
     head = bytearray(fresh.read_bytes()[:_HEAD])
     head[28:32] = pages.to_bytes(4, "big")

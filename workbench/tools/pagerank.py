@@ -133,10 +133,10 @@ def _results(
     covered = {i: question.signals(passages[i])["covered"] for i in ways}
     seen = [(one["chunk_id"], {"rank": worth, "covered": covered[one["chunk_id"]]}) for one, worth in chosen]
     words = AskedWords.of(query, knowledge)
-    return in_order(TOOL.name, seen, words, knowledge, lambda i: chain_of(list(_steps(ways[i], passages, knowledge))))
+    return in_order(TOOL.name, seen, words, knowledge, lambda i: chain_of(list(_hops(ways[i], passages, knowledge))))
 
 
-def _steps(
+def _hops(
     way: Sequence[tuple[str, str]], passages: Mapping[str, Passage], knowledge: KnowledgeBase
 ) -> Iterator[dict[str, str]]:
     """Each passage of a way with the name that leads there, and the sentence that says it."""
@@ -147,11 +147,12 @@ def _steps(
             by = kind, i
         elif i in passages:
             if by and (before or by[1] != document_entity(passages[i]["doc_id"])):
-                yield _step(before, by, passages[i], knowledge)
+                yield _hop(before, by, passages[i], knowledge)
             before = passages[i]
 
 
-def _step(before: Passage | None, by: tuple[str, str], reached: Passage, knowledge: KnowledgeBase) -> dict[str, str]:
+def _hop(before: Passage | None, by: tuple[str, str], reached: Passage, knowledge: KnowledgeBase) -> dict[str, str]:
+    """One hop of the walk: from which passage to which, by which name, and the sentence that says so."""
     entity = knowledge.entity(by[1]) if by[0] == "entity" else None
     name, about = (entity["name"], entity["doc_id"]) if entity else (by[1], None)
     writings = [name, *(entity["aliases"] if entity else ())]

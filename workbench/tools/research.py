@@ -148,7 +148,7 @@ class Research:
         if self._reach.chains:
             self._follow()
         if not self._reach.chains or not self._late():
-            with self._searching(1, self._query) as detail:
+            with self._log_search(1, self._query) as detail:
                 hits = self._found(self._query)
                 self._likely = {hit["source_id"]: hit["score"] for hit in hits}
                 for hit in hits:
@@ -176,7 +176,7 @@ class Research:
                 self._join(thread, [passage])
 
     def _follow(self) -> None:
-        with self._searching(1, self._query, "chain_exploration") as detail:
+        with self._log_search(1, self._query, "chain_exploration") as detail:
             words = AskedWords.of(self._query, self._knowledge)
             chains = explored(self._query, words, self._knowledge, StepLog())
             hits = chain.never_rising(chains.best(2 * HITS))
@@ -187,7 +187,8 @@ class Research:
             detail["hits"] = len(hits)
             detail["evidence"] = self.chains.titles_of(i for i, _ in hits[:BEGINNING])
 
-    def _searching(self, number: int, query: str, tool: str = "hybrid_search", **told: str) -> Any:
+    def _log_search(self, number: int, query: str, tool: str = "hybrid_search", **told: str) -> Any:
+        """Log the search made in the ``with`` block; yields its detail."""
         return self._log(_named("search", number, query), tool=tool, query=query, **told)
 
     # --- what is missing ---
@@ -239,7 +240,7 @@ class Research:
     def _ask(self, number: int, thread: Thread, ask: Ask) -> int:
         """Search for what is missing; how many passages joined the thread by it."""
         told = {"side": thread.side.name, "because": ask.bridge.sentence if ask.bridge else ""}
-        with self._searching(number, ask.query, **told) as detail:
+        with self._log_search(number, ask.query, **told) as detail:
             hits = self._found(ask.query)
             passages = self._knowledge.passages([hit["source_id"] for hit in hits])
             held = self._knowledge.ways.stems([p["chunk_id"] for p in passages])

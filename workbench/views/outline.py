@@ -94,7 +94,8 @@ def _head(document: Document, labels: Labels) -> Iterator[Block]:
         yield Lines((((f"{labels('error')}{labels('colon')}{document['error']}", "strong"),),), mark="failed")
 
 
-def _review(document: Document, labels: Labels) -> Iterator[Block]:
+def _open_review(document: Document, labels: Labels) -> Iterator[Block]:
+    """What a paused run asks the person now; nothing when it is not waiting."""
     request = document["review"]
     if not request:
         return
@@ -115,7 +116,8 @@ def review_question(request: Mapping[str, Any], labels: Labels) -> str:
     return labels("ask_reflect_stop" if stops else f"ask_{request['point']}")
 
 
-def _answer(document: Document, labels: Labels) -> Iterator[Block]:
+def _answer_text(document: Document, labels: Labels) -> Iterator[Block]:
+    """The answer's text, a paragraph a line; nothing while there is no answer."""
     if document["answer"]:
         lines = [line for line in cut(document["answer"], 50_000).splitlines() if line.strip()]
         yield Lines(tuple(((line, ""),) for line in lines), heading=labels("answer"))
@@ -304,8 +306,8 @@ def _evidence(document: Document, labels: Labels) -> Iterator[Block]:
 
 _PARTS = {
     "head": _head,
-    "review": _review,
-    "answer": _answer,
+    "review": _open_review,
+    "answer": _answer_text,
     "sources": _sources,
     "plan": _plan,
     "reflections": _reflections,

@@ -170,7 +170,7 @@ class ReflectForm(PlanForm):
         steps = [step for step in self._steps if self._boxes[step["step_id"]].value]
         woken = [name for name, box in self._wakes.items() if box.value]
         changed = proposals.next_pass(self._proposed, steps, woken, self.text, self._chosen)
-        self._follow(proposals.will_go_on(self._proposed, changed))
+        self._set_goes_on(proposals.will_go_on(self._proposed, changed))
         return {**changed, **self.limits()}
 
     def _beyond(self, plan: Json | None) -> Sequence[Json]:
@@ -211,8 +211,8 @@ class ReflectForm(PlanForm):
             self._chosen = bool(change.new)
             self._heard()
 
-    def _follow(self, goes_on: bool) -> None:
-        """Until somebody chooses, the choice shows what follows from the rest."""
+    def _set_goes_on(self, goes_on: bool) -> None:
+        """Set the buttons without counting it as the person's choice."""
         self._writing = True
         self.goes_on.value = goes_on
         self._writing = False

@@ -300,15 +300,16 @@ class Growth:
         """The graph of these documents and nothing else: a function of them alone."""
         found = entities.extract(sources, self._vocabulary)
         self.clear()
-        self._insert("entities", map(_entity_row, found.entities))
-        self._insert("relations", (tuple(relation.values()) for relation in found.relations))
-        self._insert("mentions", found.mentions)
-        self._insert(
+        self._insert_missing("entities", map(_entity_row, found.entities))
+        self._insert_missing("relations", (tuple(relation.values()) for relation in found.relations))
+        self._insert_missing("mentions", found.mentions)
+        self._insert_missing(
             "surfaces", (row for key, surface in found.surfaces.items() for row in _surface_rows(key, surface))
         )
         communities.make_anew(self._connection, found, sources)
 
-    def _insert(self, table: str, rows: Iterable[tuple[Any, ...]]) -> None:
+    def _insert_missing(self, table: str, rows: Iterable[tuple[Any, ...]]) -> None:
+        """Insert the rows in a fixed order, without those that are already there."""
         ordered = sorted(rows, key=lambda row: row[:2])
         if ordered:
             marks = ", ".join("?" * len(ordered[0]))
@@ -411,8 +412,8 @@ class Growth:
             known = view.surfaces(self._index, list(extracted.surfaces))
         found = self._joined(extracted, known)
         self._keep_entities(found.entities)
-        self._insert("relations", (tuple(relation.values()) for relation in found.relations))
-        self._insert("mentions", found.mentions)
+        self._insert_missing("relations", (tuple(relation.values()) for relation in found.relations))
+        self._insert_missing("mentions", found.mentions)
         self._join_surfaces(extracted, found, known)
         return known
 
@@ -473,9 +474,9 @@ class Growth:
         mentions = self._index.rows("SELECT ?, chunk_id FROM mentions WHERE entity_id = ?", (new, old))
         home = self._index.rows("SELECT ?, community_id FROM homes WHERE entity_id = ?", (new, old))
         self._drop(old)
-        self._insert("relations", _relation_rows(stated, {old: new}))
-        self._insert("mentions", mentions)
-        self._insert("homes", home)
+        self._insert_missing("relations", _relation_rows(stated, {old: new}))
+        self._insert_missing("mentions", mentions)
+        self._insert_missing("homes", home)
 
     def _joined(self, extracted: Extracted, known: Mapping[str, Surface]) -> _Found:
         """What was extracted, in the ids by which the index knows it."""
@@ -519,7 +520,7 @@ class Growth:
             if bearers and (joined := _together(known.get(key), Surface(tuple(bearers), surface.kind))):
                 rows += _surface_rows(key, joined)
         self._connection.executemany("DELETE FROM surfaces WHERE key = ?", {(row[0],) for row in rows})
-        self._insert("surfaces", rows)
+        self._insert_missing("surfaces", rows)
         if self._beginnings:
             self._beginnings.add(row[0] for row in rows)
 
@@ -548,8 +549,8 @@ class Growth:
                         if other != doc and other not in beside[doc]:
                             row = (f"{doc}|mentions|{other}", doc, "mentions", other, sentence, chunk_id)
                             relations.append(row)
-            self._insert("mentions", mentions)
-            self._insert("relations", relations)
+            self._insert_missing("mentions", mentions)
+            self._insert_missing("relations", relations)
 
     def _beside(self, doc: str) -> set[str]:
         """Entities that a field of a document, or a triple, relates to it."""

@@ -179,7 +179,7 @@ def lead(source: Source) -> str:
 
 
 def make_anew(connection: sqlite3.Connection, found: Extracted, sources: Sequence[Source]) -> None:
-    """The communities of a whole graph."""
+    """Find the communities of the whole graph and keep them; the caller has emptied the tables."""
     leads = {source.doc_id: lead(source) for source in sources}
     _keep(connection, communities(found.entities, found.relations, found.categories, leads))
 

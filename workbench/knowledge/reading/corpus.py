@@ -217,7 +217,8 @@ class _Passages:
         return path
 
     @property
-    def _head(self) -> str:
+    def _heading_line(self) -> str:
+        """The headings above as one Markdown heading, with which each passage begins; empty where there are none."""
         return f"# {' › '.join(self._above)}\n\n" if self._path else ""
 
     def take(self, block: Block) -> None:
@@ -233,7 +234,7 @@ class _Passages:
         if not block.text.strip():
             return
         glue = "\n" if block.kind == self._last.kind and not block.apart else "\n\n"
-        room = self._limit - len(self._head)
+        room = self._limit - len(self._heading_line)
         if block.kind == "row":
             head = f"{block.head}\n" if block.head else ""
             goes_on = self._last.kind == "row" and self._last.head == block.head and not block.apart
@@ -268,7 +269,7 @@ class _Passages:
 
     def _put(self, glue: str, text: str, anew: str = "") -> None:
         """Add a text; a section begins with the headings above, and so does a passage, with ``anew`` for the text."""
-        begun = self._head + (anew or text)
+        begun = self._heading_line + (anew or text)
         starts = self._last.kind == "heading" and bool(self._path)
         self._add(glue, begun if starts else text, begun)
         self._unsaid = [one for one in self._unsaid if one[1] not in self._above]
