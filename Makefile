@@ -45,7 +45,7 @@ lab: $(ENV_READY) ## open JupyterLab on the notebooks
 test: lint types $(LOCAL_READY) ## lint, types, architecture, tests and notebooks: what must be green
 	$(BIN)/python -m pytest -n $(WORKERS) --dist loadscope --max-worker-restart 0 --cov=workbench/graphs --cov-report=
 	$(BIN)/python -m coverage report --fail-under=90 --include='$(NODES)'
-	$(BIN)/python -m pytest -n $(WORKERS) --dist loadscope --nbval --nbval-current-env --nbval-sanitize-with notebooks/sanitize.cfg notebooks
+	$(BIN)/python -m pytest --nbval --nbval-current-env --nbval-sanitize-with notebooks/sanitize.cfg notebooks
 	@mkdir -p build
 	$(BIN)/papermill --no-progress-bar experiments/ask.ipynb build/ask.ipynb -p max_iterations 1
 
