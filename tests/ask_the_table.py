@@ -1,6 +1,6 @@
-"""Index the films in a fresh workspace, ask the whole table, print the canonical bytes of each run, a line a question.
+"""Index the films in a fresh workspace, ask every nth question of the table, print the canonical bytes of each run.
 
-python tests/ask_the_table.py FOLDER
+python tests/ask_the_table.py FOLDER [N]    a line a question; all of them without N
 """
 
 from __future__ import annotations
@@ -16,16 +16,16 @@ from workbench.records.tape import canonical
 PROJECT = Path(__file__).resolve().parent.parent
 
 
-def main(folder: str) -> None:
+def main(folder: str, every: str = "1") -> None:
     def show(row, run) -> None:
         document = {**run.to_dict(), "evidence": run.evidence, "merged": run.merged}
         print(json.dumps([row["id"], canonical(document).decode()], ensure_ascii=False), flush=True)
 
     with Workbench.open(folder) as wb:
         wb.add_knowledge("film", [PROJECT / "data" / "films.jsonl"])
-        rows = read_questions(PROJECT / "experiments" / "film_questions.jsonl")
+        rows = read_questions(PROJECT / "experiments" / "film_questions.jsonl")[:: int(every)]
         score_questions(wb, rows, kb="film", baseline=False, each=show)
 
 
 if __name__ == "__main__":
-    main(sys.argv[1])
+    main(*sys.argv[1:])

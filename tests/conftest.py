@@ -43,6 +43,16 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--update-saved", action="store_true", help="write the files under tests/saved anew")
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Files that take long come first, so that no worker is left with one of them at the end."""
+
+    def takes_long(item: pytest.Item) -> bool:
+        return "browser" in getattr(item, "fixturenames", ()) or item.get_closest_marker("slow") is not None
+
+    long = {item.path for item in items if takes_long(item)}
+    items.sort(key=lambda item: item.path not in long)
+
+
 @pytest.fixture
 def saved(request: pytest.FixtureRequest, project: Path) -> Callable[[str, str], None]:
     """``saved(name, text)`` compares with ``tests/saved/name``, or writes it under ``--update-saved``."""

@@ -1,4 +1,4 @@
-"""A run is the same bytes from two fresh indexes, in two processes, with two hash seeds: over the whole table."""
+"""A run is the same bytes from two fresh indexes, in two processes, with two hash seeds: a fifth of the film table."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ import pytest
 
 
 @pytest.mark.slow
-def test_the_whole_table_twice(project: Path, tmp_path: Path) -> None:
+def test_a_fifth_of_the_table_twice(project: Path, tmp_path: Path) -> None:
     def begin(seed: str) -> subprocess.Popen[str]:
-        command = [sys.executable, str(project / "tests" / "ask_the_table.py"), str(tmp_path / seed)]
+        command = [sys.executable, str(project / "tests" / "ask_the_table.py"), str(tmp_path / seed), "5"]
         environment = {**os.environ, "PYTHONHASHSEED": seed}
         return subprocess.Popen(
             command, cwd=project, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
@@ -26,5 +26,5 @@ def test_the_whole_table_twice(project: Path, tmp_path: Path) -> None:
         assert process.returncode == 0, err[-2000:]
         answers.append(dict(json.loads(line) for line in out.splitlines()))
     one, two = answers
-    assert len(one) >= 60 and list(one) == list(two)
+    assert len(one) >= 30 and list(one) == list(two)
     assert [name for name in one if one[name] != two[name]] == []

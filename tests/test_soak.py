@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import random
 
+import pytest
+
 from tests import soak
 
 
+@pytest.mark.slow
 def test_threads_handles_and_sockets_stay(wb):
     soak.prepare(wb)
-    soak.soak(wb, 24, 24, 1, lambda line: None)
+    soak.soak(wb, 16, 16, 1, lambda line: None)
     before = dict(soak.held(wb.path))
     curves, ended = soak.soak(wb, 60, 20, 2, lambda line: None)
     after = dict(soak.held(wb.path))
