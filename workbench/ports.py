@@ -34,7 +34,6 @@ from workbench.state import (
     Link,
     Mention,
     Passage,
-    Reached,
     Relation,
     RelationKind,
     RouteDecision,
@@ -67,7 +66,6 @@ __all__ = [
     "Mention",
     "Passage",
     "Planner",
-    "Reached",
     "Relation",
     "RelationKind",
     "RunLog",
@@ -253,15 +251,6 @@ class KnowledgeBase(Protocol):
 
     def mentions_of(self, entity_id: str) -> list[str]:
         """Ids of the passages that name the entity, by id."""
-
-    def spread(
-        self, passages: Mapping[str, float], entities: Mapping[str, float], damping: float, most: int
-    ) -> list[Reached]:
-        """Personalised PageRank: where a walk that begins at these, by their weights, is found most often.
-
-        A passage is linked with the entities and phrases that it names, the rare ones more; what is not known of the
-        beginnings is left out, and where nothing is left nothing is found. Best first, ties by id.
-        """
 
     def communities(self) -> list[Community]:
         """Every community, largest first, ties by id."""

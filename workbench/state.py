@@ -106,19 +106,6 @@ class Shared(TypedDict):
     chunk_ids: list[str]
 
 
-class Reached(TypedDict):
-    """A passage where a walk over the graph is found with this probability.
-
-    ``way``: ``(kind, id)`` of what led there, in turns of name and passage, the passage itself last; kinds are
-    ``passage``, ``entity`` and ``phrase``. It begins at a name from which the walk began; where no name was given, at a
-    passage where it is found more often than at all around. Empty where nothing led there.
-    """
-
-    chunk_id: str
-    probability: float
-    way: list[tuple[str, str]]
-
-
 class Enriched(TypedDict):
     """What a source outside the corpus said: evidence and a piece of graph, for one run and never stored in a base.
 

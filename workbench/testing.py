@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any
 
 from workbench.errors import UnknownKnowledge
 from workbench.knowledge.indexes.keywords import stem
-from workbench.knowledge.indexes.pagerank import Ranks, made
 from workbench.memory.store import SqliteConversations
 from workbench.plans import Plan, canonical_json
 from workbench.ports import (
@@ -28,7 +27,6 @@ from workbench.ports import (
     Mention,
     Passage,
     Planner,
-    Reached,
     Relation,
     RelationKind,
     Shared,
@@ -181,19 +179,6 @@ class MemoryKnowledge:
     def mentions_of(self, entity_id: str) -> list[str]:
         """No mentions."""
         return []
-
-    def spread(
-        self, passages: Mapping[str, float], entities: Mapping[str, float], damping: float, most: int
-    ) -> list[Reached]:
-        """An id is the name of its document, which other texts may hold too."""
-        ids = sorted(self._texts, key=str.encode)
-        held = [(name, [n for n, i in enumerate(ids) if name in (i, *self._said(i))]) for name in ids]
-        begins = {n: passages[f"{i}#0"] for n, i in enumerate(ids) if f"{i}#0" in passages}
-        ranks = Ranks.of(made(range(len(ids)), held))
-        return ranks.reached(begins, entities, damping, most, lambda numbers: {n: f"{ids[n]}#0" for n in numbers})
-
-    def _said(self, doc_id: str) -> list[str]:
-        return [other for other in self._texts if other in self._texts[doc_id]]
 
     def communities(self) -> list[Community]:
         """No communities."""

@@ -26,7 +26,6 @@ from workbench.ports import (
     KnowledgeBase,
     Link,
     Passage,
-    Reached,
     Relation,
     Shared,
     Titled,
@@ -231,17 +230,6 @@ class Narrowed:
     def relations_of(self, entity_id: str) -> list[Relation]:
         """The relations that these documents state."""
         return [r for r in self._whole.relations_of(entity_id) if r["chunk_id"] in self._passages]
-
-    def spread(
-        self, passages: Mapping[str, float], entities: Mapping[str, float], damping: float, most: int
-    ) -> list[Reached]:
-        """A walk over the whole base, of which these documents are told."""
-        begins = {i: w for i, w in passages.items() if i in self._passages}
-        return _until_enough(
-            lambda n: self._whole.spread(begins, entities, damping, n),
-            lambda one: one["chunk_id"] in self._passages,
-            most,
-        )
 
     def communities(self) -> list[Community]:
         """The communities, without the documents outside."""

@@ -23,7 +23,6 @@ from workbench.knowledge.graph.view import View, entities, relations, surfaces
 from workbench.knowledge.indexes import keywords, sketches, vectors
 from workbench.knowledge.indexes.chroma import Place
 from workbench.knowledge.indexes.index import Index
-from workbench.knowledge.indexes.pagerank import reached_in
 from workbench.knowledge.names import schema
 from workbench.knowledge.names.linking import Linker
 from workbench.knowledge.names.schema import IndexTyped
@@ -31,7 +30,7 @@ from workbench.knowledge.names.surfaces import candidates, key_of
 from workbench.knowledge.names.title_links import IndexWays
 from workbench.models import rerank
 from workbench.models.embeddings import TextModel, products, text_model, word_vectors
-from workbench.ports import Community, Enricher, Entity, Field, Mention, Passage, Reached, Relation, scored
+from workbench.ports import Community, Enricher, Entity, Field, Mention, Passage, Relation, scored
 from workbench.settings import Settings
 from workbench.state import Condition, Sort
 from workbench.text import CJK, FUNCTION_WORDS, language_of, simplified, terms
@@ -551,13 +550,6 @@ class CorpusKnowledge:
             (limit,),
         )
         return [row[0] for row in rows]
-
-    @_in_one_generation
-    def spread(
-        self, passages: Mapping[str, float], entities: Mapping[str, float], damping: float, most: int
-    ) -> list[Reached]:
-        """Personalised PageRank from these passages and entities: where a walk is found most often, with its way."""
-        return reached_in(self._index, self._view.ranks, passages, entities, damping, most)
 
     @_in_one_generation
     def communities(self) -> list[Community]:

@@ -37,7 +37,6 @@ BUILT_IN = {
     "chain_exploration": "workbench.tools.chain",
     "graph_paths": "workbench.tools.paths",
     "enrichment": "workbench.tools.enrichment",
-    "pagerank": "workbench.tools.pagerank",
     "deep_research": "workbench.tools.deep_research",
     "deeper_research": "workbench.tools.deeper_research",
 }

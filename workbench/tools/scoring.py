@@ -49,7 +49,6 @@ MODELS: Mapping[str, Logistic] = {
     ),
     "graph_paths": Logistic(-12.68, {"read": 8.71, "asked": 4.19, "named": 1.91, "hops": 1.42}),
     "chain_exploration": Logistic(-12.66, {"chain": 5.85, "answered": 3.75, "place": 3.99}),
-    "pagerank": Logistic(-9.08, {"rank": 4.98, "covered": 3.4, "answered": 2.64, "place": 2.33}),
     "deep_research": Logistic(-6.21, {"worth": 6.73, "answered": 0.23, "place": 3.17}),
     "deeper_research": Logistic(-8.36, {"worth": 4.13, "place": 3.72}),
     "merge": Logistic(-6.68, {"search": 8.34, "search_led": 0.83, "chain_led": 5.84, "first": 2.5}),

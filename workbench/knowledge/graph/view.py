@@ -17,7 +17,6 @@ from workbench.knowledge.graph import graph as communities
 from workbench.knowledge.indexes import keywords, vectors
 from workbench.knowledge.indexes.chroma import Chroma, Place
 from workbench.knowledge.indexes.index import Index, fingerprint
-from workbench.knowledge.indexes.pagerank import Ranks
 from workbench.knowledge.names import schema
 from workbench.knowledge.names.surfaces import Bearer, Kind, Surface
 from workbench.ports import Community, Entity, Field, Relation
@@ -237,12 +236,6 @@ class View:
         if self.counts["entities"] > MOST_NODES:
             return graph_view(self._index)
         return graph.build(entities(self._index), relations(self._index))
-
-    @property
-    def ranks(self) -> Ranks:
-        """The links between passages and names, as arrays; made and kept beside the index when first asked for."""
-        content = f"{self.generation} {self.fingerprint}"
-        return self._part("ranks", lambda: Ranks.load(self._index, self._folder, content))
 
     def weight(self, term: str) -> float:
         """Inverse document frequency of a term."""
