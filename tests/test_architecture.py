@@ -12,6 +12,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterator
+from graphlib import TopologicalSorter
 from pathlib import Path
 
 import pytest
@@ -50,6 +51,23 @@ def test_imports_run_downwards_and_libraries_enter_by_their_doors() -> None:
     command = [sys.executable, "-c", "from importlinter.cli import lint_imports_command; lint_imports_command()"]
     done = subprocess.run([*command, "--no-cache"], cwd=PROJECT, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout
+
+
+def test_tests_and_experiments_import_one_another_in_no_circle() -> None:
+    """What the import contract says of the package, for the files around it; imports inside functions count too."""
+    around = [*PROJECT.glob("tests/**/*.py"), *PROJECT.glob("experiments/*.py")]
+    names = {".".join(path.relative_to(PROJECT).with_suffix("").parts).removesuffix(".__init__") for path in around}
+    graph = {}
+    for path in around:
+        name = ".".join(path.relative_to(PROJECT).with_suffix("").parts).removesuffix(".__init__")
+        found = set()
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Import):
+                found |= {alias.name for alias in node.names}
+            elif isinstance(node, ast.ImportFrom) and node.module:
+                found |= {node.module, *(f"{node.module}.{alias.name}" for alias in node.names)}
+        graph[name] = (found & names) - {name}
+    assert len(list(TopologicalSorter(graph).static_order())) >= len(around)  # a circle is a CycleError that shows it
 
 
 @pytest.mark.parametrize(
