@@ -37,3 +37,14 @@ def test_negations_name_what_may_appear_and_what_may_not():
         never, exact = ({cite for item in q[part] for cite in item["cite"]} for part in ("never", "exact"))
         assert never and exact and not never & exact and never | exact <= corpus(q["corpus"]).keys(), q["id"]
         assert any(condition["op"] in ("ne", "not_in") for condition in q["conditions"])
+
+
+def test_the_reworded_questions_are_those_that_were_frozen():
+    """None of them is of the half that constants are fitted on, and each says the names of its own question."""
+    folder = BLIND.parent / "reworded"
+    for line in (folder / "SHA256SUMS").read_text(encoding="utf-8").splitlines():
+        digest, name = line.split("  ")
+        assert hashlib.sha256((folder / name).read_bytes()).hexdigest() == digest
+        asked = rows(folder / name)
+        assert len(asked) == 60 and all(q["gold"] and len({q["question"], q["en"], q["zh"]}) == 3 for q in asked)
+        assert all(hashlib.sha256(f"half {q['id']}".encode()).hexdigest()[-1] in "13579bdf" for q in asked)
