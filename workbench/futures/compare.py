@@ -22,7 +22,8 @@ from workbench.runs.fork import saved, spent
 from workbench.runs.recording import Recording
 from workbench.state import Citation, Decision, ExecutionRecord, Reflection
 from workbench.text import fold
-from workbench.views.comparison_text import LETTERS, beside
+from workbench.views.comparison import LETTERS
+from workbench.views.comparison_text import beside
 from workbench.views.labels import labels_for
 from workbench.views.render import Block, Shown
 

@@ -3,16 +3,25 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from workbench.views.comparison import (
+    LETTERS,
+    TABLES,
+    caveats_told,
+    first_of_each,
+    made_from,
+    parted,
+    rows_of,
+    value_told,
+)
 from workbench.views.labels import SIGNS, Labels, milliseconds
 from workbench.views.labels.sentences import edits_told, saved_told, tokens_told, took_told, who_told
 from workbench.views.outline import Block, Column, Document, Lines, Span, clipped, columns, one_line
 
-LETTERS = "ABCD"
 _MOST_OF_A_KIND = 8
-_KINDS = ("gained", "lost", "moved", "same")
 
 
 def beside(document: Document, labels: Labels) -> list[Block]:
@@ -36,7 +45,7 @@ def _head(document: Document, letters: str, labels: Labels) -> Iterator[Block]:
         facts: list[Span] = [(f"{letter} ", "strong"), (run["run_id"], "code"), (" · ", "dim")]
         facts += [(labels.status(run["status"]), "status")]
         if run["origin"]:
-            facts += [(" · ", "dim"), (labels("made_from", run=_lettered(run["origin"], document, letters)), "dim")]
+            facts += [(" · ", "dim"), (made_from(run, document, labels), "dim")]
         if run is first or run["message"] != first["message"]:
             facts += [(" · ", "dim"), (run["message"], "")]
         if run["query"] not in (run["message"], "") and run["query"] != first["query"]:
@@ -44,40 +53,21 @@ def _head(document: Document, letters: str, labels: Labels) -> Iterator[Block]:
         lines.append(tuple(facts))
     yield Lines(tuple(lines))
     parts = document["parts"]
-    if parts is None:
-        yield Lines((((labels("no_difference"), "strong"),),))
-        return
-    what = labels(f"part_{parts['where']}", name=parts["name"])
-    yield Lines((((labels("they_part", what=what), "strong"),), *_values(parts["values"], letters, labels)))
-
-
-def _values(values: Sequence[Any], letters: str, labels: Labels) -> Iterator[tuple[Span, ...]]:
-    for letter, value in zip(letters, values, strict=True):
-        yield ((f"{letter} ", "strong"), (_told(value, labels)[:300], ""))
+    values = zip(letters, parts["values"] if parts else (), strict=False)
+    sides = (((f"{letter} ", "strong"), (_told(value, labels)[:300], "")) for letter, value in values)
+    yield Lines((((parted(parts, labels), "strong"),), *sides))
 
 
 def _told(value: Any, labels: Labels) -> str:
-    """A brief value of a point in words."""
-    if isinstance(value, Mapping) and "action" in value:
-        return _answered(value, labels)
-    if isinstance(value, Mapping):
-        return " · ".join([labels.status(value["status"]), value["tool"], labels("n_found", n=value["found"])])
-    if isinstance(value, list):
-        return labels("comma").join(map(str, value))
-    return "—" if value is None else str(value)
+    return value_told(value, labels, labels.status, _answered)
 
 
 def _caveats(document: Document, letters: str, labels: Labels) -> Iterator[Block]:
     causes, unknown = list[tuple[Span, ...]](), list[tuple[Span, ...]]()
-    for caveat in document["caveats"]:
-        told = labels(f"caveat_{caveat['what']}", name=caveat["name"])
-        if caveat["what"] in ("unfinished", "no_tape"):
-            unknown.append(((told, ""),))
-            continue
-        if caveat["what"] != "question":
-            values = (f"{letter} {_told(v, labels)}" for letter, v in zip(letters, caveat["values"], strict=True))
-            told += labels("colon") + labels("comma").join(values)
-        causes.append(((told, ""),))
+    for cause, told, values in caveats_told(document, labels):
+        sides = [f"{letter} {_told(value, labels)}" for letter, value in zip(letters, values, strict=False)]
+        line = told + labels("colon") + labels("comma").join(sides) if sides else told
+        (causes if cause else unknown).append(((line, ""),))
     if causes:
         yield Lines((((labels("not_only"), "strong"),), *causes), mark="paused")
     if unknown:
@@ -142,24 +132,28 @@ def _answered(side: Mapping[str, Any], labels: Labels) -> str:
 
 
 def _evidence(document: Document, letters: str, labels: Labels) -> Iterator[Block]:
-    rows, counts = list[tuple[int, int, tuple[str, ...]]](), dict.fromkeys(_KINDS, 0)
-    for piece in document["evidence"]:
-        kind = min((change for change in piece["changes"] if change), key=_KINDS.index, default="same")
-        counts[kind] += 1
-        if kind == "same" and not piece["text_differs"]:
-            continue
-        told = [labels(change) if change else "—" for change in piece["changes"]]
-        if piece["text_differs"]:
-            told.append(labels("reworded"))
-        cells = (" ".join(told), one_line(piece["title"]), *(_found(side) for side in piece["sides"]))
-        rows.append((_KINDS.index(kind), min(side["rank"] for side in piece["sides"] if side), cells))
-    if not rows:
+    table, found = TABLES["evidence"], rows_of("evidence", document)
+    counts = Counter(map(table.kind, found))
+    differing = [piece for piece in found if table.kind(piece) != "same" or piece["text_differs"]]
+    if not differing:
         return
-    rows.sort(key=lambda row: row[:2])
-    best = [c for kind in range(len(_KINDS)) for c in [cells for k, _, cells in rows if k == kind][:_MOST_OF_A_KIND]]
+    best = [differing[n] for n in first_of_each([*map(table.kind, differing)], _MOST_OF_A_KIND)]
+    rows = [
+        (
+            " ".join([_changes(piece, labels), *([labels("reworded")] if piece["text_differs"] else [])]),
+            one_line(piece["title"]),
+            *map(_found, piece["sides"]),
+        )
+        for piece in best
+    ]
     heads = _beside(["change::whole", "piece"], letters, labels)
-    notes = [labels("and_more", n=len(rows) - len(best))] if len(best) < len(rows) else []
-    yield clipped(labels("evidence_beside", **counts), heads, best, notes=notes)
+    left = len(differing) - len(best)
+    title = labels("evidence_beside", **{kind: counts[kind] for kind in table.order})
+    yield clipped(title, heads, rows, notes=[labels("and_more", n=left)] if left else [])
+
+
+def _changes(row: Mapping[str, Any], labels: Labels) -> str:
+    return " ".join(labels(change) if change else "—" for change in row["changes"])
 
 
 def _found(side: Mapping[str, Any] | None) -> str:
@@ -173,7 +167,7 @@ def _found(side: Mapping[str, Any] | None) -> str:
 def _claims(document: Document, letters: str, labels: Labels) -> Iterator[Block]:
     rows = [
         (
-            " ".join(labels(change) if change else "—" for change in claim["changes"]),
+            _changes(claim, labels),
             one_line(claim["text"]),
             *(_cited(side, labels) for side in claim["sides"]),
         )
@@ -224,10 +218,6 @@ def forecast_blocks(forecast: Mapping[str, Any], labels: Labels) -> list[Block]:
 
 
 _PARTS = (_head, _caveats, _plan, _steps, _decisions, _evidence, _claims, _cost)
-
-
-def _lettered(run_id: str, document: Document, letters: str) -> str:
-    return next((a for a, run in zip(letters, document["runs"], strict=True) if run["run_id"] == run_id), run_id)
 
 
 def _json(value: Any) -> str:
