@@ -25,7 +25,8 @@ from workbench.text import fold
 from workbench.views.comparison import LETTERS
 from workbench.views.comparison_text import beside
 from workbench.views.labels import labels_for
-from workbench.views.render import Block, Shown
+from workbench.views.outline import Block
+from workbench.views.render import Shown
 
 if TYPE_CHECKING:
     import pandas

@@ -10,8 +10,9 @@ from typing import Any, TypedDict
 from workbench.errors import UnknownRun
 from workbench.plans import edit_of, work_seconds
 from workbench.views.labels import labels_for
+from workbench.views.outline import Block
 from workbench.views.past_text import tree_blocks
-from workbench.views.render import Block, Shown
+from workbench.views.render import Shown
 
 MOST_SHOWN = 200
 """Runs that a page shows; the data has all of them."""

@@ -19,12 +19,13 @@ from workbench.views.comparison import (
 )
 from workbench.views.labels import SIGNS, Labels, milliseconds
 from workbench.views.labels.sentences import edits_told, saved_told, tokens_told, took_told, who_told
-from workbench.views.outline import Block, Column, Document, Lines, Span, clipped, columns, one_line
+from workbench.views.outline import Block, Column, Lines, Span, clipped, columns, one_line
+from workbench.views.page import Data
 
 _MOST_OF_A_KIND = 8
 
 
-def beside(document: Document, labels: Labels) -> list[Block]:
+def beside(document: Data, labels: Labels) -> list[Block]:
     """The blocks of a comparison; tables in which nothing differs are left out."""
     letters = LETTERS[: len(document["runs"])]
     return [block for part in _PARTS for block in part(document, letters, labels)]
@@ -39,7 +40,7 @@ def _differing(rows: Sequence[Sequence[str]], same: str) -> bool:
     return any(row[1] != same for row in rows)
 
 
-def _head(document: Document, letters: str, labels: Labels) -> Iterator[Block]:
+def _head(document: Data, letters: str, labels: Labels) -> Iterator[Block]:
     first, lines = document["runs"][0], list[tuple[Span, ...]]()
     for letter, run in zip(letters, document["runs"], strict=True):
         facts: list[Span] = [(f"{letter} ", "strong"), (run["run_id"], "code"), (" · ", "dim")]
@@ -62,7 +63,7 @@ def _told(value: Any, labels: Labels) -> str:
     return value_told(value, labels, labels.status, _answered)
 
 
-def _caveats(document: Document, letters: str, labels: Labels) -> Iterator[Block]:
+def _caveats(document: Data, letters: str, labels: Labels) -> Iterator[Block]:
     causes, unknown = list[tuple[Span, ...]](), list[tuple[Span, ...]]()
     for cause, told, values in caveats_told(document, labels):
         sides = [f"{letter} {_told(value, labels)}" for letter, value in zip(letters, values, strict=False)]
@@ -74,7 +75,7 @@ def _caveats(document: Document, letters: str, labels: Labels) -> Iterator[Block
         yield Lines(tuple(unknown), mark="interrupted")
 
 
-def _plan(document: Document, letters: str, labels: Labels) -> Iterator[Block]:
+def _plan(document: Data, letters: str, labels: Labels) -> Iterator[Block]:
     for letter, diff in zip(letters[1:], document["plan"], strict=True):
         rows = [
             (labels(kind), name, "", "", "") for kind in ("added", "removed") for name in (diff or {}).get(kind, [])
@@ -90,7 +91,7 @@ def _plan(document: Document, letters: str, labels: Labels) -> Iterator[Block]:
             yield clipped(f"{labels('plan_changes')} · {letter}", heads, rows)
 
 
-def _steps(document: Document, letters: str, labels: Labels) -> Iterator[Block]:
+def _steps(document: Data, letters: str, labels: Labels) -> Iterator[Block]:
     rows = [
         (row["step_id"], labels("same") if row["same"] else "~", *(_step(side, labels) for side in row["sides"]))
         for row in document["steps"]
@@ -108,7 +109,7 @@ def _step(side: Mapping[str, Any] | None, labels: Labels) -> str:
     return " · ".join([*told, labels("steps_taped") if side["replayed"] else milliseconds(side["seconds"] * 1000)])
 
 
-def _decisions(document: Document, letters: str, labels: Labels) -> Iterator[Block]:
+def _decisions(document: Data, letters: str, labels: Labels) -> Iterator[Block]:
     rows = []
     for row in document["decisions"]:
         point = next(labels(f"point_{side['point']}") for side in row["sides"] if side)
@@ -131,7 +132,7 @@ def _answered(side: Mapping[str, Any], labels: Labels) -> str:
     return f"{' · '.join([told, *said])}\n{labels('proposed')}{labels('colon')}{steps}"
 
 
-def _evidence(document: Document, letters: str, labels: Labels) -> Iterator[Block]:
+def _evidence(document: Data, letters: str, labels: Labels) -> Iterator[Block]:
     table, found = TABLES["evidence"], rows_of("evidence", document)
     counts = Counter(map(table.kind, found))
     differing = [piece for piece in found if table.kind(piece) != "same" or piece["text_differs"]]
@@ -164,7 +165,7 @@ def _found(side: Mapping[str, Any] | None) -> str:
     return f"#{side['rank']} {side['score']:.2f}\n{one_line(steps or ', '.join(side['tools']))}"
 
 
-def _claims(document: Document, letters: str, labels: Labels) -> Iterator[Block]:
+def _claims(document: Data, letters: str, labels: Labels) -> Iterator[Block]:
     rows = [
         (
             _changes(claim, labels),
@@ -184,7 +185,7 @@ def _cited(side: Mapping[str, Any] | None, labels: Labels) -> str:
     return labels("comma").join(found) or labels("nothing_cited")
 
 
-def _cost(document: Document, letters: str, labels: Labels) -> Iterator[Block]:
+def _cost(document: Data, letters: str, labels: Labels) -> Iterator[Block]:
     rows = [
         (
             letter,
