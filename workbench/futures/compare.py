@@ -221,7 +221,7 @@ class Comparison(Shown):
             whom.
         claims: ``{"text", "changes", "sides"}``; ``changes`` has ``shared``, ``recited`` (the same words from other
             evidence), ``gained``, ``lost`` or ``""``, and a side the ``citations``, each with its source.
-        cost: a run's figures (``counted.Figures``), and its ``tokens``, ``about`` so many where a server does not count
+        cost: a run's figures (``figures.Figures``), and its ``tokens``, ``about`` so many where a server does not count
             them; ``saved_tokens`` are those that the tape spared.
         workspace: where the runs are, so that what is shown of them can graft; no part of the data.
     """

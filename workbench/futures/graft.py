@@ -334,7 +334,7 @@ class Graft(Run):
 
     @property
     def conflicts(self) -> list[Conflict]:
-        """What the branches contradict one another in, and what became of it (``futures.conflicts``)."""
+        """What the branches contradict one another in, and what became of it."""
         return self._told["conflicts"]
 
     @property

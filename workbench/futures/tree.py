@@ -24,7 +24,7 @@ class Node(TypedDict):
     ``parent`` is the run that it was made from, ``also`` the others whose tapes answer too (a graft), ``gone`` those of
     them that are no longer here. ``mode`` is ``live`` for a run of its own, or the tape's: ``fork``, ``replay``,
     ``regression``. ``edits`` says in short what was edited; ``saved`` what the tape spared:
-    ``saved_calls`` and ``saved_s`` of ``counted.Figures``.
+    ``saved_calls`` and ``saved_s`` of ``figures.Figures``.
     """
 
     run_id: str
