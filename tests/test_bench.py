@@ -17,6 +17,7 @@ from typing import Any
 import pytest
 
 from workbench.errors import WorkbenchError
+from workbench.graphs.reviewers import answer
 from workbench.plans import Plan, PlanStep
 from workbench.session import Workbench
 from workbench.widgets.bench import Bench
@@ -251,6 +252,22 @@ def test_a_bench_follows_its_run_whoever_moves_it(workspace: Path) -> None:
         bench.put(gone)
         elsewhere.remove_run(gone.run_id)
         assert comes(lambda: "This run is gone" in text(bench.head) and not shown(review.band))
+
+
+def test_a_bench_goes_on_with_a_run_that_was_answered_before_its_pause_was_shown(
+    wb: Workbench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ended, answered = Bench._ended, []
+
+    def late(bench: Bench, now: Now, fault: WorkbenchError | None) -> None:
+        if not answered and bench.run and bench.run.status == "paused":
+            answered.append(bench.run.answer_review(answer("approve"), wait=False))
+        ended(bench, now, fault)
+
+    monkeypatch.setattr(Bench, "_ended", late)
+    bench = ask(wb.bench(kb="film"), review=("reflect",))
+    assert comes(lambda: answered and answered[0].answer and answered[0].answer[:30] in text(bench.working.answer))
+    assert not shown(bench.working.review.band)
 
 
 def test_a_note_and_the_language_survive_a_restart_and_a_new_conversation_begins_with_nothing(wb: Workbench) -> None:

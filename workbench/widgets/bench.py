@@ -194,7 +194,8 @@ class Bench(CellRoot):
         with self._lock:
             if not self._follows(now):
                 return
-            self._refreshed()
+            if self._refreshed() == "running" and not fault and (run := self.run):
+                self.follow(run)  # somebody answered before the pause was shown
             if fault:
                 self.working.review.refuse(str(fault))
 
