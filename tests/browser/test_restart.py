@@ -139,7 +139,7 @@ def test_the_run_works_while_the_page_is_closed_and_is_cancelled_at_once(
     until((tmp_path / "calls").exists, "the slow tool is called again")
     second = store.runs()[0]
     nb.eval("addEventListener('click', () => { window.clicked = Date.now() / 1000 }, true)")
-    bench.press("Cancel")
+    bench.press_slowly("Cancel")  # the head is drawn anew while the run works
     bench.press("Yes, cancel it")
     until(lambda: second.status == "cancelled", "the run is cancelled")
     stopped = tmp_path / "cancelled"

@@ -140,18 +140,33 @@ export default {
       dragged = null;
     });
 
-    model.on("change:html", redraw);
-    const heard = (message) => {
+    // Between press and release nothing is drawn anew: a click on what went away meanwhile would be lost.
+    let waiting = null;
+    const settled = (change) => (given) => (waiting ? waiting.push(() => change(given)) : change(given));
+    const release = () =>
+      setTimeout(() => {
+        const due = waiting ?? [];
+        waiting = null;
+        for (const change of due) change();
+      });
+    const released = new AbortController();
+    root.addEventListener("pointerdown", () => (waiting ??= []));
+    for (const end of ["pointerup", "pointercancel"]) addEventListener(end, release, { signal: released.signal });
+
+    const heard = settled((message) => {
       if (message.rows) patch(message.rows);
       if (message.reveal !== undefined) {
         wanted = message.reveal;
         reveal();
       }
-    };
+    });
+    const changed = settled(redraw);
+    model.on("change:html", changed);
     model.on("msg:custom", heard);
     redraw();
     return () => {
-      model.off("change:html", redraw);
+      released.abort();
+      model.off("change:html", changed);
       model.off("msg:custom", heard);
     };
   },
