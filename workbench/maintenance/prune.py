@@ -27,7 +27,7 @@ from workbench.records.sqlite import named
 from workbench.records.store import TABLES
 
 _HALF = re.compile(r"\.([a-z0-9][a-z0-9_-]{0,63})\.(?:(?:rebuild|fresh|replaced|removed)-.*|ready|holder\.json|lock)")
-_FILE = re.compile(r"\.(?:salvage-.*|.+\.[0-9a-f]{8})")
+_FILE = re.compile(r"\.(?:salvage-.*|.+\.[0-9a-f]{8})|ranks\.bin")  # the last one of a tool that is no more
 _UNUSED = {
     "vectors": ("length(vector)", "key NOT IN (SELECT vector FROM passages)"),
     "found_names": (
@@ -73,7 +73,8 @@ def half_done(library: Library, *, delete: bool) -> dict[Path, int]:
     found = {}
     inside = (
         path
-        for path in library.root.glob("[a-z0-9]*/.*")
+        for name in (".*", "ranks.bin")
+        for path in library.root.glob(f"[a-z0-9]*/{name}")
         if not path.parent.is_symlink() and _FILE.fullmatch(path.name)
     )
     for path in sorted([*library.root.glob(".*"), *inside]):

@@ -135,7 +135,7 @@ class View:
 
     def __init__(self, index: Index, folder: Path, generation: int, place: Place):
         self.vocabulary = vocabulary.kept(folder)
-        self.generation, self._index, self._folder, self._place = generation, index, folder, place
+        self.generation, self._index, self._place = generation, index, place
         self.passages: int = index.rows("SELECT count(*) FROM passages")[0][0]
         self._lock = threading.RLock()
         self._closed = False
