@@ -43,7 +43,7 @@ lab: $(ENV_READY) ## open JupyterLab on the notebooks
 
 .PHONY: test
 test: lint types $(LOCAL_READY) ## lint, types, architecture, tests and notebooks: what must be green
-	$(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup --no-loadscope-reorder --max-worker-restart 0 --cov=workbench/graphs --cov-report=
+	$(BIN)/python -m pytest -n $(WORKERS) --dist loadscope --no-loadscope-reorder --max-worker-restart 0 --cov=workbench/graphs --cov-report=
 	$(BIN)/python -m coverage report --fail-under=90 --include='$(NODES)'
 	$(BIN)/python -m pytest --nbval --nbval-current-env --nbval-sanitize-with notebooks/sanitize.cfg notebooks
 	@mkdir -p build

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -65,20 +66,24 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """A file stays on one worker, and everything in the browser on one: it waits, and another worker computes.
-
-    What takes long comes first, so that no worker is left with it at the end.
-    """
-
-    def needs(item: pytest.Item, name: str) -> bool:
-        return name in getattr(item, "fixturenames", ()) or item.get_closest_marker(name) is not None
-
-    slow = {item.path for item in items if needs(item, "slow")}
-    items.sort(key=lambda item: 0 if needs(item, "browser") else 1 if item.path in slow else 2)
+    """What takes long comes first, so that no worker is left with it at the end: the browser, then slow files."""
+    slow = {item.path for item in items if item.get_closest_marker("slow")}
+    items.sort(key=lambda item: 0 if item.path.parent.name == "browser" else 1 if item.path in slow else 2)
     for item in items:
         if item.path.stem.removeprefix("test_") not in WALK_NODES:
             item.add_marker("no_cover")
-        item.add_marker(pytest.mark.xdist_group("browser" if needs(item, "browser") else str(item.path)))
+
+
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """A file stays on one worker, and every test in the browser on one: it waits while another worker computes."""
+    from xdist.scheduler import LoadScopeScheduling
+
+    class OneBrowser(LoadScopeScheduling):
+        def _split_scope(self, nodeid: str) -> str:
+            file = nodeid.split("::", 1)[0]
+            return "browser" if file.startswith("tests/browser/") else file
+
+    return OneBrowser(config, log)
 
 
 @pytest.fixture
