@@ -12,7 +12,7 @@ from workbench.runs.past import Checkpoint
 from workbench.session import Workbench
 from workbench.views.labels import Labels
 from workbench.views.past_text import past_blocks
-from workbench.views.render import plain
+from workbench.views.terminal import plain
 
 CHINESE = "对比《喜宴》和《饮食男女》的风格"
 

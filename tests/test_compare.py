@@ -16,7 +16,7 @@ from workbench.errors import RunError, UnknownRun
 from workbench.futures.compare import compared
 from workbench.records.store import TABLES
 from workbench.session import Workbench
-from workbench.views.comparison_text import LETTERS
+from workbench.views.comparison import LETTERS
 
 ENGLISH, CHINESE = "Recommend comedies directed by Ang Lee", "对比《喜宴》和《饮食男女》的风格"
 HOSTILE = "<script>alert(1)</script>\" onload='x' \x1b[2J \u202egnp.exe"

@@ -23,7 +23,8 @@ from workbench.runs.run import Run
 from workbench.session import Workbench
 from workbench.views.inbox import Settled, Waits, inbox, inbox_blocks, questions
 from workbench.views.labels import Labels
-from workbench.views.render import page_html, plain
+from workbench.views.render import page_html
+from workbench.views.terminal import plain
 from workbench.widgets.inbox import Inbox
 
 QUESTION = "Compare The Wedding Banquet and Eat Drink Man Woman"

@@ -192,8 +192,7 @@ def graft(page: Page, base: str, steps: tuple[str, ...], prefer: str | None) -> 
             page.result({**told, "provenance": made.provenance(), "run": made.to_dict()})
             return
         from workbench.views.graft import graft_blocks
-        from workbench.views.outline import outline
-        from workbench.views.render import IN_TERMINAL
+        from workbench.views.outline import IN_TERMINAL, outline
 
         page.show([*outline(made.to_dict(), IN_TERMINAL), *graft_blocks(made)])
         page.say(page.command("show", made.run_id))

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from workbench.session import Workbench
-    from workbench.views.render import Block
+    from workbench.views.outline import Block
 
 
 DONE, FAILED, USAGE, PAUSED, INTERRUPTED = range(5)
@@ -103,7 +103,7 @@ class Page:
 
     def show(self, blocks: Iterable[Block], console: Console | None = None) -> None:
         """Blocks of a run, with an empty line between them; bare text when another program reads it."""
-        from workbench.views.render import plain, renderable
+        from workbench.views.terminal import plain, renderable
 
         console = console or self.out
         if not console.is_terminal:

@@ -29,8 +29,7 @@ def show(page: Page, run_id: str) -> None:
     if page.as_json:
         page.result(document)
         return
-    from workbench.views.outline import outline
-    from workbench.views.render import IN_TERMINAL
+    from workbench.views.outline import IN_TERMINAL, outline
 
     page.show(outline(document, IN_TERMINAL))
     if document["status"] == "paused":
@@ -70,7 +69,7 @@ def _table(found: list[dict[str, Any]]) -> Any:
 
     from rich.text import Text as RichText
 
-    from workbench.views.render import status_look
+    from workbench.views.terminal import status_look
 
     labels, listed = Labels("en"), table()
     for name in ("run", "status", "begun", "question"):

@@ -20,12 +20,12 @@ from pydantic import ConfigDict, Field, SecretStr, TypeAdapter, ValidationError
 from typing_extensions import TypedDict
 
 from workbench.errors import CapsuleError, PlanError, RunError
-from workbench.futures.capsule_file import MANIFEST, begun, described, lines, loaded, opened, pretty, sealed, write_new
+from workbench.futures.capsule_file import MANIFEST, described, lines, loaded, opened, pretty, sealed, taped, write_new
 from workbench.graphs.reviewers import Mismatch
 from workbench.plans import Plan
 from workbench.records.document import run_document
 from workbench.records.store import RunStore, new_run_id
-from workbench.records.tape import require_whole
+from workbench.records.tape import begun, require_whole
 from workbench.runs.recording import Recording
 from workbench.settings import Settings
 from workbench.state import ConversationState, Decision, ExecutionRecord, RetrievalResult
@@ -56,7 +56,7 @@ def capsule(run: Recording, settings: Settings) -> bytes:
     document = document_of(contents)
     files = {file_of(part): pretty(contents["run"]) if part == "run" else lines(contents[part]) for part in PARTS}
     files |= described(contents, document, files)
-    return sealed(files, {"run_id": run.run_id, "versions": begun(contents).get("versions", {})})
+    return sealed(files, {"run_id": run.run_id, "versions": begun(taped(contents)).get("versions", {})})
 
 
 def contents_of(run: Recording) -> dict[str, Any]:

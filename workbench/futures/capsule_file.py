@@ -23,6 +23,7 @@ from typing import Any, NoReturn
 
 from workbench.errors import CapsuleError, shown
 from workbench.records.sqlite import refused
+from workbench.records.tape import Effect, begun, fingerprints
 from workbench.text import visible
 from workbench.views.labels import labels_for
 from workbench.views.render import run_html
@@ -251,29 +252,23 @@ ABOUT = {
 
 def described(contents: Mapping[str, Any], document: Mapping[str, Any], files: Mapping[str, bytes]) -> dict[str, bytes]:
     """The files that are made of a run's contents, the metadata over all of them last."""
-    begin, texts = begun(contents), licences(contents)
+    effects, texts = taped(contents), licences(contents)
+    begin = begun(effects)
     merged = (contents["run"]["result"] or {}).get("merged") or {}
     made = {
         "evidence.jsonl": lines(merged.get("retrieval_results", [])),
         "settings.json": pretty(begin.get("settings", {})),
-        "knowledge.json": pretty(fingerprints(contents)),
+        "knowledge.json": pretty(dict(sorted(fingerprints(effects).items()))),
         "licences.json": pretty(texts),
         PAGE: _page(document),
         READ_ME: _read_me(document, begin.get("versions", {}), texts),
     }
-    return {**made, METADATA: pretty(metadata(contents, texts, {**files, **made}))}
+    return {**made, METADATA: pretty(metadata(contents["run"], begin.get("versions", {}), texts, {**files, **made}))}
 
 
-def begun(contents: Mapping[str, Any]) -> dict[str, Any]:
-    """With what the run began: settings, clock, ids, tools, versions; empty for a run without a tape."""
-    return {effect["name"]: effect["value"] for effect in contents["tape"] if effect["kind"] == "begin"}
-
-
-def fingerprints(contents: Mapping[str, Any]) -> dict[str, str]:
-    """Knowledge base -> the fingerprint of its documents, as the run saw them."""
-    reads = [effect for effect in contents["tape"] if effect["kind"] == "knowledge"]
-    told = {e["name"].removesuffix(".fingerprint"): e["value"] for e in reads if e["name"].endswith(".fingerprint")}
-    return dict(sorted(told.items()))
+def taped(contents: Mapping[str, Any]) -> list[Effect]:
+    """The effects on the tape of a run; none for a run without one."""
+    return [Effect(**{k: v for k, v in row.items() if k != "page"}) for row in contents["tape"]]
 
 
 def licences(contents: Mapping[str, Any]) -> list[dict[str, str]]:
@@ -300,9 +295,10 @@ def _texts(value: Any) -> Iterator[Mapping[str, Any]]:
             yield from _texts(inner)
 
 
-def metadata(contents: Mapping[str, Any], texts: list[dict[str, str]], files: Mapping[str, bytes]) -> dict[str, Any]:
+def metadata(
+    row: Mapping[str, Any], versions: Mapping[str, str], texts: list[dict[str, str]], files: Mapping[str, bytes]
+) -> dict[str, Any]:
     """The crate: its files, the run as the action that made them, with what, and under which licences texts stand."""
-    row, begin = contents["run"], begun(contents)
     ids = {name: f"#licence-{n}" for n, name in enumerate(sorted({t["licence"] for t in texts if t["licence"]}), 1)}
     ids = {name: name if name.startswith(("http://", "https://")) and " " not in name else i for name, i in ids.items()}
     told = [f"{sum(t['licence'] == name for t in texts)} documents: {name}" for name in ids]
@@ -335,7 +331,7 @@ def metadata(contents: Mapping[str, Any], texts: list[dict[str, str]], files: Ma
             "result": [{"@id": name} for name in sorted(files) if name not in ("settings.json", "knowledge.json")],
             **({"error": row["error"]} if row["error"] else {}),
         },
-        *_software(begin.get("versions", {})),
+        *_software(versions),
         *(
             {"@id": i, "@type": "CreativeWork", "name": name, "description": t}
             for (name, i), t in zip(ids.items(), told, strict=True)

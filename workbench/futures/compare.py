@@ -22,9 +22,11 @@ from workbench.runs.fork import saved, spent
 from workbench.runs.recording import Recording
 from workbench.state import Citation, Decision, ExecutionRecord, Reflection
 from workbench.text import fold
-from workbench.views.comparison_text import LETTERS, beside
+from workbench.views.comparison import LETTERS
+from workbench.views.comparison_text import beside
 from workbench.views.labels import labels_for
-from workbench.views.render import Block, Shown
+from workbench.views.outline import Block
+from workbench.views.render import Shown
 
 if TYPE_CHECKING:
     import pandas
@@ -219,7 +221,7 @@ class Comparison(Shown):
             whom.
         claims: ``{"text", "changes", "sides"}``; ``changes`` has ``shared``, ``recited`` (the same words from other
             evidence), ``gained``, ``lost`` or ``""``, and a side the ``citations``, each with its source.
-        cost: a run's figures (``counted.Figures``), and its ``tokens``, ``about`` so many where a server does not count
+        cost: a run's figures (``figures.Figures``), and its ``tokens``, ``about`` so many where a server does not count
             them; ``saved_tokens`` are those that the tape spared.
         workspace: where the runs are, so that what is shown of them can graft; no part of the data.
     """

@@ -22,7 +22,9 @@ from workbench.runs.run import Run
 from workbench.state import ExecutionRecord, RetrievalResult
 from workbench.views.graft import graft_blocks
 from workbench.views.labels import labels_for
-from workbench.views.render import Block, page_html, plain
+from workbench.views.outline import Block
+from workbench.views.render import page_html
+from workbench.views.terminal import plain
 
 if TYPE_CHECKING:
     import pandas
@@ -332,7 +334,7 @@ class Graft(Run):
 
     @property
     def conflicts(self) -> list[Conflict]:
-        """What the branches contradict one another in, and what became of it (``futures.conflicts``)."""
+        """What the branches contradict one another in, and what became of it."""
         return self._told["conflicts"]
 
     @property

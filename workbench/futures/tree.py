@@ -10,8 +10,9 @@ from typing import Any, TypedDict
 from workbench.errors import UnknownRun
 from workbench.plans import edit_of, work_seconds
 from workbench.views.labels import labels_for
+from workbench.views.outline import Block
 from workbench.views.past_text import tree_blocks
-from workbench.views.render import Block, Shown
+from workbench.views.render import Shown
 
 MOST_SHOWN = 200
 """Runs that a page shows; the data has all of them."""
@@ -23,7 +24,7 @@ class Node(TypedDict):
     ``parent`` is the run that it was made from, ``also`` the others whose tapes answer too (a graft), ``gone`` those of
     them that are no longer here. ``mode`` is ``live`` for a run of its own, or the tape's: ``fork``, ``replay``,
     ``regression``. ``edits`` says in short what was edited; ``saved`` what the tape spared:
-    ``saved_calls`` and ``saved_s`` of ``counted.Figures``.
+    ``saved_calls`` and ``saved_s`` of ``figures.Figures``.
     """
 
     run_id: str

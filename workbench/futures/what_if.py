@@ -21,7 +21,8 @@ from workbench.records.tape import Effect
 from workbench.runs.recording import Recording
 from workbench.tools.registry import BUILT_IN
 from workbench.views.graft import leave_one_out_blocks, what_if_blocks
-from workbench.views.render import Block, Shown
+from workbench.views.outline import Block
+from workbench.views.render import Shown
 
 if TYPE_CHECKING:
     import pandas

@@ -11,8 +11,9 @@ from typing import Any, TypedDict
 from workbench.errors import RunError
 from workbench.state import Decision
 from workbench.views.labels import labels_for
+from workbench.views.outline import Block
 from workbench.views.past_text import past_blocks
-from workbench.views.render import Block, Shown
+from workbench.views.render import Shown
 
 Read = Callable[[str | None], Sequence[Any]]
 """Gives LangGraph's checkpoints of a run, oldest first: all of them, or the one of that id."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from workbench.records.timeline import work_ticks
@@ -61,13 +61,13 @@ class _Table(NamedTuple):
 
 def _part(name: str, document: Data, labels: Labels, differing: bool, whole: bool) -> Markup:
     """A part with its title, its counts of changes, and as many rows as are asked for."""
-    one, found = _TABLES[name], _rows(name, document)
+    one, found = TABLES[name], rows_of(name, document)
     counts = Counter(one.kind(row) for row in found)
     told = labels("comma").join(labels(f"count_{kind}", n=counts[kind]) for kind in one.order if counts[kind])
     head = el("h3.wb-title", labels(one.title), " ", el("span.wb-dim", told))
     rows = [row for row in found if not (differing and one.kind(row) in _SAME and not row.get("text_differs"))]
     kinds = [one.kind(row) for row in rows]
-    shown = _first_of_each(kinds) if name == "evidence" and not whole else _first(kinds, whole)
+    shown = first_of_each(kinds, MOST_OF_A_KIND) if name == "evidence" and not whole else _first(kinds, whole)
     drawn = [_row(one, rows[n], document, labels) for n in sorted(shown)]
     left = len(rows) - len(drawn)
     more = button(labels("beside_more", n=left), "more", key=name, cls="wb-quiet") if left else None
@@ -78,13 +78,13 @@ def _part(name: str, document: Data, labels: Labels, differing: bool, whole: boo
     return el("section.wb-part", head, inside, aria_label=labels(one.title), data_part=name)
 
 
-def _rows(name: str, document: Data) -> list[Data]:
+def rows_of(name: str, document: Data) -> list[Data]:
     """The rows of a part; decisions with their change as others have it, evidence by its change and its best rank."""
     rows = list(document[name])
     if name == "decisions":
         return [{**row, "changes": ["same" if row["same"] else "changed"]} for row in rows]
     if name == "evidence":
-        kind, order = _TABLES[name].kind, _TABLES[name].order
+        kind, order = TABLES[name].kind, TABLES[name].order
         rows.sort(key=lambda row: (order.index(kind(row)), min(side["rank"] for side in row["sides"] if side)))
     return rows
 
@@ -102,8 +102,9 @@ def _first(kinds: Sequence[str], whole: bool) -> Sequence[int]:
     return first[: MOST_UNFOLDED if whole else MOST_ROWS]
 
 
-def _first_of_each(kinds: Sequence[str]) -> Sequence[int]:
-    return [n for n, kind in enumerate(kinds) if kinds[:n].count(kind) < MOST_OF_A_KIND]
+def first_of_each(kinds: Sequence[str], most: int) -> Sequence[int]:
+    """The places of the first rows of each kind of change, at most so many of a kind."""
+    return [n for n, kind in enumerate(kinds) if kinds[:n].count(kind) < most]
 
 
 def _changes(changes: Sequence[str], labels: Labels) -> Any:
@@ -165,7 +166,7 @@ def _answered(side: Data, labels: Labels) -> str:
 
 def _claim(row: Data, *_: Any) -> Any:
     cited = {c["title"] or c["result_id"]: None for side in row["sides"] if side for c in side["citations"]}
-    lost = _TABLES["claims"].kind(row) == "lost"
+    lost = TABLES["claims"].kind(row) == "lost"
     sources = el("div.wb-dim", cut(" · ".join(cited), 240)) if cited else None
     return [el("span.wb-ink.wb-fail" if lost else "span", row["text"]), sources]
 
@@ -194,7 +195,7 @@ def _rank(side: Data, labels: Labels) -> Any:
 _STEPS = ("added", "removed", "changed", "same")
 _CLAIMS = ("gained", "lost", "recited", "shared")
 _PIECES = ("gained", "lost", "moved", "same")
-_TABLES: Mapping[str, _Table] = {
+TABLES: Mapping[str, _Table] = {
     "steps": _Table("beside_plan", "step", "beside_all_same", _STEPS, ".wb-nowrap", _step, _ended),
     "decisions": _Table("beside_decisions", "point", "", _STEPS, "", _point, _answered),
     "claims": _Table("beside_answer", "claim", "beside_no_answer", _CLAIMS, "", _claim, _cited),
@@ -227,48 +228,70 @@ def beside_head(document: Data, labels: Labels, *, differing: bool = False, graf
 
 def _run(n: int, run: Data, document: Data, labels: Labels) -> Markup:
     said = run["message"] if n == 0 or run["message"] != document["runs"][0]["message"] else ""
-    origin = next((i for i, one in enumerate(document["runs"]) if one["run_id"] == run["origin"]), None)
-    made = labels("made_from", run=LETTERS[origin] if origin is not None else run["origin"]) if run["origin"] else None
     told = labels("open_run_told", run=run["run_id"])
     return el(
         "div.wb-beside-run",
         letter(n),
         el("span", code(run["run_id"]), " ", glyph(run["status"], labels, said=False), " ", labels(run["status"])),
         button(labels("open_run"), "open", key=run["run_id"], cls="wb-quiet", name=told),
-        el("span.wb-dim", made) if made else None,
+        el("span.wb-dim", made_from(run, document, labels)) if run["origin"] else None,
         el("span.wb-cut.wb-beside-said", said, title=said) if said else None,
     )
 
 
-def _parts(parts: Data | None, labels: Labels) -> Any:
+def made_from(run: Data, document: Data, labels: Labels) -> str:
+    """From which run another was made: its letter where it stands beside it, else its id."""
+    ids = [one["run_id"] for one in document["runs"]]
+    origin = run["origin"]
+    return labels("made_from", run=LETTERS[ids.index(origin)] if origin in ids else origin)
+
+
+def parted(parts: Data | None, labels: Labels) -> str:
+    """Where the runs part."""
     if parts is None:
-        return el("b.wb-strong", labels("no_difference"))
-    what = labels(f"part_{parts['where']}", name=parts["name"])
-    values = [el("span", letter(n), " ", _value(v, labels)) for n, v in enumerate(parts["values"])]
-    return [el("b.wb-strong", labels("they_part", what=what)), *values]
+        return labels("no_difference")
+    return labels("they_part", what=labels(f"part_{parts['where']}", name=parts["name"]))
+
+
+def _parts(parts: Data | None, labels: Labels) -> Any:
+    values = enumerate(parts["values"] if parts else ())
+    return [
+        el("b.wb-strong", parted(parts, labels)),
+        *(el("span", letter(n), " ", _value(v, labels)) for n, v in values),
+    ]
+
+
+def value_told(
+    value: Any, labels: Labels, status: Callable[[str], str], answered: Callable[[Data, Labels], str]
+) -> str:
+    """What a run had at a point, in words: a decision, how a step ended, a list, or anything else."""
+    if isinstance(value, Mapping) and "action" in value:
+        return answered(value, labels)
+    if isinstance(value, Mapping):
+        return " · ".join([status(value["status"]), value["tool"], labels("n_found", n=value["found"])])
+    if isinstance(value, list):
+        return labels("comma").join(map(str, value))
+    return "—" if value is None else str(value)
 
 
 def _value(value: Any, labels: Labels) -> str:
-    """What a run had at a point, in words."""
-    if isinstance(value, Mapping) and "action" in value:
-        return _answered(value, labels)
-    if isinstance(value, Mapping):
-        return " · ".join([labels(value["status"]), value["tool"], labels("n_found", n=value["found"])])
-    if isinstance(value, list):
-        return cut(labels("comma").join(map(str, value)))
-    return "—" if value is None else cut(str(value))
+    told = value_told(value, labels, labels, _answered)
+    return told if isinstance(value, Mapping) else cut(told)
+
+
+def caveats_told(document: Data, labels: Labels) -> Iterator[tuple[bool, str, Sequence[Any]]]:
+    """Each caveat: whether it may be the cause of a difference, in words, and the value in each run."""
+    for caveat in document["caveats"]:
+        causes = caveat["what"] not in ("unfinished", "no_tape")
+        values = caveat["values"] if causes and caveat["what"] != "question" else ()
+        yield causes, labels(f"caveat_{caveat['what']}", name=caveat["name"]), values
 
 
 def _caveats(document: Data, labels: Labels) -> Markup | None:
     causes, unknown = list[Markup](), list[Markup]()
-    for caveat in document["caveats"]:
-        told: list[Any] = [labels(f"caveat_{caveat['what']}", name=caveat["name"])]
-        if caveat["what"] in ("unfinished", "no_tape"):
-            unknown.append(el("li", told))
-            continue
-        if caveat["what"] != "question":
-            told += [[" ", letter(n), " ", _value(v, labels)] for n, v in enumerate(caveat["values"])]
-        causes.append(el("li", told))
+    for cause, told, values in caveats_told(document, labels):
+        sides = [[" ", letter(n), " ", _value(v, labels)] for n, v in enumerate(values)]
+        (causes if cause else unknown).append(el("li", told, sides))
     if not causes and not unknown:
         return None
     first = [el("p.wb-strong", labels("not_only")), el("ul", causes)] if causes else []

@@ -3,19 +3,29 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from workbench.views.comparison import (
+    LETTERS,
+    TABLES,
+    caveats_told,
+    first_of_each,
+    made_from,
+    parted,
+    rows_of,
+    value_told,
+)
 from workbench.views.labels import SIGNS, Labels, milliseconds
 from workbench.views.labels.sentences import edits_told, saved_told, tokens_told, took_told, who_told
-from workbench.views.outline import Block, Column, Document, Lines, Span, clipped, columns, one_line
+from workbench.views.outline import Block, Column, Lines, Span, clipped, columns, one_line
+from workbench.views.page import Data
 
-LETTERS = "ABCD"
 _MOST_OF_A_KIND = 8
-_KINDS = ("gained", "lost", "moved", "same")
 
 
-def beside(document: Document, labels: Labels) -> list[Block]:
+def beside(document: Data, labels: Labels) -> list[Block]:
     """The blocks of a comparison; tables in which nothing differs are left out."""
     letters = LETTERS[: len(document["runs"])]
     return [block for part in _PARTS for block in part(document, letters, labels)]
@@ -30,13 +40,13 @@ def _differing(rows: Sequence[Sequence[str]], same: str) -> bool:
     return any(row[1] != same for row in rows)
 
 
-def _head(document: Document, letters: str, labels: Labels) -> Iterator[Block]:
+def _head(document: Data, letters: str, labels: Labels) -> Iterator[Block]:
     first, lines = document["runs"][0], list[tuple[Span, ...]]()
     for letter, run in zip(letters, document["runs"], strict=True):
         facts: list[Span] = [(f"{letter} ", "strong"), (run["run_id"], "code"), (" · ", "dim")]
         facts += [(labels.status(run["status"]), "status")]
         if run["origin"]:
-            facts += [(" · ", "dim"), (labels("made_from", run=_lettered(run["origin"], document, letters)), "dim")]
+            facts += [(" · ", "dim"), (made_from(run, document, labels), "dim")]
         if run is first or run["message"] != first["message"]:
             facts += [(" · ", "dim"), (run["message"], "")]
         if run["query"] not in (run["message"], "") and run["query"] != first["query"]:
@@ -44,47 +54,28 @@ def _head(document: Document, letters: str, labels: Labels) -> Iterator[Block]:
         lines.append(tuple(facts))
     yield Lines(tuple(lines))
     parts = document["parts"]
-    if parts is None:
-        yield Lines((((labels("no_difference"), "strong"),),))
-        return
-    what = labels(f"part_{parts['where']}", name=parts["name"])
-    yield Lines((((labels("they_part", what=what), "strong"),), *_values(parts["values"], letters, labels)))
-
-
-def _values(values: Sequence[Any], letters: str, labels: Labels) -> Iterator[tuple[Span, ...]]:
-    for letter, value in zip(letters, values, strict=True):
-        yield ((f"{letter} ", "strong"), (_told(value, labels)[:300], ""))
+    values = zip(letters, parts["values"] if parts else (), strict=False)
+    sides = (((f"{letter} ", "strong"), (_told(value, labels)[:300], "")) for letter, value in values)
+    yield Lines((((parted(parts, labels), "strong"),), *sides))
 
 
 def _told(value: Any, labels: Labels) -> str:
-    """A brief value of a point in words."""
-    if isinstance(value, Mapping) and "action" in value:
-        return _answered(value, labels)
-    if isinstance(value, Mapping):
-        return " · ".join([labels.status(value["status"]), value["tool"], labels("n_found", n=value["found"])])
-    if isinstance(value, list):
-        return labels("comma").join(map(str, value))
-    return "—" if value is None else str(value)
+    return value_told(value, labels, labels.status, _answered)
 
 
-def _caveats(document: Document, letters: str, labels: Labels) -> Iterator[Block]:
+def _caveats(document: Data, letters: str, labels: Labels) -> Iterator[Block]:
     causes, unknown = list[tuple[Span, ...]](), list[tuple[Span, ...]]()
-    for caveat in document["caveats"]:
-        told = labels(f"caveat_{caveat['what']}", name=caveat["name"])
-        if caveat["what"] in ("unfinished", "no_tape"):
-            unknown.append(((told, ""),))
-            continue
-        if caveat["what"] != "question":
-            values = (f"{letter} {_told(v, labels)}" for letter, v in zip(letters, caveat["values"], strict=True))
-            told += labels("colon") + labels("comma").join(values)
-        causes.append(((told, ""),))
+    for cause, told, values in caveats_told(document, labels):
+        sides = [f"{letter} {_told(value, labels)}" for letter, value in zip(letters, values, strict=False)]
+        line = told + labels("colon") + labels("comma").join(sides) if sides else told
+        (causes if cause else unknown).append(((line, ""),))
     if causes:
         yield Lines((((labels("not_only"), "strong"),), *causes), mark="paused")
     if unknown:
         yield Lines(tuple(unknown), mark="interrupted")
 
 
-def _plan(document: Document, letters: str, labels: Labels) -> Iterator[Block]:
+def _plan(document: Data, letters: str, labels: Labels) -> Iterator[Block]:
     for letter, diff in zip(letters[1:], document["plan"], strict=True):
         rows = [
             (labels(kind), name, "", "", "") for kind in ("added", "removed") for name in (diff or {}).get(kind, [])
@@ -100,7 +91,7 @@ def _plan(document: Document, letters: str, labels: Labels) -> Iterator[Block]:
             yield clipped(f"{labels('plan_changes')} · {letter}", heads, rows)
 
 
-def _steps(document: Document, letters: str, labels: Labels) -> Iterator[Block]:
+def _steps(document: Data, letters: str, labels: Labels) -> Iterator[Block]:
     rows = [
         (row["step_id"], labels("same") if row["same"] else "~", *(_step(side, labels) for side in row["sides"]))
         for row in document["steps"]
@@ -118,7 +109,7 @@ def _step(side: Mapping[str, Any] | None, labels: Labels) -> str:
     return " · ".join([*told, labels("steps_taped") if side["replayed"] else milliseconds(side["seconds"] * 1000)])
 
 
-def _decisions(document: Document, letters: str, labels: Labels) -> Iterator[Block]:
+def _decisions(document: Data, letters: str, labels: Labels) -> Iterator[Block]:
     rows = []
     for row in document["decisions"]:
         point = next(labels(f"point_{side['point']}") for side in row["sides"] if side)
@@ -141,25 +132,29 @@ def _answered(side: Mapping[str, Any], labels: Labels) -> str:
     return f"{' · '.join([told, *said])}\n{labels('proposed')}{labels('colon')}{steps}"
 
 
-def _evidence(document: Document, letters: str, labels: Labels) -> Iterator[Block]:
-    rows, counts = list[tuple[int, int, tuple[str, ...]]](), dict.fromkeys(_KINDS, 0)
-    for piece in document["evidence"]:
-        kind = min((change for change in piece["changes"] if change), key=_KINDS.index, default="same")
-        counts[kind] += 1
-        if kind == "same" and not piece["text_differs"]:
-            continue
-        told = [labels(change) if change else "—" for change in piece["changes"]]
-        if piece["text_differs"]:
-            told.append(labels("reworded"))
-        cells = (" ".join(told), one_line(piece["title"]), *(_found(side) for side in piece["sides"]))
-        rows.append((_KINDS.index(kind), min(side["rank"] for side in piece["sides"] if side), cells))
-    if not rows:
+def _evidence(document: Data, letters: str, labels: Labels) -> Iterator[Block]:
+    table, found = TABLES["evidence"], rows_of("evidence", document)
+    counts = Counter(map(table.kind, found))
+    differing = [piece for piece in found if table.kind(piece) != "same" or piece["text_differs"]]
+    if not differing:
         return
-    rows.sort(key=lambda row: row[:2])
-    best = [c for kind in range(len(_KINDS)) for c in [cells for k, _, cells in rows if k == kind][:_MOST_OF_A_KIND]]
+    best = [differing[n] for n in first_of_each([*map(table.kind, differing)], _MOST_OF_A_KIND)]
+    rows = [
+        (
+            " ".join([_changes(piece, labels), *([labels("reworded")] if piece["text_differs"] else [])]),
+            one_line(piece["title"]),
+            *map(_found, piece["sides"]),
+        )
+        for piece in best
+    ]
     heads = _beside(["change::whole", "piece"], letters, labels)
-    notes = [labels("and_more", n=len(rows) - len(best))] if len(best) < len(rows) else []
-    yield clipped(labels("evidence_beside", **counts), heads, best, notes=notes)
+    left = len(differing) - len(best)
+    title = labels("evidence_beside", **{kind: counts[kind] for kind in table.order})
+    yield clipped(title, heads, rows, notes=[labels("and_more", n=left)] if left else [])
+
+
+def _changes(row: Mapping[str, Any], labels: Labels) -> str:
+    return " ".join(labels(change) if change else "—" for change in row["changes"])
 
 
 def _found(side: Mapping[str, Any] | None) -> str:
@@ -170,10 +165,10 @@ def _found(side: Mapping[str, Any] | None) -> str:
     return f"#{side['rank']} {side['score']:.2f}\n{one_line(steps or ', '.join(side['tools']))}"
 
 
-def _claims(document: Document, letters: str, labels: Labels) -> Iterator[Block]:
+def _claims(document: Data, letters: str, labels: Labels) -> Iterator[Block]:
     rows = [
         (
-            " ".join(labels(change) if change else "—" for change in claim["changes"]),
+            _changes(claim, labels),
             one_line(claim["text"]),
             *(_cited(side, labels) for side in claim["sides"]),
         )
@@ -190,7 +185,7 @@ def _cited(side: Mapping[str, Any] | None, labels: Labels) -> str:
     return labels("comma").join(found) or labels("nothing_cited")
 
 
-def _cost(document: Document, letters: str, labels: Labels) -> Iterator[Block]:
+def _cost(document: Data, letters: str, labels: Labels) -> Iterator[Block]:
     rows = [
         (
             letter,
@@ -224,10 +219,6 @@ def forecast_blocks(forecast: Mapping[str, Any], labels: Labels) -> list[Block]:
 
 
 _PARTS = (_head, _caveats, _plan, _steps, _decisions, _evidence, _claims, _cost)
-
-
-def _lettered(run_id: str, document: Document, letters: str) -> str:
-    return next((a for a, run in zip(letters, document["runs"], strict=True) if run["run_id"] == run_id), run_id)
 
 
 def _json(value: Any) -> str:

@@ -10,20 +10,19 @@ from workbench.plans import canonical_json
 from workbench.views.comparison import LETTERS, change, letter
 from workbench.views.labels import Labels, labels_for, milliseconds
 from workbench.views.outline import Block, Lines, Table, columns
-from workbench.views.page import Markup, button, code, cut, el, glyph, table
+from workbench.views.page import Data, Markup, button, code, cut, el, glyph, table
 
 if TYPE_CHECKING:
     from workbench.futures.graft import Graft
     from workbench.futures.what_if import LeaveOneOut, WhatIf
 
 
-Document = Mapping[str, Any]
 Taken = tuple[int, str]
 """The number of a run in the comparison, and a step of it."""
 MOST_CONFLICTS, MOST_OFFERED = 20, 200
 
 
-def offered(document: Document, base: int) -> list[Taken]:
+def offered(document: Data, base: int) -> list[Taken]:
     """The steps that the other runs have otherwise than this one."""
     runs = range(len(document["runs"]))
     return [
@@ -47,7 +46,7 @@ def _as_first(row: Mapping[str, Any], n: int) -> bool:
 
 
 def panel(
-    document: Document,
+    document: Data,
     labels: Labels,
     *,
     base: int,
@@ -110,7 +109,7 @@ def _offer(row: Mapping[str, Any], n: int, base: int, taken: bool, labels: Label
 
 
 def _go(
-    document: Document,
+    document: Data,
     labels: Labels,
     base: int,
     taken: Sequence[Taken],
@@ -137,7 +136,7 @@ def _foreseen(forecast: Mapping[str, Any], labels: Labels) -> str:
     return f"{told} · {labels('graft_again', steps=cut(labels('comma').join(again), 200))}"
 
 
-def conflicts_table(document: Document, message: str, found: Sequence[Mapping[str, Any]], labels: Labels) -> Markup:
+def conflicts_table(document: Data, message: str, found: Sequence[Mapping[str, Any]], labels: Labels) -> Markup:
     """What branches contradict one another in, with each run's value, and the buttons that let one of them hold."""
     ids = [run["run_id"] for run in document["runs"]]
     involved = [n for n, run_id in enumerate(ids) if any(run_id in conflict["values"] for conflict in found)]

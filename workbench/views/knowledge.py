@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from workbench.ports import Entity
@@ -26,15 +27,11 @@ _LONGEST_NAME = 22
 def knowledge_graph(found: Around, labels: Labels, chosen: str = "") -> Picture:
     """The graph as SVG. Entities of the answer are filled and large; the way that was asked for is drawn heavy."""
     places = {one: (EDGE + x * (WIDTH - 2 * EDGE), 40 + y * (HEIGHT - 80)) for one, (x, y) in found.places().items()}
-    svg = opened(
-        "svg.wb-knowledge",
-        viewBox=f"0 0 {WIDTH} {HEIGHT}",
-        role="listbox",
-        aria_label=labels("knowledge_told", n=len(found.entities), m=len(found.relations)),
-    )
+    told = labels("knowledge_told", n=len(found.entities), m=len(found.relations))
+    svg = opened("svg.wb-knowledge", viewBox=f"0 0 {WIDTH} {HEIGHT}", role="listbox", aria_label=told)
     lines = [_line(found, pair, kinds, places, chosen) for pair, kinds in _pairs(found).items()]
     rows = {one: _disc(found, one, places[one], labels, one == chosen) for one in found.entities}
-    head = el("div", el("span.wb-dim", labels("knowledge_told", n=len(found.entities), m=len(found.relations))))
+    head = el("div", el("span.wb-dim", told))
     return Picture(joined([opened("section.wb-section"), head, svg, lines]), rows, closed("svg", "section"))
 
 
@@ -70,7 +67,7 @@ def way_told(found: Around, labels: Labels) -> Markup:
         return el("p.wb-dim", labels("no_way"))
     between = {frozenset(pair): kinds for pair, kinds in _pairs(found).items()}
     told: list[Markup] = [el("b", found.entities[found.path[0]]["name"])]
-    for before, after in zip(found.path, found.path[1:], strict=False):
+    for before, after in pairwise(found.path):
         kinds = between.get(frozenset((before, after)), [])
         told += [el("span.wb-dim", f" — {', '.join(kinds)} — "), el("b", found.entities[after]["name"])]
     return el("p.wb-way", told)
@@ -91,11 +88,11 @@ def _line(
     found: Around, pair: tuple[str, str], kinds: list[str], places: Mapping[str, tuple[float, float]], chosen: str
 ) -> Markup:
     (x1, y1), (x2, y2) = places[pair[0]], places[pair[1]]
-    steps = [{a, b} for a, b in zip(found.path, found.path[1:], strict=False)]
-    cls = "wb-relation" + (" wb-on-way" if set(pair) in steps else " wb-near" if chosen in pair else "")
+    on_way = set(pair) in map(set, pairwise(found.path))
+    cls = "wb-relation" + (" wb-on-way" if on_way else " wb-near" if chosen in pair else "")
     said = ", ".join(kinds)
     drawn = [el("line", x1=x1, y1=y1, x2=x2, y2=y2), el("title", said)]
-    if chosen in pair or set(pair) in steps:
+    if chosen in pair or on_way:
         drawn.append(el("text", said, x=(x1 + x2) / 2, y=(y1 + y2) / 2 - 3, text_anchor="middle"))
     return el("g", drawn, cls=cls)
 

@@ -12,9 +12,8 @@ from workbench.records.timeline import GAPS, Bar, attempts, bars, busy_ms, drawn
 from workbench.state import ExecutionRecord, Reflection
 from workbench.views.labels import SIGNS, Labels, labels_for, milliseconds
 from workbench.views.labels.sentences import edits_told, read_told, reason_told, saved_told, took_told, who_told
-from workbench.views.page import cut
+from workbench.views.page import Data, cut
 
-Document = Mapping[str, Any]
 Span = tuple[str, str]
 """A piece of text and its look: ``""``, ``strong``, ``dim``, ``code``, ``status``."""
 
@@ -68,13 +67,13 @@ class Table:
 Block = Lines | Table
 
 
-def outline(document: Document, parts: Sequence[str] = ON_PAPER) -> list[Block]:
+def outline(document: Data, parts: Sequence[str] = ON_PAPER) -> list[Block]:
     """The blocks of a run, in this order; parts of which nothing is known are left out."""
     labels = labels_for(document["message"])
     return [block for part in parts for block in _PARTS[part](document, labels)]
 
 
-def _head(document: Document, labels: Labels) -> Iterator[Block]:
+def _head(document: Data, labels: Labels) -> Iterator[Block]:
     plan, counted = document["plan"], document["figures"]
     facts: list[Span] = [(labels("run") + " ", "dim"), (document["run_id"], "code")]
     facts += [(" · ", "dim"), (labels.status(document["status"]), "status")]
@@ -94,7 +93,7 @@ def _head(document: Document, labels: Labels) -> Iterator[Block]:
         yield Lines((((f"{labels('error')}{labels('colon')}{document['error']}", "strong"),),), mark="failed")
 
 
-def _open_review(document: Document, labels: Labels) -> Iterator[Block]:
+def _open_review(document: Data, labels: Labels) -> Iterator[Block]:
     """What a paused run asks the person now; nothing when it is not waiting."""
     request = document["review"]
     if not request:
@@ -116,14 +115,14 @@ def review_question(request: Mapping[str, Any], labels: Labels) -> str:
     return labels("ask_reflect_stop" if stops else f"ask_{request['point']}")
 
 
-def _answer_text(document: Document, labels: Labels) -> Iterator[Block]:
+def _answer_text(document: Data, labels: Labels) -> Iterator[Block]:
     """The answer's text, a paragraph a line; nothing while there is no answer."""
     if document["answer"]:
         lines = [line for line in cut(document["answer"], 50_000).splitlines() if line.strip()]
         yield Lines(tuple(((line, ""),) for line in lines), heading=labels("answer"))
 
 
-def _sources(document: Document, labels: Labels) -> Iterator[Block]:
+def _sources(document: Data, labels: Labels) -> Iterator[Block]:
     first: dict[int, Mapping[str, Any]] = {}
     for citation in document["citations"]:
         first.setdefault(citation["n"], citation["source"])
@@ -142,13 +141,13 @@ def _sources(document: Document, labels: Labels) -> Iterator[Block]:
         yield Lines(tuple(((one_line(note), "dim"),) for note in notes))
 
 
-def _plan(document: Document, labels: Labels) -> Iterator[Block]:
+def _plan(document: Data, labels: Labels) -> Iterator[Block]:
     if document["plan"]:
         shown = bars(document["log"], document["records"], document["decisions"])
         yield plan_table(document["plan"], document["records"], labels, shown)
 
 
-def plan_table(plan: Document, records: Iterable[ExecutionRecord], labels: Labels, shown: Sequence[Bar] = ()) -> Table:
+def plan_table(plan: Data, records: Iterable[ExecutionRecord], labels: Labels, shown: Sequence[Bar] = ()) -> Table:
     """One row a step: how it went, what it is, what it waits for, what it found, when."""
     records = list(records)
     steps, last, span = Plan.load(plan).steps, last_records(records), span_ms(shown)
@@ -185,7 +184,7 @@ def plan_table(plan: Document, records: Iterable[ExecutionRecord], labels: Label
     return clipped(title, (*columns(labels, *names), work), rows, notes=notes)
 
 
-def _reflections(document: Document, labels: Labels) -> Iterator[Block]:
+def _reflections(document: Data, labels: Labels) -> Iterator[Block]:
     for reflection in document["reflections"]:
         yield reflection_table(reflection, labels)
 
@@ -241,7 +240,7 @@ def signal_rows(signals: Mapping[str, Any], labels: Labels) -> list[tuple[str, s
     return rows
 
 
-def _decisions(document: Document, labels: Labels) -> Iterator[Block]:
+def _decisions(document: Data, labels: Labels) -> Iterator[Block]:
     semicolon = labels("semicolon")
     rows = [
         (
@@ -261,7 +260,7 @@ def _decisions(document: Document, labels: Labels) -> Iterator[Block]:
         yield clipped(labels("decisions"), heads, rows)
 
 
-def _timeline(document: Document, labels: Labels) -> Iterator[Block]:
+def _timeline(document: Data, labels: Labels) -> Iterator[Block]:
     found = bars(document["log"], document["records"], document["decisions"])
     if found:
         yield timeline_table(found, labels, took_told(document["figures"], labels))
@@ -292,7 +291,7 @@ def timeline_table(found: Sequence[Bar], labels: Labels, took: str = "") -> Tabl
     return clipped(title, columns(labels, "", "when:bar", "time:number"), rows, opened=False)
 
 
-def _evidence(document: Document, labels: Labels) -> Iterator[Block]:
+def _evidence(document: Data, labels: Labels) -> Iterator[Block]:
     rows = [
         (f"[{piece['n']}]", one_line(piece["title"]), f"{piece['score']:.2f}", ", ".join(piece["tools"]))
         for piece in document["evidence"]

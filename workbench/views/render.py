@@ -15,31 +15,15 @@ from workbench.records.timeline import bars
 from workbench.state import ExecutionRecord
 from workbench.text import visible
 from workbench.views.labels import Labels, labels_for
-from workbench.views.outline import IN_TERMINAL, Block, Column, Document, Lines, outline, plan_table, timeline_table
-from workbench.views.terminal import plain, renderable, status_look
-
-__all__ = [
-    "IN_TERMINAL",
-    "Block",
-    "Document",
-    "Shown",
-    "outline",
-    "page_html",
-    "plain",
-    "plan_text",
-    "renderable",
-    "run_html",
-    "run_text",
-    "status_look",
-    "timeline_text",
-]
-
+from workbench.views.outline import IN_TERMINAL, Block, Column, Lines, outline, plan_table, timeline_table
+from workbench.views.page import Data
+from workbench.views.terminal import plain
 
 CLASSES = "wb-static mathjax_ignore tex2jax_ignore"
 """The last two keep MathJax from reading dollar signs as formulas: in JupyterLab, and in pages made by nbconvert."""
 
 
-def run_html(document: Document) -> str:
+def run_html(document: Data) -> str:
     """A run as static HTML: no script, no colour, readable in both themes and without a front-end."""
     return page_html(outline(document), labels_for(document["message"]))
 
@@ -48,6 +32,11 @@ def page_html(blocks: Iterable[Block], labels: Labels) -> str:
     """Blocks as static HTML, in the language of these labels."""
     body = "\n".join(_block(block) for block in blocks)
     return f'<div class="{CLASSES}" lang="{labels.html_lang}">\n{body}\n</div>'
+
+
+def display_data(blocks: Sequence[Block], labels: Labels) -> dict[str, str]:
+    """Blocks as what a notebook keeps of a cell without its widget: text and static HTML."""
+    return {"text/plain": plain(blocks, 100), "text/html": page_html(blocks, labels)}
 
 
 class Shown:
@@ -63,18 +52,18 @@ class Shown:
         return plain(self.blocks(), 100)
 
     def _repr_mimebundle_(self, **_: Any) -> dict[str, str]:
-        return {"text/plain": str(self), "text/html": self._repr_html_()}
+        return display_data(self.blocks(), labels_for(self.message))
 
     def _repr_html_(self) -> str:
         return page_html(self.blocks(), labels_for(self.message))
 
 
-def run_text(document: Document, width: int = 100, parts: Sequence[str] = IN_TERMINAL) -> str:
+def run_text(document: Data, width: int = 100, parts: Sequence[str] = IN_TERMINAL) -> str:
     """A run as plain text of at most ``width`` columns, Chinese characters counted as two."""
     return plain(outline(document, parts), width)
 
 
-def plan_text(plan: Document, records: Iterable[ExecutionRecord] = (), width: int = 100) -> str:
+def plan_text(plan: Data, records: Iterable[ExecutionRecord] = (), width: int = 100) -> str:
     """A plan as plain text."""
     return plain([plan_table(plan, records, labels_for(plan["problem_statement"]))], width)
 

@@ -10,17 +10,16 @@ from workbench.records.figures import Piece
 from workbench.text import sentences, terms
 from workbench.views.labels import Labels
 from workbench.views.labels.sentences import read_told, saved_told, took_told
-from workbench.views.page import Markup, Picture, badge, button, closed, code, el, glyph, joined, opened
+from workbench.views.page import Data, Markup, Picture, badge, button, closed, code, el, glyph, joined, opened
 
 # the head of the bench
 
-Document = Mapping[str, Any]
 VIEWS = ("work", "runs", "compare", "knowledge")
 _UNDER_WAY = ("running", "paused", "interrupted")
 
 
 def head(
-    document: Document | None,
+    document: Data | None,
     labels: Labels,
     *,
     view: str = "work",
@@ -58,7 +57,7 @@ def head(
     return Picture(el("div.wb-head-inside", top, _tabs(view, labels), alert))
 
 
-def _status(document: Document, labels: Labels) -> Markup:
+def _status(document: Data, labels: Labels) -> Markup:
     status, review = document["status"], document["review"]
     word = labels(status)
     if status == "paused" and review:
@@ -66,7 +65,7 @@ def _status(document: Document, labels: Labels) -> Markup:
     return el("span", badge(status, word, labels), role="status", aria_live="polite", cls="wb-status")
 
 
-def _facts(document: Document, labels: Labels, origin: str | None) -> Sequence[Markup | None]:
+def _facts(document: Data, labels: Labels, origin: str | None) -> Sequence[Markup | None]:
     made = [labels("forked_from", run=origin)] if origin else []
     counted, reflections = document["figures"], document["reflections"]
     return [
@@ -81,7 +80,7 @@ def _facts(document: Document, labels: Labels, origin: str | None) -> Sequence[M
     ]
 
 
-def _actions(document: Document | None, labels: Labels, origin: str | None, sure: bool) -> list[Markup]:
+def _actions(document: Data | None, labels: Labels, origin: str | None, sure: bool) -> list[Markup]:
     if document is None:
         return []
     if sure and document["status"] in _UNDER_WAY:
@@ -122,7 +121,7 @@ _IN_CHILD = {
 _ORDER = ("route", "recall", *CHILD, "generate", "persist")
 
 
-def rail(document: Document, labels: Labels) -> Picture:
+def rail(document: Data, labels: Labels) -> Picture:
     """Where a run stands in its graphs; nodes that it did not come to, as for small talk, stay hollow."""
     states = node_states(document)
     pieces: list[Markup] = []
@@ -136,7 +135,7 @@ def rail(document: Document, labels: Labels) -> Picture:
     return Picture(el("div.wb-rail-line", _linked(pieces), role="img", aria_label=_told(states, labels)))
 
 
-def node_states(document: Document) -> dict[str, str]:
+def node_states(document: Data) -> dict[str, str]:
     """Each node with ``done``, ``running``, ``paused``, ``failed``, ``interrupted``, ``cancelled`` or ``pending``."""
     ran = {_IN_CHILD.get(entry["node"], entry["node"]) for entry in document["log"]}
     states = {name: "done" if name in ran else "pending" for name in _ORDER}
@@ -152,7 +151,7 @@ def node_states(document: Document) -> dict[str, str]:
     return {**states, here: status if status in ("running", "paused", "failed", "cancelled") else "interrupted"}
 
 
-def _next(document: Document, states: Mapping[str, str]) -> str:
+def _next(document: Data, states: Mapping[str, str]) -> str:
     """The node that is at work, or would be next."""
     last = document["log"][-1]["node"] if document["log"] else ""
     if last in ("dispatcher", "review_plan") or (last == "executor" and document["status"] == "running"):
@@ -187,7 +186,7 @@ _MARK = re.compile(r"\[(\d{1,4})\]([。，、；：？！.,;:?!]*)")
 _MOST_CHARACTERS = 50_000
 
 
-def answer(document: Document, labels: Labels, written: str = "") -> Picture:
+def answer(document: Data, labels: Labels, written: str = "") -> Picture:
     """The answer of a run, or as much of it as is written; a number in brackets is a button that shows its evidence."""
     text = (document["answer"] or written)[:_MOST_CHARACTERS]
     cited = dict[int, list[tuple[int, str]]]()
@@ -195,23 +194,18 @@ def answer(document: Document, labels: Labels, written: str = "") -> Picture:
         cited.setdefault(citation["n"], []).append((index, str(citation["source"].get("title") or "")))
     title = el("div.wb-bar", el("h3.wb-title", labels("answer")), _counted(document, labels))
     if not text:
-        return Picture(_section(title, el("p.wb-dim", _silence(document, labels))))
+        return Picture(el("section.wb-section", title, el("p.wb-dim", _silence(document, labels))))
     paragraphs = [el("p", _marked(line, cited, labels)) for line in text.splitlines() if line.strip()]
-    return Picture(_section(title, el("div.wb-answer", paragraphs, lang=labels.html_lang)))
+    return Picture(el("section.wb-section", title, el("div.wb-answer", paragraphs, lang=labels.html_lang)))
 
 
-def _section(*parts: Markup) -> Markup:
-    """The parts in one section."""
-    return el("section.wb-section", parts)
-
-
-def _silence(document: Document, labels: Labels) -> str:
+def _silence(document: Data, labels: Labels) -> str:
     if document["error"]:
         return str(document["error"])
     return labels("writing") if document["status"] == "running" else labels("no_answer")
 
 
-def _counted(document: Document, labels: Labels) -> Markup | None:
+def _counted(document: Data, labels: Labels) -> Markup | None:
     if not document["answer"]:
         return None
     return el("span.wb-dim", labels("answer_sources", n=document["figures"]["cited"]))

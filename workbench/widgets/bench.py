@@ -19,7 +19,7 @@ from workbench.errors import NotPaused, UnknownRun, WorkbenchError
 from workbench.runs.asking import points_of
 from workbench.runs.run import Run
 from workbench.views.outline import Lines
-from workbench.views.render import page_html, plain
+from workbench.views.render import display_data
 from workbench.views.run import VIEWS, head
 from workbench.widgets.ask import AskForm
 from workbench.widgets.display import in_kernel
@@ -288,8 +288,7 @@ class Bench(CellRoot):
         """That of the run, or a line that says how to ask."""
         if self.run:
             return self.run._repr_mimebundle_()
-        blocks = [Lines((((self.labels("bench_empty"), "strong"),),))]
-        return {"text/plain": plain(blocks, 100), "text/html": page_html(blocks, self.labels)}
+        return display_data([Lines((((self.labels("bench_empty"), "strong"),),))], self.labels)
 
 
 def bench_of(run: Run) -> Bench:

@@ -92,14 +92,8 @@ class Compare(Panel):
             forecast = self._forecast()
         except WorkbenchError as error:
             said = str(error)
-        more: dict[str, Any] = {
-            "base": self._base,
-            "taken": self._taken,
-            "forecast": forecast,
-            "working": working,
-            "said": said,
-        }
-        self._panel.show(Picture(panel(self._document, self.labels, **more)))
+        chosen: dict[str, Any] = {"base": self._base, "taken": self._taken, "forecast": forecast}
+        self._panel.show(Picture(panel(self._document, self.labels, working=working, said=said, **chosen)))
 
     def _forecast(self) -> Json | None:
         """What the graft would do, where the runs are at hand."""

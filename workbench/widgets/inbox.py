@@ -14,7 +14,7 @@ from workbench.errors import UnknownRun, WorkbenchError, WorkspaceError
 from workbench.graphs.reviewers import answer
 from workbench.runs.run import Run
 from workbench.views.inbox import Question, Settled, Waits, inbox, inbox_blocks, questions, short, since, title
-from workbench.views.render import page_html, plain
+from workbench.views.render import display_data
 from workbench.widgets.panel import CellRoot, Event, Pick, labels_in, press_button
 
 if TYPE_CHECKING:
@@ -221,7 +221,7 @@ class Inbox(CellRoot):
 
     def _repr_mimebundle_(self, **_: Any) -> dict[str, str]:
         blocks = inbox_blocks(questions(self._waiting.values()), self.labels, datetime.now(UTC))
-        return {"text/plain": plain(blocks, 100), "text/html": page_html(blocks, self.labels)}
+        return display_data(blocks, self.labels)
 
     def __str__(self) -> str:
         return self._repr_mimebundle_()["text/plain"]

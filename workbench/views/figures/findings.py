@@ -35,7 +35,7 @@ def findings(pieces: Sequence[Piece], title: str = "", by: By = "step", cut: int
     """Every finding: its score, the step that found it, and what became of it.
 
     Args:
-        pieces: of ``fates.pieces``.
+        pieces: of ``records.figures.pieces``.
         title: above it.
         by: a lane for each step, or for each document, those first that come first in the evidence.
         cut: how many more the steps found over their own limits, which were not kept.
