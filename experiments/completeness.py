@@ -29,6 +29,7 @@ from calibrate import _half, ece
 from thresholds import SETS
 
 from workbench.evaluating.rankings import WITHOUT, OneBase, changed, chosen, listed, order, read_rows
+from workbench.evaluating.statistics import auc_interval
 from workbench.graphs.agents import RetrieveAgent
 from workbench.graphs.completeness import FIRST, MODEL, signals
 from workbench.graphs.route import make_worker_name, read_question
@@ -143,24 +144,10 @@ def folded(asked: Mapping[str, Sequence[Pass]]) -> dict[str, np.ndarray]:
     return said
 
 
-def auc(said: np.ndarray, lacks: np.ndarray) -> float:
-    """The area under the curve, ties counting half.
-
-    >>> auc(np.array([0.9, 0.5, 0.5, 0.1]), np.array([True, True, False, False]))
-    0.875
-    """
-    if lacks.all() or not lacks.any():
-        return float("nan")
-    apart = said[lacks][:, None] - said[~lacks][None, :]
-    return float((apart > 0).mean() + (apart == 0).mean() / 2)
-
-
-def interval(said: np.ndarray, lacks: np.ndarray, samples: int = 1000) -> str:
-    """The area and what 95 of 100 resamplings of the questions give."""
-    dice = np.random.default_rng(1)
-    drawn = [auc(said[i], lacks[i]) for i in dice.integers(0, len(said), (samples, len(said)))]
-    low, high = np.nanquantile(drawn, [0.025, 0.975]) if lacks.any() else (float("nan"), float("nan"))
-    return f"{auc(said, lacks):.2f} [{low:.2f}, {high:.2f}]"
+def interval(said: np.ndarray, lacks: np.ndarray) -> str:
+    """The area under the curve, and its interval over resampled questions."""
+    found = auc_interval(said, lacks)
+    return "not tested" if found["auc"] is None else f"{found['auc']:.2f} [{found['low']:.2f}, {found['high']:.2f}]"
 
 
 def report(asked: Mapping[str, Sequence[Pass]]) -> str:
