@@ -17,7 +17,7 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, Literal, Protocol, TypedDict
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, TypedDict
 
 from workbench.errors import WorkbenchError, shown
 from workbench.plans import Plan, unkeepable
@@ -161,6 +161,18 @@ class Field(TypedDict):
     relation: str
 
 
+class Matches(NamedTuple):
+    """How far texts say the words of a question.
+
+    Attributes:
+        rarity: of each word, 0 (every passage has it) to 1 (a single one has).
+        texts: for each text, for each word, how near its nearest word is: 1 is the same.
+    """
+
+    rarity: list[float]
+    texts: list[list[float]]
+
+
 class KnowledgeBase(Protocol):
     """One indexed corpus and its three indexes. Any thread may call every method, and none changes anything."""
 
@@ -198,6 +210,9 @@ class KnowledgeBase(Protocol):
 
     def rerank(self, query: str, texts: Sequence[str]) -> list[float] | None:
         """A score for each text, higher is better, or None when no reranker is configured."""
+
+    def matches(self, question: str, texts: Sequence[str]) -> Matches:
+        """How far each text says each content word of a question, by what words mean where the base can tell."""
 
     def term_weight(self, term: str) -> float:
         """Inverse document frequency of a term of ``text.terms``; 0 for a term that every passage has."""

@@ -24,6 +24,7 @@ from workbench.ports import (
     Entity,
     Field,
     Link,
+    Matches,
     Mention,
     Passage,
     Planner,
@@ -108,6 +109,13 @@ class MemoryKnowledge:
     def rerank(self, query: str, texts: Sequence[str]) -> list[float] | None:
         """No reranker."""
         return None
+
+    def matches(self, question: str, texts: Sequence[str]) -> Matches:
+        """Whether a text says a word."""
+        asked = terms(question)
+        return Matches(
+            [self.term_weight(term) for term in asked], [[float(t in terms(x)) for t in asked] for x in texts]
+        )
 
     def term_weight(self, term: str) -> float:
         """The same for every term that a passage has."""

@@ -341,12 +341,14 @@ class Found(NamedTuple):
         said: document and probability of every passage that was found; empty where nothing says one.
         steps: how many steps ran.
         passes: how often what was found was judged.
+        incomplete: how likely the first judgement took it to be that a document was missing; None where nobody judged.
     """
 
     documents: list[str]
     said: Sequence[tuple[str, float]] = ()
     steps: int = 1
     passes: int = 1
+    incomplete: float | None = None
 
 
 Ranker = Callable[[Asked, KnowledgeBase], Awaitable[Found]]
@@ -455,9 +457,10 @@ def _agent(agent_type: str, context: Context) -> Ranker:
         if knowledge not in agents:
             over = replace(context, knowledge=OneBase(knowledge))
             agents[knowledge] = RetrieveAgent(make_worker_name(knowledge.name, agent_type), over, _no_other_loop)
-        found = await agents[knowledge].aretrieve_with_trace(asked.question, "evaluation")
-        nodes = [entry["node"] for entry in found["execution_log"]]
-        return _found(found["retrieval_results"], nodes.count("executor"), nodes.count("reflector"))
+        state, log = await agents[knowledge].walk(asked.question, "evaluation")
+        nodes = [entry["node"] for entry in log]
+        found = _found(state["merged"]["retrieval_results"], nodes.count("executor"), nodes.count("reflector"))
+        return found._replace(incomplete=state["reflections"][0]["signals"].get("incomplete"))
 
     return ranked
 

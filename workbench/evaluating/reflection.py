@@ -1,10 +1,17 @@
-"""Whether reflection pays: what an agent finds, and at what cost, with one pass, with two, and so on.
+"""Whether reflection pays: what an agent finds, and at what cost, with one pass, with two, and so on; and how well it
+tells the questions apart whose first pass lacks a document.
 
     {"set", "questions", "agent", "rounds": [{"passes", "R@5", "all@5", ..., "steps", "ms", "went_on", "gained",
-     "lost", "against"}]}
+     "lost", "against"}],
+     "judged": {"asked", "at", "incomplete": {k: n}, "auc", "top_score", "ECE", "Brier", "went_on", "curve"}}
 
 ``went_on``: questions for which a pass of this number ran. ``gained`` and ``lost``: questions whose recall, at the
 middle one of the cuts, rose or fell against one pass less; ``against`` is that difference with its interval.
+
+``judged``: of the first pass. ``incomplete``: questions that lack a gold document among the first ``k``. ``auc`` and
+``ECE`` are of the probability that the reflector gives for that at the middle cut, ``top_score`` the area of one minus
+the best score, the plain baseline; each with its interval. ``went_on`` and each point of ``curve`` (``at``: the
+probability from which on one would go on) say of how many complete and of how many incomplete passes.
 """
 
 from __future__ import annotations
@@ -13,13 +20,16 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from workbench.evaluating.asking import Measured, Told
+from workbench.evaluating.calibration import reliability
 from workbench.evaluating.rankings import Found, Row, changed, ranker
 from workbench.evaluating.retrieval import Measure
-from workbench.evaluating.statistics import Bootstrap, Scores, means, spread
+from workbench.evaluating.statistics import Bootstrap, Scores, auc_interval, means, spread
 from workbench.graphs.route import AGENT_TYPES
 from workbench.ports import Context, KnowledgeBase
 
 CUTS = (1, 5, 10)
+CURVE = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)
+"""Probabilities from which on one might go on."""
 
 
 async def measure(
@@ -70,7 +80,41 @@ def table(
             line["against"] = bootstrap.compare(scores, before)[shown]
         lines.append(line)
         before = scores
-    return {"set": of.name, "questions": len(of.asked), "agent": agent, "shown": shown, "rounds": lines}
+    told = {"set": of.name, "questions": len(of.asked), "agent": agent, "shown": shown, "rounds": lines}
+    return told | ({"judged": judged} if (judged := _judged(of, done, cuts)) else {})
+
+
+def _judged(of: Measure, done: Sequence[Measured[Found]], cuts: Sequence[int]) -> dict[str, Any]:
+    """How the first pass was judged, of the questions for which a probability was given."""
+    first = {i: found for i, found in done[0].found.items() if found.incomplete is not None}
+    if not first:
+        return {}
+    middle = cuts[len(cuts) // 2]
+    lacks = {k: [not set(of.gold[i]) <= set(found.documents[:k]) for i, found in first.items()] for k in cuts}
+    said = [found.incomplete or 0.0 for found in first.values()]
+    top = [1 - max((score for _, score in found.said), default=0.0) for found in first.values()]
+    measured = reliability(zip(said, lacks[middle], strict=True))
+    again = [done[1].found[i].passes > 1 for i in first] if len(done) > 1 else []
+    return {
+        "asked": len(first),
+        "at": middle,
+        "incomplete": {str(k): sum(lacks[k]) for k in cuts},
+        "auc": auc_interval(said, lacks[middle]),
+        "top_score": auc_interval(top, lacks[middle]),
+        "ECE": measured["ECE"],
+        "Brier": measured["Brier"],
+        **({"went_on": _shares(again, lacks[middle])} if again else {}),
+        "curve": [{"at": at, **_shares([p >= at for p in said], lacks[middle])} for at in CURVE],
+    }
+
+
+def _shares(went: Sequence[bool], lacks: Sequence[bool]) -> dict[str, list[int]]:
+    """``[went on, all]`` of the passes that lacked nothing and of those that lacked something."""
+    kinds = {"complete": False, "incomplete": True}
+    return {
+        name: [sum(w for w, one in zip(went, lacks, strict=True) if one is kind), sum(one is kind for one in lacks)]
+        for name, kind in kinds.items()
+    }
 
 
 def _cost(done: Measured[Found], most: int) -> dict[str, Any]:
@@ -101,4 +145,27 @@ def table_text(measured: Mapping[str, Any]) -> str:
         told.append(f"{line['passes']:<8}{cells}{cost}{behind}")
         if "failed" in line:
             told.append(f"  {line['failed']} failed: {line['failures'][0]}")
-    return "\n".join(told)
+    return "\n".join([*told, *_judged_text(measured["judged"])] if "judged" in measured else told)
+
+
+def _judged_text(judged: Mapping[str, Any]) -> list[str]:
+    lacking = ", ".join(f"{n} among the first {k}" for k, n in judged["incomplete"].items())
+    lines = [f"a document is missing, of {judged['asked']}: {lacking}"]
+    lines.append(
+        f"told from complete ones by the reflector: AUC {_area(judged['auc'])}, ECE {judged['ECE']:.3f}, "
+        f"Brier {judged['Brier']:.3f}; by the top score: AUC {_area(judged['top_score'])}"
+    )
+    if "went_on" in judged:
+        lines.append(f"went on: {_of(judged['went_on'])}")
+    lines += [f"going on from {point['at']:.1f}: {_of(point)}" for point in judged["curve"]]
+    return lines
+
+
+def _area(found: Mapping[str, float | None]) -> str:
+    if found["auc"] is None:
+        return "not tested"
+    return f"{found['auc']:.2f} [{found['low']:.2f}, {found['high']:.2f}]"
+
+
+def _of(point: Mapping[str, Any]) -> str:
+    return ", ".join(f"{point[kind][0]} of {point[kind][1]} {kind}" for kind in ("incomplete", "complete"))

@@ -119,6 +119,33 @@ class Bootstrap:
         return np.concatenate([row[places].mean(axis=1) for places in blocks])
 
 
+def auc(said: Sequence[float], true: Sequence[bool]) -> float | None:
+    """How often what is true was given the higher number of the two, ties counting half; None without both kinds.
+
+    >>> auc([0.9, 0.5, 0.5, 0.1], [True, True, False, False]), auc([0.5], [True])
+    (0.875, None)
+    """
+    import numpy as np
+
+    scores, kinds = np.asarray(said, float), np.asarray(true, bool)
+    if kinds.all() or not kinds.any():
+        return None
+    apart = scores[kinds][:, None] - scores[~kinds][None, :]
+    return float((apart > 0).mean() + (apart == 0).mean() / 2)
+
+
+def auc_interval(said: Sequence[float], true: Sequence[bool], samples: int = 1_000) -> dict[str, float | None]:
+    """``{"auc", "low", "high"}``, the ends over resampled questions; None where one kind is missing."""
+    import numpy as np
+
+    scores, kinds = np.asarray(said, float), np.asarray(true, bool)
+    drawn = np.random.default_rng(_SEED).integers(0, max(1, len(scores)), (samples, len(scores)))
+    areas = [area for places in drawn if (area := auc(scores[places], kinds[places])) is not None]
+    low, high = np.quantile(areas, [0.025, 0.975]).round(3).tolist() if areas else (None, None)
+    area = auc(scores, kinds)
+    return {"auc": None if area is None else round(area, 3), "low": low, "high": high}
+
+
 def _interval(drawn: np.ndarray) -> list[float]:
     import numpy as np
 

@@ -48,6 +48,17 @@ class RetrieveAgent:
 
     async def aretrieve_with_trace(self, query: str, thread_id: str) -> dict[str, Any]:
         """``retrieve_with_trace`` for a loop that must not block."""
+        state, log = await self.walk(query, thread_id)
+        merged = state["merged"]
+        return {
+            "context": merged["context"],
+            "retrieval_results": merged["retrieval_results"],
+            "reference": merged["reference"],
+            "execution_log": [{**entry, "thread_id": thread_id} for entry in log],
+        }
+
+    async def walk(self, query: str, thread_id: str) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+        """The last state of the retrieval graph over a question, and the log of its nodes."""
         runs, run_id = RunStore(":memory:"), new_run_id()
         try:
             state = await self._graph.ainvoke(
@@ -56,13 +67,7 @@ class RetrieveAgent:
             log = [event["execution_log"] for event in runs.events(run_id) if "execution_log" in event]
         finally:
             runs.close()
-        merged = state["merged"]
-        return {
-            "context": merged["context"],
-            "retrieval_results": merged["retrieval_results"],
-            "reference": merged["reference"],
-            "execution_log": [{**entry, "thread_id": thread_id} for entry in log],
-        }
+        return state, log
 
     @cached_property
     def _graph(self) -> Any:

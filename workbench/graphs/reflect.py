@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, cast
 
 from langgraph.runtime import Runtime
 
-from workbench.errors import PlanError
+from workbench.errors import KnowledgeError, PlanError
+from workbench.graphs.completeness import incomplete
 from workbench.graphs.merge import distinct, gather
 from workbench.graphs.rewrite import rewrite
 from workbench.graphs.route import AGENT_TYPES
@@ -197,6 +199,8 @@ async def reflector(state: RetrievalState, runtime: Runtime[Context]) -> dict[st
     enough = thresholds(wanted.intent, state.get("thresholds"), wanted)
     judgement = judged(decision["reading"], evidence, bases) if "reading" in decision else None
     seen = signals(wanted, evidence, records, enough, state["iteration"], remaining, judgement)
+    with suppress(KnowledgeError):  # a tape of before it was looked at, without its corpus: it is not judged anew
+        seen["incomplete"] = incomplete(query, evidence, decision["extracted_entities"]["low_level"], bases[0])
     earlier = [r for r in state.get("reflections", []) if r["current_iteration"] < state["iteration"]]
     again = ""
     hopeful = context.chat is not None or other_words_may_find(evidence, bases)

@@ -30,7 +30,7 @@ from workbench.knowledge.names.surfaces import candidates, key_of
 from workbench.knowledge.names.title_links import IndexWays
 from workbench.models import rerank
 from workbench.models.embeddings import TextModel, products, text_model, word_vectors
-from workbench.ports import Community, Enricher, Entity, Field, Mention, Passage, Relation, scored
+from workbench.ports import Community, Enricher, Entity, Field, Matches, Mention, Passage, Relation, scored
 from workbench.settings import Settings
 from workbench.state import Condition, Sort
 from workbench.text import CJK, FUNCTION_WORDS, language_of, simplified, terms
@@ -411,6 +411,19 @@ class CorpusKnowledge:
         weights = {word: self._weight(word) + 1e-6 for word in rerank.words(query) or [query]}
         cosines = products(rows, asked).tolist()
         return rerank.scores(weights, [rerank.words(text) for text in titled], self._word_vectors, cosines)
+
+    @_in_one_generation
+    def matches(self, question: str, texts: Sequence[str]) -> Matches:
+        """How far each text says each content word of a question: by word vectors where it has them, else by stems."""
+        if not self._reranks:
+            asked = [term for term in dict.fromkeys(terms(question)) if term not in FUNCTION_WORDS]
+            held = [{keywords.stem(term) for term in terms(text)} for text in texts]
+            said = [[float(keywords.stem(term) in stems) for term in asked] for stems in held]
+        else:
+            asked = list(dict.fromkeys(rerank.words(question)))
+            said = rerank.closest(asked, [rerank.words(text) for text in texts], self._word_vectors).round(3).tolist()
+        most = math.log1p(self._view.passages) or 1.0
+        return Matches([round(min(1.0, self._weight(word) / most), 6) for word in asked], said)
 
     @_in_one_generation
     def term_weight(self, term: str) -> float:

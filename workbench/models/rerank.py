@@ -96,19 +96,37 @@ def scores(
     """
     import numpy as np
 
-    vocabulary = sorted({word for text in texts for word in text})
-    if not vocabulary or not query:
+    if not query or not any(texts):
         return np.round(_standard(np.array(cosines, np.float64)), 6).tolist()
-    known = vectors(vocabulary)
-    similar = np.array([products(known, row) for row in vectors(list(query))])
-    place = {word: i for i, word in enumerate(vocabulary)}
     weights = np.array(list(query.values()), np.float64)
     weights /= weights.sum()
-    matched = np.zeros(len(texts))
+    matched = np.array([row @ weights for row in closest(list(query), texts, vectors)])
+    return np.round(_standard(matched) + _standard(np.array(cosines, np.float64)), 6).tolist()
+
+
+def closest(
+    query: Sequence[str], texts: Sequence[Sequence[str]], vectors: Callable[[Sequence[str]], np.ndarray]
+) -> np.ndarray:
+    """``(len(texts), len(query))``: the cosine of each word of the question with the word of each text nearest to it.
+
+    Args:
+        query: words of the question.
+        texts: the words of each text; one without words is near to nothing.
+        vectors: ``(len(words), dimensions)`` for any words.
+    """
+    import numpy as np
+
+    found = np.zeros((len(texts), len(query)))
+    vocabulary = sorted({word for text in texts for word in text})
+    if not vocabulary or not query:
+        return found
+    known = vectors(vocabulary)
+    similar = np.array([products(known, row) for row in vectors(query)])
+    place = {word: i for i, word in enumerate(vocabulary)}
     for i, text in enumerate(texts):
         if text:
-            matched[i] = similar[:, [place[word] for word in text]].max(axis=1) @ weights
-    return np.round(_standard(matched) + _standard(np.array(cosines, np.float64)), 6).tolist()
+            found[i] = similar[:, [place[word] for word in text]].max(axis=1)
+    return found
 
 
 def _standard(values: np.ndarray) -> np.ndarray:

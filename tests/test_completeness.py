@@ -1,0 +1,81 @@
+"""How likely it is that a needed passage is missing: read from the evidence, by meaning where that can be had."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.handmade import evidence as piece
+from workbench import Workbench
+from workbench.evaluating.statistics import auc_interval
+from workbench.graphs.completeness import MODEL, incomplete, signals
+from workbench.testing import MemoryKnowledge
+
+QUESTION = "Where was the director of The Reef born?"
+REEF = "The Reef is a film directed by Mara Velden."
+BORN = "Mara Velden was born in Oslo."
+ELSE = "Sheep graze on the hill all summer."
+
+
+def result(text: str, score: float) -> dict[str, Any]:
+    """A passage of that text."""
+    return {**piece(1, "", score), "evidence": text}
+
+
+@pytest.fixture
+def base() -> MemoryKnowledge:
+    return MemoryKnowledge("notes", {"The Reef": REEF, "Mara Velden": BORN, "Sheep": ELSE})
+
+
+def test_a_second_passage_that_says_the_rest_lowers_it(base) -> None:
+    one, both = [result(REEF, 0.9), result(ELSE, 0.8)], [result(REEF, 0.9), result(BORN, 0.8)]
+    less, more = (signals(QUESTION, evidence, ["The Reef"], base) for evidence in (one, both))
+    assert less["added"] < more["added"] and less["said"] < more["said"] and less["unsaid"] > more["unsaid"]
+    assert incomplete(QUESTION, one, ["The Reef"], base) > incomplete(QUESTION, both, ["The Reef"], base)
+
+
+def test_a_name_that_nothing_speaks_of_raises_it(base) -> None:
+    evidence = [result(REEF, 0.9), result(BORN, 0.8)]
+    assert signals(QUESTION, evidence, ["The Reef", "Ada Lund"], base)["named"] == 0.5
+    known, unknown = (incomplete(QUESTION, evidence, names, base) for names in (["The Reef"], ["The Reef", "Ada Lund"]))
+    assert known < unknown
+
+
+def test_nothing_found_is_as_incomplete_as_can_be(base) -> None:
+    nothing = incomplete(QUESTION, [], ["The Reef"], base)
+    assert nothing > 0.5 and nothing >= incomplete(QUESTION, [result(REEF, 0.9)], ["The Reef"], base)
+    assert 0 <= incomplete("", [], [], base) <= 1
+
+
+def test_every_weight_is_of_a_signal(base) -> None:
+    assert list(MODEL.weights) == list(signals(QUESTION, [], [], base))
+
+
+def test_words_are_matched_by_meaning_where_the_base_can_tell(tmp_path) -> None:
+    """And by their stems where it cannot."""
+    corpus = tmp_path / "notes.jsonl"
+    corpus.write_text('{"id": "a", "title": "Mara", "text": "Her husband sailed."}\n')
+    for model, near in (("use", 0.5), ("hashing", 0.0)):
+        with Workbench.open(tmp_path / model, embedding_model=model, names="rules") as wb:
+            wb.add_knowledge("notes", [corpus])
+            found = wb.knowledge.get("notes").matches("Whose spouse sails?", ["Her husband sailed.", "Cement.", ""])
+            husband, cement, nothing = found.texts
+            spouse = husband[len(husband) - 2]
+            assert len(found.rarity) == len(husband) and all(0 <= r <= 1 for r in found.rarity)
+            assert husband[-1] == pytest.approx(1.0, abs=0.5) and husband[-1] > max(cement[-1], nothing[-1])
+            assert spouse >= near and not any(nothing)
+
+
+def test_the_reflection_says_it(wb) -> None:
+    run = wb.ask("Who directed The Wedding Banquet?", kb="film")
+    assert 0 <= run.reflections[0]["signals"]["incomplete"] < 0.5
+    assert "chance that a passage is missing" in run._repr_mimebundle_()["text/html"]
+
+
+def test_an_area_says_when_it_was_not_tested() -> None:
+    assert auc_interval([0.2, 0.9], [False, False]) == {"auc": None, "low": None, "high": None}
+    sure = auc_interval([0.1] * 20 + [0.9] * 20, [False] * 20 + [True] * 20)
+    assert (sure["auc"], sure["low"], sure["high"]) == (1.0, 1.0, 1.0)
+    chance = auc_interval([n % 2 for n in range(40)], [n % 4 < 2 for n in range(40)])
+    assert chance["low"] < 0.5 < chance["high"]
