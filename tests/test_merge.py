@@ -74,16 +74,16 @@ def test_a_chain_that_went_along_no_title_counts_for_less() -> None:
     assert said("phrase") < said("title") == said("named by")
 
 
-def test_a_chain_is_believed_in_full_where_the_question_is_a_bridge_and_a_title_led_it() -> None:
-    def said(bridge: float, *by: str) -> dict[str, float]:
+def test_a_chain_is_believed_in_full_where_a_title_led_it() -> None:
+    def said(*by: str) -> dict[str, float]:
         chain = piece("behind#0", 0.01, tool="chain_exploration")
-        chain["metadata"] |= {"chain": {"says": "", "steps": [{"by": b} for b in by]}, "signals": {"bridge": bridge}}
+        chain["metadata"]["chain"] = {"says": "", "steps": [{"by": b} for b in by]}
         found = distinct({"a": [piece(f"{n}#0", 0.03, tool="hybrid_search") for n in "ab"], "b": [chain]})
         return {r["source_id"]: r["score"] for r in found}
 
-    plain, bridge, nowhere = said(0.0, "title"), said(1.0, "title"), said(1.0, "phrase")
-    assert bridge["behind#0"] > bridge["b#0"] and plain["behind#0"] < plain["b#0"]
-    assert bridge["behind#0"] > plain["behind#0"] > nowhere["behind#0"]
+    title, nowhere = said("title"), said("phrase")
+    assert title["behind#0"] > title["b#0"] and nowhere["behind#0"] < nowhere["b#0"]
+    assert title["behind#0"] > nowhere["behind#0"]
 
 
 @given(st.floats(0, 1), st.floats(0, 1), st.floats(0, 1))

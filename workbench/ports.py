@@ -214,6 +214,12 @@ class KnowledgeBase(Protocol):
     def matches(self, question: str, texts: Sequence[str]) -> Matches:
         """How far each text says each content word of a question, by what words mean where the base can tell."""
 
+    def near(self, text: str) -> dict[str, list[tuple[str, float]]]:
+        """Word of a text -> words of the corpus that mean nearly the same, with their cosines, the nearest first.
+
+        Only of words in a script in which the corpus is not written: a Chinese question over English texts.
+        """
+
     def term_weight(self, term: str) -> float:
         """Inverse document frequency of a term of ``text.terms``; 0 for a term that every passage has."""
 

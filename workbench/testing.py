@@ -117,6 +117,10 @@ class MemoryKnowledge:
             [self.term_weight(term) for term in asked], [[float(t in terms(x)) for t in asked] for x in texts]
         )
 
+    def near(self, text: str) -> dict[str, list[tuple[str, float]]]:
+        """No word vectors."""
+        return {}
+
     def term_weight(self, term: str) -> float:
         """The same for every term that a passage has."""
         return 1.0 if any(term in terms(text) for text in self._texts.values()) else 0.0

@@ -23,9 +23,6 @@ UNSEEN = 0.0005
 """What a tool that looked says of a passage that it did not find; what it says less of counts as this much."""
 SPAN = 10.0
 """Log odds that count as 1."""
-SURE = 0.7
-"""So much of the best passage to which a title led, and the chain is believed in full without a bridge."""
-
 
 class Said(NamedTuple):
     """What one tool says of a passage.
@@ -35,14 +32,12 @@ class Said(NamedTuple):
         worth: its log odds above not having found the passage.
         first: whether a search put it first.
         led: whether a title led a chain to it.
-        bridge: whether the chain took the question for a bridge.
     """
 
     tool: str
     worth: float
     first: bool
     led: bool
-    bridge: bool
 
 
 def agreed(results_by_step: Mapping[str, Sequence[RetrievalResult]]) -> dict[Identity, float]:
@@ -64,7 +59,7 @@ def agreed(results_by_step: Mapping[str, Sequence[RetrievalResult]]) -> dict[Ide
 
 
 def signals_of(results_by_step: Mapping[str, Sequence[RetrievalResult]]) -> dict[Identity, dict[str, float]]:
-    """What the model weighs of each passage: the search as far as nothing led, both as far as something did."""
+    """What the model weighs of each passage: the search where no title led anywhere, else both."""
     told: dict[Identity, list[Said]] = {}
     for results in results_by_step.values():
         for one, said in _said(results):
@@ -72,15 +67,8 @@ def signals_of(results_by_step: Mapping[str, Sequence[RetrievalResult]]) -> dict
     every = [said for mine in told.values() for said in mine]
     if not {SEARCH, CHAIN} <= {said.tool for said in every}:
         return {}
-    led = _led([said for said in every if said.led])
+    led = any(said.led for said in every)
     return {one: _weighed(mine, led) for one, mine in told.items()}
-
-
-def _led(ways: Sequence[Said]) -> float:
-    """How far titles led, 0 to 1."""
-    if any(said.bridge for said in ways):
-        return 1.0
-    return min(1.0, max((said.worth for said in ways), default=0.0) / SURE)
 
 
 def _said(results: Sequence[RetrievalResult]) -> Iterator[tuple[Identity, Said]]:
@@ -89,11 +77,10 @@ def _said(results: Sequence[RetrievalResult]) -> Iterator[tuple[Identity, Said]]
         if tool in (SEARCH, CHAIN):
             steps = result["metadata"].get("chain", {}).get("steps", [])
             led = tool == CHAIN and bool(steps) and steps[-1]["by"] != "phrase"
-            bridge = bool(result["metadata"].get("signals", {}).get("bridge"))
-            yield identity(result), Said(tool, worth_of(result["score"]), tool == SEARCH and place == 0, led, bridge)
+            yield identity(result), Said(tool, worth_of(result["score"]), tool == SEARCH and place == 0, led)
 
 
-def _weighed(said: Sequence[Said], led: float) -> dict[str, float]:
+def _weighed(said: Sequence[Said], led: bool) -> dict[str, float]:
     search, chain = (max((s.worth for s in said if s.tool == tool), default=0.0) for tool in (SEARCH, CHAIN))
     first = float(any(s.first for s in said))
     return {"search": search * (1 - led), "search_led": search * led, "chain_led": chain * led, "first": first}

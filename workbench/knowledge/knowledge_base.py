@@ -252,6 +252,9 @@ def _nearly(index: Index) -> dict[str, Any]:
 Given = ParamSpec("Given")
 Got = TypeVar("Got")
 _WORDS_HELD = 50_000
+_BLOCK = 4096
+NEAR = 0.55
+"""The least cosine at which two words mean nearly the same."""
 _CLOSED = (-1, -1)  # no file has this place, and one that was closed may leave its own to another
 
 
@@ -424,6 +427,31 @@ class CorpusKnowledge:
             said = rerank.closest(asked, [rerank.words(text) for text in texts], self._word_vectors).round(3).tolist()
         most = math.log1p(self._view.passages) or 1.0
         return Matches([round(min(1.0, self._weight(word) / most), 6) for word in asked], said)
+
+    @_in_one_generation
+    def near(self, text: str) -> dict[str, list[tuple[str, float]]]:
+        """Word of a text -> words of the corpus that mean nearly the same, with their cosines, the nearest first.
+
+        Only of words in a script in which the corpus is not written, and nothing without word vectors.
+        """
+        import numpy as np
+
+        foreign = self._view.foreign if self._reranks else None
+        if foreign is None:
+            return {}
+        asked = [w for w in dict.fromkeys(rerank.words(text)) if len(w) > 1 and bool(CJK.match(w)) is foreign]
+        if not asked:
+            return {}
+        words, matrix = self._view.words
+        rows = self._word_vectors(asked).astype(np.float32)
+        rows /= np.linalg.norm(rows, axis=1, keepdims=True)
+        parts = range(0, len(words), _BLOCK)
+        alike = np.concatenate([matrix[i : i + _BLOCK].astype(np.float32) @ rows.T for i in parts]).round(2)
+        found = {}
+        for word, column in zip(asked, alike.T, strict=True):
+            places = sorted(np.flatnonzero(column >= NEAR).tolist(), key=lambda i, by=column: (-by[i], words[i]))
+            found[word] = [(words[i], float(column[i])) for i in places]
+        return {word: others for word, others in found.items() if others}
 
     @_in_one_generation
     def term_weight(self, term: str) -> float:

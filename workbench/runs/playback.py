@@ -29,7 +29,7 @@ from workbench.tools.registry import BUILT_IN
 from workbench.tools.tool import FunctionTool
 
 READS = (
-    *("counts", "keyword_search", "vector_search", "rerank", "matches", "term_weight", "passages", "passages_of"),
+    *("counts", "keyword_search", "vector_search", "rerank", "matches", "near", "term_weight", "passages", "passages_of"),
     *("select", "schema", "nouns", "lexicon", "values_in", "tally", "notable"),
     *("link", "entity", "find_entity", "relations_of", "mentions_of", "communities", "communities_of"),
     *("typed.kinds", "typed.readings", "typed.sides"),

@@ -12,8 +12,6 @@ from typing import Any
 
 from pydantic import Field
 
-from workbench.language.hops import is_bridge
-from workbench.language.names import names_in
 from workbench.ports import KnowledgeBase, ToolLog
 from workbench.state import RetrievalResult
 from workbench.text import language_of
@@ -42,15 +40,14 @@ def search(tool_input: Input, knowledge: KnowledgeBase, log: ToolLog) -> Output:
     query = tool_input.query
     with log("link") as detail:
         question = Question.of(query, knowledge)
-        bridge = is_bridge(query, names_in(query, [knowledge]), knowledge.lexicon())
-        detail |= {**question.linked, "bridge": bridge}
+        detail |= question.linked
     words = AskedWords.of(query, knowledge)
     chains = explored(query, words, knowledge, log)
     with log("choose") as detail:
         found = never_rising(chains.best(tool_input.top_k))
         detail["looked at"] = len(chains.titles)
     with log("calibrate"):
-        seen = [(i, {"chain": score, "bridge": float(bridge)}) for i, score in found]
+        seen = [(i, {"chain": score}) for i, score in found]
         results = in_order(TOOL.name, seen, words, knowledge, lambda chunk_id: path_of(chunk_id, chains))
     return Output(**evidence.answer(question, results, len(results)), paths=paths_of(results))
 

@@ -1,30 +1,42 @@
-"""The words of a question as a chain covers them: each with its weight, and the words that a text may say for it."""
+"""The words of a question as a chain covers them: each with its weight, and the words that a text may say for it.
+
+No list says which words those are. Where the corpus is written in another script than the question, they are the words
+of the corpus that mean nearly the same (``KnowledgeBase.near``); beside them, what its vocabulary calls the same.
+"""
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
-from functools import cache
-from importlib.resources import files
 from typing import NamedTuple
 
 from workbench.knowledge.indexes.keywords import stem
 from workbench.ports import KnowledgeBase
-from workbench.text import terms
+from workbench.text import CJK, terms
 from workbench.tools.scoring import content_terms
 
 RELATED = 0.8
-"""What a related word counts for the one that was asked for: wife for spouse."""
+"""What a word that stands for the one that was asked for counts at most."""
+ALIKE, SAME = 0.55, 0.85
+"""Cosines from which on a word of the other script counts for one of the question, and counts in full."""
+CLOSEST = 0.6
+"""What this part of the best of them counts, or more, is one of those whose rarity is the word's."""
 
 
 class Word(NamedTuple):
-    """A word of a question: its inverse document frequency, its stems, those that may stand for it, how it was said."""
+    """A word of a question: its inverse document frequency, its stems, others -> what they count for it, how it was
+    said."""
 
     weight: float
     forms: frozenset[str]
-    related: frozenset[str]
+    related: Mapping[str, float]
     said: str = ""
+
+    def share(self, held: Collection[str]) -> float:
+        """How far a text of these stems says it, 0 to 1."""
+        if not self.forms.isdisjoint(held):
+            return 1.0
+        return max((worth for one, worth in self.related.items() if one in held), default=0.0)
 
 
 @dataclass(frozen=True)
@@ -36,16 +48,24 @@ class AskedWords:
     @classmethod
     def of(cls, question: str, knowledge: KnowledgeBase) -> AskedWords:
         """The content words of a question."""
-        found: dict[str, Word] = {}
         groups = [
             roots_of(word for word in group.get(language, ()) if " " not in word)
             for group in knowledge.lexicon()
             for language in ("en", "zh")
         ]
+        near = {word: _worth(others) for word, others in knowledge.near(question).items()}
+        foreign = {word: worth for word, worth in near.items() if CJK.match(word)}
+        found: dict[str, Word] = {}
         for term in content_terms(question):
+            if foreign and CJK.match(term):
+                continue  # pairs of signs that no text of this corpus has: their words follow
             word = root(stem(term))
-            near = related().get(word, frozenset()).union(*(own for own in groups if word in own)) - forms(word)
-            found.setdefault(word, Word(knowledge.term_weight(term), forms(word), near, term))
+            own = dict.fromkeys(frozenset().union(*(group for group in groups if word in group)), RELATED)
+            others = {one: worth for one, worth in (own | near.get(term, {})).items() if one not in forms(word)}
+            found.setdefault(word, Word(knowledge.term_weight(term), forms(word), others, term))
+        for word, worth in foreign.items():
+            closest = [one for one, share in worth.items() if share >= CLOSEST * max(worth.values())]
+            found[word] = Word(min(map(knowledge.term_weight, closest)), frozenset({word}), worth, word)
         return cls(tuple(found.values()))
 
     def left(self, covered: Collection[str]) -> AskedWords:
@@ -55,18 +75,22 @@ class AskedWords:
     def share(self, held: Collection[str]) -> float:
         """The share of the words' weight, 0 to 1, that a text of these stems covers.
 
-        >>> words = AskedWords((Word(2.0, forms("spous"), related()["spous"]), Word(2.0, forms("king"), frozenset())))
+        >>> words = AskedWords((Word(2.0, forms("spous"), {"wife": 0.8}), Word(2.0, forms("king"), {})))
         >>> round(words.share({"king", "wife"}), 3)
         0.9
         """
-        total = found = 0.0
-        for weight, own, others, _ in self.words:
-            total += weight
-            if not own.isdisjoint(held):
-                found += weight
-            elif not others.isdisjoint(held):
-                found += RELATED * weight
-        return found / total if total else 0.0
+        total = sum(word.weight for word in self.words)
+        return sum(word.weight * word.share(held) for word in self.words) / total if total else 0.0
+
+
+def _worth(others: Iterable[tuple[str, float]]) -> dict[str, float]:
+    """Stem of a near word -> what it counts; of a Chinese word each pair of signs."""
+    found: dict[str, float] = {}
+    for said, cosine in others:
+        worth = RELATED * min(1.0, (cosine - ALIKE) / (SAME - ALIKE))
+        for one in stems(said) if worth > 0 else ():
+            found[one] = max(found.get(one, 0.0), worth)
+    return found
 
 
 def root(stemmed: str) -> str:
@@ -95,15 +119,3 @@ def roots_of(said: Iterable[str]) -> frozenset[str]:
 def stems(text: str) -> frozenset[str]:
     """The stems of the words in a text."""
     return frozenset(map(stem, terms(text)))
-
-
-@cache
-def related() -> Mapping[str, frozenset[str]]:
-    """Root -> stems that a text may hold in its place (``related.txt``)."""
-    found: dict[str, set[str]] = defaultdict(set)
-    for line in files("workbench.tools").joinpath("related.txt").read_text(encoding="utf-8").splitlines():
-        head, _, others = line.partition(":")
-        if not line.startswith("#"):
-            for word in map(root, stems(head)):
-                found[word] |= roots_of([others]) - forms(word)
-    return {word: frozenset(others) for word, others in found.items()}

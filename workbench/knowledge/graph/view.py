@@ -122,6 +122,10 @@ def _kind() -> Any:
 
 
 _Part = TypeVar("_Part")
+_CHINESE = "\u2e80"
+"""The first sign of Chinese script: words that sort before it are of another."""
+FOREIGN = 0.3
+"""A script in which fewer of the words are written is foreign to the corpus."""
 
 
 MOST_NODES = 100_000
@@ -141,6 +145,30 @@ class View:
         self._closed = False
         self._parts: dict[str, Any] = {}
         self._frequencies: dict[str, int] = {}
+
+    @property
+    def foreign(self) -> bool | None:
+        """The script in which next to none of the words is written: True for Chinese, False for any other; or None."""
+        return self._part("foreign", self._foreign)
+
+    def _foreign(self) -> bool | None:
+        ((latin, chinese),) = self._index.rows(f"SELECT sum(word < '{_CHINESE}'), sum(word >= '{_CHINESE}') FROM words")
+        shares = {False: latin or 0, True: chinese or 0}
+        rare = [script for script, count in shares.items() if count < FOREIGN * sum(shares.values())]
+        return rare[0] if rare else None
+
+    @property
+    def words(self) -> tuple[list[str], np.ndarray]:
+        """The words in the script of the corpus, where another is foreign to it, and ``(words, 512)`` unit vectors."""
+        return self._part("words", self._read_words)
+
+    def _read_words(self) -> tuple[list[str], np.ndarray]:
+        import numpy as np
+
+        sql = f"SELECT word, vector FROM words WHERE word {'<' if self.foreign else '>='} '{_CHINESE}' ORDER BY word"
+        rows = self._index.rows(sql)
+        matrix = np.array([np.frombuffer(blob, np.float16) for _, blob in rows], np.float32)
+        return [word for word, _ in rows], (matrix / np.linalg.norm(matrix, axis=1, keepdims=True)).astype(np.float16)
 
     def _part(self, name: str, make: Callable[[], _Part]) -> _Part:
         if name not in self._parts:
