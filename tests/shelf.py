@@ -45,11 +45,11 @@ def shelf(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Library]:
     library.close()
 
 
-def small_base(folder: Path, documents: Iterable[tuple[str, str, str]]) -> Library:
+def small_base(folder: Path, documents: Iterable[tuple[str, str, str]], embedding_model: str = "hashing") -> Library:
     """A library with one base, ``base``, of documents by hand: ``(id, title, text)`` each."""
     path = folder / "corpus.jsonl"
     lines = (json.dumps({"id": i, "title": title, "text": text}, ensure_ascii=False) for i, title, text in documents)
     path.write_text("\n".join(lines), encoding="utf-8")
-    library = Library(folder / "knowledge", Settings.load(embedding_model="hashing", names="rules"))
+    library = Library(folder / "knowledge", Settings.load(embedding_model=embedding_model, names="rules"))
     library.add("base", [path], vocabulary=VOCABULARY)
     return library

@@ -165,10 +165,12 @@ class Matches(NamedTuple):
     """How far texts say the words of a question.
 
     Attributes:
+        words: of the question.
         rarity: of each word, 0 (every passage has it) to 1 (a single one has).
         texts: for each text, for each word, how near its nearest word is: 1 is the same.
     """
 
+    words: list[str]
     rarity: list[float]
     texts: list[list[float]]
 

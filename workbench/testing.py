@@ -114,7 +114,7 @@ class MemoryKnowledge:
         """Whether a text says a word."""
         asked = terms(question)
         return Matches(
-            [self.term_weight(term) for term in asked], [[float(t in terms(x)) for t in asked] for x in texts]
+            asked, [self.term_weight(term) for term in asked], [[float(t in terms(x)) for t in asked] for x in texts]
         )
 
     def near(self, text: str) -> dict[str, list[tuple[str, float]]]:

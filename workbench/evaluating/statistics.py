@@ -119,7 +119,7 @@ class Bootstrap:
         return np.concatenate([row[places].mean(axis=1) for places in blocks])
 
 
-def auc(said: Sequence[float], true: Sequence[bool]) -> float | None:
+def auc(said: Sequence[float] | np.ndarray, true: Sequence[bool] | np.ndarray) -> float | None:
     """How often what is true was given the higher number of the two, ties counting half; None without both kinds.
 
     >>> auc([0.9, 0.5, 0.5, 0.1], [True, True, False, False]), auc([0.5], [True])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from itertools import takewhile
 from typing import Any, NamedTuple
 
 from langgraph.runtime import Runtime
@@ -15,14 +16,16 @@ from workbench.plans import ENDED_WELL, IDLE, last_records
 from workbench.ports import Context, KnowledgeBase, RunLog, ordered
 from workbench.records.figures import Identity, identity, remaining, retrieval_seconds, winners
 from workbench.state import ExecutionRecord, Merged, RagRun, RetrievalResult, RetrievalState, RouteDecision
-from workbench.tools.scoring import probability
+from workbench.tools.scoring import MODELS, Logistic, descending, probability
 
 MODEL = "merge"
-SEARCH, CHAIN = "hybrid_search", "chain_exploration"
+SECOND = "second_pass"
+SEARCH, CHAIN, HOP = "hybrid_search", "chain_exploration", "next_hop"
 UNSEEN = 0.0005
 """What a tool that looked says of a passage that it did not find; what it says less of counts as this much."""
 SPAN = 10.0
 """Log odds that count as 1."""
+
 
 class Said(NamedTuple):
     """What one tool says of a passage.
@@ -51,7 +54,7 @@ def agreed(results_by_step: Mapping[str, Sequence[RetrievalResult]]) -> dict[Ide
     others: dict[Identity, float] = {}
     for results in results_by_step.values():
         for result in results:
-            if _tool(result) not in (SEARCH, CHAIN):
+            if _tool(result) not in (SEARCH, CHAIN, HOP):
                 one = identity(result)
                 others[one] = max(others.get(one, 0.0), result["score"])
     told = signals_of(results_by_step)
@@ -256,15 +259,86 @@ def distinct(
 
     Where a search and a chain both looked, the score is what they say together. A way to a piece stays with it.
     """
+    first = {step: [r for r in results if _tool(r) != HOP] for step, results in results_by_step.items()}
     found: dict[Identity, list[RetrievalResult]] = {}
-    for results in results_by_step.values():
+    for results in first.values():
         for result in results:
             found.setdefault(identity(result), []).append(result)
-    together, best = agreed(results_by_step), winners(results_by_step)
+    together, best = agreed(first), winners(first)
     pieces = [_kept(result, found[one], together.get(one), matching) for one, (_, result) in best.items()]
-    return sorted(
-        pieces, key=lambda r: (-r["score"], r["source_id"], r["granularity"], r["metadata"].get("kb_prefix", ""))
-    )
+    pieces.sort(key=_order)
+    hops = [r for results in results_by_step.values() for r in results if _tool(r) == HOP]
+    return with_hops(pieces, hops) if hops else pieces
+
+
+def _order(result: RetrievalResult) -> tuple[float, str, str, str]:
+    return -result["score"], result["source_id"], result["granularity"], result["metadata"].get("kb_prefix", "")
+
+
+# --- What the next hops find has places of its own among the first five ---
+
+KEPT = 3
+"""Documents of the first pass that stand in front, whatever a next hop finds."""
+PLACES = 5
+"""Documents for which there are places in front."""
+
+
+def with_hops(
+    first: Sequence[RetrievalResult], hops: Sequence[RetrievalResult], model: Logistic = MODELS[SECOND]
+) -> list[RetrievalResult]:
+    """The first pass and what the next hops found: its first documents stand, behind them the likeliest come first.
+
+    Args:
+        first: what the first pass found, best first.
+        hops: what every ``next_hop`` found.
+        model: of what both say of a passage.
+    """
+    best: dict[Identity, RetrievalResult] = {}
+    for hop in sorted(hops, key=_order):
+        best.setdefault(identity(hop), hop)
+    front = list(dict.fromkeys(map(_document, first)))[:PLACES]
+    standing = [identity(r) for r in takewhile(lambda r: _document(r) in front[:KEPT], first)]
+    doubt = max(hop["metadata"].get("doubt", 0.5) for hop in hops)
+    known = {identity(result): result for result in first}
+    weighed = [
+        (round(model(signals_of_second(known.get(one), best.get(one), front, doubt)), 6), one)
+        for one in {**known, **best}
+        if one not in standing
+    ]
+    behind = [_joined(known.get(one), best.get(one), score) for score, one in weighed]
+    ordered = [*(known[one] for one in standing), *sorted(behind, key=_order)]
+    scores = descending([result["score"] for result in ordered])
+    return [{**result, "score": score} for result, score in zip(ordered, scores, strict=True)]
+
+
+def signals_of_second(
+    first: RetrievalResult | None, hop: RetrievalResult | None, front: Sequence[str], doubt: float
+) -> dict[str, float]:
+    """What the model of the second pass weighs of a passage.
+
+    Returns:
+        ``first`` and ``hop``: log odds of what the first pass and the best hop say of it; ``front``: whether its
+        document is among the first five; ``doubt``: for any other, the log odds that these lack one.
+    """
+    result = first or hop
+    old = result is not None and _document(result) in front
+    return {
+        "first": _log_odds(max(first["score"] if first else 0.0, UNSEEN)),
+        "hop": _log_odds(max(hop["score"] if hop else 0.0, UNSEEN)),
+        "front": float(old),
+        "doubt": 0.0 if old else _log_odds(min(max(doubt, 0.02), 0.98)),
+    }
+
+
+def _joined(first: RetrievalResult | None, hop: RetrievalResult | None, score: float) -> RetrievalResult:
+    if first is None or hop is None:
+        return {**(first or hop), "score": score}  # type: ignore[typeddict-item]
+    tools = sorted({*first["metadata"]["tools"], *hop["metadata"]["tools"]})
+    return {**first, "score": score, "metadata": {**hop["metadata"], **first["metadata"], "tools": tools}}
+
+
+def _document(result: RetrievalResult) -> str:
+    return str(result["metadata"].get("doc_id") or result["source_id"])
 
 
 def as_found(results_by_step: Mapping[str, Sequence[RetrievalResult]]) -> list[Identity]:

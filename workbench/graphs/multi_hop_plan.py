@@ -16,7 +16,7 @@ from workbench.language.hops import is_bridge
 from workbench.language.names import names_in
 from workbench.ports import KnowledgeBase, Tool
 from workbench.state import NameRead, RouteDecision
-from workbench.text import fold, language_of
+from workbench.text import STOP_WORDS, fold, language_of, terms
 
 # --- What a plan says to people, in the language of the question ---
 
@@ -179,9 +179,9 @@ def _with_names(query: str, names: Iterable[str]) -> str:
 # --- Recipes with ``chain_exploration``: a bridge is followed, and each side of a comparison by itself ---
 
 CHAIN, SEARCH = "chain_exploration", "hybrid_search"
-_YES_OR_NO = re.compile(
-    r"\W*(?:are|is|was|were|do|does|did|have|has|had)\b|.*\bboth\b|.*(?:都|是否|同一|相同|一样)", re.I
-)
+_JOINING = re.compile(r"\b(?:and|or|nor|than|vs|versus)\b|[&,;、，/]|[和与及跟或]|还是", re.I)
+_BESIDE = re.compile("[的这那部位首个本]")
+"""What stands between two names that a question sets side by side, and what may stand there too."""
 
 
 def chained(ask: Ask, base: KnowledgeBase, tools: Mapping[str, Tool]) -> list[Draft]:
@@ -217,18 +217,41 @@ def chained(ask: Ask, base: KnowledgeBase, tools: Mapping[str, Tool]) -> list[Dr
 
 
 def _sides(ask: Ask, names: Sequence[NameRead], base: KnowledgeBase) -> dict[str, str]:
-    """Name -> the question without the other names; of a comparison alone, and as many as there is room for.
+    """Name -> the question without the others that it sets beside it, as many as there is room for.
 
     Names of which no text is a document's own are no sides: every text may speak of all of them.
     """
-    compared = ask.decision["query_intent"] == "compare" or _YES_OR_NO.match(ask.query)
-    distinct = {named["name"]: named for named in reversed(names)}
-    if not compared or not 2 <= len(distinct) < ask.most - 1:
+    beside = _side_by_side(ask.query, names)
+    distinct = dict.fromkeys(named["name"] for named in beside)
+    if not 2 <= len(distinct) < ask.most - 1:
         return {}
     entities = [base.find_entity(name) for name in distinct]
     if not any(entity and entity["doc_id"] for entity in entities):
         return {}
-    return {named["name"]: _without(ask.query, [n for n in names if n["name"] != named["name"]]) for named in names}
+    return {name: _without(ask.query, [n for n in beside if n["name"] != name]) for name in distinct}
+
+
+def _side_by_side(query: str, names: Sequence[NameRead]) -> list[NameRead]:
+    """The names of the longest row of which each is joined to the next by nothing but "and", "or" or a comma.
+
+    >>> def names(query, *said):
+    ...     return [{"name": n, "start": query.index(n), "end": query.index(n) + len(n)} for n in said]
+    >>> asked = "Which is older, Salt Road or Tin?", "Who is the mother of Salt Road's director, Tin or not?"
+    >>> [[n["name"] for n in _side_by_side(q, names(q, "Salt Road", "Tin"))] for q in asked]
+    [['Salt Road', 'Tin'], ['Salt Road']]
+    """
+    rows: list[list[NameRead]] = [[]]
+    for named in sorted(names, key=lambda n: n["start"]):
+        if rows[-1] and _joined(query[rows[-1][-1]["end"] : named["start"]]):
+            rows[-1].append(named)
+        else:
+            rows.append([named])
+    return max(rows, key=lambda row: len({named["name"] for named in row}))
+
+
+def _joined(between: str) -> bool:
+    left = _BESIDE.sub(" ", _JOINING.sub(" ", between))
+    return _JOINING.search(between) is not None and STOP_WORDS.issuperset(terms(left))
 
 
 def _without(query: str, names: Sequence[NameRead]) -> str:

@@ -11,17 +11,18 @@ from typing import Any, cast
 from langgraph.runtime import Runtime
 
 from workbench.errors import KnowledgeError, PlanError
-from workbench.graphs.completeness import incomplete
-from workbench.graphs.merge import distinct, gather
+from workbench.graphs.completeness import FIRST, incomplete
+from workbench.graphs.merge import HOP, distinct, gather
 from workbench.graphs.rewrite import rewrite
 from workbench.graphs.route import AGENT_TYPES
-from workbench.graphs.sufficiency import Need, is_enough, low_score, need, signals, thresholds
+from workbench.graphs.sufficiency import Need, is_enough, lacking, low_score, need, signals, thresholds
 from workbench.language.judging import judged
 from workbench.models.chat import Limits
 from workbench.plans import ENDED_WELL, Plan, PlanBudget, PlanStep, canonical_json, fresh_id, last_records, work_seconds
 from workbench.ports import Context, KnowledgeBase, proposed
 from workbench.state import ExecutionRecord, Reflection, RetrievalResult, RetrievalState, StopReason
 from workbench.text import fold, language_of
+from workbench.tools.next_hop import SubQuestion, sub_questions
 from workbench.tools.registry import check
 
 
@@ -54,6 +55,17 @@ class Reasons:
     def rewriting(self, query: str) -> str:
         """The question is said again."""
         return self._say(f"改写为“{query}”再检索", f"the query is said again as {query!r}")
+
+    def hopping(self, hop: SubQuestion) -> str:
+        """What a sub-question is for."""
+        return self._say(
+            f"由《{hop.title}》提到的“{hop.name}”继续查找",
+            f"Go on from {hop.title!r} to {hop.name!r}, which it brings in",
+        )
+
+    def asking(self, query: str) -> str:
+        """A sub-question."""
+        return self._say(f"追问“{query}”", f"{query!r} is asked")
 
     def looking_for(self, names: list[str]) -> str:
         """A targeted search."""
@@ -93,6 +105,12 @@ class Reasons:
             yield self._say(f"没有找到{self._list(lost)}", f"nothing says {self._list(lost)}")
         elif seen.get("answered") is False:
             yield self._say("没有句子回答这个问题", "no sentence answers the question")
+        if "incomplete" in seen:
+            share, most = seen["incomplete"], enough["max_incomplete"]
+            yield self._say(
+                f"前五篇缺少所需段落的可能性 {share:.0%}（至多 {most:.0%}）",
+                f"a chance of {share:.0%} that a passage is missing among the first five (at most {most:.0%})",
+            )
         if "candidates" in seen:
             least = enough["min_candidates"]
             yield self._say(
@@ -129,6 +147,7 @@ SIMPLER = {
 
 FALLBACK = PlanBudget(timeout_s=10, top_k=30)
 AGAIN = PlanBudget()
+HOPS = PlanBudget(timeout_s=10, top_k=20)
 BETTER = 0.02
 """By how much a rewritten query must have raised the top score for another rewriting to be worth a pass."""
 
@@ -199,8 +218,12 @@ async def reflector(state: RetrievalState, runtime: Runtime[Context]) -> dict[st
     enough = thresholds(wanted.intent, state.get("thresholds"), wanted)
     judgement = judged(decision["reading"], evidence, bases) if "reading" in decision else None
     seen = signals(wanted, evidence, records, enough, state["iteration"], remaining, judgement)
-    with suppress(KnowledgeError):  # a tape of before it was looked at, without its corpus: it is not judged anew
-        seen["incomplete"] = incomplete(query, evidence, decision["extracted_entities"]["low_level"], bases[0])
+    base = _most_of(evidence, bases)
+    if wanted.intent not in ("list", "recommend") and not any(r["metadata"].get("fields") for r in evidence[:FIRST]):
+        with suppress(KnowledgeError):  # a tape of before it was looked at, without its corpus: it is not judged anew
+            seen["incomplete"] = incomplete(query, evidence, base)
+    one_step = state.get("resolved_agent_type", "") not in ("", AGENT_TYPES[0])
+    hops = sub_questions(query, evidence, base) if lacking(seen) and not one_step else []
     earlier = [r for r in state.get("reflections", []) if r["current_iteration"] < state["iteration"]]
     again = ""
     hopeful = context.chat is not None or other_words_may_find(evidence, bases)
@@ -216,7 +239,9 @@ async def reflector(state: RetrievalState, runtime: Runtime[Context]) -> dict[st
         rewritten=again,
         activated=state.get("activated", []),
         max_iterations=context.settings.max_iterations,
-        one_step=state.get("resolved_agent_type", "") not in ("", AGENT_TYPES[0]),
+        one_step=one_step,
+        hops=hops,
+        prefix=base.name if len(bases) > 1 else "",
     )
     if "reflector" in context.parts:
         reflection = cast(Reflection, await proposed(context, query, evidence, reflection))
@@ -237,6 +262,8 @@ def propose(
     activated: Iterable[str] = (),
     max_iterations: int = 3,
     one_step: bool = False,
+    hops: Sequence[SubQuestion] = (),
+    prefix: str = "",
 ) -> Reflection:
     """The rules, in order; every one that holds adds what has not been tried yet.
 
@@ -250,6 +277,8 @@ def propose(
         activated: conditional steps that an earlier pass woke.
         max_iterations: passes at most.
         one_step: an agent that is one tool on purpose: it is judged, and never extended.
+        hops: what the evidence leaves of the question, asked of the names that it brings in.
+        prefix: the knowledge base to ask, where there are several.
     """
     records = list(records)
     say = Reasons.for_question(query)
@@ -265,6 +294,7 @@ def propose(
         _too_little(proposal, query, seen, activated, records, say)
         _too_low(proposal, seen, rewritten, say)
         _missing(proposal, query, seen, say)
+        _next_hops(proposal, query, seen, hops, prefix, say)
         _degrade(proposal, query, seen, records, say)
     if stop is None and not proposal:
         nothing_ran = bool(records) and not any(r["status"] in ENDED_WELL for r in last_records(records).values())
@@ -326,6 +356,17 @@ def _missing(proposal: Proposal, query: str, seen: Mapping[str, Any], say: Reaso
         proposal.reasons.append(say.more_candidates(seen))
 
 
+def _next_hops(
+    proposal: Proposal, query: str, seen: Mapping[str, Any], hops: Iterable[SubQuestion], prefix: str, say: Reasons
+) -> None:
+    where = {"kb_prefix": prefix} if prefix else {}
+    for hop in hops:
+        given = {"query": hop.query, "name": hop.name, "question": query, "passage": hop.passage, **where}
+        told = {"sentence": f"{hop.title}. {hop.sentence}", "doubt": seen["incomplete"]}
+        if proposal.add(HOP, say.hopping(hop), HOPS, **given, **told):
+            proposal.reasons.append(say.asking(hop.query))
+
+
 def _degrade(
     proposal: Proposal, query: str, seen: Mapping[str, Any], records: Iterable[ExecutionRecord], say: Reasons
 ) -> None:
@@ -339,13 +380,17 @@ def _degrade(
                 break
 
 
+_BESIDE = ("top_k", "passage", "sentence", "doubt")
+"""Inputs that do not make a call another one."""
+
+
 def call_of(tool: str, tool_input: Mapping[str, Any]) -> tuple[str, str]:
     """What makes two calls the same: the tool and its input, whatever the spelling of the query and the ``top_k``.
 
     >>> call_of("naive_search", {"query": " 茶馆 ", "top_k": 30}) == call_of("naive_search", {"query": "茶馆"})
     True
     """
-    told = {k: v for k, v in tool_input.items() if k != "top_k" and v not in (None, "", [], {})}
+    told = {k: v for k, v in tool_input.items() if k not in _BESIDE and v not in (None, "", [], {})}
     if isinstance(told.get("query"), str):
         told["query"] = fold(told["query"])
     return tool, canonical_json(told)
@@ -381,6 +426,12 @@ def other_words_may_find(evidence: Sequence[RetrievalResult], bases: Sequence[Kn
     language of the texts none gained by it; across languages 5 of 363 gained and 5 lost.
     """
     return not evidence or any(base.schema() for base in bases)
+
+
+def _most_of(evidence: Sequence[RetrievalResult], bases: Sequence[KnowledgeBase]) -> KnowledgeBase:
+    """The base of the best evidence."""
+    of = evidence[0]["metadata"].get("kb_prefix") if evidence else ""
+    return next((base for base in bases if base.name == of), bases[0])
 
 
 def _aliases(wanted: Need, bases: Sequence[KnowledgeBase]) -> list[str]:

@@ -24,6 +24,9 @@ ENOUGH: dict[QueryIntent, tuple[int, float]] = {
 }
 """Intent -> least evidence, least top score."""
 
+INCOMPLETE = 0.2
+"""How likely it may be that the first five passages lack one before more is searched for."""
+
 CANDIDATES = 5
 """How many different documents a recommendation needs."""
 
@@ -154,9 +157,9 @@ def thresholds(
     """How much is enough: the table by intent, what a person set instead, never more than there is.
 
     >>> thresholds("list", {"min_top_score": 0.5}, Need("list", passages=1065, relevant=8))
-    {'min_evidence': 8, 'min_top_score': 0.5}
+    {'min_evidence': 8, 'min_top_score': 0.5, 'max_incomplete': 0.2}
     >>> thresholds("recommend", {"min_evidence": 30}, Need("recommend", passages=12))
-    {'min_evidence': 12, 'min_top_score': 0.6, 'min_candidates': 5}
+    {'min_evidence': 12, 'min_top_score': 0.6, 'max_incomplete': 0.2, 'min_candidates': 5}
     """
     evidence, score = ENOUGH[intent]
     capacity, overrides = capacity or Need(intent, passages=evidence), overrides or {}
@@ -165,6 +168,7 @@ def thresholds(
     enough: dict[str, float] = {
         "min_evidence": min(int(overrides.get("min_evidence", evidence)), max(1, capacity.passages)),
         "min_top_score": float(overrides.get("min_top_score", score)),
+        "max_incomplete": float(overrides.get("max_incomplete", INCOMPLETE)),
     }
     if intent == "recommend":
         most = len(capacity.matching) if capacity.matching is not None else max(0, capacity.passages - 1)
@@ -258,7 +262,13 @@ def is_enough(seen: Mapping[str, Any]) -> bool:
         and seen.get("holding") != 0
         and not seen.get("missing_fields")
         and seen.get("answered", True)
+        and not lacking(seen)
     )
+
+
+def lacking(seen: Mapping[str, Any]) -> bool:
+    """Whether it is too likely that a passage that is needed is not among the first five."""
+    return bool(seen.get("incomplete", 0.0) > seen["thresholds"].get("max_incomplete", INCOMPLETE))
 
 
 def low_score(seen: Mapping[str, Any]) -> bool:

@@ -426,7 +426,7 @@ class CorpusKnowledge:
             asked = list(dict.fromkeys(rerank.words(question)))
             said = rerank.closest(asked, [rerank.words(text) for text in texts], self._word_vectors).round(3).tolist()
         most = math.log1p(self._view.passages) or 1.0
-        return Matches([round(min(1.0, self._weight(word) / most), 6) for word in asked], said)
+        return Matches(asked, [round(min(1.0, self._weight(word) / most), 6) for word in asked], said)
 
     @_in_one_generation
     def near(self, text: str) -> dict[str, list[tuple[str, float]]]:
@@ -449,9 +449,10 @@ class CorpusKnowledge:
         alike = np.concatenate([matrix[i : i + _BLOCK].astype(np.float32) @ rows.T for i in parts]).round(2)
         found = {}
         for word, column in zip(asked, alike.T, strict=True):
-            places = sorted(np.flatnonzero(column >= NEAR).tolist(), key=lambda i, by=column: (-by[i], words[i]))
-            found[word] = [(words[i], float(column[i])) for i in places]
-        return {word: others for word, others in found.items() if others}
+            close = [(words[i], float(column[i])) for i in np.flatnonzero(column >= NEAR)]
+            if close:
+                found[word] = sorted(close, key=lambda one: (-one[1], one[0]))
+        return found
 
     @_in_one_generation
     def term_weight(self, term: str) -> float:

@@ -329,12 +329,6 @@ def country(word: str) -> str:
     return _nation_words().get(fold(word), "")
 
 
-def country_names(name: str) -> list[str]:
-    """Every word for a country, its English name first."""
-    words = _nations().get(name, {"zh": [], "en": []})
-    return [name, *words["zh"], *words["en"]]
-
-
 def words_of(section: Literal["relation", "asking"]) -> dict[str, list[str]]:
     """What a word says: a kind of relation by all its words, or a way of asking.
 

@@ -21,7 +21,7 @@ from pydantic import SecretStr, create_model
 
 from workbench.errors import KnowledgeError, RunError, UnknownKnowledge
 from workbench.graphs.reviewers import ReplayReviewer, Reviewer
-from workbench.ports import Context, Conversations, KnowledgeBase, KnowledgeBases, Planner, Tool, TypedGraph
+from workbench.ports import Context, Conversations, KnowledgeBase, KnowledgeBases, Planner, Tool, TypedGraph, Ways
 from workbench.records.store import RunRow, RunStore
 from workbench.records.tape import FROM_TAPE, RULES, SEALED, Effect, Tape
 from workbench.settings import Settings
@@ -29,10 +29,10 @@ from workbench.tools.registry import BUILT_IN
 from workbench.tools.tool import FunctionTool
 
 READS = (
-    *("counts", "keyword_search", "vector_search", "rerank", "matches", "near", "term_weight", "passages", "passages_of"),
-    *("select", "schema", "nouns", "lexicon", "values_in", "tally", "notable"),
+    *("counts", "keyword_search", "vector_search", "rerank", "matches", "near", "term_weight"),
+    *("passages", "passages_of", "select", "schema", "nouns", "lexicon", "values_in", "tally", "notable"),
     *("link", "entity", "find_entity", "relations_of", "mentions_of", "communities", "communities_of"),
-    *("typed.kinds", "typed.readings", "typed.sides"),
+    *("typed.kinds", "typed.readings", "typed.sides", "ways.links_from", "ways.shared"),
 )
 
 
@@ -144,7 +144,12 @@ class TapedBase:
     @property
     def typed(self) -> TypedGraph:
         """What a planner reads of the relations by their types; only tools follow them."""
-        return cast(TypedGraph, TapedTyped(self))
+        return cast(TypedGraph, TapedPart(self, "typed"))
+
+    @property
+    def ways(self) -> Ways:
+        """What a reflection reads of the names that lead from passage to passage; only tools follow them."""
+        return cast(Ways, TapedPart(self, "ways"))
 
     def __getattr__(self, method: str) -> Any:
         if method not in READS:
@@ -175,14 +180,14 @@ class TapedBase:
         return value
 
 
-class TapedTyped:
-    """The relations of a taped base by their types: its reads, under names of their own."""
+class TapedPart:
+    """A part of a taped base: its reads, under names of their own."""
 
-    def __init__(self, base: TapedBase):
-        self._base = base
+    def __init__(self, base: TapedBase, part: str):
+        self._base, self._part = base, part
 
     def __getattr__(self, method: str) -> Any:
-        return getattr(self._base, f"typed.{method}")
+        return getattr(self._base, f"{self._part}.{method}")
 
 
 class TapedConversations:

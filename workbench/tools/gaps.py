@@ -2,18 +2,15 @@
 
 By words alone: a passage covers for a name what it says when it is about that name or says it, or was reached from one
 that is. That somewhere else somebody was born covers nothing. What texts in another language than the question's do not
-say is named in theirs, as far as its words are known in both (作者, author): they could not say the others.
+say is named in theirs, by the nearest of their words (作者, author): they could not say the others.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
-from importlib.resources import files
 from typing import Any, Literal, NamedTuple
 
-from workbench.knowledge.vocabulary import country, country_names, words_of
 from workbench.ports import KnowledgeBase, Passage
 from workbench.text import CJK, fold
 from workbench.tools.query_terms import AskedWords, Word, roots_of, stems
@@ -27,10 +24,6 @@ _COMPARED = """
 """
 _COMPARING = frozenset(_COMPARED.split())
 """Words by which a question compares: no text on one of its sides says them."""
-
-
-Groups = tuple[tuple[str, ...], ...]
-"""Words that say nearly the same, of both languages."""
 
 
 class Lack(NamedTuple):
@@ -75,7 +68,6 @@ class Demand:
     words: AskedWords
     sides: tuple[Side, ...]
     language: str = "en"
-    groups: Groups = ()
 
     @classmethod
     def of(cls, question: Question, text: str, knowledge: KnowledgeBase) -> Demand:
@@ -88,13 +80,8 @@ class Demand:
                 sides.append(Side(written, (fold(written),), doc_ids))
         said = frozenset().union(*(stems(writing) for side in sides for writing in (side.name, *side.writings)))
         asked = AskedWords.of(question.rest, knowledge).words
-        groups = tuple((*group.get("en", ()), *group.get("zh", ())) for group in knowledge.lexicon())
-        words = tuple(
-            word._replace(related=word.related | roots_of(counterparts(word.said, groups)))
-            for word in asked
-            if word.forms.isdisjoint(said) and word.said not in _COMPARING
-        )
-        return cls(AskedWords(words), tuple(sides[:MOST_SIDES]) or (Side(""),), written_in(question.rest), groups)
+        words = tuple(word for word in asked if word.forms.isdisjoint(said) and word.said not in _COMPARING)
+        return cls(AskedWords(words), tuple(sides[:MOST_SIDES]) or (Side(""),), written_in(question.rest))
 
     def left(self, held: Collection[str], languages: Collection[str] = ()) -> list[Piece]:
         """What no text of these stems says, nor says in other words.
@@ -103,16 +90,16 @@ class Demand:
             held: stems of the texts.
             languages: in which they are written, if that is known.
 
-        >>> words = tuple(Word(2.0, stems(said), frozenset(), said) for said in ("作者", "毕业", "nba"))
+        >>> near = {"作者": "writer", "毕业": "graduated", "nba": ""}
+        >>> words = tuple(Word(2.0, stems(said), {}, said, other) for said, other in near.items())
         >>> demand = Demand(AskedWords(words), (), "zh")
         >>> [piece.said for piece in demand.left({"tarn"}, {"en"})], [piece.said for piece in demand.left(set())]
         (['writer', 'graduated', 'nba'], ['作者', '毕业', 'nba'])
         """
         words = list(self.words.words)
         if languages and self.language not in languages:
-            words = [told for word in words if (told := _in_other_words(word, self.language, self.groups))]
-        said = [not (word.forms.isdisjoint(held) and word.related.isdisjoint(held)) for word in words]
-        return list(_pieces(words, said))
+            words = [told for word in words if (told := _in_other_words(word, self.language))]
+        return list(_pieces(words, [word.share(held) > 0 for word in words]))
 
 
 def written_in(text: str) -> str:
@@ -124,46 +111,17 @@ def written_in(text: str) -> str:
     return "zh" if 4 * sum(bool(CJK.match(sign)) for sign in text) > len(text) else "en"
 
 
-def _in_other_words(word: Word, language: str, groups: Groups) -> Word | None:
-    """A word of this language in the other one, None where nobody knows it there; any other word as it is."""
+def _in_other_words(word: Word, language: str) -> Word | None:
+    """A word of this language as the corpus writes it, None where nobody knows; any other word as it is."""
     if bool(CJK.match(word.said)) != (language == "zh") or not word.said.isalpha():
         return word
-    others = counterparts(word.said, groups)[:1]
-    return word._replace(forms=roots_of(others), said=others[0]) if others else None
-
-
-@cache
-def counterparts(word: str, groups: Groups = ()) -> tuple[str, ...]:
-    """What the other language says for a word, the nearest first; nothing where nobody knows it.
-
-    Args:
-        word: of a question.
-        groups: words of the corpus that say nearly the same, in both languages.
-
-    >>> counterparts("作者")[:2], counterparts("fathers")[:2], counterparts("台湾")[:1], counterparts("若川")
-    (('writer', 'author'), ('父亲', '母亲'), ('Taiwan',), ())
-    >>> counterparts("组长", (("lead", "组长"),))
-    ('lead',)
-    """
-    own, chinese = stems(word), bool(CJK.match(word))
-    known = [list(group) for group in groups if any(stems(one) == own for one in group)]
-    known += [list(group) for group in _groups() if own in group.values()]
-    known += [country_names(name)] if (name := country(word)) else []
-    return tuple(dict.fromkeys(one for group in known for one in group if bool(CJK.match(one)) != chinese))
-
-
-@cache
-def _groups() -> list[dict[str, frozenset[str]]]:
-    """Words of both languages that say nearly the same, each with its stems; the narrower groups come first."""
-    pairs = files("workbench.tools").joinpath("both_languages.txt").read_text(encoding="utf-8").splitlines()
-    groups = [pair.split() for pair in pairs if not pair.startswith("#")]
-    return [{one: stems(one) for one in group} for group in (*groups, *(w[1:] for w in words_of("relation").values()))]
+    return word._replace(forms=roots_of([word.nearest]), said=word.nearest) if word.nearest else None
 
 
 def _pieces(words: Sequence[Word], said: Sequence[bool]) -> Iterator[Piece]:
     """The words that are not said; Chinese pairs close up, and a sign between two that are said is no word.
 
-    >>> words = [Word(1.0, frozenset(), frozenset(), pair) for pair in ("妻子", "子毕", "毕业", "业于", "born")]
+    >>> words = [Word(1.0, frozenset(), {}, pair) for pair in ("妻子", "子毕", "毕业", "业于", "born")]
     >>> [piece.said for piece in _pieces(words, [True, False, False, False, False])]
     ['毕业于', 'born']
     >>> [piece.said for piece in _pieces(words, [True, False, True, False, True])]

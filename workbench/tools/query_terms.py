@@ -24,13 +24,21 @@ CLOSEST = 0.6
 
 
 class Word(NamedTuple):
-    """A word of a question: its inverse document frequency, its stems, others -> what they count for it, how it was
-    said."""
+    """A word of a question.
+
+    Attributes:
+        weight: inverse document frequency.
+        forms: its stems.
+        related: stems that may stand for it -> what they count, 0 to 1.
+        said: as the question writes it.
+        nearest: the word of the corpus that is nearest to it, where the corpus is written in another script.
+    """
 
     weight: float
     forms: frozenset[str]
     related: Mapping[str, float]
     said: str = ""
+    nearest: str = ""
 
     def share(self, held: Collection[str]) -> float:
         """How far a text of these stems says it, 0 to 1."""
@@ -53,19 +61,23 @@ class AskedWords:
             for group in knowledge.lexicon()
             for language in ("en", "zh")
         ]
-        near = {word: _worth(others) for word, others in knowledge.near(question).items()}
-        foreign = {word: worth for word, worth in near.items() if CJK.match(word)}
+        near = knowledge.near(question)
+        foreign = {word: others for word, others in near.items() if CJK.match(word)}
         found: dict[str, Word] = {}
         for term in content_terms(question):
             if foreign and CJK.match(term):
                 continue  # pairs of signs that no text of this corpus has: their words follow
             word = root(stem(term))
             own = dict.fromkeys(frozenset().union(*(group for group in groups if word in group)), RELATED)
-            others = {one: worth for one, worth in (own | near.get(term, {})).items() if one not in forms(word)}
-            found.setdefault(word, Word(knowledge.term_weight(term), forms(word), others, term))
-        for word, worth in foreign.items():
-            closest = [one for one, share in worth.items() if share >= CLOSEST * max(worth.values())]
-            found[word] = Word(min(map(knowledge.term_weight, closest)), frozenset({word}), worth, word)
+            others = near.get(term, [])
+            worth = {one: worth for one, worth in (own | _worth(others)).items() if one not in forms(word)}
+            nearest = others[0][0] if others else ""
+            found.setdefault(word, Word(knowledge.term_weight(term), forms(word), worth, term, nearest))
+        for word, others in foreign.items():
+            if worth := _worth(others):
+                closest = [one for one, share in worth.items() if share >= CLOSEST * max(worth.values())]
+                weight = min(map(knowledge.term_weight, closest))
+                found[word] = Word(weight, frozenset({word}), worth, word, others[0][0])
         return cls(tuple(found.values()))
 
     def left(self, covered: Collection[str]) -> AskedWords:

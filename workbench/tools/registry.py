@@ -35,6 +35,7 @@ BUILT_IN = {
     "hybrid_search": "workbench.tools.hybrid",
     "discover": "workbench.tools.discover",
     "chain_exploration": "workbench.tools.chain",
+    "next_hop": "workbench.tools.next_hop",
     "graph_paths": "workbench.tools.paths",
     "enrichment": "workbench.tools.enrichment",
     "deep_research": "workbench.tools.deep_research",

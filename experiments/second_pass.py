@@ -1,0 +1,282 @@
+"""Fit when a second pass is made and what it is worth (``graphs/completeness.py``, ``tools/next_hop.py``, the merge).
+
+    python experiments/second_pass.py WORKSPACE DATA [--limit 200] [--reworded FOLDER]
+
+WORKSPACE holds the bases of the question sets in DATA (``make bench`` keeps one with ``--work``); a set that is not
+there is skipped, and that is said. Every question is asked once, and all its sub-questions are asked whatever the
+first pass has found; the rest is arithmetic. Everything is fitted on half of the questions of a set (those whose
+``sha256("half " + id)`` ends in an even digit), each set counting the same, and reported on the other half, which
+fits nothing; every such report is noted in ``looks.jsonl`` with the commit and the digest of the questions.
+``--reworded`` asks those there too, all of which are of the other half.
+
+- *incomplete*: a gold document is not among the first five. Fitted over MuSiQue, HotpotQA and 2WikiMultihopQA where a
+  title led from passage to passage, over LiHua and XQuAD where none did. CMRC and DRCD are only reported: titles lead
+  on there, and one passage answers.
+- *next_hop*: whether a passage that a sub-question found is of a gold document.
+- *second_pass*: the same of every passage, when what the first pass says of it is known too.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import hashlib
+import json
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+sys.path.insert(0, str(Path(__file__).parent))
+from calibrate import _half, ece
+from thresholds import SETS
+
+from workbench.evaluating.rankings import WITHOUT, OneBase, changed, chosen, listed, order, read_rows
+from workbench.evaluating.statistics import auc_interval
+from workbench.graphs.agents import RetrieveAgent
+from workbench.graphs.completeness import ALONE, LINKED, linked, signals
+from workbench.graphs.merge import HOP, SECOND, signals_of_second, with_hops
+from workbench.graphs.route import make_worker_name
+from workbench.graphs.sufficiency import INCOMPLETE
+from workbench.ports import Context, KnowledgeBase
+from workbench.records.figures import identity
+from workbench.session import Workbench
+from workbench.state import RetrievalResult
+from workbench.tools import next_hop
+from workbench.tools.scoring import MODELS, Logistic
+from workbench.tools.tool import StepLog
+
+MULTI, SINGLE = ("musique", "hotpot", "2wiki"), ("lihua", "xquad_en", "xquad_zh")
+ALL: Mapping[str, tuple[str, Mapping[str, str], str]] = {"musique": ("musique", {}, "gold"), **SETS}
+SHRINK = 10.0
+"""How strongly weights are held near 0."""
+LOOKS = Path(__file__).parent / "looks.jsonl"
+
+
+class Pass(NamedTuple):
+    """A first pass and what its sub-questions find: ``seen`` and ``linked`` as completeness sees it."""
+
+    id: str
+    gold: frozenset[str]
+    first: list[RetrievalResult]
+    hops: list[RetrievalResult]
+    seen: Mapping[str, float]
+    linked: bool
+
+    @property
+    def fits(self) -> bool:
+        """Whether it is of the half that fits."""
+        return _half(self.id)
+
+    @property
+    def lacks(self) -> bool:
+        """Whether a gold document is not among the first five."""
+        return not self.gold <= set(documents(self.first)[:5])
+
+
+def documents(results: Sequence[RetrievalResult]) -> list[str]:
+    """The documents, best first."""
+    return order(str(result["metadata"].get("doc_id") or "") for result in results)
+
+
+def main() -> None:
+    """Ask, fit, and print."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("workspace", type=Path)
+    parser.add_argument("data", type=Path)
+    parser.add_argument("--limit", type=int, default=200, help="questions of each set, at most")
+    parser.add_argument("--reworded", type=Path, help="folder with questions in other words")
+    options = parser.parse_args()
+    asked: dict[str, list[Pass]] = {}
+    read = hashlib.sha256()
+    with Workbench.open(options.workspace) as wb:
+        context = changed(wb.ports(), WITHOUT["reflect"])
+        for name, (folder, where, gold) in ALL.items():
+            path = options.data / folder / "questions.jsonl"
+            if name not in wb.knowledge.names() or not path.exists():
+                sys.stderr.write(f"skipped: {name}\n")
+                continue
+            base = wb.knowledge.get(name)
+            base.warm()
+            read.update(path.read_bytes())
+            rows = chosen(read_rows(path, "id", "question"), where, options.limit)
+            asked[name] = list(passes(rows, "question", gold, base, context))
+            other = options.reworded / f"{name}.jsonl" if options.reworded else None
+            for language in ("en", "zh") if other and other.exists() else ():
+                read.update(other.read_bytes())
+                rows = read_rows(other, "id", language)
+                asked[f"{name}, reworded {language}"] = list(passes(rows, language, "gold", base, context))
+    models = fitted(asked)
+    sys.stdout.write("".join(f"{name}: {model}\n" for name, model in models.items()))
+    now = {"linked": LINKED, "alone": ALONE, HOP: MODELS[HOP], SECOND: MODELS[SECOND]}
+    for when, by in {"in the package": now, "fitted": models}.items():
+        sys.stdout.write(f"\n{when}\n{report(asked, by)}")
+    note_look(read.hexdigest(), options.limit)
+
+
+def passes(
+    rows: Sequence[Mapping[str, Any]], asks: str, gold: str, base: KnowledgeBase, context: Context
+) -> Iterator[Pass]:
+    """One pass over each question, and all its sub-questions."""
+    agent = RetrieveAgent(
+        make_worker_name(base.name, "fusion_agent"), replace(context, knowledge=OneBase(base)), _never
+    )
+    for row in rows:
+        question = row[asks]
+        first = asyncio.run(agent.aretrieve_with_trace(question, "measured"))["retrieval_results"]
+        hops = []
+        for sub in next_hop.sub_questions(question, first, base):
+            given = next_hop.Input(
+                query=sub.query,
+                question=question,
+                name=sub.name,
+                passage=sub.passage,
+                sentence=f"{sub.title}. {sub.sentence}",
+                top_k=20,
+            )
+            hops += next_hop.search(given, base, StepLog()).results
+        seen = signals(question, first, base)
+        yield Pass(row["id"], frozenset(listed(row, gold)), first, hops, seen, linked(first))
+
+
+def _never(work: Any) -> Any:
+    raise RuntimeError("a measure is already in a loop")
+
+
+Rows = Sequence[tuple[Mapping[str, float], bool]]
+
+
+def ridge(sets: Sequence[Rows]) -> Logistic:
+    """Ridge regression of the log odds, each set counting the same (Newton's method)."""
+    names = list(next(rows for rows in sets if rows)[0][0])
+    x = np.array([[seen[name] for name in names] for rows in sets for seen, _ in rows])
+    y = np.array([right for rows in sets for _, right in rows], float)
+    share = np.array([len(y) / len(sets) / len(rows) for rows in sets for _ in rows])
+    middle, spread = x.mean(0), x.std(0) + 1e-9
+    scaled = np.c_[np.ones(len(x)), (x - middle) / spread]
+    held = np.diag([1e-6, *[SHRINK] * x.shape[1]])
+    weights = np.zeros(scaled.shape[1])
+    for _ in range(40):
+        said = 1 / (1 + np.exp(-scaled @ weights))
+        slope = scaled.T @ (share * (said - y)) + held @ weights
+        weights -= np.linalg.solve((scaled * (share * said * (1 - said))[:, None]).T @ scaled + held, slope)
+    own = weights[1:] / spread
+    rounded = {name: round(float(w), 2) for name, w in zip(names, own, strict=True)}
+    return Logistic(round(float(weights[0] - own @ middle), 2), rounded)
+
+
+def fitted(asked: Mapping[str, Sequence[Pass]]) -> dict[str, Logistic]:
+    """Every model, on the half that fits."""
+    multi = [[one for one in asked[name] if one.fits and one.linked] for name in MULTI if name in asked]
+    single = [[one for one in asked[name] if one.fits and not one.linked] for name in SINGLE if name in asked]
+    models = {
+        "linked": ridge([[(one.seen, one.lacks) for one in group] for group in multi]),
+        "alone": ridge([[(one.seen, one.lacks) for one in group] for group in single]),
+        HOP: ridge([[row for one in group for row in of_hops(one)] for group in multi]),
+    }
+    models[SECOND] = ridge([[row for one in group for row in of_passages(one, models)] for group in multi])
+    return models
+
+
+def of_hops(one: Pass) -> Rows:
+    """What is seen of each passage that a sub-question found, and whether it is of a gold document."""
+    return [(hop["metadata"]["signals"], hop["metadata"]["doc_id"] in one.gold) for hop in one.hops]
+
+
+def of_passages(one: Pass, models: Mapping[str, Logistic]) -> Rows:
+    """The same of every passage, of the first pass too."""
+    hops, known = {identity(h): h for h in reversed(judged(one, models))}, {identity(r): r for r in one.first}
+    front, doubt = documents(one.first)[:5], incomplete(one, models)
+    return [
+        (
+            signals_of_second(known.get(i), hops.get(i), front, doubt),
+            (known.get(i) or hops[i])["metadata"].get("doc_id") in one.gold,
+        )
+        for i in {**known, **hops}
+    ]
+
+
+def judged(one: Pass, models: Mapping[str, Logistic]) -> list[RetrievalResult]:
+    """What the sub-questions found, by a model, best first."""
+    doubt = incomplete(one, models)
+    told = [
+        {**h, "score": models[HOP](h["metadata"]["signals"]), "metadata": {**h["metadata"], "doubt": doubt}}
+        for h in one.hops
+    ]
+    return sorted(told, key=lambda hop: (-hop["score"], hop["source_id"]))
+
+
+def incomplete(one: Pass, models: Mapping[str, Logistic]) -> float:
+    """How likely it is that a document is missing."""
+    return models["linked" if one.linked else "alone"](one.seen)
+
+
+def report(asked: Mapping[str, Sequence[Pass]], models: Mapping[str, Logistic]) -> str:
+    """Each set's other half: how well incomplete passes are told, and R@5 / all@5 with one pass and with two."""
+    lines = [
+        f"{'other half of':24}{'asked':>6}{'lack':>6}  {'AUC by top score':20}{'AUC':20}{'ECE':>5}"
+        f"  {'one pass':14}{'two where told':16}{'two always':14}gained lost  went on: incomplete, complete"
+    ]
+    for name, group in asked.items():
+        rest = [one for one in group if not one.fits]
+        lacks = np.array([one.lacks for one in rest])
+        said = np.array([incomplete(one, models) for one in rest])
+        top = np.array([max((r["score"] for r in one.first), default=0.0) for one in rest])
+        found = [(one.first, judged(one, models)) for one in rest]
+        always = [with_hops(first, hops, models[SECOND]) if hops else first for first, hops in found]
+        told = [two if p > INCOMPLETE else one.first for one, two, p in zip(rest, always, said, strict=True)]
+        one, two, every = (
+            np.array([worth(documents(results), p.gold) for results, p in zip(ranked, rest, strict=True)])
+            for ranked in ([p.first for p in rest], told, always)
+        )
+        gained, lost = int((two[:, 1] > one[:, 1]).sum()), int((two[:, 1] < one[:, 1]).sum())
+        went = f"{(said[lacks] > INCOMPLETE).sum()} of {lacks.sum()}, {(said[~lacks] > INCOMPLETE).sum()} of "
+        lines.append(
+            f"{name:24}{len(rest):>6}{lacks.sum():>6}  {area(-top, lacks):20}{area(said, lacks):20}"
+            f"{ece(said, lacks):>5.2f}  {_percent(one):14}{_percent(two):16}{_percent(every):14}"
+            f"{gained:>6}{lost:>5}  {went}{(~lacks).sum()}"
+        )
+    return "\n".join(lines) + "\n"
+
+
+def worth(found: Sequence[str], gold: frozenset[str]) -> tuple[float, float]:
+    """R@5 and all@5.
+
+    >>> worth(["a", "c", "b"], frozenset("ad"))
+    (0.5, 0.0)
+    """
+    five = gold & set(found[:5])
+    return len(five) / len(gold), float(five == gold)
+
+
+def area(said: np.ndarray, lacks: np.ndarray) -> str:
+    """The area under the curve, and its interval over resampled questions."""
+    found = auc_interval(said, lacks)
+    return "not tested" if found["auc"] is None else f"{found['auc']:.2f} [{found['low']:.2f}, {found['high']:.2f}]"
+
+
+def _percent(scores: np.ndarray) -> str:
+    return " / ".join(f"{share:.1f}" for share in 100 * scores.mean(axis=0))
+
+
+def note_look(digest: str, limit: int) -> None:
+    """Note that the reporting half was looked at: when, at which commit, and at which questions."""
+    commit = subprocess.run(["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True, check=False)
+    told = {
+        "at": datetime.now(UTC).isoformat(timespec="seconds"),
+        "command": "second_pass.py",
+        "commit": commit.stdout.strip(),
+        "questions": digest[:16],
+        "limit": limit,
+    }
+    with LOOKS.open("a", encoding="utf-8") as file:
+        file.write(json.dumps(told) + "\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,214 @@
+"""``next_hop``: what a passage leaves of a question, asked of a name that the passage brings in.
+
+"Where was the director of The Reef born?": a sentence on The Reef says "director" and brings in Mara Velden, so "born"
+is asked of her. ``sub_questions`` makes such searches of the evidence that is there, in any language, by what words
+mean where the base can tell; the reflector proposes them as steps, and ``next_hop`` runs one. The sentence itself goes
+with it: a passage is worth what it says beyond that sentence.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
+
+from pydantic import Field
+
+from workbench.ports import KnowledgeBase, Passage, ToolLog
+from workbench.state import RetrievalResult
+from workbench.text import fold, sentences
+from workbench.tools import evidence
+from workbench.tools.chain import chain_of, says
+from workbench.tools.chain_walk import HUB
+from workbench.tools.scoring import Question, shares
+from workbench.tools.tool import Found, FunctionTool, Search
+
+MOST = 4
+"""Sub-questions of one pass."""
+LOOKED_AT, PARTS = 6, 3
+"""Documents of the evidence whose sentences are read, and passages of each."""
+UNSAID, CLEAR = 0.4, 0.85
+"""Cosines at which a word of a text does not say one of the question at all, and says it in full."""
+SAID = 0.75
+"""From here on, 0 to 1, a word is said, and is asked no further."""
+BEHIND = 0.04
+"""What a sentence must say more of the question for each place that its document stands behind another."""
+HITS = 10
+"""Passages of each of the two searches of a sub-question."""
+_BRACKET = re.compile(r"\s*[(（][^()（）]*[)）]$")
+
+
+class SubQuestion(NamedTuple):
+    """What is asked next.
+
+    Attributes:
+        query: the words that are left, and the name.
+        name: brought in by the sentence.
+        passage: id of the passage that has the sentence, and ``title``: its own.
+        sentence: as it stands there.
+        explained: how much of the question's words the sentence says, 0 to 1.
+    """
+
+    query: str
+    name: str
+    passage: str
+    title: str
+    sentence: str
+    explained: float
+
+
+def clarity(cosine: float) -> float:
+    """How far a word says another one, 0 to 1, by the cosine of the two.
+
+    >>> clarity(0.4), round(clarity(0.7), 2), clarity(1.0)
+    (0.0, 0.67, 1.0)
+    """
+    return min(1.0, max(0.0, (cosine - UNSAID) / (CLEAR - UNSAID)))
+
+
+class Reading(NamedTuple):
+    """How far texts say the words of a question: each word's share of the whole weight, and 0 to 1 for each text.
+
+    ``rarity``: of the words, from 0 (every passage has it) to 1, on average.
+    """
+
+    words: list[str]
+    weights: list[float]
+    texts: list[list[float]]
+    rarity: float
+
+    @classmethod
+    def of(cls, question: str, texts: Sequence[str], knowledge: KnowledgeBase) -> Reading:
+        """Read the texts by what words mean, where the base can tell."""
+        words, rarity, rows = knowledge.matches(question, texts)
+        whole = sum(rarity) + 1e-6 * len(rarity) or 1.0
+        shares, mean = [(r + 1e-6) / whole for r in rarity], sum(rarity) / max(1, len(rarity))
+        return cls(words, shares, [[clarity(near) for near in row] for row in rows], mean)
+
+    def share(self, row: Sequence[float]) -> float:
+        """How much of the question a row says, 0 to 1."""
+        return sum(weight * said for weight, said in zip(self.weights, row, strict=True))
+
+
+def sub_questions(
+    question: str, results: Sequence[RetrievalResult], knowledge: KnowledgeBase, most: int = MOST
+) -> list[SubQuestion]:
+    """What is left of a question, asked of each name that a sentence of the first documents brings in.
+
+    Args:
+        question: the question.
+        results: the evidence, best first.
+        knowledge: where it was found.
+        most: how many; those whose sentences say most of the question.
+    """
+    asked, best = fold(question), dict[str, tuple[float, int, SubQuestion]]()
+    told = list(_sentences(results, knowledge))
+    reading = Reading.of(question, [f"{passage['title']}. {sentence}" for _, passage, sentence, _ in told], knowledge)
+    for (place, passage, sentence, names), row in zip(told, reading.texts, strict=True):
+        explained = reading.share(row)
+        left = [word for word, said in zip(reading.words, row, strict=True) if said < SAID]
+        left = [word for word in left if not any(word != other and word in other for other in left)]
+        for name in names:
+            key = fold(name)
+            if len(key) > 1 and key not in asked and explained > best.get(key, (-1.0,))[0]:
+                query = " ".join([*left, name])
+                best[key] = (
+                    explained,
+                    place,
+                    SubQuestion(query, name, passage["chunk_id"], passage["title"], sentence, round(explained, 3)),
+                )
+    order = sorted(best, key=lambda key: (-round(best[key][0] - BEHIND * best[key][1], 9), key))
+    return [best[key][2] for key in order[:most]]
+
+
+def _sentences(
+    results: Sequence[RetrievalResult], knowledge: KnowledgeBase
+) -> Iterable[tuple[int, Passage, str, list[str]]]:
+    """Place of the document, passage, sentence, and the names in it, of the first documents."""
+    documents = [str(r["metadata"]["doc_id"]) for r in results if r["source_type"] == "chunk"]
+    documents = list(dict.fromkeys(documents))[:LOOKED_AT]
+    passages = [p for p in knowledge.passages_of(documents) if p["position"] < PARTS]
+    names: dict[tuple[str, str], list[str]] = {}
+    ids = [passage["chunk_id"] for passage in passages]
+    for link in knowledge.ways.links_from(ids):
+        names.setdefault((link["chunk_id"], link["sentence"]), []).append(link["surface"])
+    for shared in knowledge.ways.shared(ids, HUB):
+        names.setdefault((shared["chunk_id"], shared["sentence"]), []).append(shared["phrase"])
+    for passage in sorted(passages, key=lambda p: (documents.index(p["doc_id"]), p["position"])):
+        own = [_BRACKET.sub("", passage["title"])]
+        said = dict.fromkeys([*sentences(passage["text"]), *(s for i, s in names if i == passage["chunk_id"])])
+        for sentence in said:
+            found = [*names.get((passage["chunk_id"], sentence), ()), *own]
+            yield documents.index(passage["doc_id"]), passage, sentence, sorted(set(found))
+
+
+class Input(Search):
+    """What ``next_hop`` can be asked."""
+
+    question: str = Field(min_length=1, description="The whole question")
+    name: str = Field(min_length=1, description="Of whom or what it is asked")
+    passage: str = Field("", description="Id of the passage that brings the name in")
+    sentence: str = Field("", description="The sentence that brings it in, with the title of its passage")
+    doubt: float = Field(0.5, ge=0, le=1, description="How likely it is that the first passages lack one")
+
+
+class Output(Found):
+    """What ``next_hop`` gives."""
+
+
+def search(tool_input: Input, knowledge: KnowledgeBase, log: ToolLog) -> Output:
+    """Passages that say of the name what is left of the question."""
+    query, name = tool_input.query, fold(tool_input.name)
+    with log("bm25", k=HITS) as detail:
+        lexical = knowledge.keyword_search(query, HITS)
+        detail["hits"] = len(lexical)
+    with log("dense", k=HITS) as detail:
+        near = knowledge.vector_search(query, HITS)
+        detail["hits"] = len(near)
+    with log("read") as detail:
+        passages = knowledge.passages(list(dict.fromkeys(i for i, _ in [*near, *lexical])))
+        passages = [passage for passage in passages if passage["chunk_id"] != tool_input.passage]
+        texts = [f"{passage['title']}. {passage['text']}" for passage in passages]
+        reading = Reading.of(tool_input.question, [tool_input.sentence, *texts], knowledge)
+        detail["read"] = len(passages)
+    with log("calibrate"):
+        bm25, explained = shares(lexical), reading.texts[0]
+        places = [{i: 1 / place for place, (i, _) in enumerate(hits, start=1)} for hits in (lexical, near)]
+        results = []
+        for passage, text, row in zip(passages, texts, reading.texts[1:], strict=True):
+            chunk_id = passage["chunk_id"]
+            seen = {
+                "holds": float(name in fold(text)),
+                "titled": float(fold(_BRACKET.sub("", passage["title"])) == name),
+                "gain": reading.share([max(0.0, new - old) for new, old in zip(row, explained, strict=True)]),
+                "bm25": bm25.get(chunk_id, 0.0),
+                "said": places[0].get(chunk_id, 0.0),
+                "near": places[1].get(chunk_id, 0.0),
+            }
+            result = evidence.judged(TOOL.name, passage, seen, knowledge)
+            result["metadata"] |= {"doubt": tool_input.doubt, **_way(tool_input, passage, seen)}
+            results.append(result)
+    return Output(**evidence.answer(Question.of(query, knowledge), results, tool_input.top_k))
+
+
+def _way(tool_input: Input, passage: Passage, seen: Mapping[str, float]) -> dict[str, object]:
+    """The step from the sentence to a passage that holds the name."""
+    if not tool_input.passage or not seen["holds"]:
+        return {}
+    by = "title" if seen["titled"] else "phrase"
+    title, _, sentence = tool_input.sentence.partition(". ")
+    step = {"from": tool_input.passage, "to": passage["chunk_id"], "by": by, "surface": tool_input.name}
+    return chain_of(
+        [{**step, "sentence": sentence, "says": says(title, by, tool_input.name, passage["title"], sentence)}]
+    )
+
+
+TOOL = FunctionTool(
+    name="next_hop",
+    description="Asks what a passage leaves of the question of a name that the passage brings in: the next hop.",
+    input_schema=Input,
+    output_schema=Output,
+    function=search,
+    calibration="Logistic in whether the passage holds the name or is about it, what it says beyond the sentence that "
+    "brought the name in, BM25, and its places in both searches.",
+)
