@@ -10,7 +10,8 @@ from workbench.graphs.autopilot import FEWEST, ThresholdReviewer
 
 
 def decision(evidence: int, accepted: bool, number: int = 0, **more) -> dict:
-    signals = {"evidence_count": evidence, "top_score": 0.7, "thresholds": {"min_evidence": 10, "min_top_score": 0.6}}
+    enough = {"min_evidence": 10, "min_top_score": 0.6}
+    signals = {"evidence_count": evidence, "top_score": 0.7, "unknown": [f"name {number}"], "thresholds": enough}
     proposal = {"signals": signals, "should_continue": False, "current_iteration": 1, "max_iterations": 3}
     action = "approve" if accepted else "respond"
     return {"review_id": f"{number}-reflect", "point": "reflect", "action": action, "proposal": proposal, **more}
@@ -41,6 +42,34 @@ def test_too_few_decisions_or_only_one_kind_are_not_trusted_and_it_says_why():
     alike = ThresholdReviewer.fit([decision(20, True, i) for i in range(50)])
     assert not alike.trusted and "only 0 of 50" in alike.why and alike(request(20)) is None
     assert not ThresholdReviewer.fit([]).trusted and "not trusted" in repr(ThresholdReviewer.fit([]))
+
+
+def test_a_coin_that_mostly_approves_is_not_trusted():
+    draw = random.Random(5)
+    coin = [decision(draw.randint(0, 20), draw.random() < 0.95, i) for i in range(200)]
+    reviewer = ThresholdReviewer.fit(coin, trust=0.8)
+    assert not reviewer.trusted and "no better than" in reviewer.why and reviewer(request(20)) is None
+    assert ThresholdReviewer.fit(habit(80), trust=0.8).report()["base_rate"] < 0.8
+
+
+def test_a_decision_that_was_replayed_counts_once():
+    once, often = ThresholdReviewer.fit(habit(80)), ThresholdReviewer.fit([d for d in habit(80) for _ in range(25)])
+    assert often.trials == once.trials
+    few = [row for row in habit(20) for _ in range(25)]
+    assert not ThresholdReviewer.fit(few).trusted
+
+
+def test_decisions_on_one_question_are_predicted_from_the_others():
+    rows = habit(80)
+    apart = ThresholdReviewer.fit(rows, questions=[n // 4 for n in range(80)])
+    assert len(apart.trials) == 80 and not apart.trusted and "20 questions" in apart.why
+    others = ThresholdReviewer.fit(rows[4:])
+    assert apart.trials[0].probability == pytest.approx(others.probability(rows[0]["proposal"]), abs=1e-6)
+
+
+def test_agreement_has_a_bound():
+    found = ThresholdReviewer.fit(habit(80), trust=0.8).report()
+    assert 0.5 < found["at_least"] < found["agreement"] == 1.0
 
 
 def test_it_says_where_it_would_have_gone_another_way_than_the_person():

@@ -186,7 +186,9 @@ def test_thoughts_carry_their_evidence(english):
     output, log = asked(english, WHERE)
     names = [step["name"] for step in log.sub_steps]
     assert names[:2] == ["link", f"search 1: {WHERE}"] and names[-1] == "choose"
-    assert names[2].startswith("missing 1: painter, study, married") and names[3] == "search 2: Mara Velden husband study"
+    assert (
+        names[2].startswith("missing 1: painter, study, married") and names[3] == "search 2: Mara Velden husband study"
+    )
     first, second = output.thoughts[:2]
     assert first["evidence"] == ["film#0"]
     assert first["asks"][0]["query"] == "Mara Velden husband study"

@@ -1,4 +1,4 @@
-"""What a passage leaves of a question is asked of the names that it brings in, and what is found has places in front."""
+"""What a passage leaves of a question is asked of the names that it brings in; what is found has places in front."""
 
 from __future__ import annotations
 

@@ -2,8 +2,14 @@
 tells the questions apart whose first pass lacks a document.
 
     {"set", "questions", "agent", "rounds": [{"passes", "R@5", "all@5", ..., "steps", "ms", "went_on", "gained",
-     "lost", "against"}],
+     "lost", "against"}], "policies": {name: {"R@5", ..., "gained", "lost", "against"}},
      "judged": {"asked", "at", "incomplete": {k: n}, "auc", "top_score", "ECE", "Brier", "went_on", "curve"}}
+
+``policies``: what one may do instead of going on where the reflector says so. ``always``: a second pass for every
+question. ``right title``: the titles of the gold documents that are missing are searched for beside the question, and
+what is found has the places behind the third document. ``right sub-question``: the same with the set's own
+sub-questions (``decomposition``), each with the title of the document that it leads to, where the set has some. The
+last two know the answer: they say how much a second pass could add. Each is held against one pass.
 
 ``went_on``: questions for which a pass of this number ran. ``gained`` and ``lost``: questions whose recall, at the
 middle one of the cuts, rose or fell against one pass less; ``against`` is that difference with its interval.
@@ -16,14 +22,16 @@ probability from which on one would go on) say of how many complete and of how m
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from workbench.evaluating.asking import Measured, Told
 from workbench.evaluating.calibration import reliability
-from workbench.evaluating.rankings import Found, Row, changed, ranker
+from workbench.evaluating.rankings import Asked, Found, Ranker, Row, changed, order, ranker, results_of
 from workbench.evaluating.retrieval import Measure
 from workbench.evaluating.statistics import Bootstrap, Scores, auc_interval, means, spread
+from workbench.graphs.merge import KEPT, PLACES, SEARCH
 from workbench.graphs.route import AGENT_TYPES
 from workbench.ports import Context, KnowledgeBase
 
@@ -60,11 +68,61 @@ async def measure(
     rankers = [ranker(agent, changed(context, {"max_iterations": most + 1})) for most in range(passes)]
     of = Measure.of(rows, knowledge, gold, docs, told)
     done = [await of.ask(f"{agent}, {most} passes", rank) for most, rank in enumerate(rankers, start=1)]
-    return table(of, done, agent, cuts)
+    always = ranker(agent, changed(context, {"max_iterations": 2, "max_incomplete": 0.0}))
+    policies = {"always": await of.ask(f"{agent}, always a second pass", always)}
+    for name, asks in oracles(rows, of, knowledge).items():
+        policies[name] = await of.ask(name, _knowing(done[0], asks, of.gold, context))
+    return table(of, done, agent, cuts, policies)
+
+
+def oracles(rows: Sequence[Row], of: Measure, knowledge: KnowledgeBase) -> dict[str, dict[str, list[str]]]:
+    """Oracle -> question id -> the searches of a second pass that knows what is missing."""
+    titles = {i: [_title(d, knowledge) for d in gold] for i, gold in of.gold.items()}
+    found = {"right title": {one.id: [f"{one.question} {title}" for title in titles[one.id]] for one in of.asked}}
+    parts = {str(row["id"]): row.get("decomposition") for row in rows}
+    told = {i: [str(part) for part in parts.get(i) or ()] for i in titles}
+    if all(len(told[i]) == len(titles[i]) for i in titles):
+        found["right sub-question"] = {i: [_asked_of(part, titles[i]) for part in told[i]] for i in titles}
+    return found
+
+
+def _title(document: str, knowledge: KnowledgeBase) -> str:
+    return next((passage["title"] for passage in knowledge.passages_of([document])), "")
+
+
+def _asked_of(part: str, titles: Sequence[str]) -> str:
+    """A sub-question with the title of the document that an earlier one leads to in place of its number.
+
+    >>> _asked_of("#1 >> place of birth", ["The Reef", "Mara Velden"])
+    'Mara Velden >> place of birth'
+    """
+    return re.sub(r"#(\d)", lambda m: titles[min(int(m[1]), len(titles) - 1)], part)
+
+
+def _knowing(
+    first: Measured[Found], asks: Mapping[str, Sequence[str]], gold: Mapping[str, Sequence[str]], context: Context
+) -> Ranker:
+    """One pass, and behind its third document what was searched for each gold document that it lacks."""
+
+    async def ranked(asked: Asked, knowledge: KnowledgeBase) -> Found:
+        documents = first.found[asked.id].documents
+        missing = [n for n, d in enumerate(gold[asked.id]) if d not in documents[:PLACES]]
+        found: list[str] = []
+        for n in missing:
+            search = Asked(asked.id, asks[asked.id][n], asked.conv)
+            results = await results_of(context.tools[SEARCH], search, knowledge, context)
+            found += order(str(r["metadata"].get("doc_id") or "") for r in results)[:1]
+        return Found(list(dict.fromkeys([*documents[:KEPT], *found, *documents[KEPT:]])))
+
+    return ranked
 
 
 def table(
-    of: Measure, done: Sequence[Measured[Found]], agent: str = AGENT_TYPES[0], cuts: Sequence[int] = CUTS
+    of: Measure,
+    done: Sequence[Measured[Found]],
+    agent: str = AGENT_TYPES[0],
+    cuts: Sequence[int] = CUTS,
+    policies: Mapping[str, Measured[Found]] | None = None,
 ) -> dict[str, Any]:
     """The table of the module's docstring, of what the agent did with one pass at most, with two, and so on."""
     bootstrap = Bootstrap([one.id for one in of.asked])
@@ -75,13 +133,25 @@ def table(
         scores = of.scores(measured, cuts)
         line: dict[str, Any] = {"passes": most, **means(scores, list(of.gold)), **_cost(measured, most)}
         if before is not None:
-            apart = [scores[shown][i] - before[shown][i] for i in of.gold]
-            line |= {"gained": sum(d > 0 for d in apart), "lost": sum(d < 0 for d in apart)}
-            line["against"] = bootstrap.compare(scores, before)[shown]
+            line |= _apart(scores, before, shown, bootstrap)
         lines.append(line)
         before = scores
     told = {"set": of.name, "questions": len(of.asked), "agent": agent, "shown": shown, "rounds": lines}
+    if policies:
+        one = of.scores(done[0], cuts)
+        scored = {name: (measured, of.scores(measured, cuts)) for name, measured in policies.items()}
+        told["policies"] = {
+            name: {**means(scores, list(of.gold)), **measured.failed(), **_apart(scores, one, shown, bootstrap)}
+            for name, (measured, scores) in scored.items()
+        }
     return told | ({"judged": judged} if (judged := _judged(of, done, cuts)) else {})
+
+
+def _apart(scores: Scores, before: Scores, shown: str, bootstrap: Bootstrap) -> dict[str, Any]:
+    """How many questions are better and worse, and the paired difference."""
+    apart = [scores[shown][i] - value for i, value in before[shown].items()]
+    better, worse = sum(d > 0 for d in apart), sum(d < 0 for d in apart)
+    return {"gained": better, "lost": worse, "against": bootstrap.compare(scores, before)[shown]}
 
 
 def _judged(of: Measure, done: Sequence[Measured[Found]], cuts: Sequence[int]) -> dict[str, Any]:
@@ -139,13 +209,24 @@ def table_text(measured: Mapping[str, Any]) -> str:
         cost = f"{line['steps']:>8.2f}{line['ms']['p50']:>9.1f}{line['ms']['p95']:>9.1f}{line['went_on']:>9}"
         behind = ""
         if "against" in line:
-            apart = line["against"]
-            behind = f"  {apart['difference']:+.2f} [{apart['low']:+.2f}, {apart['high']:+.2f}]"
-            behind += f", {line['gained']} better, {line['lost']} worse"
+            behind = f"  {_behind(line)}" if line["went_on"] else "  not tested: nobody went on"
         told.append(f"{line['passes']:<8}{cells}{cost}{behind}")
         if "failed" in line:
             told.append(f"  {line['failed']} failed: {line['failures'][0]}")
+    for name, line in measured.get("policies", {}).items():
+        cells = "".join(f"{line[key]:>8.1f}" for key in names)
+        told.append(f"{name}\n{'':<8}{cells}{'against one pass':>26}  {_behind(line)}")
     return "\n".join([*told, *_judged_text(measured["judged"])] if "judged" in measured else told)
+
+
+def _behind(line: Mapping[str, Any]) -> str:
+    """The paired difference; where none is shown, the least that could have been."""
+    apart = line["against"]
+    told = f"{apart['difference']:+.2f} [{apart['low']:+.2f}, {apart['high']:+.2f}]"
+    told += f", {line['gained']} better, {line['lost']} worse"
+    return (
+        told if apart["low"] > 0 or apart["high"] < 0 else f"{told}; no difference shown (±{apart['least']} would be)"
+    )
 
 
 def _judged_text(judged: Mapping[str, Any]) -> list[str]:

@@ -92,7 +92,11 @@ class Bootstrap:
         return {name: _interval(self._resampled(self._row(values))) for name, values in scores.items()}
 
     def compare(self, scores: Scores, against: Scores) -> dict[str, dict[str, Any]]:
-        """Of every measure the difference, its interval, and ``p``: how often resampling turns its sign, twice."""
+        """Of every measure the difference, its interval, and ``p``: how often resampling turns its sign, twice.
+
+        ``least``: the smallest difference that so many questions could show: half of the interval, and where nothing
+        differs what one question in three hundredths of them would make (the rule of three).
+        """
         found = {}
         for name, values in scores.items():
             apart = self._row(values) - self._row(against[name])
@@ -104,6 +108,7 @@ class Bootstrap:
                 "low": low,
                 "high": high,
                 "p": round(min(1.0, 2 * float(turned)), 4),
+                "least": round(max((high - low) / 2, 300 / len(self._questions)), 2),
             }
         return found
 

@@ -13,7 +13,7 @@ from difflib import SequenceMatcher
 from typing import TYPE_CHECKING, Any
 
 from workbench.errors import RunError
-from workbench.graphs.merge import distinct
+from workbench.graphs.merge import PLACES, distinct
 from workbench.graphs.reflect import propose
 from workbench.language.quoting import marked_sentences
 from workbench.plans import ENDED_WELL, IDLE, last_records
@@ -43,10 +43,13 @@ class WhatIf(Shown):
         points: one dict a point:
             ``iteration``; ``recorded`` (``go_on`` or ``stop``);
             ``stop`` and ``go_on``: each ``run_id``, ``pieces``, ``top_score``, ``coverage`` (share of the named things
-            with enough evidence), ``recall`` (None without gold), ``answer``, ``live`` (calls that no tape had);
+            with enough evidence), ``incomplete`` (how likely the last reflection took it to be that a passage is
+            missing; None where it did not say), ``recall`` (of gold documents, among the first five; None without
+            gold), ``first`` (those five), ``answer``, ``live`` (calls that no tape had);
             ``go_on`` is None where the rules know nothing more to do;
-            ``gain``, what going on adds: ``pieces`` found, ``merged``, ``top_score``, ``coverage``, ``recall``,
-            ``answer_changes``, ``new`` (result ids);
+            ``gain``, what going on adds, or takes away: ``pieces`` found, ``merged``, ``top_score``, ``coverage``,
+            ``complete`` (what ``incomplete`` falls by), ``recall``, ``left`` (documents that are no longer among the
+            first five), ``answer_changes``, ``new`` (result ids);
             ``cost``: ``seconds``, ``tokens``, ``calls``;
             ``value``: ``pieces_per_s``, ``recall_per_s``; None where going on took no time.
     """
@@ -66,7 +69,7 @@ class WhatIf(Shown):
             {
                 "iteration": p["iteration"],
                 "recorded": p["recorded"],
-                **{f"gain_{name}": value for name, value in (p["gain"] or {}).items() if name != "new"},
+                **{f"gain_{name}": value for name, value in (p["gain"] or {}).items() if name not in ("new", "left")},
                 **(p["cost"] or {}),
                 **(p["value"] or {}),
             }
@@ -217,13 +220,18 @@ def _side(run: Recording, gold: frozenset[str]) -> dict[str, Any]:
     pieces = _pieces(run)
     signals = run.reflections[-1]["signals"] if run.reflections else {}
     coverage = signals.get("coverage", [])
-    documents = {piece["metadata"].get("doc_id") for piece in run.evidence}
+    documents = list(
+        dict.fromkeys(str(piece["metadata"].get("doc_id") or piece["source_id"]) for piece in run.evidence)
+    )
+    first = documents[:PLACES]
     return {
         "run_id": run.run_id,
         "pieces": len(pieces),
         "top_score": max((piece["score"] for piece in pieces.values()), default=0.0),
         "coverage": round(sum(c["found"] >= c["needed"] for c in coverage) / len(coverage), 6) if coverage else None,
-        "recall": round(len(gold & documents) / len(gold), 6) if gold else None,
+        "incomplete": signals.get("incomplete"),
+        "recall": round(len(gold.intersection(first)) / len(gold), 6) if gold else None,
+        "first": first,
         "answer": run.answer,
         "live": run.called if run.origin else [],
     }
@@ -242,10 +250,13 @@ def _gain(stop: Recording, go_on: Recording, sides: Mapping[str, Any]) -> dict[s
         name: None if None in (one[name], two[name]) else round(two[name] - one[name], 6)
         for name in ("top_score", "coverage", "recall")
     }
+    sure = (one["incomplete"], two["incomplete"])
     return {
         "pieces": len(set(after) - set(before)),
         "merged": len({piece["result_id"] for piece in go_on.evidence} - merged),
         **gain,
+        "complete": None if None in sure else round(sure[0] - sure[1], 6),
+        "left": [document for document in one["first"] if document not in two["first"]],
         "answer_changes": stop.answer != go_on.answer,
         "new": [after[name]["result_id"] for name in after if name not in before],
     }

@@ -2,17 +2,19 @@
 
 From each decision at reflect it learns one thing: whether the person accepted the proposal as it stood. What it says of
 itself (agreement, reliability, where it would have gone another way than the person) is always from decisions that it
-was not fitted on: each is predicted by a fit on all the others.
+was not fitted on: those of one person on one question are predicted by a fit on all the others, and a decision that was
+replayed counts once. It answers only where that tells more than how often the person accepts anyway.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from workbench.graphs.reviewers import Answer, answer
+from workbench.plans import canonical_json
 from workbench.state import Decision
 
 if TYPE_CHECKING:
@@ -21,7 +23,11 @@ if TYPE_CHECKING:
 
 
 FEWEST, FEWEST_OF_EACH = 30, 5
-"""Decisions, and decisions of either kind, below which it is not to be trusted."""
+"""Questions decided, and of either kind, below which it is not to be trusted."""
+ONE_SIDED = 1.645
+"""Standard errors of a bound that holds with 95 %."""
+NO_PERSONS = frozenset({"rules", "autopilot", "recording"})
+"""Who answers and is no person."""
 FEATURES = ("evidence", "top score", "coverage", "missing", "failures", "iteration", "goes on")
 
 
@@ -54,12 +60,20 @@ class Trial:
         probability: that the person accepts the proposal, 0 to 1.
         accepted: whether the person did.
         action: what the person did.
+        base: how often the person accepts, from all the others too.
     """
 
     review_id: str
     probability: float
     accepted: bool
     action: str
+    base: float = 0.5
+
+    @property
+    def better(self) -> float:
+        """By how many nats the probability told the decision better than ``base`` did."""
+        mine, plain = (p if self.accepted else 1 - p for p in (self.probability, self.base))
+        return math.log(max(mine, 1e-6)) - math.log(max(plain, 1e-6))
 
 
 class ThresholdReviewer:
@@ -78,34 +92,33 @@ class ThresholdReviewer:
         self._weights, self.trials, self.trust, self.why = list(weights), list(trials), trust, why
 
     @classmethod
-    def fit(cls, decisions: Iterable[Mapping[str, Any] | Decision], trust: float = 0.9) -> ThresholdReviewer:
+    def fit(
+        cls,
+        decisions: Iterable[Mapping[str, Any] | Decision],
+        trust: float = 0.9,
+        questions: Sequence[Hashable] | None = None,
+    ) -> ThresholdReviewer:
         """Learn from decisions at reflect; those of other points and of reviewers that are no person are left out.
 
         Args:
             decisions: ``Decision`` rows of any number of runs.
             trust: from which probability it answers by itself, 0.5 to 1.
+            questions: the question of each decision; without it those that saw the same evidence are of one question.
         """
         if not 0.5 <= trust <= 1:
             raise ValueError(f"trust is {trust:g}; it is a probability from 0.5 to 1.")
-        rows = [d for d in decisions if d["point"] == "reflect" and d.get("who", "person") == "person"]
+        rows, groups = _once(list(decisions), questions)
         known = [features(d["proposal"]) for d in rows]
         accepted = [d["action"] == "approve" for d in rows]
-        yes, no = sum(accepted), len(rows) - sum(accepted)
-        why = ""
-        if len(rows) < FEWEST:
-            why = f"{len(rows)} decisions of a person at reflect; {FEWEST} are the fewest that it is trusted on."
-        elif min(yes, no) < FEWEST_OF_EACH:
-            rare = "accepted" if yes < no else "changed or refused"
-            why = f"only {min(yes, no)} of {len(rows)} were {rare}; {FEWEST_OF_EACH} are the fewest of each kind."
-        if not rows:
-            return cls([0.0] * (len(FEATURES) + 1), [], trust, why)
         trials = []
         for place, row in enumerate(rows):
-            others = [i for i in range(len(rows)) if i != place]
+            others = [i for i, group in enumerate(groups) if group != groups[place]]
             weights = _fitted([known[i] for i in others], [accepted[i] for i in others])
             probability = round(_probability(weights, known[place]), 6)
-            trials.append(Trial(row.get("review_id", ""), probability, accepted[place], row["action"]))
-        return cls(_fitted(known, accepted), trials, trust, why)
+            base = (sum(accepted[i] for i in others) + 1) / (len(others) + 2)
+            trials.append(Trial(row.get("review_id", ""), probability, accepted[place], row["action"], round(base, 6)))
+        weights = _fitted(known, accepted) if rows else [0.0] * (len(FEATURES) + 1)
+        return cls(weights, trials, trust, _why(trials, groups))
 
     @property
     def trusted(self) -> bool:
@@ -123,7 +136,10 @@ class ThresholdReviewer:
         probability = self.probability(request["action_requests"][0]["args"])
         if probability < self.trust:
             return None
-        return answer("approve", who="autopilot", note=f"the person accepts such a proposal with {probability:.0%}")
+        note = (
+            f"the person accepts such a proposal with {probability:.0%}, and any with {self.report()['base_rate']:.0%}"
+        )
+        return answer("approve", who="autopilot", note=note)
 
     # what it says of itself
 
@@ -131,7 +147,8 @@ class ThresholdReviewer:
         """How far it can be trusted.
 
         ``decisions``; ``alone``: how many it would have answered by itself; ``agreement``: the share of these that the
-        person accepted too (None when there are none); ``overruled``: where it would have accepted and the person
+        person accepted too (None when there are none), ``at_least``: the bound above which it lies with 95 %;
+        ``base_rate``: the share that the person accepts; ``overruled``: where it would have accepted and the person
         decided otherwise; ``ece``: expected calibration error; ``trusted``, ``why``.
         """
         alone = [t for t in self.trials if t.probability >= self.trust]
@@ -146,6 +163,8 @@ class ThresholdReviewer:
             "decisions": len(self.trials),
             "alone": len(alone),
             "agreement": round(1 - len(overruled) / len(alone), 6) if alone else None,
+            "at_least": least(len(alone) - len(overruled), len(alone)),
+            "base_rate": round(sum(t.accepted for t in self.trials) / max(1, len(self.trials)), 6),
             "overruled": overruled,
             "ece": round(error, 6),
             "trusted": self.trusted,
@@ -172,9 +191,58 @@ class ThresholdReviewer:
 
     def __repr__(self) -> str:
         found = self.report()
-        agreement = "nothing to agree on" if found["agreement"] is None else f"agreement {found['agreement']:.0%}"
+        agreement = "nothing to agree on"
+        if found["agreement"] is not None:
+            agreement = f"agreement {found['agreement']:.0%} (at least {found['at_least']:.0%})"
         state = "trusted" if self.trusted else f"not trusted: {self.why}"
         return f"<ThresholdReviewer: {found['decisions']} decisions, {found['alone']} alone, {agreement}; {state}>"
+
+
+def _once(
+    decisions: Sequence[Mapping[str, Any]], questions: Sequence[Hashable] | None
+) -> tuple[list[Mapping[str, Any]], list[Hashable]]:
+    """Persons' decisions at reflect, a replayed one once, and of whom on which question each is."""
+    found: dict[Hashable, tuple[Mapping[str, Any], Hashable]] = {}
+    for place, row in enumerate(decisions):
+        who = row.get("who", "person")
+        if row["point"] == "reflect" and who not in NO_PERSONS:
+            seen = {k: v for k, v in row["proposal"].get("signals", {}).items() if k != "time_left_s"}
+            evidence = canonical_json(seen)
+            group = who, evidence if questions is None else questions[place]
+            found.setdefault((group, evidence, row["action"]), (row, group))
+    return [row for row, _ in found.values()], [group for _, group in found.values()]
+
+
+def _why(trials: Sequence[Trial], groups: Sequence[Hashable]) -> str:
+    """Why it is not to be trusted, or nothing."""
+    questions = len(set(groups))
+    yes = sum(trial.accepted for trial in trials)
+    no = len(trials) - yes
+    if questions < FEWEST:
+        told = f"{len(trials)} decisions of a person at reflect, on {questions} questions"
+        return f"{told}; {FEWEST} are the fewest that it is trusted on."
+    if min(yes, no) < FEWEST_OF_EACH:
+        rare = "accepted" if yes < no else "changed or refused"
+        return f"only {min(yes, no)} of {len(trials)} were {rare}; {FEWEST_OF_EACH} are the fewest of each kind."
+    mean = sum(trial.better for trial in trials) / len(trials)
+    spread = math.sqrt(sum((trial.better - mean) ** 2 for trial in trials) / len(trials) / questions)
+    if mean - ONE_SIDED * spread <= 0:
+        share = f"{yes / len(trials):.0%}"
+        return f"it tells no better than that {share} are accepted (by {mean:.3f} nats, of which it is not sure)."
+    return ""
+
+
+def least(right: int, asked: int) -> float | None:
+    """The share of right ones is at least this, with 95 % (Wilson's score, one-sided); None where nothing was asked.
+
+    >>> least(27, 27), least(0, 0)
+    (0.908907, None)
+    """
+    if not asked:
+        return None
+    share, z2 = right / asked, ONE_SIDED**2
+    spread = ONE_SIDED * math.sqrt(share * (1 - share) / asked + z2 / (4 * asked**2))
+    return round((share + z2 / (2 * asked) - spread) / (1 + z2 / asked), 6)
 
 
 def _fitted(known: Sequence[Sequence[float]], accepted: Sequence[bool], ridge: float = 1.0) -> list[float]:

@@ -215,7 +215,8 @@ async def reflector(state: RetrievalState, runtime: Runtime[Context]) -> dict[st
     evidence = distinct(gather(records, context.runs, state.get("run_id", "")))
     wanted = need(decision, bases)
     remaining = context.settings.time_budget_s - work_seconds(records)
-    enough = thresholds(wanted.intent, state.get("thresholds"), wanted)
+    set_here = {"max_incomplete": context.settings.max_incomplete, **state.get("thresholds", {})}
+    enough = thresholds(wanted.intent, set_here, wanted)
     judgement = judged(decision["reading"], evidence, bases) if "reading" in decision else None
     seen = signals(wanted, evidence, records, enough, state["iteration"], remaining, judgement)
     base = _most_of(evidence, bases)

@@ -123,10 +123,11 @@ class Strict(BaseModel):
 
 
 class Thresholds(Strict):
-    """When evidence is enough: ``min_evidence`` pieces, ``min_top_score`` between 0 and 1."""
+    """When evidence is enough: ``min_evidence`` pieces, ``min_top_score`` and ``max_incomplete`` between 0 and 1."""
 
     min_evidence: int | None = Field(None, ge=0, le=1_000_000)
     min_top_score: float | None = Field(None, ge=0, le=1)
+    max_incomplete: float | None = Field(None, ge=0, le=1)
 
 
 class PlanEdits(Strict):

@@ -19,7 +19,7 @@ _MEASURED = (
 )
 """Signal, its title, and the threshold that it is held against."""
 _KNOWN = {"thresholds", "coverage", "missing", "unknown", "timeouts", "failures", "iteration", "time_left_s"}
-_KNOWN |= {"holding", "complete", *(name for name, _, _ in _MEASURED)}
+_KNOWN |= {"holding", "complete", "incomplete", *(name for name, _, _ in _MEASURED)}
 
 
 def question(request: Data, labels: Labels) -> str:
@@ -115,6 +115,9 @@ def _meters(seen: Data, labels: Labels) -> Iterator[Markup]:
         if name in seen:
             most, short = (1.0, "is_low") if name == "top_score" else (None, "is_short")
             yield meter(labels(title), seen[name], enough.get(wanted), labels, most=most, short=short)
+    if "incomplete" in seen:
+        shares = 1 - seen["incomplete"], 1 - enough.get("max_incomplete", 1.0)
+        yield meter(labels("signal_complete"), *shares, labels, most=1.0, short="is_low", told=f"{shares[0]:.0%}")
     if "holding" in seen:
         told = labels("all_found") if seen.get("complete") else ""
         yield meter(labels("signal_holding"), seen["holding"], 1, labels, told=told)
