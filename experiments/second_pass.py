@@ -7,13 +7,13 @@ there is skipped, and that is said. Every question is asked once, and all its su
 first pass has found; the rest is arithmetic. Everything is fitted on half of the questions of a set (those whose
 ``sha256("half " + id)`` ends in an even digit), each set counting the same, and reported on the other half, which
 fits nothing; every such report is noted in ``looks.jsonl`` with the commit and the digest of the questions.
-``--reworded`` asks those there too, all of which are of the other half.
+``--reworded`` asks the questions there too, which are of the other half, and those in its ``fitting``, which fit.
 
 - *incomplete*: a gold document is not among the first five. Fitted over MuSiQue, HotpotQA and 2WikiMultihopQA where a
   title led from passage to passage, over LiHua and XQuAD where none did. CMRC and DRCD are only reported: titles lead
   on there, and one passage answers.
 - *next_hop*: whether a passage that a sub-question found is of a gold document.
-- *second_pass*: the same of every passage, when what the first pass says of it is known too.
+- *second_pass*: the same of every document, when what the first pass says of it is known too.
 """
 
 from __future__ import annotations
@@ -44,7 +44,6 @@ from workbench.graphs.merge import HOP, SECOND, signals_of_second, with_hops
 from workbench.graphs.route import make_worker_name
 from workbench.graphs.sufficiency import INCOMPLETE
 from workbench.ports import Context, KnowledgeBase
-from workbench.records.figures import identity
 from workbench.session import Workbench
 from workbench.state import RetrievalResult
 from workbench.tools import next_hop
@@ -106,17 +105,23 @@ def main() -> None:
             read.update(path.read_bytes())
             rows = chosen(read_rows(path, "id", "question"), where, options.limit)
             asked[name] = list(passes(rows, "question", gold, base, context))
-            other = options.reworded / f"{name}.jsonl" if options.reworded else None
-            for language in ("en", "zh") if other and other.exists() else ():
+            for kind, other in reworded(options.reworded, name):
                 read.update(other.read_bytes())
-                rows = read_rows(other, "id", language)
-                asked[f"{name}, reworded {language}"] = list(passes(rows, language, "gold", base, context))
+                for language in ("en", "zh"):
+                    rows = read_rows(other, "id", language)
+                    asked[f"{name}, {kind} {language}"] = list(passes(rows, language, "gold", base, context))
     models = fitted(asked)
     sys.stdout.write("".join(f"{name}: {model}\n" for name, model in models.items()))
     now = {"linked": LINKED, "alone": ALONE, HOP: MODELS[HOP], SECOND: MODELS[SECOND]}
     for when, by in {"in the package": now, "fitted": models}.items():
         sys.stdout.write(f"\n{when}\n{report(asked, by)}")
     note_look(read.hexdigest(), options.limit)
+
+
+def reworded(folder: Path | None, name: str) -> list[tuple[str, Path]]:
+    """The questions of a set in other words, those that are reported and those that fit, where there are some."""
+    kinds = {"reworded": f"{name}.jsonl", "fitting": f"fitting/{name}.jsonl"}
+    return [(kind, folder / file) for kind, file in kinds.items() if (folder / file).exists()] if folder else []
 
 
 def passes(
@@ -172,14 +177,19 @@ def ridge(sets: Sequence[Rows]) -> Logistic:
 
 def fitted(asked: Mapping[str, Sequence[Pass]]) -> dict[str, Logistic]:
     """Every model, on the half that fits."""
-    multi = [[one for one in asked[name] if one.fits and one.linked] for name in MULTI if name in asked]
-    single = [[one for one in asked[name] if one.fits and not one.linked] for name in SINGLE if name in asked]
+
+    def fitting(name: str, is_linked: bool) -> list[Pass]:
+        own = [one for told, group in asked.items() if told.split(",")[0] == name for one in group]
+        return [one for one in own if one.fits and one.linked is is_linked]
+
+    multi = [fitting(name, True) for name in MULTI if name in asked]
+    single = [fitting(name, False) for name in SINGLE if name in asked]
     models = {
         "linked": ridge([[(one.seen, one.lacks) for one in group] for group in multi]),
         "alone": ridge([[(one.seen, one.lacks) for one in group] for group in single]),
         HOP: ridge([[row for one in group for row in of_hops(one)] for group in multi]),
     }
-    models[SECOND] = ridge([[row for one in group for row in of_passages(one, models)] for group in multi])
+    models[SECOND] = ridge([[row for one in group for row in of_documents(one, models)] for group in multi])
     return models
 
 
@@ -188,17 +198,11 @@ def of_hops(one: Pass) -> Rows:
     return [(hop["metadata"]["signals"], hop["metadata"]["doc_id"] in one.gold) for hop in one.hops]
 
 
-def of_passages(one: Pass, models: Mapping[str, Logistic]) -> Rows:
-    """The same of every passage, of the first pass too."""
-    hops, known = {identity(h): h for h in reversed(judged(one, models))}, {identity(r): r for r in one.first}
+def of_documents(one: Pass, models: Mapping[str, Logistic]) -> Rows:
+    """The same of every document, of the first pass too."""
     front, doubt = documents(one.first)[:5], incomplete(one, models)
-    return [
-        (
-            signals_of_second(known.get(i), hops.get(i), front, doubt),
-            (known.get(i) or hops[i])["metadata"].get("doc_id") in one.gold,
-        )
-        for i in {**known, **hops}
-    ]
+    seen = signals_of_second(one.first, judged(one, models), front, doubt)
+    return [(said, document in one.gold) for document, said in seen.items()]
 
 
 def judged(one: Pass, models: Mapping[str, Logistic]) -> list[RetrievalResult]:
@@ -224,6 +228,8 @@ def report(asked: Mapping[str, Sequence[Pass]], models: Mapping[str, Logistic]) 
     ]
     for name, group in asked.items():
         rest = [one for one in group if not one.fits]
+        if not rest:
+            continue
         lacks = np.array([one.lacks for one in rest])
         said = np.array([incomplete(one, models) for one in rest])
         top = np.array([max((r["score"] for r in one.first), default=0.0) for one in rest])

@@ -20,7 +20,8 @@ ELSE = "Sheep graze on the hill all summer."
 
 def result(text: str, score: float) -> dict[str, Any]:
     """A passage of that text."""
-    return {**piece(1, "", score), "evidence": text}
+    made = piece(1, "", score)
+    return {**made, "evidence": text, "metadata": {**made["metadata"], "doc_id": text}}
 
 
 @pytest.fixture

@@ -70,7 +70,6 @@ def test_the_passage_that_says_the_rest_of_the_name_comes_first(wb) -> None:
     best = results[0]
     assert best["metadata"]["title"] == "Mara Velden" and best["metadata"]["signals"]["titled"] == 1.0
     assert best["metadata"]["doubt"] == 0.7 and best["metadata"]["chain"]["steps"][0]["from"] == sub.passage
-    assert sub.passage not in {result["source_id"] for result in results}
 
 
 def test_sub_questions_need_no_language_in_common(tmp_path) -> None:
@@ -107,7 +106,7 @@ def first_pass() -> list[dict[str, Any]]:
 def test_what_is_found_has_a_place_among_the_first_five_behind_those_that_stand() -> None:
     merged = with_hops(first_pass(), [hop("new", 0.9, 0.8)])
     order = [result["metadata"]["doc_id"] for result in merged]
-    assert order[:KEPT] == ["d0", "d1", "d2"] and "new" in order[:5] and len(order) == 9
+    assert order[:KEPT] == ["d0", "d1"] and "new" in order[:5] and len(order) == 9
     scores = [result["score"] for result in merged]
     assert scores == sorted(scores, reverse=True)
 

@@ -10,7 +10,7 @@ import pytest
 from workbench.graphs.reflect import call_of, calls, other_words_may_find, propose, worth_rewriting
 from workbench.graphs.retrieval import build_retrieval
 from workbench.graphs.rewrite import essence, feedback, rewrite, rewritten
-from workbench.graphs.sufficiency import Asked, Need, is_enough, signals, thresholds
+from workbench.graphs.sufficiency import INCOMPLETE, Asked, Need, is_enough, signals, thresholds
 from workbench.plans import Plan, PlanStep
 from workbench.testing import FixedPlanner, MemoryKnowledge, memory_context
 from workbench.tools.registry import ToolRegistry, check
@@ -81,7 +81,8 @@ def test_nothing_is_asked_for_that_is_not_there() -> None:
 
 def test_what_a_person_sets_wins() -> None:
     enough = thresholds("qa", {"min_evidence": 9, "min_top_score": 0.9}, Need("qa", passages=100, relevant=2))
-    assert enough == {"min_evidence": 9, "min_top_score": 0.9}
+    assert enough == {"min_evidence": 9, "min_top_score": 0.9, "max_incomplete": INCOMPLETE}
+    assert thresholds("qa", {"max_incomplete": 1.0})["max_incomplete"] == 1.0
 
 
 # --- what is seen ---

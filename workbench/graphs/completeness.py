@@ -21,9 +21,37 @@ FIRST = 5
 """The passages that are to hold the answer together."""
 HALF = 0.5
 """Below this clarity a word is not said."""
-LINKED = Logistic(0.0, {})
+LINKED = Logistic(
+    3.66,
+    {
+        "first": -0.32,
+        "second": -0.43,
+        "third": -0.13,
+        "fifth": 0.4,
+        "said": -3.53,
+        "added": -1.98,
+        "unsaid": 0.17,
+        "words": 0.75,
+        "rarity": -2.43,
+        "phrases": -0.41,
+    },
+)
 """Where a title led from passage to passage."""
-ALONE = Logistic(0.0, {})
+ALONE = Logistic(
+    -3.64,
+    {
+        "first": -0.22,
+        "second": -0.06,
+        "third": -0.1,
+        "fifth": -0.01,
+        "said": -1.15,
+        "added": 5.9,
+        "unsaid": 2.06,
+        "words": 1.07,
+        "rarity": -1.91,
+        "phrases": -0.19,
+    },
+)
 """Where nothing did."""
 
 

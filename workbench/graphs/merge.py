@@ -277,7 +277,7 @@ def _order(result: RetrievalResult) -> tuple[float, str, str, str]:
 
 # --- What the next hops find has places of its own among the first five ---
 
-KEPT = 3
+KEPT = 2
 """Documents of the first pass that stand in front, whatever a next hop finds."""
 PLACES = 5
 """Documents for which there are places in front."""
@@ -291,43 +291,57 @@ def with_hops(
     Args:
         first: what the first pass found, best first.
         hops: what every ``next_hop`` found.
-        model: of what both say of a passage.
+        model: of what both say of a document.
     """
+    known = {identity(result): result for result in first}
     best: dict[Identity, RetrievalResult] = {}
     for hop in sorted(hops, key=_order):
         best.setdefault(identity(hop), hop)
     front = list(dict.fromkeys(map(_document, first)))[:PLACES]
-    standing = [identity(r) for r in takewhile(lambda r: _document(r) in front[:KEPT], first)]
-    doubt = max(hop["metadata"].get("doubt", 0.5) for hop in hops)
-    known = {identity(result): result for result in first}
-    weighed = [
-        (round(model(signals_of_second(known.get(one), best.get(one), front, doubt)), 6), one)
+    standing = list(takewhile(lambda result: _document(result) in front[:KEPT], first))
+    doubt = max((hop["metadata"].get("doubt", 0.5) for hop in hops), default=0.5)
+    of_document = {
+        document: round(model(seen), 6)
+        for document, seen in signals_of_second(first, list(best.values()), front, doubt).items()
+    }
+    behind = [
+        _joined(known.get(one), best.get(one), of_document[_document(known.get(one) or best[one])])
         for one in {**known, **best}
-        if one not in standing
+        if known.get(one) not in standing
     ]
-    behind = [_joined(known.get(one), best.get(one), score) for score, one in weighed]
-    ordered = [*(known[one] for one in standing), *sorted(behind, key=_order)]
+    behind.sort(key=lambda result: (-result["score"], -_likeliest(result, known, best), *_order(result)[1:]))
+    ordered = [*standing, *behind]
     scores = descending([result["score"] for result in ordered])
     return [{**result, "score": score} for result, score in zip(ordered, scores, strict=True)]
 
 
 def signals_of_second(
-    first: RetrievalResult | None, hop: RetrievalResult | None, front: Sequence[str], doubt: float
-) -> dict[str, float]:
-    """What the model of the second pass weighs of a passage.
+    first: Sequence[RetrievalResult], hops: Sequence[RetrievalResult], front: Sequence[str], doubt: float
+) -> dict[str, dict[str, float]]:
+    """What the model of the second pass weighs of each document.
 
     Returns:
-        ``first`` and ``hop``: log odds of what the first pass and the best hop say of it; ``front``: whether its
-        document is among the first five; ``doubt``: for any other, the log odds that these lack one.
+        ``first`` and ``hop``: log odds of the most that the first pass and a hop say of a passage of it; ``front``:
+        whether it is among the first five; ``doubt``: for any other, the log odds that these lack one.
     """
-    result = first or hop
-    old = result is not None and _document(result) in front
+    found: dict[str, dict[str, float]] = {}
+    for name, results in (("first", first), ("hop", hops)):
+        for result in results:
+            said = found.setdefault(_document(result), {"first": _log_odds(UNSEEN), "hop": _log_odds(UNSEEN)})
+            said[name] = max(said[name], _log_odds(result["score"]))
+    unsure = _log_odds(min(max(doubt, 0.02), 0.98))
     return {
-        "first": _log_odds(max(first["score"] if first else 0.0, UNSEEN)),
-        "hop": _log_odds(max(hop["score"] if hop else 0.0, UNSEEN)),
-        "front": float(old),
-        "doubt": 0.0 if old else _log_odds(min(max(doubt, 0.02), 0.98)),
+        document: {**said, "front": float(document in front), "doubt": 0.0 if document in front else unsure}
+        for document, said in found.items()
     }
+
+
+def _likeliest(
+    result: RetrievalResult, known: Mapping[Identity, RetrievalResult], best: Mapping[Identity, RetrievalResult]
+) -> float:
+    """The most that anybody says of a passage: which of a document's passages comes first."""
+    one = identity(result)
+    return max(found[one]["score"] for found in (known, best) if one in found)
 
 
 def _joined(first: RetrievalResult | None, hop: RetrievalResult | None, score: float) -> RetrievalResult:

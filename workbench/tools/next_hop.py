@@ -16,7 +16,7 @@ from pydantic import Field
 
 from workbench.ports import KnowledgeBase, Passage, ToolLog
 from workbench.state import RetrievalResult
-from workbench.text import fold, sentences
+from workbench.text import CJK, fold, sentences
 from workbench.tools import evidence
 from workbench.tools.chain import chain_of, says
 from workbench.tools.chain_walk import HUB
@@ -107,7 +107,7 @@ def sub_questions(
     for (place, passage, sentence, names), row in zip(told, reading.texts, strict=True):
         explained = reading.share(row)
         left = [word for word, said in zip(reading.words, row, strict=True) if said < SAID]
-        left = [word for word in left if not any(word != other and word in other for other in left)]
+        left = [word for word in left if not any(word != other and word in other and CJK.match(word) for other in left)]
         for name in names:
             key = fold(name)
             if len(key) > 1 and key not in asked and explained > best.get(key, (-1.0,))[0]:
@@ -167,7 +167,6 @@ def search(tool_input: Input, knowledge: KnowledgeBase, log: ToolLog) -> Output:
         detail["hits"] = len(near)
     with log("read") as detail:
         passages = knowledge.passages(list(dict.fromkeys(i for i, _ in [*near, *lexical])))
-        passages = [passage for passage in passages if passage["chunk_id"] != tool_input.passage]
         texts = [f"{passage['title']}. {passage['text']}" for passage in passages]
         reading = Reading.of(tool_input.question, [tool_input.sentence, *texts], knowledge)
         detail["read"] = len(passages)
@@ -193,7 +192,7 @@ def search(tool_input: Input, knowledge: KnowledgeBase, log: ToolLog) -> Output:
 
 def _way(tool_input: Input, passage: Passage, seen: Mapping[str, float]) -> dict[str, object]:
     """The step from the sentence to a passage that holds the name."""
-    if not tool_input.passage or not seen["holds"]:
+    if not seen["holds"] or tool_input.passage in ("", passage["chunk_id"]):
         return {}
     by = "title" if seen["titled"] else "phrase"
     title, _, sentence = tool_input.sentence.partition(". ")
