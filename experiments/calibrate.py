@@ -38,10 +38,10 @@ from workbench.tools.scoring import MODELS, Logistic
 from workbench.tools.tool import read_input
 from workbench.views.figures import reliability as diagram
 
-OTHERWISE = ("graph_paths", "global_search", "merge")
-"""Whose questions are of another kind, over triples and of likeness; and what ``merging.py`` fits."""
+OTHERWISE = ("graph_paths", "global_search", "merge", "next_hop", "second_pass")
+"""Whose questions are of another kind, over triples and of likeness; what ``merging.py`` and ``second_pass.py`` fit."""
 TOOLS = tuple(tool for tool in MODELS if tool not in OTHERWISE)
-OURS = tuple(tool for tool in MODELS if tool != "merge")
+OURS = tuple(tool for tool in MODELS if tool not in ("merge", "next_hop", "second_pass"))
 RAW = {
     "keyword_search": "bm25",
     "naive_search": "cosine",

@@ -68,7 +68,7 @@ def test_the_passage_that_says_the_rest_of_the_name_comes_first(wb) -> None:
     )
     results = next_hop.search(given, base, StepLog()).results
     best = results[0]
-    assert best["metadata"]["title"] == "Mara Velden" and best["metadata"]["signals"]["titled"] == 1.0
+    assert best["metadata"]["title"] == "Mara Velden" and best["metadata"]["chain"]["steps"][0]["by"] == "title"
     assert best["metadata"]["doubt"] == 0.7 and best["metadata"]["chain"]["steps"][0]["from"] == sub.passage
 
 
@@ -95,10 +95,10 @@ def hop(document: str, score: float, doubt: float) -> dict[str, Any]:
 
 
 def first_pass() -> list[dict[str, Any]]:
-    """Eight documents of falling scores."""
+    """Eight documents, each of a third of the score of the one before."""
     made = []
     for n in range(8):
-        found = piece(n, "", round(0.9 - n / 10, 2))
+        found = piece(n, "", round(0.9 * 0.3**n, 6))
         made.append({**found, "source_id": f"d{n}#0", "metadata": {**found["metadata"], "doc_id": f"d{n}"}})
     return made
 

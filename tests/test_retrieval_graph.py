@@ -36,7 +36,7 @@ class Desk:
         self.tools = ToolRegistry()
         self._register()
         self.planner = FixedPlanner(Plan(steps=list(steps), execution_mode=mode))
-        context = memory_context([KB], tools=self.tools, planner=self.planner, **settings)
+        context = memory_context([KB], tools=self.tools, planner=self.planner, **{"max_incomplete": 1.0} | settings)
         self.context = replace(context, clock=SystemClock())
         self.graph = build_retrieval().compile(checkpointer=InMemorySaver())
         self.config = {"configurable": {"thread_id": "t"}, "max_concurrency": 4}

@@ -137,6 +137,7 @@ class MemoryKnowledge:
                 chunk_id=f"{i}#0", doc_id=i, title=i, text=self._texts[i], position=0, url="", licence="", fields={}
             )
             for i in doc_ids
+            if i in self._texts
         ]
 
     def schema(self) -> list[Field]:

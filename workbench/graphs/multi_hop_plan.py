@@ -236,7 +236,7 @@ def _side_by_side(query: str, names: Sequence[NameRead]) -> list[NameRead]:
 
     >>> def names(query, *said):
     ...     return [{"name": n, "start": query.index(n), "end": query.index(n) + len(n)} for n in said]
-    >>> asked = "Which is older, Salt Road or Tin?", "Who is the mother of Salt Road's director, Tin or not?"
+    >>> asked = "Which is older, Salt Road or Tin?", "Who is the mother of Salt Road's writer, Tin or not?"
     >>> [[n["name"] for n in _side_by_side(q, names(q, "Salt Road", "Tin"))] for q in asked]
     [['Salt Road', 'Tin'], ['Salt Road']]
     """

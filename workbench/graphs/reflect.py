@@ -10,7 +10,7 @@ from typing import Any, cast
 
 from langgraph.runtime import Runtime
 
-from workbench.errors import KnowledgeError, PlanError
+from workbench.errors import Divergence, KnowledgeError, PlanError
 from workbench.graphs.completeness import FIRST, incomplete
 from workbench.graphs.merge import HOP, distinct, gather
 from workbench.graphs.rewrite import rewrite
@@ -220,8 +220,9 @@ async def reflector(state: RetrievalState, runtime: Runtime[Context]) -> dict[st
     judgement = judged(decision["reading"], evidence, bases) if "reading" in decision else None
     seen = signals(wanted, evidence, records, enough, state["iteration"], remaining, judgement)
     base = _most_of(evidence, bases)
-    if wanted.intent not in ("list", "recommend") and not any(r["metadata"].get("fields") for r in evidence[:FIRST]):
-        with suppress(KnowledgeError):  # a tape of before it was looked at, without its corpus: it is not judged anew
+    plain = evidence and not any(r["metadata"].get("fields") for r in evidence[:FIRST])
+    if plain and wanted.intent not in ("list", "recommend"):
+        with suppress(KnowledgeError, Divergence):  # a tape of before this was looked at: it is not judged anew
             seen["incomplete"] = incomplete(query, evidence, base)
     one_step = state.get("resolved_agent_type", "") not in ("", AGENT_TYPES[0])
     hops = sub_questions(query, evidence, base) if lacking(seen) and not one_step else []

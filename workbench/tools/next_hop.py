@@ -1,6 +1,6 @@
 """``next_hop``: what a passage leaves of a question, asked of a name that the passage brings in.
 
-"Where was the director of The Reef born?": a sentence on The Reef says "director" and brings in Mara Velden, so "born"
+"Where was the writer of The Reef born?": a sentence on The Reef says who wrote it and brings in Mara Velden, so "born"
 is asked of her. ``sub_questions`` makes such searches of the evidence that is there, in any language, by what words
 mean where the base can tell; the reflector proposes them as steps, and ``next_hop`` runs one. The sentence itself goes
 with it: a passage is worth what it says beyond that sentence.
@@ -125,8 +125,8 @@ def _sentences(
     results: Sequence[RetrievalResult], knowledge: KnowledgeBase
 ) -> Iterable[tuple[int, Passage, str, list[str]]]:
     """Place of the document, passage, sentence, and the names in it, of the first documents."""
-    documents = [str(r["metadata"]["doc_id"]) for r in results if r["source_type"] == "chunk"]
-    documents = list(dict.fromkeys(documents))[:LOOKED_AT]
+    told = (str(r["metadata"].get("doc_id") or "") for r in results if r["source_type"] == "chunk")
+    documents = list(dict.fromkeys(filter(None, told)))[:LOOKED_AT]
     passages = [p for p in knowledge.passages_of(documents) if p["position"] < PARTS]
     names: dict[tuple[str, str], list[str]] = {}
     ids = [passage["chunk_id"] for passage in passages]
@@ -145,8 +145,8 @@ def _sentences(
 class Input(Search):
     """What ``next_hop`` can be asked."""
 
-    question: str = Field(min_length=1, description="The whole question")
-    name: str = Field(min_length=1, description="Of whom or what it is asked")
+    question: str = Field("", description="The whole question; without it the query is")
+    name: str = Field("", description="Of whom or what it is asked")
     passage: str = Field("", description="Id of the passage that brings the name in")
     sentence: str = Field("", description="The sentence that brings it in, with the title of its passage")
     doubt: float = Field(0.5, ge=0, le=1, description="How likely it is that the first passages lack one")
@@ -168,7 +168,7 @@ def search(tool_input: Input, knowledge: KnowledgeBase, log: ToolLog) -> Output:
     with log("read") as detail:
         passages = knowledge.passages(list(dict.fromkeys(i for i, _ in [*near, *lexical])))
         texts = [f"{passage['title']}. {passage['text']}" for passage in passages]
-        reading = Reading.of(tool_input.question, [tool_input.sentence, *texts], knowledge)
+        reading = Reading.of(tool_input.question or query, [tool_input.sentence, *texts], knowledge)
         detail["read"] = len(passages)
     with log("calibrate"):
         bm25, explained = shares(lexical), reading.texts[0]
@@ -177,8 +177,7 @@ def search(tool_input: Input, knowledge: KnowledgeBase, log: ToolLog) -> Output:
         for passage, text, row in zip(passages, texts, reading.texts[1:], strict=True):
             chunk_id = passage["chunk_id"]
             seen = {
-                "holds": float(name in fold(text)),
-                "titled": float(fold(_BRACKET.sub("", passage["title"])) == name),
+                "holds": float(bool(name) and name in fold(text)),
                 "gain": reading.share([max(0.0, new - old) for new, old in zip(row, explained, strict=True)]),
                 "bm25": bm25.get(chunk_id, 0.0),
                 "said": places[0].get(chunk_id, 0.0),
@@ -194,7 +193,7 @@ def _way(tool_input: Input, passage: Passage, seen: Mapping[str, float]) -> dict
     """The step from the sentence to a passage that holds the name."""
     if not seen["holds"] or tool_input.passage in ("", passage["chunk_id"]):
         return {}
-    by = "title" if seen["titled"] else "phrase"
+    by = "title" if fold(_BRACKET.sub("", passage["title"])) == fold(tool_input.name) else "phrase"
     title, _, sentence = tool_input.sentence.partition(". ")
     step = {"from": tool_input.passage, "to": passage["chunk_id"], "by": by, "surface": tool_input.name}
     return chain_of(
@@ -208,6 +207,6 @@ TOOL = FunctionTool(
     input_schema=Input,
     output_schema=Output,
     function=search,
-    calibration="Logistic in whether the passage holds the name or is about it, what it says beyond the sentence that "
-    "brought the name in, BM25, and its places in both searches.",
+    calibration="Logistic in whether the passage holds the name, what it says beyond the sentence that brought it in, "
+    "BM25, and its places in both searches.",
 )
