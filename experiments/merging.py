@@ -8,7 +8,7 @@ rest is arithmetic. Those that are planned otherwise than with a search and a ch
 weights are those of a grid with which the rankings are best: the sum of R@1, R@5 and all@5, each set counting the same.
 They are fitted once for each set on all others, and the set that was left out is ranked with them (``left out``); then
 on all. Scale and bias are those with which the scores are probabilities: fitted on half of the questions, the errors
-are of the other half. MuSiQue chooses nothing.
+are of the other half. MuSiQue is not in the grid.
 """
 
 from __future__ import annotations

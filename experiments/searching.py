@@ -7,7 +7,7 @@ films' texts in it); a set that is not there is skipped. Every question is asked
 weights as they are, the one that gains most at another multiple moves, until none gains ``GAIN``. What is gained is the
 sum of R@1, R@2 and R@5 over the sets, each counting the same. That is done once without each set, which is ranked with
 the weights found (``left out``; the two directions of XQuAD are left out together); then with all. How probable it is
-what it finds, ``calibrate.py`` fits. MuSiQue chooses nothing.
+what it finds, ``calibrate.py`` fits. MuSiQue is not in it.
 """
 
 from __future__ import annotations

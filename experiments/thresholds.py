@@ -37,7 +37,7 @@ SETS: Mapping[str, tuple[str, Mapping[str, str], str]] = {
     "xquad_en": ("xquad", {"lang": "zh"}, "gold_en"),
     "xquad_zh": ("xquad", {"lang": "en"}, "gold_zh"),
 }
-"""Base -> folder, which of its questions, and the field with the gold documents. MuSiQue chooses nothing."""
+"""Base -> folder, which of its questions, and the field with the gold documents. MuSiQue is not among them."""
 STEPS = tuple(round(0.05 * n, 2) for n in range(1, 20))
 FIRST = 5
 
