@@ -273,10 +273,10 @@ Written by `make bench` (`DATA=folder` with the question sets, which are not shi
 No language model takes part. Retrieval: percent; `bm25`, `dense` and `rrf` (their reciprocal-rank fusion) are the plain
 baselines; every line is asked the same questions, of which `--limit` draws so many evenly from each set.
 
-What was read off which set: the links, bonuses and reach of `chain_exploration` come from a prototype that was tuned on
-all public questions of 2wiki, musique and hotpot; thresholds and the merge's ratios were chosen on all sets but musique,
-the tools' probabilities on one half of each. What decides on a second pass, and what ranks it, saw one half of every
-set (`experiments/second_pass.py`); each look at the other half stands in `experiments/looks.jsonl`. Public figures
+What was read off which set: the links, bonuses and reach of `chain_exploration` come from a prototype that was tuned
+on all public questions of 2wiki, musique and hotpot; thresholds and the merge's ratios were chosen on all sets but
+musique, the tools' probabilities on one half of each. What decides on a second pass, and what ranks it, saw one half of
+every set (`experiments/second_pass.py`); each look at the other half stands in `experiments/looks.jsonl`. Public figures
 flatter: the same questions in other words ([data/reworded](../data/reworded/README.md)) are the fairer ones.
 """
 
