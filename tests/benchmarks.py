@@ -276,8 +276,8 @@ baselines; every line is asked the same questions, of which `--limit` draws so m
 What was read off which set: the links, bonuses and reach of `chain_exploration` come from a prototype that was tuned
 on all public questions of 2wiki, musique and hotpot; thresholds and the merge's ratios were chosen on all sets but
 musique, the tools' probabilities on one half of each. What decides on a second pass, and what ranks it, saw one half of
-every set (`experiments/second_pass.py`); each look at the other half stands in `experiments/looks.jsonl`. Public figures
-flatter: the same questions in other words ([data/reworded](../data/reworded/README.md)) are the fairer ones.
+every set (`experiments/second_pass.py`); each look at the other half stands in `experiments/looks.jsonl`. Public
+figures flatter: the same questions in other words ([data/reworded](../data/reworded/README.md)) are the fairer ones.
 """
 
 

@@ -299,6 +299,7 @@ async def test_reflect_review_reject_edit_and_thresholds():
     desk = Desk(step("a"))
     await desk.run(review=["reflect"], thresholds=hard)
     assert (await desk.asked())["action_requests"][0]["args"]["should_continue"] is True
+    assert (await desk.asked())["in_force"]["thresholds"] == {**hard, "max_incomplete": 1.0}, "as it was set"
     state = await desk.say("reject")
     assert state["stop_reason"] == "stopped_by_reviewer" and desk.calls == ["a"]
 

@@ -15,7 +15,7 @@ from workbench.graphs.completeness import FIRST, incomplete
 from workbench.graphs.merge import HOP, distinct, gather
 from workbench.graphs.rewrite import rewrite
 from workbench.graphs.route import AGENT_TYPES
-from workbench.graphs.sufficiency import Need, is_enough, lacking, low_score, need, signals, thresholds
+from workbench.graphs.sufficiency import Need, is_enough, lacking, low_score, need, set_here, signals, thresholds
 from workbench.language.judging import judged
 from workbench.models.chat import Limits
 from workbench.plans import ENDED_WELL, Plan, PlanBudget, PlanStep, canonical_json, fresh_id, last_records, work_seconds
@@ -215,8 +215,7 @@ async def reflector(state: RetrievalState, runtime: Runtime[Context]) -> dict[st
     evidence = distinct(gather(records, context.runs, state.get("run_id", "")))
     wanted = need(decision, bases)
     remaining = context.settings.time_budget_s - work_seconds(records)
-    set_here = {"max_incomplete": context.settings.max_incomplete, **state.get("thresholds", {})}
-    enough = thresholds(wanted.intent, set_here, wanted)
+    enough = thresholds(wanted.intent, set_here(state.get("thresholds"), context.settings), wanted)
     judgement = judged(decision["reading"], evidence, bases) if "reading" in decision else None
     seen = signals(wanted, evidence, records, enough, state["iteration"], remaining, judgement)
     base = _most_of(evidence, bases)

@@ -18,7 +18,7 @@ from pydantic_core import InitErrorDetails, PydanticCustomError
 from workbench.errors import InvalidAnswer
 from workbench.graphs.agent_inbox import answer_of
 from workbench.graphs.route import read_question
-from workbench.graphs.sufficiency import thresholds
+from workbench.graphs.sufficiency import set_here, thresholds
 from workbench.plans import HELD_BACK, NOT_NEEDED, Plan, PlanStep, fresh_id, last_records, problem, work_seconds
 from workbench.ports import Context
 from workbench.records.proposals import asking, will_go_on
@@ -342,7 +342,7 @@ def _ask(
         "review_id": review_id,
         "point": point,
         "ahead": ahead(point, state, runtime.context, proposal),
-        "in_force": _in_force(state),
+        "in_force": _in_force(state, runtime.context),
     }
     answer = interrupt(request, response_schema=_answer_model(request, check_edits))
     given = answer.decisions[0]
@@ -373,9 +373,9 @@ def ahead(point: str, state: RetrievalState, context: Context, proposal: Mapping
     return [step.step_id for step in steps if point != "step" or step.step_id in proposal["wave"]]
 
 
-def _in_force(state: RetrievalState) -> dict[str, Any]:
+def _in_force(state: RetrievalState, context: Context) -> dict[str, Any]:
     """What can be changed besides the proposal, as it is now: a form begins with it."""
-    enough = thresholds(state["route_decision"]["query_intent"], state.get("thresholds"))
+    enough = thresholds(state["route_decision"]["query_intent"], set_here(state.get("thresholds"), context.settings))
     return {"query": state["query"], "thresholds": {name: enough[name] for name in Thresholds.model_fields}}
 
 

@@ -11,6 +11,7 @@ from workbench.language.judging import Judged
 from workbench.language.names import together
 from workbench.plans import last_records
 from workbench.ports import KnowledgeBase
+from workbench.settings import Settings
 from workbench.state import ExecutionRecord, QueryIntent, RetrievalResult, RouteDecision
 from workbench.text import fold
 
@@ -174,6 +175,11 @@ def thresholds(
         most = len(capacity.matching) if capacity.matching is not None else max(0, capacity.passages - 1)
         enough["min_candidates"] = min(int(overrides.get("min_candidates", CANDIDATES)), most)
     return enough
+
+
+def set_here(overrides: Mapping[str, float] | None, settings: Settings) -> dict[str, float]:
+    """What a person set of the thresholds, over what the settings say."""
+    return {"max_incomplete": settings.max_incomplete, **(overrides or {})}
 
 
 def signals(
