@@ -137,7 +137,8 @@ def test_a_plan_speaks_the_language_of_the_question(shelf: Any) -> None:
     assert chinese.assumptions == ["理解为：年份在1990到1999之间、类型是喜剧。"]
     assert english.assumptions == ["Read as: year from 1990 to 1999, genre is Comedy."]
     assert "字段" in chinese.steps[0].objective and "fields" in english.steps[0].objective
-    assert len(chinese.acceptance_criteria) == len(english.acceptance_criteria) == 1
+    assert chinese.acceptance_criteria == ["年份在1990到1999之间", "类型是喜剧", "所有符合条件的条目"]
+    assert english.acceptance_criteria == ["year from 1990 to 1999", "genre is Comedy", "every item that fits"]
 
 
 def test_a_name_that_nobody_knows_is_said(shelf: Any) -> None:

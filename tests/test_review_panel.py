@@ -438,12 +438,13 @@ def test_what_a_wave_starts_with(wb: Workbench) -> None:
 def test_signals_against_thresholds_in_words_signs_and_numbers(wb: Workbench) -> None:
     run = wb.ask(QUESTION, kb="film", review=["reflect"], thresholds={"min_evidence": 900})
     html = panel(run).why.html
-    assert html.count('role="meter"') == 6  # evidence, score, two sides, passes, work
+    assert html.count('role="meter"') == 7  # evidence, score, passes, work; two names and an answer that are needed
     for told in (
         "100 of 900",
         "not enough",
-        "2 of 2",
-        "enough",
+        "What the answer needs",
+        "a sentence that answers",
+        "met",
         "1 of 3",
         " of 30 s",
         run.reflections[-1]["reasoning"],

@@ -434,6 +434,7 @@ class RetrievalState(TypedDict, total=False):
 
     review: list[str]
     thresholds: dict[str, float]
+    needs: dict[str, str]
     given_plan: dict[str, Any] | None
     without: Without
     plan: dict[str, Any]

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 KEYS = {"a": "approve", "e": "edit", "s": "reject", "r": "respond", "q": "leave"}
-EMPTY: Mapping[str, Any] = {"query": "", "thresholds": {}}
+EMPTY: Mapping[str, Any] = {"query": "", "thresholds": {}, "needs": {}}
 """How fields that can be edited begin which the proposal does not hold."""
 
 

@@ -129,6 +129,7 @@ class _Options(TypedDict, total=False):
     user: Required[str]
     worker: Required[str]
     thresholds: Required[dict[str, float]]
+    needs: dict[str, str]
     incognito: Required[Literal[False]]
     debug: Required[bool]
     tape: _Tape

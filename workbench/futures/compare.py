@@ -17,6 +17,7 @@ from workbench.errors import RunError
 from workbench.language.quoting import marked_sentences
 from workbench.plans import ENDED_WELL, last_records
 from workbench.records.figures import Identity, figures, identity
+from workbench.records.proposals import JUDGED_BY
 from workbench.records.tape import begun, comparable, differences, fingerprints, key_of_record
 from workbench.runs.fork import saved, spent
 from workbench.runs.recording import Recording
@@ -131,7 +132,7 @@ class Side:
             value = [comparable(decision["proposal"]), decision["action"], decision["edits"], decision["message"]]
             order = 3 if decision["point"] == "reflect" else 0
             yield (reached, order, f"{number:06d}"), Point("decision", decision["review_id"], value, brief)
-            if order and set(decision["edits"]) != {"thresholds"}:  # those alone judge the same pass anew
+            if order and not _judges_anew(decision):
                 reached += 1
         results = {
             (call["record"]["step_id"], call["record"]["attempt"]): [
@@ -176,6 +177,11 @@ def decision_brief(decision: Decision) -> dict[str, Any]:
         proposed |= {"plan": plan} if "plan" in decision["edits"] else {}
     kept = ("review_id", "point", "action", "edits", "message", "who", "note")
     return {**{name: decision[name] for name in kept}, "proposed": proposed}  # type: ignore[literal-required]
+
+
+def _judges_anew(decision: Decision) -> bool:
+    """Whether a decision at reflect let the same evidence be judged again."""
+    return bool(decision["edits"]) and set(decision["edits"]) <= set(JUDGED_BY)
 
 
 def _judged(reflection: Reflection) -> Mapping[str, Any]:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from workbench.errors import GraftConflict, RunError, UnknownRun, shown
 from workbench.plans import ENDED_WELL, Plan, PlanStep, canonical_json, fresh_id, last_records, needed, step_renamed
 from workbench.records.figures import Identity, identity
+from workbench.records.proposals import JUDGED_BY
 from workbench.records.tape import Effect, begun, comparable, key_of_record
 from workbench.runs.fork import Forecast, forecast
 from workbench.runs.recording import Recording
@@ -506,10 +507,14 @@ def _conflicts(
 
 
 def _as_decided(run: Recording) -> dict[str, Any]:
-    """The question and the thresholds at which decisions of people had arrived."""
+    """The question, the thresholds and the needs at which decisions of people had arrived."""
     said = any(d["action"] == "respond" or d["edits"].get("query") for d in run.decisions)
-    thresholds = {n: v for d in run.decisions for n, v in (d["edits"].get("thresholds") or {}).items()}
-    return {**({"query": run.query} if said else {}), **({"thresholds": thresholds} if thresholds else {})}
+    judged = {
+        name: found
+        for name in JUDGED_BY
+        if (found := {n: v for d in run.decisions for n, v in (d["edits"].get(name) or {}).items()})
+    }
+    return {**({"query": run.query} if said else {}), **judged}
 
 
 def _settings_of(base: Recording, first: str) -> dict[str, Any]:

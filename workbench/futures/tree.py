@@ -9,6 +9,7 @@ from typing import Any, TypedDict
 
 from workbench.errors import UnknownRun
 from workbench.plans import edit_of, work_seconds
+from workbench.records.proposals import JUDGED_BY
 from workbench.views.labels import labels_for
 from workbench.views.outline import Block
 from workbench.views.past_text import tree_blocks
@@ -159,7 +160,7 @@ def edits(row: Mapping[str, Any], origin: Mapping[str, Any]) -> list[dict[str, A
         found.append({"what": "settings", "settings": {k: v for k, v in settings.items() if before.get(k) != v}})
     if list(mine["review"]) != list(theirs["review"]):
         found.append({"what": "review", "review": list(mine["review"])})
-    for name in ("thresholds", "without"):
+    for name in (*JUDGED_BY, "without"):
         if mine.get(name) and mine[name] != theirs.get(name):
             found.append({"what": name, name: mine[name]})
     decisions = mine.get("decisions", [])

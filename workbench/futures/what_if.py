@@ -17,6 +17,7 @@ from workbench.graphs.merge import PLACES, distinct
 from workbench.graphs.reflect import propose
 from workbench.language.quoting import marked_sentences
 from workbench.plans import ENDED_WELL, IDLE, last_records
+from workbench.records.proposals import JUDGED_BY
 from workbench.records.tape import Effect
 from workbench.runs.recording import Recording
 from workbench.tools.registry import BUILT_IN
@@ -142,7 +143,7 @@ def _went_on(decision: Mapping[str, Any]) -> bool:
     edits, proposal = decision["edits"], decision["proposal"]
     if "should_continue" in edits:
         return bool(edits["should_continue"])
-    return bool(proposal["should_continue"] or set(edits) & {"next_steps", "activate", "rewrite_query", "thresholds"})
+    return bool(proposal["should_continue"] or set(edits) & {"next_steps", "activate", "rewrite_query", *JUDGED_BY})
 
 
 def _pass_of(decision: Mapping[str, Any], run: Recording) -> int:

@@ -48,18 +48,6 @@ _SENTENCES: dict[str, tuple[str, str]] = {
         "{names}: not a name that the knowledge base knows; searched by its words.",
         "知识库中没有名为 {names} 的条目，按字面检索。",
     ),
-    "need_names": ("The evidence names {names}.", "证据提到 {names}。"),
-    "need_sides": ("There is evidence for every side: {names}.", "各方都有证据：{names}。"),
-    "need_candidates": (
-        "Several different candidates, each with what people choose by.",
-        "有多个不同的候选，且各有可供选择的信息。",
-    ),
-    "need_items": ("Every item that fits is there, and each one fits.", "符合条件的条目齐全，且逐项符合。"),
-    "need_person": (
-        "The evidence says who {names} is, and with what documents.",
-        "证据说明 {names} 是谁，以及有哪些相关文档。",
-    ),
-    "need_any": ("The evidence bears on the question.", "证据与问题相关。"),
 }
 
 
@@ -86,21 +74,6 @@ def assumptions(query: str, decision: RouteDecision, knowledge: Sequence[Knowled
     unknown = [name for name in names if not any(base.find_entity(name) for base in knowledge)]
     if unknown:
         said.append(say("unlinked", query, names=_listed(unknown, query)))
-    return said
-
-
-def acceptance(query: str, decision: RouteDecision) -> list[str]:
-    """When the evidence will do, by intent."""
-    intent, names = decision["query_intent"], decision["extracted_entities"]["low_level"]
-    criteria = {
-        "qa": "need_names" if names else "need_any",
-        "compare": "need_sides" if names else "need_any",
-        "recommend": "need_candidates",
-        "list": "need_items",
-        "person": "need_person" if names else "need_any",
-        "unknown": "need_any",
-    }
-    said = [say(criteria[intent], query, names=_listed(names, query))]
     return said
 
 

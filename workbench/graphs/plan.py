@@ -13,6 +13,7 @@ from typing import Any
 
 from langgraph.runtime import Runtime
 
+from workbench.graphs.ledger import needs
 from workbench.graphs.multi_hop_plan import (
     FULL,
     NAMES,
@@ -21,7 +22,6 @@ from workbench.graphs.multi_hop_plan import (
     WIDE,
     Ask,
     Draft,
-    acceptance,
     assumptions,
     chained,
     say,
@@ -80,7 +80,7 @@ class RulePlanner:
             assumptions=[*assumptions(query, decision, knowledge), *notes],
             steps=steps,
             execution_mode=self.settings.execution_mode,
-            acceptance_criteria=acceptance(query, decision),
+            acceptance_criteria=[need.text for need in needs(query, decision, knowledge)],
             metadata={"planner": self.name, "route": summary(decision, knowledge)},
         )
 

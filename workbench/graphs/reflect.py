@@ -11,15 +11,27 @@ from typing import Any, cast
 from langgraph.runtime import Runtime
 
 from workbench.errors import Divergence, KnowledgeError, PlanError
-from workbench.graphs.completeness import FIRST, incomplete
+from workbench.graphs.completeness import FIRST, LEAST, incomplete, promise
+from workbench.graphs.ledger import heeded, ledger, needs, settled, steered
 from workbench.graphs.merge import HOP, distinct, gather
 from workbench.graphs.rewrite import rewrite
 from workbench.graphs.route import AGENT_TYPES
-from workbench.graphs.sufficiency import Need, is_enough, lacking, low_score, need, set_here, signals, thresholds
+from workbench.graphs.sufficiency import (
+    Need,
+    is_enough,
+    lacking,
+    low_score,
+    need,
+    open_needs,
+    set_here,
+    signals,
+    thresholds,
+)
 from workbench.language.judging import judged
 from workbench.models.chat import Limits
 from workbench.plans import ENDED_WELL, Plan, PlanBudget, PlanStep, canonical_json, fresh_id, last_records, work_seconds
 from workbench.ports import Context, KnowledgeBase, proposed
+from workbench.records.proposals import MET
 from workbench.state import ExecutionRecord, Reflection, RetrievalResult, RetrievalState, StopReason
 from workbench.text import fold, language_of
 from workbench.tools.next_hop import SubQuestion, sub_questions
@@ -72,6 +84,10 @@ class Reasons:
         joined = self._list(names)
         return self._say(f"定向检索 {joined}", f"a targeted search looks for {joined}")
 
+    def needed(self, need: str) -> str:
+        """What a search for an open need is for."""
+        return self._say(f"查找尚缺的：{need}", f"Find what is still needed: {need}")
+
     def more_candidates(self, seen: Mapping[str, Any]) -> str:
         """A recommendation has too few to choose from."""
         return self._say("再找更多候选", "more candidates are looked for")
@@ -111,6 +127,23 @@ class Reasons:
                 f"前五篇缺少所需段落的可能性 {share:.0%}（至多 {most:.0%}）",
                 f"a chance of {share:.0%} that a passage is missing among the first five (at most {most:.0%})",
             )
+        if seen.get("needs"):
+            lost = [entry["need"] for entry in seen["needs"] if not settled(entry) and entry["met"] < MET]
+            met = sum(entry["met"] >= MET or entry["said"] == "confirmed" for entry in seen["needs"])
+            rest = self._say(f"，未满足：{self._list(lost)}", f", not met: {self._list(lost)}") if lost else ""
+            yield self._say(
+                f"{len(seen['needs'])} 项所需中已满足 {met} 项{rest}",
+                f"{met} of {len(seen['needs'])} needs are met{rest}",
+            )
+        if "promise" in seen:
+            chance = seen["promise"]
+            zh, en = f"继续追问补上的可能性 {chance:.0%}", f"a chance of {chance:.0%} that asking further brings it in"
+            if chance < LEAST:
+                zh, en = (
+                    f"继续追问预计无差别（{chance:.0%}）",
+                    f"asking further makes no difference, likely ({chance:.0%})",
+                )
+            yield self._say(zh, en)
         if "candidates" in seen:
             least = enough["min_candidates"]
             yield self._say(
@@ -218,13 +251,20 @@ async def reflector(state: RetrievalState, runtime: Runtime[Context]) -> dict[st
     enough = thresholds(wanted.intent, set_here(state.get("thresholds"), context.settings), wanted)
     judgement = judged(decision["reading"], evidence, bases) if "reading" in decision else None
     seen = signals(wanted, evidence, records, enough, state["iteration"], remaining, judgement)
-    base = _most_of(evidence, bases)
+    base, asked = _most_of(evidence, bases), query
     plain = evidence and not any(r["metadata"].get("fields") for r in evidence[:FIRST])
-    if plain and wanted.intent not in ("list", "recommend"):
-        with suppress(KnowledgeError, Divergence):  # a tape of before this was looked at: it is not judged anew
-            seen["incomplete"] = incomplete(query, evidence, base)
+    with suppress(KnowledgeError, Divergence):  # a tape of before this was looked at: it is not judged anew
+        known, said = needs(query, decision, bases), state.get("needs", {})
+        entries = ledger(plan.acceptance_criteria, known, wanted, seen, evidence, base, said)
+        seen, asked = heeded(seen, entries, known) | {"needs": entries}, steered(query, entries)
+        if plain and wanted.intent not in ("list", "recommend"):
+            seen["incomplete"] = incomplete(asked, evidence, base) if asked else 0.0
     one_step = state.get("resolved_agent_type", "") not in ("", AGENT_TYPES[0])
-    hops = sub_questions(query, evidence, base) if lacking(seen) and not one_step else []
+    hops = []
+    if lacking(seen) and not one_step:
+        hops = sub_questions(asked, evidence, base)
+        seen["promise"] = promise(seen["incomplete"], hops)
+        hops = hops if seen["promise"] >= LEAST or enough["max_incomplete"] == 0 else []
     earlier = [r for r in state.get("reflections", []) if r["current_iteration"] < state["iteration"]]
     again = ""
     hopeful = context.chat is not None or other_words_may_find(evidence, bases)
@@ -295,6 +335,7 @@ def propose(
         _too_little(proposal, query, seen, activated, records, say)
         _too_low(proposal, seen, rewritten, say)
         _missing(proposal, query, seen, say)
+        _open_needs(proposal, query, seen, say)
         _next_hops(proposal, query, seen, hops, prefix, say)
         _degrade(proposal, query, seen, records, say)
     if stop is None and not proposal:
@@ -355,6 +396,14 @@ def _missing(proposal: Proposal, query: str, seen: Mapping[str, Any], say: Reaso
     short = seen["thresholds"].get("min_candidates", 0) - seen.get("candidates", 0)
     if short > 0 and proposal.add("global_search", query, AGAIN, query=query):
         proposal.reasons.append(say.more_candidates(seen))
+
+
+def _open_needs(proposal: Proposal, query: str, seen: Mapping[str, Any], say: Reasons) -> None:
+    names = [entry["need"] for entry in seen.get("needs", []) if entry["kind"] == "name"]
+    for lost in open_needs(seen):
+        asked = " ".join([lost, *(name for name in names if fold(name) not in fold(lost))])
+        if proposal.add("hybrid_search", say.needed(lost), AGAIN, query=asked, top_k=AGAIN.top_k):
+            proposal.reasons.append(say.looking_for([lost]))
 
 
 def _next_hops(

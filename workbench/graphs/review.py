@@ -8,7 +8,7 @@ LangGraph validates the answer inside ``interrupt``: an answer that does not fit
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, Generic, Literal, TypeVar
+from typing import Annotated, Any, Generic, Literal, TypeVar
 
 from langgraph.runtime import Runtime
 from langgraph.types import interrupt
@@ -21,7 +21,7 @@ from workbench.graphs.route import read_question
 from workbench.graphs.sufficiency import set_here, thresholds
 from workbench.plans import HELD_BACK, NOT_NEEDED, Plan, PlanStep, fresh_id, last_records, problem, work_seconds
 from workbench.ports import Context
-from workbench.records.proposals import asking, will_go_on
+from workbench.records.proposals import JUDGED_BY, LONGEST_NEED, Verdict, asking, will_go_on
 from workbench.records.tape import answered
 from workbench.state import Decision, ExecutionRecord, Reflection, RetrievalState, ReviewPoint
 from workbench.tools.registry import check
@@ -130,6 +130,12 @@ class Thresholds(Strict):
     max_incomplete: float | None = Field(None, ge=0, le=1)
 
 
+Needs = Annotated[dict[Annotated[str, Field(pattern=r"\S", max_length=LONGEST_NEED)], Verdict], Field(max_length=50)]
+"""What a person says of needs of the ledger: that one is met, that it is none, or that it is open whatever is found.
+Any other text is a need that they add.
+"""
+
+
 class PlanEdits(Strict):
     """What can be changed before steps run: the plan, or the query (then it is planned anew), and the thresholds."""
 
@@ -139,13 +145,14 @@ class PlanEdits(Strict):
 
 
 class ReflectEdits(Strict):
-    """What can be changed of a reflection's proposal. Thresholds alone: the evidence is judged again by them."""
+    """What can be changed of a reflection's proposal. By thresholds and needs alone the evidence is judged again."""
 
     next_steps: list[PlanStep] | None = None
     activate: list[str] | None = None
     rewrite_query: str | None = Field(None, max_length=LONGEST)
     should_continue: bool | None = None
     thresholds: Thresholds | None = None
+    needs: Needs | None = None
 
 
 Edits = TypeVar("Edits", bound=BaseModel)
@@ -218,11 +225,19 @@ def ask_about_plan(
         change["thresholds"] = {**state.get("thresholds", {}), **edits["thresholds"]}
     if edits.get("plan"):
         new = Plan.load(edits["plan"]).model_copy(update={"version": plan.version + 1})
+        change |= _needs_of(plan, new, state)
         runtime.context.runs.save_plan(state["run_id"], new.dump(), decision["who"], decision["note"] or "edited")
         return {**change, "plan": new.dump(), **({"query": edits["query"]} if edits.get("query") else {})}
     if edits.get("query"):
         return {**change, **ask_more(state, runtime, edits["query"])}
     return change
+
+
+def _needs_of(old: Plan, new: Plan, state: RetrievalState) -> dict[str, Any]:
+    """What an edit of a plan says of needs: one that is added is insisted on, one that is taken out is struck."""
+    before, now = old.acceptance_criteria, new.acceptance_criteria
+    said = {need: "open" for need in now if need not in before} | {n: "struck" for n in before if n not in now}
+    return {"needs": {**state.get("needs", {}), **said}} if said else {}
 
 
 async def review_reflect(state: RetrievalState, runtime: Runtime[Context]) -> dict[str, Any]:
@@ -257,8 +272,10 @@ def _decided(state: RetrievalState, runtime: Runtime[Context]) -> dict[str, Any]
         return {**change, **more, "iteration": state["iteration"] + 1}
     if edits.get("thresholds"):
         change["thresholds"] = {**state.get("thresholds", {}), **edits["thresholds"]}
-        if set(edits) == {"thresholds"}:
-            return {**change, "rejudge": True}
+    if edits.get("needs"):
+        change["needs"] = {**state.get("needs", {}), **edits["needs"]}
+    if edits and set(edits) <= set(JUDGED_BY):
+        return {**change, "rejudge": True}
     proposal = amended(reflection, edits, state["query"], Plan.load(state["plan"]))
     who = decision["who"] if edits else "reflector"
     reason = decision["note"] or proposal["reasoning"]
@@ -267,7 +284,7 @@ def _decided(state: RetrievalState, runtime: Runtime[Context]) -> dict[str, Any]
 
 def amended(reflection: Reflection, edits: Mapping[str, Any], query: str, plan: Plan) -> Reflection:
     """The proposal with a person's edits: new steps mean going on; a new query reaches the steps that had the old."""
-    changed: Reflection = {**reflection, **{k: v for k, v in edits.items() if k != "thresholds"}}  # type: ignore[typeddict-item]
+    changed: Reflection = {**reflection, **{k: v for k, v in edits.items() if k not in JUDGED_BY}}  # type: ignore[typeddict-item]
     old, new = reflection["rewrite_query"], changed["rewrite_query"]
     if new and new != old and "next_steps" not in edits:
         changed["next_steps"] = [asking(step, old or query, new) for step in changed["next_steps"]]
@@ -376,7 +393,8 @@ def ahead(point: str, state: RetrievalState, context: Context, proposal: Mapping
 def _in_force(state: RetrievalState, context: Context) -> dict[str, Any]:
     """What can be changed besides the proposal, as it is now: a form begins with it."""
     enough = thresholds(state["route_decision"]["query_intent"], set_here(state.get("thresholds"), context.settings))
-    return {"query": state["query"], "thresholds": {name: enough[name] for name in Thresholds.model_fields}}
+    limits = {name: enough[name] for name in Thresholds.model_fields}
+    return {"query": state["query"], "thresholds": limits, "needs": dict(state.get("needs", {}))}
 
 
 def _answer_model(request: Mapping[str, Any], check_edits: Callable[[BaseModel], None]) -> type[ReviewAnswer[Any]]:

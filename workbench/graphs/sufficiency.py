@@ -11,6 +11,7 @@ from workbench.language.judging import Judged
 from workbench.language.names import together
 from workbench.plans import last_records
 from workbench.ports import KnowledgeBase
+from workbench.records.proposals import MET
 from workbench.settings import Settings
 from workbench.state import ExecutionRecord, QueryIntent, RetrievalResult, RouteDecision
 from workbench.text import fold
@@ -269,12 +270,23 @@ def is_enough(seen: Mapping[str, Any]) -> bool:
         and not seen.get("missing_fields")
         and seen.get("answered", True)
         and not lacking(seen)
+        and not open_needs(seen)
     )
 
 
 def lacking(seen: Mapping[str, Any]) -> bool:
     """Whether it is too likely that a passage that is needed is not among the first five."""
     return bool(seen.get("incomplete", 0.0) > seen["thresholds"].get("max_incomplete", INCOMPLETE))
+
+
+def open_needs(seen: Mapping[str, Any]) -> list[str]:
+    """Needs on which a person insists and that the evidence does not meet.
+
+    >>> entry = {"need": "the year of the prize", "met": 0.1, "said": "open"}
+    >>> open_needs({"needs": [entry, {**entry, "need": "born", "said": ""}]})
+    ['the year of the prize']
+    """
+    return [entry["need"] for entry in seen.get("needs", []) if entry["said"] == "open" and entry["met"] < MET]
 
 
 def low_score(seen: Mapping[str, Any]) -> bool:

@@ -3,12 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, Literal
 
 Request = Mapping[str, Any]
 Step = Mapping[str, Any]
-LIMITS = "thresholds"
-"""The one edit that holds only what changes of it."""
+LIMITS, NEEDS = "thresholds", "needs"
+JUDGED_BY = (LIMITS, NEEDS)
+"""The edits that hold only what changes of them; after these alone the same evidence is judged again."""
+Verdict = Literal["open", "confirmed", "struck"]
+VERDICTS: tuple[Verdict, ...] = ("open", "confirmed", "struck")
+"""What a person can say of a need: it is searched for until it is met, it is met, or it is none."""
+SETTLED = VERDICTS[1:]
+"""What is searched for no further."""
+MET = 0.5
+"""How sure it must be that a need is met."""
+LONGEST_NEED = 500
+"""Characters."""
 _KINDS = {
     "plan": {"plan"},
     "step": {"plan", "wave"},
@@ -119,7 +129,7 @@ def differing(before: Mapping[str, Any], now: Mapping[str, Any], required: Itera
         old = before.get(name)
         if value is None or value == old:
             continue
-        if name == LIMITS and isinstance(value, Mapping) and isinstance(old, Mapping):
+        if name in JUDGED_BY and isinstance(value, Mapping) and isinstance(old, Mapping):
             value = differing(old, value)
             if not value:
                 continue
@@ -161,7 +171,7 @@ def will_go_on(proposed: Mapping[str, Any], changed: Mapping[str, Any]) -> bool:
     """Whether retrieval goes on after these edits, as the graph takes them."""
     if "should_continue" in changed:
         return bool(changed["should_continue"])
-    if not set(changed) - {LIMITS}:
+    if not set(changed) - set(JUDGED_BY):
         return bool(proposed["should_continue"])
     now, old = {**proposed, **changed}, proposed["rewrite_query"]
     return bool(now["next_steps"] or now["activate"] or (now["rewrite_query"] and now["rewrite_query"] != old))

@@ -39,6 +39,7 @@ def forked(
     rest: str = "ask",
     without: Mapping[str, Any] | None = None,
     thresholds: Mapping[str, float] | None = None,
+    needs: Mapping[str, str] | None = None,
     graft: Mapping[str, Any] | None = None,
     answers: Sequence[Mapping[str, Any]] | None = None,
 ) -> tuple[str, dict[str, Any]]:
@@ -63,6 +64,7 @@ def forked(
         without: what the merge leaves out, ``{"steps": [ids], "evidence": [result ids], "pieces": [[step_id,
             result_id]]}``; plan, tools and reflections stay as they are, and the answer is made of what is left.
         thresholds: ``min_evidence`` and ``min_top_score``, when not the same.
+        needs: what is said of needs, when not the same.
         graft: what the new run is put together from, which is kept with it.
         answers: decisions in place of the recorded ones, in the order in which they are asked for.
 
@@ -79,8 +81,9 @@ def forked(
         options["review"] = list(review)
     if without is not None:
         options["without"] = left_out(without)
-    if thresholds is not None:
-        options["thresholds"] = {**row["options"].get("thresholds", {}), **thresholds}
+    for name, given in {"thresholds": thresholds, "needs": needs}.items():
+        if given is not None:
+            options[name] = {**row["options"].get(name, {}), **given}
     options.pop("graft", None)  # what is made of a graft is no graft
     if graft is not None:
         options["graft"] = dict(graft)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from workbench.plans import Plan, last_records
-from workbench.records.proposals import fewer
+from workbench.records.proposals import MET, SETTLED, fewer
 from workbench.records.timeline import GAPS, Bar, attempts, bars, busy_ms, drawn, span_ms
 from workbench.state import ExecutionRecord, Reflection
 from workbench.views.labels import SIGNS, Labels, labels_for, milliseconds
@@ -210,6 +210,13 @@ def reflection_table(reflection: Reflection, labels: Labels) -> Table:
     return clipped(labels("reflection", n=n, m=m), heads, rows, notes=notes)
 
 
+def need_told(entry: Mapping[str, Any], labels: Labels) -> str:
+    """How a line of the ledger stands: what a person said of it, else what the evidence says, with its sign."""
+    fine = entry["said"] in SETTLED or entry["met"] >= MET
+    word = entry["said"] if entry["said"] in SETTLED else "met" if fine else entry["said"] or "unmet"
+    return f"{'✓' if fine else '!'} {labels(f'need_{word}')}"
+
+
 def signal_rows(signals: Mapping[str, Any], labels: Labels) -> list[tuple[str, str, str, str]]:
     """Signal, value, what is asked for, whether that is enough; signals of one's own come last, as they are.
 
@@ -234,7 +241,9 @@ def signal_rows(signals: Mapping[str, Any], labels: Labels) -> list[tuple[str, s
         have, most = signals["incomplete"], asked.pop("max_incomplete", None)
         told = "" if most is None else verdict(have <= most)
         rows.append((labels("incomplete"), _number(have), "" if most is None else f"≤ {_number(most)}", told))
-    for side in signals.get("coverage") or []:
+    for entry in signals.get("needs") or []:
+        rows.append((entry["need"], f"{entry['met']:.0%}", entry["title"], need_told(entry, labels)))
+    for side in [] if signals.get("needs") else signals.get("coverage") or []:
         enough = side["found"] >= side["needed"]
         rows.append((str(side["name"]), _number(side["found"]), _number(side["needed"]), verdict(enough)))
     known = {"evidence_count", "top_score", "candidates", "incomplete", "thresholds", "iteration"}

@@ -8,6 +8,7 @@ from typing import Any
 from workbench.plans import ENDED_WELL, last_records, work_seconds, written
 from workbench.records import proposals
 from workbench.views.labels import Labels
+from workbench.views.outline import need_told
 from workbench.views.page import Data, Markup, Picture, code, cut, el, glyph, joined
 
 MOST_LISTED = 6
@@ -19,7 +20,7 @@ _MEASURED = (
 )
 """Signal, its title, and the threshold that it is held against."""
 _KNOWN = {"thresholds", "coverage", "missing", "unknown", "timeouts", "failures", "iteration", "time_left_s"}
-_KNOWN |= {"holding", "complete", "incomplete", *(name for name, _, _ in _MEASURED)}
+_KNOWN |= {"holding", "complete", "incomplete", "promise", *(name for name, _, _ in _MEASURED)}
 
 
 def question(request: Data, labels: Labels) -> str:
@@ -94,6 +95,10 @@ def _reflect(document: Data, proposed: Data, labels: Labels) -> Iterator[Markup]
     yield el("p.wb-reasoning", proposed.get("reasoning"))
     meters = [*_meters(seen, labels), *_budget(document, proposed, labels)]
     yield el("div.wb-meters", meters, role="group", aria_label=labels("why_signals"))
+    if entries := list(seen.get("needs") or []):
+        lines = [_need(entry, labels) for entry in entries]
+        heading = el("div.wb-dim.wb-strong", labels("needs"))
+        yield joined([heading, el("div.wb-meters.wb-needs", lines, role="group", aria_label=labels("needs"))])
     if fewer := proposals.fewer(document["review"]):
         yield el("p.wb-dim", labels("enough_here", **fewer))
     listed = {name: _names(seen.get(name) or [], labels) for name in ("missing", "unknown", "timeouts", "failures")}
@@ -118,10 +123,12 @@ def _meters(seen: Data, labels: Labels) -> Iterator[Markup]:
     if "incomplete" in seen:
         shares = 1 - seen["incomplete"], 1 - enough.get("max_incomplete", 1.0)
         yield meter(labels("signal_complete"), *shares, labels, most=1.0, short="is_low", told=f"{shares[0]:.0%}")
+    if "promise" in seen:
+        yield meter(labels("signal_promise"), seen["promise"], None, labels, most=1.0, told=f"{seen['promise']:.0%}")
     if "holding" in seen:
         told = labels("all_found") if seen.get("complete") else ""
         yield meter(labels("signal_holding"), seen["holding"], 1, labels, told=told)
-    sides = list(seen.get("coverage") or [])
+    sides = [] if seen.get("needs") else list(seen.get("coverage") or [])
     most = max((max(side["found"], side["needed"]) for side in sides), default=1)
     for side in sides[: 2 * MOST_LISTED]:
         yield meter(str(side["name"]), side["found"], side["needed"], labels, most=most)
@@ -142,6 +149,12 @@ def _budget(document: Data, proposed: Data, labels: Labels) -> Iterator[Markup]:
         told = labels("seconds_of", n=f"{spent:.2f}", m=f"{spent + rest:.0f}")
         left = labels("seconds_left", n=f"{rest:.0f}") if rest else labels("is_used_up")
         yield _row(labels("signal_work"), spent / (spent + rest or 1), None, told, left, rest > 0, labels)
+
+
+def _need(entry: Data, labels: Labels) -> Markup:
+    """A line of the ledger: how surely it is met, by what, and what a person said of it."""
+    sign, _, word = need_told(entry, labels).partition(" ")
+    return _row(entry["need"], entry["met"], proposals.MET, cut(entry["title"], 60), word, sign == "✓", labels)
 
 
 def meter(

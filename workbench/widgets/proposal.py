@@ -154,9 +154,11 @@ class ReflectForm(PlanForm):
             value=bool(self._proposed["should_continue"]),
         )
         self.goes_on.observe(self._chose, "value")
+        self.needs = _Needs((self._proposed.get("signals") or {}).get("needs") or [], labels, heard)
         label = ipywidgets.HTML(el("label", labels("field_should_continue"), cls="wb-label"))
         after = ipywidgets.VBox([label, self.goes_on])
-        self.box.children = [_heading(labels("proposed_next")), self._list, self._note, self._fields.box, after]
+        parts = [self._list, self._note, self._fields.box, self.needs.box, after]
+        self.box.children = [_heading(labels("proposed_next")), *parts]
         self._show_steps(self._proposed["next_steps"])
 
     @property
@@ -171,7 +173,8 @@ class ReflectForm(PlanForm):
         woken = [name for name, box in self._wakes.items() if box.value]
         changed = proposals.next_pass(self._proposed, steps, woken, self.text, self._chosen)
         self._set_goes_on(proposals.will_go_on(self._proposed, changed))
-        return {**changed, **self.limits()}
+        needs = self.needs.edits()
+        return {**changed, **self.limits(), **({proposals.NEEDS: needs} if needs else {})}
 
     def _beyond(self, plan: Json | None) -> Sequence[Json]:
         """The steps of an edited plan that are not in the recorded one; without a plan those that are proposed."""
@@ -218,6 +221,34 @@ class ReflectForm(PlanForm):
         self._writing = False
 
 
+class _Needs:
+    """What a person says of each line of the ledger, and a need that they add."""
+
+    def __init__(self, entries: Sequence[Json], labels: Labels, heard: Heard):
+        said = [(labels("need_judged"), ""), *((labels(f"need_{word}"), word) for word in proposals.VERDICTS)]
+        self._before = {entry["need"]: entry["said"] for entry in entries}
+        self._said = {}
+        for need, word in self._before.items():
+            known = [pair for pair in said if not word or pair[1]]  # what was said can be changed, and not unsaid
+            self._said[need] = ipywidgets.Dropdown(options=known, value=word, tooltip=need)
+        self.another = ipywidgets.Text(placeholder=labels("need_another_hint"), tooltip=labels("need_another"))
+        for widget in (*self._said.values(), self.another):
+            widget.observe(lambda _: heard(), "value")
+        rows = [_titled(need, widget) for need, widget in self._said.items()]
+        rows.append(_titled(labels("need_another"), self.another))
+        self.box = ipywidgets.VBox([_heading(labels("needs")), ipywidgets.VBox(rows).add_class("wb-limits")])
+
+    def edits(self) -> dict[str, str]:
+        """What is said that was not, need by need."""
+        said = {need: widget.value for need, widget in self._said.items() if widget.value != self._before[need]}
+        added = self.another.value.strip()[: proposals.LONGEST_NEED]
+        return {**said, **({added: "open"} if added else {})}
+
+
+def _titled(text: str, widget: ipywidgets.Widget) -> ipywidgets.VBox:
+    return ipywidgets.VBox([ipywidgets.HTML(el("label", text, cls="wb-label wb-cut", title=text)), widget])
+
+
 def form_of(request: Json, recorded: Json | None, labels: Labels, heard: Heard, ran: Collection[str] = ()) -> Form:
     """The form of this request; of a point that is not known, every field of its schema. ``ran`` are ids of steps."""
     kind = proposals.kind(request)
@@ -236,7 +267,7 @@ def count(edits: Json, request: Json) -> int:
     for name, value in edits.items():
         if name == "plan":
             total += _plan_changes(args.get("plan") or {}, value)
-        elif name == proposals.LIMITS:
+        elif name in proposals.JUDGED_BY:
             total += len(value)
         elif name in ("next_steps", "activate"):
             total += _list_changes(args.get(name) or [], value)

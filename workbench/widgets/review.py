@@ -173,7 +173,7 @@ def primary(request: Json, edits: Json, wrong: int, labels: Labels) -> str:
     verb = "run" if point in ("plan", "step") else "go"
     if point == "reflect":
         goes_on = proposals.will_go_on(proposed, edits)
-        verb = "judge" if set(edits) == {proposals.LIMITS} else "run" if goes_on else "answer"
+        verb = "judge" if set(edits) <= set(proposals.JUDGED_BY) else "run" if goes_on else "answer"
     return labels(f"{verb}_with_edits", n=count(edits, request))
 
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 _PARTS = (("retrieval_s", "retrieval_took"), ("generation_s", "generation_took"))
 _SIGNS = (("added", "+"), ("changed", "~"), ("removed", "−"))
-_FIELDS = {"plan", "query", "thresholds", "next_steps", "activate", "rewrite_query", "should_continue"}
+_FIELDS = {"plan", "query", "thresholds", "needs", "next_steps", "activate", "rewrite_query", "should_continue"}
 _REASONS = (
     (r"not needed", "skip_not_needed"),
     (r"stopped by the reviewer", "stopped_by_reviewer"),
@@ -70,7 +70,7 @@ def fork_edit_told(edit: Mapping[str, Any], labels: Labels) -> str:
         text = labels(f"did_{edit['action']}")
         if edit["fields"]:
             text = labels("aside", said=text, more=comma.join(field_told(name, labels) for name in edit["fields"]))
-    elif what in ("settings", "thresholds", "without"):
+    elif what in ("settings", "thresholds", "needs", "without"):
         text = comma.join(f"{name}={json.dumps(value, ensure_ascii=False)}" for name, value in edit[what].items())
     elif what == "review":
         text = comma.join(labels(f"point_{point}") for point in edit["review"]) or "–"
