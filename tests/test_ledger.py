@@ -1,4 +1,4 @@
-"""What an answer needs is written down, looked up after each pass, and steered by a person; over three kinds of text."""
+"""What an answer needs is written down, looked up after each pass and steered by a person; over three kinds of text."""
 
 from __future__ import annotations
 

@@ -46,6 +46,11 @@ def shape(plan: Plan) -> list[str]:
     ]
 
 
+BOTH = [
+    "step_0_chain chain_exploration",
+    "step_1_hybrid hybrid_search",
+    "step_2_naive naive_search <- step_0_chain, step_1_hybrid",
+]
 TABLE = [
     (
         "喜宴哪一年上映？",
@@ -86,8 +91,8 @@ TABLE = [
         ["step_0_ang_lee local_search", "step_1_works hybrid_search <- step_0_ang_lee"],
         [(10, 20), (15, 50)],
     ),
-    ("What do plants need?", ["step_0_hybrid hybrid_search"], [(15, 50)]),
-    ("你好", ["step_0_hybrid hybrid_search"], [(15, 50)]),
+    ("What do plants need?", BOTH, [(15, 50), (15, 50), (10, 30)]),
+    ("你好", BOTH, [(15, 50), (15, 50), (10, 30)]),
     ("对比一下这些电影", ["step_0_hybrid hybrid_search"], [(15, 50)]),
     ("Compare them", ["step_0_hybrid hybrid_search"], [(15, 50)]),
     (

@@ -1,8 +1,9 @@
 """Plans of several hops: a bridge is followed with ``chain_exploration``, and each side of a comparison by itself.
 
-Documents with typed fields say in one passage what most questions ask of them; a chain joins in only where a question
-is a bridge by its words. Texts that only name one another are always followed: what names the answer is seldom known
-before it is read. A search looks beside the chain, for what answers by itself; the merge weighs what both say.
+Documents with typed fields say in one passage what most questions ask of them; a chain joins in where a question has
+words that no name, field or condition of the corpus takes. Texts that only name one another are always followed: what
+names the answer is seldom known before it is read. A search looks beside the chain, for what answers by itself; the
+merge weighs what both say.
 """
 
 from __future__ import annotations
@@ -12,11 +13,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from workbench.language.hops import is_bridge
 from workbench.language.names import names_in
 from workbench.ports import KnowledgeBase, Tool
 from workbench.state import NameRead, RouteDecision
 from workbench.text import STOP_WORDS, fold, language_of, terms
+from workbench.tools.next_hop import SAID, Reading
 
 # --- What a plan says to people, in the language of the question ---
 
@@ -163,10 +164,10 @@ def chained(ask: Ask, base: KnowledgeBase, tools: Mapping[str, Tool]) -> list[Dr
     if CHAIN not in tools:
         return []
     names = names_in(ask.query, [base])
-    typed = any(field["documents"] for field in base.schema())
-    if intent in ("recommend", "list") and (typed or not names):
-        return []
-    if typed and (intent == "compare" or not is_bridge(ask.query, names, base.lexicon())):
+    if typed(base):
+        if not _beyond_fields(ask, names, base):
+            return []
+    elif intent in ("recommend", "list") and not names:
         return []
     if len({named["name"] for named in names}) > len(ask.names):
         return []  # the others are another base's to tell
@@ -175,8 +176,7 @@ def chained(ask: Ask, base: KnowledgeBase, tools: Mapping[str, Tool]) -> list[Dr
         Draft(f"side_{number}", CHAIN, say("side", ask.query, name=name), {"query": query})
         for number, (name, query) in enumerate(sides.items(), start=1)
     ] or [Draft("chain", CHAIN, say("chain", ask.query), {"query": ask.grounded})]
-    if not typed:
-        drafts.append(Draft("hybrid", SEARCH, say("search", ask.query), {"query": ask.grounded}))
+    drafts.append(Draft("hybrid", SEARCH, say("search", ask.query), {"query": ask.grounded}))
     again = Draft(
         "naive",
         "naive_search",
@@ -187,6 +187,31 @@ def chained(ask: Ask, base: KnowledgeBase, tools: Mapping[str, Tool]) -> list[Dr
         condition="if_insufficient",
     )
     return [*drafts, again]
+
+
+def typed(base: KnowledgeBase) -> bool:
+    """Whether documents have fields of their own."""
+    return any(field["documents"] for field in base.schema())
+
+
+def _beyond_fields(ask: Ask, names: Sequence[NameRead], base: KnowledgeBase) -> bool:
+    """Whether typed documents may answer no question in one step: it has words that no field, name or condition takes
+    and no document that it names says, or it asks for a field of what it names under a condition.
+    """
+    intent, reading = ask.decision["query_intent"], ask.decision.get("reading")
+    if reading is None or intent in ("recommend", "compare"):
+        return False
+    through = bool(names and reading["asked"])
+    if through and reading["conditions"]:
+        return True
+    return (through or intent != "list") and bool(reading["words"]) and not _said_there(reading["words"], names, base)
+
+
+def _said_there(words: Sequence[str], names: Sequence[NameRead], base: KnowledgeBase) -> bool:
+    """Whether the documents that a question names say all of these words."""
+    passages = base.passages_of(sorted({named["doc_id"] for named in names} - {""}))
+    read = Reading.of(" ".join(words), [passage["text"] for passage in passages], base)
+    return all(max(column) >= SAID for column in zip(*read.texts, strict=True)) if read.texts else False
 
 
 def _sides(ask: Ask, names: Sequence[NameRead], base: KnowledgeBase) -> dict[str, str]:

@@ -25,6 +25,7 @@ from workbench.graphs.multi_hop_plan import (
     assumptions,
     chained,
     say,
+    typed,
 )
 from workbench.graphs.route import parse_worker_name
 from workbench.plans import ENDED_WELL, Plan, PlanBudget, PlanStep, last_records
@@ -205,7 +206,10 @@ def _drafts(ask: Ask, base: KnowledgeBase, tools: Mapping[str, Tool]) -> list[Dr
             "discover", "discover", say("discover", ask.query), {"query": ask.grounded, **ask.selection}, WIDE
         )
         return [found, text]
-    return _led(ask, base, tools) or chained(ask, base, tools) or RECIPES[intent](ask)
+    led, chain = _led(ask, base, tools), chained(ask, base, tools)
+    if led and chain and ask.words and typed(base):
+        return [*chain, led[0]]  # the path does not take every word: both are followed
+    return led or chain or RECIPES[intent](ask)
 
 
 def _led(ask: Ask, base: KnowledgeBase, tools: Mapping[str, Tool]) -> list[Draft]:
