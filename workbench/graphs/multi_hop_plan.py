@@ -68,13 +68,13 @@ def assumptions(query: str, decision: RouteDecision, knowledge: Sequence[Knowled
         said.append(say("several", query, names=", ".join(base.name for base in knowledge)))
     reading = decision.get("reading")
     if reading and reading["understood"]:
-        said.append(say("understood", query, read=_listed(reading["understood"], query)))
+        said.append(say("understood", query, read=listed(reading["understood"], query)))
     if reading and reading["not_understood"]:
-        said.append(say("not_understood", query, parts=_listed(reading["not_understood"], query)))
+        said.append(say("not_understood", query, parts=listed(reading["not_understood"], query)))
     names = decision["extracted_entities"]["low_level"]
     unknown = [name for name in names if not any(base.find_entity(name) for base in knowledge)]
     if unknown:
-        said.append(say("unlinked", query, names=_listed(unknown, query)))
+        said.append(say("unlinked", query, names=listed(unknown, query)))
     return said
 
 
@@ -82,7 +82,8 @@ def _chinese(query: str) -> bool:
     return language_of(query) == "zh"
 
 
-def _listed(words: Sequence[str], query: str) -> str:
+def listed(words: Sequence[str], query: str) -> str:
+    """Words in a row, in the language of the query."""
     return ("、" if _chinese(query) else ", ").join(words)
 
 

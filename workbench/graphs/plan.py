@@ -24,6 +24,7 @@ from workbench.graphs.multi_hop_plan import (
     Draft,
     assumptions,
     chained,
+    listed,
     say,
     typed,
 )
@@ -32,7 +33,7 @@ from workbench.plans import ENDED_WELL, Plan, PlanBudget, PlanStep, last_records
 from workbench.ports import Context, KnowledgeBase, Tool
 from workbench.settings import Settings, default_settings
 from workbench.state import ExecutionRecord, QueryIntent, RetrievalState, RouteDecision
-from workbench.text import fold, language_of
+from workbench.text import fold
 from workbench.tools.paths import lead
 from workbench.tools.registry import BUILT_IN, require
 
@@ -133,7 +134,7 @@ def _otherwise(ask: Ask) -> list[Draft]:
 def _qa(ask: Ask) -> list[Draft]:
     if not ask.names:
         return _otherwise(ask)
-    about = say("about", ask.query, name=_titled(ask.names, ask.query))
+    about = say("about", ask.query, name=listed(ask.names, ask.query))
     again = say("fallback", ask.query)
     return [
         Draft(slug(ask.names[0]), "hybrid_search", about, {"query": ask.grounded}),
@@ -169,7 +170,7 @@ def _compare(ask: Ask) -> list[Draft]:
         Draft(
             slug(name),
             "hybrid_search",
-            say("side", ask.query, name=_titled([name], ask.query)),
+            say("side", ask.query, name=listed([name], ask.query)),
             {"query": " ".join([name, *themes])},
         )
         for name in ask.names[: max(1, ask.most - 1)]
@@ -286,10 +287,6 @@ def names_for(base: KnowledgeBase, knowledge: Sequence[KnowledgeBase], decision:
         return tuple(names)
     known = {name: [other.name for other in knowledge if other.find_entity(name)] for name in names}
     return tuple(name for name in names if base.name in known[name] or not known[name])
-
-
-def _titled(names: Sequence[str], query: str) -> str:
-    return ("、" if language_of(query) == "zh" else ", ").join(names)
 
 
 def slug(name: str) -> str:
