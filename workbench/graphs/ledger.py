@@ -213,13 +213,12 @@ def features(need: Need, shares: Sequence[float], first: Sequence[RetrievalResul
         ``said``: how far the passage that says most of the need says it; ``score``: its log odds; ``ahead``: by how
         much it says more than the passages do on average; ``name``: 1 for a name.
     """
-    if not first:
-        return {"said": 0.0, "score": log_odds(0.0), "ahead": 0.0, "name": float(need.kind == "name")}
-    best = max(range(len(first)), key=lambda place: (shares[place], -place))
+    best = max(range(len(first)), key=lambda place: (shares[place], -place), default=-1)
+    said, score = (shares[best], first[best]["score"]) if first else (0.0, 0.0)
     return {
-        "said": shares[best],
-        "score": log_odds(first[best]["score"]),
-        "ahead": shares[best] - sum(shares) / FIRST,
+        "said": said,
+        "score": log_odds(score),
+        "ahead": said - sum(shares) / FIRST,
         "name": float(need.kind == "name"),
     }
 
