@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -109,3 +110,28 @@ def test_ask_edit_decide_fork_compare_graft(
     assert made.answer
     assert made.origin in (done.run_id, ended.run_id)
     assert {row["from_run"] for row in made.provenance()} <= {done.run_id, ended.run_id}
+
+
+def test_a_person_strikes_a_need_and_adds_one_and_the_evidence_is_judged_again(
+    notebook: Callable[..., Any], workspace: Path, store: Workbench
+) -> None:
+    nb = notebook(
+        [OPEN, 'run = wb.start("Where was the director of Titanic born?", kb="film", review=["reflect"])\nrun']
+    )
+    nb.run_all()
+    page, bench = nb.page, BenchPage(nb.page)
+    paused = newest(store, "paused", decided=0)
+    words = [entry["need"] for entry in paused.reflections[-1]["signals"]["needs"] if entry["kind"] == "words"]
+    needs = page.locator(".wb-needs")
+    expect(needs).to_contain_text(words[0])
+
+    page.get_by_role("combobox", name=words[0], exact=True).select_option("not needed")
+    bench.fill("Another need", "the year of its release")
+    bench.press("Reflect again with 2 edits")
+    judged = newest(store, "paused", decided=1)
+    assert judged.decisions[0]["edits"] == {"needs": {words[0]: "struck", "the year of its release": "open"}}
+    expect(needs).to_contain_text("not needed")
+    expect(needs).to_contain_text("the year of its release")
+    if where := os.environ.get("SCREENSHOTS"):
+        nb.screenshot(Path(where) / "needs.png")
+    nb.clean()

@@ -246,7 +246,8 @@ class _Needs:
 
 
 def _titled(text: str, widget: ipywidgets.Widget) -> ipywidgets.VBox:
-    return ipywidgets.VBox([ipywidgets.HTML(el("label", text, cls="wb-label wb-cut", title=text)), widget])
+    label = ipywidgets.HTML(el("label", text, cls="wb-label", title=text))
+    return ipywidgets.VBox([label, widget]).add_class("wb-field")
 
 
 def form_of(request: Json, recorded: Json | None, labels: Labels, heard: Heard, ran: Collection[str] = ()) -> Form:
