@@ -132,6 +132,7 @@ def retrieval(page: Page, kb: str, file: Path, **options: Any) -> None:
 @_set
 @click.option("--agent", type=Text(), default="fusion_agent", show_default=True, help="Who reflects.")
 @click.option("--passes", type=click.IntRange(min=1), default=3, show_default=True, help="How far to go.")
+@click.option("--decided", is_flag=True, help="Count people's decisions at reflect in too.")
 @_cuts
 @_ranked
 @paged

@@ -15,6 +15,7 @@ from workbench.evaluating.retrieval import CUTS, Measure, rankers_of
 from workbench.graphs.route import AGENT_TYPES
 from workbench.knowledge.library import Library
 from workbench.ports import Context, KnowledgeBase
+from workbench.runs.recording import Recording
 from workbench.runs.workers import LoopThread
 
 
@@ -73,6 +74,9 @@ class Bench(Protocol):
     def ports(self) -> Context:
         """The ports that nodes see."""
 
+    def runs(self) -> Sequence[Recording]:
+        """The runs of the workspace, newest first."""
+
 
 def _measured(
     measuring: Callable[..., Coroutine[Any, Any, dict[str, Any]]],
@@ -110,6 +114,13 @@ def _measured(
 
 eval_retrieval = partial(_measured, retrieval.measure)
 eval_kbqa = partial(_measured, kbqa.measure)
-eval_reflection = partial(_measured, reflection.measure)
+
+
+def eval_reflection(bench: Bench, kb: str, questions: Path, *, decided: bool = False, **options: Any) -> dict[str, Any]:
+    """Whether reflection pays (``evaluating.reflection``); ``decided``: what people's decisions came to as well."""
+    people = reflection.decided_by_people(bench.runs(), kb) if decided else None
+    return _measured(reflection.measure, bench, kb, questions, decided=people, **options)
+
+
 eval_calibration = partial(_measured, calibration.measure)
 eval_together = partial(_measured, measure)

@@ -3,13 +3,15 @@ tells the questions apart whose first pass lacks a document.
 
     {"set", "questions", "agent", "rounds": [{"passes", "R@5", "all@5", ..., "steps", "ms", "went_on", "gained",
      "lost", "against"}], "policies": {name: {"R@5", ..., "gained", "lost", "against"}},
-     "judged": {"asked", "at", "incomplete": {k: n}, "auc", "top_score", "ECE", "Brier", "went_on", "curve"}}
+     "judged": {"asked", "at", "incomplete": {k: n}, "auc", "top_score", "ECE", "Brier", "went_on", "curve"},
+     "rows": [{"id", "incomplete", "lacks", "passes": [recall with one pass, with two, ...]}]}
 
 ``policies``: what one may do instead of going on where the reflector says so. ``always``: a second pass for every
 question. ``right title``: the titles of the gold documents that are missing are searched for beside the question, and
 what is found has the places behind the third document. ``right sub-question``: the same with the set's own
 sub-questions (``decomposition``), each with the title of the document that it leads to, where the set has some. The
-last two know the answer: they say how much a second pass could add. Each is held against one pass.
+last two know the answer: they say how much a second pass could add. ``people``: what runs of the workspace came to in
+which a person decided at reflect, in place of what the rules came to. Each is held against one pass.
 
 ``went_on``: questions for which a pass of this number ran. ``gained`` and ``lost``: questions whose recall, at the
 middle one of the cuts, rose or fell against one pass less; ``against`` is that difference with its interval.
@@ -17,23 +19,26 @@ middle one of the cuts, rose or fell against one pass less; ``against`` is that 
 ``judged``: of the first pass. ``incomplete``: questions that lack a gold document among the first ``k``. ``auc`` and
 ``ECE`` are of the probability that the reflector gives for that at the middle cut, ``top_score`` the area of one minus
 the best score, the plain baseline; each with its interval. ``went_on`` and each point of ``curve`` (``at``: the
-probability from which on one would go on) say of how many complete and of how many incomplete passes.
+probability from which on one would go on) say of how many complete and of how many incomplete passes. ``rows`` are kept
+so that two evaluations of the same questions can be paired.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from workbench.evaluating.asking import Measured, Told
 from workbench.evaluating.calibration import reliability
 from workbench.evaluating.rankings import Asked, Found, Ranker, Row, changed, order, ranker, results_of
 from workbench.evaluating.retrieval import Measure
-from workbench.evaluating.statistics import Bootstrap, Scores, auc_interval, means, spread
+from workbench.evaluating.statistics import Bootstrap, Scores, auc_interval, means, percent, spread, wilson
+from workbench.graphs.autopilot import NO_PERSONS
 from workbench.graphs.merge import KEPT, PLACES, SEARCH
 from workbench.graphs.route import AGENT_TYPES
 from workbench.ports import Context, KnowledgeBase
+from workbench.runs.recording import Recording
 
 CUTS = (1, 5, 10)
 CURVE = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)
@@ -50,6 +55,7 @@ async def measure(
     cuts: Sequence[int] = CUTS,
     gold: str = "gold",
     docs: Mapping[str, str] | None = None,
+    decided: Mapping[str, Found] | None = None,
     told: Told | None = None,
 ) -> dict[str, Any]:
     """Ask every question with one pass at most, then with two, and so on.
@@ -63,6 +69,7 @@ async def measure(
         cuts: the k of ``R@k`` and ``all@k``.
         gold: the field with the ids of the gold documents.
         docs: only documents that hold these values.
+        decided: question -> what a run came to in which a person decided (``decided_by_people``).
         told: hears of progress.
     """
     rankers = [ranker(agent, changed(context, {"max_iterations": most + 1})) for most in range(passes)]
@@ -70,9 +77,26 @@ async def measure(
     done = [await of.ask(f"{agent}, {most} passes", rank) for most, rank in enumerate(rankers, start=1)]
     always = ranker(agent, changed(context, {"max_iterations": 2, "max_incomplete": 0.0}))
     policies = {"always": await of.ask(f"{agent}, always a second pass", always)}
+    if people := {one.id: decided[one.question] for one in of.asked if decided and one.question in decided}:
+        policies[f"people, {len(people)} of {len(of.asked)}"] = Measured({**done[-1].found, **people}, {}, [])
     for name, asks in oracles(rows, of, knowledge).items():
         policies[name] = await of.ask(name, _knowing(done[0], asks, of.gold, context))
     return table(of, done, agent, cuts, policies)
+
+
+def decided_by_people(runs: Iterable[Recording], kb: str) -> dict[str, Found]:
+    """Question -> the documents of the newest run over this base in which a person decided at reflect.
+
+    Args:
+        runs: newest first, as ``wb.runs()`` has them.
+        kb: the knowledge base.
+    """
+    found: dict[str, Found] = {}
+    for run in runs:
+        people = [d for d in run.decisions if d["point"] == "reflect" and d["who"] not in NO_PERSONS]
+        if people and run.kb_prefix == kb:
+            found.setdefault(run.message, Found(order(str(r["metadata"].get("doc_id") or "") for r in run.evidence)))
+    return found
 
 
 def oracles(rows: Sequence[Row], of: Measure, knowledge: KnowledgeBase) -> dict[str, dict[str, list[str]]]:
@@ -129,8 +153,8 @@ def table(
     shown = f"R@{cuts[len(cuts) // 2]}"
     lines: list[dict[str, Any]] = []
     before: Scores | None = None
-    for most, measured in enumerate(done, start=1):
-        scores = of.scores(measured, cuts)
+    every = [of.scores(measured, cuts) for measured in done]
+    for most, (measured, scores) in enumerate(zip(done, every, strict=True), start=1):
         line: dict[str, Any] = {"passes": most, **means(scores, list(of.gold)), **_cost(measured, most)}
         if before is not None:
             line |= _apart(scores, before, shown, bootstrap)
@@ -138,12 +162,17 @@ def table(
         before = scores
     told = {"set": of.name, "questions": len(of.asked), "agent": agent, "shown": shown, "rounds": lines}
     if policies:
-        one = of.scores(done[0], cuts)
+        one = every[0]
         scored = {name: (measured, of.scores(measured, cuts)) for name, measured in policies.items()}
         told["policies"] = {
             name: {**means(scores, list(of.gold)), **measured.failed(), **_apart(scores, one, shown, bootstrap)}
             for name, (measured, scores) in scored.items()
         }
+    told["rows"] = [
+        {"id": i, "incomplete": found.incomplete, "lacks": every[0][shown][i] < 1}
+        | {"passes": [scores[shown][i] for scores in every]}
+        for i, found in done[0].found.items()
+    ]
     return told | ({"judged": judged} if (judged := _judged(of, done, cuts)) else {})
 
 
@@ -249,4 +278,14 @@ def _area(found: Mapping[str, float | None]) -> str:
 
 
 def _of(point: Mapping[str, Any]) -> str:
-    return ", ".join(f"{point[kind][0]} of {point[kind][1]} {kind}" for kind in ("incomplete", "complete"))
+    return ", ".join(_share(point[kind][0], point[kind][1], kind) for kind in ("incomplete", "complete"))
+
+
+def _share(right: int, asked: int, kind: str) -> str:
+    """``right`` of ``asked``, with its interval.
+
+    >>> _share(9, 10, "complete")
+    '9 of 10 complete (60-98 %)'
+    """
+    low, high = (round(percent(share)) for share in wilson(right, asked)) if asked else (0, 100)
+    return f"{right} of {asked} {kind} ({low}-{high} %)"
