@@ -17,6 +17,7 @@ from typing import Any, Literal, NamedTuple, cast
 from typing_extensions import TypedDict
 
 from workbench.graphs.completeness import FIRST, first_documents, log_odds
+from workbench.graphs.sufficiency import Asked
 from workbench.graphs.sufficiency import Need as Wanted
 from workbench.ports import KnowledgeBase
 from workbench.records.proposals import MET, SETTLED, Verdict
@@ -194,9 +195,9 @@ def _looked_up(
 
 def says(need: Need, wanted: Wanted, first: Sequence[RetrievalResult], base: KnowledgeBase) -> list[float]:
     """How far each passage says a need, 0 to 1."""
-    for thing in wanted.asked:
-        if need.kind == "name" and thing.name == need.name:
-            return [float(thing.covered_by(result)) for result in first]
+    if need.kind == "name":  # one that the knowledge base never writes is in no passage
+        known = [thing for thing in wanted.asked if thing.name == need.name] or [Asked(need.name, (fold(need.name),))]
+        return [float(known[0].covered_by(result)) for result in first]
     return told(need, [f"{result['metadata'].get('title') or ''}. {result['evidence']}" for result in first], base)
 
 
