@@ -207,10 +207,7 @@ def _drafts(ask: Ask, base: KnowledgeBase, tools: Mapping[str, Tool]) -> list[Dr
             "discover", "discover", say("discover", ask.query), {"query": ask.grounded, **ask.selection}, WIDE
         )
         return [found, text]
-    led, chain = _led(ask, base, tools), chained(ask, base, tools)
-    if led and chain and ask.words and typed(base):
-        return [*chain, led[0]]  # the path does not take every word: both are followed
-    return led or chain or RECIPES[intent](ask)
+    return _led(ask, base, tools) or chained(ask, base, tools) or RECIPES[intent](ask)
 
 
 def _led(ask: Ask, base: KnowledgeBase, tools: Mapping[str, Tool]) -> list[Draft]:
@@ -229,9 +226,12 @@ def _led(ask: Ask, base: KnowledgeBase, tools: Mapping[str, Tool]) -> list[Draft
     if way is None or (len(way.path) == 1 and not way.over_triples):
         return []
     path, name = " → ".join(map(str, way.path)), way.topic.entity["name"]
-    again = say("fallback", ask.query)
+    again, follow = say("fallback", ask.query), say("path", ask.query, path=path, name=name)
+    paths = Draft("paths", PATHS, follow, {"query": ask.query})
+    if way.asked.read < 1 and typed(base) and (chain := chained(ask, base, tools)):
+        return [*chain, paths]  # it does not take every word: both are followed
     return [
-        Draft("paths", PATHS, say("path", ask.query, path=path, name=name), {"query": ask.query}),
+        paths,
         Draft("hybrid", "hybrid_search", again, {"query": ask.grounded}, SHORT, (0,), condition="if_insufficient"),
     ]
 

@@ -111,7 +111,7 @@ there for the next one.
 """
 
 
-_VERSION = 12
+_VERSION = 13
 """Of what is made of a document; raised when that changes, so that the next ``add`` makes all anew."""
 SMALL = 2_000
 """Documents up to which a graph is always made anew."""

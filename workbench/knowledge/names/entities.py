@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 from workbench.knowledge.aliases import is_alias, says_names
 from workbench.knowledge.names.linking import Linker, common_keys, nearest
-from workbench.knowledge.names.surfaces import Surface, compiled, key_of, surnames, variants, without_common
+from workbench.knowledge.names.surfaces import Surface, compiled, key_of, surnames, without_common, writings
 from workbench.knowledge.reading import triples
 from workbench.knowledge.vocabulary import FieldMeaning, Vocabulary
 from workbench.ports import Entity, Relation
@@ -134,7 +134,7 @@ class _Build:
     def add_document(self, source: Source) -> None:
         doc = document_entity(source.doc_id)
         self._enter(doc, source.title, source.type, source.aliases, source.doc_id)
-        self._titles.update(key for name in [source.title, *source.aliases] for key, _ in variants(key_of(name)))
+        self._titles.update(key for name in [source.title, *source.aliases] for key in writings(name))
         self._mentions.update((doc, chunk_id) for chunk_id, _, _ in source.passages)
         if source.type == triples.NODE:
             self._heads.setdefault(source.title, doc)

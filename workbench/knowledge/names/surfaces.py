@@ -1,8 +1,8 @@
 """Every writing of every name, compiled: what a reader looks up to know who is meant.
 
 A name is a sequence of units: a Latin word or number, or one Chinese character, folded; what stands between units does
-not count ("Spider-Man" is "spider man", "约翰·麦卡锡" needs no dot). A name goes by itself, by its other names, and
-without its article; a person also by the surname, when its best connected bearer has no rival.
+not count ("Spider-Man" is "spider man", "约翰·麦卡锡" needs no dot). A name goes by itself, by its other names, and by
+what people make of both (``writings``); a person also by the surname, when its best connected bearer has no rival.
 """
 
 from __future__ import annotations
@@ -27,6 +27,11 @@ _PLACES = 1 << 23
 _UNIT = re.compile(
     r"[\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff]|(?:[^\W_\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff]|[\u0300-\u036f])+|&"
 )
+_BRACKET = re.compile(r"(?<=\S)\s*[(（][^()（）]*[)）]\s*$")
+_POINTED = re.compile(r"\b(?:[A-Z]\.\s?){2,}")
+_MIDDLE = re.compile(r"(?<=\w\w)\s+[A-Z]\.(?=\s+\w\w)")
+_CAPITALS = re.compile(r"\b[A-Z]{2,4}\b")
+_HYPHEN = re.compile(r"(?<=[A-Za-z])-(?=[A-Za-z])")
 _ARTICLES = ("the", "a", "an")
 _SUFFIXES = ("jr", "sr", "ii", "iii", "iv")
 _PARTICLES = ("de", "del", "della", "van", "von", "der", "den", "da", "di", "du", "la", "le", "el", "al", "bin")
@@ -130,11 +135,10 @@ def compiled(
         year = (years or {}).get(entity_id)
         for rank, name in enumerate([entity["name"], *entity["aliases"]]):
             bearer = Bearer(min(rank, 1), -degrees.get(entity_id, 0), entity_id, year, entity_id in categories)
-            key = key_of(name)
-            for variant, worse in variants(key):
-                full[variant].add(bearer._replace(rank=bearer.rank + worse))
+            for key, worse in writings(name).items():
+                full[key].add(bearer._replace(rank=bearer.rank + worse))
             if entity["type"] == "Person":
-                for short in surnames(name, key):
+                for short in surnames(name, key_of(name)):
                     bearing[short].add(bearer._replace(rank=0))
     found = {
         key: Surface(tuple(_best_first(bearers)), "words" if is_ordinary(key) else "name")
@@ -162,13 +166,28 @@ def _best_first(bearers: Iterable[Bearer]) -> list[Bearer]:
     return list(best.values())
 
 
-def variants(key: str) -> Iterator[tuple[str, int]]:
-    """(key, how much worse than the name itself)."""
-    if key and key.count(" ") < LONGEST:
-        yield key, 0
+def writings(name: str) -> dict[str, int]:
+    """Every key under which a name goes, and how much worse it is than the name itself: without its article, its last
+    bracket, the points of an abbreviation, a middle initial or a hyphen, and an abbreviation with points.
+
+    >>> list(writings("The Reef (1962 film)")), list(writings("Spider-Man"))
+    (['the reef 1962 film', 'the reef', 'reef 1962 film', 'reef'], ['spider man', 'spiderman'])
+    >>> list(writings("J. R. R. Tolkien")), list(writings("John F. Kennedy")), list(writings("US Route 66"))
+    (['j r r tolkien', 'jrr tolkien'], ['john f kennedy', 'john kennedy'], ['us route 66', 'u s route 66'])
+    """
+    forms = [name, _BRACKET.sub("", name)]
+    for form in tuple(dict.fromkeys(forms)):
+        forms.append(_POINTED.sub(lambda m: re.sub(r"[.\s]", "", m[0]) + " ", form))
+        forms.append(_MIDDLE.sub("", form))
+        forms.append(_CAPITALS.sub(lambda m: " ".join(m[0]), form))
+        forms.append(_HYPHEN.sub("", form))
+    keys = {key: 2 * (place > 0) for place, key in reversed(list(enumerate(map(key_of, forms)))) if key}
+    found = dict(sorted(keys.items(), key=lambda item: item[1]))
+    for key in tuple(found):
         first, _, rest = key.partition(" ")
         if first in _ARTICLES and rest:
-            yield rest, 2
+            found.setdefault(rest, 2)
+    return {key: worse for key, worse in found.items() if key.count(" ") < LONGEST}
 
 
 def surnames(name: str, key: str) -> Iterator[str]:

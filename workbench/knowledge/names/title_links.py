@@ -8,7 +8,16 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from workbench.knowledge.indexes import keywords
 from workbench.knowledge.indexes.index import Index
-from workbench.knowledge.names.surfaces import LONGEST, Beginnings, Unit, key_of, ordinary_words, unbroken, units
+from workbench.knowledge.names.surfaces import (
+    LONGEST,
+    Beginnings,
+    Unit,
+    key_of,
+    ordinary_words,
+    unbroken,
+    units,
+    writings,
+)
 from workbench.ports import Link, Shared, Titled
 from workbench.text import CJK, FUNCTION_WORDS, MONTHS, closed_up, sentences
 
@@ -51,6 +60,9 @@ def title_keys(title: str, aliases: Iterable[str], text: str) -> dict[str, int]:
     made = key_of(opening[1]) if opening else ""
     if 2 <= made.count(" ") + 1 <= 7 and set(made.split()) & set(key_of(title).split()) - _SAYS_LITTLE:
         keys.setdefault(made, 1)
+    for name in names:
+        for key in writings(name):
+            keys.setdefault(key, 1)
     if "," in title:
         keys.setdefault(key_of(title.split(",")[0]), 1)
     return {key: made for key, made in keys.items() if _names(key)}
