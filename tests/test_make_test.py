@@ -64,7 +64,7 @@ CHANGES = {
         "route 'decision': input.query_intent",
     ),
     "planner": (
-        "import workbench.graphs.plan as p\np.RECIPES = dict.fromkeys(p.RECIPES, p._otherwise)",
+        "import workbench.graphs.plan as p\np._drafts = lambda ask, *_: p._otherwise(ask)",
         "plan 'versions'",
     ),
     "reflector": (
@@ -139,7 +139,7 @@ def test_a_decision_on_another_proposal_is_told(made, shelf, tmp_path, monkeypat
     from workbench.graphs import plan
 
     with opened(folder) as wb:
-        monkeypatch.setattr(plan, "RECIPES", dict.fromkeys(plan.RECIPES, plan._otherwise))
+        monkeypatch.setattr(plan, "_drafts", lambda ask, *_: plan._otherwise(ask))
         with pytest.raises(Divergence) as raised:
             wb.replay(first(wb, FIVE).run_id, "check")
         assert raised.value.kind in ("plan", "decision")

@@ -59,7 +59,6 @@ RESULT_KEYS = (
     "history",
     "reflections",
     "thresholds",
-    "needs",
     "merged",
     "runs",
     "stop_reason",
