@@ -278,6 +278,7 @@ on all public questions of 2wiki, musique and hotpot; thresholds and the merge's
 musique, the tools' probabilities on one half of each. What decides on a second pass, and what ranks it, saw one half of
 every set (`experiments/second_pass.py`); each look at the other half stands in `experiments/looks.jsonl`. Public
 figures flatter: the same questions in other words ([data/reworded](../data/reworded/README.md)) are the fairer ones.
+Differences of one table hold together with 95 % (Bonferroni over its lines); those dated before 2026-11-24, each alone.
 """
 
 

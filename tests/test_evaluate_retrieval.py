@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import random
 import sys
 from pathlib import Path
 from typing import Any
@@ -241,7 +242,25 @@ def test_the_bootstrap_is_paired_and_the_same_twice() -> None:
     unpaired = Bootstrap(ids).interval(high)["R@5"]
     assert found["high"] - found["low"] < unpaired[1] - unpaired[0]
     same = Bootstrap(ids).compare(low, low)["R@5"]
-    assert (same["difference"], same["low"], same["high"], same["p"]) == (0.0, 0.0, 0.0, 1.0)
+    assert (same["difference"], same["p"]) == (0.0, 1.0) and same["high"] == -same["low"] == pytest.approx(
+        1.83, abs=0.01
+    )
+    every = {"R@5": dict.fromkeys(ids, 1.0)}
+    assert Bootstrap(ids).interval(every)["R@5"] == [pytest.approx(98.12, abs=0.01), 100.0], (
+        "all right is not surely all"
+    )
+
+
+def test_a_table_of_equal_tools_seldom_tells_them_apart() -> None:
+    """Ten tools that differ by chance alone, sixty questions, 120 tables."""
+    drawn = random.Random(3)
+    ids, false, alone = [str(n) for n in range(60)], 0, 0
+    for _ in range(120):
+        first, *others = ({"R@5": {i: float(drawn.random() < 0.7) for i in ids}} for _ in range(10))
+        together, single = Bootstrap(ids, family=len(others)), Bootstrap(ids)
+        false += any((d := together.compare(one, first)["R@5"])["low"] > 0 or d["high"] < 0 for one in others)
+        alone += any((d := single.compare(one, first)["R@5"])["low"] > 0 or d["high"] < 0 for one in others)
+    assert false / 120 <= 0.1 < alone / 120, (false, alone)
 
 
 def test_the_command(folder) -> None:

@@ -49,7 +49,8 @@ async def ask_every(
 def compared(rows: Sequence[Row], done: Mapping[str, Measured[Any]], scores: Mapping[str, Scores]) -> dict[str, Any]:
     """``tools``, a line each; ``paired``, each but the first one against that."""
     ids = [row["id"] for row in rows]
-    bootstrap, (first, *others) = Bootstrap(ids), done
+    first, *others = done
+    bootstrap = Bootstrap(ids, len(others))
     lines = {
         name: {
             **means(scores[name], ids),

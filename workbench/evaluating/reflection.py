@@ -149,7 +149,7 @@ def table(
     policies: Mapping[str, Measured[Found]] | None = None,
 ) -> dict[str, Any]:
     """The table of the module's docstring, of what the agent did with one pass at most, with two, and so on."""
-    bootstrap = Bootstrap([one.id for one in of.asked])
+    bootstrap = Bootstrap([one.id for one in of.asked], len(done) - 1 + len(policies or ()))
     shown = f"R@{cuts[len(cuts) // 2]}"
     lines: list[dict[str, Any]] = []
     before: Scores | None = None
