@@ -16,11 +16,11 @@ which a person decided at reflect, in place of what the rules came to. Each is h
 ``went_on``: questions for which a pass of this number ran. ``gained`` and ``lost``: questions whose recall, at the
 middle one of the cuts, rose or fell against one pass less; ``against`` is that difference with its interval.
 
-``judged``: of the first pass. ``incomplete``: questions that lack a gold document among the first ``k``. ``auc`` and
-``ECE`` are of the probability that the reflector gives for that at the middle cut, ``top_score`` the area of one minus
-the best score, the plain baseline; each with its interval. ``went_on`` and each point of ``curve`` (``at``: the
-probability from which on one would go on) say of how many complete and of how many incomplete passes. ``rows`` are kept
-so that two evaluations of the same questions can be paired.
+``judged``: of the first pass. ``incomplete``: questions that lack a gold document among the first ``k``, and in all that
+the writer is given (``prompt``). ``auc`` and ``ECE`` are of the probability that the reflector gives for that at the
+middle cut, ``top_score`` the area of one minus the best score, the plain baseline; each with its interval. ``went_on``
+and each point of ``curve`` (``at``: the probability from which on one would go on) say of how many complete and of how
+many incomplete passes. ``rows`` are kept so that two evaluations of the same questions can be paired.
 """
 
 from __future__ import annotations
@@ -197,7 +197,8 @@ def _judged(of: Measure, done: Sequence[Measured[Found]], cuts: Sequence[int]) -
     return {
         "asked": len(first),
         "at": middle,
-        "incomplete": {str(k): sum(lacks[k]) for k in cuts},
+        "incomplete": {str(k): sum(lacks[k]) for k in cuts}
+        | {"prompt": sum(not set(of.gold[i]) <= set(found.documents) for i, found in first.items())},
         "auc": auc_interval(said, lacks[middle]),
         "top_score": auc_interval(top, lacks[middle]),
         "ECE": measured["ECE"],
@@ -259,7 +260,9 @@ def _behind(line: Mapping[str, Any]) -> str:
 
 
 def _judged_text(judged: Mapping[str, Any]) -> list[str]:
-    lacking = ", ".join(f"{n} among the first {k}" for k, n in judged["incomplete"].items())
+    lacking = ", ".join(
+        f"{n} {'in the prompt' if k == 'prompt' else f'among the first {k}'}" for k, n in judged["incomplete"].items()
+    )
     lines = [f"a document is missing, of {judged['asked']}: {lacking}"]
     lines.append(
         f"told from complete ones by the reflector: AUC {_area(judged['auc'])}, ECE {judged['ECE']:.3f}, "
