@@ -16,8 +16,8 @@ which a person decided at reflect, in place of what the rules came to. Each is h
 ``went_on``: questions for which a pass of this number ran. ``gained`` and ``lost``: questions whose recall, at the
 middle one of the cuts, rose or fell against one pass less; ``against`` is that difference with its interval.
 
-``judged``: of the first pass. ``incomplete``: questions that lack a gold document among the first ``k``, and in what the
-writer is given (``prompt``). ``auc`` and ``ECE`` are of the probability that the reflector gives for that at the
+``judged``: of the first pass. ``incomplete``: questions that lack a gold document among the first ``k``, and in what
+the writer gets (``prompt``). ``auc`` and ``ECE`` are of the probability that the reflector gives for that at the
 middle cut, ``top_score`` the area of one minus the best score, the plain baseline; each with its interval. ``went_on``
 and each point of ``curve`` (``at``: the probability from which on one would go on) say of how many complete and of how
 many incomplete passes. ``rows`` are kept so that two evaluations of the same questions can be paired.
