@@ -170,8 +170,8 @@ def writings(name: str) -> dict[str, int]:
     """Every key under which a name goes, and how much worse it is than the name itself: without its article, its last
     bracket, the points of an abbreviation, a middle initial or a hyphen, and an abbreviation with points.
 
-    >>> list(writings("The Reef (1962 film)")), list(writings("Spider-Man"))
-    (['the reef 1962 film', 'the reef', 'reef 1962 film', 'reef'], ['spider man', 'spiderman'])
+    >>> list(writings("The Reef (1962 novel)")), list(writings("Spider-Man"))
+    (['the reef 1962 novel', 'the reef', 'reef 1962 novel', 'reef'], ['spider man', 'spiderman'])
     >>> list(writings("J. R. R. Tolkien")), list(writings("John F. Kennedy")), list(writings("US Route 66"))
     (['j r r tolkien', 'jrr tolkien'], ['john f kennedy', 'john kennedy'], ['us route 66', 'u s route 66'])
     """
