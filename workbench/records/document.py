@@ -38,8 +38,8 @@ class PlanDocument(TypedDict):
 class ReviewRequest(TypedDict):
     """What a paused run asks, in the shape of LangChain's human-in-the-loop middleware.
 
-    ``in_force`` is what can be edited besides the proposal, as it is now: query, thresholds. ``ahead`` names the steps
-    that will run anew when it is approved.
+    ``in_force`` is what can be edited besides the proposal, as it is now: query, thresholds, needs. ``ahead`` names the
+    steps that will run anew when it is approved.
     """
 
     action_requests: list[dict[str, Any]]

@@ -78,7 +78,7 @@ class Run(Recording):
 
     def edit(self, edits: dict[str, Any] | None = None, *, note: str = "", **fields: Any) -> Run:
         """Go on with changes: ``plan=``, ``query=``, ``thresholds=`` at the points plan and step; ``next_steps=``,
-        ``activate=``, ``rewrite_query=``, ``should_continue=``, ``thresholds=`` at reflect.
+        ``activate=``, ``rewrite_query=``, ``should_continue=``, ``thresholds=``, ``needs={need: "struck"}`` at reflect.
 
         Raises:
             InvalidAnswer: names the field and what is allowed; the run waits as before.
