@@ -16,7 +16,7 @@ from workbench.runs.run import Run
 from workbench.session import Workbench
 from workbench.views.labels import Labels
 from workbench.views.review import band, why
-from workbench.widgets.proposal import ReflectForm
+from workbench.widgets.proposal import ReflectForm, _Needs
 from workbench.widgets.review import Review
 
 QUESTION = "Compare The Wedding Banquet and Eat Drink Man Woman"
@@ -475,6 +475,7 @@ def test_whatever_stands_in_a_request_is_text(hostile: str, make: Callable[[str]
     seen = {
         "evidence_count": 1,
         "coverage": [{"name": hostile, "found": 1, "needed": 2}],
+        "needs": [{"need": hostile, "kind": "words", "met": 0.2, "by": [], "title": hostile, "said": ""}] * 12,
         "missing": [hostile] * 9,
         "unknown": [hostile],
         hostile: hostile,
@@ -493,6 +494,8 @@ def test_whatever_stands_in_a_request_is_text(hostile: str, make: Callable[[str]
             html = band(one, labels).html + why(document(one, route_decision=route), labels).html
             assert_text(html)
             assert len(html) < 100_000
+    needs = _Needs(seen["needs"], Labels("en"), lambda: None).box.children[1].children
+    assert_text("".join(row.children[0].value for row in needs))
     review = Review(Labels("en"))
     review.refuse(hostile)
     assert_text(review.refusal.html)

@@ -11,7 +11,7 @@ import ipywidgets
 from workbench.plans import Plan
 from workbench.records import proposals
 from workbench.views.labels import Labels
-from workbench.views.page import Picture, el, glyph
+from workbench.views.page import Picture, cut, el, glyph
 from workbench.widgets.form import ABSENT, Fields, Said
 from workbench.widgets.panel import Json, Pick
 
@@ -230,7 +230,7 @@ class _Needs:
         self._said = {}
         for need, word in self._before.items():
             known = [pair for pair in said if not word or pair[1]]  # what was said can be changed, and not unsaid
-            self._said[need] = ipywidgets.Dropdown(options=known, value=word, tooltip=need)
+            self._said[need] = ipywidgets.Dropdown(options=known, value=word, tooltip=need[:200])
         self.another = ipywidgets.Text(placeholder=labels("need_another_hint"), tooltip=labels("need_another"))
         for widget in (*self._said.values(), self.another):
             widget.observe(lambda _: heard(), "value")
@@ -246,7 +246,7 @@ class _Needs:
 
 
 def _titled(text: str, widget: ipywidgets.Widget) -> ipywidgets.VBox:
-    label = ipywidgets.HTML(el("label", text, cls="wb-label", title=text))
+    label = ipywidgets.HTML(el("label", cut(text, 60), cls="wb-label", title=cut(text, 200)))
     return ipywidgets.VBox([label, widget]).add_class("wb-field")
 
 
