@@ -508,7 +508,7 @@ def assert_text(html: str) -> None:
     class Reader(HTMLParser):
         def handle_starttag(self, tag: str, attrs: Any) -> None:
             assert tag in {"div", "p", "span", "h3", "b", "i", "ul", "li", "dl", "dt", "dd", "code", "svg", "path",
-                           "circle", "rect", "button", "input"}, tag  # fmt: skip
+                           "circle", "rect", "button", "input", "label"}, tag  # fmt: skip
             assert not [name for name, _ in attrs if name.startswith("on") or name in ("href", "src", "srcdoc")]
 
     Reader().feed(html)
