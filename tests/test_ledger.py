@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from workbench import Workbench
-from workbench.errors import InvalidAnswer
+from workbench.errors import Divergence, InvalidAnswer
+from workbench.graphs import plan, reflect
 from workbench.graphs.ledger import ledger, needs
 from workbench.graphs.route import read_question
 from workbench.graphs.sufficiency import need
@@ -151,3 +152,19 @@ def test_the_ledger_stands_in_the_run_s_text_in_both_languages(wb) -> None:
     english, chinese = wb.ask(ASKED, kb="texts"), wb.ask("盐仓的建造者在哪里去世？", kb="texts")
     assert "needs are met" in str(english) or "needs are met" in english.reflections[-1]["reasoning"]
     assert "项所需中已满足" in chinese.reflections[-1]["reasoning"]
+
+
+def test_a_run_from_before_there_were_needs_is_replayed_without_them(wb, monkeypatch) -> None:
+    with monkeypatch.context() as before:
+        before.setattr(plan, "needs", lambda *_: [])
+        before.setattr(reflect, "needs", lambda *_: [])
+        old = wb.ask("Who built Salt Mill?", kb="texts", thresholds={"max_incomplete": 1.0, "min_evidence": 1})
+
+    def unknown(*_: Any) -> Any:
+        raise Divergence("knowledge", "texts.matches", None, {}, [])
+
+    monkeypatch.setattr(plan, "needs", unknown)
+    monkeypatch.setattr(reflect, "needs", unknown)
+    again = wb.replay(old.run_id)
+    assert (again.status, again.plan.acceptance_criteria) == ("done", [])
+    assert "incomplete" in again.reflections[-1]["signals"], "what the tape knows is judged as before"

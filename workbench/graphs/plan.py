@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
 from langgraph.runtime import Runtime
 
+from workbench.errors import Divergence
 from workbench.graphs.ledger import needs
 from workbench.graphs.multi_hop_plan import (
     FULL,
@@ -77,12 +79,15 @@ class RulePlanner:
         steps, left_out = self._number(branches, own)
         if left_out:
             notes.append(say("left_out", query, tools=", ".join(left_out), most=self.settings.max_tasks))
+        criteria: list[str] = []
+        with suppress(Divergence):  # a tape of before needs were read: its run has none
+            criteria = [need.text for need in needs(query, decision, knowledge)]
         return Plan(
             problem_statement=query,
             assumptions=[*assumptions(query, decision, knowledge), *notes],
             steps=steps,
             execution_mode=self.settings.execution_mode,
-            acceptance_criteria=[need.text for need in needs(query, decision, knowledge)],
+            acceptance_criteria=criteria,
             metadata={"planner": self.name, "route": summary(decision, knowledge)},
         )
 

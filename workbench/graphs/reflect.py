@@ -257,7 +257,8 @@ async def reflector(state: RetrievalState, runtime: Runtime[Context]) -> dict[st
         known, said = needs(query, decision, bases), state.get("needs", {})
         entries = ledger(plan.acceptance_criteria, known, wanted, seen, evidence, base, said)
         seen, asked = heeded(seen, entries, known) | {"needs": entries}, steered(query, entries)
-        if plain and wanted.intent not in ("list", "recommend"):
+    if plain and wanted.intent not in ("list", "recommend"):
+        with suppress(KnowledgeError, Divergence):
             seen["incomplete"] = incomplete(asked, evidence, base) if asked else 0.0
     one_step = state.get("resolved_agent_type", "") not in ("", AGENT_TYPES[0])
     hops = []
