@@ -16,13 +16,13 @@ from pathlib import Path
 
 import pytest
 
-from tests.servers import Reply, scripted_server
+from tests.servers import Reply, only, scripted_server
 from tests.shelves import ANSWER, CORE, PROJECT, QUESTION, corpus, environment, opened, workbench
 from workbench.errors import CapsuleError, Divergence, RunError
 from workbench.futures.replay import whole
 from workbench.records.tape import canonical
 from workbench.session import Workbench
-from workbench.settings import Settings
+from workbench.settings import ROLES, Settings
 
 KEY = "sk-planted-0123456789"
 SAID = Reply(["Ang Lee ", "directed it [1]."])
@@ -174,14 +174,15 @@ def test_what_was_killed_and_resumed_holds_what_came_last(folder, tmp_path):
         assert bytes_of(wb.replay(wb.import_capsule(path).run_id)) == expected
 
 
-def model(url: str) -> Settings:
-    return Settings.load(**CORE, chat_model="openai:m", chat_base_url=url, chat_api_key=KEY, model_retries=0)
+def model(url: str, *roles: str) -> Settings:
+    opened = {"chat_model": "openai:m", "chat_base_url": url, "chat_api_key": KEY, "model_retries": 0}
+    return Settings.load(**CORE, **opened, **only("writer", *roles))
 
 
-@pytest.mark.parametrize("planner", ["rules", "llm"])
-def test_a_run_with_a_model_replays_with_its_server_off(folder, tmp_path, planner, monkeypatch):
+@pytest.mark.parametrize("roles", [(), ("planner",), ROLES], ids=["writer", "planner", "every role"])
+def test_a_run_with_a_model_replays_with_its_server_off(folder, tmp_path, roles, monkeypatch):
     with scripted_server(SAID) as server:
-        settings = model(server.url).model_copy(update={"planner": planner})
+        settings = model(server.url, *roles)
         with Workbench.open(folder, settings) as wb:
             run = wb.ask(QUESTION, kb="film")
             assert run.answer == "Ang Lee directed it [1]."

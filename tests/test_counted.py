@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from tests.servers.scripted import Reply, scripted_server
+from tests.servers import Reply, only, scripted_server
 from workbench.cli import main
 from workbench.records.timeline import bars, busy_ms, span_ms
 from workbench.runs.run import Run
@@ -92,7 +92,9 @@ def test_tokens_are_the_servers_own_count_or_about(workspace: Path, counted: boo
     usage = {"prompt_tokens": 1290, "completion_tokens": 8, "total_tokens": 1298} if counted else None
     with (
         scripted_server(Reply(chunks, usage=usage)) as server,
-        Workbench.open(workspace, chat_model="openai:scripted", chat_base_url=server.url, chat_api_key="k") as wb,
+        Workbench.open(
+            workspace, chat_model="openai:scripted", chat_base_url=server.url, chat_api_key="k", **only("writer")
+        ) as wb,
     ):
         run = wb.ask(QUESTION, kb="film")
         told = agrees(wb, run)

@@ -357,10 +357,10 @@ def test_a_tape_that_grows_too_long_says_so_and_the_run_goes_on(workspace):
 
 
 def test_a_fork_asks_the_model_that_it_names(workspace):
-    from tests.servers import Reply, scripted_server
+    from tests.servers import Reply, only, scripted_server
 
     with scripted_server(Reply(["In ", "2000 ", "[1]."])) as server:
-        opened = {"chat_model": "openai:one", "chat_base_url": server.url}
+        opened = {"chat_model": "openai:one", "chat_base_url": server.url, **only("writer")}
         with Workbench.open(workspace, **opened) as wb:
             run = wb.ask("When was Memento released?", kb="film")
             fork = run.fork(settings={"chat_model": "openai:two"})

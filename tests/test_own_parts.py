@@ -13,6 +13,7 @@ from langchain_core.embeddings import DeterministicFakeEmbedding
 from langchain_core.language_models import FakeListChatModel
 from pydantic import SecretStr
 
+from tests.servers import only
 from workbench.errors import RunError, SettingsError, WorkbenchError
 from workbench.graphs.reviewers import RuleReviewer, answer
 from workbench.session import Workbench
@@ -92,7 +93,7 @@ def test_models_may_be_objects_whose_keys_are_never_written(tmp_path, notes):
         Potter(responses=["The east kiln [1]."]),
         DeterministicFakeEmbedding(size=16),
     )
-    with Workbench.open(place, chat_model=chat, embedding_model=vectors, names="rules") as own:
+    with Workbench.open(place, chat_model=chat, embedding_model=vectors, names="rules", **only("writer")) as own:
         own.add_knowledge("studio", [notes])
         run = own.ask(QUESTION, kb="studio")
         assert run.answer == "The east kiln [1]." and own.settings.chat_model == "langchain:Potter"

@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Iterator
+from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -15,8 +17,9 @@ from langgraph.graph import END, START, StateGraph
 
 from tests.shelf import shelf, where
 from workbench.errors import PlanError
-from workbench.graphs.model_plan import LLMPlanner, plan_form
-from workbench.graphs.plan import RECIPES, RulePlanner, continued, planner
+from workbench.graphs.model_plan import plan_form
+from workbench.graphs.plan import RECIPES, RulePlanner
+from workbench.graphs.planner import continued, planner
 from workbench.graphs.route import decide
 from workbench.plans import Plan, PlanStep, canonical_json
 from workbench.ports import Context
@@ -324,12 +327,8 @@ class Scripted(GenericFakeChatModel):
     heard: list[Any]
 
     def with_structured_output(self, schema: Any, *, method: str = "", **kwargs: Any) -> Any:
-        assert method == "json_schema"
-
-        def parse(message: AIMessage) -> Any:
-            return schema.model_validate_json(message.content)
-
-        return RunnableLambda(self.listen) | self | RunnableLambda(parse)
+        assert method == "json_schema" and kwargs == {"include_raw": True}
+        return RunnableLambda(self.listen) | self | RunnableLambda(lambda message: {"raw": message})
 
     def listen(self, messages: Any) -> Any:
         self.heard.append(messages)
@@ -355,8 +354,16 @@ def condition(field: str, op: str, *values: str) -> dict[str, Any]:
 def llm_plan(shelf: Any, chat: Scripted, kb: tuple[str, ...] = ("film",)) -> Plan:
     question = "喜宴哪一年上映？"
     decision, prefixes = decide(question, list(kb), "", shelf)
-    made = LLMPlanner(chat, RulePlanner(Settings.load()))
-    return asyncio.run(made(question, decision, [shelf.get(name) for name in prefixes], ToolRegistry()))
+    context = replace(
+        memory_context(planner=RulePlanner(Settings.load())),
+        knowledge=shelf,
+        tools=ToolRegistry(),
+        models={"planner": chat},
+        today="2026-01-02",
+    )
+    state = {"query": question, "route_decision": decision, "kb_prefix": prefixes[0], "kb_prefixes": prefixes}
+    change = asyncio.run(planner(state, SimpleNamespace(context=context)))  # type: ignore[arg-type]
+    return Plan.load(change["plan"])
 
 
 def test_a_model_plans(shelf: Any) -> None:
@@ -426,5 +433,9 @@ def test_a_source_outside_is_offered_only_where_a_vocabulary_allows_it(shelf: An
 
 
 def test_the_form_is_bounded() -> None:
-    schema = json.dumps(plan_form(["naive_search", "discover"], ["film"], 6).model_json_schema())
+    schema = json.dumps(
+        plan_form(
+            {name: ToolRegistry()[name] for name in ("naive_search", "discover")}, ["film"], 6
+        ).model_json_schema()
+    )
     assert '"maxItems": 6' in schema and '"naive_search"' in schema

@@ -21,6 +21,8 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, TypedDict
 
 from workbench.errors import WorkbenchError, shown
 from workbench.plans import Plan, unkeepable
+from workbench.prompts import Prompts
+from workbench.records.spending import Prices
 from workbench.records.tape import NoTape, Tape
 from workbench.settings import Settings
 from workbench.state import (
@@ -425,7 +427,8 @@ Handler = Callable[[Mapping[str, Any], "Context"], Awaitable[dict[str, Any]]]
 class Context:
     """Everything that a node may touch outside its state; ``unsearched`` bases answer without a retrieval.
 
-    ``parts`` are a user's own reflector, merger and writer, by name.
+    ``models`` are the chat models by role, ``prompts`` what they are asked with, ``prices`` what they cost; ``today``
+    is the day on which the run began. ``parts`` are a user's own reflector, merger and writer, by name.
     """
 
     settings: Settings
@@ -435,7 +438,10 @@ class Context:
     runs: RunLog
     clock: Clock
     planner: Planner
-    chat: BaseChatModel | None = None
+    models: Mapping[str, BaseChatModel] = field(default_factory=dict)
+    prompts: Prompts = field(default_factory=Prompts)
+    prices: Prices = field(default_factory=dict)
+    today: str = ""
     handlers: Mapping[str, Handler] = field(default_factory=dict)
     unsearched: frozenset[str] = frozenset()
     parts: Mapping[str, Callable[..., Awaitable[Any]]] = field(default_factory=dict)

@@ -22,7 +22,9 @@ from workbench.knowledge.library import Library
 from workbench.maintenance.repair import settle
 from workbench.memory import open_conversations
 from workbench.ports import Context, Handler, Planner
+from workbench.prompts import Prompts
 from workbench.records.lease import Lease, SystemClock
+from workbench.records.spending import read_prices
 from workbench.records.store import new_run_id, runs_are_gone
 from workbench.records.tape import Mode
 from workbench.runs.asking import (
@@ -36,12 +38,13 @@ from workbench.runs.asking import (
     reviewer_of,
     shows,
 )
+from workbench.runs.calls import models_of, own_prompts
 from workbench.runs.driver import Driver, Live
 from workbench.runs.playback import context_of
 from workbench.runs.recording import Recording
 from workbench.runs.run import Run
 from workbench.runs.workers import Work
-from workbench.settings import MODELS, PREFIX, Settings, named
+from workbench.settings import MODELS, PREFIX, ROLES, Settings, named
 from workbench.text import clean
 from workbench.tools.registry import ToolRegistry
 from workbench.views.labels import speak
@@ -70,6 +73,7 @@ class Workbench:
         settings: the numbers in force.
         knowledge: the knowledge bases, by name.
         tools: what a step may call; register your own here.
+        prompts: what each role asks its model; read, edit, compare and reset them here.
     """
 
     def __init__(self, path: Path, settings: Settings):
@@ -80,6 +84,7 @@ class Workbench:
         self._unsearched: set[str] = set()
         self._parts: dict[str, Any] = {}
         self._chats: dict[str, Any] = {}
+        self.prompts, self._prices = Prompts(path / "prompts"), read_prices(settings.prices)
         self.knowledge, self.tools = Library(path / "knowledge", settings), ToolRegistry()
         self._agents: AgentPool | None = None
         lease = Lease(path / "leases")
@@ -234,17 +239,22 @@ class Workbench:
         self.knowledge.reranker = self._parts.get("reranker")
         return given
 
-    def _chat_for(self, settings: Settings) -> Any:
-        """The chat model of these settings, opened once; a fork may name another one than the workspace."""
-        name = settings.chat_model
-        if name and name not in self._chats:
-            from workbench.models.chat import open_chat_model
+    def _models_for(self, settings: Settings) -> dict[str, Any]:
+        """The chat model of each role that has one, opened once; a fork may name others than the workspace."""
+        asked = {role: name for role in ROLES if (name := settings.model_of(role))}
+        for role, name in asked.items():
+            if name not in self._chats:
+                from workbench.models.chat import open_chat_model
 
-            self._chats[name] = open_chat_model(settings)
-        return self._chats[name] if name else None
+                own = getattr(settings, f"{role}_model")
+                self._chats[name] = open_chat_model(settings, f"{role}_model" if own else "chat_model")
+        return {role: self._chats[name] for role, name in asked.items()}
 
     def _planner_for(self, settings: Settings) -> Planner:
-        return self._parts.get("planner") or _default_planner(settings, self._chat_for(settings))
+        from workbench.graphs.plan import RulePlanner
+
+        planner: Planner = self._parts.get("planner") or RulePlanner(settings)
+        return planner
 
     async def _close_chats(self) -> None:
         for name, chat in self._chats.items():
@@ -284,6 +294,8 @@ class Workbench:
         thresholds: Mapping[str, float] | None = None,
         reviewer: Reviewer | None = None,
         decisions: Iterable[Mapping[str, Any]] | None = None,
+        models: Mapping[str, Any] | None = None,
+        prompts: Mapping[str, Any] | None = None,
         incognito: bool = False,
         debug: bool = False,
     ) -> Run:
@@ -300,6 +312,9 @@ class Workbench:
             thresholds: ``min_evidence`` and ``min_top_score`` in place of the intent's.
             reviewer: answers at the review points in place of a person.
             decisions: recorded answers, given in their order; after the last one the run waits for a person.
+            models: a chat model for each role that is to have another than the settings say, by its name or as a
+                LangChain object; ``"rules"`` keeps its deterministic default, and ``"all"`` stands for every role.
+            prompts: prompts for this run alone, as ``wb.prompts`` takes them.
             incognito: write nothing down; the run cannot be resumed elsewhere, and is forgotten 50 runs after its end.
             debug: send the debug events to listeners too.
 
@@ -321,6 +336,12 @@ class Workbench:
             incognito=incognito,
             debug=debug,
         )
+        if models:
+            options["settings"] = models_of(models)
+            self._models_for(self.settings.model_copy(update=options["settings"]))  # said now, not in the run
+        own = {**self.prompts.own(), **own_prompts(prompts, self.prompts)}
+        if own:
+            options["prompts"] = own
         live = Live(run_id, who if decisions is None else ReplayReviewer(recorded(decisions)))
         self._work.begin(live.run_id, asked, options, live)
         return Run(self._work, live.run_id)
@@ -669,7 +690,7 @@ class Workbench:
     def _context(self, driver: Driver, run_id: str) -> Context:
         """The ports of one run, over its tape."""
         ports = self._ports(driver)
-        return context_of(driver.runs.get(run_id), ports, driver.runs, self._chat_for, self._planner_for)
+        return context_of(driver.runs.get(run_id), ports, driver.runs, self._models_for, self._planner_for)
 
     def _ports(self, driver: Driver) -> Context:
         in_graph = {name: part for name, part in self._parts.items() if name not in ("planner", "reranker")}
@@ -681,7 +702,9 @@ class Workbench:
             runs=driver.runs,
             clock=self._clock,
             planner=self._planner_for(self.settings),
-            chat=self._chat_for(self.settings),
+            models=self._models_for(self.settings),
+            prompts=self.prompts,
+            prices=self._prices,
             handlers=dict(self._handlers),
             unsearched=frozenset(self._unsearched),
             parts=in_graph,
@@ -704,14 +727,3 @@ def _left() -> None:
 # With `atexit` it would be too late: a run could start no thread any more, and IPython would have emptied the notebook
 # whose tools it calls, so that it would fail.
 threading._register_atexit(_left)  # type: ignore[attr-defined]
-
-
-def _default_planner(settings: Settings, chat: Any) -> Planner:
-    from workbench.graphs.plan import RulePlanner
-
-    rules = RulePlanner(settings)
-    if settings.planner != "llm" or chat is None:
-        return rules
-    from workbench.graphs.model_plan import LLMPlanner
-
-    return LLMPlanner(chat, rules, settings)

@@ -11,8 +11,15 @@ from pydantic_settings import BaseSettings, SettingsConfigDict
 from workbench.errors import SettingsError, shown
 
 PREFIX = "langchain:"
-MODELS = ("chat_model", "embedding_model")
-_METHODS = {"chat_model": ("astream", "ainvoke"), "embedding_model": ("embed_documents", "embed_query")}
+ROLES = (
+    *("router", "follow_up", "planner", "grader", "reflector", "rewriter", "writer", "checker", "extractor", "judge"),
+)
+"""What a chat model may do. Each has a deterministic default."""
+RULES = "rules"
+"""The model of a role that keeps its deterministic default."""
+CHAT = ("chat_model", *(f"{role}_model" for role in ROLES))
+MODELS = (*CHAT, "embedding_model")
+_EMBEDS = ("embed_documents", "embed_query")
 _kept: dict[str, Any] = {}
 
 
@@ -24,13 +31,13 @@ def named(setting: str, given: Any) -> Any:
     """
     if isinstance(given, str) or given is None:
         return given
-    if isinstance(given, type) or not all(callable(getattr(given, method, None)) for method in _METHODS[setting]):
-        kind = "chat model" if setting == "chat_model" else "embeddings"
+    methods, kind = (_EMBEDS, "embeddings") if setting == "embedding_model" else (("astream", "ainvoke"), "chat model")
+    if isinstance(given, type) or not all(callable(getattr(given, method, None)) for method in methods):
         raise SettingsError(f"{setting} is {shown(given)}. Give a name, or an object that is LangChain {kind}.")
     about = next((v for n in ("model_name", "model") if isinstance(v := getattr(given, n, None), str) and v), "")
     name = own = PREFIX + ":".join(filter(None, (type(given).__name__, about)))
     number = 1
-    while setting == "chat_model" and _kept.get(name, given) is not given:  # an index goes by the name alone
+    while setting != "embedding_model" and _kept.get(name, given) is not given:  # an index goes by the name alone
         number += 1
         name = f"{own}#{number}"
     _kept[name] = given
@@ -67,7 +74,17 @@ class Settings(BaseSettings):
     )
 
     # models
-    chat_model: str = Field("", description="'openai:NAME' streams answers from that model; empty: the offline writer")
+    chat_model: str = Field("", description="'openai:NAME' is that model, for every role; empty: none")
+    router_model: str = Field("", description="chooses knowledge bases; 'rules' in place of the chat model, as below")
+    follow_up_model: str = Field("", description="says a follow-up so that it stands alone")
+    planner_model: str = Field("", description="plans the searches")
+    grader_model: str = Field("", description="says which passage meets which need")
+    reflector_model: str = Field("", description="says whether the evidence is enough, and what to search for next")
+    rewriter_model: str = Field("", description="says a question again")
+    writer_model: str = Field("", description="writes the answer")
+    checker_model: str = Field("", description="checks each sentence of an answer against what it cites")
+    extractor_model: str = Field("", description="finds names and relations while indexing; only where it is named")
+    judge_model: str = Field("", description="grades answers in `workbench eval answers`")
     chat_base_url: str = Field("", description="base URL of an OpenAI-compatible server")
     chat_api_key: SecretStr = Field(SecretStr(""), validation_alias=_named("chat_api_key", "OPENAI_API_KEY"))
     chat_timeout_s: float = Field(60, gt=0, description="until a server answers, and between two parts of an answer")
@@ -81,6 +98,9 @@ class Settings(BaseSettings):
     model_retries: int = Field(2, ge=0, le=10, description="how often a busy or unreachable server is asked again")
     model_backoff_s: float = Field(0.5, ge=0, description="before the first retry; each next waits twice as long")
     model_longest_wait_s: float = Field(60, ge=0, description="a longer Retry-After is not waited for")
+    prices: str = Field("", description="a TOML file: what a million tokens of each model cost")
+    token_budget: int = Field(0, ge=0, description="tokens that the models of one run may take; 0: as many as they do")
+    money_budget: float = Field(0, ge=0, description="money that they may take, by the prices; 0: as much as they do")
     rerank_model: Literal["auto", "none", "maxsim"] = "auto"
     names: Literal["auto", "rules", "models"] = Field("auto", description="who finds names in texts while indexing")
 
@@ -98,7 +118,7 @@ class Settings(BaseSettings):
     # routing and planning
     auto_route: bool = Field(True, validation_alias=_named("auto_route", "KB_AUTO_ROUTE"))
     planner: Literal["rules", "one_step", "llm"] = Field(
-        "rules", description="who plans; 'one_step': one hybrid search, whatever is asked"
+        "rules", description="what plans where no model does; 'one_step': one hybrid search, whatever is asked"
     )
     max_tasks: int = Field(6, ge=1, le=50, validation_alias=_named("max_tasks", "MA_PLANNER_MAX_TASKS"))
 
@@ -143,10 +163,21 @@ class Settings(BaseSettings):
     chunk_characters: int = Field(1_200, ge=100)
     index_memory_mb: float = Field(512, gt=0, description="what an `add` holds of a corpus and its graph at a time")
 
-    @field_validator("chat_model", "embedding_model", mode="before")
+    @field_validator(*MODELS, mode="before")
     @classmethod
     def _by_name(cls, given: Any, info: ValidationInfo) -> Any:
         return named(str(info.field_name), given)
+
+    def model_of(self, role: str) -> str:
+        """The name of the role's model, "" for its deterministic default.
+
+        A role without a model of its own has the chat model. Extracting has it only where it is named: indexing would
+        ask it for every passage. So has planning where the plan is to be one step.
+        """
+        own: str = getattr(self, f"{role}_model")
+        if role == "extractor" or (role == "planner" and self.planner == "one_step"):
+            return "" if own == RULES else own
+        return "" if own == RULES else own or self.chat_model
 
     @classmethod
     def load(cls, **overrides: Any) -> Settings:

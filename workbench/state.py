@@ -431,6 +431,7 @@ class RetrievalState(TypedDict, total=False):
     incognito: bool
     resolved_agent_type: str
     run_id: str
+    history: list[Message]
 
     review: list[str]
     thresholds: dict[str, float]
@@ -446,6 +447,7 @@ class RetrievalState(TypedDict, total=False):
     decisions: Annotated[list[Decision], keyed("review_id")]
     iteration: int
     replan: bool
+    wish: str
     rejudge: bool
     stop_reason: StopReason | None
     merged: Merged
@@ -460,7 +462,6 @@ class ConversationState(RetrievalState, total=False):
     use_retrieval: bool
     answerer: str
     worker_name: str
-    history: list[Message]
     memory_context: str
     conversation_summary: str
     episodic_memory: list[dict[str, Any]]

@@ -3,6 +3,13 @@
 from tests.servers.llama import llama_server, small_model
 from tests.servers.postgres import postgres_server
 from tests.servers.scripted import DEADLINE_S, Reply, ScriptedServer, closed_port, scripted_server
+from workbench.settings import ROLES, RULES
+
+
+def only(*roles: str) -> dict[str, str]:
+    """Settings that leave the chat model to these roles."""
+    return {f"{role}_model": RULES for role in ROLES if role not in roles}
+
 
 __all__ = [
     "DEADLINE_S",
@@ -10,6 +17,7 @@ __all__ = [
     "ScriptedServer",
     "closed_port",
     "llama_server",
+    "only",
     "postgres_server",
     "scripted_server",
     "small_model",

@@ -10,7 +10,7 @@ from workbench.errors import Divergence, RunError, UnknownKnowledge
 from workbench.ports import KnowledgeBases
 from workbench.records.tape import MODES, Effect, canonical, comparable, differences, fingerprints, require_whole
 from workbench.runs.recording import Recording
-from workbench.settings import Settings
+from workbench.settings import ROLES, Settings
 
 _OF_REFLECTION = ("current_iteration", "should_continue", "next_steps", "activate", "rewrite_query", "stop_reason")
 _OF_ROUTE = ("kb_prefix", "method", "worker_name", "query_intent", "filters", "extracted_entities")
@@ -37,9 +37,7 @@ def same_course(run: Recording, again: Recording) -> None:
 
 def _words(run: Recording) -> bool:
     """Whether the answer was written by rules, so that its words are theirs too."""
-    return not any(
-        effect.kind == "handler" or (effect.kind, effect.name) == ("model", "answer") for effect in run.tape()
-    )
+    return not any(e.kind == "handler" or (e.kind == "model" and e.name in ("writer", "answer")) for e in run.tape())
 
 
 def _course(run: Recording, words: bool) -> Iterator[tuple[str, str, Any]]:
@@ -90,7 +88,8 @@ def replayed(
         raise RunError(f"Run {run.run_id} is {run.status}: only a run that is done can be replayed.")
     effects = run.tape()
     require_whole(run.run_id, effects)
-    if mode == "regression" and not settings.chat_model and any(effect.kind == "model" for effect in effects):
+    asked = any(effect.kind == "model" for effect in effects)
+    if mode == "regression" and asked and not any(map(settings.model_of, ROLES)):
         raise RunError(f"Run {run.run_id} asked a model, and none is configured here. Set WORKBENCH_CHAT_MODEL.")
     if corpus == "check":
         same_corpus(run, effects, knowledge)

@@ -16,7 +16,8 @@ from langgraph.runtime import Runtime
 
 from workbench.events import logged, progress
 from workbench.graphs.generate import generate
-from workbench.graphs.plan import anew
+from workbench.graphs.model_route import alone_by_model
+from workbench.graphs.planner import anew
 from workbench.graphs.retrieval import build_retrieval
 from workbench.graphs.route import (
     Route,
@@ -146,7 +147,7 @@ def initial_state(
 async def prepare_retrieval(state: ConversationState, runtime: Runtime[Context]) -> dict[str, Any]:
     """Fill the child's inputs: the question as it stands alone, and where it goes now that it does."""
     context, message = runtime.context, state["message"]
-    query, route = _standing_alone(state, context)
+    query, route = await _standing_alone(state, context)
     if route.decision != state["route_decision"]:
         runtime.stream_writer({"route_decision": route.decision})
     change = {
@@ -170,7 +171,7 @@ async def prepare_retrieval(state: ConversationState, runtime: Runtime[Context])
     }
 
 
-def _standing_alone(state: ConversationState, context: Context) -> tuple[str, Route]:
+async def _standing_alone(state: ConversationState, context: Context) -> tuple[str, Route]:
     """The question with what it refers to, and its route.
 
     The router saw it without its history, so what became clear is read again; a follow-up that no knowledge base fitted
@@ -182,7 +183,10 @@ def _standing_alone(state: ConversationState, context: Context) -> tuple[str, Ro
     names = context.knowledge.names() if unrouted else route.kb_prefixes
     if not names or is_smalltalk(message):
         return message, route
-    query = standalone(message, history, context.bases(names))
+    query = None
+    if history and "follow_up" in context.models:
+        query = await alone_by_model(context, message, history)
+    query = query or standalone(message, history, context.bases(names))
     if query == message:
         return message, route
     if unrouted:

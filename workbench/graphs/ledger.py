@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, Literal, NamedTuple, cast
+from typing import Any, Literal, NamedTuple, NotRequired, cast
 
 from typing_extensions import TypedDict
 
@@ -64,6 +64,7 @@ class Entry(TypedDict):
         by: ids of the results that meet it, the one that says most of it first.
         title: of that one's document, or "".
         said: what a person said of it, or "".
+        verdict: what a model said of it, where one did.
     """
 
     need: str
@@ -72,6 +73,7 @@ class Entry(TypedDict):
     by: list[str]
     title: str
     said: Verdict | Literal[""]
+    verdict: NotRequired[str]
 
 
 def needs(query: str, decision: RouteDecision, knowledge: Sequence[KnowledgeBase]) -> list[Need]:

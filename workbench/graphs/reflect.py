@@ -9,12 +9,15 @@ from dataclasses import dataclass, field
 from typing import Any, cast
 
 from langgraph.runtime import Runtime
+from pydantic import BaseModel, ConfigDict, Field
 
 from workbench.errors import Divergence, KnowledgeError, PlanError
 from workbench.graphs.completeness import FIRST, LEAST, incomplete, promise
 from workbench.graphs.ledger import heeded, ledger, needs, settled, steered
 from workbench.graphs.merge import HOP, distinct, gather
-from workbench.graphs.rewrite import rewrite
+from workbench.graphs.model_reflect import graded, judged_by_model
+from workbench.graphs.rewrite import rewritten
+from workbench.graphs.roles import NONE, budget_spent, say
 from workbench.graphs.route import AGENT_TYPES
 from workbench.graphs.sufficiency import (
     Need,
@@ -28,7 +31,6 @@ from workbench.graphs.sufficiency import (
     thresholds,
 )
 from workbench.language.judging import judged
-from workbench.models.chat import Limits
 from workbench.plans import ENDED_WELL, Plan, PlanBudget, PlanStep, canonical_json, fresh_id, last_records, work_seconds
 from workbench.ports import Context, KnowledgeBase, proposed
 from workbench.records.proposals import MET
@@ -96,6 +98,15 @@ class Reasons:
         """A simpler tool takes the place of one that failed."""
         return self._say(f"{tool} 失败，降级为 {simpler}", f"{tool} did not end well, so {simpler} takes its place")
 
+    def of_model(self, words: str, seen: Mapping[str, Any], stop: StopReason | None, actions: list[str]) -> str:
+        """What a model says, what was not followed of it, and what follows."""
+        lost = seen.get("overruled", [])
+        told = [words.rstrip("。. ")] if words else []
+        told += [self._say(f"未采纳：{self._list(lost)}", f"not followed: {self._list(lost)}")] if lost else []
+        then = self._say("；", "; ").join(actions) if stop is None else self._ends(stop)
+        facts = self._say("；", "; ").join(told) or self._say("模型已判断", "The model has judged")
+        return self._say(f"{facts}。{then}。", f"{facts}. {then[:1].upper()}{then[1:]}.")
+
     def conclusion(self, seen: Mapping[str, Any], stop: StopReason | None, actions: list[str]) -> str:
         """What was seen, with its numbers, and what follows."""
         facts = self._say("；", "; ").join(self._facts(seen))
@@ -150,6 +161,11 @@ class Reasons:
                 f"候选 {seen['candidates']} 个（至少 {least:g}）",
                 f"{seen['candidates']} candidates (at least {least:g})",
             )
+        if seen.get("spent"):
+            yield str(seen["spent"]).rstrip(".")
+        if seen.get("model_refused"):
+            why = seen["model_refused"][-1].rstrip(".")
+            yield self._say(f"模型的判断无法采用（{why}）", f"the model's judgement cannot be used ({why})")
         if "holding" in seen:
             yield self._say(f"符合条件的有 {seen['holding']} 个", f"{seen['holding']} documents hold the conditions")
         for kind, zh, en in (("timeouts", "超时", "timed out"), ("failures", "失败", "failed")):
@@ -160,7 +176,7 @@ class Reasons:
         zh, en = {
             "quality_satisfied": ("证据足够", "this is enough"),
             "max_iterations_reached": ("轮次已用完", "the passes are used up"),
-            "budget_exhausted": ("时间已用完", "the time is used up"),
+            "budget_exhausted": ("预算已用完", "the budget is used up"),
             "no_further_action": ("没有别的可试", "nothing is left to try"),
             "error": ("所有步骤都失败了", "every step failed"),
             "stopped_by_reviewer": ("由审阅者停止", "stopped by the reviewer"),
@@ -213,31 +229,34 @@ class Proposal:
         return bool(self.steps or self.activate)
 
 
+class Rewritten(BaseModel):
+    """What the rewriter's model fills in."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    query: str = Field(min_length=1, max_length=300)
+
+
 async def _said_again(
     query: str,
     aliases: Sequence[str],
     evidence: Sequence[RetrievalResult],
     bases: Sequence[KnowledgeBase],
     context: Context,
+    at: str,
 ) -> tuple[str, str]:
     """The query rewritten, by the model where there is one, and a note."""
-
-    async def say() -> list[str]:
-        limits = Limits.of(context.settings)
-        works = [word for base in bases for word in base.nouns().get("en", ())]
-        return list(await rewrite(query, aliases, evidence, lambda t: _rarity(bases, t), context.chat, limits, works))
-
-    if context.chat is None:
-        again, note = await say()
-        return again, note
-    asked = {
-        "model": context.settings.chat_model,
-        "query": query,
-        "aliases": list(aliases),
-        "evidence": [[r["result_id"], r["score"]] for r in evidence],
-    }
-    again, note = (await context.tape.aeffect("model", "rewrite", asked, say, clock=context.clock.monotonic)).value
-    return again, note
+    works = [word for base in bases for word in base.nouns().get("en", ())]
+    plain = rewritten(query, aliases, evidence, lambda term: _rarity(bases, term), works)
+    if "rewriter" not in context.models:
+        return plain, ""
+    if (older := context.tape.older("rewrite")) is not None:
+        return older[0], older[1]
+    slots = {"question": query, "names": ", ".join(aliases) or NONE["en"]}
+    said = await say(context, "rewriter", Rewritten, slots, question=query, at=at)
+    if said.form is None:
+        return plain, f"the model did not rewrite ({said.refused[-1]})"
+    return " ".join(said.form.query.split()), ""
 
 
 async def reflector(state: RetrievalState, runtime: Runtime[Context]) -> dict[str, Any]:
@@ -251,46 +270,107 @@ async def reflector(state: RetrievalState, runtime: Runtime[Context]) -> dict[st
     enough = thresholds(wanted.intent, set_here(state.get("thresholds"), context.settings), wanted)
     judgement = judged(decision["reading"], evidence, bases) if "reading" in decision else None
     seen = signals(wanted, evidence, records, enough, state["iteration"], remaining, judgement)
-    base, asked = _most_of(evidence, bases), query
+    base, asked, at = _most_of(evidence, bases), query, f"pass {state['iteration']}"
     plain = evidence and not any(r["metadata"].get("fields") for r in evidence[:FIRST])
     with suppress(KnowledgeError, Divergence):  # a tape of before this was looked at: it is not judged anew
         known, said = needs(query, decision, bases), state.get("needs", {})
         entries = ledger(plan.acceptance_criteria, known, wanted, seen, evidence, base, said)
         seen, asked = heeded(seen, entries, known) | {"needs": entries}, steered(query, entries)
+    if "grader" in context.models and seen.get("needs"):
+        seen["needs"], refused = await graded(context, query, seen["needs"], evidence, at)
+        seen |= {"grader_refused": refused} if refused else {}
     if plain and wanted.intent not in ("list", "recommend"):
         with suppress(KnowledgeError, Divergence):
             seen["incomplete"] = incomplete(asked, evidence, base) if asked else 0.0
     one_step = state.get("resolved_agent_type", "") not in ("", AGENT_TYPES[0])
-    hops = []
-    if lacking(seen) and not one_step:
-        hops = sub_questions(asked, evidence, base)
-        seen["promise"] = promise(seen["incomplete"], hops)
-        hops = hops if seen["promise"] >= LEAST or enough["max_incomplete"] == 0 else []
-    earlier = [r for r in state.get("reflections", []) if r["current_iteration"] < state["iteration"]]
-    again = ""
-    hopeful = context.chat is not None or other_words_may_find(evidence, bases)
-    if not is_enough(seen) and worth_rewriting(seen, earlier) and hopeful:
-        again, note = await _said_again(query, _aliases(wanted, bases), evidence, bases, context)
-        seen |= {"rewrite_note": note} if note else {}
-    reflection = propose(
-        query,
-        plan,
-        seen,
-        records,
-        tools=list(context.tools),
-        rewritten=again,
-        activated=state.get("activated", []),
-        max_iterations=context.settings.max_iterations,
-        one_step=one_step,
-        hops=hops,
-        prefix=base.name if len(bases) > 1 else "",
-    )
+    if spent := budget_spent(context):
+        seen["spent"] = spent
+    reflection, refused = await _model_says(state, context, plan, seen, evidence, bases, one_step)
+    if reflection is None:
+        hops = []
+        if lacking(seen) and not one_step:
+            hops = sub_questions(asked, evidence, base)
+            seen["promise"] = promise(seen["incomplete"], hops)
+            hops = hops if seen["promise"] >= LEAST or enough["max_incomplete"] == 0 else []
+        earlier = [r for r in state.get("reflections", []) if r["current_iteration"] < state["iteration"]]
+        again = ""
+        hopeful = "rewriter" in context.models or other_words_may_find(evidence, bases)
+        if not is_enough(seen) and worth_rewriting(seen, earlier) and hopeful:
+            again, note = await _said_again(query, _aliases(wanted, bases), evidence, bases, context, at)
+            seen |= {"rewrite_note": note} if note else {}
+        reflection = propose(
+            query,
+            plan,
+            seen | ({"model_refused": refused} if refused else {}),
+            records,
+            tools=list(context.tools),
+            rewritten=again,
+            activated=state.get("activated", []),
+            hops=hops,
+            prefix=base.name if len(bases) > 1 else "",
+            max_iterations=context.settings.max_iterations,
+            one_step=one_step,
+        )
     if "reflector" in context.parts:
         reflection = cast(Reflection, await proposed(context, query, evidence, reflection))
     problems = check(plan.adding(*map(PlanStep.model_validate, reflection["next_steps"])), context.tools)
     if problems:
         raise PlanError(problems)
     return {"reflections": [reflection]}
+
+
+async def _model_says(
+    state: RetrievalState,
+    context: Context,
+    plan: Plan,
+    seen: Mapping[str, Any],
+    evidence: Sequence[RetrievalResult],
+    bases: Sequence[KnowledgeBase],
+    one_step: bool,
+) -> tuple[Reflection | None, list[str]]:
+    """What the reflector's model makes of it; None where there is none, or where the rules must say what to do."""
+    if "reflector" not in context.models or one_step:
+        return None, []
+    query, records, most = state["query"], state.get("records", []), context.settings.max_iterations
+    done = calls(plan, records, state.get("activated", []))
+    said, refused = await judged_by_model(
+        context,
+        query,
+        plan,
+        seen.get("needs", []),
+        seen,
+        evidence,
+        records,
+        bases,
+        lambda step: call_of(step.tool, step.tool_input) in done,
+    )
+    if said is None:
+        return None, refused
+    told = {**seen, "needs": said.entries, "judge": context.settings.model_of("reflector")}
+    told |= {"overruled": said.overruled} if said.overruled else {}
+    stop: StopReason | None = None
+    if said.enough:
+        stop = "quality_satisfied"
+    elif seen["time_left_s"] <= 0 or seen.get("spent"):
+        stop = "budget_exhausted"
+    elif seen["iteration"] >= most:
+        stop = "max_iterations_reached"
+    elif not said.steps:
+        return None, [*refused, *said.overruled, "it named no step that can be run, so the rules say what to do"]
+    say_so = Reasons.for_question(query)
+    actions = [say_so.asking(str(step.tool_input.get("query") or step.objective)) for step in said.steps]
+    return Reflection(
+        current_iteration=seen["iteration"],
+        max_iterations=most,
+        remaining_budget=seen["time_left_s"],
+        should_continue=stop is None,
+        next_steps=[step.model_dump(mode="json") for step in said.steps] if stop is None else [],
+        activate=[],
+        rewrite_query="",
+        stop_reason=stop,
+        reasoning=say_so.of_model(said.reasoning, told, stop, actions),
+        signals=told,
+    ), refused
 
 
 def propose(
@@ -328,7 +408,7 @@ def propose(
     stop: StopReason | None = None
     if is_enough(seen):
         stop = "quality_satisfied"
-    elif seen["time_left_s"] <= 0:
+    elif seen["time_left_s"] <= 0 or seen.get("spent"):
         stop = "budget_exhausted"
     elif seen["iteration"] >= max_iterations:
         stop = "max_iterations_reached"

@@ -12,7 +12,7 @@ from langgraph.types import Send
 from workbench.events import logged
 from workbench.graphs.execute import executor
 from workbench.graphs.merge import merger
-from workbench.graphs.plan import planner
+from workbench.graphs.planner import planner
 from workbench.graphs.reflect import reflector
 from workbench.graphs.review import (
     ask_about_plan,

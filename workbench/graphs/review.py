@@ -220,7 +220,7 @@ def ask_about_plan(
     if action == "reject":
         return {**change, "stop_reason": "stopped_by_reviewer"}
     if action == "respond":
-        return {**change, **ask_more(state, runtime, f"{state['query']} {decision['message']}".strip())}
+        return {**change, **wished(state, runtime, decision["message"])}
     if edits.get("thresholds"):
         change["thresholds"] = {**state.get("thresholds", {}), **edits["thresholds"]}
     if edits.get("plan"):
@@ -268,7 +268,7 @@ def _decided(state: RetrievalState, runtime: Runtime[Context]) -> dict[str, Any]
     if action == "reject":
         return stop(state, runtime, {**change, "stop_reason": "stopped_by_reviewer"})
     if action == "respond":
-        more = ask_more(state, runtime, f"{state['query']} {decision['message']}".strip())
+        more = wished(state, runtime, decision["message"])
         return {**change, **more, "iteration": state["iteration"] + 1}
     if edits.get("thresholds"):
         change["thresholds"] = {**state.get("thresholds", {}), **edits["thresholds"]}
@@ -327,6 +327,13 @@ def stop(state: RetrievalState, runtime: Runtime[Context], change: dict[str, Any
     for record in records:
         runtime.context.runs.save_record(state["run_id"], record, None)
     return {**change, "records": records}
+
+
+def wished(state: RetrievalState, runtime: Runtime[Context], words: str) -> dict[str, Any]:
+    """What a person asks for besides: an instruction to a model that plans, and a part of the question to rules."""
+    if "planner" in runtime.context.models:
+        return {"wish": words.strip(), "replan": True}
+    return ask_more(state, runtime, f"{state['query']} {words}".strip())
 
 
 def ask_more(state: RetrievalState, runtime: Runtime[Context], query: str) -> dict[str, Any]:

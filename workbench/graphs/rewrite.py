@@ -5,19 +5,9 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Sequence
-from typing import TYPE_CHECKING
 
-from pydantic import ValidationError
-
-from workbench.errors import ModelError
-from workbench.models.chat import Limits, asked
-from workbench.models.wire import tell
 from workbench.state import RetrievalResult
-from workbench.text import CJK, clean, fold, terms
-
-if TYPE_CHECKING:
-    from langchain_core.language_models import BaseChatModel
-
+from workbench.text import CJK, fold, terms
 
 FILLER = frozenset(
     terms(
@@ -40,38 +30,6 @@ FEEDBACK_SCORE = 0.4
 """Evidence below this score says more about the index than about the question: its words would lead away."""
 FEEDBACK_RARITY = (0.3, 0.8)
 """Commoner terms find everything; rarer ones are mostly names, and find one document."""
-
-_PROMPT = (
-    "Rewrite the question as one short search query for a document index. Keep every name; add names in other "
-    "languages and words that a matching passage would use. Answer with the query alone, on one line.\n"
-    "Question: {query}\nNames: {names}\nQuery:"
-)
-_LONGEST = 300
-
-
-async def rewrite(
-    query: str,
-    aliases: Sequence[str],
-    evidence: Sequence[RetrievalResult],
-    rarity: Callable[[str], float],
-    chat: BaseChatModel | None = None,
-    limits: Limits | None = None,
-    works: Collection[str] = (),
-) -> tuple[str, str]:
-    """The rewritten query, and a note when a model was asked and gave nothing usable (else ``""``)."""
-    plain = rewritten(query, aliases, evidence, rarity, works)
-    if chat is None:
-        return plain, ""
-    try:
-        prompt = _PROMPT.format(query=query, names=", ".join(aliases) or "none")
-        reply = await asked(chat, lambda: chat.ainvoke(prompt), limits)
-    except (ModelError, ValidationError) as error:  # the rules rewrite instead, and the note says so
-        tell(f"The rules say the question again, not the model. {error}")
-        return plain, f"the model did not rewrite ({error})"
-    line = clean(reply.content).strip().split("\n")[0].strip("\"'“” ") if isinstance(reply.content, str) else ""
-    if not line or len(line) > _LONGEST:
-        return plain, "the model gave no usable query"
-    return line, ""
 
 
 def rewritten(

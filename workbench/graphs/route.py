@@ -14,6 +14,7 @@ from langgraph.runtime import Runtime
 
 from workbench.errors import UnknownKnowledge
 from workbench.events import logged
+from workbench.graphs.model_route import routed_by_model
 from workbench.language.reading import is_smalltalk, read
 from workbench.ports import Context, KnowledgeBase, KnowledgeBases
 from workbench.state import Condition, ExtractedEntities, QueryIntent, Reading, RouteDecision
@@ -205,20 +206,30 @@ def _coverage(message: str, base: KnowledgeBase) -> float:
 
 
 def _with_policy(
-    found: _Detected, requested: Sequence[str], worker_name: str, knowledge: KnowledgeBases, auto_route: bool
+    found: _Detected,
+    requested: Sequence[str],
+    worker_name: str,
+    knowledge: KnowledgeBases,
+    auto_route: bool,
+    chosen: tuple[list[str] | None, str] | None = None,
 ) -> Route:
-    """Apply what was asked for, or choose; every way of choosing says why."""
+    """Apply what was asked for, or choose; every way of choosing says why. ``chosen`` is what a model says."""
     wished = _wished(requested, worker_name)
     routed, fit, why = _choose(found, auto_route, wished, knowledge.names())
+    named, reason = chosen or (None, "")
+    if named is not None:
+        routed, fit, why = named, 1.0, reason
+    elif reason:
+        why = f"{why}; {reason}"
     prefixes = routed if wished is None else wished
     for name in prefixes:
         if name not in knowledge.names():
             raise UnknownKnowledge(name, knowledge.names())
-    method: Literal["heuristic", "override", "default"]
+    method: Literal["heuristic", "llm", "override", "default"]
     if wished is not None:
         method, why, fit = "override", f"{', '.join(wished) or GENERAL} was asked for", 1.0
     else:
-        method = "heuristic" if prefixes else "default"
+        method = "llm" if named is not None else "heuristic" if prefixes else "default"
     decision = RouteDecision(
         requested_kb_prefix=",".join(requested),
         routed_kb_prefix=routed[0] if routed else GENERAL,
@@ -313,7 +324,10 @@ async def apply_override_policy(state: RouterState, runtime: Runtime[Context]) -
     """Choose the knowledge bases: what was asked for, else what fits."""
     context = runtime.context
     wishes = state.get("requested_kb_prefixes", []), state.get("worker_name", "")
-    route = _with_policy(state["detected"], *wishes, context.knowledge, context.settings.auto_route)
+    found, chosen = state["detected"], None
+    if "router" in context.models and len(found["fits"]) > 1:  # nobody asked for one, and there are several
+        chosen = await routed_by_model(context, state["message"], context.knowledge.names())
+    route = _with_policy(found, *wishes, context.knowledge, context.settings.auto_route, chosen)
     return {"route_decision": route.decision, "kb_prefixes": route.kb_prefixes}
 
 

@@ -280,13 +280,18 @@ def lacking(seen: Mapping[str, Any]) -> bool:
 
 
 def open_needs(seen: Mapping[str, Any]) -> list[str]:
-    """Needs on which a person insists and that the evidence does not meet.
+    """Needs on which a person insists, or that a model found in no passage, and that the evidence does not meet.
 
     >>> entry = {"need": "the year of the prize", "met": 0.1, "said": "open"}
     >>> open_needs({"needs": [entry, {**entry, "need": "born", "said": ""}]})
     ['the year of the prize']
     """
-    return [entry["need"] for entry in seen.get("needs", []) if entry["said"] == "open" and entry["met"] < MET]
+    asked = [e for e in seen.get("needs", []) if e["said"] == "open" or (not e["said"] and _in_none(e))]
+    return [entry["need"] for entry in asked if entry["met"] < MET]
+
+
+def _in_none(entry: Mapping[str, Any]) -> bool:
+    return entry.get("verdict") in ("missing", "contradicted") and entry.get("kind") not in ("all", "answer")
 
 
 def low_score(seen: Mapping[str, Any]) -> bool:

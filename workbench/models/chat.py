@@ -1,4 +1,4 @@
-"""Chat models by name: ``openai:NAME`` is any OpenAI-compatible server; an empty name means the offline writer.
+"""Chat models by name: ``openai:NAME`` is any OpenAI-compatible server; an empty name means no model.
 
 Whatever goes wrong with a model comes out as a ``ModelError`` that names the server, what happened and the mend, and
 never shows the key. A server that is busy or away is asked again, until the first word of an answer; an answer that
@@ -8,12 +8,13 @@ was begun and not ended is never taken for the whole.
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from pydantic import SecretStr, ValidationError
+from pydantic import BaseModel, SecretStr, ValidationError
 
 from workbench import settings as given
 from workbench.errors import ModelError, SettingsError
@@ -44,28 +45,33 @@ class Limits:
         return cls(settings.chat_max_characters, settings.chat_answer_s, Patience.of(settings))
 
 
-def open_chat_model(settings: Settings) -> BaseChatModel | None:
-    """The chat model of the settings; None for the offline writer. Nothing is sent until the first question.
+def open_chat_model(settings: Settings, setting: str = "chat_model") -> BaseChatModel | None:
+    """The chat model that a setting names; None for none. Nothing is sent until the first question.
+
+    Args:
+        settings: where its server is, and what it may take.
+        setting: ``chat_model``, or the model of one role, as ``planner_model``.
 
     Raises:
         SettingsError: an unknown provider, a name without a model, or no key for OpenAI's own server.
     """
-    if not settings.chat_model:
+    named, variable = getattr(settings, setting), f"WORKBENCH_{setting.upper()}"
+    if not named or named == given.RULES:
         return None
-    if settings.chat_model.startswith(given.PREFIX):
-        model: BaseChatModel = given.known("chat_model", settings.chat_model)
+    if named.startswith(given.PREFIX):
+        model: BaseChatModel = given.known(setting, named)
         return model
-    provider, _, name = settings.chat_model.partition(":")
+    provider, _, name = named.partition(":")
     if provider not in PROVIDERS or not name:
         raise SettingsError(
-            f"WORKBENCH_CHAT_MODEL is {settings.chat_model!r}. Known: '' (the offline writer), "
+            f"{variable} is {named!r}. Known: '' (the offline default), "
             + ", ".join(f"'{known}:NAME'" for known in PROVIDERS)
             + ", or a LangChain chat model, given as an object to Workbench.open."
         )
     key = read_key(settings.chat_api_key, "WORKBENCH_CHAT_API_KEY")
     if not key and not settings.chat_base_url:
         raise SettingsError(
-            f"WORKBENCH_CHAT_MODEL is {settings.chat_model!r}, and OpenAI's server wants a key. "
+            f"{variable} is {named!r}, and OpenAI's server wants a key. "
             "Set WORKBENCH_CHAT_API_KEY, or WORKBENCH_CHAT_BASE_URL to a server of your own."
         )
     from langchain_openai import ChatOpenAI
@@ -93,9 +99,12 @@ async def close_chat_model(model: BaseChatModel) -> None:
 
 
 async def stream_text(
-    model: BaseChatModel, messages: Sequence[BaseMessage], limits: Limits | None = None
+    model: BaseChatModel,
+    messages: Sequence[Any],
+    limits: Limits | None = None,
+    heard: Callable[[BaseMessage], object] = lambda _: None,
 ) -> AsyncIterator[str]:
-    """The model's answer in its own chunks; empty ones are left out.
+    """The model's answer in its own chunks; empty ones are left out. ``heard`` is given every chunk as it came.
 
     Raises:
         ModelError: the server failed or cannot be reached, before or in the middle of the answer; the answer is longer
@@ -116,6 +125,7 @@ async def stream_text(
             chunk = await patiently(first, limits.patience, lambda e: explained(e, model))
         async with aclosing(stream):
             while chunk is not None:
+                heard(chunk)
                 finish = chunk.response_metadata.get("finish_reason") or finish
                 text = halves.joined(str(chunk.text))[: limits.characters - written + 1]
                 written += len(text)
@@ -149,6 +159,90 @@ async def asked(model: BaseChatModel, call: Callable[[], Awaitable[T]], limits: 
         raise
     except Exception as error:
         raise ModelError(explained(_late(error, until, limits), model)) from None
+
+
+async def filled_in(
+    model: BaseChatModel, messages: Sequence[Any], form: type[BaseModel], limits: Limits | None = None
+) -> BaseMessage:
+    """The model's reply to a form, as it came: by JSON schema where the server takes one, else asked for in words.
+
+    Raises:
+        ModelError: the server failed, cannot be reached, or refuses.
+    """
+    place = f"{_place(model)} {getattr(model, 'model_name', '')}"
+
+    async def by_schema() -> Any:
+        if hasattr(model, "openai_api_base"):  # with the form itself the library checks the reply, and loses it
+            schema = {"name": form.__name__, "schema": strict(form.model_json_schema()), "strict": True}
+            return await model.bind(response_format={"type": "json_schema", "json_schema": schema}).ainvoke(messages)
+        replying: Any = model.with_structured_output(form, method="json_schema", include_raw=True)
+        return (await replying.ainvoke(messages))["raw"]
+
+    async def in_words() -> Any:
+        schema = json.dumps(form.model_json_schema(), ensure_ascii=False)
+        return await model.ainvoke([*messages, ("human", _IN_WORDS + schema)])
+
+    async def call() -> Any:
+        if place in _WITHOUT_SCHEMA:
+            return await in_words()
+        try:
+            return await by_schema()
+        except Exception as error:
+            if not _takes_no_schema(error):
+                raise
+            if hasattr(model, "openai_api_base"):
+                _WITHOUT_SCHEMA.add(place)
+            return await in_words()
+
+    reply: BaseMessage = await asked(model, call, limits)
+    if refusal := reply.additional_kwargs.get("refusal"):
+        raise ModelError(explained(LimitReached(f"it refused: {str(refusal)[:200]}"), model))
+    return reply
+
+
+_WITHOUT_SCHEMA: set[str] = set()
+"""Servers that were found to take no JSON schema, in this process."""
+_IN_WORDS = "Answer with one JSON object and nothing else. Its JSON Schema: "
+
+
+def strict(schema: Any) -> Any:
+    """A JSON Schema as strict servers take it: every property required, no other allowed, no defaults.
+
+    >>> strict({"type": "object", "properties": {"a": {"type": "string", "default": ""}}})["required"]
+    ['a']
+    """
+    if isinstance(schema, list):
+        return [strict(inner) for inner in schema]
+    if not isinstance(schema, dict):
+        return schema
+    now = {name: strict(inner) for name, inner in schema.items() if name != "default"}
+    if isinstance(now.get("properties"), dict):
+        now |= {"required": list(now["properties"]), "additionalProperties": False}
+    return now
+
+
+def reply_text(message: BaseMessage) -> str:
+    """What a model replied to a form: its text, or what it called the form with where that is a tool."""
+    calls = getattr(message, "tool_calls", None)
+    return str(message.text) or (json.dumps(calls[0]["args"], ensure_ascii=False) if calls else "")
+
+
+def _takes_no_schema(error: Exception) -> bool:
+    if isinstance(error, NotImplementedError) or "Received unsupported arguments" in str(error):
+        return True
+    said = str(error).lower()
+    return getattr(error, "status_code", None) in (400, 404, 422, 501) and any(
+        word in said for word in ("response_format", "json_schema", "schema", "grammar", "structured")
+    )
+
+
+def usage_of(message: BaseMessage) -> dict[str, int] | None:
+    """The tokens that the server counted: read, of which from its cache, and written; None where it says nothing."""
+    told: Any = getattr(message, "usage_metadata", None)
+    if not told:
+        return None
+    cached = (told.get("input_token_details") or {}).get("cache_read") or 0
+    return {"input": told.get("input_tokens", 0), "output": told.get("output_tokens", 0), "cached": cached}
 
 
 class Surrogates:

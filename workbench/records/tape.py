@@ -18,6 +18,7 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from contextvars import ContextVar
 from dataclasses import dataclass, fields, replace
 from functools import cache, cached_property
+from types import MappingProxyType
 from typing import Any, Literal, Protocol
 
 from workbench.errors import Divergence, RunError
@@ -208,15 +209,23 @@ class Tape:
         run_id: whose tape it is.
         mode: see above.
         sources: runs whose tapes answer; of two that know the same key the first one does.
+        replies: what models said otherwise, by the key of the call.
         limit: bytes that its pages may have; from then on nothing more is kept, and the tape says so.
     """
 
     def __init__(
-        self, store: TapeStore, run_id: str, mode: Mode = "live", sources: Iterable[str] = (), limit: int = 1 << 25
+        self,
+        store: TapeStore,
+        run_id: str,
+        mode: Mode = "live",
+        sources: Iterable[str] = (),
+        limit: int = 1 << 25,
+        replies: Mapping[str, str] = MappingProxyType({}),
     ):
         self.run_id, self.mode, self._store = run_id, mode, store
         self._left = limit - sum(map(len, store.pages(run_id)))
         self._lock, self._fresh = threading.Lock(), list[Effect]()
+        self._calls: dict[str, Effect] | None = None
         self.sources = tuple(sources)
         self.known: dict[str, Effect] = {}
         self._twins: dict[str, dict[str, Effect]] = {}
@@ -224,6 +233,8 @@ class Tape:
             effects = read(store, source)
             self.known |= {effect.key: effect for effect in effects}
             self._twins |= twins(effects)
+        for key in replies.keys() & self.known.keys():
+            self.known[key] = said_otherwise(self.known[key], replies[key])
 
     def find(self, kind: str, name: str, version: str, given: Any, step_id: str = "") -> Effect | None:
         """The recorded effect, if this mode answers from the tape.
@@ -247,6 +258,23 @@ class Tape:
         """Record an effect; it is durable with the next ``flush``."""
         with self._lock:
             self._fresh.append(effect)
+            if effect.kind == "model" and self._calls is not None:
+                self._calls[effect.key] = effect
+
+    def calls(self) -> list[Effect]:
+        """The calls of models that this run has made so far, or has from another tape."""
+        with self._lock:
+            if self._calls is None:
+                kept = [effect for page in self._store.pages(self.run_id) for effect in unpacked(page)]
+                self._calls = {effect.key: effect for effect in [*kept, *self._fresh] if effect.kind == "model"}
+            return list(self._calls.values())
+
+    def older(self, name: str) -> Any:
+        """What a model said on a tape from before there were roles; None on any other."""
+        if self.mode == "live" or any((e.kind, e.name) == ("begin", "prompts") for e in self.known.values()):
+            return None
+        found = next((e for e in self.known.values() if (e.kind, e.name) == ("model", name)), None)
+        return None if found is None else found.value
 
     def effect(self, kind: str, name: str, given: Any, compute: Callable[[], Any], version: str = "") -> Any:
         """The effect's value: from the tape, or computed and recorded."""
@@ -306,8 +334,31 @@ class NoTape(Tape):
     def keep(self, effect: Effect) -> None:
         """Nowhere."""
 
+    def calls(self) -> list[Effect]:
+        """None."""
+        return []
+
     def flush(self, page: str, *, once: bool = False) -> None:
         """Nothing to keep."""
+
+
+def words_of(effect: Effect) -> str:
+    """What a model said in a call, whole.
+
+    >>> words_of(Effect("model", "writer", "", {}, {"chunks": ["In ", "1993."]}))
+    'In 1993.'
+    """
+    value = effect.value
+    if isinstance(value, Mapping):
+        return str(value.get("text") or "".join(value.get("chunks") or ()) or value.get("error") or "")
+    return "".join(map(str, value)) if isinstance(value, list) else str(value)
+
+
+def said_otherwise(effect: Effect, text: str) -> Effect:
+    """The call, as if the model had said this."""
+    value = {name: told for name, told in effect.value.items() if name != "error"}
+    told: Any = {"chunks": [text]} if "chunks" in value else {"text": text}
+    return replace(effect, value={**value, **told, "edited": True})
 
 
 def require_whole(run_id: str, effects: Iterable[Effect]) -> None:
@@ -447,7 +498,7 @@ def unpacked(page: bytes) -> list[Effect]:
 def made_again(mode: Mode, kind: str, name: str) -> bool:
     """Whether a mode that replays makes this effect again all the same.
 
-    >>> made_again("regression", "model", "answer"), made_again("check", "plan", "rules"), made_again("replay", "", "")
+    >>> made_again("regression", "model", "writer"), made_again("check", "plan", "rules"), made_again("replay", "", "")
     (True, True, False)
     """
     return kind == "model" if mode == "regression" else (mode, kind, name) == ("check", "plan", RULES)

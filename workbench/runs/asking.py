@@ -33,6 +33,8 @@ class Options(TypedDict, total=False):
     thresholds: Mapping[str, float] | None
     reviewer: Reviewer | None
     decisions: Iterable[Mapping[str, Any]] | None
+    models: Mapping[str, Any] | None
+    prompts: Mapping[str, Any] | None
     incognito: bool
     debug: bool
 

@@ -42,6 +42,8 @@ def forked(
     needs: Mapping[str, str] | None = None,
     graft: Mapping[str, Any] | None = None,
     answers: Sequence[Mapping[str, Any]] | None = None,
+    prompts: Mapping[str, Mapping[str, Any]] | None = None,
+    replies: Mapping[str, str] | None = None,
 ) -> tuple[str, dict[str, Any]]:
     """The message and the options of a run that is made from another.
 
@@ -66,6 +68,8 @@ def forked(
         thresholds: ``min_evidence`` and ``min_top_score``, when not the same.
         needs: what is said of needs, when not the same.
         graft: what the new run is put together from, which is kept with it.
+        prompts: those that differ, as JSON, by name.
+        replies: what models are to have said, by the keys of their calls.
         answers: decisions in place of the recorded ones, in the order in which they are asked for.
 
     Raises:
@@ -81,7 +85,8 @@ def forked(
         options["review"] = list(review)
     if without is not None:
         options["without"] = left_out(without)
-    for name, given in {"thresholds": thresholds, "needs": needs}.items():
+    kinds = {"thresholds": thresholds, "needs": needs, "prompts": prompts, "replies": replies}
+    for name, given in kinds.items():
         if given is not None:
             options[name] = {**row["options"].get(name, {}), **given}
     options.pop("graft", None)  # what is made of a graft is no graft

@@ -22,9 +22,12 @@ from pydantic import SecretStr, create_model
 from workbench.errors import KnowledgeError, RunError, UnknownKnowledge
 from workbench.graphs.reviewers import ReplayReviewer, Reviewer
 from workbench.ports import Context, Conversations, KnowledgeBase, KnowledgeBases, Planner, Tool, TypedGraph, Ways
+from workbench.prompts import Prompts
 from workbench.records.store import RunRow, RunStore
 from workbench.records.tape import FROM_TAPE, RULES, SEALED, Effect, Tape
-from workbench.settings import Settings
+from workbench.settings import ROLES, Settings
+from workbench.settings import RULES as RULES_ONLY
+from workbench.text import language_of
 from workbench.tools.registry import BUILT_IN
 from workbench.tools.tool import FunctionTool
 
@@ -253,7 +256,7 @@ def context_of(
     row: RunRow,
     ports: Context,
     store: RunStore,
-    chat_for: Callable[[Settings], Any],
+    models_for: Callable[[Settings], Mapping[str, Any]],
     planner_for: Callable[[Settings], Planner],
 ) -> Context:
     """The ports of this run, over its tape.
@@ -261,15 +264,19 @@ def context_of(
     Raises:
         SettingsError: the run works with a chat model that cannot be opened here.
     """
-    spec = row["options"].get("tape") or {"mode": "live", "sources": []}
-    tape = Tape(store, row["run_id"], spec["mode"], spec["sources"], int(ports.settings.tape_mb * 1e6))
+    options = row["options"]
+    spec = options.get("tape") or {"mode": "live", "sources": []}
+    longest = int(ports.settings.tape_mb * 1e6)
+    tape = Tape(store, row["run_id"], spec["mode"], spec["sources"], longest, options.get("replies", {}))
     begin = {e.name: e.value for e in tape.known.values() if e.kind == "begin"}
-    settings = _settings(ports.settings, begin.get("settings", {}), row["options"].get("settings", {}))
-    context = replace(ports, settings=settings)
+    settings = _settings(ports.settings, begin.get("settings", {}), options.get("settings", {}))
+    prompts = Prompts(kept={**begin.get("prompts", {}), **options.get("prompts", {})})
+    day = str(begin.get("clock", row["created_at"]))[:10]
+    context = replace(ports, settings=settings, prompts=prompts, today=day)
     if tape.mode in SEALED:
         context = _sealed(context, tape, begin)
     else:
-        context = replace(context, chat=chat_for(settings), planner=planner_for(settings))
+        context = replace(context, models=models_for(settings), planner=planner_for(settings))
     for name, value in (
         ("settings", public(settings)),
         ("clock", row["created_at"]),
@@ -277,6 +284,7 @@ def context_of(
         ("ids", {"run_id": row["run_id"], "conversation_id": row["conversation_id"]}),
         ("tools", described(context.tools)),
         ("versions", versions()),
+        *([("prompts", _prompts_of(context, row["message"]))] if context.models else []),
         *([("unsearched", sorted(context.unsearched))] if context.unsearched else []),
         *([("parts", sorted(context.parts))] if context.parts else []),
     ):
@@ -328,8 +336,27 @@ def _outside(tool: Tool) -> dict[str, Any]:
     }
 
 
+def _prompts_of(context: Context, message: str) -> dict[str, Any]:
+    """The prompts of the roles that ask a model, whole: a later version of the package has others."""
+    of = [context.prompts.of(role, language_of(message)) for role in context.models]
+    return {prompt.name: prompt.dump() for prompt in of}
+
+
+_ALWAYS_ASKED = ("rewriter", "writer")
+"""The roles that the chat model had before there were roles."""
+
+
+def _of_before_roles(recorded: Mapping[str, Any]) -> dict[str, str]:
+    """The roles that a model had in a run from before each had a setting of its own."""
+    if not recorded or "writer_model" in recorded:
+        return {}
+    asked = (*_ALWAYS_ASKED, *(["planner"] if recorded.get("planner") == "llm" else []))
+    return {f"{role}_model": RULES_ONLY for role in ROLES if role not in asked}
+
+
 def _settings(here: Settings, recorded: Mapping[str, Any], edited: Mapping[str, Any]) -> Settings:
     known = type(here).model_fields
+    recorded = {**recorded, **_of_before_roles(recorded)}
     return here.model_copy(update={n: v for n, v in {**recorded, **edited}.items() if n in known})
 
 
@@ -338,13 +365,13 @@ def _sealed(context: Context, tape: Tape, begin: Mapping[str, Any]) -> Context:
     from workbench.graphs.plan import RulePlanner
 
     settings = context.settings
-    chat: Any = RecordedModel(settings.chat_model) if settings.chat_model else None
+    models: Any = {role: RecordedModel(name) for role in ROLES if (name := settings.model_of(role))}
     planner, tools = planned_by(tape.known.values()), begin.get("tools")
     by_rules = tape.mode == "check" and planner == RULES
     plans: Any = RulePlanner(settings) if by_rules else RecordedPlanner(planner)
     return replace(
         context,
-        chat=chat,
+        models=models,
         planner=plans,
         handlers=dict.fromkeys(begin.get("handlers", []), _answers),
         unsearched=frozenset(begin.get("unsearched", [])),
@@ -354,7 +381,7 @@ def _sealed(context: Context, tape: Tape, begin: Mapping[str, Any]) -> Context:
 
 
 def planned_by(effects: Iterable[Effect]) -> str:
-    """The name of the planner whose plan is on the tape."""
+    """The name of the planner whose plan is on the tape; behind a model that planned stand the rules."""
     return next((e.name for e in effects if e.kind == "plan" or (e.kind, e.name) == ("model", "llm")), RULES)
 
 

@@ -7,10 +7,12 @@ from typing import TYPE_CHECKING, Any, cast
 
 from workbench.errors import Divergence
 from workbench.plans import Plan
+from workbench.prompts import Prompts
 from workbench.records.document import run_document
 from workbench.records.figures import Piece, pieces
 from workbench.records.store import RunRow
 from workbench.records.tape import Effect, begun
+from workbench.runs.calls import Calls, calls_of
 from workbench.state import Citation, Decision, ExecutionRecord, Reflection, RetrievalResult, RouteDecision
 
 if TYPE_CHECKING:
@@ -235,6 +237,15 @@ class Recording:
     def tape(self) -> list[Effect]:
         """Everything that the run asked of the world, and what came of it."""
         return self._work.tape(self.run_id)
+
+    def calls(self) -> Calls:
+        """The calls of models: what each saw, what it said, what it took."""
+        return calls_of(self.tape())
+
+    @property
+    def prompts(self) -> Prompts:
+        """The prompts that it worked with; an edit of one of them is for a fork: ``run.fork(prompts={...})``."""
+        return Prompts(kept={**self.begun.get("prompts", {}), **self.options.get("prompts", {})})
 
     @property
     def begun(self) -> dict[str, Any]:

@@ -12,6 +12,7 @@ from workbench.errors import UnknownKnowledge
 from workbench.graphs.reviewers import answer
 from workbench.plans import Plan
 from workbench.records.tape import read
+from workbench.runs.calls import models_of, own_prompts, replies_of
 from workbench.runs.past import Checkpoint, Past, named
 from workbench.runs.recording import Recording
 
@@ -188,9 +189,10 @@ class Run(Recording):
         """A new run from START with something edited; the tape of this one answers all that the edit does not touch.
 
         Takes ``plan``, ``decision`` (with ``at``, a review point or the id of a checkpoint), ``query``, ``settings``,
-        ``review``; what to do with recorded decisions whose proposal has changed (``mismatch``: ``ask``, ``stop``,
-        ``rules``), and who answers after the last one (``rest``: ``ask`` or ``rules``). ``at`` alone decides again what
-        was decided before it, and asks a person there. See ``fork.forked``.
+        ``models`` and ``prompts`` (by role, as ``Workbench.start``), ``replies`` (what a model is to have said, by the
+        number of its call in ``calls()``), ``review``; what to do with recorded decisions whose proposal has changed
+        (``mismatch``: ``ask``, ``stop``, ``rules``), and who answers after the last one (``rest``: ``ask`` or
+        ``rules``). ``at`` alone decides again what was decided before it, and asks a person there. See ``fork.forked``.
 
         Raises:
             RunError: there is no such review point, or this run leaves nothing behind.
@@ -200,6 +202,12 @@ class Run(Recording):
 
     def start_fork(self, **edits: Any) -> Run:
         """``fork`` that returns at once."""
+        if models := edits.pop("models", None):
+            edits["settings"] = {**(edits.get("settings") or {}), **models_of(models)}
+        if edits.get("prompts"):
+            edits["prompts"] = own_prompts(edits["prompts"], self.prompts)
+        if edits.get("replies"):
+            edits["replies"] = replies_of(edits["replies"], self.calls())
         if edits.get("without"):
             from workbench.runs.fork import left_out
 

@@ -1,0 +1,191 @@
+"""Reflecting with a chat model: which passages meet which need, and whether to go on, with what.
+
+What a model says is bounded by what is seen without it: no evidence, or an asked field that nothing says, is never
+enough; a need is met only by a passage that there is; a search that was made is not made again; passes, time and money
+end a run whatever the model wants. ``signals["overruled"]`` says in so many words what was not followed.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, Literal, NamedTuple
+
+from pydantic import BaseModel, ConfigDict, Field, create_model
+
+from workbench.graphs.cards import described, offered, told_evidence, told_steps
+from workbench.graphs.completeness import FIRST, first_documents
+from workbench.graphs.ledger import Entry, settled
+from workbench.graphs.model_plan import step_form, steps_of
+from workbench.graphs.roles import left, numbered, say
+from workbench.plans import Plan, PlanStep, work_seconds
+from workbench.ports import Context, KnowledgeBase
+from workbench.prompts import fenced
+from workbench.records.proposals import MET
+from workbench.state import ExecutionRecord, RetrievalResult
+from workbench.tools.registry import check
+
+READ = 10
+"""Passages that a model is shown; the first of each document come first."""
+STEPS = 3
+"""Steps that one reflection may add."""
+_TOLD = ("evidence_count", "top_score", "unknown", "missing", "missing_fields", "incomplete", "failures", "timeouts")
+
+
+class Grade(BaseModel):
+    """The passages that meet one need, by number."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    need: int = Field(ge=1, le=20)
+    passages: list[int] = Field(default_factory=list, max_length=READ)
+
+
+class Grades(BaseModel):
+    """What the grader fills in."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    grades: list[Grade] = Field(max_length=20)
+
+
+class Verdict(Grade):
+    """What the reflector says of one need."""
+
+    verdict: Literal["met", "contradicted", "missing"]
+
+
+class Judgement(NamedTuple):
+    """What a model wants done, as far as it is allowed."""
+
+    enough: bool
+    steps: list[PlanStep]
+    reasoning: str
+    entries: list[Entry]
+    overruled: list[str]
+
+
+def shown_to(evidence: Sequence[RetrievalResult]) -> list[RetrievalResult]:
+    """The passages that a model is shown: of the first documents one each, then the others."""
+    first = list(first_documents(evidence))[:FIRST]
+    ids = {result["result_id"] for result in first}
+    return [*first, *(r for r in evidence if r["result_id"] not in ids)][:READ]
+
+
+async def graded(
+    context: Context, query: str, entries: Sequence[Entry], evidence: Sequence[RetrievalResult], at: str
+) -> tuple[list[Entry], list[str]]:
+    """The ledger as the grader's model reads the evidence, or as it was, and why."""
+    passages = shown_to(evidence)
+    asked = [n for n, entry in enumerate(entries) if not settled(entry)]
+    if not passages or not asked:
+        return list(entries), []
+    slots = {
+        "question": query,
+        "needs": numbered([entries[n]["need"] for n in asked]),
+        "evidence": fenced(told_evidence(passages, context.settings.merge_max_characters), "evidence"),
+    }
+    said = await say(context, "grader", Grades, slots, question=query, at=at)
+    if said.form is None:
+        return list(entries), said.refused
+    return _met(entries, asked, said.form.grades, passages), []
+
+
+def _met(
+    entries: Sequence[Entry], asked: Sequence[int], grades: Iterable[Any], passages: Sequence[RetrievalResult]
+) -> list[Entry]:
+    """The ledger with what was said of it: met by passages that there are, contradicted by them, or by none."""
+    now = [Entry(**entry) for entry in entries]
+    for grade in grades:
+        if grade.need > len(asked):
+            continue
+        by = [passages[n - 1] for n in dict.fromkeys(grade.passages) if 1 <= n <= len(passages)]
+        entry, verdict = now[asked[grade.need - 1]], getattr(grade, "verdict", "met")
+        met = bool(by) and verdict == "met"
+        entry["met"], entry["verdict"] = float(met), verdict if by else "missing"
+        entry["by"] = [result["result_id"] for result in by]
+        entry["title"] = str(by[0]["metadata"].get("title") or "") if by else ""
+    return now
+
+
+async def judged_by_model(
+    context: Context,
+    query: str,
+    plan: Plan,
+    entries: Sequence[Entry],
+    seen: Mapping[str, Any],
+    evidence: Sequence[RetrievalResult],
+    records: Sequence[ExecutionRecord],
+    bases: Sequence[KnowledgeBase],
+    made: Callable[[PlanStep], bool],
+) -> tuple[Judgement | None, list[str]]:
+    """The model's judgement, bounded; None and why, where it gives none that can be used.
+
+    Args:
+        context: the ports.
+        query: the question.
+        plan: the plan so far.
+        entries: the ledger.
+        seen: the signals.
+        evidence: what was found, best first.
+        records: what ran.
+        bases: the knowledge bases.
+        made: whether such a call was made already, or will be.
+    """
+    passages, asked = shown_to(evidence), [n for n, entry in enumerate(entries) if not settled(entry)]
+    tools = offered(context.tools, bases)
+    form = _form(step_form(tools, [base.name for base in bases]))
+    slots = {
+        "question": query,
+        "needs": numbered([f"{entries[n]['need']} (so far: {entries[n]['met']:.2f})" for n in asked]),
+        "steps": fenced(told_steps(plan, records), "evidence"),
+        "signals": json.dumps({name: seen[name] for name in _TOLD if name in seen}, ensure_ascii=False),
+        "budget": left(context, context.settings.time_budget_s - work_seconds(records)),
+        "tools": described(tools),
+        "evidence": fenced(told_evidence(passages, context.settings.merge_max_characters), "evidence"),
+        "most": str(STEPS),
+    }
+    said = await say(context, "reflector", form, slots, question=query, at=f"pass {seen['iteration']}")
+    if said.form is None:
+        return None, said.refused
+    now = _met(entries, asked, said.form.needs, passages)
+    steps, overruled = _allowed(said.form.steps, plan, len(bases) > 1, context, made)
+    enough = said.form.enough
+    if enough and not evidence:
+        enough, overruled = False, ["enough: there is no evidence", *overruled]
+    unsaid = [e["need"] for e in entries if e["kind"] == "field" and not settled(e) and e["met"] < MET]
+    if enough and unsaid:
+        enough, overruled = False, [f"enough: nothing says {', '.join(unsaid)}", *overruled]
+    return Judgement(enough, steps, said.form.reasoning.strip(), now, overruled), said.refused
+
+
+def _form(step: Any) -> type[BaseModel]:
+    return create_model(
+        "Reflected",
+        __config__=ConfigDict(extra="forbid"),
+        needs=(list[Verdict], Field(default_factory=list, max_length=20)),
+        enough=(bool, ...),
+        steps=(list[step], Field(default_factory=list, max_length=STEPS)),
+        reasoning=(str, Field("", max_length=600)),
+    )
+
+
+def _allowed(
+    drafted: Sequence[Any], plan: Plan, several: bool, context: Context, made: Callable[[PlanStep], bool]
+) -> tuple[list[PlanStep], list[str]]:
+    """The steps that can run and were not made yet, each checked by itself; and why the others cannot."""
+    kept: list[PlanStep] = []
+    overruled: list[str] = []
+    ids = {step.step_id for step in plan.steps}
+    first = len(ids)
+    while any(step_id.startswith(f"step_{first}_") for step_id in ids):
+        first += 1
+    for step in steps_of(drafted, several, context.tools, first):
+        problems = check(plan.adding(*kept, step), context.tools)
+        if problems:
+            overruled.append(f"{step.tool} {step.tool_input.get('query', '')!r}: {problems[0]['message']}")
+        elif made(step):
+            overruled.append(f"{step.tool} {step.tool_input.get('query', '')!r}: it was made already")
+        else:
+            kept.append(step)
+    return kept, overruled

@@ -1,0 +1,130 @@
+"""The node that plans: the role's model where there is one, else the planner of the run; and planning anew.
+
+A new plan goes on behind what has run: steps that have begun stay, and what would only repeat one is left out.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from langgraph.runtime import Runtime
+
+from workbench.graphs.model_plan import planned_by_model
+from workbench.graphs.route import read_question
+from workbench.plans import ENDED_WELL, Plan, PlanStep, last_records
+from workbench.ports import Context
+from workbench.records.tape import RULES
+from workbench.state import ExecutionRecord, RetrievalState, RouteDecision
+from workbench.tools.registry import require
+
+
+async def planner(state: RetrievalState, runtime: Runtime[Context]) -> dict[str, Any]:
+    """Make the plan; after an answer that changed the question, plan anew behind the steps that have run."""
+    context = runtime.context
+    prefixes = state.get("kb_prefixes") or [state["kb_prefix"]]
+    before = Plan.load(state["plan"]) if state.get("replan") else None
+    given = None if before else state.get("given_plan")
+    made = Plan.load(given) if given else await _made(state, context, prefixes, before)
+    if before:
+        made = continued(made, before, state.get("records", []))
+    require(made, context.tools)
+    reason = "planned anew for the changed question" if before else "planned for the question"
+    author, why = ("fork", "given") if given else ("planner", reason)
+    context.runs.save_plan(state.get("run_id", ""), made.dump(), author=author, reason=why)
+    change = {"plan": made.dump(), "kb_prefixes": prefixes, "iteration": state.get("iteration") or 1, "replan": False}
+    if state.get("wish"):
+        change["wish"] = ""
+    return change if before else {**anew(), **change}
+
+
+async def _made(state: RetrievalState, context: Context, prefixes: list[str], before: Plan | None) -> Plan:
+    """The plan of the model or, where it gives none, of the planner."""
+    query, decision = state["query"], state["route_decision"]
+    if (older := context.tape.older("llm")) is not None:
+        return Plan.load(older)
+    refused: list[str] = []
+    if "planner" in context.models and getattr(context.planner, "name", "") == RULES:
+        made, refused = await planned_by_model(state, context, context.bases(prefixes), before)
+        if made is not None:
+            return made
+        if wish := state.get("wish"):  # the rules read it as a part of the question
+            query = f"{query} {wish}"
+            decision = {**decision, **read_question(query, context.bases(prefixes))}
+    plan = await _by_planner(query, decision, context, prefixes)
+    if not refused:
+        return plan
+    return plan.model_copy(update={"metadata": {**plan.metadata, "instead_of": "llm", "refused": refused}})
+
+
+async def _by_planner(query: str, decision: RouteDecision, context: Context, prefixes: list[str]) -> Plan:
+    """The planner's plan: what it is asked is all that it may depend on."""
+    bases = context.bases(prefixes)
+
+    async def plan() -> dict[str, Any]:
+        return (await context.planner(query, decision, bases, context.tools)).dump()
+
+    asked = {"query": query, "decision": decision, "bases": prefixes, "tools": sorted(context.tools)}
+    name, version = getattr(context.planner, "name", "registered"), " ".join([*(b.fingerprint() for b in bases), ""])
+    made = await context.tape.aeffect("plan", name, asked, plan, clock=context.clock.monotonic, version=version)
+    return Plan.load(made.value)
+
+
+def anew() -> dict[str, Any]:
+    """What a first plan begins with: nothing of an earlier question, when a server's thread carries several."""
+    from langgraph.types import Overwrite
+
+    lists = {name: Overwrite([]) for name in ("records", "reflections", "decisions")}
+    return {**lists, "activated": [], "stop_reason": None}
+
+
+def continued(made: Plan, before: Plan, records: Iterable[ExecutionRecord]) -> Plan:
+    """A new plan behind what has run: begun steps stay, so that their records keep their meaning; numbers go on.
+
+    A new step that would only repeat one that ended well is left out, and whatever needs it takes the old one.
+    """
+    last = last_records(records)
+    steps, needed = before.by_id(), [step_id for step_id in before.by_id() if step_id in last]
+    for step_id in needed:  # grows: what a begun step depends on stays too, begun or not
+        needed += [source for source in steps[step_id].dependencies() if source not in needed]
+    begun = [step for step in before.steps if step.step_id in needed]
+    ran = {
+        _call(step): step.step_id
+        for step in begun
+        if step.step_id in last and last[step.step_id]["status"] in ENDED_WELL
+    }
+    taken = [int(n) for step in begun for n in re.findall(r"^step_(\d+)", step.step_id)]
+    number = max([len(begun), *(n + 1 for n in taken)]) if begun else 0
+    ids: dict[str, str] = {}
+    added: list[PlanStep] = []
+    for step_id in made.topological_order():
+        step = _renamed(made.step(step_id), ids)
+        old = ran.get(_call(step))
+        if old:
+            ids[step_id] = old
+            continue
+        label = re.sub(r"^step_\d+_?", "", step_id) or "step"
+        ids[step_id] = f"step_{number}_{label}"
+        number += 1
+        added.append(step.model_copy(update={"step_id": ids[step_id]}))
+    return made.model_copy(update={"version": before.version + 1, "steps": [*begun, *added]})
+
+
+def _call(step: PlanStep) -> tuple[str, str]:
+    return step.tool, repr(sorted(step.tool_input.items(), key=lambda item: item[0]))
+
+
+def _renamed(step: PlanStep, ids: Mapping[str, str]) -> PlanStep:
+    """The step with its dependencies under their new ids."""
+    references = {
+        name: {"$from": f"{ids[source]}.{given}"}
+        for name, (source, given) in step.references().items()
+        if source in ids
+    }
+    return step.model_copy(
+        update={
+            "tool_input": {**step.tool_input, **references},
+            "depends_on": [ids.get(source, source) for source in step.depends_on],
+        }
+    )

@@ -1,0 +1,147 @@
+"""A role asks its model: the prompt filled in, the call on the tape, the reply checked, mended once, or done without.
+
+Every call is one effect of kind ``model`` under the role's name: the messages as sent, the reply as received, and what
+the server counted. A call that failed is one too, so that a replay fails in the same way. What a model says is never
+more than a proposal: ``say`` gives None when it cannot be used, and the caller does what it does without a model.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple, TypeVar
+
+from pydantic import BaseModel, ValidationError
+
+from workbench.errors import ModelError
+from workbench.models.chat import Limits, filled_in, reply_text, usage_of
+from workbench.models.wire import tell
+from workbench.ports import Context
+from workbench.records.spending import price, spent
+from workbench.state import Message
+from workbench.text import clean, language_of
+
+Form = TypeVar("Form", bound=BaseModel)
+_MEND = {
+    "en": "That cannot be used. Fill in the form again, mending exactly this:\n",
+    "zh": "无法使用。请重新填写表格，只改正以下问题：\n",
+}
+NONE = {"en": "(none)", "zh": "（无）"}
+
+
+class Said(NamedTuple):
+    """What a model said: the filled-in form, or None; what was wrong with its replies; whether the first one held."""
+
+    form: Any
+    refused: list[str]
+    mended: bool = False
+
+
+async def say(
+    context: Context,
+    role: str,
+    form: type[Form],
+    slots: Mapping[str, str],
+    *,
+    question: str,
+    problems: Callable[[Form], Sequence[str]] = lambda _: (),
+    at: str = "",
+) -> Said:
+    """Ask the role's model to fill in a form; once more, with the problems, when it cannot be used.
+
+    Args:
+        context: the ports.
+        role: one of ``settings.ROLES`` whose model there is.
+        form: what is filled in: every list and text bounded.
+        slots: for the prompt.
+        question: its language chooses the prompt.
+        problems: what does not hold in a filled-in form, a sentence each with the mend.
+        at: where in the run, as ``"pass 2"``, for people.
+    """
+    language = language_of(question)
+    messages, refused = context.prompts.of(role, language).messages(slots), list[str]()
+    for attempt in (1, 2):
+        if over := budget_spent(context):
+            return Said(None, [*refused, over])
+        reply = await _reply(context, role, messages, form, question, f"{at} repair".strip() if attempt == 2 else at)
+        if reply.get("error"):
+            refused.append(reply["error"])
+            break
+        filled, wrong = _read(reply["text"], form)
+        wrong = wrong or (list(problems(filled)) if filled is not None else [])
+        if filled is not None and not wrong:
+            return Said(filled, refused, attempt == 2)
+        refused += wrong
+        messages = [*messages, ["ai", reply["text"]], ["human", _MEND[language] + "\n".join(wrong)]]
+    tell(f"The model gave nothing usable as {role}, so the rules do it. {refused[-1]}")
+    return Said(None, refused)
+
+
+async def _reply(
+    context: Context, role: str, messages: Sequence[Sequence[str]], form: type[BaseModel], question: str, at: str
+) -> dict[str, Any]:
+    model = context.models[role]
+
+    async def call() -> dict[str, Any]:
+        try:
+            said = await filled_in(model, [tuple(m) for m in messages], form, Limits.of(context.settings))
+        except ModelError as error:  # kept on the tape; the run goes on without the model
+            return {"error": str(error), "at": at}
+        return {"text": clean(reply_text(said)), "at": at, **accounted(context, role, question, usage_of(said))}
+
+    given = {"model": context.settings.model_of(role), "messages": messages, "schema": form.model_json_schema()}
+    made = await context.tape.aeffect("model", role, given, call, clock=context.clock.monotonic)
+    return dict(made.value)
+
+
+def accounted(context: Context, role: str, question: str, usage: Mapping[str, int] | None) -> dict[str, Any]:
+    """What the tape keeps beside a reply: tokens as counted, their price, the prompt's version, how was sampled."""
+    model, prompt = context.models[role], context.prompts.of(role, language_of(question))
+    names = ("temperature", "top_p", "seed", "max_tokens")
+    told = {name: value for name in names if isinstance(value := getattr(model, name, None), (int, float))}
+    money = price(context.prices, context.settings.model_of(role), usage)
+    return {"prompt": f"{prompt.name} {prompt.label}", "usage": usage, "money": money, "sampling": told}
+
+
+def _read(text: str, form: type[Form]) -> tuple[Form | None, list[str]]:
+    """The form in a reply, or what is wrong with it: a model may write around its JSON."""
+    begin, end = text.find("{"), text.rfind("}")
+    try:
+        return form.model_validate_json(text[begin : end + 1] if 0 <= begin < end else text), []
+    except ValidationError as error:
+        return None, [f"{'.'.join(map(str, e['loc'])) or 'the reply'}: {e['msg']}." for e in error.errors()[:5]]
+
+
+def budget_spent(context: Context) -> str:
+    """Why no model may be asked any more in this run; "" while one may."""
+    tokens, money = context.settings.token_budget, context.settings.money_budget
+    if not tokens and not money:
+        return ""
+    sofar = spent(context.tape.calls())
+    if tokens and sofar.tokens >= tokens:
+        return f"{sofar.tokens:,} of {tokens:,} tokens are spent (WORKBENCH_TOKEN_BUDGET)."
+    if money and sofar.money >= money:
+        return f"{sofar.money:.4f} of {money:g} are spent (WORKBENCH_MONEY_BUDGET)."
+    return ""
+
+
+def left(context: Context, seconds: float) -> str:
+    """What a run may still take, for a prompt."""
+    tokens, money = context.settings.token_budget, context.settings.money_budget
+    sofar = spent(context.tape.calls())
+    told = [f"{max(0.0, seconds):.0f} s of search"]
+    told += [f"{max(0, tokens - sofar.tokens):,} tokens"] if tokens else []
+    told += [f"{max(0.0, money - sofar.money):.4f} of money"] if money else []
+    return ", ".join(told)
+
+
+def numbered(items: Sequence[str]) -> str:
+    """One a line, counted from 1; "(none)" for nothing."""
+    return "\n".join(f"{n}. {item}" for n, item in enumerate(items, 1)) or NONE["en"]
+
+
+def told_history(history: Sequence[Message], window: int) -> str:
+    """The last messages, one a line."""
+    lines = [
+        f"{m['role']}: {' '.join(clean(m['content']).split())[:500]}" for m in (history[-window:] if window else [])
+    ]
+    return "\n".join(lines) or NONE["en"]

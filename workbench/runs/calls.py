@@ -1,0 +1,191 @@
+"""The models of a run: which it is given and what they are asked with, what each saw, said and took."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from html import escape
+from typing import TYPE_CHECKING, Any, TypedDict
+
+from workbench.errors import RunError, shown
+from workbench.prompts import Prompt, prompt_of
+from workbench.records.spending import Spent, spent
+from workbench.records.tape import Effect, words_of
+from workbench.settings import ROLES, named
+
+if TYPE_CHECKING:
+    import pandas
+
+NODES = {
+    "router": "route",
+    "follow_up": "prepare_retrieval",
+    "planner": "planner",
+    "grader": "reflector",
+    "reflector": "reflector",
+    "rewriter": "reflector",
+    "writer": "generate",
+    "checker": "generate",
+}
+"""Role -> the node in which it is asked."""
+_OLDER = {"answer": "writer", "rewrite": "rewriter", "llm": "planner"}
+_COLUMNS = (
+    *("n", "role", "node", "at", "model", "prompt", "input", "cached", "output", "seconds", "money", "replayed"),
+    *("edited", "said"),
+)
+_CUT = 200
+
+
+class Call(TypedDict):
+    """One call of a model.
+
+    Attributes:
+        n: its place in the run, from 1.
+        key: its address on the tape, by which a fork changes its reply.
+        role: who was asked.
+        node: in which node.
+        at: where, as ``pass 2``; ``repair`` is a second try.
+        model: its name.
+        prompt: the prompt's name and version.
+        messages: ``[kind, text]`` each, as sent.
+        reply: as received; why there is none, where the call failed.
+        failed: whether it did.
+        input: tokens read, None where the server counts none; ``cached`` of them it had already; ``output`` written.
+        seconds: how long it took.
+        money: by the prices, None without one.
+        sampling: temperature and the like, as far as the model says.
+        replayed: whether it comes from another run's tape.
+        edited: whether a fork changed the reply.
+    """
+
+    n: int
+    key: str
+    role: str
+    node: str
+    at: str
+    model: str
+    prompt: str
+    messages: list[list[str]]
+    reply: str
+    failed: bool
+    input: int | None
+    cached: int | None
+    output: int | None
+    seconds: float
+    money: float | None
+    sampling: dict[str, Any]
+    replayed: bool
+    edited: bool
+
+
+class Calls(list[Call]):
+    """The calls of a run, in their order; a table in a notebook."""
+
+    def to_frame(self) -> pandas.DataFrame:
+        """One row a call, without the messages."""
+        import pandas
+
+        return pandas.DataFrame([_row(call) for call in self], columns=list(_COLUMNS))
+
+    def of(self, role: str) -> Calls:
+        """Those of one role."""
+        return Calls(call for call in self if call["role"] == role)
+
+    def _repr_html_(self) -> str:
+        head = "".join(f"<th>{name}</th>" for name in _COLUMNS)
+        rows = "".join(
+            f"<tr>{''.join(f'<td>{escape(_shown(value))}</td>' for value in _row(call).values())}</tr>" for call in self
+        )
+        return f"<table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>"
+
+
+def calls_of(effects: Iterable[Effect]) -> Calls:
+    """The calls among the effects of a tape; of one that a node made twice, the last."""
+    found = {effect.key: effect for effect in effects if effect.kind == "model"}
+    return Calls(_call(n, effect) for n, effect in enumerate(found.values(), 1))
+
+
+def models_of(models: Any) -> dict[str, str]:
+    """Settings that give each role its model.
+
+    >>> models_of({"all": "rules", "writer": "openai:m"})["planner_model"]
+    'rules'
+
+    Raises:
+        RunError: there is no such role.
+        SettingsError: it is no chat model.
+    """
+    if not isinstance(models, Mapping) or not set(models) <= {"all", *ROLES}:
+        raise RunError(f"models is {shown(models)}. Give a model for each role. Known: all, {', '.join(ROLES)}.")
+    of = {**dict.fromkeys(ROLES, models["all"]), **models} if "all" in models else models
+    return {f"{role}_model": named(f"{role}_model", given) for role, given in of.items() if role != "all"}
+
+
+def own_prompts(prompts: Any, among: Mapping[str, Prompt]) -> dict[str, dict[str, Any]]:
+    """Prompts that somebody gave, as they are kept with a run.
+
+    Raises:
+        RunError: it is no mapping.
+        SettingsError: one is no prompt.
+    """
+    if not isinstance(prompts or {}, Mapping):
+        raise RunError(f"prompts is {shown(prompts)}. Give a prompt for each role, as wb.prompts takes them.")
+    new = [prompt_of(name, given, among) for name, given in (prompts or {}).items()]
+    return {prompt.name: prompt.dump() for prompt in new}
+
+
+def replies_of(replies: Any, calls: Calls) -> dict[str, str]:
+    """What models are to have said, by the keys of their calls.
+
+    Raises:
+        RunError: there is no such call, or the reply is no text.
+    """
+    if not isinstance(replies, Mapping) or not all(isinstance(text, str) for text in replies.values()):
+        raise RunError(f"replies is {shown(replies)}. Give a text for each call, by its number in run.calls().")
+    keys = {str(place): call["key"] for call in calls for place in (call["n"], call["key"])}
+    unknown = [place for place in replies if str(place) not in keys]
+    if unknown:
+        raise RunError(f"There is no call {shown(unknown[0])} of a model in this run. It has {len(calls)}.")
+    return {keys[str(place)]: text for place, text in replies.items()}
+
+
+def spent_by(effects: Iterable[Effect]) -> dict[str, Spent]:
+    """What the models took, by role and, under ``""``, in all."""
+    found = [effect for effect in effects if effect.kind == "model"]
+    roles = dict.fromkeys(_OLDER.get(effect.name, effect.name) for effect in found)
+    by_role = {role: spent(e for e in found if _OLDER.get(e.name, e.name) == role) for role in roles}
+    return {**by_role, "": spent(found)}
+
+
+def _call(n: int, effect: Effect) -> Call:
+    told: Mapping[str, Any] = effect.value if isinstance(effect.value, Mapping) else {}
+    asked: Mapping[str, Any] = effect.given if isinstance(effect.given, Mapping) else {}
+    usage, role = told.get("usage") or {}, _OLDER.get(effect.name, effect.name)
+    return Call(
+        n=n,
+        key=effect.key,
+        role=role,
+        node=NODES.get(role, ""),
+        at=str(told.get("at") or ""),
+        model=str(asked.get("model") or ""),
+        prompt=str(told.get("prompt") or ""),
+        messages=[list(message) for message in asked.get("messages", [])],
+        reply=words_of(effect),
+        failed=bool(told.get("error")),
+        input=usage.get("input"),
+        cached=usage.get("cached"),
+        output=usage.get("output"),
+        seconds=effect.seconds,
+        money=told.get("money"),
+        sampling=dict(told.get("sampling") or {}),
+        replayed=effect.replayed,
+        edited=bool(told.get("edited")),
+    )
+
+
+def _row(call: Call) -> dict[str, Any]:
+    said = " ".join(call["reply"].split())
+    told = {**call, "said": said if len(said) <= _CUT else f"{said[:_CUT]}…"}
+    return {name: told[name] for name in _COLUMNS}
+
+
+def _shown(value: Any) -> str:
+    return "" if value is None or value is False else "✓" if value is True else str(value)
