@@ -361,6 +361,28 @@ class Citation(TypedDict):
     source: dict[str, Any]
 
 
+class Supported(TypedDict):
+    """A statement of an answer, held against what it cites.
+
+    Attributes:
+        sentence: with its marks.
+        verdict: of the passages that it cites; ``uncited`` where it cites none.
+        probability: how likely they support it, 0 to 1; 1 and 0 where a model says so.
+        cited: the marks.
+        by: those of them that support it, wholly or in part.
+        why: the names, numbers or dates that they do not have, or a model's reason.
+        judge: the model that said so, "" for the rules.
+    """
+
+    sentence: str
+    verdict: Literal["supported", "partly", "unsupported", "uncited"]
+    probability: float
+    cited: list[int]
+    by: list[int]
+    why: str
+    judge: str
+
+
 class Message(TypedDict):
     """One message of a conversation; ``created_at`` is UTC, ISO 8601."""
 
@@ -467,6 +489,7 @@ class ConversationState(RetrievalState, total=False):
     episodic_memory: list[dict[str, Any]]
     answer: str
     citations: list[Citation]
+    support: list[Supported]
     error: str | None
     partial: bool
     routing_ms: float

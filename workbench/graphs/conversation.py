@@ -65,6 +65,7 @@ RESULT_KEYS = (
     "stop_reason",
     "answer",
     "citations",
+    "support",
     "partial",
     "routing_ms",
     "retrieval_ms",
@@ -139,6 +140,7 @@ def initial_state(
         stop_reason=None,
         answer="",
         citations=[],
+        support=[],
         error=None,
         partial=False,
     )

@@ -15,6 +15,7 @@ from langgraph.runtime import Runtime
 from workbench.errors import ModelError
 from workbench.events import progress, token
 from workbench.graphs.cards import told_evidence
+from workbench.graphs.check import supported, with_marks
 from workbench.graphs.roles import accounted, budget_spent
 from workbench.language.judging import judged
 from workbench.language.quoting import cite
@@ -153,7 +154,7 @@ async def generate(state: ConversationState, runtime: Runtime[Context]) -> dict[
     """Write the answer. Its ``[n]`` are places in ``merged.retrieval_results``, counted from 1."""
     context, began = runtime.context, runtime.context.clock.monotonic()
     runtime.stream_writer(progress("generation", total=1))
-    short = without_evidence(state, context)
+    short, spoken = without_evidence(state, context), False
     if short is not None:
         answer = Answer(short, [])
     elif "writer" in context.parts:
@@ -161,15 +162,19 @@ async def generate(state: ConversationState, runtime: Runtime[Context]) -> dict[
         text, citations, _ = cite(text, found(state))
         answer = Answer(text.strip(), citations)
     elif "writer" in context.models and not (over := budget_spent(context)):
-        answer = await streamed(state, runtime)
+        answer, spoken = await streamed(state, runtime), context.tape.older("answer") is None
     else:
         if "writer" in context.models:
             runtime.stream_writer(progress("generation", total=1, note=f"the rules write the answer: {over}"))
         answer = offline(state, context)
+    support = await supported(context, answer.text, found(state), state["message"]) if found(state) else []
+    if spoken and support:
+        answer = answer._replace(text=with_marks(answer.text, support))
     runtime.stream_writer(progress("generation", completed=1, total=1))
     spent = round((context.clock.monotonic() - began) * 1000, 3)
     # Documents and models may write what steers a terminal; people print answers.
-    return {"answer": visible(answer.text), "citations": answer.citations, "generation_ms": spent, "partial": False}
+    change = {"answer": visible(answer.text), "citations": answer.citations, "support": support}
+    return {**change, "generation_ms": spent, "partial": False}
 
 
 def without_evidence(state: Mapping[str, Any], context: Context) -> str | None:

@@ -16,7 +16,7 @@ from typing_extensions import TypedDict
 
 from workbench.plans import Plan, PlanStep
 from workbench.records.figures import Figures, figures
-from workbench.state import Citation, Decision, ExecutionRecord, Reflection, ReviewPoint, RouteDecision
+from workbench.state import Citation, Decision, ExecutionRecord, Reflection, ReviewPoint, RouteDecision, Supported
 
 SCHEMA_FILE = Path(__file__).with_name("run.schema.json")
 RunStatus = Literal["running", "paused", "interrupted", "done", "failed", "cancelled"]
@@ -90,6 +90,7 @@ class RunDocument(TypedDict):
     kb_prefix: str
     answer: str | None
     citations: list[Citation]
+    support: list[Supported]
     error: str | None
     stop_reason: str | None
     review: ReviewRequest | None
@@ -106,7 +107,7 @@ class RunDocument(TypedDict):
 
 _TEXTS = ("run_id", "status", "holder", "message", "query", "session_id", "user_id")
 _OBJECTS = ("answer", "error", "stop_reason", "review")
-_LISTS = ("citations", "records", "reflections", "decisions")
+_LISTS = ("citations", "support", "records", "reflections", "decisions")
 
 
 def run_document(run: Any) -> dict[str, Any]:

@@ -7,13 +7,13 @@ one piece, and by which one of them stands for it, are here; the merge goes by t
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 from typing_extensions import TypedDict
 
 from workbench.plans import ENDED_WELL, last_records, work_seconds
 from workbench.records.timeline import elapsed_ms, moment_ms
-from workbench.state import Citation, ExecutionRecord, Merged, RetrievalResult, Without
+from workbench.state import Citation, ExecutionRecord, Merged, RetrievalResult, Supported, Without
 
 _WRITERS = ("generate", "kb_handler")
 
@@ -26,7 +26,9 @@ class Figures(TypedDict):
     ``calls``: attempts at steps that this run made; ``saved_calls``: those that the tape of another run answered, and
     ``saved_s`` how long these had taken when they were made. ``found``: what the steps found, doubles and all;
     ``evidence``: distinct pieces, after the merge those that it kept; ``in_prompt``: those that fitted the prompt;
-    ``cited``: those that the answer cites, its sources. ``passes``: of execute and reflect.
+    ``cited``: those that the answer cites, its sources. ``passes``: of execute and reflect. ``statements``: of the
+    answer; ``citation_recall``: the share of them that their sources support whole; ``citation_precision``: the share
+    of citations that support their statement, wholly or in part; both None where there is nothing to count.
     """
 
     total_s: float
@@ -40,6 +42,9 @@ class Figures(TypedDict):
     in_prompt: int
     cited: int
     passes: int
+    statements: int
+    citation_precision: float | None
+    citation_recall: float | None
 
 
 def figures(document: Mapping[str, Any]) -> Figures:
@@ -52,7 +57,7 @@ def figures(document: Mapping[str, Any]) -> Figures:
     wrote = [entry for entry in log if entry["node"] in _WRITERS]
     ended = [r for r in last_records(records).values() if r["status"] in ENDED_WELL]
     evidence = len(document.get("evidence") or [])
-    return Figures(
+    return Figures(  # type: ignore[typeddict-item]
         total_s=round(elapsed_ms(spans) / 1000, 6),
         retrieval_s=retrieval_seconds(records),
         generation_s=round(sum(entry["duration_ms"] for entry in wrote) / 1000, 6),
@@ -64,7 +69,24 @@ def figures(document: Mapping[str, Any]) -> Figures:
         in_prompt=statistics.get("used", 0),
         cited=len({citation["n"] for citation in document.get("citations") or []}),
         passes=reflections[-1]["current_iteration"] if reflections else 0,
+        **cast(Any, precision_and_recall(document.get("support") or [])),
     )
+
+
+def precision_and_recall(found: Sequence[Supported]) -> dict[str, float | int | None]:
+    """Of citations: how many support their sentence, and how many statements are supported whole.
+
+    >>> one = {"sentence": "", "verdict": "supported", "cited": [1, 2], "by": [1]}
+    >>> precision_and_recall([one, {**one, "verdict": "uncited", "cited": [], "by": []}])
+    {'statements': 2, 'citation_precision': 0.5, 'citation_recall': 0.5}
+    """
+    cited, right = sum(len(one["cited"]) for one in found), sum(len(one["by"]) for one in found)
+    whole = sum(one["verdict"] == "supported" for one in found)
+    return {
+        "statements": len(found),
+        "citation_precision": round(right / cited, 6) if cited else None,
+        "citation_recall": round(whole / len(found), 6) if found else None,
+    }
 
 
 def own(records: Iterable[ExecutionRecord]) -> list[ExecutionRecord]:

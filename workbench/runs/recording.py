@@ -13,7 +13,7 @@ from workbench.records.figures import Piece, pieces
 from workbench.records.store import RunRow
 from workbench.records.tape import Effect, begun
 from workbench.runs.calls import Calls, calls_of
-from workbench.state import Citation, Decision, ExecutionRecord, Reflection, RetrievalResult, RouteDecision
+from workbench.state import Citation, Decision, ExecutionRecord, Reflection, RetrievalResult, RouteDecision, Supported
 
 if TYPE_CHECKING:
     import pandas
@@ -168,6 +168,11 @@ class Recording:
     def citations(self) -> list[Citation]:
         """The evidence behind each ``[n]``."""
         return self._values().get("citations", [])
+
+    @property
+    def support(self) -> list[Supported]:
+        """Each statement of the answer, held against what it cites."""
+        return self._values().get("support", [])
 
     @property
     def statistics(self) -> dict[str, Any]:

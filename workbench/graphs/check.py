@@ -1,0 +1,149 @@
+"""Checking an answer against what it cites, by the checker's model where there is one, and marking what fails.
+
+Rules look at every statement first. A model may find support where the words differ; it cannot give it to a number
+or a negation that the sources do not have.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from workbench.graphs.cards import told_evidence
+from workbench.graphs.roles import numbered, say
+from workbench.language.quoting import marked_sentences
+from workbench.language.support import Shares, Support, checked
+from workbench.ports import Context, KnowledgeBase
+from workbench.prompts import fenced
+from workbench.state import RetrievalResult, Supported
+from workbench.text import CJK
+from workbench.tools.next_hop import Reading
+
+_MOST, _VALUES = 40, 30
+_SAID = {
+    "unsupported": (" (not in its sources)", "（来源中没有依据）"),
+    "partly": (" (only partly in its sources)", "（来源只支持一部分）"),
+    "uncited": (" (without a source)", "（未注明出处）"),
+}
+
+
+class Checked(BaseModel):
+    """What the checker says of one sentence."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    sentence: int = Field(ge=1, le=_MOST)
+    verdict: Literal["supported", "partly", "unsupported"]
+
+
+class CheckedAll(BaseModel):
+    """What the checker fills in."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    sentences: list[Checked] = Field(max_length=_MOST)
+
+
+async def supported(context: Context, text: str, evidence: Sequence[RetrievalResult], question: str) -> list[Supported]:
+    """Every statement of an answer with what became of it."""
+    cited = sorted({int(n) for n in re.findall(r"\[(\d+)\]", text)})
+    bases = {n: _base_of(evidence[n - 1], context) for n in cited}
+    sources = {n: source_of(evidence[n - 1], bases[n]) for n in cited}
+    rules = checked(text, sources, meant(base) if (base := next(filter(None, bases.values()), None)) else None)
+    asked = [one for one in rules if one.verdict != "uncited"][:_MOST]
+    said: dict[str, str] = {}
+    if "checker" in context.models and asked:
+        said = await _by_model(context, asked, evidence, question)
+    judge = context.settings.model_of("checker") if said else ""
+    return [_told(one, said.get(one.sentence, ""), judge) for one in rules]
+
+
+async def _by_model(
+    context: Context, asked: Sequence[Support], evidence: Sequence[RetrievalResult], question: str
+) -> dict[str, str]:
+    cited = sorted({n for one in asked for n in one.cited})
+    pieces = [evidence[n - 1] for n in cited]
+    place = {n: at for at, n in enumerate(cited, 1)}
+    lines = [f"{one.sentence} (cites {', '.join(str(place[n]) for n in one.cited)})" for one in asked]
+    slots = {
+        "sentences": fenced(numbered(lines), "evidence"),
+        "evidence": fenced(told_evidence(pieces, context.settings.merge_max_characters), "evidence"),
+    }
+    reply = await say(context, "checker", CheckedAll, slots, question=question)
+    if reply.form is None:
+        return {}
+    return {asked[one.sentence - 1].sentence: one.verdict for one in reply.form.sentences if one.sentence <= len(asked)}
+
+
+def _told(one: Support, verdict: str, judge: str) -> Supported:
+    """What counts of the rules and the model: names and numbers that are not there outrank a model's "supported"."""
+    final: Any = one.verdict
+    sure = one.probability
+    if verdict and one.verdict != "uncited":
+        final = "partly" if verdict == "supported" and one.why else verdict
+        sure = {"supported": 1.0, "partly": 0.5}.get(final, 0.0)
+    by = one.cited if final == "supported" and verdict else one.by
+    return Supported(
+        sentence=one.sentence,
+        verdict=final,
+        probability=sure,
+        cited=one.cited,
+        by=list(by),
+        why=one.why,
+        judge=judge if verdict else "",
+    )
+
+
+def meant(base: KnowledgeBase) -> Shares:
+    """How much of a sentence texts say, by what words mean where the base can tell."""
+
+    def shares(sentence: str, texts: Sequence[str]) -> list[float]:
+        reading = Reading.of(sentence, texts, base)
+        return [reading.share(row) for row in reading.texts] if reading.words else [0.0] * len(texts)
+
+    return shares
+
+
+def _base_of(result: RetrievalResult, context: Context) -> KnowledgeBase | None:
+    name = result["metadata"].get("kb_prefix") or ""
+    return context.knowledge.get(name) if name in context.knowledge.names() else None
+
+
+def source_of(result: RetrievalResult, base: KnowledgeBase | None) -> str:
+    """A piece of evidence as a checker reads it: its title, its text, and its typed fields, each as people call it."""
+    about, called = result["metadata"], dict[str, list[str]]()
+    title = str(about.get("title") or "")
+    for field in base.schema() if base else ():
+        called[field["name"]] = [word for words in field["called"].values() for word in words]
+    values = {
+        name: value if isinstance(value, list) else [value] for name, value in (about.get("fields") or {}).items()
+    }
+    lines = [" / ".join(_also(title, base)) if title else "", result["evidence"]]
+    for name, of in values.items():
+        told = [" / ".join(_also(str(one), base)) for one in of[:_VALUES] if one not in (None, "")]
+        lines += [f"{' '.join([name, *called.get(name, ())])}: {', '.join(told)}."] if told else []
+    return "\n".join(filter(None, lines))
+
+
+def _also(name: str, base: KnowledgeBase | None) -> list[str]:
+    """A name, and how the knowledge base writes it otherwise."""
+    entity = base.find_entity(name) if base else None
+    return list(dict.fromkeys([name, *(entity["aliases"] if entity else [])]))
+
+
+def with_marks(text: str, found: Sequence[Supported]) -> str:
+    """The answer with a word behind each statement that its sources do not support.
+
+    >>> one = Supported(sentence="It is green.", verdict="uncited", probability=0, cited=[], by=[], why="", judge="")
+    >>> with_marks("It is green. Why?", [one])
+    'It is green. (without a source) Why?'
+    """
+    verdicts = {one["sentence"]: one["verdict"] for one in found}
+    for sentence in dict.fromkeys(marked_sentences(text)):
+        aside = _SAID.get(verdicts.get(sentence, ""))
+        if aside:
+            text = text.replace(sentence, sentence + aside[bool(CJK.search(sentence))], 1)
+    return text

@@ -1,0 +1,218 @@
+"""Whether a source supports what an answer says of it: one judgement of a sentence and the passages that it cites.
+
+A sentence is held against the place of a passage that says most of it: how much of its words stand there, in the same
+order, and whether its names, numbers, dates and negations are the same. One logistic weighs what is seen
+(``experiments/support.py`` fits it on one half of public claims, and measures it on the other). A number that the
+sources do not have, or a negation that they do not share, is never supported, whatever the words say.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Mapping, Sequence
+from itertools import pairwise
+from typing import Literal, NamedTuple
+
+from workbench.language.judging import root
+from workbench.language.quoting import marked_sentences
+from workbench.text import CJK, days, fold, sentences, simplified, terms
+
+Verdict = Literal["supported", "partly", "unsupported", "uncited"]
+WEIGHTS = {"bias": -4.48, "covered": 3.36, "order": 1.91, "exact": 0.43, "lost": -2.74, "denied": -2.11}
+"""What is seen of a sentence and a passage, weighed (``experiments/support.py DATA --fit``)."""
+SUPPORTED, PARTLY = 0.5, 0.3
+"""Probabilities from which a passage supports a sentence, or a part of it."""
+_WINDOW = 3
+"""Sentences of a passage that stand for one place."""
+_MARKS = re.compile(r"\s?\[\d+\]")
+_NUMBER = re.compile(r"(?<![A-Za-z\d.])\d[\d,]*(?:\.\d+)?")
+_QUOTED = re.compile(r"[《〈“\"「『]([^》〉”\"」』]{1,80})[》〉”\"」』]")
+_PROPER = re.compile(r"\b[A-Z][\w’'-]*(?:\s+(?:of|the|de|van|von|da|la)?\s*[A-Z][\w’'-]*)*")
+_DENIES = re.compile(
+    r"\b(?:not|never|no|nor|neither|without|cannot|none|nobody|nothing)\b|n['’]t\b|[不没未無无非]|没有|從未|从未", re.I
+)
+_NO_DENIAL = re.compile(
+    r"不(?:仅|僅|但|只|过|過|同|久|少|断|斷)|非(?:常|洲)|无(?:论|論|线|線)|未(?:来|來)|not only|no\.? ?\d", re.I
+)
+_PARTICLE = re.compile(r"^\W*(?:no|yes|是|不是|不|否|没有)\s*[:：,，]\s*", re.I)
+_SAME = 0.6
+"""The share of a sentence's words with which another says the same, or its contrary."""
+_SAYS_NOTHING = re.compile(
+    r"\b(?:corpus|evidence|sources?|documents?|passages?|knowledge base|nothing)\b.{0,60}\b(?:not|no|nothing|never)\b"
+    r"|\b(?:not|no|nothing)\b.{0,40}\b(?:in|from|by) the (?:corpus|evidence|sources?|documents?|passages?)"
+    r"|(?:资料|資料|证据|證據|文档|文檔|来源|來源|知识库|知識庫).{0,20}(?:没有|沒有|未|无|無)|没有(?:找到|提到|说明)"
+    r"|pieces? of evidence\b|条证据",
+    re.I,
+)
+
+
+class Support(NamedTuple):
+    """What became of one sentence of an answer."""
+
+    sentence: str
+    verdict: Verdict
+    probability: float
+    cited: list[int]
+    by: list[int]
+    why: str
+
+
+Shares = Callable[[str, Sequence[str]], Sequence[float]]
+"""How much of a sentence each text says, 0 to 1."""
+
+
+def checked(text: str, sources: Mapping[int, str], shares: Shares | None = None) -> list[Support]:
+    """Each statement of an answer held against what it cites.
+
+    Args:
+        text: an answer with marks like ``[1]``.
+        sources: what each mark stands for.
+        shares: how much of a sentence each text says, by what words mean; by the words themselves without it.
+
+    >>> found = checked("It was built in 1993 [1]. It has 40 rooms [1]. It is nice.", {1: "It was built in 1993."})
+    >>> [one.verdict for one in found]
+    ['supported', 'unsupported', 'uncited']
+    """
+    return [held(sentence, sources, shares) for sentence in statements(text)]
+
+
+def statements(text: str) -> list[str]:
+    """The sentences of an answer that state something: no question, no heading, nothing on the corpus itself."""
+    found = []
+    for sentence in marked_sentences(text):
+        bare = _MARKS.sub("", sentence).strip(" *-#>|")
+        if not bare or bare[-1] in "?？:：" or not terms(bare) or (_SAYS_NOTHING.search(bare) and not _cited(sentence)):
+            continue
+        found.append(sentence)
+    return found
+
+
+def held(sentence: str, sources: Mapping[int, str], shares: Shares | None = None) -> Support:
+    """One sentence against what it cites; ``by`` are the passages that support it, wholly or in part."""
+    cited, said = _cited(sentence), _MARKS.sub("", sentence).strip()
+    if not cited:
+        return Support(sentence, "uncited", 0.0, [], [], "")
+    told = {n: sources.get(n, "") for n in cited}
+    each = {n: probability(signals(said, source, shares)) for n, source in told.items()}
+    seen = signals(said, "\n".join(told.values()), shares)
+    together = max([*each.values(), probability(seen)])
+    why = ", ".join(lost(said, "\n".join(told.values())))
+    verdict, _ = judged(seen, why, together)
+    return Support(sentence, verdict, round(together, 4), cited, [n for n in cited if each[n] >= PARTLY], why)
+
+
+def judged(seen: Mapping[str, float], why: str, sure: float | None = None) -> tuple[Verdict, float]:
+    """The verdict on what is seen of a sentence beside its sources, and how surely they support it."""
+    sure = probability(seen) if sure is None else sure
+    if seen["denied"] or sure < PARTLY or (seen["lost"] and sure < SUPPORTED):
+        return "unsupported", sure
+    return ("supported" if sure >= SUPPORTED and not why else "partly"), sure
+
+
+def probability(seen: Mapping[str, float]) -> float:
+    """How likely a source supports a sentence of which this is seen, 0 to 1."""
+    return 1 / (1 + math.exp(-WEIGHTS["bias"] - sum(WEIGHTS[name] * value for name, value in seen.items())))
+
+
+def signals(sentence: str, source: str, shares: Shares | None = None) -> dict[str, float]:
+    """What is seen of a sentence beside a source.
+
+    Returns:
+        ``covered``: the share of its words that the place which says most has; ``order``: the share of its neighbouring
+        words that are neighbours in the source; ``exact``: the share of its names, numbers and dates that the source
+        has; ``lost``: 1 when a number or date is not there; ``denied``: 1 when one of them denies and the other does
+        not.
+    """
+    asked, places = _words(sentence), _places(source)
+    told = list((shares or by_words)(sentence, places)) if places else []
+    best = max(range(len(places)), key=lambda n: (told[n], -n), default=-1)
+    pairs, all_pairs = _pairs(asked), _pairs(_words(source))
+    missing, exact = lost(sentence, source), _exact(sentence)
+    return {
+        "covered": told[best] if places else 0.0,
+        "order": len(pairs & all_pairs) / len(pairs) if pairs else told[best] if places else 0.0,
+        "exact": 1 - len(missing) / len(exact) if exact else 1.0,
+        "lost": float(any(_NUMBER.match(item) for item in missing)),
+        "denied": float(bool(places) and _contrary(sentence, places[best], asked)),
+    }
+
+
+def lost(sentence: str, source: str) -> list[str]:
+    """The names, numbers and dates of a sentence that a source does not have."""
+    held_in, numbers = set(terms(source)), {_number(n) for n in _NUMBER.findall(source)}
+    of_days = {day.written() for *_, day in days(source)}
+    text = fold(source)
+    gone = []
+    for item in _exact(sentence):
+        if _NUMBER.fullmatch(item):
+            there = _number(item) in numbers or any(_number(item) in day.split("-") for day in of_days)
+        else:
+            words = [word for word in terms(item) if len(word) > 2 or CJK.match(word)]
+            there = fold(item) in text or any(word in held_in for word in words[-1:])
+        if not there:
+            gone.append(item)
+    return gone
+
+
+def denies(text: str) -> bool:
+    """Whether a text says that something is not so.
+
+    >>> denies("It was never built."), denies("不仅是演员"), denies("他没有参加")
+    (True, False, True)
+    """
+    return bool(_DENIES.search(_NO_DENIAL.sub(" ", text)))
+
+
+def _contrary(sentence: str, place: str, asked: Sequence[str]) -> bool:
+    """Whether the sentence of a place that says most of these words denies what this one does not, or affirms it."""
+    nearest = max(sentences(place) or [place], key=lambda one: _share(asked, set(_words(one))))
+    said = _PARTICLE.sub("", sentence)
+    return _share(asked, set(_words(nearest))) >= _SAME and denies(said) != denies(nearest)
+
+
+def _cited(sentence: str) -> list[int]:
+    return list(dict.fromkeys(int(n) for n in re.findall(r"\[(\d+)\]", sentence)))
+
+
+def by_words(sentence: str, texts: Sequence[str]) -> list[float]:
+    """The share of a sentence's words that each text has."""
+    asked = _words(sentence)
+    return [_share(asked, set(_words(text))) for text in texts]
+
+
+def _words(text: str) -> list[str]:
+    return [root(term) for term in terms(simplified(text))]
+
+
+def _share(asked: Sequence[str], held_in: set[str]) -> float:
+    total = sum(map(_weight, asked))
+    return sum(_weight(word) for word in asked if word in held_in) / total if total else 0.0
+
+
+def _weight(word: str) -> float:
+    """Short Latin words are mostly grammar."""
+    return 1.0 if len(word) > 3 or CJK.match(word) or word.isdigit() else 0.3
+
+
+def _places(source: str) -> list[str]:
+    """Every few sentences of a source that stand together, behind its first line, which is often its title."""
+    first, *_ = source.strip().splitlines() or [""]
+    lead = first if len(first) <= 100 else ""
+    kept = sentences(source)
+    return [" ".join([lead, *kept[n : n + _WINDOW]]) for n in range(max(1, len(kept) - _WINDOW + 1))] if kept else []
+
+
+def _pairs(words: Sequence[str]) -> set[tuple[str, str]]:
+    return set(pairwise(words))
+
+
+def _exact(sentence: str) -> list[str]:
+    """Names, numbers and quoted things of a sentence; a word is no name for standing first."""
+    names = [m.group() for m in _PROPER.finditer(sentence) if m.start() > 0 or " " in m.group()]
+    quoted = [m.group(1) for m in _QUOTED.finditer(sentence)]
+    return list(dict.fromkeys([*_NUMBER.findall(sentence), *quoted, *(name for name in names if len(name) > 1)]))
+
+
+def _number(written: str) -> str:
+    return written.replace(",", "").rstrip(".")
