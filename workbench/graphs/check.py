@@ -52,7 +52,9 @@ async def supported(context: Context, text: str, evidence: Sequence[RetrievalRes
     cited = sorted({int(n) for n in re.findall(r"\[(\d+)\]", text)})
     bases = {n: _base_of(evidence[n - 1], context) for n in cited}
     sources = {n: source_of(evidence[n - 1], bases[n]) for n in cited}
-    rules = checked(text, sources, meant(base) if (base := next(filter(None, bases.values()), None)) else None)
+    tables = {n: table for n in cited if (table := table_of(evidence[n - 1], bases[n]))}
+    base = next(filter(None, bases.values()), None)
+    rules = checked(text, sources, meant(base) if base else None, tables)
     asked = [one for one in rules if one.verdict != "uncited"][:_MOST]
     said: dict[str, str] = {}
     if "checker" in context.models and asked:
@@ -113,19 +115,21 @@ def _base_of(result: RetrievalResult, context: Context) -> KnowledgeBase | None:
 
 
 def source_of(result: RetrievalResult, base: KnowledgeBase | None) -> str:
-    """A piece of evidence as a checker reads it: its title, its text, and its typed fields, each as people call it."""
-    about, called = result["metadata"], dict[str, list[str]]()
-    title = str(about.get("title") or "")
-    for field in base.schema() if base else ():
-        called[field["name"]] = [word for words in field["called"].values() for word in words]
-    values = {
-        name: value if isinstance(value, list) else [value] for name, value in (about.get("fields") or {}).items()
-    }
-    lines = [" / ".join(_also(title, base)) if title else "", result["evidence"]]
-    for name, of in values.items():
-        told = [" / ".join(_also(str(one), base)) for one in of[:_VALUES] if one not in (None, "")]
+    """A piece of evidence as a checker reads it: its title and its text."""
+    title = str(result["metadata"].get("title") or "")
+    return "\n".join([" / ".join(_also(title, base)) if title else "", result["evidence"]]).strip()
+
+
+def table_of(result: RetrievalResult, base: KnowledgeBase | None) -> str:
+    """What its typed fields say, each with the words by which people call it; "" without any."""
+    title, fields = str(result["metadata"].get("title") or ""), result["metadata"].get("fields") or {}
+    called = {f["name"]: [w for words in f["called"].values() for w in words] for f in (base.schema() if base else ())}
+    lines = []
+    for name, value in fields.items():
+        values = value if isinstance(value, list) else [value]
+        told = [" / ".join(_also(str(one), base)) for one in values[:_VALUES] if one not in (None, "")]
         lines += [f"{' '.join([name, *called.get(name, ())])}: {', '.join(told)}."] if told else []
-    return "\n".join(filter(None, lines))
+    return "\n".join([" / ".join(_also(title, base)), *lines]) if lines else ""
 
 
 def _also(name: str, base: KnowledgeBase | None) -> list[str]:

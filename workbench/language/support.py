@@ -12,6 +12,7 @@ import math
 import re
 from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise
+from types import MappingProxyType
 from typing import Literal, NamedTuple
 
 from workbench.language.judging import root
@@ -36,6 +37,8 @@ _NO_DENIAL = re.compile(
     r"不(?:仅|僅|但|只|过|過|同|久|少|断|斷)|非(?:常|洲)|无(?:论|論|线|線)|未(?:来|來)|not only|no\.? ?\d", re.I
 )
 _PARTICLE = re.compile(r"^\W*(?:no|yes|是|不是|不|否|没有)\s*[:：,，]\s*", re.I)
+_ALL = 0.8
+"""The share of a sentence's words that fields must have; the rest is grammar."""
 _SAME = 0.6
 """The share of a sentence's words with which another says the same, or its contrary."""
 _SAYS_NOTHING = re.compile(
@@ -62,19 +65,25 @@ Shares = Callable[[str, Sequence[str]], Sequence[float]]
 """How much of a sentence each text says, 0 to 1."""
 
 
-def checked(text: str, sources: Mapping[int, str], shares: Shares | None = None) -> list[Support]:
+def checked(
+    text: str,
+    sources: Mapping[int, str],
+    shares: Shares | None = None,
+    tables: Mapping[int, str] = MappingProxyType({}),
+) -> list[Support]:
     """Each statement of an answer held against what it cites.
 
     Args:
         text: an answer with marks like ``[1]``.
         sources: what each mark stands for.
         shares: how much of a sentence each text says, by what words mean; by the words themselves without it.
+        tables: what the typed fields of each source say: short, and exact.
 
     >>> found = checked("It was built in 1993 [1]. It has 40 rooms [1]. It is nice.", {1: "It was built in 1993."})
     >>> [one.verdict for one in found]
     ['supported', 'unsupported', 'uncited']
     """
-    return [held(sentence, sources, shares) for sentence in statements(text)]
+    return [held(sentence, sources, shares, tables) for sentence in statements(text)]
 
 
 def statements(text: str) -> list[str]:
@@ -88,13 +97,19 @@ def statements(text: str) -> list[str]:
     return found
 
 
-def held(sentence: str, sources: Mapping[int, str], shares: Shares | None = None) -> Support:
+def held(
+    sentence: str,
+    sources: Mapping[int, str],
+    shares: Shares | None = None,
+    tables: Mapping[int, str] = MappingProxyType({}),
+) -> Support:
     """One sentence against what it cites; ``by`` are the passages that support it, wholly or in part."""
     cited, said = _cited(sentence), _MARKS.sub("", sentence).strip()
     if not cited:
         return Support(sentence, "uncited", 0.0, [], [], "")
-    told = {n: sources.get(n, "") for n in cited}
+    told = {n: "\n".join([sources.get(n, ""), tables.get(n, "")]) for n in cited}
     each = {n: probability(signals(said, source, shares)) for n, source in told.items()}
+    each |= {n: 1.0 for n in cited if n in tables and _in_table(said, tables[n], shares)}
     seen = signals(said, "\n".join(told.values()), shares)
     together = max([*each.values(), probability(seen)])
     why = ", ".join(lost(said, "\n".join(told.values())))
@@ -102,10 +117,16 @@ def held(sentence: str, sources: Mapping[int, str], shares: Shares | None = None
     return Support(sentence, verdict, round(together, 4), cited, [n for n in cited if each[n] >= PARTLY], why)
 
 
+def _in_table(said: str, table: str, shares: Shares | None) -> bool:
+    """Whether the fields say all of a sentence: every name and number, and nearly every word."""
+    said = _PARTICLE.sub("", said)
+    return not lost(said, table) and not denies(said) and (shares or by_words)(said, [table])[0] >= _ALL
+
+
 def judged(seen: Mapping[str, float], why: str, sure: float | None = None) -> tuple[Verdict, float]:
     """The verdict on what is seen of a sentence beside its sources, and how surely they support it."""
     sure = probability(seen) if sure is None else sure
-    if seen["denied"] or sure < PARTLY or (seen["lost"] and sure < SUPPORTED):
+    if (seen["denied"] and sure < 1.0) or sure < PARTLY or (seen["lost"] and sure < SUPPORTED):
         return "unsupported", sure
     return ("supported" if sure >= SUPPORTED and not why else "partly"), sure
 
