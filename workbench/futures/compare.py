@@ -16,11 +16,13 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from workbench.errors import RunError
 from workbench.language.quoting import marked_sentences
 from workbench.plans import ENDED_WELL, last_records
+from workbench.prompts import Prompt
 from workbench.records.figures import Identity, figures, identity
 from workbench.records.proposals import JUDGED_BY
 from workbench.records.tape import begun, comparable, differences, fingerprints, key_of_record
 from workbench.runs.fork import saved, spent
 from workbench.runs.recording import Recording
+from workbench.settings import MODELS
 from workbench.state import Citation, Decision, ExecutionRecord, Reflection
 from workbench.text import fold
 from workbench.views.comparison import LETTERS
@@ -200,7 +202,7 @@ def _sources(citations: Iterable[Citation]) -> dict[int, dict[str, Any]]:
 
 Key = TypeVar("Key", bound=Hashable)
 _DECIDED = ("proposal", "action", "edits", "message")
-MODELS = ("chat_model", "embedding_model", "rerank_model")
+_MODELS = (*MODELS, "rerank_model")
 
 
 @dataclass(frozen=True)
@@ -341,9 +343,13 @@ def _caveats(sides: Sequence[Side]) -> list[dict[str, Any]]:
     taped = [side for side in sides if side.settings is not None]
     if len(taped) == len(sides):
         for name in dict.fromkeys(name for side in taped for name in side.settings or {}):
-            note("model" if name in MODELS else "settings", name, [(side.settings or {}).get(name) for side in taped])
+            note("model" if name in _MODELS else "settings", name, [(side.settings or {}).get(name) for side in taped])
         for what in ("handlers", "tools"):
             note(what, "", [sorted(side.begun.get(what) or []) for side in taped])
+        prompts = [side.begun.get("prompts") or {} for side in taped]
+        for name in sorted(set.intersection(*map(set, prompts))) if prompts else ():
+            labels = [Prompt(*name.split("."), **one[name]).label for one in prompts]
+            note("prompts", name, labels)
         versions = [side.begun.get("versions") or {} for side in taped]
         for name in sorted({name for one in versions for name in one}):
             note("versions", name, [one.get(name) for one in versions])

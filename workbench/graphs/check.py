@@ -25,7 +25,6 @@ from workbench.tools.next_hop import Reading
 _MOST, _VALUES = 40, 30
 _SAID = {
     "unsupported": (" (not in its sources)", "（来源中没有依据）"),
-    "partly": (" (only partly in its sources)", "（来源只支持一部分）"),
     "uncited": (" (without a source)", "（未注明出处）"),
 }
 
@@ -143,11 +142,13 @@ def with_marks(text: str, found: Sequence[Supported]) -> str:
 
     >>> one = Supported(sentence="It is green.", verdict="uncited", probability=0, cited=[], by=[], why="", judge="")
     >>> with_marks("It is green. Why?", [one])
-    'It is green. (without a source) Why?'
+    'It is green (without a source). Why?'
     """
     verdicts = {one["sentence"]: one["verdict"] for one in found}
     for sentence in dict.fromkeys(marked_sentences(text)):
         aside = _SAID.get(verdicts.get(sentence, ""))
         if aside:
-            text = text.replace(sentence, sentence + aside[bool(CJK.search(sentence))], 1)
+            stop = re.search(r"[.!?。！？；]?$", sentence)
+            cut = stop.start() if stop else len(sentence)
+            text = text.replace(sentence, f"{sentence[:cut]}{aside[bool(CJK.search(sentence))]}{sentence[cut:]}", 1)
     return text

@@ -114,6 +114,8 @@ def held(
     together = max([*each.values(), probability(seen)])
     why = ", ".join(lost(said, "\n".join(told.values())))
     verdict, _ = judged(seen, why, together)
+    if verdict == "unsupported" and not seen["denied"] and not why and _exact(said):
+        verdict = "partly"  # its names and numbers are there; that the words are others proves nothing
     return Support(sentence, verdict, round(together, 4), cited, [n for n in cited if each[n] >= PARTLY], why)
 
 

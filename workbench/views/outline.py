@@ -120,6 +120,9 @@ def _answer_text(document: Data, labels: Labels) -> Iterator[Block]:
     if document["answer"]:
         lines = [line for line in cut(document["answer"], 50_000).splitlines() if line.strip()]
         yield Lines(tuple(((line, ""),) for line in lines), heading=labels("answer"))
+        if support := document["support"]:
+            whole = sum(one["verdict"] == "supported" for one in support)
+            yield Lines((((labels("answer_supported", n=whole, of=len(support)), "dim"),),))
 
 
 def _sources(document: Data, labels: Labels) -> Iterator[Block]:

@@ -208,7 +208,11 @@ def _silence(document: Data, labels: Labels) -> str:
 def _counted(document: Data, labels: Labels) -> Markup | None:
     if not document["answer"]:
         return None
-    return el("span.wb-dim", labels("answer_sources", n=document["figures"]["cited"]))
+    told, support = labels("answer_sources", n=document["figures"]["cited"]), document["support"]
+    if support:
+        whole = sum(one["verdict"] == "supported" for one in support)
+        told = f"{told} · {labels('answer_supported', n=whole, of=len(support))}"
+    return el("span.wb-dim", told)
 
 
 def _marked(line: str, cited: Mapping[int, list[tuple[int, str]]], labels: Labels) -> list[Markup | str]:

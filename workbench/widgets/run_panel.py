@@ -13,6 +13,7 @@ from workbench.plans import Plan
 from workbench.records import proposals
 from workbench.runs.run import Run
 from workbench.tools.registry import check
+from workbench.views.calls import calls
 from workbench.views.labels import Labels
 from workbench.views.run import answer, evidence, fork_bar, rail, turns
 from workbench.views.timeline import timeline
@@ -55,7 +56,7 @@ class Working:
         self.ask, self.review = ask, Review(labels, wb.run)
         self.rail, self.turns, self.answer = Pick(), Pick(heard=self._on_turn), Pick(heard=self._on_answer)
         self.evidence, self.timeline = Pick(heard=self._on_evidence), Pick(heard=self._on_timeline)
-        self.fork_bar = Pick(heard=self._on_fork_bar)
+        self.fork_bar, self.calls = Pick(heard=self._on_fork_bar), Pick()
         self.editor = PlanEditor(labels, partial(check, tools=wb.tools), wb.tools, self._forecast, self._plans)
         self.past = Checkpoints(labels)
         self.region = self._laid_out()
@@ -63,7 +64,7 @@ class Working:
 
     def _laid_out(self) -> ipywidgets.Box:
         review = [self.review.band, self.fork_bar, self.editor.form, self.review.inside]
-        self.side = ipywidgets.VBox([self.turns, *review, self.answer, self.ask.region])
+        self.side = ipywidgets.VBox([self.turns, *review, self.answer, self.calls, self.ask.region])
         self.plan = ipywidgets.VBox([self.editor.region, self.past.region])
         regions = {"plan": self.plan, "side": self.side, "evidence": self.evidence, "timeline": self.timeline}
         self.grid = ipywidgets.Box([region.add_class(f"wb-region-{name}") for name, region in regions.items()])
@@ -97,7 +98,8 @@ class Working:
         if asks:
             self._show_ask()
         if run is None or document is None:
-            for part in (review.band, review.inside, self.fork_bar, self.answer, self.turns, self.editor.form):
+            shown = (review.band, review.inside, self.fork_bar, self.answer, self.calls, self.turns, self.editor.form)
+            for part in shown:
                 display_if(part, False)
             return
         self.rail.show(rail(document, self._labels))
@@ -136,6 +138,10 @@ class Working:
             before = [one.line() for one in self._conversation(run)]
             self.turns.show(turns(before, self._labels))
             display_if(self.turns, before)
+        if document["status"] != "running":
+            asked = run.calls()
+            self.calls.show(calls(asked, self._labels))
+            display_if(self.calls, asked)
         if not paused:
             self.answer.show(answer(document, self._labels, now.written))
         self._edited()

@@ -1,0 +1,43 @@
+"""What the models of a run saw and said: one fold a call, in the order in which they were asked."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from workbench.views.labels import Labels, milliseconds
+from workbench.views.page import Markup, Picture, code, cut, el
+
+_LONGEST = 30_000
+
+
+def calls(found: Sequence[Mapping[str, Any]], labels: Labels) -> Picture:
+    """The calls of ``Run.calls``; nothing where no model was asked."""
+    if not found:
+        return Picture()
+    read, written = (sum(call[name] or 0 for call in found) for name in ("input", "output"))
+    money = sum(call["money"] or 0 for call in found)
+    told = labels("calls_took", n=len(found), read=f"{read:,}", written=f"{written:,}")
+    told += f" · {money:.4f}" if money else ""
+    summary = el("summary", labels("calls_title"), " ", el("span.wb-dim", told))
+    return Picture(el("details.wb-calls", summary, [_call(call, labels) for call in found], data_fold="calls"))
+
+
+def _call(call: Mapping[str, Any], labels: Labels) -> Markup:
+    where = " · ".join(filter(None, [labels(f"role_{call['role']}"), call["at"], call["prompt"]]))
+    counted = [labels("tokens_of", read=f"{call['input']:,}", written=f"{call['output']:,}")] if call["input"] else []
+    aside = [call["model"], *counted, milliseconds(call["seconds"] * 1000)]
+    aside += [labels("from_tape")] if call["replayed"] else []
+    aside += [labels("reply_edited")] if call["edited"] else []
+    seen = [
+        el("div", el("div.wb-dim.wb-small", labels(f"said_{kind}")), el("pre.wb-kept", cut(text, _LONGEST)))
+        for kind, text in call["messages"]
+    ]
+    said = el(
+        "div",
+        el("div.wb-strong.wb-small", labels("call_failed" if call["failed"] else "call_said")),
+        el("pre.wb-kept", cut(call["reply"], _LONGEST)),
+    )
+    head = el("summary", f"{call['n']}. ", where, " ", el("span.wb-dim.wb-small", " · ".join(aside)))
+    key = f"call {call['n']}"
+    return el("details.wb-call", head, seen, said, el("div.wb-dim.wb-small", code(call["key"])), data_fold=key)
