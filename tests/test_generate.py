@@ -121,7 +121,8 @@ async def test_a_model_streams_its_own_chunks_and_its_citations_are_checked():
         "is 512 MB [1]",
         ". It is big [4].",
     ]
-    assert given["answer"] == "The size is 512 MB [1]. It is big."
+    assert given["answer"] == "The size is 512 MB [1]. It is big (without a source)."
+    assert [one["verdict"] for one in given["support"]] == ["supported", "uncited"]
     assert [c["n"] for c in given["citations"]] == [1]
     assert any("[4]" in e["content"].get("note", "") for e in run.written if e["status"] == "progress")
 

@@ -63,6 +63,7 @@ class ScriptedServer:
     headers: list[dict[str, str]] = field(default_factory=list)
     times: list[float] = field(default_factory=list)
     embed: Callable[[str], Any] = lambda text: [float(len(text)), 1.0]
+    respond: Callable[[dict[str, Any]], Reply | None] = lambda request: None
     left: int = 0
     changed: threading.Condition = field(default_factory=threading.Condition)
     closing: threading.Event = field(default_factory=threading.Event)
@@ -74,6 +75,8 @@ class ScriptedServer:
             self.headers.append(headers)
             self.times.append(time.monotonic())
             self.changed.notify_all()
+            if (made := self.respond(request)) is not None:
+                return made
             return self.replies.pop(0) if len(self.replies) > 1 else self.replies[0]
 
     def answer(self, *replies: Reply) -> None:

@@ -23,6 +23,7 @@ from workbench.errors import CapsuleError, PlanError, RunError
 from workbench.futures.capsule_file import MANIFEST, described, lines, loaded, opened, pretty, sealed, taped, write_new
 from workbench.graphs.reviewers import Mismatch
 from workbench.plans import Plan
+from workbench.prompts import PromptTexts
 from workbench.records.document import run_document
 from workbench.records.store import RunStore, new_run_id
 from workbench.records.tape import begun, require_whole
@@ -134,6 +135,8 @@ class _Options(TypedDict, total=False):
     debug: Required[bool]
     tape: _Tape
     settings: dict[str, Any]
+    prompts: dict[str, PromptTexts]
+    replies: dict[str, str]
     plan: dict[str, Any]
     decisions: list[dict[str, Any]]
     mismatch: Mismatch
@@ -230,6 +233,7 @@ _BEGUN: Mapping[str, Any] = {
     "ids": dict[str, str],
     "tools": dict[str, dict[str, Any] | None],
     "parts": list[str],
+    "prompts": dict[str, PromptTexts],
     "unsearched": list[str],
     "versions": dict[str, str],
 }
@@ -305,7 +309,7 @@ def document_of(contents: Mapping[str, Any]) -> dict[str, Any]:
     row, result = contents["run"], contents["run"]["result"] or {}
     log = [line["event"]["execution_log"] for line in contents["events"] if "execution_log" in line["event"]]
     plan = Plan.load(contents["plans"][-1]["plan"]) if contents["plans"] else None
-    names = ("answer", "citations", "stop_reason", "route_decision", "reflections", "merged")
+    names = ("answer", "citations", "support", "stop_reason", "route_decision", "reflections", "merged")
     given = {
         **{name: row[name] for name in ("run_id", "status", "message", "session_id", "user_id", "error")},
         **{name: result.get(name) for name in names},

@@ -473,8 +473,8 @@ def _decisions(sides: Sequence[Side]) -> list[dict[str, Any]]:
 
 
 def _cost(side: Side) -> dict[str, Any]:
-    names = ("records", "log", "statistics", "reflections", "evidence", "citations")
-    told = figures({name: getattr(side.run, name) for name in names})
+    names = ("records", "log", "statistics", "reflections", "evidence", "citations", "support")
+    told = figures({name: getattr(side.run, name, None) or [] for name in names})
     took, spared = spent(side.effects), saved(side.effects)
     return {**told, "tokens": took["tokens"], "about": took["about"], "saved_tokens": spared["tokens"]}
 

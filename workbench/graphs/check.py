@@ -12,6 +12,7 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from workbench.errors import Divergence, KnowledgeError
 from workbench.graphs.cards import told_evidence
 from workbench.graphs.roles import numbered, say
 from workbench.language.quoting import marked_sentences
@@ -48,18 +49,25 @@ class CheckedAll(BaseModel):
 
 async def supported(context: Context, text: str, evidence: Sequence[RetrievalResult], question: str) -> list[Supported]:
     """Every statement of an answer with what became of it."""
-    cited = sorted({int(n) for n in re.findall(r"\[(\d+)\]", text)})
-    bases = {n: _base_of(evidence[n - 1], context) for n in cited}
-    sources = {n: source_of(evidence[n - 1], bases[n]) for n in cited}
-    tables = {n: table for n in cited if (table := table_of(evidence[n - 1], bases[n]))}
-    base = next(filter(None, bases.values()), None)
-    rules = checked(text, sources, meant(base) if base else None, tables)
+    rules = _by_rules(context, text, evidence)
     asked = [one for one in rules if one.verdict != "uncited"][:_MOST]
     said: dict[str, str] = {}
     if "checker" in context.models and asked:
         said = await _by_model(context, asked, evidence, question)
     judge = context.settings.model_of("checker") if said else ""
     return [_told(one, said.get(one.sentence, ""), judge) for one in rules]
+
+
+def _by_rules(context: Context, text: str, evidence: Sequence[RetrievalResult]) -> list[Support]:
+    cited = sorted({int(n) for n in re.findall(r"\[(\d+)\]", text)})
+    try:
+        bases = {n: _base_of(evidence[n - 1], context) for n in cited}
+        sources = {n: source_of(evidence[n - 1], bases[n]) for n in cited}
+        tables = {n: table for n in cited if (table := table_of(evidence[n - 1], bases[n]))}
+        base = next(filter(None, bases.values()), None)
+        return checked(text, sources, meant(base) if base else None, tables)
+    except (Divergence, KnowledgeError):  # other words than the recorded ones: the base is not there to be asked
+        return checked(text, {n: source_of(evidence[n - 1], None) for n in cited})
 
 
 async def _by_model(

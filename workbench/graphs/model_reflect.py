@@ -21,7 +21,6 @@ from workbench.graphs.roles import left, numbered, say
 from workbench.plans import Plan, PlanStep, work_seconds
 from workbench.ports import Context, KnowledgeBase
 from workbench.prompts import fenced
-from workbench.records.proposals import MET
 from workbench.state import ExecutionRecord, RetrievalResult
 from workbench.tools.registry import check
 
@@ -153,8 +152,7 @@ async def judged_by_model(
     enough = said.form.enough
     if enough and not evidence:
         enough, overruled = False, ["enough: there is no evidence", *overruled]
-    unsaid = [e["need"] for e in entries if e["kind"] == "field" and not settled(e) and e["met"] < MET]
-    if enough and unsaid:
+    if enough and (unsaid := [f"{field} of {title}" for title, field in seen.get("missing_fields", [])]):
         enough, overruled = False, [f"enough: nothing says {', '.join(unsaid)}", *overruled]
     return Judgement(enough, steps, said.form.reasoning.strip(), now, overruled), said.refused
 

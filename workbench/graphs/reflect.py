@@ -274,7 +274,8 @@ async def reflector(state: RetrievalState, runtime: Runtime[Context]) -> dict[st
     plain = evidence and not any(r["metadata"].get("fields") for r in evidence[:FIRST])
     with suppress(KnowledgeError, Divergence):  # a tape of before this was looked at: it is not judged anew
         known, said = needs(query, decision, bases), state.get("needs", {})
-        entries = ledger(plan.acceptance_criteria, known, wanted, seen, evidence, base, said)
+        criteria = plan.acceptance_criteria or [one.text for one in known]
+        entries = ledger(criteria, known, wanted, seen, evidence, base, said)
         seen, asked = heeded(seen, entries, known) | {"needs": entries}, steered(query, entries)
     if "grader" in context.models and seen.get("needs"):
         seen["needs"], refused = await graded(context, query, seen["needs"], evidence, at)

@@ -181,7 +181,7 @@ def lost(sentence: str, source: str) -> list[str]:
 def denies(text: str) -> bool:
     """Whether a text says that something is not so.
 
-    >>> denies("It was never built."), denies("不仅是演员"), denies("他没有参加")
+    >>> denies("It was never built."), denies("不仅很大"), denies("他没有参加")
     (True, False, True)
     """
     return bool(_DENIES.search(_NO_DENIAL.sub(" ", text)))

@@ -18,6 +18,9 @@ from pathlib import Path
 from string import Template
 from typing import Any
 
+from pydantic import ConfigDict
+from typing_extensions import TypedDict
+
 from workbench.errors import SettingsError, shown
 from workbench.settings import ROLES
 from workbench.text import clean
@@ -42,6 +45,17 @@ SLOTS: dict[str, tuple[str, ...]] = {
 _PARTS = ("system", "user")
 LONGEST = 100_000
 """Characters of a prompt's text."""
+
+
+class PromptTexts(TypedDict):
+    """A prompt as JSON."""
+
+    __pydantic_config__ = ConfigDict(extra="forbid")  # type: ignore[misc]
+
+    version: int
+    system: str
+    user: str
+    source: str
 
 
 @dataclass(frozen=True)

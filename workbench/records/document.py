@@ -120,7 +120,7 @@ def run_document(run: Any) -> dict[str, Any]:
     told = {
         **{name: getattr(run, name) for name in _TEXTS},
         **{name: getattr(run, name) or None for name in _OBJECTS},
-        **{name: getattr(run, name) or [] for name in _LISTS},
+        **{name: getattr(run, name, None) or [] for name in _LISTS},
         "document": "workbench.run/1",
         "kb_prefix": route["kb_prefix"] if route else "",
         "route_decision": route,
