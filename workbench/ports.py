@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, TypedDict
 
 from workbench.errors import WorkbenchError, shown
 from workbench.plans import Plan, unkeepable
-from workbench.prompts import Prompts
+from workbench.records.prompts import Prompts
 from workbench.records.spending import Prices
 from workbench.records.tape import NoTape, Tape
 from workbench.settings import Settings

@@ -11,9 +11,10 @@ import asyncio
 import sys
 import threading
 import weakref
-from collections.abc import AsyncIterator, Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Coroutine, Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, Unpack
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, Unpack
 
 from workbench import ports
 from workbench.errors import WorkbenchError, WorkspaceBusy, WorkspaceError
@@ -22,8 +23,8 @@ from workbench.knowledge.library import Library
 from workbench.maintenance.repair import settle
 from workbench.memory import open_conversations
 from workbench.ports import Context, Handler, Planner
-from workbench.prompts import Prompts
 from workbench.records.lease import Lease, SystemClock
+from workbench.records.prompts import Prompts
 from workbench.records.spending import read_prices
 from workbench.records.store import new_run_id, runs_are_gone
 from workbench.records.tape import Mode
@@ -62,6 +63,7 @@ if TYPE_CHECKING:
     from workbench.widgets.inbox import Inbox
 
 
+T = TypeVar("T")
 _opened: weakref.WeakSet[Workbench] = weakref.WeakSet()
 
 
@@ -709,6 +711,15 @@ class Workbench:
             unsearched=frozenset(self._unsearched),
             parts=in_graph,
         )
+
+    def call(self, work: Coroutine[Any, Any, T]) -> T:
+        """Wait for a coroutine on the loop on which runs work: a chat model's connections belong to one loop."""
+        return self._work.loop.call(work)
+
+    def judging(self, model: str) -> Context:
+        """The ports with this model as the judge, for evaluations."""
+        settings = self.settings.model_copy(update={"judge_model": named("judge_model", model)})
+        return replace(self.ports(), settings=settings, models={"judge": self._models_for(settings)["judge"]})
 
     def _must_be_open(self) -> None:
         if not self._open:

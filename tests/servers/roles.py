@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 from tests.servers.scripted import Reply
-from workbench.prompts import Prompts
+from workbench.records.prompts import Prompts
 
 Says = Callable[[str], Any]
 _FIRST = {

@@ -115,6 +115,9 @@ class _Handler(BaseHTTPRequestHandler):
     def log_message(self, *_: object) -> None:
         pass
 
+    def do_GET(self) -> None:
+        self._json({"object": "list", "data": [{"id": "scripted", "object": "model"}]}, Reply())
+
     def do_POST(self) -> None:
         request = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
         reply = self.script.take(request, {name.lower(): value for name, value in self.headers.items()})

@@ -14,6 +14,7 @@ from workbench.cli.evaluate import evaluate
 from workbench.cli.futures import checkpoints, compare, export, fork, graft, import_, make_test, replay, tree, what_if
 from workbench.cli.knowledge import demo, kb
 from workbench.cli.page import Main
+from workbench.cli.prompts import prompts
 from workbench.cli.runs import cancel, clear, gc, runs, show
 
 EPILOG = "Exit codes: 0 done, 1 failed, 2 wrong usage, 3 paused, 4 interrupted."
@@ -49,5 +50,6 @@ for _command in (
     gc,
     doctor,
     evaluate,
+    prompts,
 ):
     main.add_command(_command)

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable, Iterator
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, TypedDict
+from typing import TYPE_CHECKING, Any, Literal, TypedDict
 
 import click
 
@@ -174,14 +174,49 @@ def _embeddings(settings: Settings) -> Iterator[Check]:
 
 def _chat(settings: Settings) -> Iterator[Check]:
     from workbench.models.chat import open_chat_model
+    from workbench.settings import PREFIX, ROLES
 
-    if not settings.chat_model:
-        detail = "none: answers are sentences of the evidence"
-        yield note("chat model", detail, "To stream from a model, set WORKBENCH_CHAT_MODEL=openai:NAME")
+    roles: dict[str, list[str]] = {}
+    for role in ROLES:
+        if name := settings.model_of(role):
+            roles.setdefault(name, []).append(role)
+    if not roles:
+        detail = "none: every role has its deterministic default, and answers are sentences of the evidence"
+        yield note("chat model", detail, "To ask a model, set WORKBENCH_CHAT_MODEL=openai:NAME")
         return
-    open_chat_model(settings)
     key = settings.chat_api_key.get_secret_value()
-    yield _reach("chat model", settings.chat_model, settings.chat_base_url, key, "WORKBENCH_CHAT_BASE_URL")
+    for name, of in roles.items():
+        setting = "chat_model" if settings.chat_model == name else f"{of[0]}_model"
+        model = open_chat_model(settings, setting)
+        told = f"{name} ({', '.join(of)})"
+        reached = None
+        if not name.startswith(PREFIX):
+            reached = _reach("chat model", told, settings.chat_base_url, key, "WORKBENCH_CHAT_BASE_URL")
+            yield reached
+        if reached is None or reached["state"] == "ok":
+            yield _can(name, model)
+
+
+def _can(name: str, model: Any) -> Check:
+    """What a server can, by tiny calls: the roles need a schema, the writer a stream."""
+    import asyncio
+
+    from workbench.models.chat import close_chat_model
+    from workbench.models.probe import probe
+
+    async def look() -> dict[str, bool | str]:
+        try:
+            return await probe(model)
+        finally:
+            await close_chat_model(model)
+
+    found = asyncio.run(look())
+    failed = next((told for told in found.values() if isinstance(told, str)), "")
+    told = ", ".join(f"{what} {'yes' if able is True else 'no'}" for what, able in found.items())
+    if found["streaming"] is True and found["schema"] is True:
+        return ok(f"{name} can", told)
+    mend = failed or "Roles other than the writer fall back to their defaults; a larger model keeps to a schema."
+    return note(f"{name} can", told, mend)
 
 
 def _reach(name: str, model: str, base_url: str, key: str, variable: str) -> Check:

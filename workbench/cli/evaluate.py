@@ -186,6 +186,21 @@ def kbqa(page: Page, kb: str, file: Path, **options: Any) -> None:
     _measured(page, eval_kbqa, kb, file, options, table_text)
 
 
+@evaluate.command()
+@_set
+@click.option("--judge", "judges", type=Text(), multiple=True, help="A model that grades the answers; up to five.")
+@paged
+def answers(page: Page, kb: str, file: Path, **options: Any) -> None:
+    """How good answers are: against the gold ones, against what they cite, and by judges; with and without models.
+
+    A question is a row with `answer` (or `answers`) and `gold`. Beside them stand the writer's model without evidence,
+    where there is one, and the writer over the gold documents.
+    """
+    from workbench.evaluating.answers import eval_answers, table_text
+
+    _measured(page, eval_answers, kb, file, options, table_text)
+
+
 def _measured(
     page: Page,
     measure: Callable[..., dict[str, Any]],

@@ -16,7 +16,6 @@ from workbench.graphs.route import AGENT_TYPES
 from workbench.knowledge.library import Library
 from workbench.ports import Context, KnowledgeBase
 from workbench.runs.recording import Recording
-from workbench.runs.workers import LoopThread
 
 
 async def measure(
@@ -74,6 +73,9 @@ class Bench(Protocol):
     def ports(self) -> Context:
         """The ports that nodes see."""
 
+    def call(self, work: Coroutine[Any, Any, dict[str, Any]]) -> dict[str, Any]:
+        """Wait for what is measured."""
+
     def runs(self) -> Sequence[Recording]:
         """The runs of the workspace, newest first."""
 
@@ -103,12 +105,9 @@ def _measured(
     rows = chosen(read_rows(questions, "id", "question"), where or {}, limit)
     told = base.describe()
     models = {name: told[name] for name in ("embedding_model", "reranker")}
-    models["language_model"] = context.settings.chat_model or "none"
-    loop = LoopThread("evaluation")
-    try:
-        table = loop.call(measuring(rows, base, context, **options))
-    finally:
-        loop.close()
+    names = sorted({context.settings.model_of(role) for role in context.models})
+    models["language_model"] = ", ".join(names) or "none"
+    table = bench.call(measuring(rows, base, context, **options))
     return {**table, "models": models}
 
 

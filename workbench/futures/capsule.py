@@ -23,8 +23,8 @@ from workbench.errors import CapsuleError, PlanError, RunError
 from workbench.futures.capsule_file import MANIFEST, described, lines, loaded, opened, pretty, sealed, taped, write_new
 from workbench.graphs.reviewers import Mismatch
 from workbench.plans import Plan
-from workbench.prompts import PromptTexts
 from workbench.records.document import run_document
+from workbench.records.prompts import PromptTexts
 from workbench.records.store import RunStore, new_run_id
 from workbench.records.tape import begun, require_whole
 from workbench.runs.recording import Recording

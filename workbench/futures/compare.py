@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from workbench.errors import RunError
 from workbench.language.quoting import marked_sentences
 from workbench.plans import ENDED_WELL, last_records
-from workbench.prompts import Prompt
 from workbench.records.figures import Identity, figures, identity
+from workbench.records.prompts import Prompt
 from workbench.records.proposals import JUDGED_BY
 from workbench.records.tape import begun, comparable, differences, fingerprints, key_of_record
 from workbench.runs.fork import saved, spent

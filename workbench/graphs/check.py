@@ -18,7 +18,7 @@ from workbench.graphs.roles import numbered, say
 from workbench.language.quoting import marked_sentences
 from workbench.language.support import Shares, Support, checked
 from workbench.ports import Context, KnowledgeBase
-from workbench.prompts import fenced
+from workbench.records.prompts import fenced
 from workbench.state import RetrievalResult, Supported
 from workbench.text import CJK
 from workbench.tools.next_hop import Reading

@@ -24,7 +24,7 @@ from workbench.language.writing import Known, write
 from workbench.models.chat import Limits, server_of, stream_text, usage_of
 from workbench.plans import ENDED_WELL
 from workbench.ports import Context, KnowledgeBase, written
-from workbench.prompts import fenced
+from workbench.records.prompts import fenced
 from workbench.state import Citation, ConversationState, ExecutionRecord, Reading, RetrievalResult
 from workbench.text import CJK, clean, language_of, visible
 

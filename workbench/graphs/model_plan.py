@@ -18,7 +18,7 @@ from workbench.graphs.plan import slug, summary
 from workbench.graphs.roles import NONE, left, say, told_history
 from workbench.plans import Plan, PlanStep, work_seconds
 from workbench.ports import Context, KnowledgeBase, Tool
-from workbench.prompts import fenced
+from workbench.records.prompts import fenced
 from workbench.state import Op, RetrievalState
 from workbench.tools.registry import BUILT_IN, check
 

@@ -20,7 +20,7 @@ from workbench.graphs.model_plan import step_form, steps_of
 from workbench.graphs.roles import left, numbered, say
 from workbench.plans import Plan, PlanStep, work_seconds
 from workbench.ports import Context, KnowledgeBase
-from workbench.prompts import fenced
+from workbench.records.prompts import fenced
 from workbench.state import ExecutionRecord, RetrievalResult
 from workbench.tools.registry import check
 

@@ -10,7 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field, create_model
 from workbench.graphs.cards import card
 from workbench.graphs.roles import say, told_history
 from workbench.ports import Context
-from workbench.prompts import fenced
+from workbench.records.prompts import fenced
 from workbench.state import Message
 
 MOST_ASKED = 3

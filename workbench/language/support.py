@@ -157,7 +157,7 @@ def signals(sentence: str, source: str, shares: Shares | None = None) -> dict[st
         "order": len(pairs & all_pairs) / len(pairs) if pairs else told[best] if places else 0.0,
         "exact": 1 - len(missing) / len(exact) if exact else 1.0,
         "lost": float(any(_NUMBER.match(item) for item in missing)),
-        "denied": float(bool(places) and _contrary(sentence, places[best], asked)),
+        "denied": float(bool(places) and _contrary(sentence, places[best])),
     }
 
 
@@ -187,11 +187,12 @@ def denies(text: str) -> bool:
     return bool(_DENIES.search(_NO_DENIAL.sub(" ", text)))
 
 
-def _contrary(sentence: str, place: str, asked: Sequence[str]) -> bool:
+def _contrary(sentence: str, place: str) -> bool:
     """Whether the sentence of a place that says most of these words denies what this one does not, or affirms it."""
-    nearest = max(sentences(place) or [place], key=lambda one: _share(asked, set(_words(one))))
     said = _PARTICLE.sub("", sentence)
-    return _share(asked, set(_words(nearest))) >= _SAME and denies(said) != denies(nearest)
+    asked = _words(_DENIES.sub("", said))
+    alike, nearest = max((_share(asked, set(_words(_DENIES.sub("", one)))), one) for one in sentences(place) or [place])
+    return alike >= _SAME and denies(said) != denies(nearest)
 
 
 def _cited(sentence: str) -> list[int]:

@@ -7,7 +7,7 @@ from html import escape
 from typing import TYPE_CHECKING, Any, TypedDict
 
 from workbench.errors import RunError, shown
-from workbench.prompts import Prompt, prompt_of
+from workbench.records.prompts import Prompt, prompt_of
 from workbench.records.spending import Spent, spent
 from workbench.records.tape import Effect, words_of
 from workbench.settings import ROLES, named

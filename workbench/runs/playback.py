@@ -22,7 +22,7 @@ from pydantic import SecretStr, create_model
 from workbench.errors import KnowledgeError, RunError, UnknownKnowledge
 from workbench.graphs.reviewers import ReplayReviewer, Reviewer
 from workbench.ports import Context, Conversations, KnowledgeBase, KnowledgeBases, Planner, Tool, TypedGraph, Ways
-from workbench.prompts import Prompts
+from workbench.records.prompts import Prompts
 from workbench.records.store import RunRow, RunStore
 from workbench.records.tape import FROM_TAPE, RULES, SEALED, Effect, Tape
 from workbench.settings import ROLES, Settings

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any, cast
 
 from workbench.errors import Divergence
 from workbench.plans import Plan
-from workbench.prompts import Prompts
 from workbench.records.document import run_document
 from workbench.records.figures import Piece, pieces
+from workbench.records.prompts import Prompts
 from workbench.records.store import RunRow
 from workbench.records.tape import Effect, begun
 from workbench.runs.calls import Calls, calls_of

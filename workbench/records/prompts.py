@@ -25,7 +25,7 @@ from workbench.errors import SettingsError, shown
 from workbench.settings import ROLES
 from workbench.text import clean
 
-SHIPPED = Path(__file__).resolve().parent
+SHIPPED = Path(__file__).resolve().parent.parent / "prompts"
 LANGUAGES = ("en", "zh")
 SLOTS: dict[str, tuple[str, ...]] = {
     "router": ("question", "bases"),
@@ -127,6 +127,11 @@ class Prompt:
     def dump(self) -> dict[str, Any]:
         """As JSON."""
         return {name: getattr(self, name) for name in ("version", "system", "user", "source")}
+
+    def text(self) -> str:
+        """As its file has it."""
+        parts = "\n".join(f'{part} = """\n{getattr(self, part).strip()}"""' for part in _PARTS)
+        return f"version = {self.version}\n{parts}"
 
     def _repr_html_(self) -> str:
         parts = "".join(f"<b>{part}</b><pre>{escape(getattr(self, part).strip())}</pre>" for part in _PARTS)
