@@ -113,6 +113,10 @@ SECONDS ?= 60
 fuzz: $(ENV_READY) ## fuzz loaders, plans and answers, SECONDS each; needs pip install 'workbench[fuzz]'
 	@for target in $(FUZZ); do $(BIN)/python -m tests.inputs.fuzz $$target -max_total_time=$(SECONDS) || exit 1; done
 
+.PHONY: model
+model: $(LOCAL_READY) ## serve a small real chat model on this machine, for every role; WORKBENCH_LOCAL_MODEL=file.gguf for another
+	@$(BIN)/python -c "from tests.servers.llama import main; main()"
+
 .PHONY: setup
 setup: $(ENV_READY) ## only set up
 

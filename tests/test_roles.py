@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import importlib.util
 import json
 from collections.abc import Callable, Iterator
@@ -255,6 +256,22 @@ def test_budgets_of_tokens_and_money_stop_cleanly(bench, server, tmp_path) -> No
     assert wb.replay(run.run_id).status == "done"
     cheap = bench(money_budget=8.0, prices=str(prices))
     assert len(cheap.ask(QUESTION, kb="notes").calls()) == 2
+
+
+async def test_fifty_answers_stream_at_once_without_a_mix_up(bench, server) -> None:
+    def says(request: dict[str, Any]) -> Reply:
+        number = str(request["messages"][-1]["content"]).rpartition("number ")[2].split("?")[0]
+        return Reply([f"It is {number}", f" and {number}", " [1]."], delay_s=0.01)
+
+    server.respond = says
+    wb = bench(**only("writer"))
+
+    async def streamed(number: int) -> str:
+        events = wb.astream(f"Which kiln has the number {number}?", kb="notes")
+        return "".join([event["content"] async for event in events if event.get("status") == "token"])
+
+    answers = await asyncio.gather(*map(streamed, range(50)))
+    assert answers == [f"It is {n} and {n} [1]." for n in range(50)]
 
 
 # --- the tape ---

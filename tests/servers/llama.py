@@ -42,6 +42,23 @@ while not stop.wait(0.2):
 """
 
 
+def main() -> None:
+    """Serve until Ctrl-C, and say what to set so that the workbench asks it."""
+    weights = small_model()
+    if weights is None:
+        raise SystemExit("No weights: set WORKBENCH_LOCAL_MODEL to a .gguf file.")
+    with llama_server(weights) as url:
+        name = pathlib.Path(weights).stem
+        sys.stdout.write(
+            f"Serving {weights}. In another terminal:\n"
+            f"  export WORKBENCH_CHAT_BASE_URL={url} WORKBENCH_CHAT_MODEL=openai:{name} WORKBENCH_CHAT_MAX_TOKENS=300\n"
+            "  workbench doctor\n"
+        )
+        sys.stdout.flush()
+        with contextlib.suppress(KeyboardInterrupt):
+            signal.pause()
+
+
 @contextlib.contextmanager
 def llama_server(weights: str) -> Iterator[str]:
     """A real model on loopback: the base URL. One thread, since two spinning on two busy cores stand still."""
@@ -64,3 +81,7 @@ def llama_server(weights: str) -> Iterator[str]:
         except subprocess.TimeoutExpired:
             process.kill()
             process.wait()
+
+
+if __name__ == "__main__":
+    main()

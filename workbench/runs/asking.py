@@ -14,6 +14,7 @@ from pydantic import ValidationError
 from workbench.errors import RunError, UnknownKnowledge, shown
 from workbench.graphs.reviewers import Reviewer
 from workbench.plans import unkeepable
+from workbench.records.spending import spent
 from workbench.runs.run import Run
 from workbench.state import REVIEW_POINTS
 from workbench.text import clean
@@ -225,7 +226,7 @@ class Runs(list[Any]):
         self._questions = list(questions)
 
     def to_frame(self) -> pandas.DataFrame:
-        """One row a question: what was asked, how it ended, the answer, the error of one that failed."""
+        """One row a question: what was asked, how it ended, the answer, the error of one that failed, what models took."""
         import pandas
 
         return pandas.DataFrame([self._row(place, one) for place, one in enumerate(self)], columns=list(_COLUMNS))
@@ -234,8 +235,9 @@ class Runs(list[Any]):
         if isinstance(one, Run):
             run = one.recording()
             told = {name: getattr(run, name) for name in ("message", "run_id", "status", "answer", "error")}
-            seconds = run.to_dict()["figures"]["total_s"]
-            return {**told, "kb": run.kb_prefix, "evidence": len(run.evidence), "seconds": seconds}
+            seconds, took = run.to_dict()["figures"]["total_s"], spent(e for e in run.tape() if e.kind == "model")
+            cost = {"calls": took.calls, "tokens": took.tokens, "money": took.money}
+            return {**told, "kb": run.kb_prefix, "evidence": len(run.evidence), "seconds": seconds, **cost}
         asked = self._questions[place] if len(self._questions) == len(self) else ""
         return {"message": asked, "status": "refused", "error": f"{type(one).__name__}: {one}"}
 
@@ -275,4 +277,4 @@ async def asked_each(
 
 
 AT_ONCE = 10
-_COLUMNS = ("message", "run_id", "status", "kb", "answer", "error", "evidence", "seconds")
+_COLUMNS = ("message", "run_id", "status", "kb", "answer", "error", "evidence", "seconds", "calls", "tokens", "money")
