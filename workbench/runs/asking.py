@@ -226,7 +226,7 @@ class Runs(list[Any]):
         self._questions = list(questions)
 
     def to_frame(self) -> pandas.DataFrame:
-        """One row a question: what was asked, how it ended, the answer, the error of one that failed, what models took."""
+        """One row a question: what was asked, how it ended, the answer, why one failed, what models took."""
         import pandas
 
         return pandas.DataFrame([self._row(place, one) for place, one in enumerate(self)], columns=list(_COLUMNS))
