@@ -369,7 +369,7 @@ def test_help_is_instant_and_imports_nothing_heavy():
 def test_ctrl_c_leaves_the_run_resumable(indexed):
     slow = Reply(["The ", "Wedding ", "Banquet ", "was released in 1993 [1]."] * 80, delay_s=0.2)
     with scripted_server(slow, Reply(["In 1993 [1]."])) as server:
-        chat = {"WORKBENCH_CHAT_MODEL": "openai:slow", "WORKBENCH_CHAT_BASE_URL": server.url}
+        chat = {"WORKBENCH_WRITER_MODEL": "openai:slow", "WORKBENCH_CHAT_BASE_URL": server.url}
         settings = environment(indexed, **chat)
         asking = subprocess.Popen(
             [*COMMAND, "ask", WHEN, "--kb", "film", "--stream"],

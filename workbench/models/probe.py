@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from langchain_core.language_models import BaseChatModel
 
 
-_SHORT = Limits(characters=2_000, seconds=30, patience=Patience(retries=0))
+_SHORT = Limits(characters=2_000, seconds=30, patience=Patience(retries=1))
 
 
 class Sky(BaseModel):

@@ -17,7 +17,8 @@ def calls(found: Sequence[Mapping[str, Any]], labels: Labels) -> Picture:
         return Picture()
     read, written = (sum(call[name] or 0 for call in found) for name in ("input", "output"))
     money = sum(call["money"] or 0 for call in found)
-    told = labels("calls_took", n=len(found), read=f"{read:,}", written=f"{written:,}")
+    told = labels("calls_count", n=len(found))
+    told += f" · {labels('tokens_of', read=f'{read:,}', written=f'{written:,}')}" if read else ""
     told += f" · {money:.4f}" if money else ""
     summary = el("summary", labels("calls_title"), " ", el("span.wb-dim", told))
     return Picture(el("details.wb-calls", summary, [_call(call, labels) for call in found], data_fold="calls"))

@@ -1,0 +1,40 @@
+"""What models saw and said, on the bench: folded, in order, as text."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from playwright.sync_api import expect
+
+from tests.browser.bench_page import OPEN, QUESTION, BenchPage
+
+MODEL = """from langchain_core.language_models import FakeListChatModel
+wb.close()
+wb = Workbench.open(wb.path, chat_model=FakeListChatModel(responses=["<b>nothing</b> is of use [1]."]))"""
+
+
+def test_what_the_models_saw_and_said_stands_under_the_answer(
+    notebook: Callable[..., Any], workspace: Path, tmp_path: Path
+) -> None:
+    nb = notebook([OPEN, MODEL, 'wb.bench(kb="film", review=None)'])
+    nb.run_all()
+    bench = BenchPage(nb.page)
+    bench.root.wait_for()
+    nb.resize(1000)
+    bench.ask(QUESTION)
+    nb.page.locator(".wb-answer").wait_for()
+    calls = nb.page.locator(".wb-calls")
+    expect(calls).to_contain_text("What the models saw and said")
+    calls.locator("summary").first.click()
+    one = calls.locator(".wb-call").first
+    one.locator("summary").click()
+    expect(one).to_contain_text("You plan searches over a corpus")
+    expect(one).to_contain_text("<b>nothing</b> is of use [1].")
+    expect(one.locator("b")).to_have_count(0)
+    expect(calls.locator(".wb-call")).not_to_have_count(1)
+    place = Path(os.environ.get("SCREENSHOTS", tmp_path))
+    place.mkdir(parents=True, exist_ok=True)
+    bench.root.screenshot(path=place / "bench-calls.png")
