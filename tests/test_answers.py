@@ -115,7 +115,7 @@ def test_prompts_are_listed_and_shown(tmp_path: Path) -> None:
     (tmp_path / "w" / "prompts" / "grader.en.toml").write_text(shown.stdout + "# mine\n", encoding="utf-8")
     listed = json.loads(CliRunner().invoke(main, ["prompts", "list", *place, "--json"]).stdout)["prompts"]
     own = [row for row in listed if row["source"] != "shipped"]
-    assert len(listed) == 20 and [row["name"] for row in own] == ["grader.en"]
+    assert len(listed) == 18 and [row["name"] for row in own] == ["grader.en"]
     assert "Known: router" in CliRunner().invoke(main, ["prompts", "show", "poet", *place]).output
 
 

@@ -97,7 +97,6 @@ def test_a_role_has_its_own_model_then_the_chat_model_then_its_default() -> None
         "",
         "openai:a",
     )
-    assert settings.model_of("extractor") == "", "indexing asks a model only where it is named"
     assert not any(map(Settings.load().model_of, ROLES))
     assert Settings.load(chat_model="openai:a", planner="one_step").model_of("planner") == ""
 

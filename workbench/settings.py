@@ -11,9 +11,7 @@ from pydantic_settings import BaseSettings, SettingsConfigDict
 from workbench.errors import SettingsError, shown
 
 PREFIX = "langchain:"
-ROLES = (
-    *("router", "follow_up", "planner", "grader", "reflector", "rewriter", "writer", "checker", "extractor", "judge"),
-)
+ROLES = (*("router", "follow_up", "planner", "grader", "reflector", "rewriter", "writer", "checker", "judge"),)
 """What a chat model may do. Each has a deterministic default."""
 RULES = "rules"
 """The model of a role that keeps its deterministic default."""
@@ -83,7 +81,6 @@ class Settings(BaseSettings):
     rewriter_model: str = Field("", description="says a question again")
     writer_model: str = Field("", description="writes the answer")
     checker_model: str = Field("", description="checks each sentence of an answer against what it cites")
-    extractor_model: str = Field("", description="finds names and relations while indexing; only where it is named")
     judge_model: str = Field("", description="grades answers in `workbench eval answers`")
     chat_base_url: str = Field("", description="base URL of an OpenAI-compatible server")
     chat_api_key: SecretStr = Field(SecretStr(""), validation_alias=_named("chat_api_key", "OPENAI_API_KEY"))
@@ -171,11 +168,10 @@ class Settings(BaseSettings):
     def model_of(self, role: str) -> str:
         """The name of the role's model, "" for its deterministic default.
 
-        A role without a model of its own has the chat model. Extracting has it only where it is named: indexing would
-        ask it for every passage. So has planning where the plan is to be one step.
+        A role without a model of its own has the chat model; planning that is to be one step has its own alone.
         """
         own: str = getattr(self, f"{role}_model")
-        if role == "extractor" or (role == "planner" and self.planner == "one_step"):
+        if role == "planner" and self.planner == "one_step":
             return "" if own == RULES else own
         return "" if own == RULES else own or self.chat_model
 

@@ -38,7 +38,6 @@ SLOTS: dict[str, tuple[str, ...]] = {
     "rewriter": ("question", "names"),
     "writer": ("question", "memory", "totals", "evidence"),
     "checker": ("sentences", "evidence"),
-    "extractor": ("passage",),
     "judge": ("question", "gold", "answer", "evidence"),
 }
 """What each role's prompt may name; all of it is filled in."""
