@@ -310,6 +310,26 @@ def test_doctor_says_what_the_model_of_each_role_can(cli, monkeypatch):
         assert checks["openai:tiny can"]["state"] == "note" and "schema no" in checks["openai:tiny can"]["detail"]
 
 
+def test_models_prompts_and_replies_from_the_terminal(cli, tmp_path):
+    brief = tmp_path / "brief.toml"
+    brief.write_text('version = 2\nsystem = "Brief. $evidence"\nuser = "$question"\n', encoding="utf-8")
+    with scripted_server(Reply(["In 1993 [1]."])) as server:
+        at = {"env": {"WORKBENCH_CHAT_BASE_URL": server.url}}
+        asked = ["--model", "all=rules", "--model", "writer=openai:m", "--prompt", f"writer={brief}"]
+        run = json.loads(cli("ask", WHEN, "--kb", "film", *asked, "--json", **at).stdout)
+        assert run["answer"].startswith("In 1993 [1]")
+        [call] = json.loads(cli("show", run["run_id"], "--calls", "--json").stdout)["calls"]
+        assert (call["role"], call["n"], call["messages"][0][1][:6]) == ("writer", 1, "Brief.")
+        text = cli("show", run["run_id"], "--calls").stdout
+        assert "1. writer:" in text and "[said]\nIn 1993 [1]." in text
+        fork = json.loads(cli("fork", run["run_id"], "--reply", "1=In 1994 [1].", "--json", **at).stdout)
+        assert fork["answer"].startswith("In 1994") and len(server.requests) == 1
+        plain = json.loads(cli("fork", run["run_id"], "--model", "writer=rules", "--json", **at).stdout)
+        assert "1993" in plain["answer"] and len(server.requests) == 1
+        refused = cli("ask", WHEN, "--model", "poet=x", **at)
+        assert refused.exit_code == 1 and "Known: all, router" in refused.stderr
+
+
 def test_demo_without_its_corpus_says_what_to_do(cli, monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
     demo = sys.modules["workbench.cli.knowledge"]  # the package gives the command that name

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from workbench.cli.page import EXIT_CODES, FAILED, Page, Text, paged
+from workbench.cli.page import EXIT_CODES, FAILED, Page, Pair, Text, paged
 from workbench.errors import InvalidAnswer, NotPaused, WorkbenchError
 from workbench.records import proposals
 from workbench.text import visible, visible_json
@@ -288,6 +288,8 @@ class Points(click.ParamType):
 @click.option("--session", type=Text(), help="The conversation that this goes on.  [default: a new one]")
 @click.option("--user", type=Text(), default="default", show_default=True, help="Whose conversation.")
 @click.option("--stream/--no-stream", default=None, help="Write the answer while it comes.  [default: on a terminal]")
+@click.option("--model", "models", type=Pair(), multiple=True, help="planner=openai:NAME, all=rules: who does what.")
+@click.option("--prompt", "prompts", type=Pair(), multiple=True, help="planner=FILE.toml: what it is asked with.")
 @paged
 def ask(
     page: Page,
@@ -298,6 +300,8 @@ def ask(
     *,
     session: str | None,
     stream: bool | None,
+    models: tuple[tuple[str, str], ...],
+    prompts: tuple[tuple[str, str], ...],
 ) -> int:
     """Ask a question; "-" reads it from standard input.
 
@@ -308,7 +312,8 @@ def ask(
     asked = sys.stdin.read() if message == "-" else message
 
     def begin(wb: Workbench) -> Run:
-        return wb.start(asked, kb=list(kb) or None, review=review, session=session, user=user)
+        own: Any = {"models": dict(models), "prompts": dict(prompts)}
+        return wb.start(asked, kb=list(kb) or None, review=review, session=session, user=user, **own)
 
     return carry(page, begin, stream=sys.stdout.isatty() if stream is None else stream, make=True)
 

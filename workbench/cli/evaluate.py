@@ -11,22 +11,9 @@ from typing import Any
 
 import click
 
-from workbench.cli.page import Page, Text, paged
+from workbench.cli.page import Page, Pair, Text, paged
 
 FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
-
-
-class Pair(Text):
-    """``field=value`` from the command line."""
-
-    name = "field=value"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """The field and the value."""
-        field, sign, held = super().convert(value, param, ctx).partition("=")
-        if not field or not sign:
-            self.fail(f"{value!r} is no pair. Write it as field=value.", param, ctx)
-        return field, held
 
 
 class Cuts(Text):

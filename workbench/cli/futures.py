@@ -13,7 +13,7 @@ from typing import Any
 import click
 
 from workbench.cli.ask import ANSWER, finish, follow, object_in
-from workbench.cli.page import FAILED, Page, Text, paged
+from workbench.cli.page import FAILED, Page, Pair, Text, paged
 from workbench.errors import Divergence
 from workbench.views.labels import labels_for
 
@@ -48,6 +48,9 @@ def compare(page: Page, run_ids: tuple[str, ...]) -> None:
 )
 @click.option("--query", type=Text(), metavar="TEXT", help="Ask this instead.")
 @click.option("--set", "pairs", type=Text(), multiple=True, metavar="NAME=VALUE", help="Change a setting.")
+@click.option("--model", "models", type=Pair(), multiple=True, help="planner=openai:NAME, or rules: another model.")
+@click.option("--prompt", "prompts", type=Pair(), multiple=True, help="planner=FILE.toml: another prompt.")
+@click.option("--reply", "replies", type=Pair(), multiple=True, help="3=TEXT: what a model is to have said.")
 @click.option("--forecast", is_flag=True, help="Say what running --plan would take, and do not run it.")
 @paged
 def fork(
@@ -59,6 +62,7 @@ def fork(
     query: str | None,
     pairs: tuple[str, ...],
     forecast: bool,
+    **own: tuple[tuple[str, str], ...],
 ) -> int:
     """Fork a run: run it again with one thing changed.
 
@@ -68,6 +72,7 @@ def fork(
 
     edits: dict[str, Any] = {"at": at, "query": query, "settings": dict(map(_setting, pairs)) or None}
     edits["plan"] = object_in(plan, "a plan", '{"steps": [...]}') if plan else None
+    edits |= {name: dict(given) or None for name, given in own.items()}
     edits["decision"] = _decision(decision) if decision is not None else None
     if forecast:
         return _forecast(page, run_id, edits["plan"])

@@ -44,6 +44,19 @@ class Text(click.ParamType):
             return str(value)
 
 
+class Pair(Text):
+    """``field=value`` from the command line."""
+
+    name = "field=value"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """The field and the value."""
+        field, sign, held = super().convert(value, param, ctx).partition("=")
+        if not field or not sign:
+            self.fail(f"{value!r} is no pair. Write it as field=value.", param, ctx)
+        return field, held
+
+
 class Page:
     """What one command needs of its surroundings: the workspace, and how to write."""
 

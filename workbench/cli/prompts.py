@@ -7,8 +7,8 @@ from typing import Any
 
 import click
 
-from workbench.cli.evaluate import FILE, Pair
-from workbench.cli.page import Page, Text, paged
+from workbench.cli.evaluate import FILE
+from workbench.cli.page import Page, Pair, Text, paged
 
 
 @click.group()

@@ -13,6 +13,7 @@ from workbench.text import visible
 from workbench.views.labels import Labels, labels_for
 
 if TYPE_CHECKING:
+    from workbench.runs.calls import Calls
     from workbench.runs.run import Run
 
 
@@ -21,11 +22,16 @@ SUMMARY = ("run_id", "status", "holder", "message", "session_id", "user_id", "cr
 
 @click.command()
 @click.argument("run_id", type=Text())
+@click.option("--calls", is_flag=True, help="What models saw and said instead: every call whole.")
 @paged
-def show(page: Page, run_id: str) -> None:
+def show(page: Page, run_id: str, calls: bool) -> None:
     """Show a run: plan, records, reflections, decisions, timeline, answer and sources."""
     with page.open() as wb:
-        document = wb.run(run_id).to_dict()
+        run = wb.run(run_id)
+        document, made = run.to_dict(), run.calls() if calls else None
+    if made is not None:
+        _calls(page, made)
+        return
     if page.as_json:
         page.result(document)
         return
@@ -36,6 +42,19 @@ def show(page: Page, run_id: str) -> None:
         show_ways_on(page, document)
     if document["status"] in ("interrupted", "failed"):
         page.say(page.command("resume", run_id))
+
+
+def _calls(page: Page, made: Calls) -> None:
+    """Every call of a model, with its messages."""
+    if page.as_json:
+        page.result({"calls": made})
+        return
+    for call in made:
+        counted = f"{call['input']} + {call['output']} tokens" if call["input"] is not None else ""
+        facts = [call["at"], call["model"], call["prompt"], counted, f"{call['seconds']:.3f} s"]
+        click.echo(f"{call['n']}. {call['role']}: {', '.join(filter(None, facts))}  {call['key']}")
+        for kind, text in [*call["messages"], ["failed" if call["failed"] else "said", call["reply"]]]:
+            click.echo(visible(f"[{kind}]\n{text}\n"))
 
 
 @click.group(invoke_without_command=True)
