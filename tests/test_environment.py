@@ -122,11 +122,19 @@ BROUGHT_ALONG = {
     "aiosqlite": "langgraph-checkpoint-sqlite",
     "nbclient": "papermill",
     "traitlets": "ipywidgets",
+    # one namespace of many distributions
+    "opentelemetry-api": "opentelemetry-sdk",
+    "opentelemetry-semantic-conventions": "opentelemetry-sdk",
+    "opentelemetry-proto": "opentelemetry-exporter-otlp-proto-http",
+    "opentelemetry-exporter-http-transport": "opentelemetry-exporter-otlp-proto-http",
+    "opentelemetry-exporter-otlp-common": "opentelemetry-exporter-otlp-proto-http",
+    "opentelemetry-exporter-otlp-proto-common": "opentelemetry-exporter-otlp-proto-http",
+    "opentelemetry-exporter-otlp-proto-grpc": "opentelemetry-exporter-otlp-proto-http",
 }
 
 
 def test_every_import_is_declared(project: Path, pyproject: dict) -> None:
-    package = declared(pyproject, "offline", "local", "postgres", "eval", "documents")
+    package = declared(pyproject, "offline", "local", "postgres", "eval", "documents", "tracing")
     for folder, allowed in (("workbench", package), ("tests", package | declared(pyproject, "test", "fuzz"))):
         strangers = {
             name: where

@@ -28,6 +28,7 @@ from workbench.records.prompts import Prompts
 from workbench.records.spending import read_prices
 from workbench.records.store import new_run_id, runs_are_gone
 from workbench.records.tape import Mode
+from workbench.runs import spans
 from workbench.runs.asking import (
     Options,
     Runs,
@@ -64,6 +65,8 @@ if TYPE_CHECKING:
 
 
 T = TypeVar("T")
+_SENDING_S = 5
+"""How long closing waits for spans that are under way."""
 _opened: weakref.WeakSet[Workbench] = weakref.WeakSet()
 
 
@@ -86,6 +89,8 @@ class Workbench:
         self._unsearched: set[str] = set()
         self._parts: dict[str, Any] = {}
         self._chats: dict[str, Any] = {}
+        spans.required(settings.spans)
+        self._sending: list[threading.Thread] = []
         self.prompts, self._prices = Prompts(path / "prompts"), read_prices(settings.prices)
         self.knowledge, self.tools = Library(path / "knowledge", settings), ToolRegistry()
         self._agents: AgentPool | None = None
@@ -101,6 +106,7 @@ class Workbench:
                 )
             conversations = open_conversations(path / "workbench.db", settings, self._clock.now)
             self._work = Work(lease, path, conversations, self._context, settings.max_concurrency, self)
+            self._work.ended = self._ended if settings.spans else None
         except BaseException:
             lease.release()
             raise
@@ -140,6 +146,8 @@ class Workbench:
         if not self._open:
             return
         self._open = False
+        for sending in self._sending:
+            sending.join(_SENDING_S)
         self._work.close(self._close_chats())
         self.knowledge.close()
 
@@ -693,6 +701,11 @@ class Workbench:
         """The ports of one run, over its tape."""
         ports = self._ports(driver)
         return context_of(driver.runs.get(run_id), ports, driver.runs, self._models_for, self._planner_for)
+
+    def _ended(self, run_id: str) -> None:
+        """Tell whoever observes runs of one that has ended."""
+        self._sending = [sending for sending in self._sending if sending.is_alive()]
+        self._sending.append(spans.send_later(Recording(self._work, run_id)))
 
     def _ports(self, driver: Driver) -> Context:
         in_graph = {name: part for name, part in self._parts.items() if name not in ("planner", "reranker")}

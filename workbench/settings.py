@@ -98,6 +98,7 @@ class Settings(BaseSettings):
     prices: str = Field("", description="a TOML file: what a million tokens of each model cost")
     token_budget: int = Field(0, ge=0, description="tokens that the models of one run may take; 0: as many as they do")
     money_budget: float = Field(0, ge=0, description="money that they may take, by the prices; 0: as much as they do")
+    spans: Literal["", "otlp"] = Field("", description="'otlp' sends the spans of each run by OpenTelemetry")
     rerank_model: Literal["auto", "none", "maxsim"] = "auto"
     names: Literal["auto", "rules", "models"] = Field("auto", description="who finds names in texts while indexing")
 

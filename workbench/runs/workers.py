@@ -116,6 +116,7 @@ class Work:
         self._private: Driver | None = None
         self._context, self._max_concurrency = context, max_concurrency
         self._live: dict[str, Live] = {}
+        self.ended: Callable[[str], None] | None = None
 
     def close(self, *also: Coroutine[Any, Any, None]) -> None:
         """Stop what runs (it stays resumable), close the stores and ``also``, and let go of the lease."""
@@ -398,6 +399,7 @@ class Work:
                 await driver.drive(live, graph_input, ports, self._config(live.run_id))
             finally:
                 heeding.cancel()
+                self._observe(driver, live.run_id)
                 live.settled.set()
 
         self._live.pop(live.run_id, None)
@@ -407,6 +409,14 @@ class Work:
             del self._live[run_id]
             if self._private and self._private.runs.has(run_id) and self._private.runs.get(run_id)["status"] in _ENDED:
                 self.loop.submit(self._private.forget(run_id))  # it is kept nowhere but in memory
+
+    def _observe(self, driver: Driver, run_id: str) -> None:
+        """Tell whoever observes runs that this one has ended; of an incognito one nobody hears."""
+        if self.ended is None or driver is not self.durable:
+            return
+        with suppress(WorkspaceError):  # the disk is full, and the run itself says so
+            if driver.runs.get(run_id)["status"] in _ENDED:
+                self.ended(run_id)
 
     async def _heed(self, driver: Driver, live: Live) -> None:
         """Stop the work when somebody, in any process, has cancelled the run."""
