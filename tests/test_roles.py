@@ -312,13 +312,15 @@ def test_a_replay_asks_nobody_and_a_resumed_run_keeps_its_prompts(bench, server)
     assert run.prompts["writer"].user == "$question Be brief."
 
 
-def test_no_key_is_left_behind(bench, server, tmp_path) -> None:
-    server.respond = responder(**{**GOOD, "grader": lambda _: Reply(status=401, message=f"no: {KEY}")})
-    with bench() as wb:
+def test_no_key_and_no_password_is_left_behind(bench, server, tmp_path) -> None:
+    password = "hunter2-of-the-roles"
+    server.respond = responder(**{**GOOD, "grader": lambda _: Reply(status=401, message=f"no: {KEY} {password}")})
+    with bench(chat_base_url=server.url.replace("//", f"//me:{password}@")) as wb:
         run = wb.ask(QUESTION, kb="notes")
         wb.export(run.run_id, tmp_path / "w" / "capsule.zip")
         assert run.calls().of("grader")[0]["failed"] and KEY not in json.dumps(run.calls())
-    assert not [f for f in (tmp_path / "w").rglob("*") if f.is_file() and KEY.encode() in f.read_bytes()]
+    files = [f.read_bytes() for f in (tmp_path / "w").rglob("*") if f.is_file()]
+    assert not [secret for secret in (KEY, password) if any(secret.encode() in kept for kept in files)]
 
 
 @pytest.mark.slow
