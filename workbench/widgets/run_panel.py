@@ -56,7 +56,8 @@ class Working:
         self.ask, self.review = ask, Review(labels, wb.run)
         self.rail, self.turns, self.answer = Pick(), Pick(heard=self._on_turn), Pick(heard=self._on_answer)
         self.evidence, self.timeline = Pick(heard=self._on_evidence), Pick(heard=self._on_timeline)
-        self.fork_bar, self.calls = Pick(heard=self._on_fork_bar), Pick()
+        self.fork_bar = Pick(heard=self._on_fork_bar)
+        self.calls: Pick | None = None
         self.editor = PlanEditor(labels, partial(check, tools=wb.tools), wb.tools, self._forecast, self._plans)
         self.past = Checkpoints(labels)
         self.region = self._laid_out()
@@ -64,7 +65,7 @@ class Working:
 
     def _laid_out(self) -> ipywidgets.Box:
         review = [self.review.band, self.fork_bar, self.editor.form, self.review.inside]
-        self.side = ipywidgets.VBox([self.turns, *review, self.answer, self.calls, self.ask.region])
+        self.side = ipywidgets.VBox([self.turns, *review, self.answer, self.ask.region])
         self.plan = ipywidgets.VBox([self.editor.region, self.past.region])
         regions = {"plan": self.plan, "side": self.side, "evidence": self.evidence, "timeline": self.timeline}
         self.grid = ipywidgets.Box([region.add_class(f"wb-region-{name}") for name, region in regions.items()])
@@ -98,7 +99,8 @@ class Working:
         if asks:
             self._show_ask()
         if run is None or document is None:
-            shown = (review.band, review.inside, self.fork_bar, self.answer, self.calls, self.turns, self.editor.form)
+            sometimes = [self.calls] if self.calls is not None else []
+            shown = (review.band, review.inside, self.fork_bar, self.answer, self.turns, self.editor.form, *sometimes)
             for part in shown:
                 display_if(part, False)
             return
@@ -139,12 +141,21 @@ class Working:
             self.turns.show(turns(before, self._labels))
             display_if(self.turns, before)
         if document["status"] != "running":
-            asked = run.calls()
-            self.calls.show(calls(asked, self._labels))
-            display_if(self.calls, asked)
+            self._show_calls(run)
         if not paused:
             self.answer.show(answer(document, self._labels, now.written))
         self._edited()
+
+    def _show_calls(self, run: Run) -> None:
+        """What models saw and said, under the answer; a part of the page only once one was asked."""
+        made = run.calls()
+        if made and self.calls is None:
+            self.calls = Pick()
+            place = self.side.children.index(self.ask.region)
+            self.side.children = (*self.side.children[:place], self.calls, *self.side.children[place:])
+        if self.calls is not None:
+            self.calls.show(calls(made, self._labels))
+            display_if(self.calls, made)
 
     def _edited(self) -> None:
         """What the plan editor holds now, in the panel that acts on it."""
