@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache
 from itertools import pairwise
 from types import MappingProxyType
 from typing import Literal, NamedTuple
@@ -108,15 +109,19 @@ def held(
     if not cited:
         return Support(sentence, "uncited", 0.0, [], [], "")
     told = {n: "\n".join([sources.get(n, ""), tables.get(n, "")]) for n in cited}
-    each = {n: probability(signals(said, source, shares)) for n, source in told.items()}
-    each |= {n: 1.0 for n in cited if n in tables and _in_table(said, tables[n], shares)}
-    seen = signals(said, "\n".join(told.values()), shares)
-    together = max([*each.values(), probability(seen)])
-    why = ", ".join(lost(said, "\n".join(told.values())))
-    verdict, _ = judged(seen, why, together)
-    if verdict == "unsupported" and not seen["denied"] and not why and _exact(said):
+    whole = [n for n in cited if n in tables and _in_table(said, tables[n], shares)]
+    if whole == cited:
+        return Support(sentence, "supported", 1.0, cited, cited, "")
+    of = {n: signals(said, told[n], shares) for n in cited if n not in whole}
+    each = {n: probability(of[n]) if n in of else 1.0 for n in cited}
+    together = "\n".join(told.values())
+    seen = of[cited[0]] if len(cited) == 1 else signals(said, together, shares)
+    sure = max([*each.values(), probability(seen)])
+    gone = lost(said, together)
+    verdict, why = judged(seen, ", ".join(gone), sure)[0], ", ".join(gone)
+    if verdict == "unsupported" and not seen["denied"] and not gone and _exact(said):
         verdict = "partly"  # its names and numbers are there; that the words are others proves nothing
-    return Support(sentence, verdict, round(together, 4), cited, [n for n in cited if each[n] >= PARTLY], why)
+    return Support(sentence, verdict, round(sure, 4), cited, [n for n in cited if each[n] >= PARTLY], why)
 
 
 def _in_table(said: str, table: str, shares: Shares | None) -> bool:
@@ -163,13 +168,11 @@ def signals(sentence: str, source: str, shares: Shares | None = None) -> dict[st
 
 def lost(sentence: str, source: str) -> list[str]:
     """The names, numbers and dates of a sentence that a source does not have."""
-    held_in, numbers = set(terms(source)), {_number(n) for n in _NUMBER.findall(source)}
-    of_days = {day.written() for *_, day in days(source)}
-    text = fold(source)
+    text, held_in, numbers = _held_in(source)
     gone = []
     for item in _exact(sentence):
         if _NUMBER.fullmatch(item):
-            there = _number(item) in numbers or any(_number(item) in day.split("-") for day in of_days)
+            there = _number(item) in numbers
         else:
             words = [word for word in terms(item) if len(word) > 2 or CJK.match(word)]
             there = fold(item) in text or any(word in held_in for word in words[-1:])
@@ -205,8 +208,17 @@ def by_words(sentence: str, texts: Sequence[str]) -> list[float]:
     return [_share(asked, set(_words(text))) for text in texts]
 
 
-def _words(text: str) -> list[str]:
-    return [root(term) for term in terms(simplified(text))]
+@lru_cache(maxsize=4_096)
+def _words(text: str) -> tuple[str, ...]:
+    return tuple(root(term) for term in terms(simplified(text)))
+
+
+@lru_cache(maxsize=1_024)
+def _held_in(source: str) -> tuple[str, frozenset[str], frozenset[str]]:
+    """A source folded, its terms, and its numbers."""
+    written = " ".join(day.written() for *_, day in days(source))
+    numbers = frozenset(map(_number, [*_NUMBER.findall(source), *written.split()]))
+    return fold(source), frozenset(terms(source)), numbers
 
 
 def _share(asked: Sequence[str], held_in: set[str]) -> float:
