@@ -15,6 +15,7 @@ from langchain_core.language_models import FakeListChatModel
 from tests.servers import Reply, ScriptedServer, llama_server, only, scripted_server, small_model
 from tests.servers.roles import needs, passages, responder, role_of
 from workbench.errors import RunError, SettingsError
+from workbench.plans import Plan, PlanStep
 from workbench.records.prompts import SLOTS, Prompts, fenced
 from workbench.session import Workbench
 from workbench.settings import ROLES, Settings
@@ -242,6 +243,23 @@ def test_what_a_reviewer_says_is_an_instruction_to_the_planner(bench, server) ->
     assert "look at the uncle too" not in heard[0] and run.plan.problem_statement == QUESTION
 
 
+def test_what_a_reviewer_says_reaches_a_planner_of_ones_own(bench, server) -> None:
+    server.respond = responder(**GOOD)
+    heard: list[str] = []
+
+    async def mine(query: str, decision: Any, knowledge: Any, tools: Any) -> Plan:
+        heard.append(query)
+        return Plan(
+            steps=[PlanStep(step_id=f"s{len(heard)}", objective="", tool="naive_search", tool_input={"query": query})]
+        )
+
+    wb = bench()
+    wb.register_planner(mine)
+    wb.ask(QUESTION, kb="notes", review="plan").respond("the uncle too").approve()
+    assert heard == [QUESTION, f"{QUESTION} the uncle too"]
+    assert "planner" not in {role_of(request) for request in server.requests}
+
+
 def test_budgets_of_tokens_and_money_stop_cleanly(bench, server, tmp_path) -> None:
     server.respond = responder(**{**GOOD, "reflector": reflects(False, step("Mei Lan"), verdict="missing")})
     prices = tmp_path / "prices.toml"
@@ -430,7 +448,7 @@ def test_documents_that_give_orders_stay_data(bench, server, tmp_path) -> None:
         shipped = Prompts()[role_of(request)].system.strip().splitlines()[0]
         assert system.startswith(shipped)
         text = "\n".join([system, *rest])
-        for mark in ("evidence", "corpus", "found"):
+        for mark in ("evidence", "corpus", "found", "answer"):
             body = text.rpartition(f"<{mark}>\n")[2] if f"<{mark}>\n" in text else ""
             assert body.count(f"</{mark}>") <= 1, "nothing ends its own fence"
 

@@ -96,4 +96,4 @@ def told_steps(plan: Plan | None, records: Iterable[ExecutionRecord]) -> str:
             asked = json.dumps(record["raw_input"], ensure_ascii=False)[:_TOLD]
             count = record["output_summary"].get("evidence_count", 0)
             lines.append(f"- {step.step_id}: {record['tool']} {asked}: {record['status']}, {count} found")
-    return "\n".join(lines) or NONE["en"]
+    return "\n".join(lines) or NONE

@@ -78,7 +78,7 @@ async def _by_model(
     place = {n: at for at, n in enumerate(cited, 1)}
     lines = [f"{one.sentence} (cites {', '.join(str(place[n]) for n in one.cited)})" for one in asked]
     slots = {
-        "sentences": fenced(numbered(lines), "evidence"),
+        "sentences": fenced(numbered(lines), "answer"),
         "evidence": fenced(told_evidence(pieces, context.settings.merge_max_characters), "evidence"),
     }
     reply = await say(context, "checker", CheckedAll, slots, question=question)

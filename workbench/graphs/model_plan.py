@@ -72,12 +72,12 @@ async def planned_by_model(
         "today": context.today,
         "corpus": fenced(card(bases), "corpus"),
         "tools": described(tools),
-        "reading": json.dumps(route, ensure_ascii=False),
-        "history": told_history(state.get("history", []), settings.history_window),
-        "before": fenced(told_steps(before, records), "found") if before else NONE["en"],
+        "reading": fenced(json.dumps(route, ensure_ascii=False), "found"),
+        "history": fenced(told_history(state.get("history", []), settings.history_window), "conversation"),
+        "before": fenced(told_steps(before, records), "found") if before else NONE,
         "needs": told_needs(reflections[-1]["signals"].get("needs", []) if reflections else [], query, state, bases),
         "budget": left(context, settings.time_budget_s - work_seconds(records)),
-        "wish": state.get("wish") or NONE["en"],
+        "wish": state.get("wish") or NONE,
         "most": str(settings.max_tasks),
     }
 
@@ -102,7 +102,7 @@ def told_needs(
             f"- {e['need']}: {e['met']:.2f}" + (f" (a person: {e['said']})" if e["said"] else "") for e in entries
         )
     read = needs(query, state["route_decision"], bases)
-    return "\n".join(f"- {need.text}" for need in read) or NONE["en"]
+    return "\n".join(f"- {need.text}" for need in read) or NONE
 
 
 def _plan(drafted: Any, query: str, route: Mapping[str, Any], context: Context) -> Plan:

@@ -137,8 +137,8 @@ async def judged_by_model(
     slots = {
         "question": query,
         "needs": numbered([f"{entries[n]['need']} (so far: {entries[n]['met']:.2f})" for n in asked]),
-        "steps": fenced(told_steps(plan, records), "evidence"),
-        "signals": json.dumps({name: seen[name] for name in _TOLD if name in seen}, ensure_ascii=False),
+        "steps": fenced(told_steps(plan, records), "found"),
+        "signals": fenced(json.dumps({n: seen[n] for n in _TOLD if n in seen}, ensure_ascii=False), "found"),
         "budget": left(context, context.settings.time_budget_s - work_seconds(records)),
         "tools": described(tools),
         "evidence": fenced(told_evidence(passages, context.settings.merge_max_characters), "evidence"),

@@ -12,10 +12,10 @@ from typing import Any
 from langgraph.runtime import Runtime
 
 from workbench.graphs.model_plan import planned_by_model
+from workbench.graphs.roles import model_plans
 from workbench.graphs.route import read_question
 from workbench.plans import ENDED_WELL, Plan, PlanStep, last_records
 from workbench.ports import Context
-from workbench.records.tape import RULES
 from workbench.state import ExecutionRecord, RetrievalState, RouteDecision
 from workbench.tools.registry import require
 
@@ -45,7 +45,7 @@ async def _made(state: RetrievalState, context: Context, prefixes: list[str], be
     if (older := context.tape.older("llm")) is not None:
         return Plan.load(older)
     refused: list[str] = []
-    if "planner" in context.models and getattr(context.planner, "name", "") == RULES:
+    if model_plans(context):
         made, refused = await planned_by_model(state, context, context.bases(prefixes), before)
         if made is not None:
             return made

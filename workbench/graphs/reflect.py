@@ -252,7 +252,7 @@ async def _said_again(
         return plain, ""
     if (older := context.tape.older("rewrite")) is not None:
         return older[0], older[1]
-    slots = {"question": query, "names": ", ".join(aliases) or NONE["en"]}
+    slots = {"question": query, "names": ", ".join(aliases) or NONE}
     said = await say(context, "rewriter", Rewritten, slots, question=query, at=at)
     if said.form is None:
         return plain, f"the model did not rewrite ({said.refused[-1]})"

@@ -17,6 +17,7 @@ from pydantic_core import InitErrorDetails, PydanticCustomError
 
 from workbench.errors import InvalidAnswer
 from workbench.graphs.agent_inbox import answer_of
+from workbench.graphs.roles import model_plans
 from workbench.graphs.route import read_question
 from workbench.graphs.sufficiency import set_here, thresholds
 from workbench.plans import HELD_BACK, NOT_NEEDED, Plan, PlanStep, fresh_id, last_records, problem, work_seconds
@@ -331,7 +332,7 @@ def stop(state: RetrievalState, runtime: Runtime[Context], change: dict[str, Any
 
 def wished(state: RetrievalState, runtime: Runtime[Context], words: str) -> dict[str, Any]:
     """What a person asks for besides: an instruction to a model that plans, and a part of the question to rules."""
-    if "planner" in runtime.context.models:
+    if model_plans(runtime.context):
         return {"wish": words.strip(), "replan": True}
     return ask_more(state, runtime, f"{state['query']} {words}".strip())
 

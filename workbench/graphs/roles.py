@@ -17,6 +17,7 @@ from workbench.models.chat import Limits, filled_in, reply_text, usage_of
 from workbench.models.wire import tell
 from workbench.ports import Context
 from workbench.records.spending import price, spent
+from workbench.records.tape import RULES
 from workbench.state import Message
 from workbench.text import clean, language_of
 
@@ -25,7 +26,13 @@ _MEND = {
     "en": "That cannot be used. Fill in the form again, mending exactly this:\n",
     "zh": "无法使用。请重新填写表格，只改正以下问题：\n",
 }
-NONE = {"en": "(none)", "zh": "（无）"}
+NONE = "—"
+"""What stands in a prompt for nothing, in either language."""
+
+
+def model_plans(context: Context) -> bool:
+    """Whether a model plans: one is named for it, and nobody has put a planner of their own in its place."""
+    return "planner" in context.models and getattr(context.planner, "name", "") == RULES
 
 
 class Said(NamedTuple):
@@ -135,8 +142,8 @@ def left(context: Context, seconds: float) -> str:
 
 
 def numbered(items: Sequence[str]) -> str:
-    """One a line, counted from 1; "(none)" for nothing."""
-    return "\n".join(f"{n}. {item}" for n, item in enumerate(items, 1)) or NONE["en"]
+    """One a line, counted from 1."""
+    return "\n".join(f"{n}. {item}" for n, item in enumerate(items, 1)) or NONE
 
 
 def told_history(history: Sequence[Message], window: int) -> str:
@@ -144,4 +151,4 @@ def told_history(history: Sequence[Message], window: int) -> str:
     lines = [
         f"{m['role']}: {' '.join(clean(m['content']).split())[:500]}" for m in (history[-window:] if window else [])
     ]
-    return "\n".join(lines) or NONE["en"]
+    return "\n".join(lines) or NONE

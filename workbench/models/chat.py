@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from contextlib import aclosing
+from contextlib import aclosing, suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -171,11 +171,15 @@ async def filled_in(
     """
     place = f"{_place(model)} {getattr(model, 'model_name', '')}"
 
+    replying: Any = None
+    if not hasattr(model, "openai_api_base"):
+        with suppress(NotImplementedError, ValueError, TypeError):  # a model without forms: it is asked in words
+            replying = model.with_structured_output(form, method="json_schema", include_raw=True)
+
     async def by_schema() -> Any:
         if hasattr(model, "openai_api_base"):  # with the form itself the library checks the reply, and loses it
             schema = {"name": form.__name__, "schema": strict(form.model_json_schema()), "strict": True}
             return await model.bind(response_format={"type": "json_schema", "json_schema": schema}).ainvoke(messages)
-        replying: Any = model.with_structured_output(form, method="json_schema", include_raw=True)
         return (await replying.ainvoke(messages))["raw"]
 
     async def in_words() -> Any:
@@ -183,7 +187,7 @@ async def filled_in(
         return await model.ainvoke([*messages, ("human", _IN_WORDS + schema)])
 
     async def call() -> Any:
-        if place in _WITHOUT_SCHEMA:
+        if place in _WITHOUT_SCHEMA or (replying is None and not hasattr(model, "openai_api_base")):
             return await in_words()
         try:
             return await by_schema()
@@ -228,7 +232,7 @@ def reply_text(message: BaseMessage) -> str:
 
 
 def _takes_no_schema(error: Exception) -> bool:
-    if isinstance(error, NotImplementedError) or "Received unsupported arguments" in str(error):
+    if isinstance(error, NotImplementedError):
         return True
     said = str(error).lower()
     return getattr(error, "status_code", None) in (400, 404, 422, 501) and any(

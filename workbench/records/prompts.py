@@ -184,10 +184,6 @@ class Prompts(Mapping[str, Prompt]):
         """Every prompt that is not the shipped one, as JSON, by name."""
         return {name: prompt.dump() for name, prompt in self.items() if prompt.source != "shipped"}
 
-    def with_own(self, kept: Mapping[str, Mapping[str, Any]]) -> Prompts:
-        """These prompts, and others in the place of some."""
-        return Prompts(self._folder, {**self.own(), **kept})
-
     def _read(self, role: str, language: str) -> Prompt:
         path = self._folder / f"{role}.{language}.toml" if self._folder else None
         return read(path, role, language) if path is not None and path.is_file() else shipped(role, language)

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any, TypedDict
 
 from workbench.errors import RunError, shown
 from workbench.records.prompts import Prompt, prompt_of
-from workbench.records.spending import Spent, spent
 from workbench.records.tape import Effect, words_of
 from workbench.settings import ROLES, named
 
@@ -145,14 +144,6 @@ def replies_of(replies: Any, calls: Calls) -> dict[str, str]:
     if unknown:
         raise RunError(f"There is no call {shown(unknown[0])} of a model in this run. It has {len(calls)}.")
     return {keys[str(place)]: text for place, text in replies.items()}
-
-
-def spent_by(effects: Iterable[Effect]) -> dict[str, Spent]:
-    """What the models took, by role and, under ``""``, in all."""
-    found = [effect for effect in effects if effect.kind == "model"]
-    roles = dict.fromkeys(_OLDER.get(effect.name, effect.name) for effect in found)
-    by_role = {role: spent(e for e in found if _OLDER.get(e.name, e.name) == role) for role in roles}
-    return {**by_role, "": spent(found)}
 
 
 def _call(n: int, effect: Effect) -> Call:
