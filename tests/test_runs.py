@@ -12,7 +12,10 @@ from workbench.errors import UnknownRun, WorkspaceError
 from workbench.records.lease import Lease
 from workbench.records.store import RunStore
 
-RECORD = {"step_id": "a", "attempt": 1, "raw_output_ref": "a/1", "status": "success"}
+RECORD = {
+    **{"step_id": "a", "attempt": 1, "iteration": 1, "started_at": "2026-01-01T00:00:00.000002+00:00"},
+    **{"raw_output_ref": "a/1", "status": "success"},
+}
 
 
 @pytest.fixture
@@ -38,6 +41,14 @@ def test_writing_again_changes_nothing(store):
     store.save_result("r1", {"answer": "1993"})
     store.save_result("r1", {"answer": "other"})
     assert store.get("r1")["result"] == {"answer": "1993"}
+
+
+def test_attempts_stand_in_the_order_in_which_they_began(store):
+    before = {**RECORD, "step_id": "b", "raw_output_ref": None, "started_at": "2026-01-01T00:00:00.000001+00:00"}
+    later = {**before, "step_id": "0", "iteration": 2}
+    for ended in (later, RECORD, before):
+        store.save_record("r1", ended, None)
+    assert [r["step_id"] for r in store.records("r1")] == ["b", "a", "0"]
 
 
 def test_a_run_has_one_owner(store):

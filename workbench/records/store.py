@@ -261,8 +261,10 @@ class RunStore:
         return self._loaded(rows[0]["record"]) if rows else None
 
     def records(self, run_id: str) -> list[ExecutionRecord]:
-        """Every attempt, in the order in which they were kept."""
-        return self._all(run_id, "records", "record")
+        """Every attempt, in the order in which they began: which of two at once ends first is chance."""
+        return sorted(
+            self._all(run_id, "records", "record"), key=lambda r: (r["iteration"], r["started_at"], r["step_id"])
+        )
 
     def save_record(self, run_id: str, record: ExecutionRecord, body: Mapping[str, Any] | None) -> None:
         """Keep an attempt and, under ``raw_output_ref``, its body: both or neither."""

@@ -219,7 +219,7 @@ class Recording:
         return run_document(self.recording())
 
     def to_frame(self) -> pandas.DataFrame:
-        """One row an attempt, in the order in which they ended."""
+        """One row an attempt, in the order in which they began."""
         import pandas
 
         rows = [
