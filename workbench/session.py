@@ -59,6 +59,7 @@ if TYPE_CHECKING:
     from workbench.futures.tree import Tree
     from workbench.futures.what_if import LeaveOneOut, WhatIf
     from workbench.graphs.agents import AgentPool
+    from workbench.knowledge.adding.extraction import Extractor, Forecast
     from workbench.views.knowledge import Inspected
     from workbench.widgets.bench import Bench
     from workbench.widgets.inbox import Inbox
@@ -93,6 +94,7 @@ class Workbench:
         self._sending: list[threading.Thread] = []
         self.prompts, self._prices = Prompts(path / "prompts"), read_prices(settings.prices)
         self.knowledge, self.tools = Library(path / "knowledge", settings), ToolRegistry()
+        self.knowledge.extractor = self._extractor
         self._agents: AgentPool | None = None
         lease = Lease(path / "leases")
         try:
@@ -186,6 +188,13 @@ class Workbench:
         with watched(name, self.settings.lang, progress) as tell:
             return self.knowledge.add(name, paths, vocabulary=vocabulary, progress=tell)
 
+    def forecast_knowledge(self, name: str, paths: Iterable[str | Path]) -> Forecast | None:
+        """What the extractor's model would take for ``add_knowledge``: passages, tokens, money; None without one.
+
+        Nothing is asked, and nothing is added.
+        """
+        return self.knowledge.forecast(name, paths)
+
     def rebuild_knowledge(self, name: str, progress: Callable[[str, int, int], None] | None = None) -> Any:
         """Index a base anew, from its files and, where those are gone, from the documents that its index kept.
 
@@ -259,6 +268,14 @@ class Workbench:
                 own = getattr(settings, f"{role}_model")
                 self._chats[name] = open_chat_model(settings, f"{role}_model" if own else "chat_model")
         return {role: self._chats[name] for role, name in asked.items()}
+
+    def _extractor(self) -> Extractor | None:
+        """Who reads what is indexed; None where no model may, or nothing may be spent on it."""
+        if not self.settings.index_token_budget or not self.settings.model_of("extractor"):
+            return None
+        from workbench.graphs.extract import ModelExtractor
+
+        return ModelExtractor(self.ports(), self._work.loop.submit)
 
     def _planner_for(self, settings: Settings) -> Planner:
         from workbench.graphs.plan import RulePlanner

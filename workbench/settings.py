@@ -11,7 +11,9 @@ from pydantic_settings import BaseSettings, SettingsConfigDict
 from workbench.errors import SettingsError, shown
 
 PREFIX = "langchain:"
-ROLES = (*("router", "follow_up", "planner", "grader", "reflector", "rewriter", "writer", "checker", "judge"),)
+ROLES = (
+    *("router", "follow_up", "planner", "grader", "reflector", "rewriter", "writer", "checker", "judge", "extractor"),
+)
 """What a chat model may do. Each has a deterministic default."""
 RULES = "rules"
 """The model of a role that keeps its deterministic default."""
@@ -82,6 +84,7 @@ class Settings(BaseSettings):
     writer_model: str = Field("", description="writes the answer")
     checker_model: str = Field("", description="checks each sentence of an answer against what it cites")
     judge_model: str = Field("", description="grades answers in `workbench eval answers`")
+    extractor_model: str = Field("", description="reads names, relations and communities while indexing")
     chat_base_url: str = Field("", description="base URL of an OpenAI-compatible server")
     chat_api_key: SecretStr = Field(SecretStr(""), validation_alias=_named("chat_api_key", "OPENAI_API_KEY"))
     chat_timeout_s: float = Field(60, gt=0, description="until a server answers, and between two parts of an answer")
@@ -97,6 +100,9 @@ class Settings(BaseSettings):
     model_longest_wait_s: float = Field(60, ge=0, description="a longer Retry-After is not waited for")
     prices: str = Field("", description="a TOML file: what a million tokens of each model cost")
     token_budget: int = Field(0, ge=0, description="tokens that the models of one run may take; 0: as many as they do")
+    index_token_budget: int = Field(
+        0, ge=0, description="tokens that the extractor may take in one `kb add`; 0: indexing asks no model"
+    )
     money_budget: float = Field(0, ge=0, description="money that they may take, by the prices; 0: as much as they do")
     spans: Literal["", "otlp"] = Field("", description="'otlp' sends the spans of each run by OpenTelemetry")
     rerank_model: Literal["auto", "none", "maxsim"] = "auto"

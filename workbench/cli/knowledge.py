@@ -20,6 +20,7 @@ from workbench.errors import CorpusError, WorkbenchError
 from workbench.text import visible
 
 if TYPE_CHECKING:
+    from workbench.knowledge.adding.extraction import Forecast
     from workbench.knowledge.library import AddReport, Progress
 
 
@@ -41,9 +42,14 @@ def kb() -> None:
     metavar="FILE",
     help="What the words of the fields mean (TOML); by default the file that lies beside them.",
 )
+@click.option("--forecast", is_flag=True, help="Only say what the extractor's model would take; nothing is added.")
 @paged
-def add(page: Page, name: str, paths: tuple[str, ...], vocabulary: str | None) -> None:
+def add(page: Page, name: str, paths: tuple[str, ...], vocabulary: str | None, forecast: bool) -> None:
     """Index files or folders (JSONL, Markdown, text, CSV, triples) under NAME; what has not changed costs nothing."""
+    if forecast:
+        with page.open(make=True) as wb:
+            show_forecast(page, wb.forecast_knowledge(name, paths))
+        return
     with page.open(make=True) as wb, progress(page) as tell:
         report = wb.add_knowledge(name, paths, progress=tell, vocabulary=vocabulary)
         counts = wb.knowledge.get(name).counts()
@@ -54,12 +60,33 @@ def add(page: Page, name: str, paths: tuple[str, ...], vocabulary: str | None) -
     page.say(page.command("ask", "...", "--kb", name), "dim")
 
 
+def show_forecast(page: Page, forecast: Forecast | None) -> None:
+    """What reading with a model would take."""
+    if page.as_json:
+        page.result({"forecast": forecast and asdict(forecast)})
+    elif forecast is None:
+        page.say(
+            "No model is asked: it wants WORKBENCH_EXTRACTOR_MODEL (or a chat model) and WORKBENCH_INDEX_TOKEN_BUDGET"
+        )
+    else:
+        page.say(f"{forecast}; the budget is {forecast.budget:,}")
+
+
 def show_report(page: Page, report: AddReport, counts: dict[str, int]) -> None:
     """What an indexing did, and what it left out; where that is much, what has one reason on one line."""
     did = [f"{getattr(report, part):,} {part}" for part in ("added", "changed", "deleted", "unchanged")]
     done = " · ".join(part for part in did if not part.startswith("0 ")) or "nothing there"
     page.say(f"✓ {report.name}: {done} · {report.seconds:.1f} s", "green")
     page.say("  " + " · ".join(f"{count:,} {what}" for what, count in counts.items()), "dim")
+    if told := report.model:
+        asked = (
+            f"{told['read']:,} passages and {told['summaries']:,} summaries by {told['name']}, "
+            if "name" in told
+            else ""
+        )
+        page.say(f"  {asked}{told['by_rules']:,} passages by rules", "dim")
+        if told["note"]:
+            page.say(f"! {told['note']}", "yellow")
     alike: dict[str, list[str]] = {}
     for fault in report.problems:
         place = f"{fault['file']}:{fault['line']}" if fault["line"] else fault["file"]

@@ -36,11 +36,15 @@ def model_plans(context: Context) -> bool:
 
 
 class Said(NamedTuple):
-    """What a model said: the filled-in form, or None; what was wrong with its replies; whether the first one held."""
+    """What a model said: the filled-in form, or None; what was wrong with its replies; whether the first one held.
+
+    ``replied`` says that it answered, usably or not: its server is there, and no budget is spent.
+    """
 
     form: Any
     refused: list[str]
     mended: bool = False
+    replied: bool = True
 
 
 async def say(
@@ -52,6 +56,8 @@ async def say(
     question: str,
     problems: Callable[[Form], Sequence[str]] = lambda _: (),
     at: str = "",
+    prompt: str = "",
+    quiet: bool = False,
 ) -> Said:
     """Ask the role's model to fill in a form; once more, with the problems, when it cannot be used.
 
@@ -63,13 +69,16 @@ async def say(
         question: its language chooses the prompt.
         problems: what does not hold in a filled-in form, a sentence each with the mend.
         at: where in the run, as ``"pass 2"``, for people.
+        prompt: the name of the role's prompt, where it has more than one.
+        quiet: tell nobody that the rules do it.
     """
     language = language_of(question)
-    messages, refused = context.prompts.of(role, language).messages(slots), list[str]()
+    messages, refused = context.prompts.of(prompt or role, language).messages(slots), list[str]()
     for attempt in (1, 2):
         if over := budget_spent(context):
-            return Said(None, [*refused, over])
-        reply = await _reply(context, role, messages, form, question, f"{at} repair".strip() if attempt == 2 else at)
+            return Said(None, [*refused, over], replied=False)
+        which = (prompt or role, f"{at} repair".strip() if attempt == 2 else at)
+        reply = await _reply(context, role, messages, form, question, *which)
         if reply.get("error"):
             refused.append(reply["error"])
             break
@@ -79,12 +88,19 @@ async def say(
             return Said(filled, refused, attempt == 2)
         refused += wrong
         messages = [*messages, ["ai", reply["text"]], ["human", _MEND[language] + "\n".join(wrong)]]
-    tell(f"The model gave nothing usable as {role}, so the rules do it. {refused[-1]}")
-    return Said(None, refused)
+    if not quiet:
+        tell(f"The model gave nothing usable as {role}, so the rules do it. {refused[-1]}")
+    return Said(None, refused, replied=not reply.get("error"))
 
 
 async def _reply(
-    context: Context, role: str, messages: Sequence[Sequence[str]], form: type[BaseModel], question: str, at: str
+    context: Context,
+    role: str,
+    messages: Sequence[Sequence[str]],
+    form: type[BaseModel],
+    question: str,
+    prompt: str,
+    at: str,
 ) -> dict[str, Any]:
     model = context.models[role]
 
@@ -93,16 +109,19 @@ async def _reply(
             said = await filled_in(model, [tuple(m) for m in messages], form, Limits.of(context.settings))
         except ModelError as error:  # kept on the tape; the run goes on without the model
             return {"error": str(error), "at": at}
-        return {"text": clean(reply_text(said)), "at": at, **accounted(context, role, question, usage_of(said))}
+        told = accounted(context, role, question, usage_of(said), prompt)
+        return {"text": clean(reply_text(said)), "at": at, **told}
 
     given = {"model": context.settings.model_of(role), "messages": messages, "schema": form.model_json_schema()}
     made = await context.tape.aeffect("model", role, given, call, clock=context.clock.monotonic)
     return dict(made.value)
 
 
-def accounted(context: Context, role: str, question: str, usage: Mapping[str, int] | None) -> dict[str, Any]:
+def accounted(
+    context: Context, role: str, question: str, usage: Mapping[str, int] | None, named: str = ""
+) -> dict[str, Any]:
     """What the tape keeps beside a reply: tokens as counted, their price, the prompt's version, how was sampled."""
-    model, prompt = context.models[role], context.prompts.of(role, language_of(question))
+    model, prompt = context.models[role], context.prompts.of(named or role, language_of(question))
     names = ("temperature", "top_p", "seed", "max_tokens")
     told = {name: value for name in names if isinstance(value := getattr(model, name, None), (int, float))}
     money = price(context.prices, context.settings.model_of(role), usage)

@@ -20,6 +20,7 @@ from typing import Any, Protocol
 
 from workbench.knowledge import vocabulary
 from workbench.knowledge.adding import growing as spool
+from workbench.knowledge.adding.extraction import Extractor, Forecast, Modelled, Titled
 from workbench.knowledge.adding.growing import Growth
 from workbench.knowledge.indexes import chroma, keywords, sketches, vectors
 from workbench.knowledge.indexes.index import Index, fingerprint
@@ -33,7 +34,7 @@ from workbench.knowledge.vocabulary import Vocabulary
 from workbench.models import rerank
 from workbench.models.embeddings import TextModel, word_vectors
 from workbench.plans import canonical_json
-from workbench.settings import Settings
+from workbench.settings import RULES, Settings
 from workbench.text import language_of
 
 _BEGINNING = 400
@@ -104,7 +105,7 @@ def delete(connection: sqlite3.Connection, doc_id: str) -> None:
 # --- One ``add``: what the files gave becomes the next generation of an index, in one transaction ---
 
 Progress = Callable[[str, int, int], None]
-"""``progress(stage, done, total)``; stages: read, vectors, words, names, write, graph, chroma.
+"""``progress(stage, done, total)``; stages: read, vectors, words, names, model, write, graph, chroma.
 
 ``total`` is 0 while nobody knows. What it raises ends the ``add``: the base stays as it was, and what was computed is
 there for the next one.
@@ -125,7 +126,11 @@ _FEWEST = 200
 
 @dataclass
 class AddReport:
-    """What one ``add`` did. Counts are documents; ``problems`` are lines and files that were left out."""
+    """What one ``add`` did. Counts are documents; ``problems`` are lines and files that were left out.
+
+    ``model`` says what a model was asked: passages ``read`` and those left to rules (``by_rules``), ``summaries`` of
+    communities, ``tokens``, ``money``, and a ``note`` of why no more was; it is empty where none was to be asked.
+    """
 
     name: str
     added: int = 0
@@ -134,6 +139,7 @@ class AddReport:
     unchanged: int = 0
     problems: list[Problem] = field(default_factory=list)
     seconds: float = 0.0
+    model: dict[str, Any] = field(default_factory=dict)
 
 
 class Said(Protocol):
@@ -151,7 +157,15 @@ class Said(Protocol):
 class Addition:
     """One ``add``, while the base is held for writing."""
 
-    def __init__(self, index: Index, folder: Path, name: str, settings: Settings, tell: Progress):
+    def __init__(
+        self,
+        index: Index,
+        folder: Path,
+        name: str,
+        settings: Settings,
+        tell: Progress,
+        extractor: Extractor | None = None,
+    ):
         self._index, self._folder, self._settings, self._tell = index, folder, settings, tell
         schema.tell(index)
         self._report = AddReport(name)
@@ -161,14 +175,17 @@ class Addition:
         self._vocabulary = vocabulary.kept(folder)
         self._spool = spool.Spool(index)
         self._part = max(_FEWEST, int(settings.index_memory_mb * 2**20 / _PER_PASSAGE))
-        self._recipe = canonical_json(
-            {
-                "version": _VERSION,
-                "chunk_characters": settings.chunk_characters,
-                "names": self._finder,
-                "vocabulary": asdict(self._vocabulary),
-            }
-        )
+        self._modelled = Modelled(index, extractor, forget=settings.extractor_model == RULES)
+
+    @property
+    def _recipe(self) -> str:
+        told = {
+            "version": _VERSION,
+            "chunk_characters": self._settings.chunk_characters,
+            "names": self._finder,
+            "vocabulary": asdict(self._vocabulary),
+        }
+        return canonical_json(told | ({"model": self._modelled.recipe} if self._modelled.recipe else {}))
 
     @property
     def places(self) -> spool.Places:
@@ -180,6 +197,12 @@ class Addition:
         fields = self._vocabulary.joined(document.fields)
         return document if fields == document.fields else replace(document, fields=fields)
 
+    def forecast(self, documents: Iterable[Document], said: Said, paths: Sequence[Path]) -> Forecast | None:
+        """What a model would take that reads what these documents bring; None without one. Nothing is written."""
+        deque(self._spool.take(documents), maxlen=0)
+        self._spool.compare(self._lost(said, paths))
+        return self._modelled.forecast(self._unread())
+
     def run(self, documents: Iterable[Document], said: Said, paths: Sequence[Path]) -> AddReport:
         """Bring in these documents, which were read from these paths."""
         self._index.write_much(self._settings.index_memory_mb * _PAGES)
@@ -189,15 +212,50 @@ class Addition:
         self._tell("read", count, count)
         self._report.problems = said.problems
         did = self._spool.compare(self._lost(said, paths))
+        unread = self._allow()
         self._report.added, self._report.changed = did.get("new", 0), did.get("changed", 0)
         self._report.deleted = did.get("gone", 0)
         self._report.unchanged = count - self._report.added - self._report.changed
-        if other := self._index.meta("recipe", self._recipe) != self._recipe:
+        if other := self._index.meta("recipe", self._recipe) != self._recipe or unread:
             self._spool.everything()
         if other or did or not self._index.generation:
             self._write(sum(did.values()), other)
+        self._describe()
         self._follow()
+        self._report.model = self._modelled.report()
         return self._report
+
+    def _allow(self) -> bool:
+        """Whether a model may read, and has something left to read of documents that stay as they are."""
+        forecast = self._modelled.forecast(self._unread())
+        if forecast and forecast.tokens > forecast.budget:
+            self._modelled.withdraw(f"{forecast}. WORKBENCH_INDEX_TOKEN_BUDGET is {forecast.budget:,}: raise it to ask")
+        asking = None if self._modelled.whole else self._modelled.forecast(self._staying())
+        return bool(asking and asking.passages)
+
+    def _unread(self) -> Iterator[Titled]:
+        """Every passage that the base will have, and that a model may not have read yet."""
+        for batch in self._spool.documents():
+            yield from (passage for document in batch for passage in self._titled(document))
+        yield from () if self._modelled.whole else self._staying()
+
+    def _staying(self) -> Iterator[Titled]:
+        sql = (
+            "SELECT title, passages.text, passages.digest FROM passages JOIN documents USING (doc_id) "
+            "WHERE type != ? AND doc_id NOT IN (SELECT doc_id FROM work) ORDER BY number"
+        )
+        yield from (Titled(*row) for row in self._index.rows(sql, (triples.NODE,)))
+
+    def _titled(self, document: Document) -> list[Titled]:
+        if document.type == triples.NODE:  # triples say what they name
+            return []
+        return [Titled(document.title, text, vectors.key_of("", text)) for text in self._cut(document)]
+
+    def _describe(self) -> None:
+        """Let a model say what communities are about; a reader sees it with the next generation."""
+        if self._modelled.describe(lambda done, total: self._tell("model", done, total)):
+            self._index.set_meta("generation", str(self._index.generation + 1))
+            self._index.set_meta("fingerprint", f"{self._index.generation} {fingerprint(self._index)}")
 
     def _lost(self, said: Said, paths: Sequence[Path]) -> list[str]:
         """Files that were read to their end, or are no longer in a folder that was given: what they lack is gone.
@@ -240,6 +298,7 @@ class Addition:
                 "generation": str(self._index.generation + 1),
             }.items():
                 self._index.set_meta(key, value)
+            self._modelled.remember()
             self._index.set_meta("fingerprint", f"{self._index.generation} {fingerprint(self._index)}")
 
     def _make_anew(self, grown: int, passages: int) -> bool:
@@ -263,8 +322,9 @@ class Addition:
         tell("vectors")(0, 1)
         vectors.ensure(self._index, self._model, titled, self._lengths, tell("vectors"), self._siblings)
         self._ensure_words(titled, tell("words"))
-        written = [text for d, texts in cut if d.type != triples.NODE for text in texts]  # triples say what they name
-        names.ensure(self._index, self._finder, [(vectors.key_of("", text), text) for text in written], tell("names"))
+        read = [passage for document in documents for passage in self._titled(document)]
+        names.ensure(self._index, self._finder, [(passage.digest, passage.text) for passage in read], tell("names"))
+        self._modelled.ensure(read, tell("model"))
         return len(titled)
 
     def _cut(self, document: Document) -> list[str]:
@@ -344,18 +404,14 @@ class Addition:
             passages.setdefault(doc_id, []).append(tuple(passage))
         texts = [p[2] for held in passages.values() for p in held] if named else []
         found = names.kept(self._index, self._finder, texts)
-        return [
-            entities.Source(
-                d.doc_id,
-                d.title,
-                d.type,
-                d.fields,
-                d.aliases,
-                d.names,
-                [(chunk_id, text, found.get(digest, [])) for chunk_id, text, digest in passages.get(d.doc_id, [])],
-            )
-            for d in spool.stored(self._index, doc_ids)
-        ]
+        sources = []
+        for d in spool.stored(self._index, doc_ids):
+            mine = {chunk_id: Titled(d.title, text, digest) for chunk_id, text, digest in passages.get(d.doc_id, [])}
+            read = self._modelled.kept(list(mine.values())) if named else {}
+            told = [(i, p.text, read[p].names if p in read else found.get(p.digest, [])) for i, p in mine.items()]
+            stated = {i: read[p].relations for i, p in mine.items() if p in read}
+            sources.append(entities.Source(d.doc_id, d.title, d.type, d.fields, d.aliases, d.names, told, stated))
+        return sources
 
     def _clean(self, connection: Any) -> None:
         """Drop what was computed for texts that are gone."""
@@ -364,6 +420,7 @@ class Addition:
         connection.execute("DELETE FROM vectors WHERE key NOT IN (SELECT vector FROM passages)")
         kept = "SELECT ? || ':' || digest FROM passages"
         connection.execute(f"DELETE FROM found_names WHERE key NOT IN ({kept})", (self._finder,))
+        connection.execute("DELETE FROM said WHERE digest != '' AND digest NOT IN (SELECT digest FROM passages)")
 
     def _follow(self) -> None:
         """Bring Chroma up to the index."""

@@ -355,8 +355,10 @@ class Growth:
         for source, target in self._index.rows(f"SELECT source, target FROM relations WHERE {stated}", ends):
             self._loose.update((source, target))
         self._connection.execute(f"DELETE FROM relations WHERE {stated}", ends)
-        named = self._index.rows(f"SELECT DISTINCT entity_id FROM mentions WHERE chunk_id IN ({mine})", (doc_id,))
-        self._loose.update(row[0] for row in named)
+        named = f"SELECT DISTINCT entity_id FROM mentions WHERE chunk_id IN ({mine})"
+        self._loose.update(row[0] for row in self._index.rows(named, (doc_id,)))
+        among = f"source IN ({named}) AND chunk_id IN ({mine})"  # what a model read of two others
+        self._connection.execute(f"DELETE FROM relations WHERE {among}", (doc_id, doc_id))
         self._connection.execute(f"DELETE FROM mentions WHERE chunk_id IN ({mine})", (doc_id,))
 
     def read_again(self) -> Iterator[list[str]]:
@@ -601,7 +603,7 @@ def _of_texts(extracted: Extracted) -> Extracted:
     mine = {e["entity_id"] for e in extracted.entities if e["entity_id"].startswith("name:")}
     return Extracted(
         entities=[e for e in extracted.entities if e["entity_id"] in mine],
-        relations=[r for r in extracted.relations if r["type"] == "mentions"],
+        relations=[r for r in extracted.relations if r["type"] == "mentions" or r["relation_id"] in extracted.stated],
         mentions=extracted.mentions,
         surfaces={k: s for k, s in extracted.surfaces.items() if any(b.entity_id in mine for b in s.bearers)},
     )

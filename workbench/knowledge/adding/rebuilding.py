@@ -23,6 +23,7 @@ from pathlib import Path
 from workbench.errors import KnowledgeError
 from workbench.knowledge import vocabulary
 from workbench.knowledge.adding.adding import Addition, AddReport, Progress
+from workbench.knowledge.adding.extraction import Extractor
 from workbench.knowledge.adding.growing import COLUMNS, of_row
 from workbench.knowledge.indexes.index import Index
 from workbench.knowledge.reading import corpus
@@ -65,6 +66,7 @@ class _Old:
     model: str = ""
     generation: int = 0
     lost: int = 0
+    extractor: str = ""
 
     def documents(self) -> Iterator[corpus.Document]:
         """Those that can be read, one by one."""
@@ -79,6 +81,15 @@ class _Old:
             else:
                 yield document
         self.lost += rows.lost
+
+    def hand_on(self, index: Index) -> None:
+        """Give the new index what a model said of the texts of this one: nobody pays for that twice."""
+        if self.connection is None or not self.extractor:
+            return
+        with index.transaction() as connection:
+            rows = (row[1:] for row in Rows(self.connection, "said", ["key", "digest", "value"]))
+            connection.executemany("INSERT OR IGNORE INTO said VALUES (?, ?, ?)", rows)
+        index.set_meta("extractor", self.extractor)
 
 
 def remember(folder: Path, given: Sequence[Path]) -> None:
@@ -100,7 +111,9 @@ def remembered(folder: Path) -> list[str]:
         return []
 
 
-def rebuild(name: str, folder: Path, settings: Settings, tell: Progress) -> RebuildReport:
+def rebuild(
+    name: str, folder: Path, settings: Settings, tell: Progress, extractor: Extractor | None = None
+) -> RebuildReport:
     """Make the base in this folder anew, while it is held for writing.
 
     Raises:
@@ -114,8 +127,8 @@ def rebuild(name: str, folder: Path, settings: Settings, tell: Progress) -> Rebu
         with _old(folder / "index.db", whole, settings) as old:
             if (folder / vocabulary.FILE).exists():
                 vocabulary.keep(made, folder / vocabulary.FILE)
-            did = _make(made, settings, tell, paths, old, report)
-            report.added, report.problems = did.added, did.problems
+            did = _make(made, settings, tell, paths, old, report, extractor)
+            report.added, report.problems, report.model = did.added, did.problems, did.model
             report.lost = 0 if not report.missing and paths else old.lost
         if paths:
             remember(made, paths)
@@ -126,7 +139,13 @@ def rebuild(name: str, folder: Path, settings: Settings, tell: Progress) -> Rebu
 
 
 def _make(
-    folder: Path, settings: Settings, tell: Progress, paths: Sequence[Path], old: _Old, report: RebuildReport
+    folder: Path,
+    settings: Settings,
+    tell: Progress,
+    paths: Sequence[Path],
+    old: _Old,
+    report: RebuildReport,
+    extractor: Extractor | None,
 ) -> AddReport:
     reading = corpus.Reading([path for path in paths if path.exists()])
     index = Index(folder / "index.db", create=True)
@@ -134,7 +153,8 @@ def _make(
         index.set_meta("generation", str(old.generation))  # so that who has the old one open sees a newer one
         if old.model:
             index.set_meta("embedding_model", old.model)
-        addition = Addition(index, folder, report.name, settings, tell)
+        old.hand_on(index)
+        addition = Addition(index, folder, report.name, settings, tell, extractor)
         reading.places = addition.places
         documents = _documents(reading, old, report, bool(paths))
         return addition.run(map(addition.joined, documents), reading, [])
@@ -216,7 +236,7 @@ def _old(path: Path, whole: bool, settings: Settings) -> Iterator[_Old]:
         if model and text_model(settings, model).name != model:  # the settings name another one, which is meant
             model = ""
         noted = meta.get("generation", "0")
-        yield _Old(connection, model, int(noted) if noted.isdigit() else 0)
+        yield _Old(connection, model, int(noted) if noted.isdigit() else 0, extractor=meta.get("extractor", ""))
 
 
 @contextmanager

@@ -96,6 +96,10 @@ MIGRATIONS = (
     ) WITHOUT ROWID;
     CREATE INDEX facts_by_document ON facts (doc_id, field);
     """,
+    # what a model said of a passage, or (without a digest) of a community, by what it was asked
+    """
+    CREATE TABLE said (key TEXT PRIMARY KEY, digest TEXT NOT NULL, value TEXT NOT NULL);
+    """,
 )
 
 
@@ -224,9 +228,11 @@ class Index:
 
 
 def fingerprint(index: Index) -> str:
-    """Hex digest of the documents' digests, in an order of their own."""
+    """Hex digest of the documents' digests, in an order of their own, and of what a model said of them."""
     told = hashlib.sha256()
     rows = index.connection().execute("SELECT digest FROM documents ORDER BY digest")
     for place, (digest,) in enumerate(rows):
         told.update(f"\n{digest}".encode() if place else digest.encode())
+    for key, value in index.connection().execute("SELECT key, value FROM said ORDER BY key"):
+        told.update(f"\n{key} {value}".encode())
     return told.hexdigest()

@@ -36,9 +36,21 @@ class Name(NamedTuple):
     sentence: str
 
 
+class Stated(NamedTuple):
+    """What a text states of two names, and the sentence that does."""
+
+    subject: str
+    relation: str
+    object: str
+    sentence: str
+
+
 @dataclass(frozen=True)
 class Source:
-    """What the graph is built from: one document and its passages, ``(chunk_id, text, names found in it)`` each."""
+    """What the graph is built from: one document and its passages, ``(chunk_id, text, names found in it)`` each.
+
+    ``stated`` is what a model read in the passages, by chunk id.
+    """
 
     doc_id: str
     title: str
@@ -47,17 +59,22 @@ class Source:
     aliases: Sequence[str]
     names: Mapping[str, list[str]]
     passages: Sequence[tuple[str, str, Sequence[Name]]]
+    stated: Mapping[str, Sequence[Stated]] = field(default_factory=dict)
 
 
 @dataclass
 class Extracted:
-    """Entities, relations and mentions, each sorted by id; the surfaces of all names; and who only groups others."""
+    """Entities, relations and mentions, each sorted by id; the surfaces of all names; and who only groups others.
+
+    ``stated`` names the relations that a model read in texts.
+    """
 
     entities: list[Entity] = field(default_factory=list)
     relations: list[Relation] = field(default_factory=list)
     mentions: list[tuple[str, str]] = field(default_factory=list)
     categories: frozenset[str] = frozenset()
     surfaces: dict[str, Surface] = field(default_factory=dict)
+    stated: frozenset[str] = frozenset()
 
 
 def values(name: str, value: Any) -> list[str]:
@@ -130,11 +147,15 @@ class _Build:
         self._first_names: set[str] = set()
         self._surnames: set[str] = set()
         self._heads: dict[str, str] = {}
+        self._bearers: dict[str, set[str]] = defaultdict(set)
+        self._stated_by_text: set[str] = set()
 
     def add_document(self, source: Source) -> None:
         doc = document_entity(source.doc_id)
         self._enter(doc, source.title, source.type, source.aliases, source.doc_id)
-        self._titles.update(key for name in [source.title, *source.aliases] for key in writings(name))
+        for key in {key for name in [source.title, *source.aliases] for key in writings(name)}:
+            self._titles.add(key)
+            self._bearers[key].add(doc)
         self._mentions.update((doc, chunk_id) for chunk_id, _, _ in source.passages)
         if source.type == triples.NODE:
             self._heads.setdefault(source.title, doc)
@@ -197,12 +218,36 @@ class _Build:
         """What the texts name. Titles and surnames are left to the linker, which knows who is meant."""
         doc = document_entity(source.doc_id)
         for chunk_id, _, found in source.passages:
+            kinds = {key_of(surface): kind for surface, kind, _ in found}
+            for stated in source.stated.get(chunk_id, ()):
+                self._state(doc, stated, kinds, chunk_id)
             for surface, kind, sentence in found:
                 key, parts = key_of(surface), surface.split(" ")
                 if key and key not in self._titles and key not in self._surnames:
                     person = kind == "Name" and parts[0] in self._first_names and len(parts) in (2, 3)
                     entity_id = self._stated("name", key, surface, "Person" if person else kind)
                     self._mention(doc, entity_id, sentence, chunk_id)
+
+    def _state(self, doc: str, stated: Stated, kinds: Mapping[str, str], chunk_id: str) -> None:
+        """A relation that a model read, between whoever bears the two names."""
+        ends = [self._named(doc, name, kinds) for name in (stated.subject, stated.object)]
+        if not all(ends) or ends[0] == ends[1]:
+            return
+        self._mentions.update((end, chunk_id) for end in ends)
+        self._related.update((one, other) for one in ends for other in ends if doc in ends and one != other)
+        self._relate(ends[0], stated.relation, ends[1], stated.sentence, chunk_id)
+        self._stated_by_text.add("|".join((ends[0], stated.relation, ends[1])))
+
+    def _named(self, doc: str, name: str, kinds: Mapping[str, str]) -> str:
+        """The document itself, the one that bears the name as its title, or whom a text means by it; "" is nobody."""
+        key = key_of(name)
+        bearers = self._bearers.get(key, set())
+        if doc in bearers:
+            return doc
+        if len(bearers) == 1:
+            return next(iter(bearers))
+        kind = kinds.get(key, "Name")
+        return "" if not key or bearers or key in self._surnames else self._stated("name", key, name, kind)
 
     def finish(self, sources: Sequence[Source], linked: bool) -> Extracted:
         for entity_id, kinds in self._types.items():
@@ -231,6 +276,7 @@ class _Build:
             mentions=sorted(self._mentions),
             categories=frozenset(self._categories),
             surfaces=without_common(surfaces, common),
+            stated=frozenset(self._stated_by_text),
         )
 
     def _link(self, sources: Sequence[Source], linker: Linker) -> None:

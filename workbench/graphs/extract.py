@@ -1,0 +1,267 @@
+"""The extractor: a chat model that reads what is indexed, a few passages a call, several calls at once.
+
+Only names that stand in a passage are taken, and only relations between two of them, or between one and the title.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Future
+from dataclasses import replace
+from typing import Any, Literal, NamedTuple
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from workbench.graphs.roles import NONE, Said, say
+from workbench.knowledge.adding.extraction import Extraction, Forecast, Titled
+from workbench.knowledge.names.entities import LONGEST_NAME, Name, Stated
+from workbench.ports import Context
+from workbench.records.prompts import fenced
+from workbench.records.spending import Spent, price, spent
+from workbench.records.tape import Effect, NoTape, estimated_tokens
+from workbench.text import fold, language_of, sentences
+
+_PASSAGES, _CHARACTERS = 4, 6_000
+"""Of one call."""
+_FAILURES = 3
+"""Calls that fail one after the other; then the server is taken to be away."""
+_OTHER = "Other"
+
+
+class Thing(BaseModel):
+    """Something with a name."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    name: str = Field(min_length=1, max_length=LONGEST_NAME)
+    type: Literal["Person", "Place", "Organisation", "Work", "Other"]
+
+
+class Fact(BaseModel):
+    """What a passage states of two names."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    subject: str = Field(min_length=1, max_length=LONGEST_NAME)
+    relation: str = Field(min_length=1, max_length=40)
+    object: str = Field(min_length=1, max_length=LONGEST_NAME)
+
+
+class ReadPassage(BaseModel):
+    """What one passage names and states."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    passage: int = Field(ge=1, le=_PASSAGES)
+    entities: list[Thing] = Field(max_length=40)
+    relations: list[Fact] = Field(max_length=40)
+
+
+class ReadPassages(BaseModel):
+    """What the extractor fills in."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    passages: list[ReadPassage] = Field(max_length=_PASSAGES)
+
+
+class Described(BaseModel):
+    """What the extractor says of a community."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    summary: str = Field(min_length=1, max_length=800)
+
+
+class _Call(NamedTuple):
+    """A call that may be made: about how many tokens it takes, and the call."""
+
+    tokens: int
+    make: Callable[[], Coroutine[Any, Any, Said]]
+
+
+class _Counted(NoTape):
+    """Keeps of the calls what they took, and not what was said."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.total = Spent()
+
+    def keep(self, effect: Effect) -> None:
+        """Add it up."""
+        old, new = self.total, spent([effect])
+        self.total = Spent(
+            old.input + new.input,
+            old.cached + new.cached,
+            old.output + new.output,
+            round(old.money + new.money, 9),
+            old.calls + 1,
+            old.unpriced + new.unpriced,
+        )
+
+    def calls(self) -> list[Effect]:
+        """All of them as one."""
+        usage = {"input": self.total.input, "output": self.total.output, "cached": self.total.cached}
+        return [Effect("model", "extractor", "", None, {"usage": usage, "money": self.total.money})]
+
+
+class ModelExtractor:
+    """Reads with the extractor's model; one for each ``add``, which it counts.
+
+    Args:
+        context: the ports, with a model for the extractor.
+        submit: begins work on the loop to which the model's connections belong.
+    """
+
+    def __init__(self, context: Context, submit: Callable[[Coroutine[Any, Any, Any]], Future[Any]]):
+        settings = context.settings
+        self._tape, self._budget, self._submit = _Counted(), settings.index_token_budget, submit
+        within = settings.model_copy(update={"token_budget": self._budget, "money_budget": 0.0})
+        self._context = replace(context, settings=within, tape=self._tape)
+        self.model = settings.model_of("extractor")
+        labels = [
+            context.prompts.of(name, lang).label for name in ("extractor", "communities") for lang in ("en", "zh")
+        ]
+        self.recipe = f"{self.model} {' '.join(labels)}"
+        self._failed, self._begun, self._dearer, self._why = 0, 0, 1.0, ""
+
+    def forecast(self, passages: Iterable[Titled]) -> Forecast:
+        """By the texts' length: read once, and written about as much again; each call has its instructions."""
+        count = texts = 0
+        for passage in passages:
+            count, texts = count + 1, texts + estimated_tokens(passage.title + passage.text)
+        instructions = estimated_tokens(self._prompt("extractor", "en", {"passages": ""}))
+        read = texts + -(-count // _PASSAGES) * instructions
+        money = price(self._context.prices, self.model, {"input": read, "output": texts, "cached": 0})
+        return Forecast(self.model, count, read + texts, money, self._budget)
+
+    def _prompt(self, name: str, language: str, slots: Mapping[str, str]) -> Any:
+        return self._context.prompts.of(name, language).messages(slots)
+
+    def read(self, passages: Sequence[Titled]) -> dict[int, Extraction | None]:
+        """What each names and states, by its place; see ``extraction.Extractor``."""
+        batches = list(_batches(passages))
+        found: dict[int, Extraction | None] = {}
+        for places, said in zip(batches, self._each([self._reading(passages, b) for b in batches]), strict=True):
+            if said is not None and said.replied:
+                told = {one.passage: one for one in said.form.passages} if said.form else {}
+                found |= {at: _grounded(passages[at], told.get(n)) for n, at in enumerate(places, 1)}
+        return found
+
+    def summarize(self, groups: Sequence[Mapping[str, str]]) -> dict[int, str]:
+        """What each community is about, by its place."""
+        said = self._each([self._describing(group) for group in groups])
+        return {n: " ".join(one.form.summary.split()) for n, one in enumerate(said) if one and one.form}
+
+    def spent(self) -> dict[str, Any]:
+        """Tokens and money so far, and why nothing more is asked."""
+        total = self._tape.total
+        told = {"name": self.model, "tokens": total.tokens, "money": None if total.unpriced else total.money}
+        return {**told, "note": self._why}
+
+    def _reading(self, passages: Sequence[Titled], places: Sequence[int]) -> _Call:
+        told = "\n\n".join(f"[{n}] {passages[at].title}\n{passages[at].text}" for n, at in enumerate(places, 1))
+        return self._call(ReadPassages, "extractor", {"passages": fenced(told, "evidence")}, told)
+
+    def _describing(self, group: Mapping[str, str]) -> _Call:
+        slots = {name: fenced(text, "found") or NONE for name, text in group.items()}
+        return self._call(Described, "communities", slots, group["documents"] or group["title"])
+
+    def _call(self, form: type[BaseModel], prompt: str, slots: Mapping[str, str], text: str) -> _Call:
+        tokens = estimated_tokens(self._prompt(prompt, language_of(text), slots)) + estimated_tokens(text)
+        asked: dict[str, Any] = {"question": text, "prompt": prompt, "quiet": True}
+        return _Call(tokens, lambda: say(self._context, "extractor", form, slots, **asked))
+
+    def _each(self, calls: Sequence[_Call]) -> list[Said | None]:
+        """What each call gives, so many at once; None for those that were not made."""
+
+        async def every() -> list[Said | None]:
+            free = asyncio.Semaphore(self._context.settings.max_concurrency)
+
+            async def one(call: _Call) -> Said | None:
+                async with free:
+                    if not self._allowed(call.tokens):
+                        return None
+                    before, self._begun = self._tape.total.tokens, self._begun + call.tokens
+                    said = await call.make()
+                    self._begun -= call.tokens
+                    self._dearer = max(self._dearer, (self._tape.total.tokens - before) / call.tokens)
+                self._failed = 0 if said.replied else self._failed + 1
+                if self._failed >= _FAILURES:
+                    self._why = said.refused[-1]
+                return said
+
+            return list(await asyncio.gather(*map(one, calls)))
+
+        if not calls or self._why:
+            return [None] * len(calls)
+        work = self._submit(every())
+        try:
+            found: list[Said | None] = work.result()
+            return found
+        except BaseException:  # an interrupt: nothing more is asked
+            work.cancel()
+            raise
+
+    def _allowed(self, tokens: int) -> bool:
+        """Whether so many more tokens are within the budget, with those of the calls that are under way.
+
+        A call is taken to be as much dearer than estimated as the dearest one so far.
+        """
+        spent = self._tape.total.tokens
+        if not self._why and spent + (self._begun + tokens) * self._dearer > self._budget:
+            self._why = f"{spent:,} of {self._budget:,} tokens are spent (WORKBENCH_INDEX_TOKEN_BUDGET)"
+        return not self._why
+
+
+def _batches(passages: Sequence[Titled]) -> Iterator[list[int]]:
+    """Places of passages for one call each: few, short enough together, and of one language."""
+    batch: list[int] = []
+    length, language = 0, ""
+    for at, passage in enumerate(passages):
+        own = language_of(passage.text)
+        if batch and (len(batch) == _PASSAGES or length + len(passage.text) > _CHARACTERS or own != language):
+            yield batch
+            batch, length = [], 0
+        batch.append(at)
+        length, language = length + len(passage.text), own
+    if batch:
+        yield batch
+
+
+def _grounded(passage: Titled, said: ReadPassage | None) -> Extraction | None:
+    """What stands in the passage of what was said; None where nothing was said of it."""
+    if said is None:
+        return None
+    parts = [(fold(sentence), sentence) for sentence in sentences(passage.text)]
+    title = fold(passage.title)
+
+    def sentence_of(*names: str) -> str:
+        wanted = [fold(name) for name in names if fold(name) != title]
+        return next((sentence for folded, sentence in parts if all(name in folded for name in wanted)), "")
+
+    names = {}
+    for thing in said.entities:
+        if stands := sentence_of(thing.name) if fold(thing.name) != title else "":
+            names[thing.name] = Name(thing.name, "Name" if thing.type == _OTHER else thing.type, stands)
+    stated = []
+    for fact in said.relations:
+        ends = (fact.subject.strip(), fact.object.strip())
+        apart = fold(ends[0]) != fold(ends[1])
+        # the sentence that says both, else the one of the object: who is meant by "she" the model has read
+        stands = sentence_of(*ends) or (sentence_of(ends[0]) and sentence_of(ends[1]))
+        if apart and stands and (kind := _kind(fact.relation)):
+            stated.append(Stated(ends[0], kind, ends[1], stands))
+    return Extraction(list(names.values()), stated)
+
+
+def _kind(relation: str) -> str:
+    """A relation as the graph names it; "" for one that says nothing.
+
+    >>> _kind("was born in"), _kind("导演"), _kind("mentions")
+    ('was_born_in', '导演', '')
+    """
+    kind = re.sub(r"\W+", "_", fold(relation)).strip("_")
+    return "" if kind == "mentions" else kind
