@@ -2,10 +2,13 @@
 
 import hashlib
 import re
+from datetime import datetime
 
 import pytest
 
 from .blind import BLIND, SETS, corpus, questions, rows
+
+CONVERSATIONS = ("film_en", "film_zh", "work_en", "work_zh", "friends_en", "family_zh")
 
 
 def test_the_blind_sets_are_those_that_were_frozen():
@@ -13,7 +16,7 @@ def test_the_blind_sets_are_those_that_were_frozen():
     frozen = (BLIND / "SHA256SUMS").read_text(encoding="utf-8").splitlines()
     files = [path for path in BLIND.rglob("*") if path.is_file() and path.suffix in (".jsonl", ".csv", ".md", ".rst")]
     found = [f"{hashlib.sha256(p.read_bytes()).hexdigest()}  {p.relative_to(BLIND).as_posix()}" for p in files]
-    assert {line for line in found if not line.endswith("  README.md")} == set(frozen)
+    assert {line for line in found if not line.endswith("README.md")} == set(frozen)
 
 
 @pytest.mark.parametrize("name", SETS)
@@ -51,3 +54,38 @@ def test_the_reworded_questions_are_those_that_were_frozen():
         assert all(q["gold"] and len({q["question"], q["en"], q["zh"]}) == 3 for q in asked)
         last = {hashlib.sha256(f"half {q['id']}".encode()).hexdigest()[-1] for q in asked}
         assert last <= set("02468ace" if fits else "13579bdf")
+
+
+def _halved(asked, key):
+    """Whether every other row is ``dev``, of all sorted by kind and the hash of their id."""
+    assert len({row["id"] for row in asked}) == len(asked)
+    order = sorted(asked, key=lambda row: (row[key], hashlib.sha256(row["id"].encode()).hexdigest()))
+    return [row["split"] for row in order] == ["test" if place % 2 else "dev" for place in range(len(order))]
+
+
+@pytest.mark.parametrize("name", CONVERSATIONS)
+def test_what_is_asked_of_a_conversation_rests_on_its_turns(name):
+    turns, asked = rows(BLIND / "memory" / name / "turns.jsonl"), questions(f"memory/{name}")
+    texts = {turn["id"]: turn["text"] for turn in turns}
+    times = [datetime.fromisoformat(turn["time"]) for turn in turns]
+    assert 60 <= len(texts) == len(turns) <= 120 and times == sorted(set(times))
+    assert all(turn["id"].startswith(f"{name}:{turn['session']}:") and turn["text"] for turn in turns)
+    assert 6 <= len({turn["session"] for turn in turns}) <= 10
+    assert len(asked) >= 25 and {q["lang"] for q in asked} == {"en", "zh"} and len({q["type"] for q in asked}) == 7
+    assert _halved(asked, "type")
+    for q in asked:
+        assert q["conv"] == name and set(q["gold"]) <= texts.keys(), q["id"]
+        assert bool(q["gold"]) == bool(q["answer"]) == (q["type"] != "abstention"), q["id"]
+        assert ("stale" in q) == (q["type"] == "update") and not set(q["answer"]) & set(q.get("stale", ())), q["id"]
+
+
+def test_a_statement_has_what_its_kind_asks_for():
+    said = rows(BLIND / "memory" / "statements.jsonl")
+    assert len(said) >= 120 and _halved(said, "kind")
+    kinds = {"preference", "fact", "correction", "intent", "none", "recall"}
+    for lang in ("en", "zh"):
+        assert {row["kind"] for row in said if row["lang"] == lang} == kinds
+    for row in said:
+        kind, allowed = row["kind"], ("like", "dislike", None)
+        assert bool(row["about"]) == (kind != "none") and ("earlier" in row) == (kind == "correction"), row
+        assert row["polarity"] in {"preference": allowed[:2], "correction": allowed}.get(kind, (None,)), row
