@@ -114,9 +114,11 @@ def test_what_a_model_reads_joins_the_graph_and_nothing_else_does(bench, notes, 
     told = report.model
     assert told["read"] == len(NOTES) and told["by_rules"] == 0 and told["name"] == "openai:m" and not told["note"]
     assert 0 < told["tokens"] <= BUDGET
-    roles = [role_of(request) for request in server.requests]
+    roles = [role_of(request) for request in list(server.requests)]
     assert roles.count("extractor") == 2, "several passages a call; one of Chinese, one of English"
     summaries = rows(wb, "SELECT summary FROM communities")
+    tools = [step.tool for step in wb.ask("Who learned from Wu Ke?", kb="notes").plan.steps]
+    assert {"graph_paths", "chain_exploration"} <= set(tools), "what a model read is followed beside a chain, not alone"
     assert told["summaries"] == len(summaries) > 0 and all("All about" in said for (said,) in summaries)
 
 

@@ -231,8 +231,9 @@ def _led(ask: Ask, base: KnowledgeBase, tools: Mapping[str, Tool]) -> list[Draft
     path, name = " → ".join(map(str, way.path)), way.topic.entity["name"]
     again, follow = say("fallback", ask.query), say("path", ask.query, path=path, name=name)
     paths = Draft("paths", PATHS, follow, {"query": ask.query})
-    if way.asked.read < 1 and typed(base) and (chain := chained(ask, base, tools)):
-        return [*chain, paths]  # it does not take every word: both are followed
+    unsure = way.asked.read < 1 if typed(base) else not way.over_triples
+    if unsure and (chain := chained(ask, base, tools)):
+        return [*chain, paths]  # it does not take every word, or a model read its relations in texts: both are followed
     return [
         paths,
         Draft("hybrid", "hybrid_search", again, {"query": ask.grounded}, SHORT, (0,), condition="if_insufficient"),
