@@ -12,14 +12,15 @@ import json
 import sqlite3
 import threading
 import uuid
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 from workbench.errors import WorkbenchError, WorkspaceError
+from workbench.memory.remembered import TABLES, Execute, SqlRemembered, as_json
 from workbench.records.sqlite import PATIENCE_S, begin_with_log, named
 from workbench.state import Citation
 from workbench.text import clean
@@ -64,15 +65,17 @@ MIGRATIONS: tuple[tuple[int, str, tuple[str, ...]], ...] = (
             "CREATE INDEX feedback_by_message ON feedback (message_id)",
         ),
     ),
+    (2, "summaries, episodes and memories", TABLES),
 )
 
 
-def migrate(execute: Callable[..., Sequence[Any]], *, serial: str, now: str) -> None:
+def migrate(execute: Callable[..., Sequence[Any]], *, serial: str, bytes: str, now: str) -> None:
     """Bring the tables up to date, inside a transaction that the caller holds.
 
     Args:
         execute: runs one statement with its parameters and gives the rows.
         serial: the database's words for a column that counts by itself.
+        bytes: its word for bytes.
         now: when this happens, UTC, ISO 8601.
 
     Raises:
@@ -87,24 +90,18 @@ def migrate(execute: Callable[..., Sequence[Any]], *, serial: str, now: str) -> 
         )
     for number, name, statements in MIGRATIONS[done:]:
         for statement in statements:
-            execute(statement.replace("{serial}", serial))
+            execute(statement.replace("{serial}", serial).replace("{bytes}", bytes))
         execute("INSERT INTO conversation_migrations (number, name, applied_at) VALUES (?, ?, ?)", (number, name, now))
 
 
 ROLES = ("user", "assistant")
-Execute = Callable[..., list[dict[str, Any]]]
-"""``execute(sql, parameters=())`` -> rows, as dicts; parameters stand as ``?``."""
 
 
-class SqlConversations(ABC):
+class SqlConversations(SqlRemembered):
     """Conversations in a relational database; every method may be called from any thread."""
 
     def __init__(self, now: Callable[[], datetime] | None = None):
         self._now = now or (lambda: datetime.now(UTC))
-
-    @abstractmethod
-    def _transaction(self) -> AbstractContextManager[Execute]:
-        """One transaction: committed and durable at the end of the block, undone by an exception."""
 
     @abstractmethod
     def close(self) -> None:
@@ -137,6 +134,7 @@ class SqlConversations(ABC):
         citations: Sequence[Citation] = (),
         debug: Mapping[str, Any] | None = None,
         partial: bool = False,
+        answers: str = "",
     ) -> str:
         """Store a message at the end of the conversation.
 
@@ -149,6 +147,7 @@ class SqlConversations(ABC):
             citations: an answer's sources.
             debug: anything that JSON holds.
             partial: an answer that was cut off.
+            answers: the id of the message that this one answers; the two are an episode then, in the same transaction.
 
         Returns:
             The id of the message.
@@ -177,11 +176,18 @@ class SqlConversations(ABC):
                     role,
                     clean(content),
                     now,
-                    _json(list(citations)),
-                    None if debug is None else _json(debug),
+                    as_json(list(citations)),
+                    None if debug is None else as_json(debug),
                     partial,
                 ),
             )
+            if answers and not partial:
+                execute(
+                    "INSERT INTO episodes (id, conversation_id, user_message_id, assistant_message_id, created_at,"
+                    " model, vector, failures) SELECT ?, ?, id, ?, ?, '', NULL, 0 FROM messages WHERE id = ?"
+                    " ON CONFLICT (id) DO NOTHING",
+                    (_digest(answers, message_id), conversation_id, message_id, now, answers),
+                )
         return message_id
 
     def list_messages(
@@ -272,7 +278,7 @@ class SqlConversations(ABC):
                     thread_id,
                     agent_type,
                     self._time(),
-                    _json(metadata or {}),
+                    as_json(metadata or {}),
                     message_id,
                 ),
             )
@@ -311,7 +317,7 @@ class SqliteConversations(SqlConversations):
             self._connection.execute("PRAGMA foreign_keys = ON")
             begin_with_log(self._connection)
         with self._transaction() as execute:
-            migrate(execute, serial="INTEGER PRIMARY KEY AUTOINCREMENT", now=self._time())
+            migrate(execute, serial="INTEGER PRIMARY KEY AUTOINCREMENT", bytes="BLOB", now=self._time())
 
     @contextmanager
     def _transaction(self) -> Iterator[Execute]:
@@ -336,10 +342,6 @@ class SqliteConversations(SqlConversations):
 def _digest(*parts: str) -> str:
     """32 hex digits that follow from the parts, wherever the cut between them is."""
     return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:32]
-
-
-def _json(value: Any) -> str:
-    return clean(json.dumps(value, ensure_ascii=False, sort_keys=True))
 
 
 def _message(row: dict[str, Any]) -> dict[str, Any]:
