@@ -8,7 +8,7 @@
 The rooms, from the street down; an import only ever goes down this page (``docs/architecture.md`` draws it):
 
     cli/             the command line: a thin skin over the session
-    serve.py         both graphs for a LangGraph server
+    serve/           both graphs for a LangGraph server, and tools for other agents by MCP
     session.py       Workbench, an open workspace: ask, resume, compare, replay, and add what is one's own
     experiments.py   what a notebook that papermill ran has found, by name
     widgets/         the bench in a notebook
