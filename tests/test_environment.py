@@ -134,7 +134,7 @@ BROUGHT_ALONG = {
 
 
 def test_every_import_is_declared(project: Path, pyproject: dict) -> None:
-    package = declared(pyproject, "offline", "local", "postgres", "eval", "documents", "tracing")
+    package = declared(pyproject, "offline", "local", "postgres", "eval", "documents", "tracing", "metrics", "mcp")
     for folder, allowed in (("workbench", package), ("tests", package | declared(pyproject, "test", "fuzz"))):
         strangers = {
             name: where

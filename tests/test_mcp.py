@@ -14,9 +14,8 @@ from mcp import Client, StdioServerParameters
 from mcp_types import ElicitResult
 
 from tests.servers import Reply, only, scripted_server
-from workbench import serve
-from workbench.cli import main
-from workbench.serve.tools import NOTICE, server_of
+from workbench.cli import main, serve
+from workbench.cli.tools import NOTICE, server_of
 from workbench.session import Workbench
 
 CORE = {"embedding_model": "hashing", "names": "rules", "rerank_model": "none"}
@@ -54,8 +53,8 @@ class Person:
         return given if isinstance(given, ElicitResult) else ElicitResult(action="accept", content=given)
 
 
-def client(wb: Workbench, mode: str, person: Person | None = None, **more: Any) -> Client:
-    return Client(server_of(wb, **more), mode=mode, elicitation_callback=person)
+def client(wb: Workbench, mode: str, person: Person | None = None, tools: Any = serve.TOOLS) -> Client:
+    return Client(server_of(wb, tools), mode=mode, elicitation_callback=person)
 
 
 def text_of(result: Any) -> str:
@@ -263,7 +262,7 @@ async def test_tools_take_no_path_and_may_be_fewer(wb) -> None:
     reads = {name for name, tool in tools.items() if tool.annotations.read_only_hint}
     assert reads == {"search", "show", "compare"}
     async with client(wb, "auto", tools=["show", "search"]) as agent:
-        assert [tool.name for tool in (await agent.list_tools()).tools] == ["search", "show"]
+        assert [tool.name for tool in (await agent.list_tools()).tools] == ["show", "search"]
         assert (await agent.call_tool("ask", {"question": QUESTION})).is_error
 
 

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar, Unpack
 
 from workbench import ports
 from workbench.errors import WorkbenchError, WorkspaceBusy, WorkspaceError
+from workbench.futures.observing import Observers, required
 from workbench.graphs.reviewers import ReplayReviewer, Reviewer
 from workbench.knowledge.library import Library
 from workbench.maintenance.repair import settle
@@ -41,7 +42,6 @@ from workbench.runs.asking import (
 )
 from workbench.runs.calls import models_of, own_prompts
 from workbench.runs.driver import Driver, Live
-from workbench.runs.observing import Observers, required
 from workbench.runs.playback import context_of
 from workbench.runs.recording import Recording
 from workbench.runs.run import Run

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from importlib.util import find_spec
+
 import click
 
 from workbench.cli.page import Page, paged
-from workbench.serve import TOOLS, required
+from workbench.errors import MissingExtra
+
+TOOLS = ("search", "ask", "show", "compare", "fork", "answer")
+"""What an agent may be offered; ``search``, ``show`` and ``compare`` leave nothing behind."""
 
 
 @click.command()
@@ -17,8 +22,9 @@ def mcp(page: Page, only: tuple[str, ...]) -> None:
     Over standard input and output: search, ask, show, compare, fork, and answer a pause. No tool takes a path. With
     --only search --only show --only compare nothing is written.
     """
-    required()
+    if not find_spec("mcp"):
+        raise MissingExtra("workbench mcp", "mcp")
     with page.open() as wb:
-        from workbench.serve.tools import server_of
+        from workbench.cli.tools import server_of
 
-        server_of(wb, only or TOOLS).run()
+        server_of(wb, tuple(dict.fromkeys(only)) or TOOLS).run()

@@ -6,7 +6,7 @@ import logging
 import threading
 from collections.abc import Callable, Container
 
-from workbench.runs import metrics, spans
+from workbench.futures import metrics, spans
 from workbench.runs.recording import Recording
 from workbench.settings import Settings
 

@@ -40,7 +40,6 @@ from workbench.records.document import evidence_lines
 from workbench.records.prompts import fenced
 from workbench.records.proposals import description, proposal
 from workbench.runs.run import Run
-from workbench.serve import TOOLS
 from workbench.session import Workbench
 from workbench.settings import ROLES
 from workbench.text import visible
@@ -359,7 +358,7 @@ def _offered(tool: Callable[..., Awaitable[Result]], name: str) -> Tool:
     return made
 
 
-def server_of(wb: Workbench, tools: Sequence[str] = TOOLS) -> MCPServer:
+def server_of(wb: Workbench, tools: Sequence[str]) -> MCPServer:
     """A server with these tools over an open workspace; ``run()`` serves it over standard input and output."""
     door = Door(wb)
     names = ", ".join(wb.knowledge.names()) or "none yet"
@@ -372,7 +371,7 @@ def server_of(wb: Workbench, tools: Sequence[str] = TOOLS) -> MCPServer:
         "workbench",
         instructions=visible(instructions),
         version=__version__,
-        tools=[_offered(getattr(door, name), name) for name in TOOLS if name in tools],
+        tools=[_offered(getattr(door, name), name) for name in tools],
         log_level="WARNING",
         request_state_security=RequestStateSecurity.ephemeral(ttl=_PERSONS_TIME_S),
     )
