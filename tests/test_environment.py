@@ -122,6 +122,8 @@ BROUGHT_ALONG = {
     "aiosqlite": "langgraph-checkpoint-sqlite",
     "nbclient": "papermill",
     "traitlets": "ipywidgets",
+    "mcp-types": "mcp",
+    "anyio": "mcp",
     # one namespace of many distributions
     "opentelemetry-api": "opentelemetry-sdk",
     "opentelemetry-semantic-conventions": "opentelemetry-sdk",

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 from mcp import Client, StdioServerParameters
-from mcp_types import ElicitResult
+from mcp_types import ElicitResult, ErrorData
 
 from tests.servers import Reply, only, scripted_server
 from workbench.cli import main, serve
@@ -162,6 +162,15 @@ async def test_an_answer_given_elsewhere_meanwhile_is_said(wb, mode) -> None:
     assert wb.runs()[0].decisions[0]["action"] == "reject"
 
 
+async def test_a_client_that_fails_to_ask_leaves_the_run_waiting(wb) -> None:
+    async def broken(context: Any, params: Any) -> ErrorData:
+        return ErrorData(code=-32603, message="no screen")
+
+    async with Client(server_of(wb, serve.TOOLS), mode="legacy", elicitation_callback=broken) as agent:
+        left = await agent.call_tool("ask", {"question": QUESTION, "kb": "notes", "review": ["plan"]})
+    assert left.structured_content["status"] == "paused" and wb.runs()[0].review
+
+
 @pytest.mark.parametrize("mode", MODES)
 async def test_fork_and_compare(wb, mode) -> None:
     async with client(wb, mode) as agent:
@@ -226,6 +235,7 @@ async def test_show_tells_the_whole_run(wb, mode) -> None:
         ("fork", {"run_id": "nobody", "models": {"poet": "m"}}, "writer"),
         ("fork", {"run_id": "nobody", "thresholds": {"min_top_score": 7}}, "less than or equal to 1"),
         ("fork", {"run_id": "nobody", "settings": {"prices": "/etc/passwd"}}, "Extra inputs are not permitted"),
+        ("fork", {"run_id": "nobody", "query": "  "}, "should match pattern"),
         ("answer", {"run_id": "nobody", "decision": "approve"}, "Unknown run 'nobody'"),
         ("answer", {"run_id": "nobody", "decision": "shrug"}, "approve"),
         ("remove", {"run_id": "nobody"}, "Unknown tool"),

@@ -20,6 +20,7 @@ from mcp.server import MCPServer
 from mcp.server.mcpserver import Context
 from mcp.server.mcpserver.tools import Tool
 from mcp.server.request_state import RequestStateSecurity
+from mcp.shared.exceptions import MCPError
 from mcp_types import (
     CallToolResult,
     ElicitRequest,
@@ -131,7 +132,9 @@ class Door:
         self,
         run_id: RunId,
         ctx: Context,
-        query: Annotated[str, Field(max_length=8_000, description="asked in place of the question")] = "",
+        query: Annotated[
+            str, Field(pattern=r"^$|\S", max_length=8_000, description="asked in place of the question")
+        ] = "",
         thresholds: Annotated[Thresholds | None, Field(description="when evidence is enough")] = None,
         models: Models = {},  # noqa: B006
         prompts: Prompts = {},  # noqa: B006
@@ -186,7 +189,10 @@ class Door:
                     input_requests={asked["review_id"]: ElicitRequest(params=question)}, request_state=state
                 )
             form, request = question.requested_schema, ctx.request_id
-            said = _said(await ctx.session.elicit_form(question.message, form, related_request_id=request))
+            try:
+                said = _said(await ctx.session.elicit_form(question.message, form, related_request_id=request))
+            except MCPError:  # the client says that it can, and fails: the run waits as before
+                break
             if not said:
                 break
             await asyncio.to_thread(_answer, run, asked, said)
