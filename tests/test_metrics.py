@@ -124,6 +124,11 @@ def test_a_tool_that_is_not_registered_is_other(tmp_path, notes, port) -> None:
     assert [name for name in found if name.startswith("workbench_steps_total") and 'tool="other"' in name]
 
 
+def test_a_port_alone_is_one_of_this_machine(tmp_path, port) -> None:
+    with Workbench.open(tmp_path / "w", metrics=str(port), **CORE) as wb:
+        assert wb._observers._counters._server.server_address == ("127.0.0.1", port)
+
+
 def test_a_failed_run_that_goes_on_is_counted_once(tmp_path, notes, port) -> None:
     told: list[str] = []
 
