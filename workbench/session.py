@@ -7,17 +7,18 @@ with Workbench.open("dir") as wb:
 
 from __future__ import annotations
 
-import asyncio
 import sys
 import threading
 import weakref
 from collections.abc import AsyncIterator, Callable, Collection, Coroutine, Iterable, Mapping, Sequence
+from contextlib import aclosing
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, Unpack
 
 from workbench import ports
 from workbench.errors import WorkbenchError, WorkspaceBusy, WorkspaceError
+from workbench.futures.observing import Observers, required
 from workbench.graphs.reviewers import ReplayReviewer, Reviewer
 from workbench.knowledge.library import Library
 from workbench.maintenance.repair import settle
@@ -28,7 +29,6 @@ from workbench.records.prompts import Prompts
 from workbench.records.spending import read_prices
 from workbench.records.store import new_run_id, runs_are_gone
 from workbench.records.tape import Mode
-from workbench.runs import spans
 from workbench.runs.asking import (
     Options,
     Runs,
@@ -66,8 +66,6 @@ if TYPE_CHECKING:
 
 
 T = TypeVar("T")
-_SENDING_S = 5
-"""How long closing waits for spans that are under way."""
 _opened: weakref.WeakSet[Workbench] = weakref.WeakSet()
 
 
@@ -90,8 +88,7 @@ class Workbench:
         self._unsearched: set[str] = set()
         self._parts: dict[str, Any] = {}
         self._chats: dict[str, Any] = {}
-        spans.required(settings.spans)
-        self._sending: list[threading.Thread] = []
+        required(settings)
         self.prompts, self._prices = Prompts(path / "prompts"), read_prices(settings.prices)
         self.knowledge, self.tools = Library(path / "knowledge", settings), ToolRegistry()
         self.knowledge.extractor = self._extractor
@@ -108,10 +105,11 @@ class Workbench:
                 )
             conversations = open_conversations(path / "workbench.db", settings, self._clock.now)
             self._work = Work(lease, path, conversations, self._context, settings.max_concurrency, self)
-            self._work.ended = self._ended if settings.spans else None
         except BaseException:
             lease.release()
             raise
+        self._observers = Observers(settings, self.tools)
+        self._work.ended = self._ended if self._observers else None
         self._open = True
         _opened.add(self)
         register()
@@ -148,8 +146,7 @@ class Workbench:
         if not self._open:
             return
         self._open = False
-        for sending in self._sending:
-            sending.join(_SENDING_S)
+        self._observers.close()
         self._work.close(self._close_chats())
         self.knowledge.close()
 
@@ -415,10 +412,9 @@ class Workbench:
         """Ask, and give its events (``workbench.events``) as they come; debug events too with ``debug=True``."""
         from workbench.events import for_client
 
-        loop, stream = asyncio.get_running_loop(), asyncio.Queue[dict[str, Any] | None]()
         run = self.start(message, **options)
-        with self._work.listening(run.run_id, lambda event: loop.call_soon_threadsafe(stream.put_nowait, event)):
-            while (event := await stream.get()) is not None:
+        async with aclosing(run.aevents()) as events:
+            async for event in events:
                 if options.get("debug") or for_client(event):
                     yield event
         await run.await_end()
@@ -721,8 +717,7 @@ class Workbench:
 
     def _ended(self, run_id: str) -> None:
         """Tell whoever observes runs of one that has ended."""
-        self._sending = [sending for sending in self._sending if sending.is_alive()]
-        self._sending.append(spans.send_later(Recording(self._work, run_id)))
+        self._observers.tell(Recording(self._work, run_id))
 
     def _ports(self, driver: Driver) -> Context:
         in_graph = {name: part for name, part in self._parts.items() if name not in ("planner", "reranker")}

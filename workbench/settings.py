@@ -105,6 +105,9 @@ class Settings(BaseSettings):
     )
     money_budget: float = Field(0, ge=0, description="money that they may take, by the prices; 0: as much as they do")
     spans: Literal["", "otlp"] = Field("", description="'otlp' sends the spans of each run by OpenTelemetry")
+    metrics: str = Field(
+        "", pattern=r"^$|^(\S+:)?\d{1,5}$", description="HOST:PORT, or a port of this machine: counters for Prometheus"
+    )
     rerank_model: Literal["auto", "none", "maxsim"] = "auto"
     names: Literal["auto", "rules", "models"] = Field("auto", description="who finds names in texts while indexing")
 

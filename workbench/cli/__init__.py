@@ -16,6 +16,7 @@ from workbench.cli.knowledge import demo, kb
 from workbench.cli.page import Main
 from workbench.cli.prompts import prompts
 from workbench.cli.runs import cancel, clear, gc, runs, show
+from workbench.cli.serve import mcp
 
 EPILOG = "Exit codes: 0 done, 1 failed, 2 wrong usage, 3 paused, 4 interrupted."
 
@@ -51,5 +52,6 @@ for _command in (
     doctor,
     evaluate,
     prompts,
+    mcp,
 ):
     main.add_command(_command)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import queue
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import AsyncGenerator, Collection, Iterable, Iterator
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
@@ -41,6 +41,13 @@ class Run(Recording):
         stream: queue.Queue[dict[str, Any] | None] = queue.Queue()
         with self._work.listening(self.run_id, stream.put):
             while (event := stream.get()) is not None:
+                yield event
+
+    async def aevents(self) -> AsyncGenerator[dict[str, Any]]:
+        """``events`` for a loop that must not block."""
+        loop, stream = asyncio.get_running_loop(), asyncio.Queue[dict[str, Any] | None]()
+        with self._work.listening(self.run_id, lambda event: loop.call_soon_threadsafe(stream.put_nowait, event)):
+            while (event := await stream.get()) is not None:
                 yield event
 
     def draft(self, name: str) -> str:
