@@ -13,6 +13,7 @@ from workbench.errors import SettingsError, shown
 PREFIX = "langchain:"
 ROLES = (
     *("router", "follow_up", "planner", "grader", "reflector", "rewriter", "writer", "checker", "judge", "extractor"),
+    *("memory", "summarizer"),
 )
 """What a chat model may do. Each has a deterministic default."""
 RULES = "rules"
@@ -85,6 +86,8 @@ class Settings(BaseSettings):
     checker_model: str = Field("", description="checks each sentence of an answer against what it cites")
     judge_model: str = Field("", description="grades answers in `workbench eval answers`")
     extractor_model: str = Field("", description="reads names, relations and communities while indexing")
+    memory_model: str = Field("", description="says what of a message is to be remembered, and whether it asks for that")
+    summarizer_model: str = Field("", description="sums up a conversation")
     chat_base_url: str = Field("", description="base URL of an OpenAI-compatible server")
     chat_api_key: SecretStr = Field(SecretStr(""), validation_alias=_named("chat_api_key", "OPENAI_API_KEY"))
     chat_timeout_s: float = Field(60, gt=0, description="until a server answers, and between two parts of an answer")
@@ -152,7 +155,19 @@ class Settings(BaseSettings):
     )
     merge_max_results: int = Field(50, ge=1)
     merge_max_characters: int = Field(10_000, ge=100)
-    history_window: int = Field(6, ge=0)
+    history_window: int = Field(6, ge=0, description="last messages that stand in a prompt as they were said")
+    memory_core: bool = Field(True, description="what is known of a person is noted and used")
+    memory_summary: bool = Field(True, description="a conversation is summed up")
+    memory_episodes: bool = Field(True, description="earlier exchanges are recalled")
+    memory_scope: Literal["conversation", "user"] = Field("conversation", description="whose exchanges are recalled")
+    memory_top_k: int = Field(3, ge=1, description="exchanges that are recalled")
+    memory_in_prompt: int = Field(2, ge=0, description="of them in a prompt")
+    memory_least: float = Field(0.3, ge=0, le=1, description="how well an exchange must fit to be recalled")
+    memory_days: int = Field(0, ge=0, description="only exchanges of so many days are recalled; 0: all")
+    memory_token_budget: int = Field(2_000, ge=0, description="tokens of a prompt for the conversation and memory")
+    summary_from: int = Field(10, ge=2, description="messages of a conversation from which on it is summed up")
+    summary_every: int = Field(5, ge=1, description="messages that the window let go of before a summary is brought up")
+    summary_anew: int = Field(10, ge=1, description="every so many updates it is made of all messages again")
     tape_mb: float = Field(32, ge=0, description="how long the tape of one run may grow")
     postgres_dsn: SecretStr = Field(SecretStr(""), validation_alias=_named("postgres_dsn", "POSTGRES_DSN"))
     postgres_host: str = Field("", validation_alias=_named("postgres_host", "POSTGRES_HOST"))

@@ -429,12 +429,70 @@ class StepTask(TypedDict):
 class Without(TypedDict, total=False):
     """What a fork leaves out of the merge: all that these steps found, these pieces, or a piece of one step alone.
 
-    ``evidence`` has result ids, ``pieces`` has ``[step_id, result_id]``.
+    ``evidence`` has result ids, ``pieces`` has ``[step_id, result_id]``; ``memories`` has ids of what is not recalled:
+    of memories, of episodes, or ``summary``.
     """
 
     steps: list[str]
     evidence: list[str]
     pieces: list[list[str]]
+    memories: list[str]
+
+
+class Noted(TypedDict):
+    """What a message says that is worth remembering.
+
+    Attributes:
+        section: where it belongs: ``name``, ``preferences``, ``current_intent``, ``facts``.
+        content: a note that stands alone.
+        about: what it is about.
+        polarity: ``like`` or ``dislike`` of a preference, else "".
+        replaces: ids of memories that do not hold any more.
+    """
+
+    section: str
+    content: str
+    about: str
+    polarity: str
+    replaces: list[str]
+
+
+class Asked(TypedDict):
+    """That a message asks what was said before.
+
+    Attributes:
+        about: of what; "" of anything.
+        whose: ``user`` or ``assistant``, whoever said it; "" for either.
+        which: ``first``, ``last``, a number, or "".
+    """
+
+    about: str
+    whose: str
+    which: str
+
+
+class Obeyed(TypedDict):
+    """A memory that became a condition on what is searched, and the words in which a person is told."""
+
+    memory_id: str
+    condition: Condition
+    told: str
+
+
+class Remembered(TypedDict):
+    """One thing that was recalled: whether it stands in the prompt, how long it is, or why it was left out.
+
+    ``part`` is ``core``, ``summary``, ``episode`` or ``history``; ``id`` that of a memory, an episode or a message.
+    """
+
+    part: str
+    id: str
+    text: str
+    tokens: int
+    kept: bool
+    why: str
+    at: str
+    score: float
 
 
 class RetrievalState(TypedDict, total=False):
@@ -487,6 +545,14 @@ class ConversationState(RetrievalState, total=False):
     memory_context: str
     conversation_summary: str
     episodic_memory: list[dict[str, Any]]
+    recalled_episodes: list[dict[str, Any]]
+    opening: list[Message]
+    known: list[dict[str, Any]]
+    remembered: list[Remembered]
+    noted: list[Noted]
+    recalls: Asked | None
+    to_search: str
+    obeyed: list[Obeyed]
     answer: str
     citations: list[Citation]
     support: list[Supported]

@@ -18,6 +18,8 @@ from workbench.events import logged, progress
 from workbench.graphs.generate import generate
 from workbench.graphs.model_route import alone_by_model
 from workbench.graphs.planner import anew
+from workbench.graphs.recall import recall
+from workbench.graphs.remember import keep_noted, obeyed, with_conditions
 from workbench.graphs.retrieval import build_retrieval
 from workbench.graphs.route import (
     Route,
@@ -31,22 +33,8 @@ from workbench.graphs.route import (
 from workbench.language.followup import standalone
 from workbench.ports import Context
 from workbench.records.figures import retrieval_seconds
-from workbench.state import ConversationState, Message
-
-# --- Recall: the conversation so far, as the last messages before the one that is being answered ---
-
-
-async def recall(state: ConversationState, runtime: Runtime[Context]) -> dict[str, Any]:
-    """Load the window of the last messages, oldest first; the current one, stored already, is never among them."""
-    window, conversation = runtime.context.settings.history_window, state.get("conversation_id", "")
-    stored = (
-        runtime.context.conversations.list_messages(conversation, window, before=state.get("user_message_id") or None)
-        if window and conversation
-        else []
-    )
-    history = [Message(role=m["role"], content=m["content"], created_at=m["created_at"]) for m in stored]
-    return {"history": history, "conversation_summary": "", "episodic_memory": [], "memory_context": ""}
-
+from workbench.records.tape import RULES
+from workbench.state import ConversationState
 
 # --- The last node: what is kept of a finished run. The answer and the result, each under a key of the run ---
 
@@ -58,6 +46,13 @@ RESULT_KEYS = (
     "route_decision",
     "use_retrieval",
     "history",
+    "memory_context",
+    "conversation_summary",
+    "episodic_memory",
+    "remembered",
+    "noted",
+    "recalls",
+    "obeyed",
     "reflections",
     "thresholds",
     "merged",
@@ -85,7 +80,10 @@ async def persist(state: ConversationState, runtime: Runtime[Context]) -> dict[s
         citations=state.get("citations", []),
         debug={"run_id": run_id},
         partial=state.get("partial", False),
+        answers=state.get("user_message_id") or "",
     )
+    if runtime.context.tape.mode == "live" and not state.get("partial"):
+        keep_noted(runtime.context.memory, state, runtime.context.settings.model_of("memory") or RULES)
     kept = {**state, **change}
     runs.save_result(run_id, {key: kept[key] for key in RESULT_KEYS if key in kept})
     return change
@@ -150,6 +148,9 @@ async def prepare_retrieval(state: ConversationState, runtime: Runtime[Context])
     """Fill the child's inputs: the question as it stands alone, and where it goes now that it does."""
     context, message = runtime.context, state["message"]
     query, route = await _standing_alone(state, context)
+    preferences = [*state.get("known", []), *state.get("noted", [])]
+    conditions = obeyed(preferences, route, context.bases(route.kb_prefixes), _struck(state))
+    route = with_conditions(route, conditions)
     if route.decision != state["route_decision"]:
         runtime.stream_writer({"route_decision": route.decision})
     change = {
@@ -158,8 +159,10 @@ async def prepare_retrieval(state: ConversationState, runtime: Runtime[Context])
         "kb_prefix": route.decision["kb_prefix"],
         "kb_prefixes": route.kb_prefixes,
         "worker_name": route.decision["worker_name"],
+        "obeyed": conditions,
     }
-    if not route.kb_prefixes or is_smalltalk(message):
+    said_before = state.get("recalls") or (state.get("noted") and not state.get("to_search"))
+    if not route.kb_prefixes or is_smalltalk(message) or said_before:
         return {**change, "use_retrieval": False, "answerer": "generate"}
     runtime.stream_writer(progress("retrieval"))
     await asyncio.gather(*(asyncio.to_thread(base.warm) for base in context.bases(route.kb_prefixes)))
@@ -173,13 +176,17 @@ async def prepare_retrieval(state: ConversationState, runtime: Runtime[Context])
     }
 
 
+def _struck(state: ConversationState) -> list[str]:
+    return list(state.get("without", {}).get("memories", []))
+
+
 async def _standing_alone(state: ConversationState, context: Context) -> tuple[str, Route]:
     """The question with what it refers to, and its route.
 
     The router saw it without its history, so what became clear is read again; a follow-up that no knowledge base fitted
     by itself is routed again, as the question that it is.
     """
-    message, history = state["message"], state.get("history", [])
+    message, history = state.get("to_search") or state["message"], state.get("history", [])
     route = Route(state["route_decision"], state["kb_prefixes"])
     unrouted = route.decision["method"] == "default" and context.settings.auto_route
     names = context.knowledge.names() if unrouted else route.kb_prefixes
@@ -189,8 +196,8 @@ async def _standing_alone(state: ConversationState, context: Context) -> tuple[s
     if history and "follow_up" in context.models:
         query = await alone_by_model(context, message, history)
     query = query or standalone(message, history, context.bases(names))
-    if query == message:
-        return message, route
+    if query == state["message"]:
+        return query, route
     if unrouted:
         return query, decide(query, [], "", context.knowledge)
     reading = read_question(query, context.bases(names))

@@ -16,7 +16,9 @@ from workbench.errors import ModelError
 from workbench.events import progress, token
 from workbench.graphs.cards import told_evidence
 from workbench.graphs.check import supported, with_marks
+from workbench.graphs.recall import told_episode
 from workbench.graphs.roles import accounted, budget_spent
+from workbench.graphs.said_before import acknowledged, from_conversation
 from workbench.language.judging import judged
 from workbench.language.quoting import cite
 from workbench.language.reading import read
@@ -31,7 +33,9 @@ from workbench.text import CJK, clean, language_of, visible
 
 def messages(state: Mapping[str, Any], context: Context) -> list[list[str]]:
     """The messages for the writer's model, ``[kind, text]``; the current message is there once, as the last."""
-    earlier, window = list(state.get("history") or []), context.settings.history_window
+    earlier = list(state.get("history") or [])
+    parts = [part for part in state.get("remembered") or [] if part["part"] == "history"]
+    window = sum(part["kept"] for part in parts) if parts else context.settings.history_window
     if earlier and earlier[-1]["role"] == "user" and earlier[-1]["content"] == state["message"]:
         earlier.pop()  # whoever filled the history had already stored the question
     zh = language_of(state["message"]) == "zh"
@@ -52,9 +56,9 @@ def messages(state: Mapping[str, Any], context: Context) -> list[list[str]]:
 
 _NOTHING = ("(nothing was found)", "（没有找到任何内容）")
 _KNOWN = (
-    ("What is known of the person", "关于提问者"),
-    ("The conversation so far, in short", "此前对话的概要"),
-    ("Earlier exchanges that may matter", "可能相关的早先问答"),
+    ("What is known of the person", "【用户长期记忆】"),
+    ("The conversation so far, in short", "【对话背景】"),
+    ("Earlier exchanges that may matter", "【相关历史】"),
 )
 
 
@@ -65,7 +69,8 @@ def memory(state: Mapping[str, Any], zh: bool) -> str:
         state.get("conversation_summary"),
         episodes(state.get("episodic_memory") or []),
     )
-    told = [f"{heading[zh]}:\n{clean(text)}" for heading, text in zip(_KNOWN, remembered, strict=True) if text]
+    colon = "" if zh else ":"
+    told = [f"{heading[zh]}{colon}\n{clean(text)}" for heading, text in zip(_KNOWN, remembered, strict=True) if text]
     return "\n\n".join(told)
 
 
@@ -90,7 +95,7 @@ _COUNTS = 40
 
 def episodes(found: Sequence[Mapping[str, Any]], most: int = 2) -> str:
     """At most two earlier exchanges, one a line."""
-    return "\n".join(str(episode.get("content") or episode.get("text") or "") for episode in found[:most])
+    return "\n".join(map(told_episode, found[:most]))
 
 
 def asked(state: Mapping[str, Any]) -> str:
@@ -186,6 +191,10 @@ def without_evidence(state: Mapping[str, Any], context: Context) -> str | None:
     if not state.get("use_retrieval", True):
         if "writer" in context.models:
             return None
+        if asked := state.get("recalls"):
+            return from_conversation(asked, state, zh)
+        if (noted := state.get("noted")) and not state.get("to_search"):
+            return acknowledged(noted, zh)
         names = context.knowledge.names()
         example = next(iter(context.knowledge.get(names[0]).notable(1)), "") if names else ""
         return greeting(zh, names, state["message"], example)

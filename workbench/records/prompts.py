@@ -40,6 +40,8 @@ SLOTS: dict[str, tuple[str, ...]] = {
     "judge": ("question", "gold", "answer", "evidence"),
     "extractor": ("passages",),
     "communities": ("title", "members", "relations", "documents"),
+    "memory": ("known", "history", "message"),
+    "summarizer": ("summary", "messages"),
 }
 """What each prompt may name; all of it is filled in. A prompt has the name of its role; the extractor has two."""
 _PARTS = ("system", "user")

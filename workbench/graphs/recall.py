@@ -1,0 +1,203 @@
+"""Recall: what an answer has of the conversation and of the person, in the order of the contract and within a budget.
+
+Core memory, summary, earlier exchanges, and the last messages before the one that is answered. What did not fit, or was
+switched off, is told with its reason. The message itself is read too: what it says that is worth remembering, whether
+it asks what was said before, and what of it is to be searched.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal
+
+from langgraph.runtime import Runtime
+from pydantic import BaseModel, ConfigDict, Field
+
+from workbench.graphs.roles import numbered, say, told_history
+from workbench.language.statements import read_statements, same_thing, statement_of
+from workbench.memory.remembered import Memory, core_of
+from workbench.ports import Context
+from workbench.records.prompts import fenced
+from workbench.records.tape import estimated_tokens
+from workbench.state import Asked, ConversationState, Message, Noted, Remembered
+from workbench.text import clean, language_of
+
+_HEADINGS = {
+    "persona": ("The assistant", "助手"),
+    "name": ("Name", "称呼"),
+    "preferences": ("Preferences", "偏好"),
+    "current_intent": ("At the moment", "当前目标"),
+    "facts": ("Known", "已知"),
+    "archival": ("Noted", "备忘"),
+}
+MOST_NOTED = 8
+"""Notes of one message."""
+
+
+async def recall(state: ConversationState, runtime: Runtime[Context]) -> dict[str, Any]:
+    """Load what is remembered; the current message, stored already, is never among it."""
+    context, message = runtime.context, state["message"]
+    window, conversation = context.settings.history_window, state.get("conversation_id", "")
+    stored = (
+        context.conversations.list_messages(conversation, window, before=state.get("user_message_id") or None)
+        if window and conversation
+        else []
+    )
+    history = [Message(role=m["role"], content=m["content"], created_at=m["created_at"]) for m in stored]
+    told = await asyncio.to_thread(
+        context.memory.recall,
+        message,
+        user_id=state.get("user_id", ""),
+        conversation_id=conversation,
+        before=state.get("user_message_id") or None,
+    )
+    left_out = set(state.get("without", {}).get("memories", []))
+    memories = [m for m in told["memories"] if m["id"] not in left_out]
+    read = await noticed(context, message, history, memories)
+    parts = assembled(told, stored, left_out, context, message)
+    kept = {(p["part"], p["id"]) for p in parts if p["kept"]}
+    zh = language_of(message) == "zh"
+    return {
+        "history": history,
+        "memory_context": told_core([m for m in memories if ("core", m["id"]) in kept], zh),
+        "conversation_summary": told["summary"] if ("summary", "summary") in kept else "",
+        "episodic_memory": [e for e in told["episodes"] if ("episode", e["id"]) in kept],
+        "recalled_episodes": [e for e in told["episodes"] if e["id"] not in left_out],
+        "opening": told["opening"],
+        "known": memories,
+        "remembered": parts,
+        **read,
+    }
+
+
+def assembled(
+    told: Mapping[str, Any], window: Sequence[Mapping[str, Any]], left_out: set[str], context: Context, message: str
+) -> list[Remembered]:
+    """Everything that was recalled, in the order of a prompt, with what stands in it and why the rest does not.
+
+    The budget goes to core memory first (what is pinned before the rest, what is newer before what is older), then to
+    the last messages from the newest on, to the summary, and to exchanges by how well they fit.
+    """
+    settings, zh = context.settings, language_of(message) == "zh"
+    core = [("core", m["id"], told_memory(m, zh), m["created_at"], float(m["pinned"])) for m in told["memories"]]
+    said = [("summary", "summary", told["summary"], told.get("summary_at", ""), 1.0)] if told["summary"] else []
+    episodes = [("episode", e["id"], told_episode(e), e["created_at"], e["similarity"]) for e in told["episodes"]]
+    history = [("history", m["id"], m["content"], m["created_at"], 1.0) for m in window]
+    left, parts = settings.memory_token_budget, dict[tuple[str, str], Remembered]()
+    by_need = [*sorted(core, key=lambda c: (-c[4], c[3]), reverse=False), *reversed(history), *said, *episodes]
+    shown = 0
+    for part, one, text, at, score in by_need:
+        tokens = estimated_tokens(text)
+        why = "left_out" if one in left_out else "budget" if tokens > left else ""
+        if part == "episode" and not why:
+            why, shown = ("enough", shown) if shown >= settings.memory_in_prompt else ("", shown + 1)
+        left -= 0 if why else tokens
+        parts[part, one] = Remembered(
+            part=part, id=one, text=text, tokens=tokens, kept=not why, why=why, at=at, score=round(score, 3)
+        )
+    return [parts[part, one] for part, one, *_ in (*core, *said, *episodes, *history)]
+
+
+def told_memory(memory: Memory, zh: bool) -> str:
+    """A memory in a line."""
+    return f"{_HEADINGS[memory['section']][zh]}{'：' if zh else ': '}{memory['content']}"
+
+
+def told_core(memories: Sequence[Memory], zh: bool) -> str:
+    """Core memory for a prompt: a line a section."""
+    core = core_of(memories)
+    human = core["human"]
+    told = {"persona": core["persona"], **human, "archival": [m["content"] for m in memories if m["section"] == "archival"]}
+    lines = []
+    for section, value in told.items():
+        text = ("；" if zh else "; ").join(value) if isinstance(value, list) else value
+        lines += [f"{_HEADINGS[section][zh]}{'：' if zh else ': '}{text}"] if text else []
+    return "\n".join(lines)
+
+
+def told_episode(episode: Mapping[str, Any]) -> str:
+    """An exchange in a line, as the requirement has it."""
+    asked, said = (" ".join(clean(str(episode[k])).split()) for k in ("user_message", "assistant_message"))
+    return f"- {asked[:300]} → {said[:500]}"
+
+
+# --- What a message says of the person, and what it asks of the conversation ---
+
+
+class Note(BaseModel):
+    """Something to be remembered."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    section: Literal["name", "preferences", "current_intent", "facts"]
+    content: str = Field(min_length=1, max_length=200)
+    about: str = Field(min_length=1, max_length=80)
+    polarity: Literal["like", "dislike", ""] = ""
+    replaces: list[int] = Field(default_factory=list, max_length=5)
+
+
+class Read(BaseModel):
+    """What the memory's model fills in."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    notes: list[Note] = Field(max_length=MOST_NOTED)
+    question: str = Field(max_length=500)
+    asks_what_was_said: bool
+    about: str = Field("", max_length=100)
+
+
+async def noticed(
+    context: Context, message: str, history: Sequence[Message], memories: Sequence[Memory]
+) -> dict[str, Any]:
+    """What of the message is to be remembered, what it asks of the conversation, and what is left to be searched."""
+    nothing: dict[str, Any] = {"noted": [], "recalls": None, "to_search": message}
+    if not context.settings.memory_core:
+        return nothing
+    if "memory" in context.models and (read := await _by_model(context, message, history, memories)):
+        return read
+    found = read_statements(message, [m["content"] for m in history if m["role"] == "user"])
+    noted = [
+        Noted(
+            section=one.section,
+            content=one.text,
+            about=one.about,
+            polarity=one.polarity or "",
+            replaces=[m["id"] for m in memories if not m["pinned"] and _replaced(one, m)],
+        )
+        for one in found.statements[:MOST_NOTED]
+    ]
+    asked = found.recalls
+    recalls = None if asked is None else Asked(about=asked.about, whose=asked.whose, which=str(asked.which))
+    return {"noted": noted, "recalls": recalls, "to_search": found.rest if noted else message}
+
+
+def _replaced(one: Any, memory: Memory) -> bool:
+    return memory["section"] == one.section and same_thing(one, statement_of(memory["section"], memory["content"], memory["about"]))
+
+
+async def _by_model(
+    context: Context, message: str, history: Sequence[Message], memories: Sequence[Memory]
+) -> dict[str, Any] | None:
+    free = [m for m in memories if not m["pinned"]]
+    slots = {
+        "known": fenced(numbered([f"{m['section']}: {m['content']}" for m in free]), "found"),
+        "history": fenced(told_history(history, context.settings.history_window), "conversation"),
+        "message": message,
+    }
+    said = await say(context, "memory", Read, slots, question=message)
+    if said.form is None:
+        return None
+    noted = [
+        Noted(
+            section=note.section,
+            content=note.content.strip(),
+            about=note.about.strip(),
+            polarity=note.polarity,
+            replaces=[free[n - 1]["id"] for n in note.replaces if 1 <= n <= len(free)],
+        )
+        for note in said.form.notes
+    ]
+    recalls = Asked(about=said.form.about, whose="", which="") if said.form.asks_what_was_said else None
+    return {"noted": noted, "recalls": recalls, "to_search": said.form.question.strip() if noted else message}

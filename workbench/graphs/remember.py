@@ -1,0 +1,174 @@
+"""What is remembered is obeyed, and kept: preferences as conditions, notes with the answer, summaries after it.
+
+A preference becomes a condition of a recommendation where a field of the knowledge base has such a value, unless the
+question itself speaks of it; the plan says so, and a person can strike it. What a message says of the person is written
+down when it has been answered, by a run of its own alone: forks and replays write nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from workbench.graphs.roles import say
+from workbench.graphs.route import Route
+from workbench.language.conditions import in_words
+from workbench.language.summarizing import Summary, summarized
+from workbench.memory.remembered import SqlRemembered
+from workbench.ports import Context, KnowledgeBase
+from workbench.records.prompts import fenced
+from workbench.state import Condition, Noted, Obeyed
+from workbench.text import fold, language_of
+
+RULES = "rules"
+
+
+def obeyed(
+    preferences: Iterable[Mapping[str, Any]], route: Route, bases: Sequence[KnowledgeBase], struck: Iterable[str] = ()
+) -> list[Obeyed]:
+    """What preferences come to as conditions on what is recommended.
+
+    What is disliked is left out. What is liked is looked for where the question itself asks for nothing in particular:
+    then the newest like leads, with the others of its field.
+
+    Args:
+        preferences: memories or notes, oldest first: ``about``, ``polarity``, ``content`` and, if kept, ``id``.
+        route: the question as it was read, and where it goes.
+        bases: of the route.
+        struck: ids of those that are not to count.
+    """
+    reading = route.decision.get("reading")
+    if not reading or reading["intent"] != "recommend":
+        return []
+    asked, zh, not_these = fold(reading["question"]), reading["language"] == "zh", set(struck)
+    free = not reading["conditions"] and not reading["names"]
+    disliked, liked = list[Obeyed](), list[Obeyed]()
+    for one in preferences:
+        memory_id = str(one.get("id") or f"now:{one['about']}")
+        if not one["polarity"] or memory_id in not_these:
+            continue
+        for base in bases:
+            for field, value in _values(base, one["about"]):
+                if fold(value) in asked or fold(one["about"]) in asked:
+                    continue  # the question is about it
+                likes = one["polarity"] == "like"
+                condition = Condition(field=field, op="in" if likes else "ne", value=[value] if likes else value)
+                about = next(f for f in base.schema() if f["name"] == field)
+                told = in_words(condition, about, reading["language"])
+                because = f"（因为你说过：{one['content']}）" if zh else f" (since you said: {one['content']})"
+                (liked if likes else disliked).append(Obeyed(memory_id=memory_id, condition=condition, told=told + because))
+    if not free or not liked:
+        return disliked
+    leading = [one for one in liked if one["condition"]["field"] == liked[-1]["condition"]["field"]]
+    return [*disliked, *leading]
+
+
+def _values(base: KnowledgeBase, about: str) -> list[tuple[str, str]]:
+    """``(field, value)`` of what a knowledge base calls so: values of categories, else names in fields."""
+    spoken = [(field, value) for _, _, field, value in base.values_in(about)]
+    if spoken or not (entity := base.find_entity(about)):
+        return list(dict.fromkeys(spoken))
+    names = [field["name"] for field in base.schema() if field["type"] == "name"]
+    held = ((name, base.select([Condition(field=name, op="eq", value=entity["name"])], limit=1)) for name in names)
+    return [(name, entity["name"]) for name, found in held if found]
+
+
+def with_conditions(route: Route, conditions: Sequence[Obeyed]) -> Route:
+    """The route with what is obeyed among its conditions: likes of one field together, any of them will do."""
+    if not conditions:
+        return route
+    reading = route.decision["reading"]
+    kept = list[Condition]()
+    for one in conditions:
+        condition = one["condition"]
+        beside = next((c for c in kept if c["op"] == condition["op"] == "in" and c["field"] == condition["field"]), None)
+        if beside:
+            beside["value"] = list(dict.fromkeys([*beside["value"], *condition["value"]]))
+        else:
+            kept.append(Condition(**condition))  # type: ignore[typeddict-item]
+    told = [*reading["understood"], *dict.fromkeys(one["told"] for one in conditions)]
+    reading = {**reading, "conditions": [*reading["conditions"], *kept], "understood": told}
+    return Route({**route.decision, "reading": reading, "filters": reading["conditions"]}, route.kb_prefixes)
+
+
+def keep_noted(store: SqlRemembered, state: Mapping[str, Any], author: str) -> None:
+    """Write down what the message said of the person; running again writes it once."""
+    for number, note in enumerate(state.get("noted") or []):
+        store.remember(
+            state["user_id"],
+            note["section"],
+            note["content"],
+            about=note["about"],
+            polarity=note["polarity"],
+            author=author,
+            conversation_id=state["conversation_id"],
+            message_id=state["user_message_id"],
+            key=f"{state['run_id']}:{number}",
+            replaces=note["replaces"],
+            why=note["content"],
+        )
+
+
+# --- The summary of a conversation, brought up to date when an answer is there ---
+
+
+class SummedUp(BaseModel):
+    """What the summarizer fills in."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    summary: str = Field(min_length=1, max_length=2_000)
+
+
+def due(count: int, covered: int, *, begins: int, window: int, every: int) -> bool:
+    """Whether a summary is to be brought up: enough messages have left the window since it was.
+
+    >>> [n for n in range(9, 25) if due(n, 0 if n < 12 else 6, begins=10, window=6, every=5)]
+    [10, 11, 17, 18, 19, 20, 21, 22, 23, 24]
+    """
+    return count >= begins and count - window - covered >= (every if covered else 1)
+
+
+async def bring_up(context: Context, store: Any, conversation_id: str) -> bool:
+    """Sum up what has left the window of a conversation, if that is due; whether it was.
+
+    Incremental, and of all messages again at every ``summary_anew``-th time. Where the model fails the rules do it.
+    """
+    settings = context.settings
+    window, old = settings.history_window, store.get_summary(conversation_id)
+    count, covered = store.count_messages(conversation_id), old["covered_message_count"] if old else 0
+    limits = {"begins": settings.summary_from, "window": window, "every": settings.summary_every}
+    if not settings.memory_summary or not due(count, covered, **limits):
+        return False
+    anew = old is None or (old["update_count"] + 1) % settings.summary_anew == 0
+    messages = store.list_messages(conversation_id)[: count - window]
+    fresh = messages if anew else messages[covered:]
+    model = "summarizer" in context.models
+    text = await _by_model(context, "" if anew else old["summary"], fresh) if model else ""
+    author = settings.model_of("summarizer") if text else RULES
+    if not text:
+        before = Summary.loads(old["summary"]) if old and old["author"] == RULES and not anew else None
+        text = summarized(messages if before is None else fresh, before).dumps()
+    store.save_summary(conversation_id, text, len(messages), author)
+    return True
+
+
+async def _by_model(context: Context, old: str, messages: Sequence[Mapping[str, Any]]) -> str:
+    told = "\n".join(f"{m['role']}: {' '.join(m['content'].split())[:1_000]}" for m in messages)
+    slots = {"summary": fenced(old, "conversation") or "—", "messages": fenced(told, "conversation")}
+    said = await say(context, "summarizer", SummedUp, slots, question=messages[-1]["content"], quiet=True)
+    return "" if said.form is None else said.form.summary.strip()
+
+
+def summary_text(summary: Mapping[str, Any] | None, message: str) -> str:
+    """A kept summary in words, in the language of the message."""
+    if summary is None:
+        return ""
+    return Summary.loads(summary["summary"]).text(language_of(message)) if summary["author"] == RULES else summary["summary"]
+
+
+def noted_sections(noted: Sequence[Noted]) -> list[str]:
+    """The sections that a message adds to."""
+    return list(dict.fromkeys(note["section"] for note in noted))

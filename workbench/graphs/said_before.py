@@ -1,0 +1,80 @@
+"""What is answered from the conversation alone: what was said before, and that something was noted."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from workbench.state import Asked, Noted
+from workbench.text import STOP_WORDS, fold, sentences, terms
+
+_MOST, _LONGEST = 3, 300
+
+
+class Turn(NamedTuple):
+    """One message: who said it, when, and what."""
+
+    role: str
+    at: str
+    text: str
+
+
+def acknowledged(noted: Sequence[Noted], zh: bool) -> str:
+    """That what a message says of the person is remembered, in their own words."""
+    told = ("；" if zh else "; ").join(note["content"].rstrip(" .。！!") for note in noted)
+    return f"记住了：{told}。" if zh else f"Noted: {told}."
+
+
+def from_conversation(asked: Asked, state: Mapping[str, Any], zh: bool) -> str:
+    """What was said, quoted with its day; that nothing was, where nothing is found."""
+    turns = [t for t in _turns(state, asked) if not asked["whose"] or t.role == asked["whose"]]
+    found = _placed(turns, asked["which"]) if asked["which"] else _about(turns, asked["about"])
+    if not found:
+        about = asked["about"]
+        if zh:
+            return f"在这段对话里没有找到关于“{about}”的内容。" if about else "在这段对话里没有找到。"
+        return f"Nothing in this conversation is about “{about}”." if about else "Nothing of that kind was said here."
+    return "\n".join(_quoted(turn, zh) for turn in found)
+
+
+def _turns(state: Mapping[str, Any], asked: Asked) -> Iterator[Turn]:
+    """What was recalled, oldest first: the beginning of the conversation where that is asked for, exchanges, window."""
+    seen: set[str] = set()
+    told = [Turn(m["role"], m["created_at"], m["content"]) for m in state.get("opening") or []] if asked["which"] else []
+    for episode in sorted(state.get("recalled_episodes") or [], key=lambda e: e["created_at"]):
+        told += [Turn("user", episode["created_at"], episode["user_message"])]
+        told += [Turn("assistant", episode["created_at"], episode["assistant_message"])]
+    told += [Turn(m["role"], m["created_at"], m["content"]) for m in state.get("history") or []]
+    for turn in told:
+        if turn.text not in seen:
+            seen.add(turn.text)
+            yield turn
+
+
+def _placed(turns: Sequence[Turn], which: str) -> list[Turn]:
+    place = {"first": 0, "last": -1}.get(which, int(which) - 1 if which.isdecimal() else 0)
+    return [turns[place]] if turns and -1 <= place < len(turns) else []
+
+
+def _about(turns: Sequence[Turn], about: str) -> list[Turn]:
+    """The turns of which a sentence has most of the words asked for; with none, those that were recalled first."""
+    wanted = set(terms(about)) - STOP_WORDS
+    if not wanted:
+        return list(turns[:_MOST])
+    scored = []
+    for number, turn in enumerate(turns):
+        best = max(sentences(turn.text) or [turn.text], key=lambda s: len(wanted & set(terms(s))))
+        share = len(wanted & set(terms(best))) / len(wanted)
+        if share >= 0.5 or fold(about) in fold(turn.text):
+            scored.append((-share, number, turn._replace(text=best)))
+    return [turn for _, _, turn in sorted(scored)[:_MOST]]
+
+
+def _quoted(turn: Turn, zh: bool) -> str:
+    text = re.sub(r"\s?\[\d+\]", "", " ".join(turn.text.split()))
+    text = text if len(text) <= _LONGEST else text[: _LONGEST - 1] + "…"
+    day = turn.at[:10]
+    if zh:
+        return f"{'你' if turn.role == 'user' else '我'}在 {day} 说过：“{text}”"
+    return f"{'You' if turn.role == 'user' else 'I'} said on {day}: “{text}”"
