@@ -29,6 +29,8 @@ _REASONS = (
     (r"(?P<step>\S+) was cancelled", "skip_after_cancelled"),
     (r"(?P<step>\S+) was skipped", "skip_after_skipped"),
     (r"(?P<tool>\S+) took longer than (?P<n>\S+) s", "took_longer"),
+    (r"The prompt \S+ names \$(?P<slot>\S+)\. Known to this role: (?P<known>.+)\.", "prompt_slot"),
+    (r"\w+ of the prompt \S+ has a lone \$\..*", "prompt_dollar"),
 )
 
 
