@@ -1,4 +1,4 @@
-"""The calls of models on the bench: seen in a fold, and each editable, so that a fork is asked or answered otherwise."""
+"""The calls of models on the bench: seen in a fold, and each can be edited, of which a fork is made."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from workbench.settings import RULES, Settings
 from workbench.views.calls import calls, edited
 from workbench.views.labels import Labels
 from workbench.views.labels.sentences import reason_told
-from workbench.views.page import Picture, el
+from workbench.views.page import el
 from workbench.widgets.controls import Control, text
 from workbench.widgets.form import Field, Said
 from workbench.widgets.panel import Event, Json, Panel, Pick, display_if, press_button
@@ -35,7 +35,7 @@ class Calls(Panel):
         super().__init__(labels)
         self._calls: dict[str, Call] = {}
         self._run: Run | None = None
-        self._settings = Settings()
+        self._here: list[str] = []
         self._call: Call | None = None
         self._prompt: Prompt | None = None
         self.list, self._head = Pick(heard=self._pressed), Pick(heard=self._pressed)
@@ -66,7 +66,7 @@ class Calls(Panel):
             found: its calls.
             settings: of the workspace, whose models are offered.
         """
-        self._run, self._settings = run, settings
+        self._run, self._here = run, [settings.chat_model, *map(settings.model_of, SLOTS)]
         self._calls = {call["key"]: call for call in found}
         self.list.show(calls(list(self._calls.values()), self.labels))
         if self._call and self._call["key"] not in self._calls:
@@ -134,11 +134,15 @@ class Calls(Panel):
     def _models(self, call: Call) -> list[tuple[str, str]]:
         """What can be chosen: the model as it was, none, every other one that is configured, one that is typed."""
         present, labels = call["model"], self.labels
-        own = [self._settings.chat_model, *map(self._settings.model_of, SLOTS)]
-        others = dict.fromkeys([*own, *(one["model"] for one in self._calls.values())])
+        others = dict.fromkeys([*self._here, *(one["model"] for one in self._calls.values())])
         named = [name for name in others if name and name != present and ":" in name]
         as_it_was = [(labels("call_model_present", model=present), present)] if present else []
-        return [*as_it_was, (labels("call_model_rules"), RULES), *zip(named, named), (labels("call_model_typed"), _TYPED)]
+        return [
+            *as_it_was,
+            (labels("call_model_rules"), RULES),
+            *((name, name) for name in named),
+            (labels("call_model_typed"), _TYPED),
+        ]
 
     def _changed(self) -> None:
         """What is wrong, beside each field, and what the button will do now."""
