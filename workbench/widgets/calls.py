@@ -8,6 +8,7 @@ from typing import Any
 import ipywidgets
 
 from workbench.errors import SettingsError
+from workbench.models.chat import require_chat_model
 from workbench.records.prompts import LANGUAGES, SLOTS, Prompt, prompt_of
 from workbench.runs.calls import Call, models_of
 from workbench.runs.run import Run
@@ -35,7 +36,7 @@ class Calls(Panel):
         super().__init__(labels)
         self._calls: dict[str, Call] = {}
         self._run: Run | None = None
-        self._here: list[str] = []
+        self._settings: Settings | None = None
         self._call: Call | None = None
         self._prompt: Prompt | None = None
         self.list, self._head = Pick(heard=self._pressed), Pick(heard=self._pressed)
@@ -66,7 +67,7 @@ class Calls(Panel):
             found: its calls.
             settings: of the workspace, whose models are offered.
         """
-        self._run, self._here = run, [settings.chat_model, *map(settings.model_of, SLOTS)]
+        self._run, self._settings = run, settings
         self._calls = {call["key"]: call for call in found}
         self.list.show(calls(list(self._calls.values()), self.labels))
         if self._call and self._call["key"] not in self._calls:
@@ -134,7 +135,8 @@ class Calls(Panel):
     def _models(self, call: Call) -> list[tuple[str, str]]:
         """What can be chosen: the model as it was, none, every other one that is configured, one that is typed."""
         present, labels = call["model"], self.labels
-        others = dict.fromkeys([*self._here, *(one["model"] for one in self._calls.values())])
+        here = [self._settings.chat_model, *map(self._settings.model_of, SLOTS)] if self._settings else []
+        others = dict.fromkeys([*here, *(one["model"] for one in self._calls.values())])
         named = [name for name in others if name and name != present and ":" in name]
         as_it_was = [(labels("call_model_present", model=present), present)] if present else []
         return [
@@ -171,11 +173,12 @@ class Calls(Panel):
                     yield part, reason_told(str(error), labels)
         for role, model in edits.get("models", {}).items():
             try:
-                fine = bool(model) and bool(models_of({role: model}))
-            except SettingsError:
-                fine = False
-            if not fine:
-                yield "typed", labels("call_model_wrong", model=model or "—")
+                if self._settings:
+                    require_chat_model(self._settings.model_copy(update=models_of({role: model})), f"{role}_model")
+            except SettingsError as error:
+                yield "typed", reason_told(str(error), labels)
+            if not model:
+                yield "typed", labels("call_model_unnamed")
 
     def _pressed(self, event: Event) -> None:
         if event.kind == "edit":

@@ -30,6 +30,7 @@ _REASONS = (
     (r"(?P<step>\S+) was skipped", "skip_after_skipped"),
     (r"(?P<tool>\S+) took longer than (?P<n>\S+) s", "took_longer"),
     (r"The prompt \S+ names \$(?P<slot>\S+)\. Known to this role: (?P<known>.+)\.", "prompt_slot"),
+    (r"WORKBENCH_\w+ is '(?P<model>.*)'\. Known: .*", "call_model_wrong"),
     (r"\w+ of the prompt \S+ has a lone \$\..*", "prompt_dollar"),
 )
 
