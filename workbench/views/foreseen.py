@@ -41,10 +41,9 @@ def foreseen(request: Mapping[str, Any], labels: Labels) -> Markup:
 
 
 def _measured(of: Mapping[str, Sequence[float]], labels: Labels) -> str:
-    told = [labels(f"foreseen_{name}", n=_interval(name, of[name])) for name in ("calls", "input", "output", "seconds")]
-    return " · ".join(
-        [*told, *([labels("foreseen_money", n=_interval("money", of["money"]))] if of["money"][2] else [])]
-    )
+    """Calls, and whatever else was counted."""
+    names = [name for name in ("calls", "input", "output", "seconds", "money") if name == "calls" or of[name][2]]
+    return " · ".join(labels(f"foreseen_{name}", n=_interval(name, of[name])) for name in names)
 
 
 def _interval(name: str, between: Sequence[float]) -> str:
