@@ -1,0 +1,564 @@
+"""What a message says of the person that is worth remembering, and what of it is still a question.
+
+By grammar and speech acts, in English and Chinese (``statements.toml``): a message is cut into clauses, and each states
+something of the person, asks or orders something, asks for what was said before, or is none of them. Quotations,
+suppositions, irony and what others like state nothing.
+"""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cache
+from importlib.resources import files
+from typing import Any, Literal
+
+from workbench.language.judging import stems
+from workbench.language.reading import is_smalltalk
+from workbench.text import CJK, fold, simplified
+
+Kind = Literal["preference", "fact", "intent", "correction"]
+ONE_OF_A_KIND = ("name", "home", "age", "job")
+"""Facts of which a person has one: a new one takes the place of the old."""
+_LONGEST = 400
+"""Characters of a clause that is read; a longer one is pasted text."""
+
+
+@dataclass(frozen=True)
+class Statement:
+    """What a person says of themselves.
+
+    Args:
+        polarity: ``like`` or ``dislike``, of a preference and of the correction of one; else "".
+        about: the thing, as a person would note it.
+        text: a note that stands alone, in the words of the message.
+        replaces: of a correction, the words by which the earlier one is known.
+        attribute: what kind of fact, where grammar tells it: ``name``, ``job``, ``home``, ``my sister`` ...
+    """
+
+    kind: Kind
+    polarity: Literal["like", "dislike", ""]
+    about: str
+    text: str
+    replaces: str = ""
+    attribute: str = ""
+
+
+@dataclass(frozen=True)
+class Recall:
+    """A question for the conversation itself: of what, said by whom, and the how manieth (``first``, ``last``, "3")."""
+
+    about: str
+    whose: Literal["user", "assistant", ""]
+    which: str
+
+
+@dataclass(frozen=True)
+class Read:
+    """What a message states, what of it is still a question or an order, and whether it asks for what was said."""
+
+    statements: list[Statement] = field(default_factory=list)
+    rest: str = ""
+    recalls: Recall | None = None
+
+
+# --- The words (``statements.toml``) as patterns ---
+
+
+@dataclass(frozen=True)
+class _Pattern:
+    regex: re.Pattern[str]
+    given: dict[str, Any]
+
+    def search(self, text: str) -> dict[str, tuple[int, int]] | None:
+        """Group -> its place."""
+        match = self.regex.search(text)
+        if not match:
+            return None
+        return {n.rstrip("0123456789_"): match.span(n) for n, value in match.groupdict().items() if value}
+
+
+@cache
+def _words() -> dict[str, Any]:
+    return tomllib.loads(files("workbench.language").joinpath("statements.toml").read_text(encoding="utf-8"))
+
+
+def _compiled(written: str) -> re.Pattern[str]:
+    parts = _words()["parts"]
+    while (grown := re.sub(r"\{([A-Z]+|[\u4e00-\u9fff]+)\}", lambda match: parts[match[1]], written)) != written:
+        written = grown
+    number = iter(range(1000))
+    return re.compile(re.sub(r"\(\?P<([a-z]+)\d*>", lambda match: f"(?P<{match[1]}_{next(number)}>", written))
+
+
+@cache
+def _one(section: str, name: str) -> re.Pattern[str]:
+    return _compiled(_words()[section][name])
+
+
+@cache
+def _many(section: str) -> tuple[_Pattern, ...]:
+    given = _words()[section]
+    return tuple(_Pattern(_compiled(one["re"]), one) for one in (given["of"] if isinstance(given, dict) else given))
+
+
+# --- Clauses ---
+
+_QUOTED = re.compile(r"“[^“”]*”|\"[^\"]*\"|「[^「」]*」|『[^『』]*』|‘[^‘’]*’|(?<!\w)'[^']{2,}'(?!\w)|《[^《》]*》|`[^`]*`")
+_BREAK = re.compile(
+    r"(?<!\d)[,，](?!\d)|(?<=\d)[,，](?!\d\d\d)|[;；:：。！!?？…\n()（）~]+|(?<!\bdr)(?<!\bmr)(?<!\bmrs)(?<!\bms)(?<!\bst)"
+    r"(?<!\b[a-z])\.+(?=\s|$|[\"”’')])|\s+[-–]+\s+|[-–]{2,}|—+"
+    r"|\s+(?=(?:but|so (?!much|many|far|on|that|\w+ that)|yet|however|although|though|whereas|because|since (?:i|we)\b)\b)"
+    r"|\s+(?=and (?:i|i'm|i've|we|please|can|could|would|what|who|which|where|when|how|recommend|suggest|show|tell|give"
+    r"|find|list|my|don't|hate|love|never|no|also)\b)|(?=但是?|不过(?!是)|可是|所以|因此|因为|然而|而且)"
+)
+_JOINING = re.compile(r"^\W*(?:so|but|and|then|therefore|also|所以|因此|那么?|但是?|不过|而且|然后|就)+(?:\b|(?=[\u4e00-\u9fff]))[\s,，]*", re.I)
+
+
+@dataclass(frozen=True)
+class _Clause:
+    text: str
+    start: int
+    end: int
+    closed: str
+    sentence: int
+
+
+def _plain(message: str) -> str:
+    """In lower case and simplified characters, quotations blotted out; every character stays in its place."""
+    low = "".join(c.lower() if len(c.lower()) == 1 else c for c in simplified(message))
+    low = low.replace("’", "'")
+    return _QUOTED.sub(lambda match: match[0][0] + "_" * (len(match[0]) - 2) + match[0][-1], low)
+
+
+_LEANS = re.compile(r"^\W*(?:但是?|不过|而)?(?:比起|与其|相比于?|相较于?|和[^，,]+相比|跟[^，,]+(?:比|相比)|rather than|instead of|compared (?:to|with))")
+"""A clause that needs the next one."""
+
+
+def _clauses(plain: str) -> list[_Clause]:
+    found, start, sentence = [], 0, 0
+    for match in _BREAK.finditer(plain):
+        if match[0].strip() in (",", "，") and _LEANS.search(plain[start : match.start()]):
+            continue
+        if plain[start : match.start()].strip():
+            found.append(_Clause(plain[start : match.start()], start, match.start(), match[0].strip(), sentence))
+        elif found and match[0].strip():
+            found[-1] = replace(found[-1], closed=found[-1].closed + match[0].strip())
+        sentence += bool(re.search(r"[.。！!?？…\n]", match[0]))
+        start = match.end()
+    if plain[start:].strip():
+        found.append(_Clause(plain[start:], start, len(plain), "", sentence))
+    return found
+
+
+# --- Reading ---
+
+
+def read_statements(message: str, earlier: Sequence[str] = ()) -> Read:
+    """What a message states of the person, what of it is still to be answered, what it asks to be recalled.
+
+    Args:
+        message: what the user says.
+        earlier: what the user said before, oldest first: a statement that contradicts one of them corrects it.
+
+    >>> read = read_statements("I don't like horror films, recommend something else")
+    >>> [(s.kind, s.polarity, s.about) for s in read.statements], read.rest
+    ([('preference', 'dislike', 'horror films')], 'recommend something else')
+    >>> read_statements("我刚才说的那个导演是谁？").recalls
+    Recall(about='那个导演', whose='user', which='')
+    """
+    message = message.strip()
+    plain = _plain(message)
+    if not plain or is_smalltalk(message):
+        return Read()
+    clauses = _clauses(plain)
+    if recall := _recall(message, clauses):
+        return Read([], "", recall)
+    if _one("none", "irony").search(plain):
+        return Read([], _rest(message, clauses, set()))
+    said: dict[int, list[Statement]] = _Said(message, clauses).statements()
+    statements = [statement for found in said.values() for statement in found]
+    rest = _rest(message, clauses, set(said))
+    return Read(_corrected(message, plain, clauses, statements, earlier), rest)
+
+
+class _Said:
+    """The statements of the clauses of a message."""
+
+    def __init__(self, message: str, clauses: list[_Clause]):
+        self.message = message
+        self.clauses = clauses
+        self.of_me = True
+        """Whether a clause without a subject is said of the person."""
+
+    def statements(self) -> dict[int, list[Statement]]:
+        """By the number of the clause."""
+        found: dict[int, list[Statement]] = {}
+        closed = -1
+        for i, clause in enumerate(self.clauses):
+            before = [c.text for c in self.clauses[:i] if c.sentence == clause.sentence]
+            supposed = any(_one("none", "supposes").search(c) for c in [*before, clause.text])
+            if clause.sentence != closed and i:
+                closed = -1
+            if clause.sentence == closed or supposed or len(clause.text) > _LONGEST:
+                continue
+            if _one("none", "reports").search(clause.text) and not _one("none", "mine").search(clause.text):
+                closed = clause.sentence
+            if self._asked(clause) and not self._orders_no_more(clause):
+                if not before and clause.closed[:1] not in ("?", "？"):
+                    closed = clause.sentence if re.match(r"\W*(?:why|how|do|does|did|is|are|难道|为什么)", clause.text) else -1
+                continue
+            if read := self._of(i, clause):
+                found[i] = read
+        return found
+
+    def _asked(self, clause: _Clause) -> bool:
+        return clause.closed[:1] in ("?", "？") or _asks(clause.text)
+
+    def _orders_no_more(self, clause: _Clause) -> bool:
+        return clause.closed[:1] not in ("?", "？") and bool(_many("patterns")[2].search(clause.text))
+
+    def _of(self, i: int, clause: _Clause) -> list[Statement]:
+        text = clause.text
+        if _one("none", "idiom").search(text):
+            return []
+        past = _one("none", "past").search(text)
+        if past:
+            return self._no_more(i, clause)
+        me = self._subject(text) if self.of_me else ""
+        for pattern in _many("patterns"):
+            places = pattern.search(me + text)
+            places = places and {name: (start - len(me), end - len(me)) for name, (start, end) in places.items()}
+            if places and "about" in places and (read := self._made(clause, pattern.given, places)):
+                self.of_me = True
+                return read
+        if liked := re.match(r"\W*(?:but |and )?(?:definitely |just )?not (?P<about>(?!at all|really|so|too|very|yet|sure)\w.+)", text):
+            before = [s for s in self._before if s.polarity == "like"] if i and (self._set_before(i)) else []
+            if before:
+                return self._made(clause, {"kind": "preference", "polarity": "dislike"}, {"about": liked.span("about")})
+        if not re.match(r"\W*(?:i\b|我(?!们?的?(?:爸|妈|哥|姐|弟|妹|朋友|同事|老)))", text):
+            self.of_me = not re.search(r"\b(?:he|she|they|people|everyone|my|his|her|\w+s)\b|喜欢|爱|讨厌|说|觉得|认为", text)
+        return []
+
+    def _subject(self, text: str) -> str:
+        """The person, where a clause leaves them out: "Hate olives.", 不喜欢恐怖片."""
+        if re.match(r"(?:不|没|讨厌|喜欢|也|更|最|爱|怕|受不了|住在|对)", text):
+            return "我"
+        return "i " if re.match(r"(?:don't|hate|can't stand|never|prefer|not a fan|not into|dislike|love|adore|enjoy)\b", text) else ""
+
+    _before: list[Statement]
+
+    def _set_before(self, i: int) -> bool:
+        self._before = self._of(i - 1, self.clauses[i - 1])
+        return bool(self._before)
+
+    def _no_more(self, i: int, clause: _Clause) -> list[Statement]:
+        """What was liked and is no longer: the next clause, or the end of this one, says so."""
+        later = " ".join(c.text for c in self.clauses[i : i + 2])
+        past = re.search(
+            r"\b(?:used to|once) (?:really |absolutely )?(?:like|love|enjoy|adore|liked|loved|adored|enjoyed|be (?:into|a fan of)) (?P<about>.+)"
+            r"|(?:喜欢|爱)(?:看|吃|喝|听|读|用|玩)?(?P<zh>[^，,]+)",
+            clause.text,
+        )
+        if not past or not _one("none", "over").search(later):
+            return []
+        place = past.span("about") if past["about"] else past.span("zh")
+        return self._made(clause, {"kind": "preference", "polarity": "dislike"}, {"about": place}, later=True)
+
+    def _made(
+        self, clause: _Clause, given: dict[str, Any], places: dict[str, tuple[int, int]], later: bool = False
+    ) -> list[Statement]:
+        about = self._thing(clause, places["about"], given["kind"])
+        if not about or (given["kind"] == "preference" and _one("none", "pointing").match(_plain(about))):
+            return []
+        start, end = clause.start, clause.end
+        i = self.clauses.index(clause)
+        if later and i + 1 < len(self.clauses):
+            end = self.clauses[i + 1].end
+        elif places["about"][1] >= len(clause.text.rstrip()):
+            for more in self._listed(i):
+                end = more.end
+                about += self.message[clause.end : end] if more is self._listed(i)[-1] else ""
+        attribute = given.get("attribute", "")
+        if not attribute and (place := places.get("attribute")):
+            attribute = self._cut(clause, place).strip()
+            attribute = f"favourite {attribute}" if given["kind"] == "preference" else attribute
+        text = _note(self.message[start:end])
+        one = Statement(given["kind"], given.get("polarity", ""), about, text, "", attribute)
+        less = self._thing(clause, places["less"], given["kind"]) if "less" in places else ""
+        return [one, replace(one, polarity="dislike", about=less)] if less else [one]
+
+    def _listed(self, i: int) -> list[_Clause]:
+        """The clauses behind that go on with the list with which this one ends: "jazz, blues and soul"."""
+        found: list[_Clause] = []
+        for clause in self.clauses[i + 1 :]:
+            listed = self.clauses[i].closed in (",", "，") and clause.sentence == self.clauses[i].sentence
+            words = clause.text.split()
+            short = len(words) <= 4 and not CJK.search(clause.text)
+            if not (listed and short) or _asks(clause.text) or re.match(r"\W*(?:i|but|not|so|please|though|because)\b", clause.text):
+                break
+            found.append(clause)
+        return found if found and re.match(r"\W*(?:and|or|as well as)\b|.* (?:and|or) ", found[-1].text) else []
+
+    def _cut(self, clause: _Clause, place: tuple[int, int]) -> str:
+        return self.message[clause.start + place[0] : clause.start + place[1]]
+
+    def _thing(self, clause: _Clause, place: tuple[int, int], kind: str) -> str:
+        return _bare(self._cut(clause, place), kind)
+
+
+_LEAD = re.compile(
+    r"^\W*(?:(?:to )?(?:watch|see|eat|drink|read|listen to|hear|use|hav|tak|us)(?:ing|e)? |to |anything (?:with|to do with|about) |(?:any|an?|some|such|too much|so much"
+    r"|much|many|lots of|all(?: the)?|more|those|these|really|very|another|every|most|movies? like)\s)+",
+    re.I,
+)
+_TAIL = re.compile(
+    r"(?:[\s,]+(?:at all|any ?more|any longer|no longer|again|ever|very much|a lot|so much|these days|too|either|though|really"
+    r"|for me|to me|please|thanks?|thank you|to be honest|in general|as well|anyway|lately|right now|at the moment|now|most|best"
+    r"|the most|more than anything|a bit|in future|from now on|one bit|if possible|instead|currently|nowadays|every time"
+    r"|(?:because|since|when|whenever|if|even (?:if|when|though)|unless|so|especially|particularly|but|although) .*))+\W*$",
+    re.I,
+)
+_ZH_LEAD = re.compile(r"^(?:任何|那种|这种|那些|这些|那类|这类|一些|什么|所有|各种|一切|再|去|想|带有?|有|太|看(?=..)|吃(?=.)|喝(?=.)|听(?=.)|读(?=.)(?!书))+(?=.)")
+_ZH_TAIL = re.compile(r"(?:这种东西|之类的?(?:东西|片子)?|这类的?|什么的|这一类|那一套|这种|那种|的了?|了|啦|啊|呢|吧|呀|，.*)+$")
+
+
+def _bare(words: str, kind: str) -> str:
+    """A thing without the words around it.
+
+    >>> _bare("watching any horror films at all.", "preference"), _bare("看那种恐怖片了", "preference")
+    ('horror films', '恐怖片')
+    """
+    words = words.strip(" \t,，.。!！、:：")
+    if kind == "preference":
+        words = _LEAD.sub("", words)
+        words = _ZH_LEAD.sub("", words)
+    elif kind == "fact":
+        words = re.sub(r"^(?:an?|the) (?=\w)", "", words, flags=re.I)
+    words = _TAIL.sub("", words)
+    words = _ZH_TAIL.sub("", words) or words
+    words = words.strip(" \t,，.。!！、:：")
+    if _QUOTED.fullmatch(words) and words[0] != "《":
+        words = words[1:-1]
+    return words
+
+
+def _note(words: str) -> str:
+    """A note without what joins it to what stood before.
+
+    >>> _note(" but I live in Leeds"), _note("所以我住在北京")
+    ('I live in Leeds', '我住在北京')
+    """
+    return _JOINING.sub("", words).strip(" \t\n,，;；:：-–—")
+
+
+# --- What is asked ---
+
+
+def _asks(text: str) -> bool:
+    if re.match(r"\W*(?:(?:and|so|but) )?(?:i|we)\b(?! (?:wonder|was wondering|am wondering|need to know|want to know|would (?:like|love)))", text):
+        return bool(re.search(r"\b(?:(?:not|n't) (?:know|sure) (?:what|who|which|how|where|whether|if))\b", text))
+    if CJK.search(text):
+        return bool(_one("asks", "zh").search(text))
+    return bool(_one("asks", "question").search(text) or _one("asks", "order").search(text))
+
+
+_SAYS = re.compile(
+    r"^\W*(?:i|you|he|she|it|we|they|this|that|there|my|his|her|our|their|nobody|everyone|someone|people)\b"
+    r"|\b(?:is|are|was|were|am|has|have|had|will|would|did|does|do|can|isn|aren|wasn|went|said|says|got|made|thinks?|loves?|hates?|likes?)\b"
+    r"|'(?:s|m|re|ve|ll|d)\b|^\W*(?:wow|haha+|ha|oh|hmm+|ok(?:ay)?|yes|no|yeah|sure|great|cool|nice|good|thanks?|thank you|right|exactly|lol|fine|perfect|interesting)\b"
+    r"|[了啊呀哈啦嘛吧]\W*$|[很真太好超挺]\w+|^\W*[我你他她它这那]|今天|昨天|刚才|哈哈|谢|嗯|是|觉得|说",
+)
+
+
+def _rest(message: str, clauses: list[_Clause], said: set[int]) -> str:
+    """The message without its statements when what is left asks or orders something; else ""."""
+    left = [i for i in range(len(clauses)) if i not in said]
+    wishes = [i for i in said if _wishes(clauses[i].text)]
+    asks = [i for i in left if clauses[i].closed[:1] in ("?", "？") or _asks(clauses[i].text)]
+    if not asks and not wishes:
+        bare = not said and clauses and not any(_SAYS.search(clause.text) for clause in clauses)
+        return message if bare else ""
+    kept = sorted({*left, *wishes}) if not asks else [i for i in left if i <= asks[-1] or clauses[i].sentence == clauses[asks[-1]].sentence]
+    if wishes and asks:
+        kept = sorted({*kept, *wishes})
+    parts, last = [], -2
+    for i in kept:
+        end = clauses[i + 1].start if i + 1 < len(clauses) else len(message)
+        piece = message[clauses[i].start : end]
+        parts.append(piece if last == i - 1 or not parts else f" {piece}")
+        last = i
+    whole = "".join(parts).strip()
+    if not said:
+        return message
+    return _JOINING.sub("", whole).strip(" \t\n,，;；:：-–—")
+
+
+def _wishes(text: str) -> bool:
+    return any(p.given.get("asks") and p.search(text) for p in _many("patterns"))
+
+
+# --- What was said before ---
+
+_NUMBERS = "first second third fourth fifth sixth seventh eighth ninth tenth".split()
+_ORDINAL = re.compile(rf"\b({'|'.join(_NUMBERS[1:])}|(\d+)(?:st|nd|rd|th))\b|第([二三四五六七八九十]|\d+)|\b(?:question|message|point) (\d+)\b")
+_NO_RECALL = re.compile(r"\bremind me to\b|提醒我(?!们)(?:明天|后天|下|去|要|在|\d|周|晚上|早上)|(?:你)?(?:觉得|认为|建议)我")
+_RECALL_EDGE = re.compile(
+    r"^\W*(?:(?:about|of|on|for|as|to|regarding|with|that|what|which|who|whom|where|when|how|did|said|say|was|is|were|are|it|i|you|we|the name of|me|my|again|up|"
+    r"just|already|tell|told|mention(?:ed)?|ask(?:ed)?|discuss(?:ed)?|decided?|talk(?:ed)?|our|in|be|a moment ago|earlier|before|the)\b\W*)+"
+    r"|(?:\W*\b(?:again|earlier|before|just now|a (?:moment|minute|while) ago|last time|at the (?:start|beginning)|previously|in this (?:chat|conversation)|"
+    r"was|is|about|to|for|did|said|mentioned|told you|i|you|we|so far|already|on|of|ever)\b)+\W*$",
+    re.I,
+)
+_RECALL_EDGE_ZH = re.compile(
+    r"^(?:[的我你们是在关于对跟和想要有过，,\s]|说|提|刚才|刚刚|之前|前面|上次|讲|聊|讨论|决定|推荐|什么|怎么|哪些|一下|到|了|过|起)+"
+    r"|(?:(?:是|在|叫|有|都|的|用)?(?:谁|什么|哪[个些里儿]?|几\w?|多少|怎么\w{0,3}|啥)\w{0,2}|来着|吗|呢|没有|没|吧|了|时|的时候|的事|的事情|的话|这件事|是|说|，|[？?。\s])+$"
+)
+
+
+def _recall(message: str, clauses: list[_Clause]) -> Recall | None:
+    for clause in clauses:
+        text = clause.text
+        if _NO_RECALL.search(text) or len(text) > _LONGEST:
+            continue
+        for pattern in _many("recalls"):
+            match = pattern.regex.search(text)
+            if not match or (not CJK.search(text) and not _is_asked(clause)):
+                continue
+            places = [match.span(n) for n, value in match.groupdict().items() if value and not n.startswith("who")]
+            about = max((_about_recalled(message, clause, place) for place in places), key=len, default="")
+            who = next((value for n, value in match.groupdict().items() if value and n.startswith("who")), "")
+            return Recall(about, _whose(who or text, who), _which(text))
+    return None
+
+
+def _is_asked(clause: _Clause) -> bool:
+    return clause.closed[:1] in ("?", "？") or _asks(clause.text) or bool(re.match(r"\W*(?:and |so )?(?:remind|tell|repeat|recap|what|who|which|where|when|how|did|have|do|can)\b", clause.text))
+
+
+def _about_recalled(message: str, clause: _Clause, place: tuple[int, int]) -> str:
+    words = message[clause.start + place[0] : clause.start + place[1]].strip()
+    for _ in range(3):
+        words = (_RECALL_EDGE_ZH if CJK.search(words) else _RECALL_EDGE).sub("", words).strip(" \t,，.。?？'\"")
+    return words
+
+
+def _whose(text: str, who: str) -> Literal["user", "assistant", ""]:
+    who = who or re.sub(r"\bremind me|\b(?:do|can|could|would) you\b|\btell me|提醒我|你?还?记得", "", text)
+    if re.search(r"\bwe\b|[我咱]们|^咱$", who):
+        return ""
+    if _one("whose", "user").search(who):
+        return "user"
+    return "assistant" if _one("whose", "assistant").search(who) else ""
+
+
+def _which(text: str) -> str:
+    if _one("which", "first").search(text):
+        return "first"
+    if match := _ORDINAL.search(text):
+        english, digits, chinese, plain = match.groups()
+        if chinese and not chinese.isdecimal():
+            return str("一二三四五六七八九十".index(chinese) + 1)
+        return digits or chinese or plain or str(_NUMBERS.index(english) + 1)
+    return "last" if _one("which", "last").search(text) else ""
+
+
+# --- What replaces what ---
+
+
+def _corrected(
+    message: str, plain: str, clauses: list[_Clause], statements: list[Statement], earlier: Sequence[str]
+) -> list[Statement]:
+    """The statements, those that correct something said before as corrections."""
+    before = [s for said in earlier for s in read_statements(said).statements]
+    marked = any(_one("corrections", "strong").search(clause.text) for clause in clauses) or bool(
+        re.search(r"不是[^，,。]+[，,]\s*(?:而?是|在)|是[^，,。]+[，,]\s*不是", plain)
+    )
+    found = []
+    for statement in statements:
+        old = next((s for s in reversed(before) if same_thing(statement, s) and not _agree(statement, s)), None)
+        if old or (marked and statement.kind != "intent") or (marked and earlier):
+            replaced = old.about if old else _replaced(message, plain)[1]
+            statement = replace(statement, kind="correction", replaces=replaced)
+        found.append(statement)
+    if found or not marked:
+        return found
+    new, old_words = _replaced(message, plain)
+    if not new:
+        return []
+    last = next((s for s in reversed(before) if old_words and fold(old_words) in fold(s.text)), None) or (
+        before[-1] if before else None
+    )
+    replaces = old_words or (last.about if last else "")
+    whole = next((said for said in reversed(earlier) if old_words and old_words.lower() in said.lower()), "")
+    at = whole.lower().find(old_words.lower()) if whole else -1
+    text = whole[:at] + new + whole[at + len(old_words) :] if at >= 0 else _note(message)
+    kept = last or Statement("fact", "", "", "")
+    return [Statement("correction", kept.polarity, new, text, replaces, kept.attribute)]
+
+
+def _replaced(message: str, plain: str) -> tuple[str, str]:
+    """What is so, and what was said: of "it's Leeds, not York" ``("Leeds", "York")``."""
+    for pattern in _many("corrections"):
+        if places := pattern.search(plain):
+            cut = {name: message[slice(*place)] for name, place in places.items()}
+            return _bare(cut.get("new", ""), "fact"), _bare(cut.get("old", ""), "fact")
+    return "", ""
+
+
+def _agree(one: Statement, other: Statement) -> bool:
+    """Whether they say the same, so that neither corrects the other."""
+    same = fold(one.about) == fold(other.about) or bool(_keys(one.about)) and _keys(one.about) == _keys(other.about)
+    if one.attribute and one.attribute == other.attribute and not (one.polarity or other.polarity):
+        return same
+    return one.polarity == other.polarity and (same or not one.attribute)
+
+
+def _keys(text: str) -> tuple[str, ...]:
+    """The stems of a thing, what tells it apart first: of "films by Nolan" Nolan."""
+    parts = re.split(r"\b(?:by|of|with|from|about|in)\b", fold(text))
+    return tuple(dict.fromkeys(stem for part in reversed(parts) for word in part.split() for stem in sorted(stems(word))))
+
+
+def same_thing(one: Statement, other: Statement) -> bool:
+    """Whether the newer statement takes the place of the older: of one kind, and about the same.
+
+    A thing is the same when one is called by the first words of the other: what is only its kind is another thing.
+
+    >>> from functools import partial
+    >>> liked = partial(Statement, "preference", "like", text="")
+    >>> same_thing(liked("horror"), liked("horror films")), same_thing(liked("films"), liked("horror films"))
+    (True, False)
+    >>> same_thing(liked("恐怖片"), liked("看恐怖片")), same_thing(liked("片"), liked("恐怖片"))
+    (True, False)
+    """
+    if one.kind != other.kind and "correction" not in (one.kind, other.kind):
+        return False
+    if one.attribute != other.attribute and (one.attribute and other.attribute):
+        return False
+    if one.attribute and one.attribute == other.attribute:
+        if one.attribute in ONE_OF_A_KIND or one.attribute.startswith("favourite "):
+            return True
+        if one.kind != "preference" and one.attribute not in ("health", "language", "origin", "status"):
+            return True
+    return any(_overlap(a, b) for a in filter(None, (one.about, one.replaces)) for b in filter(None, (other.about,)))
+
+
+def _overlap(one: str, other: str) -> bool:
+    a, b = (re.sub(r"^(?:看|吃|喝|听|读|玩)(?=..)", "", fold(text)) for text in (one, other))
+    if CJK.search(a) or CJK.search(b):
+        short, long = sorted((a.replace(" ", ""), b.replace(" ", "")), key=len)
+        return bool(short) and (long.startswith(short) and (len(short) > 1 or len(long) == 1))
+    short_keys, long_keys = sorted((_keys(a), _keys(b)), key=len)
+    return bool(short_keys) and set(short_keys) <= set(long_keys) and long_keys[0] in short_keys
+
+
+def walked(statements: Sequence[Statement]) -> Iterator[Statement]:
+    """The statements that still hold: each in the place of what it replaced."""
+    kept: list[Statement] = []
+    for statement in statements:
+        kept = [old for old in kept if not same_thing(statement, old)]
+        kept.append(statement)
+    yield from kept
