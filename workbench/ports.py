@@ -105,7 +105,7 @@ class Ways(Protocol):
         """Phrase of a text -> ids of the passages that hold it; those that more than ``most`` hold are left out."""
 
     def stems(self, chunk_ids: Sequence[str]) -> dict[str, frozenset[str]]:
-        """The terms of each passage and its titles, without endings (``knowledge.keywords.stem``)."""
+        """The terms of each passage and its titles, without endings (``text.stem``)."""
 
 
 class TypedGraph(Protocol):
@@ -392,6 +392,36 @@ class Conversations(Protocol):
         """The newest ``limit`` messages, oldest first; ``before`` is the id of a message."""
 
 
+class Remembering(Protocol):
+    """What nodes need of what is remembered of a person and of a conversation."""
+
+    def recall(
+        self, message: str, *, user_id: str, conversation_id: str, before: str | None = None
+    ) -> dict[str, Any]:
+        """What there is for a message: ``memories``, ``summary`` (a row, or None), ``episodes`` and ``opening``.
+
+        ``episodes`` are earlier exchanges with their ``similarity``, best first; ``opening`` the first messages of the
+        conversation; ``note`` says what failed, so that the window has to do.
+        """
+
+    def remember(self, user_id: str, section: str, content: str, **about: Any) -> str:
+        """Keep a memory, once for its ``key``, and end those that it replaces; its id."""
+
+
+class NoMemory:
+    """Where nothing is remembered: agents, and graphs of one's own."""
+
+    def recall(
+        self, message: str, *, user_id: str, conversation_id: str, before: str | None = None
+    ) -> dict[str, Any]:
+        """Nothing."""
+        return {"memories": [], "summary": None, "episodes": [], "opening": [], "note": ""}
+
+    def remember(self, user_id: str, section: str, content: str, **about: Any) -> str:
+        """Nowhere."""
+        return ""
+
+
 class RunLog(Protocol):
     """What nodes keep of a run. Every write is insert-or-ignore under a key that the run determines."""
 
@@ -451,6 +481,7 @@ class Context:
     parts: Mapping[str, Callable[..., Awaitable[Any]]] = field(default_factory=dict)
     tape: Tape = field(default_factory=NoTape)
     corpora: KnowledgeBases | None = None
+    memory: Remembering = field(default_factory=NoMemory)
 
     @property
     def searched(self) -> KnowledgeBases:

@@ -109,7 +109,8 @@ class Workbench:
             lease.release()
             raise
         self._observers = Observers(settings, self.tools)
-        self._work.ended = self._ended if self._observers else None
+        self._work.ended = self._ended
+        self._keeping: dict[str, Future[None]] = {}
         self._open = True
         _opened.add(self)
         register()
@@ -715,6 +716,12 @@ class Workbench:
         ports = self._ports(driver)
         return context_of(driver.runs.get(run_id), ports, driver.runs, self._models_for, self._planner_for)
 
+    def _memory_of(self, driver: Driver) -> Recalling:
+        """What recalls from a driver's store; what is remembered incognito is another's."""
+        if driver.conversations not in self._recalling:
+            self._recalling[driver.conversations] = Recalling(driver.conversations, self.settings, self._clock.now)
+        return self._recalling[driver.conversations]
+
     def _ended(self, run_id: str) -> None:
         """Tell whoever observes runs of one that has ended."""
         self._observers.tell(Recording(self._work, run_id))
@@ -735,6 +742,7 @@ class Workbench:
             handlers=dict(self._handlers),
             unsearched=frozenset(self._unsearched),
             parts=in_graph,
+            memory=self._memory_of(driver),
         )
 
     def call(self, work: Coroutine[Any, Any, T]) -> T:

@@ -446,6 +446,7 @@ class Noted(TypedDict):
         section: where it belongs: ``name``, ``preferences``, ``current_intent``, ``facts``.
         content: a note that stands alone.
         about: what it is about.
+        attribute: which fact it is where a person has one of it, else "".
         polarity: ``like`` or ``dislike`` of a preference, else "".
         replaces: ids of memories that do not hold any more.
     """
@@ -453,6 +454,7 @@ class Noted(TypedDict):
     section: str
     content: str
     about: str
+    attribute: str
     polarity: str
     replaces: list[str]
 

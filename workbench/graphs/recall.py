@@ -14,8 +14,9 @@ from typing import Any, Literal
 from langgraph.runtime import Runtime
 from pydantic import BaseModel, ConfigDict, Field
 
+from workbench.graphs.remember import summary_text
 from workbench.graphs.roles import numbered, say, told_history
-from workbench.language.statements import read_statements, same_thing, statement_of
+from workbench.language.statements import Statement, read_statements, same_thing
 from workbench.memory.remembered import Memory, core_of
 from workbench.ports import Context
 from workbench.records.prompts import fenced
@@ -55,13 +56,14 @@ async def recall(state: ConversationState, runtime: Runtime[Context]) -> dict[st
     left_out = set(state.get("without", {}).get("memories", []))
     memories = [m for m in told["memories"] if m["id"] not in left_out]
     read = await noticed(context, message, history, memories)
-    parts = assembled(told, stored, left_out, context, message)
+    summary = summary_text(told["summary"], message) if "summary" not in left_out else ""
+    parts = assembled({**told, "summary_text": summary_text(told["summary"], message)}, stored, left_out, context, message)
     kept = {(p["part"], p["id"]) for p in parts if p["kept"]}
     zh = language_of(message) == "zh"
     return {
         "history": history,
         "memory_context": told_core([m for m in memories if ("core", m["id"]) in kept], zh),
-        "conversation_summary": told["summary"] if ("summary", "summary") in kept else "",
+        "conversation_summary": summary if ("summary", "summary") in kept else "",
         "episodic_memory": [e for e in told["episodes"] if ("episode", e["id"]) in kept],
         "recalled_episodes": [e for e in told["episodes"] if e["id"] not in left_out],
         "opening": told["opening"],
@@ -81,7 +83,8 @@ def assembled(
     """
     settings, zh = context.settings, language_of(message) == "zh"
     core = [("core", m["id"], told_memory(m, zh), m["created_at"], float(m["pinned"])) for m in told["memories"]]
-    said = [("summary", "summary", told["summary"], told.get("summary_at", ""), 1.0)] if told["summary"] else []
+    text = told["summary_text"]
+    said = [("summary", "summary", text, told["summary"]["updated_at"], 1.0)] if text else []
     episodes = [("episode", e["id"], told_episode(e), e["created_at"], e["similarity"]) for e in told["episodes"]]
     history = [("history", m["id"], m["content"], m["created_at"], 1.0) for m in window]
     left, parts = settings.memory_token_budget, dict[tuple[str, str], Remembered]()
@@ -160,21 +163,34 @@ async def noticed(
     found = read_statements(message, [m["content"] for m in history if m["role"] == "user"])
     noted = [
         Noted(
-            section=one.section,
+            section=section_of(one),
             content=one.text,
             about=one.about,
-            polarity=one.polarity or "",
-            replaces=[m["id"] for m in memories if not m["pinned"] and _replaced(one, m)],
+            attribute=one.attribute,
+            polarity=one.polarity,
+            replaces=[m["id"] for m in memories if not m["pinned"] and same_thing(one, as_statement(m))],
         )
         for one in found.statements[:MOST_NOTED]
     ]
-    asked = found.recalls
-    recalls = None if asked is None else Asked(about=asked.about, whose=asked.whose, which=str(asked.which))
+    recalls = None if found.recalls is None else Asked(**vars(found.recalls))
     return {"noted": noted, "recalls": recalls, "to_search": found.rest if noted else message}
 
 
-def _replaced(one: Any, memory: Memory) -> bool:
-    return memory["section"] == one.section and same_thing(one, statement_of(memory["section"], memory["content"], memory["about"]))
+def section_of(one: Statement) -> str:
+    """Where a statement belongs in core memory."""
+    if one.kind == "intent":
+        return "current_intent"
+    if one.polarity:
+        return "preferences"
+    return "name" if one.attribute == "name" else "facts"
+
+
+def as_statement(memory: Memory) -> Statement:
+    """A kept memory as the statement that it was."""
+    kinds: dict[str, Any] = {"preferences": "preference", "current_intent": "intent"}
+    polarity: Any = memory["polarity"]
+    kind = kinds.get(memory["section"], "fact")
+    return Statement(kind, polarity, memory["about"], memory["content"], attribute=memory["attribute"])
 
 
 async def _by_model(
@@ -194,6 +210,7 @@ async def _by_model(
             section=note.section,
             content=note.content.strip(),
             about=note.about.strip(),
+            attribute="",
             polarity=note.polarity,
             replaces=[free[n - 1]["id"] for n in note.replaces if 1 <= n <= len(free)],
         )

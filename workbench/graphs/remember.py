@@ -16,8 +16,7 @@ from workbench.graphs.roles import say
 from workbench.graphs.route import Route
 from workbench.language.conditions import in_words
 from workbench.language.summarizing import Summary, summarized
-from workbench.memory.remembered import SqlRemembered
-from workbench.ports import Context, KnowledgeBase
+from workbench.ports import Context, KnowledgeBase, Remembering
 from workbench.records.prompts import fenced
 from workbench.state import Condition, Noted, Obeyed
 from workbench.text import fold, language_of
@@ -93,14 +92,15 @@ def with_conditions(route: Route, conditions: Sequence[Obeyed]) -> Route:
     return Route({**route.decision, "reading": reading, "filters": reading["conditions"]}, route.kb_prefixes)
 
 
-def keep_noted(store: SqlRemembered, state: Mapping[str, Any], author: str) -> None:
+def keep_noted(memory: Remembering, state: Mapping[str, Any], author: str) -> None:
     """Write down what the message said of the person; running again writes it once."""
     for number, note in enumerate(state.get("noted") or []):
-        store.remember(
+        memory.remember(
             state["user_id"],
             note["section"],
             note["content"],
             about=note["about"],
+            attribute=note["attribute"],
             polarity=note["polarity"],
             author=author,
             conversation_id=state["conversation_id"],

@@ -1,5 +1,193 @@
-"""Earlier exchanges for a question: ranked over the turns of a conversation, or of all of a user's.
+"""What is remembered, for a question: memories of the person, the summary, and earlier exchanges ranked by how they fit.
 
-Turns are kept in memory by conversation, as many as a few conversations have, and follow the store with each call.
-Vectors come with ``embed``; an exchange that has none yet is found by its words, and where the model fails everything is.
+Exchanges are ranked over the turns of a conversation, or of all of a user's, which are kept in memory for the
+conversations asked of last and follow the store with each call. Vectors come later, with ``embed``: an exchange that
+has none yet is found by its words, and so is every one where the embedding model fails.
 """
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Sequence
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Any
+
+from workbench.errors import ModelError, WorkbenchError
+from workbench.memory.ranking import Conversation, Turn
+from workbench.memory.remembered import Episode, Memory
+from workbench.memory.store import SqlConversations
+from workbench.models import rerank
+from workbench.models.embeddings import TextModel, text_model, word_vectors
+from workbench.settings import Settings
+from workbench.text import STOP_WORDS, stem, terms
+
+if TYPE_CHECKING:
+    import numpy as np
+
+_KEPT, _BATCH, _INLINE, _FAILURES, _OPENING = 100, 64, 8, 3, 5
+"""Conversations at hand; exchanges embedded at once, and while a question waits; how often that may fail; messages of a
+beginning."""
+_PARTS = ("user_message", "assistant_message")
+
+
+class Recalling:
+    """Recalls from one store. Safe from any thread.
+
+    Args:
+        store: what is kept.
+        settings: which parts are on, and how much is recalled.
+        now: the clock.
+        model: the embedding model; that of the settings when None.
+    """
+
+    def __init__(
+        self,
+        store: SqlConversations,
+        settings: Settings,
+        now: Callable[[], datetime],
+        model: TextModel | None = None,
+    ):
+        self.store, self._settings, self._now, self._given = store, settings, now, model
+        self._held: OrderedDict[str, _Held] = OrderedDict()
+        self._lock, self._embedding = threading.Lock(), threading.Lock()
+
+    @property
+    def _model(self) -> TextModel:
+        if self._given is None:
+            self._given = text_model(self._settings)
+        return self._given
+
+    def recall(
+        self, message: str, *, user_id: str, conversation_id: str, before: str | None = None
+    ) -> dict[str, Any]:
+        """See ``ports.Remembering``; parts that are switched off are empty."""
+        settings = self._settings
+        memories: list[Memory] = self.store.memories(user_id) if settings.memory_core and user_id else []
+        summary = self.store.get_summary(conversation_id) if settings.memory_summary else None
+        episodes, note = [], ""
+        if settings.memory_episodes and conversation_id:
+            episodes, note = self.episodes(message, user_id, conversation_id, before)
+        opening = self.store.first_messages(conversation_id, _OPENING) if conversation_id else []
+        return {"memories": memories, "summary": summary, "episodes": episodes, "opening": opening, "note": note}
+
+    def remember(self, user_id: str, section: str, content: str, **about: Any) -> str:
+        """Keep a memory; see ``SqlRemembered.remember``."""
+        return self.store.remember(user_id, section, content, **about)
+
+    def episodes(
+        self, message: str, user_id: str, conversation_id: str, before: str | None = None
+    ) -> tuple[list[dict[str, Any]], str]:
+        """The exchanges that fit best, none of them in the window, with their ``similarity``; and what failed.
+
+        ``similarity`` is the larger of the cosine of the nearer message and the share of the question's words.
+        """
+        settings = self._settings
+        of_user = settings.memory_scope == "user"
+        window = {m["id"] for m in self.store.list_messages(conversation_id, settings.history_window, before=before)}
+        today = self._now()
+        since = (today - timedelta(days=settings.memory_days)).isoformat() if settings.memory_days else ""
+        with self._lock:
+            held, vector, note = self._asked(message, "" if of_user else conversation_id, user_id)
+            ranked = held.turns.rank(message, vector, today=today.date().isoformat())
+            found = list[dict[str, Any]]()
+            for episode_id in dict.fromkeys(turn.id.partition(" ")[0] for turn in ranked):
+                episode = held.episodes[episode_id]
+                known = episode["user_message_id"] not in (*window, before) and episode["created_at"] >= since
+                similarity = held.similarity(episode_id, message, vector) if known else 0.0
+                if known and similarity >= settings.memory_least:
+                    found.append({**episode, "similarity": round(similarity, 4)})
+                if len(found) == settings.memory_top_k:
+                    break
+        return found, note
+
+    def _asked(self, message: str, conversation_id: str, user_id: str) -> tuple[_Held, np.ndarray | None, str]:
+        """What is at hand, and the vector of the question; without it where the model fails or is far behind."""
+        try:
+            vector = self._model.array([message])[0]
+            if self.store.count_unembedded(self._model.name, conversation_id, user_id) <= _INLINE:
+                self.embed(conversation_id, user_id)
+            return self._follow(conversation_id, user_id, self._model.name), vector, ""
+        except WorkbenchError as error:  # words do without
+            return self._follow(conversation_id, user_id, ""), None, f"recalled by words alone: {error}"
+
+    def _follow(self, conversation_id: str, user_id: str, model: str) -> _Held:
+        """What is kept at hand of a conversation, with what has come since."""
+        key = f"{conversation_id or f'user:{user_id}'} {model}"
+        held = self._held.pop(key, None)
+        if held is None or len(held.episodes) > self.store.count_episodes(conversation_id, user_id):
+            held = _Held(self._words if model else None)  # of what was forgotten nothing stays at hand
+        while len(self._held) >= _KEPT:
+            self._held.popitem(last=False)
+        new = self.store.episodes(conversation_id, user_id, after=held.last)
+        vectors = self.store.vectors([episode["id"] for episode in new], model) if model else {}
+        if model and len(vectors) < len(new):
+            raise ModelError(f"{len(new) - len(vectors)} exchanges have no vectors yet")
+        held.add(new, vectors)
+        self._held[key] = held
+        return held
+
+    @property
+    def _words(self) -> Callable[[Sequence[str]], np.ndarray] | None:
+        """The vectors of words, where the reranker has them."""
+        if not rerank.available(self._settings, self._model.name):
+            return None
+        return lambda words: word_vectors(self._model, list(words))
+
+    def forget(self) -> None:
+        """Let go of everything at hand."""
+        with self._lock:
+            self._held.clear()
+
+    def embed(self, conversation_id: str = "", user_id: str = "") -> int:
+        """Give exchanges that have none their vectors, some at once; how many got them.
+
+        Those of a conversation or of a person alone, where one is named. What fails is tried again with the next call,
+        three times.
+
+        Raises:
+            ModelError: the model fails.
+        """
+        done = 0
+        with self._embedding:
+            while new := self.store.unembedded(self._model.name, _BATCH, _FAILURES, conversation_id, user_id):
+                try:
+                    rows = self._model.array([e[part] for e in new for part in _PARTS])  # type: ignore[literal-required]
+                except WorkbenchError:
+                    self.store.note_failure(episode["id"] for episode in new)
+                    raise
+                pairs = ((e["id"], rows[2 * n : 2 * n + 2].tobytes()) for n, e in enumerate(new))
+                self.store.save_vectors(pairs, self._model.name)
+                done += len(new)
+        return done
+
+
+class _Held:
+    """The exchanges of one conversation at hand, and their turns to be ranked."""
+
+    def __init__(self, words: Callable[[Sequence[str]], np.ndarray] | None):
+        self.turns, self.last = Conversation(words), 0
+        self.episodes: dict[str, Episode] = {}
+        self._vectors: dict[str, np.ndarray] = {}
+
+    def add(self, new: Sequence[Episode], vectors: dict[str, bytes]) -> None:
+        """Take in what is new; with vectors, or without any."""
+        import numpy as np
+
+        for episode in new:
+            one, day = episode["id"], episode["created_at"][:10]
+            rows: Any = [None, None]
+            if one in vectors:
+                rows = self._vectors[one] = np.frombuffer(vectors[one], np.float32).reshape(2, -1)
+            for part, row in zip(_PARTS, rows, strict=True):
+                session, speaker = f"{episode['conversation_id']} {day}", part.partition("_")[0]
+                self.turns.add(Turn(f"{one} {speaker}", session, day, speaker, episode[part]), row)  # type: ignore[literal-required]
+            self.episodes[one], self.last = episode, episode["position"]
+
+    def similarity(self, episode_id: str, message: str, vector: np.ndarray | None) -> float:
+        """How near the nearer message of an exchange is to the question."""
+        asked = {stem(term) for term in terms(message)} - STOP_WORDS
+        said = {stem(term) for part in _PARTS for term in terms(self.episodes[episode_id][part])}  # type: ignore[literal-required]
+        share = len(asked & said) / len(asked) if asked else 0.0
+        rows = self._vectors.get(episode_id)
+        return share if rows is None or vector is None else max(share, *map(float, rows @ vector))

@@ -56,6 +56,7 @@ TABLES = (
         section TEXT NOT NULL,
         content TEXT NOT NULL,
         about TEXT NOT NULL,
+        attribute TEXT NOT NULL,
         polarity TEXT NOT NULL,
         author TEXT NOT NULL,
         pinned BOOLEAN NOT NULL,
@@ -80,6 +81,7 @@ class Memory(TypedDict):
         message_id: the message that says it; "" for what somebody wrote by hand.
         polarity: ``like`` or ``dislike`` of a preference, else "".
         about: what it is about, by which a newer one replaces it.
+        attribute: which fact it is where a person has one of it (``home``), else "".
         author: ``rules``, ``person``, or the name of a model.
         ended_at: since when it does not hold any more; None while it does.
     """
@@ -91,6 +93,7 @@ class Memory(TypedDict):
     section: str
     content: str
     about: str
+    attribute: str
     polarity: str
     author: str
     pinned: bool
@@ -118,6 +121,15 @@ _EPISODE = (
     " JOIN messages a ON a.id = e.assistant_message_id"
 )
 _MEMORY = ", ".join(Memory.__annotations__)
+
+
+def _whose(conversation_id: str, user_id: str) -> tuple[str, list[str]]:
+    """The condition for a conversation, else for all of a user's, else for everybody's."""
+    if conversation_id:
+        return " AND e.conversation_id = ?", [conversation_id]
+    if user_id:
+        return " AND e.conversation_id IN (SELECT id FROM conversations WHERE user_id = ?)", [clean(user_id)]
+    return "", []
 
 
 class SqlRemembered(ABC):
@@ -155,36 +167,14 @@ class SqlRemembered(ABC):
 
     # episodes
 
-    def episodes(
-        self,
-        conversation_id: str = "",
-        user_id: str = "",
-        after: int = 0,
-        before: str | None = None,
-        since: str = "",
-    ) -> list[Episode]:
-        """The exchanges of a conversation, or of all of a user's, oldest first.
+    def episodes(self, conversation_id: str = "", user_id: str = "", after: int = 0) -> list[Episode]:
+        """The exchanges of a conversation, or where none is named of all of a user's, oldest first.
 
-        Args:
-            conversation_id: whose.
-            user_id: of whom, where no conversation is named.
-            after: only later ones than this position.
-            before: only those whose question was stored before this message.
-            since: only those of this time, ISO 8601, or later.
+        Only those behind the position ``after`` are given.
         """
-        clauses, given = ["e.position > ?"], list[Any]([after])
-        if conversation_id:
-            clauses, given = [*clauses, "e.conversation_id = ?"], [*given, conversation_id]
-        else:
-            clauses.append("e.conversation_id IN (SELECT id FROM conversations WHERE user_id = ?)")
-            given.append(user_id)
-        if before:
-            clauses.append("q.position < (SELECT position FROM messages WHERE id = ?)")
-            given.append(before)
-        if since:
-            clauses, given = [*clauses, "e.created_at >= ?"], [*given, since]
+        whose, given = _whose(conversation_id, user_id)
         with self._transaction() as execute:
-            rows = execute(f"{_EPISODE} WHERE {' AND '.join(clauses)} ORDER BY e.position", given)
+            rows = execute(f"{_EPISODE} WHERE e.position > ?{whose} ORDER BY e.position", (after, *given))
         return [Episode(**row) for row in rows]  # type: ignore[typeddict-item]
 
     def vectors(self, ids: Sequence[str], model: str) -> dict[str, bytes]:
@@ -198,11 +188,27 @@ class SqlRemembered(ABC):
                 found |= {row["id"]: bytes(row["vector"]) for row in execute(sql, [model, *part])}
         return found
 
-    def unembedded(self, model: str, limit: int, most_failures: int) -> list[Episode]:
-        """The oldest episodes without a vector by this model, but for those that failed too often."""
-        sql = f"{_EPISODE} WHERE e.model != ? AND e.failures < ? ORDER BY e.position LIMIT {int(limit)}"
+    def unembedded(
+        self, model: str, limit: int, most_failures: int, conversation_id: str = "", user_id: str = ""
+    ) -> list[Episode]:
+        """The oldest episodes without a vector by this model, but for those that failed too often; whose, as above."""
+        whose, given = _whose(conversation_id, user_id)
+        sql = f"{_EPISODE} WHERE e.model != ? AND e.failures < ?{whose} ORDER BY e.position LIMIT {int(limit)}"
         with self._transaction() as execute:
-            return [Episode(**row) for row in execute(sql, (model, most_failures))]  # type: ignore[typeddict-item]
+            rows = execute(sql, (model, most_failures, *given))
+        return [Episode(**row) for row in rows]  # type: ignore[typeddict-item]
+
+    def count_unembedded(self, model: str, conversation_id: str = "", user_id: str = "") -> int:
+        """How many episodes have no vector by this model."""
+        whose, given = _whose(conversation_id, user_id)
+        with self._transaction() as execute:
+            return int(execute(f"SELECT COUNT(*) AS n FROM episodes e WHERE e.model != ?{whose}", (model, *given))[0]["n"])
+
+    def count_episodes(self, conversation_id: str = "", user_id: str = "") -> int:
+        """How many exchanges a conversation has, or all of a user's have."""
+        whose, given = _whose(conversation_id, user_id)
+        with self._transaction() as execute:
+            return int(execute(f"SELECT COUNT(*) AS n FROM episodes e WHERE 1 = 1{whose}", given)[0]["n"])
 
     def save_vectors(self, vectors: Iterable[tuple[str, bytes]], model: str) -> None:
         """Keep the vectors of episodes; of one that was forgotten meanwhile nothing is kept."""
@@ -227,6 +233,7 @@ class SqlRemembered(ABC):
         content: str,
         *,
         about: str = "",
+        attribute: str = "",
         polarity: str = "",
         author: str = "person",
         conversation_id: str = "",
@@ -242,6 +249,7 @@ class SqlRemembered(ABC):
             section: one of ``SECTIONS``; of those in ``ONE`` the present memory is replaced.
             content: the text.
             about: what it is about.
+            attribute: which fact.
             polarity: of a preference.
             author: who noted it.
             conversation_id: where it was said.
@@ -260,7 +268,8 @@ class SqlRemembered(ABC):
         if not (text := clean(content).strip()):
             raise WorkbenchError("There is nothing to remember: the text is empty.")
         memory_id, now, who = key or uuid.uuid4().hex, self._time(), clean(user_id)
-        row = (memory_id, who, conversation_id, message_id, section, text, clean(about), polarity, author, False, now)
+        where = (memory_id, who, conversation_id, message_id, section, text)
+        row = (*where, clean(about), clean(attribute), polarity, author, False, now)
         with self._transaction() as execute:
             if execute("SELECT 1 FROM memories WHERE id = ?", (memory_id,)):
                 return memory_id
@@ -269,7 +278,7 @@ class SqlRemembered(ABC):
                 sql = "SELECT id FROM memories WHERE user_id = ? AND section = ? AND ended_at IS NULL"
                 old += [found["id"] for found in execute(sql, (who, section))]
             self._end(execute, who, old, now, why, memory_id)
-            execute(f"INSERT INTO memories ({_MEMORY}) VALUES ({', '.join('?' * 14)})", (*row, None, "", ""))
+            execute(f"INSERT INTO memories ({_MEMORY}) VALUES ({', '.join('?' * 15)})", (*row, None, "", ""))
         return memory_id
 
     def end(self, user_id: str, memory_id: str, why: str) -> None:

@@ -64,7 +64,8 @@ def forked(
         mismatch: for a recorded decision whose proposal has changed: ``ask``, ``stop`` or ``rules``.
         rest: who answers after the last recorded decision: ``ask`` or ``rules``.
         without: what the merge leaves out, ``{"steps": [ids], "evidence": [result ids], "pieces": [[step_id,
-            result_id]]}``; plan, tools and reflections stay as they are, and the answer is made of what is left.
+            result_id]]}``; plan, tools and reflections stay as they are, and the answer is made of what is left; and
+            ``memories`` that are not recalled, by which everything may become another.
         thresholds: ``min_evidence`` and ``min_top_score``, when not the same.
         needs: what is said of needs, when not the same.
         graft: what the new run is put together from, which is kept with it.

@@ -21,7 +21,18 @@ from pydantic import SecretStr, create_model
 
 from workbench.errors import KnowledgeError, RunError, UnknownKnowledge
 from workbench.graphs.reviewers import ReplayReviewer, Reviewer
-from workbench.ports import Context, Conversations, KnowledgeBase, KnowledgeBases, Planner, Tool, TypedGraph, Ways
+from workbench.ports import (
+    Context,
+    Conversations,
+    KnowledgeBase,
+    KnowledgeBases,
+    NoMemory,
+    Planner,
+    Remembering,
+    Tool,
+    TypedGraph,
+    Ways,
+)
 from workbench.records.prompts import Prompts
 from workbench.records.store import RunRow, RunStore
 from workbench.records.tape import FROM_TAPE, RULES, SEALED, Effect, Tape
@@ -47,6 +58,7 @@ def taped(context: Context, tape: Tape) -> Context:
         knowledge=TapedBases(context.knowledge, tape),
         corpora=context.knowledge,
         conversations=cast(Conversations, TapedConversations(context.conversations, tape)),
+        memory=TapedMemory(context.memory, tape),
         clock=context.clock if tape.mode not in SEALED else StillClock(begun(tape)),
     )
 
@@ -213,6 +225,32 @@ class TapedConversations:
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._real, name)
+
+
+class TapedMemory:
+    """What a run knew of a person and a conversation: read once, and part of the tape.
+
+    A fork knows what its origin knew; a run from before anything was remembered knows nothing.
+    """
+
+    def __init__(self, real: Remembering, tape: Tape):
+        self._real, self._tape = real, tape
+
+    def recall(self, message: str, *, user_id: str, conversation_id: str, before: str | None = None) -> dict[str, Any]:
+        """As the store has it, or as the tape does."""
+        known = [e for e in self._tape.known.values() if (e.kind, e.name) == ("memory", "recall")]
+        if self._tape.mode == "fork" and known:
+            self._tape.keep(replace(known[0], replayed=True))
+            return dict(known[0].value)
+        if self._tape.mode != "live" and not known:
+            return NoMemory().recall(message, user_id=user_id, conversation_id=conversation_id)
+        whose: dict[str, Any] = {"user_id": user_id, "conversation_id": conversation_id, "before": before}
+        given = {"message": message}
+        return dict(self._tape.effect("memory", "recall", given, lambda: self._real.recall(message, **whose)))
+
+    def remember(self, user_id: str, section: str, content: str, **about: Any) -> str:
+        """Kept by a run of its own alone."""
+        return self._real.remember(user_id, section, content, **about) if self._tape.mode == "live" else ""
 
 
 def _loaded(method: str, value: Any) -> Any:
