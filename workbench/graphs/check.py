@@ -18,7 +18,6 @@ from workbench.graphs.roles import numbered, say
 from workbench.language.quoting import marked_sentences
 from workbench.language.support import Shares, Support, checked
 from workbench.ports import Context, KnowledgeBase
-from workbench.records.prompts import fenced
 from workbench.state import RetrievalResult, Supported
 from workbench.text import CJK
 from workbench.tools.next_hop import Reading
@@ -78,8 +77,8 @@ async def _by_model(
     place = {n: at for at, n in enumerate(cited, 1)}
     lines = [f"{one.sentence} (cites {', '.join(str(place[n]) for n in one.cited)})" for one in asked]
     slots = {
-        "sentences": fenced(numbered(lines), "answer"),
-        "evidence": fenced(told_evidence(pieces, context.settings.merge_max_characters), "evidence"),
+        "sentences": numbered(lines),
+        "evidence": told_evidence(pieces, context.settings.merge_max_characters),
     }
     reply = await say(context, "checker", CheckedAll, slots, question=question)
     if reply.form is None:

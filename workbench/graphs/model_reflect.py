@@ -20,7 +20,6 @@ from workbench.graphs.model_plan import step_form, steps_of
 from workbench.graphs.roles import left, numbered, say
 from workbench.plans import Plan, PlanStep, work_seconds
 from workbench.ports import Context, KnowledgeBase
-from workbench.records.prompts import fenced
 from workbench.state import ExecutionRecord, RetrievalResult
 from workbench.tools.registry import check
 
@@ -82,7 +81,7 @@ async def graded(
     slots = {
         "question": query,
         "needs": numbered([entries[n]["need"] for n in asked]),
-        "evidence": fenced(told_evidence(passages, context.settings.merge_max_characters), "evidence"),
+        "evidence": told_evidence(passages, context.settings.merge_max_characters),
     }
     said = await say(context, "grader", Grades, slots, question=query, at=at)
     if said.form is None:
@@ -137,11 +136,11 @@ async def judged_by_model(
     slots = {
         "question": query,
         "needs": numbered([f"{entries[n]['need']} (so far: {entries[n]['met']:.2f})" for n in asked]),
-        "steps": fenced(told_steps(plan, records), "found"),
-        "signals": fenced(json.dumps({n: seen[n] for n in _TOLD if n in seen}, ensure_ascii=False), "found"),
+        "steps": told_steps(plan, records),
+        "signals": json.dumps({n: seen[n] for n in _TOLD if n in seen}, ensure_ascii=False),
         "budget": left(context, context.settings.time_budget_s - work_seconds(records)),
         "tools": described(tools),
-        "evidence": fenced(told_evidence(passages, context.settings.merge_max_characters), "evidence"),
+        "evidence": told_evidence(passages, context.settings.merge_max_characters),
         "most": str(STEPS),
     }
     said = await say(context, "reflector", form, slots, question=query, at=f"pass {seen['iteration']}")
