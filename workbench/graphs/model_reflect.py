@@ -86,7 +86,14 @@ async def graded(
     said = await say(context, "grader", Grades, slots, question=query, at=at)
     if said.form is None:
         return list(entries), said.refused
-    return _met(entries, asked, said.form.grades, passages), []
+    return _met(entries, asked, said.form.grades, passages), invented(said.form.grades, asked, passages)
+
+
+def invented(grades: Iterable[Any], asked: Sequence[int], passages: Sequence[RetrievalResult]) -> list[str]:
+    """The needs and passages that a model names and that there are not."""
+    told = [f"need {g.need}: there are {len(asked)}" for g in grades if g.need > len(asked)]
+    numbers = {n for g in grades for n in g.passages if not 1 <= n <= len(passages)}
+    return told + [f"passage [{n}]: there are {len(passages)}" for n in sorted(numbers)]
 
 
 def _met(
@@ -148,6 +155,7 @@ async def judged_by_model(
         return None, said.refused
     now = _met(entries, asked, said.form.needs, passages)
     steps, overruled = _allowed(said.form.steps, plan, len(bases) > 1, context, made)
+    overruled += invented(said.form.needs, asked, passages)
     enough = said.form.enough
     if enough and not evidence:
         enough, overruled = False, ["enough: there is no evidence", *overruled]

@@ -227,6 +227,17 @@ def address(url: str) -> str:
     return parts._replace(netloc=parts.netloc.rpartition("@")[2], query="", fragment="").geturl()
 
 
+def _bare(record: logging.LogRecord) -> bool:
+    """What the HTTP library logs of a request has no password in its address."""
+    if isinstance(record.args, tuple):
+        record.args = tuple(address(str(arg)) if hasattr(arg, "userinfo") else arg for arg in record.args)
+    return True
+
+
+for _name in ("httpx", "httpx2"):
+    logging.getLogger(_name).addFilter(_bare)
+
+
 def _told(chain: list[BaseException]) -> list[str]:
     """Each error in a line, without those that only wrap another in the same words."""
     said = [" ".join(str(error).split()) for error in chain]
