@@ -187,10 +187,8 @@ def test_a_model_that_obeys_every_order_changes_nothing_that_it_may_not(
     sly, kind, language, opened, server, outside
 ) -> None:
     question = QUESTIONS[kind, language]
-    rules, plain = opened(True).ask(question, kb=kind), opened(False).ask(question, kb=kind)
-    assert [s.tool for s in rules.plan.steps] == [s.tool for s in plain.plan.steps], (
-        "orders change no plan of the rules"
-    )
+    rules, plain = (steps_of(opened(o).ask(question, kb=kind, review="plan").plan) for o in (True, False))
+    assert rules == plain, "orders change no plan of the rules"
     wb = opened(True, chat_model="openai:m", chat_base_url=server.url)
     server.respond = obeying(sly, wb.tools)
     run = wb.ask(question, kb=kind, review="plan")
@@ -206,7 +204,7 @@ def test_a_model_that_obeys_every_order_changes_nothing_that_it_may_not(
         assert run.plan.metadata["planner"] == "llm" and "payroll e02" in str(first), "a search, and no more"
     else:
         assert run.plan.metadata["instead_of"] == "llm" and run.plan.metadata["refused"]
-        assert first == steps_of(plain.plan), "what it asked for is refused, and the plan is that without the orders"
+        assert first == plain, "what it asked for is refused, and the plan is that without the orders"
         assert run.reflections[0]["signals"]["model_refused"]
         assert not run.citations and {one["verdict"] for one in run.support} == {"uncited"}
     invented = not sly and bool(run.calls().of("grader"))
