@@ -34,7 +34,6 @@ from workbench.graphs.roles import say
 from workbench.graphs.route import decide
 from workbench.ports import Context
 from workbench.records.figures import precision_and_recall
-from workbench.records.prompts import fenced
 from workbench.text import CJK, fold
 from workbench.tools.evidence import chunk
 
@@ -218,9 +217,9 @@ async def _by_judge(context: Context, rows: Sequence[Row], runs: Sequence[Any]) 
     for row, run in zip(rows, runs, strict=True):
         slots = {
             "question": row["question"],
-            "gold": fenced(" / ".join([row["answer"]] if "answer" in row else row.get("answers", [])), "reference"),
-            "answer": fenced(run.answer or "", "answer"),
-            "evidence": fenced(told_evidence(run.evidence[:10], context.settings.merge_max_characters), "evidence"),
+            "gold": " / ".join([row["answer"]] if "answer" in row else row.get("answers", [])),
+            "answer": run.answer or "",
+            "evidence": told_evidence(run.evidence[:10], context.settings.merge_max_characters),
         }
         said.append((await say(context, "judge", Judged, slots, question=row["question"])).form)
     return said
