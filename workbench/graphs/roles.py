@@ -16,6 +16,7 @@ from workbench.errors import ModelError
 from workbench.models.chat import Limits, filled_in, reply_text, usage_of
 from workbench.models.wire import tell
 from workbench.ports import Context
+from workbench.records.prompts import Prompt
 from workbench.records.spending import price, spent
 from workbench.records.tape import RULES
 from workbench.state import Message
@@ -52,6 +53,7 @@ async def say(
     question: str,
     problems: Callable[[Form], Sequence[str]] = lambda _: (),
     at: str = "",
+    prompt: str = "",
 ) -> Said:
     """Ask the role's model to fill in a form; once more, with the problems, when it cannot be used.
 
@@ -63,13 +65,15 @@ async def say(
         question: its language chooses the prompt.
         problems: what does not hold in a filled-in form, a sentence each with the mend.
         at: where in the run, as ``"pass 2"``, for people.
+        prompt: the name of its prompt, where the role has several.
     """
     language = language_of(question)
-    messages, refused = context.prompts.of(role, language).messages(slots), list[str]()
+    asked, refused = context.prompts.of(prompt or role, language), list[str]()
+    messages = asked.messages(slots)
     for attempt in (1, 2):
         if over := budget_spent(context):
             return Said(None, [*refused, over])
-        reply = await _reply(context, role, messages, form, question, f"{at} repair".strip() if attempt == 2 else at)
+        reply = await _reply(context, role, messages, form, asked, f"{at} repair".strip() if attempt == 2 else at)
         if reply.get("error"):
             refused.append(reply["error"])
             break
@@ -84,7 +88,7 @@ async def say(
 
 
 async def _reply(
-    context: Context, role: str, messages: Sequence[Sequence[str]], form: type[BaseModel], question: str, at: str
+    context: Context, role: str, messages: Sequence[Sequence[str]], form: type[BaseModel], asked: Prompt, at: str
 ) -> dict[str, Any]:
     model = context.models[role]
 
@@ -93,16 +97,16 @@ async def _reply(
             said = await filled_in(model, [tuple(m) for m in messages], form, Limits.of(context.settings))
         except ModelError as error:  # kept on the tape; the run goes on without the model
             return {"error": str(error), "at": at}
-        return {"text": clean(reply_text(said)), "at": at, **accounted(context, role, question, usage_of(said))}
+        return {"text": clean(reply_text(said)), "at": at, **accounted(context, role, asked, usage_of(said))}
 
     given = {"model": context.settings.model_of(role), "messages": messages, "schema": form.model_json_schema()}
     made = await context.tape.aeffect("model", role, given, call, clock=context.clock.monotonic)
     return dict(made.value)
 
 
-def accounted(context: Context, role: str, question: str, usage: Mapping[str, int] | None) -> dict[str, Any]:
+def accounted(context: Context, role: str, prompt: Prompt, usage: Mapping[str, int] | None) -> dict[str, Any]:
     """What the tape keeps beside a reply: tokens as counted, their price, the prompt's version, how was sampled."""
-    model, prompt = context.models[role], context.prompts.of(role, language_of(question))
+    model = context.models[role]
     names = ("temperature", "top_p", "seed", "max_tokens")
     told = {name: value for name in names if isinstance(value := getattr(model, name, None), (int, float))}
     money = price(context.prices, context.settings.model_of(role), usage)

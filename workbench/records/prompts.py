@@ -22,7 +22,6 @@ from pydantic import ConfigDict
 from typing_extensions import TypedDict
 
 from workbench.errors import SettingsError, shown
-from workbench.settings import ROLES
 from workbench.text import clean
 
 SHIPPED = Path(__file__).resolve().parent.parent / "prompts"
@@ -39,8 +38,9 @@ SLOTS: dict[str, tuple[str, ...]] = {
     "writer": ("question", "memory", "totals", "evidence"),
     "checker": ("sentences", "evidence"),
     "judge": ("question", "gold", "answer", "evidence"),
+    "judge_pairs": ("question", "gold", "first", "second"),
 }
-"""What each role's prompt may name; all of it is filled in."""
+"""What each prompt may name, all of it filled in: a prompt a role, and a second one of the judge."""
 _PARTS = ("system", "user")
 LONGEST = 100_000
 """Characters of a prompt's text."""
@@ -161,10 +161,10 @@ class Prompts(Mapping[str, Prompt]):
         self.put(prompt_of(name, given, self))
 
     def __iter__(self) -> Iterator[str]:
-        return (f"{role}.{language}" for role in ROLES for language in LANGUAGES)
+        return (f"{role}.{language}" for role in SLOTS for language in LANGUAGES)
 
     def __len__(self) -> int:
-        return len(ROLES) * len(LANGUAGES)
+        return len(SLOTS) * len(LANGUAGES)
 
     def of(self, role: str, language: str) -> Prompt:
         """The prompt of a role for a question in this language."""
@@ -255,8 +255,8 @@ def fenced(text: str, mark: str) -> str:
 
 def _split(name: str) -> tuple[str, str]:
     role, _, language = str(name).partition(".")
-    if role not in ROLES or (language or "en") not in LANGUAGES:
-        raise SettingsError(f"There is no prompt {shown(name)}. Known: {', '.join(ROLES)}; with .zh the Chinese one.")
+    if role not in SLOTS or (language or "en") not in LANGUAGES:
+        raise SettingsError(f"There is no prompt {shown(name)}. Known: {', '.join(SLOTS)}; with .zh the Chinese one.")
     return role, language or "en"
 
 
