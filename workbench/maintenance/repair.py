@@ -30,7 +30,7 @@ from workbench.settings import Settings
 
 _JSON = {
     *("options", "result", "plan", "record", "body", "decision", "event", "citations", "debug", "metadata"),
-    *("asked", "label"),
+    *("said", "asked"),
 }
 _LEDGERS = {"run_migrations", "conversation_migrations", "sqlite_sequence"}
 

@@ -46,12 +46,8 @@ MIGRATIONS = (
     """,
     "CREATE TABLE tapes (run_id TEXT, page TEXT, effects BLOB NOT NULL, PRIMARY KEY (run_id, page));",
     "CREATE TABLE drafts (run_id TEXT, name TEXT, text TEXT NOT NULL, PRIMARY KEY (run_id, name));",
-    """
-    CREATE TABLE labels (
-        digest TEXT PRIMARY KEY, label TEXT, labelled_by TEXT, labelled_at TEXT,
-        asked_at TEXT NOT NULL, asked TEXT NOT NULL
-    );
-    """,
+    # short, for all tables have to stand on the first page of the file, from which a repair knows where they begin
+    "CREATE TABLE labels (digest TEXT PRIMARY KEY, said TEXT, asked TEXT);",
 )
 _VERSION = "SELECT COALESCE(MAX(version), 0) FROM run_migrations"
 _LINEAGE = """
@@ -70,6 +66,7 @@ SELECT runs.run_id, message, options, status, created_at, spared.steps, spared.c
 FROM runs LEFT JOIN spared ON spared.run_id = runs.run_id
 ORDER BY created_at DESC, runs.run_id
 """
+_NOT_LABELLED = dict.fromkeys(("label", "labelled_by", "labelled_at"))
 JUDGED = ("question", "gold", "answer", "evidence")
 """The texts by which an answer is judged, by people and by models."""
 TABLES = ("plans", "records", "bodies", "decisions", "events", "tapes", "drafts", "runs")
@@ -353,24 +350,28 @@ class RunStore:
 
     def ask_label(self, digest: str, asked: Mapping[str, Any]) -> None:
         """Put an answer before a person, once: its texts, under the digest of them."""
-        self._keep("labels (digest, asked, asked_at)", digest, _json(asked), _now())
+        self._keep("labels (digest, asked)", digest, _json({"asked": asked, "asked_at": _now()}))
 
     def save_label(self, digest: str, label: Mapping[str, Any], by: str) -> bool:
         """Keep what a person said of it; the newest holds. False when nobody asked about such an answer."""
-        sql = "UPDATE labels SET label = ?, labelled_by = ?, labelled_at = ? WHERE digest = ?"
-        return self._write(sql, (_json(label), by, _now(), digest)) == 1
+        said = {"label": label, "labelled_by": by, "labelled_at": _now()}
+        return self._write("UPDATE labels SET said = ? WHERE digest = ?", (_json(said), digest)) == 1
 
     def labels(self, waiting: bool = False, most: int = -1) -> list[dict[str, Any]]:
         """What was put before a person, in that order: all of it, or only that of which nobody said anything."""
-        where = "WHERE label IS NULL" if waiting else ""
+        where = "WHERE said IS NULL" if waiting else ""
         return [
-            {**row, "asked": self._loaded(row["asked"]), "label": self._loaded(row["label"]) if row["label"] else None}
+            {
+                "digest": row["digest"],
+                **self._loaded(row["asked"]),
+                **(self._loaded(row["said"]) if row["said"] else _NOT_LABELLED),
+            }
             for row in self._rows(f"SELECT * FROM labels {where} ORDER BY rowid LIMIT ?", (most,))
         ]
 
     def labels_waiting(self) -> tuple[int, dict[str, Any]]:
         """Of how many of these nobody said anything, and the first of them, or {}."""
-        [counted] = self._rows("SELECT count(*) AS n FROM labels WHERE label IS NULL")
+        [counted] = self._rows("SELECT count(*) AS n FROM labels WHERE said IS NULL")
         return int(counted["n"]), next(iter(self.labels(True, 1) if counted["n"] else []), {})
 
     # carried from one workspace to another
