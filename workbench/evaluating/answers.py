@@ -19,7 +19,7 @@ import asyncio
 import json
 import re
 from collections import Counter
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, Protocol, cast
@@ -27,8 +27,8 @@ from typing import Any, Protocol, cast
 from workbench.errors import WorkbenchError
 from workbench.evaluating.asking import Told
 from workbench.evaluating.judging import judge
-from workbench.evaluating.labels import FEWEST, corrected, put
-from workbench.evaluating.panel import GRADES, MARKS, Asked, asked_of, compared, graded, panel_of, told_grades
+from workbench.evaluating.labels import FEWEST, Labelling, corrected, put
+from workbench.evaluating.panel import GRADES, MARKS, Asked, Judging, asked_of, compared, graded, panel_of, told_grades
 from workbench.evaluating.rankings import Row, chosen, read_rows
 from workbench.evaluating.statistics import Bootstrap, Scores, means
 from workbench.graphs.generate import generate
@@ -44,28 +44,13 @@ MEASURES = ("EM", "F1", "holds", "R@5", "precision", "recall", "refused", "wrong
 _ARTICLES = re.compile(r"\b(?:a|an|the)\b")
 
 
-class Bench(Protocol):
+class Bench(Judging, Labelling, Protocol):
     """Whoever answers questions: a ``Workbench``."""
 
     knowledge: Any
 
     def ports(self) -> Context:
         """The ports that nodes see."""
-
-    def call(self, work: Coroutine[Any, Any, Any]) -> Any:
-        """Wait for a coroutine."""
-
-    def judging(self, model: str, prompts: Mapping[str, Any] | None = None) -> Context:
-        """The ports with this judge."""
-
-    def ask_label(self, asked: Mapping[str, Any]) -> str:
-        """Put an answer before a person."""
-
-    def label(self, digest: str, correct: bool | None, faithful: bool | None, by: str = "default") -> None:
-        """Keep what a person says of it."""
-
-    def labels(self, waiting: bool = False) -> list[dict[str, Any]]:
-        """All that was put before a person."""
 
     @property
     def map(self) -> Callable[..., Any]:
