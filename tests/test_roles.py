@@ -368,7 +368,7 @@ def test_a_real_small_model_carries_every_role(tmp_path, notes) -> None:
 
 def test_every_prompt_names_only_its_slots_and_uses_what_matters() -> None:
     prompts = Prompts()
-    assert len(prompts) == 2 * len(ROLES)
+    assert len(prompts) == 2 * len(SLOTS) and set(ROLES) <= set(SLOTS)
     for prompt in prompts.values():
         told = prompt.messages({slot: f"«{slot}»" for slot in SLOTS[prompt.role]})
         text = "".join(text for _, text in told)

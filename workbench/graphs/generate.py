@@ -230,7 +230,8 @@ async def _spoken(state: ConversationState, runtime: Runtime[Context]) -> list[s
         async for chunk in stream_text(context.models["writer"], told, Limits.of(context.settings), heard):
             chunks.append(visible(chunk))
             runtime.stream_writer(token(chunks[-1]))
-        return {"chunks": chunks, **accounted(context, "writer", state["message"], usage[-1] if usage else None)}
+        own = context.prompts.of("writer", language_of(state["message"]))
+        return {"chunks": chunks, **accounted(context, "writer", own, usage[-1] if usage else None)}
 
     asked = {"model": context.settings.model_of("writer"), "messages": prompt}
     written = await context.tape.aeffect("model", "writer", asked, write, clock=context.clock.monotonic)

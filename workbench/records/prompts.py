@@ -39,10 +39,11 @@ SLOTS: dict[str, tuple[str, ...]] = {
     "writer": ("question", "memory", "totals", "evidence"),
     "checker": ("sentences", "evidence"),
     "judge": ("question", "gold", "answer", "evidence"),
+    "judge_pairs": ("question", "gold", "first", "second"),
     "extractor": ("passages",),
     "communities": ("title", "members", "relations", "documents"),
 }
-"""What each prompt may name; all of it is filled in. A prompt has the name of its role; the extractor has two."""
+"""What each prompt may name, all of it filled in: a prompt a role, and a second one of the judge and the extractor."""
 _PARTS = ("system", "user")
 LONGEST = 100_000
 """Characters of a prompt's text."""
@@ -249,7 +250,8 @@ def read(path: Path, role: str, language: str) -> Prompt:
 _UNSEEN = re.compile("[\u180e\u200b\u200e\u200f\u202a-\u202e\u2060-\u2069\ufeff\U000e0000-\U000e007f]")
 """What a model reads and a person does not see: no width, another direction, tags."""
 _FENCE = re.compile(
-    r"[<＜﹤](?=[\s/／\\]*(?:answer|bases|conversation|corpus|evidence|found|reference)\b)", re.IGNORECASE
+    r"[<＜﹤](?=[\s/／\\]*(?:answer|bases|conversation|corpus|data|evidence|first|found|reference|second)\b)",
+    re.IGNORECASE,
 )
 
 
