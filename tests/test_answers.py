@@ -20,6 +20,7 @@ from workbench.evaluating.labels import Powered, drawn, listed, ppi_mean, take
 from workbench.evaluating.panel import alpha
 from workbench.evaluating.statistics import wilson
 from workbench.language.support import checked
+from workbench.records.prompts import Prompts
 from workbench.session import Workbench
 
 ROWS = [
@@ -346,7 +347,7 @@ def test_prompts_are_listed_and_shown(tmp_path: Path) -> None:
     (tmp_path / "w" / "prompts" / "grader.en.toml").write_text(shown.stdout + "# mine\n", encoding="utf-8")
     found = json.loads(CliRunner().invoke(main, ["prompts", "list", *place, "--json"]).stdout)["prompts"]
     own = [row for row in found if row["source"] != "shipped"]
-    assert len(found) == 20 and [row["name"] for row in own] == ["grader.en"]
+    assert len(found) == len(Prompts()) and [row["name"] for row in own] == ["grader.en"]
     assert "Known: router" in CliRunner().invoke(main, ["prompts", "show", "poet", *place]).output
 
 

@@ -19,9 +19,9 @@ from tests.servers import Reply, ScriptedServer, scripted_server
 from tests.servers.roles import needs, responder, role_of
 from workbench.errors import RunError
 from workbench.evaluating.answers import eval_answers
+from workbench.futures import spans
 from workbench.futures.replay import whole
 from workbench.records.tape import canonical
-from workbench.runs import spans
 from workbench.session import Workbench
 from workbench.settings import ROLES
 

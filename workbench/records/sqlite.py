@@ -198,7 +198,7 @@ def tables(path: Path) -> set[str]:
 
 
 def _replace_schema(copy: Path, fresh: Path) -> None:
-    """Overwrite the pages of ``copy`` that name the tables with those of ``fresh``: page count corrected, no free pages.
+    """Overwrite the pages of ``copy`` that name the tables with those of ``fresh``; the page count is corrected.
 
     They are the first page and, where the names do not fit it, the leaves below it.
     """
