@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterable
 from functools import cache
 from typing import Any, Literal
 
@@ -189,6 +191,11 @@ class Settings(BaseSettings):
     @classmethod
     def _by_name(cls, given: Any, info: ValidationInfo) -> Any:
         return named(str(info.field_name), given)
+
+    def __repr_args__(self) -> Iterable[tuple[str | None, Any]]:
+        """For a notebook that shows them: no user and no password in an address."""
+        for name, value in super().__repr_args__():
+            yield name, re.sub(r"(?<=://)[^/\s]*@", "", value) if isinstance(value, str) else value
 
     def model_of(self, role: str) -> str:
         """The name of the role's model, "" for its deterministic default.

@@ -332,7 +332,7 @@ def _rows(rows: Sequence[Mapping[str, Any]], names: Sequence[str]) -> list[dict[
 
 def _result(told: Mapping[str, Any], text: str, failed: bool = False) -> CallToolResult:
     """Structured content, and a text for a model, in which what others wrote is marked."""
-    content = f"{NOTICE}\n<data>\n{fenced(visible(text), 'data')}\n</data>"
+    content = f"{NOTICE}\n<data>\n{fenced(visible(text))}\n</data>"
     return CallToolResult(
         content=[TextContent(text=content)], structured_content={"notice": NOTICE, **told}, is_error=failed
     )

@@ -183,7 +183,7 @@ async def filled_in(
     """The model's reply to a form, as it came: by JSON schema where the server takes one, else asked for in words.
 
     Raises:
-        ModelError: the server failed, cannot be reached, or refuses.
+        ModelError: the server failed, cannot be reached, or refuses; or the reply is longer than a limit.
     """
     place = f"{_place(model)} {getattr(model, 'model_name', '')}"
 
@@ -217,6 +217,8 @@ async def filled_in(
     reply: BaseMessage = await asked(model, call, limits)
     if refusal := reply.additional_kwargs.get("refusal"):
         raise ModelError(explained(LimitReached(f"it refused: {str(refusal)[:200]}"), model))
+    if len(reply_text(reply)) > (limits or Limits()).characters:
+        raise ModelError(explained(LimitReached(_too_long(limits or Limits())), model))
     return reply
 
 

@@ -6,6 +6,7 @@ nothing. Checkpoints know where a run stands; this store knows what it did.
 
 from __future__ import annotations
 
+import hashlib
 import json
 import sqlite3
 import threading
@@ -54,6 +55,7 @@ MIGRATIONS = (
     );
     CREATE INDEX costs_by_point ON costs (point, who);
     """,
+    "CREATE TABLE labels (digest TEXT PRIMARY KEY, said TEXT, asked TEXT);",
 )
 _VERSION = "SELECT COALESCE(MAX(version), 0) FROM run_migrations"
 _LINEAGE = """
@@ -72,6 +74,9 @@ SELECT runs.run_id, message, options, status, created_at, spared.steps, spared.c
 FROM runs LEFT JOIN spared ON spared.run_id = runs.run_id
 ORDER BY created_at DESC, runs.run_id
 """
+_NOT_LABELLED = dict.fromkeys(("label", "labelled_by", "labelled_at"))
+JUDGED = ("question", "gold", "answer", "evidence")
+"""The texts by which an answer is judged, by people and by models."""
 TABLES = ("plans", "records", "bodies", "decisions", "events", "tapes", "drafts", "costs", "runs")
 
 
@@ -84,6 +89,16 @@ _ROW = (
 def new_run_id() -> str:
     """Twelve random hex digits."""
     return uuid.uuid4().hex[:12]
+
+
+def digest_of(asked: Mapping[str, Any]) -> str:
+    """What tells an answer from every other one: its question, the gold answer, its own text and its evidence.
+
+    >>> a, b = ({"question": "q", "gold": "g", "answer": x, "evidence": ""} for x in "ab")
+    >>> digest_of(a) == digest_of({**a, "ways": ["rules"]}), digest_of(a) == digest_of(b)
+    (True, False)
+    """
+    return hashlib.sha256(_json([asked[name] for name in JUDGED]).encode()).hexdigest()[:24]
 
 
 class RunRow(TypedDict):
@@ -364,6 +379,34 @@ class RunStore:
     def pages(self, run_id: str) -> list[bytes]:
         """Every page of the run's tape, in the order in which they were kept."""
         return [row["effects"] for row in self._of(run_id, "tapes", "effects")]
+
+    # answers that people judge; they are of no run, so that evaluated runs need not be kept
+
+    def ask_label(self, digest: str, asked: Mapping[str, Any]) -> None:
+        """Put an answer before a person, once: its texts, under the digest of them."""
+        self._keep("labels (digest, asked)", digest, _json({"asked": asked, "asked_at": _now()}))
+
+    def save_label(self, digest: str, label: Mapping[str, Any], by: str) -> bool:
+        """Keep what a person said of it; the newest holds. False when nobody asked about such an answer."""
+        said = {"label": label, "labelled_by": by, "labelled_at": _now()}
+        return self._write("UPDATE labels SET said = ? WHERE digest = ?", (_json(said), digest)) == 1
+
+    def labels(self, waiting: bool = False, most: int = -1) -> list[dict[str, Any]]:
+        """What was put before a person, in that order: all of it, or only that of which nobody said anything."""
+        where = "WHERE said IS NULL" if waiting else ""
+        return [
+            {
+                "digest": row["digest"],
+                **self._loaded(row["asked"]),
+                **(self._loaded(row["said"]) if row["said"] else _NOT_LABELLED),
+            }
+            for row in self._rows(f"SELECT * FROM labels {where} ORDER BY rowid LIMIT ?", (most,))
+        ]
+
+    def labels_waiting(self) -> tuple[int, dict[str, Any]]:
+        """Of how many of these nobody said anything, and the first of them, or {}."""
+        [counted] = self._rows("SELECT count(*) AS n FROM labels WHERE said IS NULL")
+        return int(counted["n"]), next(iter(self.labels(True, 1) if counted["n"] else []), {})
 
     # carried from one workspace to another
 
