@@ -104,7 +104,7 @@ class Ways(Protocol):
         """Phrase of a text -> ids of the passages that hold it; those that more than ``most`` hold are left out."""
 
     def stems(self, chunk_ids: Sequence[str]) -> dict[str, frozenset[str]]:
-        """The terms of each passage and its titles, without endings (``knowledge.keywords.stem``)."""
+        """The terms of each passage and its titles, without endings (``text.stem``)."""
 
 
 class TypedGraph(Protocol):

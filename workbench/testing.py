@@ -14,7 +14,6 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from workbench.errors import UnknownKnowledge
-from workbench.knowledge.indexes.keywords import stem
 from workbench.memory.store import SqliteConversations
 from workbench.plans import Plan, canonical_json
 from workbench.ports import (
@@ -37,7 +36,7 @@ from workbench.ports import (
 from workbench.records.store import RunStore
 from workbench.settings import Settings
 from workbench.state import Condition, RouteDecision, Sort
-from workbench.text import fold, sentences, terms
+from workbench.text import fold, sentences, stem, terms
 from workbench.tools.registry import ToolRegistry
 
 if TYPE_CHECKING:

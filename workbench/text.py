@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
+import threading
 import unicodedata
 from functools import cache, lru_cache
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 CJK = re.compile(r"[\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff]")
 _FUNCTION_WORDS = "a an the of in on at to and or for from with by as is it its"
@@ -131,6 +132,30 @@ def terms(text: str) -> list[str]:
         else:
             found.append(segment)
     return found
+
+
+_STEMMING = threading.Lock()
+"""Snowball's stemmer holds the word that it works on, so two threads in it at once give nonsense or an IndexError."""
+
+
+@lru_cache(maxsize=100_000)
+def stem(term: str) -> str:
+    """A term as it is kept: English words without possessive and ending (Snowball), Chinese as it is.
+
+    >>> stem("invented"), stem("lee's"), stem("茶馆"), stem("1993")
+    ('invent', 'lee', '茶馆', '1993')
+    """
+    if CJK.match(term) or not term.isascii():
+        return term
+    with _STEMMING:
+        return _stemmer().stemWord(term.removesuffix("'s").replace("'", "")) or term.strip("'")
+
+
+@cache
+def _stemmer() -> Any:
+    import snowballstemmer
+
+    return snowballstemmer.stemmer("english")
 
 
 _ABBREVIATION = re.compile(

@@ -33,7 +33,7 @@ from workbench.models.embeddings import TextModel, products, text_model, word_ve
 from workbench.ports import Community, Enricher, Entity, Field, Matches, Mention, Passage, Relation, scored
 from workbench.settings import Settings
 from workbench.state import Condition, Sort
-from workbench.text import CJK, FUNCTION_WORDS, language_of, simplified, terms
+from workbench.text import CJK, FUNCTION_WORDS, language_of, simplified, stem, terms
 
 if TYPE_CHECKING:
     import networkx
@@ -420,8 +420,8 @@ class CorpusKnowledge:
         """How far each text says each content word of a question: by word vectors where it has them, else by stems."""
         if not self._reranks:
             asked = [term for term in dict.fromkeys(terms(question)) if term not in FUNCTION_WORDS]
-            held = [{keywords.stem(term) for term in terms(text)} for text in texts]
-            said = [[float(keywords.stem(term) in stems) for term in asked] for stems in held]
+            held = [{stem(term) for term in terms(text)} for text in texts]
+            said = [[float(stem(term) in stems) for term in asked] for stems in held]
         else:
             asked = list(dict.fromkeys(rerank.words(question)))
             said = rerank.closest(asked, [rerank.words(text) for text in texts], self._word_vectors).round(3).tolist()

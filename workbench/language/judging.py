@@ -15,12 +15,11 @@ from dataclasses import dataclass, field
 from functools import cache, lru_cache
 from typing import Any, NamedTuple
 
-from workbench.knowledge.indexes.keywords import stem
 from workbench.language.names import blotted
 from workbench.language.quoting import parts
 from workbench.ports import Field, KnowledgeBase
 from workbench.state import AnswerType, Reading, RetrievalResult
-from workbench.text import CJK, days, fold, language_of, terms
+from workbench.text import CJK, days, fold, language_of, stem, terms
 
 
 class Model(NamedTuple):

@@ -15,10 +15,9 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 from workbench.knowledge import vocabulary
-from workbench.knowledge.indexes.keywords import stem
 from workbench.knowledge.names.surfaces import key_of
 from workbench.ports import Entity, KnowledgeBase, Mention, RelationKind
-from workbench.text import CJK, fold
+from workbench.text import CJK, fold, stem
 from workbench.tools.scoring import claimed_names, content_terms
 
 # --- Who a question may be about: every known name in it, by how surely the writer means a name ---

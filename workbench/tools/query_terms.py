@@ -10,9 +10,8 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from workbench.knowledge.indexes.keywords import stem
 from workbench.ports import KnowledgeBase
-from workbench.text import CJK, terms
+from workbench.text import CJK, stem, terms
 from workbench.tools.scoring import content_terms
 
 RELATED = 0.8

@@ -20,6 +20,7 @@ from workbench.knowledge.indexes.index import Index, fingerprint
 from workbench.knowledge.names import schema
 from workbench.knowledge.names.surfaces import Bearer, Kind, Surface
 from workbench.ports import Community, Entity, Field, Relation
+from workbench.text import stem
 
 if TYPE_CHECKING:
     import networkx
@@ -267,7 +268,7 @@ class View:
 
     def weight(self, term: str) -> float:
         """Inverse document frequency of a term."""
-        return keywords.weight(self.frequency(keywords.stem(term)), self.passages)
+        return keywords.weight(self.frequency(stem(term)), self.passages)
 
     def frequency(self, stemmed: str) -> int:
         """In how many passages a stem stands."""

@@ -8,15 +8,12 @@ from __future__ import annotations
 
 import math
 import sqlite3
-import threading
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Sequence
-from functools import lru_cache
 from itertools import accumulate, combinations
-from typing import Any
 
 from workbench.knowledge.indexes.index import Index
-from workbench.text import CJK, STOP_WORDS, terms
+from workbench.text import STOP_WORDS, stem, terms
 
 WEIGHTS = (3.0, 1.0, 1.0)
 LOOKED_AT = 10_000
@@ -24,28 +21,6 @@ LOOKED_AT = 10_000
 _SCORED = 3
 """How many times as many as asked for are scored then, at least 300."""
 _SKIPPED = STOP_WORDS | frozenset("的了是在和与吗呢哪谁有")
-_STEMMING = threading.Lock()
-"""Snowball's stemmer holds the word that it works on, so two threads in it at once give nonsense or an IndexError."""
-
-
-@lru_cache(maxsize=100_000)
-def stem(term: str) -> str:
-    """A term as it is kept: English words without possessive and ending (Snowball), Chinese as it is.
-
-    >>> stem("invented"), stem("lee's"), stem("茶馆"), stem("1993")
-    ('invent', 'lee', '茶馆', '1993')
-    """
-    if CJK.match(term) or not term.isascii():
-        return term
-    with _STEMMING:
-        return _stemmer().stemWord(term.removesuffix("'s").replace("'", "")) or term.strip("'")
-
-
-@lru_cache(maxsize=1)
-def _stemmer() -> Any:
-    import snowballstemmer
-
-    return snowballstemmer.stemmer("english")
 
 
 def stored(text: str) -> str:

@@ -1,0 +1,587 @@
+"""Which turns of a conversation a question is about: a few signals of each turn, weighted and added; no model decides.
+
+``Conversation`` takes turns one by one and ranks all of them for a question. Words are counted as the keyword index
+does (stems, Chinese bigrams) over a turn, the turns around it and its session; vectors, where there are any, add the
+cosine of sentences and the nearest words (MaxSim). Beside them stand who speaks, which days are meant, whether a turn
+answers a question, and whether it holds what is asked for: a time, a number, a name, a place. Both languages alike.
+
+The weights were fitted by ``experiments/remembering.py``, which prints what they are worth on conversations that they
+were not fitted on.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+import re
+from array import array
+from collections import Counter, defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from datetime import date, timedelta
+from typing import TYPE_CHECKING, NamedTuple
+
+from workbench.models.embeddings import products
+from workbench.models.rerank import words as words_of
+from workbench.text import MONTHS, STOP_WORDS, days, spelled, stem, terms
+
+if TYPE_CHECKING:
+    import numpy as np
+
+K1, B = 1.2, 0.75
+AROUND = 2
+"""How many turns on each side are read together with one."""
+WEIGHTS: Mapping[str, float] = {}
+"""Of each signal; those of a conversation without vectors are ``WORDS_ALONE``."""
+WORDS_ALONE: Mapping[str, float] = {}
+
+
+class Turn(NamedTuple):
+    """One message. ``time`` begins with its day in any usual writing, or is empty."""
+
+    id: str
+    session: str
+    time: str
+    speaker: str
+    text: str
+
+
+class Ranked(NamedTuple):
+    """A turn or a session, and its score: higher is better, comparable within one question."""
+
+    id: str
+    score: float
+
+
+class Conversation:
+    """The turns of one conversation, in order. Not to be changed in one thread while another ranks.
+
+    >>> talk = Conversation()
+    >>> talk.add(Turn("1", "s1", "2023-05-08", "Ann", "I went to Lisbon last week."))
+    >>> talk.add(Turn("2", "s1", "2023-05-08", "Bo", "Nice! My sister makes pottery."))
+    >>> [found.id for found in talk.rank("Whose sister makes pots? Where did Ann go?")]
+    ['1', '2']
+    """
+
+    def __init__(self, words: Callable[[Sequence[str]], np.ndarray] | None = None):
+        """``words``: ``(len(words), dimensions)`` for any words, of length 1; None: words are compared by their stems.
+
+        It is called at the first question after a turn, once for all words that are new.
+        """
+        self.turns: list[Turn] = []
+        self._postings: dict[str, tuple[array[int], array[int]]] = defaultdict(lambda: (array("l"), array("l")))
+        self._lengths, self._session = array("l"), array("l")
+        self._sessions: dict[str, int] = {}
+        self._vectors, self._dimensions = array("f"), 0
+        self._traits: dict[str, array[float]] = {name: array("d") for name in (*_KINDS, "asks", "inquires", "length")}
+        self._days: list[list[Span]] = []
+        self._said: dict[int, list[Span]] = {}
+        self._names: dict[str, list[str]] = {}
+        self._words = _Words(words) if words else None
+
+    def add(self, turn: Turn, vector: Sequence[float] | np.ndarray | None = None) -> None:
+        """Take the next turn, with its vector (of length 1) if turns have any: then all have."""
+        import numpy as np
+
+        number = len(self.turns)
+        if number and (vector is None) == bool(self._dimensions):
+            raise ValueError(f"Turn {turn.id!r}: either all turns of a conversation have a vector or none has.")
+        self.turns.append(turn)
+        self._names.setdefault(turn.speaker, _terms(_spaced(turn.speaker)))
+        said = _terms(turn.text)
+        for term, count in Counter([*self._names[turn.speaker], *said, *_pairs(said)]).items():
+            places, counts = self._postings[term]
+            places.append(number)
+            counts.append(count)
+        self._lengths.append(len(said) + len(self._names[turn.speaker]))
+        self._session.append(self._sessions.setdefault(turn.session, len(self._sessions)))
+        if vector is not None:
+            self._dimensions = len(vector)
+            self._vectors.frombytes(np.asarray(vector, np.float32).tobytes())
+        if self._words:
+            self._words.add(words_of(turn.text))
+        for name, value in _traits(turn.text, said).items():
+            self._traits[name].append(value)
+        today = _day(turn.time)
+        self._days.append([(today.toordinal(),) * 2] if today else [])
+        if spans := spans_in(turn.text, today):
+            self._said[number] = spans
+
+    def rank(
+        self, question: str, vector: Sequence[float] | np.ndarray | None = None, *, today: str = ""
+    ) -> list[Ranked]:
+        """All turns, best first; equal ones in their order.
+
+        Args:
+            question: its words.
+            vector: of length 1, by the model of the turns' vectors; None: words alone.
+            today: the day on which it is asked, so that "yesterday" is one.
+        """
+        import numpy as np
+
+        if not self.turns:
+            return []
+        found = self.signals(question, vector, today=today)
+        weights = WEIGHTS if "cosine" in found else WORDS_ALONE
+        scores = np.round(sum(found[name] * weight for name, weight in weights.items() if name in found), 5)
+        return [Ranked(self.turns[i].id, float(scores[i])) for i in np.argsort(-scores, kind="stable").tolist()]
+
+    def sessions(self, ranked: Sequence[Ranked]) -> list[Ranked]:
+        """Sessions in the order of their best turns."""
+        of = {turn.id: turn.session for turn in self.turns}
+        best: dict[str, float] = {}
+        for turn, score in ranked:
+            best.setdefault(of[turn], score)
+        return [Ranked(*pair) for pair in best.items()]
+
+    def signals(
+        self, question: str, vector: Sequence[float] | np.ndarray | None = None, *, today: str = ""
+    ) -> dict[str, np.ndarray]:
+        """Each signal's value for each turn, about 0 to 1: what the weights are fitted to, and why a turn was found."""
+        import numpy as np
+
+        near = _Near(np.frombuffer(self._session, np.int64))
+        asked = _terms(question)
+        people = {term for name in self._names.values() for term in name}
+        alone = [term for term in asked if term not in people] or asked
+        lengths = np.frombuffer(self._lengths, np.int64).astype(float)
+        every, bare = self._counts(asked), self._counts(alone)
+        found = {
+            "turn": _scaled(_bm25(bare, lengths)),
+            "around": _scaled(_bm25(near.sums(every), near.sums(lengths))),
+            "session": _scaled(_bm25(near.by_session(every), near.by_session(lengths)))[near.session],
+            "pairs": _scaled(_bm25(self._counts(_pairs(asked)), lengths)),
+        }
+        base = found["turn"]
+        if vector is not None and self._dimensions:
+            rows = np.frombuffer(self._vectors, np.float32).reshape(-1, self._dimensions)
+            cosines = products(rows, np.asarray(vector, np.float32)).astype(float)
+            found |= {"cosine": _standard(cosines), "near": _standard(near.sums(cosines, 1) / near.sums(near.ones, 1))}
+            base = base + _scaled(cosines)
+        if self._words:
+            wanted = [w for w in words_of(question) if stem(w) not in people] or list(words_of(question))
+            closest = self._words.closest(list(dict.fromkeys(wanted)))
+            found["word"] = _scaled(closest.sum(1))
+            found["word_before"] = _scaled(np.maximum(closest, near.before(closest)).sum(1))
+            base = base + found["word"]
+        return found | self._circumstances(question, near, base / (base.max() + _TINY), today)
+
+    def _circumstances(self, question: str, near: _Near, base: np.ndarray, today: str) -> dict[str, np.ndarray]:
+        """What speaks for a turn besides its words."""
+        import numpy as np
+
+        traits = {name: np.frombuffer(values, float) for name, values in self._traits.items()}
+        before = near.before(base)
+        asked = self._asked_days(question, today)
+        said = np.zeros(len(base))
+        if asked:
+            for number, spans in self._said.items():
+                said[number] = _match(asked, spans)
+        kinds = [traits[name] for name, (wanted, _) in _KINDS.items() if wanted.search(question)]
+        return {
+            "before": before,
+            "answer": before * near.before(traits["inquires"]),
+            "best": np.array(near.best(base))[near.session],
+            "who": self._named(question),
+            "when": np.array([_match(asked, spans) for spans in self._days]) if asked else np.zeros(len(base)),
+            "said": said,
+            "kind": np.maximum.reduce(kinds) if kinds else np.zeros(len(base)),
+            "asks": traits["asks"],
+            "length": traits["length"],
+        }
+
+    def _counts(self, asked: Sequence[str]) -> np.ndarray:
+        """``(turns, terms)``: how often each term stands in each turn, terms that stand nowhere left out."""
+        import numpy as np
+
+        held = [self._postings[term] for term in dict.fromkeys(asked) if term in self._postings]
+        counts = np.zeros((len(self.turns), len(held)))
+        for column, (places, numbers) in enumerate(held):
+            counts[np.frombuffer(places, np.int64), column] = np.frombuffer(numbers, np.int64)
+        return counts
+
+    def _named(self, question: str) -> np.ndarray:
+        """1 where the speaker is named in the question, and not all speakers are."""
+        import numpy as np
+
+        squeezed = re.sub(r"\W", "", spelled(question))
+        named = {name for name in self._names if _is_named(name, squeezed, question)}
+        if len(named) == len(self._names):
+            named = set()
+        return np.array([float(turn.speaker in named) for turn in self.turns])
+
+    def _asked_days(self, question: str, today: str) -> list[Span]:
+        years = sorted({date.fromordinal(span[0]).year for spans in self._days for span in spans})
+        return spans_in(question, _day(today), years)
+
+
+class _Near:
+    """Turns beside one another in the same session."""
+
+    def __init__(self, session: np.ndarray):
+        import numpy as np
+
+        self.session, self.ones = session, np.ones(len(session))
+        self._same = {n: session[n:] == session[:-n] for n in range(1, AROUND + 1)}
+
+    def before(self, values: np.ndarray) -> np.ndarray:
+        """The previous turn's, 0 where there is none."""
+        import numpy as np
+
+        moved = np.zeros_like(values)
+        moved[1:] = (values[:-1].T * self._same[1]).T
+        return moved
+
+    def sums(self, values: np.ndarray, around: int = AROUND) -> np.ndarray:
+        """Over the turn and so many on each side."""
+        found = values.astype(float)
+        for n in range(1, around + 1):
+            same = self._same[n]
+            found[n:] += (values[:-n].T * same).T
+            found[:-n] += (values[n:].T * same).T
+        return found
+
+    def by_session(self, values: np.ndarray) -> np.ndarray:
+        """Over the turns of each session."""
+        import numpy as np
+
+        found = np.zeros((self.session.max() + 1, *values.shape[1:]))
+        np.add.at(found, self.session, values)
+        return found
+
+    def best(self, values: np.ndarray) -> np.ndarray:
+        """The highest of each session."""
+        import numpy as np
+
+        found = np.zeros(self.session.max() + 1)
+        np.maximum.at(found, self.session, values)
+        return found
+
+
+class _Words:
+    """The words of the turns and their vectors: which word of a turn is nearest to each of the question."""
+
+    def __init__(self, vectors: Callable[[Sequence[str]], np.ndarray]):
+        import numpy as np
+
+        self._vectors_of, self._numbers, self._held = vectors, dict[str, int](), list[int]()
+        self._of_turns, self._starts = array("l"), array("l")
+        self._rows = np.zeros((0, 0), np.float32)
+
+    def add(self, words: Sequence[str]) -> None:
+        """The words of the next turn."""
+        self._starts.append(len(self._of_turns))
+        for word in dict.fromkeys(words):
+            number = self._numbers.setdefault(word, len(self._numbers))
+            self._of_turns.append(number)
+            if number == len(self._held):
+                self._held.append(0)
+            self._held[number] += 1
+
+    def closest(self, asked: Sequence[str]) -> np.ndarray:
+        """``(turns, asked)``: squared cosine of the nearest word, centred, times how rare the asked word is."""
+        import numpy as np
+
+        found = np.zeros((len(self._starts), len(asked)))
+        if not asked or not self._numbers:
+            return found
+        held = np.array([self._held[self._numbers[word]] if word in self._numbers else 0 for word in asked])
+        similar = self._similar(asked) * _rarity(held, len(found))
+        starts = np.frombuffer(self._starts, np.int64)
+        some = np.diff(np.append(starts, len(self._of_turns))) > 0
+        nearest = similar[np.frombuffer(self._of_turns, np.int64)]
+        found[some] = np.maximum.reduceat(nearest, starts[some], axis=0)
+        return found
+
+    def _similar(self, asked: Sequence[str]) -> np.ndarray:
+        """``(words, asked)``: the square of each cosine above 0, the mean of all words taken away from both."""
+        import numpy as np
+
+        if new := list(self._numbers)[len(self._rows) :]:
+            rows = np.asarray(self._vectors_of(new), np.float32)
+            self._rows = np.concatenate([self._rows.reshape(-1, rows.shape[1]), rows])
+        middle = self._rows.mean(axis=0)
+        wanted = np.asarray(self._vectors_of(asked), np.float32) - middle
+        wanted /= np.linalg.norm(wanted, axis=1, keepdims=True) + _TINY
+        lengths = np.einsum("ij,ij->i", self._rows, self._rows) - 2 * products(self._rows, middle) + middle @ middle
+        across = np.array([products(self._rows, row) - middle @ row for row in wanted]).T
+        return np.maximum(across / (np.sqrt(np.maximum(lengths, 0)) + _TINY)[:, None], 0).astype(float) ** 2
+
+
+# --- Words ---
+
+_TINY = 1e-9
+_EMPTY = STOP_WORDS | frozenset("的了是在和与吗呢哪谁有我你他她它")
+
+
+def _terms(text: str) -> list[str]:
+    """Stems without function words, in their order.
+
+    >>> _terms("Where did Ann’s sisters go?"), _terms("我的姐姐")
+    (['ann', 'sister', 'go'], ['我的', '的姐', '姐姐'])
+    """
+    return [stem(term) for term in terms(text.replace("’", "'")) if term not in _EMPTY]
+
+
+def _pairs(said: Sequence[str]) -> list[str]:
+    return [f"{one} {other}" for one, other in itertools.pairwise(said)]
+
+
+def _spaced(name: str) -> str:
+    """A name written as one, in its words.
+
+    >>> _spaced("AnnLee"), _spaced("user_1")
+    ('Ann Lee', 'user 1')
+    """
+    return re.sub(r"(?<=[a-z])(?=[A-Z])|_", " ", name)
+
+
+def _rarity(held: np.ndarray, of: int) -> np.ndarray:
+    import numpy as np
+
+    return np.log(1 + (of - held + 0.5) / (held + 0.5))
+
+
+def _bm25(counts: np.ndarray, lengths: np.ndarray) -> np.ndarray:
+    """Okapi BM25 of texts of these lengths, in which each term stands so often."""
+    mean = max(float(lengths.mean()), _TINY)
+    filled = counts * (K1 + 1) / (counts + (K1 * (1 - B + B * lengths / mean) + _TINY)[:, None])
+    return filled @ _rarity((counts > 0).sum(axis=0), len(counts))
+
+
+def _scaled(values: np.ndarray) -> np.ndarray:
+    """The best is 1."""
+    import numpy as np
+
+    return np.maximum(values, 0) / (values.max() + _TINY)
+
+
+def _standard(values: np.ndarray) -> np.ndarray:
+    """In quarters of the standard deviation from the mean."""
+    return (values - values.mean()) / (4 * values.std() + _TINY)
+
+
+# --- What a turn is and holds ---
+
+_MONTH = "|".join(MONTHS)
+_WEEKDAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
+_TIMES = r"yesterday|today|tonight|tomorrow|last|next|ago|weeks?|weekend|months?|years?|recently|since"
+_NUMBERS = (
+    "one|two|three|four|five|six|seven|eight|nine|ten|couple|once|twice|first|second|third|many|few|several|dozen"
+)
+_DAY_WORDS = rf"\b({_TIMES}|{'|'.join(_WEEKDAYS)}|{_MONTH}|(?:19|20)\d\d)\b"
+_DAY_WORDS_ZH = r"昨天|前天|今天|今晚|明天|[上下本]周|周末|星期|[上下]个?月|去年|今年|明年|以前|\d+[年月日号点]"
+_WORKS = "name|called|book|movie|game|song|band"
+_PLACES = "park|beach|city|country|home|place|museum|cafe|restaurant"
+_PLACES_ZH = r"[在去到从][\u4e00-\u9fff]{2,}|公园|海边|城市|国家|家里|博物馆|咖啡馆|餐厅|饭店"
+_KINDS: Mapping[str, tuple[re.Pattern[str], re.Pattern[str]]] = {
+    name: (re.compile(f"{asked}|{asked_zh}", re.I), re.compile(f"{held}|{held_zh}"))
+    for name, asked, asked_zh, held, held_zh in (
+        (
+            "time",
+            r"\bwhen\b|what (year|month|date|day|time)|how long",
+            "什么时候|何时|几时|哪一?[年月天日]|几[月号点]|多久|多长时间",
+            f"(?i:{_DAY_WORDS})",
+            _DAY_WORDS_ZH,
+        ),
+        (
+            "number",
+            "how (many|much|often|long|old)",
+            "多少|几[个次本只条位岁天年周]|多[久大长高远]",
+            rf"(?i:\b(\d+|{_NUMBERS})\b)",
+            r"\d|[一二两三四五六七八九十百千万几][个次本只条位岁天年周块元]",
+        ),
+        (
+            "name",
+            rf"\b(who|whom|whose|which|what .*({_WORKS}))\b",
+            "谁|叫什么|哪[个位部本首家款]|什么(名字|书|电影|歌|游戏)",
+            r"(?<=[a-z,] )[A-Z][a-z]+|[\"“][^\"”]+[\"”]",
+            "[《「][^》」]+[》」]",
+        ),
+        (
+            "place",
+            r"\bwhere\b|which (country|city|state|place)",
+            "哪里|哪儿|什么地方|在哪|去哪|哪[个座]?(国|城|地|州|省)",
+            rf"\b(?:in|at|to|from|near) (?:the )?[A-Z][a-z]+|(?i:\b({_PLACES})\b)",
+            _PLACES_ZH,
+        ),
+    )
+}
+"""What a question may want to know: how it asks, and what a turn that tells it holds."""
+_INQUIRES = re.compile(r"[?？]|[吗呢][。.!！]?$")
+
+
+def _traits(text: str, said: Sequence[str]) -> dict[str, float]:
+    """
+    >>> _traits("你去哪儿了？", [])["asks"], _traits("It was in Lisbon, in 2019.", ["lisbon", "2019"])["time"]
+    (1.0, 1.0)
+    """
+    held = {name: float(bool(pattern.search(text))) for name, (_, pattern) in _KINDS.items()}
+    return held | {
+        "asks": float(text.rstrip().endswith(("?", "？", "吗", "呢"))),
+        "inquires": float(bool(_INQUIRES.search(text.rstrip()))),
+        "length": min(1.0, math.log1p(len(set(said))) / math.log(20)),
+    }
+
+
+_ROLES = {
+    "user": re.compile(r"\b(i|my|me|mine)\b|我", re.I),
+    "assistant": re.compile(r"\b(you|your|yours)\b|你|您", re.I),
+}
+"""Speakers without a name of their own, and how the user's question names them."""
+
+
+def _is_named(speaker: str, squeezed: str, question: str) -> bool:
+    if speaker in _ROLES:
+        return bool(_ROLES[speaker].search(question))
+    name = re.sub(r"\W", "", spelled(speaker))
+    return bool(name) and name in squeezed
+
+
+# --- Days ---
+
+Span = tuple[int, int]
+"""The first and the last day, as ``date.toordinal`` counts them."""
+_AFTERWARDS = ((3, 0.5), (10, 0.25))
+"""What is told so many days later may still be about it."""
+
+
+def _match(asked: Sequence[Span], told: Sequence[Span]) -> float:
+    """1 where the days meet, less where a turn comes soon after."""
+    gaps = [0 if first <= end and begin <= last else first - end for begin, end in asked for first, last in told]
+    worth = [1.0 if gap == 0 else next((w for most, w in _AFTERWARDS if 0 < gap <= most), 0.0) for gap in gaps]
+    return max(worth, default=0.0)
+
+
+def _day(written: str) -> date | None:
+    """The first day in a text that has its year."""
+    return next((date(*day) for _, _, day in days(written) if day.year and _exists(day)), None)
+
+
+def _exists(day: tuple[int, int, int]) -> bool:
+    try:
+        date(*day)
+    except ValueError:
+        return False
+    return True
+
+
+_CHINESE = "一二三四五六七八九十"
+_MONTH_ALONE = re.compile(
+    rf"(?:(?P<y>(?:19|20)\d\d)年)?(?P<zh>1[0-2]|[1-9]|十[一二]?|[一二三四五六七八九])月(?!\s*\d)"
+    rf"|\b(?:(?P<en>{_MONTH})(?<!may)|(?:in|of|during|since|by|early|late|mid)[ -](?P<may>may))\b"
+    r"(?:,? (?P<when>(?:19|20)\d\d))?",
+    re.I,
+)
+_COUNTED = re.compile(
+    r"\b(?P<en>\d+|an?|one|two|three|four|five|six|seven|eight|nine|ten) (?P<unit>day|week|month|year)s? ago"
+    r"|(?P<zh>\d+|[一二两三四五六七八九十])个?(?P<what>天|日|周|星期|月|年)(?:以?前|之前)",
+    re.I,
+)
+_UNITS = {"day": 1, "天": 1, "日": 1, "week": 7, "周": 7, "星期": 7, "month": 30, "月": 30, "year": 365, "年": 365}
+_ENGLISH = ("one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
+_RELATIVE: Sequence[tuple[re.Pattern[str], Callable[[date], tuple[date, date]]]] = [
+    (re.compile(pattern, re.I), days_of)
+    for pattern, days_of in (
+        (r"(?<!before )\byesterday\b|last night|昨天|昨晚|昨日", lambda day: _around(day, -1)),
+        (r"\bday before yesterday\b|前天", lambda day: _around(day, -2)),
+        (r"\b(?:today|tonight|this (?:morning|afternoon|evening))\b|今天|今晚|今早", lambda day: _around(day, 0)),
+        (r"(?<!after )\btomorrow\b|明天|明晚", lambda day: _around(day, 1)),
+        (r"\bday after tomorrow\b|后天", lambda day: _around(day, 2)),
+        (
+            r"\blast week\b(?!end)|上周(?![一二三四五六日天末])|上个?星期(?![一二三四五六日天])",
+            lambda day: _week(day, -1),
+        ),
+        (r"\bthis week\b|[本这]周(?![一二三四五六日天末])|这个?星期(?![一二三四五六日天])", lambda day: _week(day, 0)),
+        (
+            r"\bnext week\b(?!end)|下周(?![一二三四五六日天末])|下个?星期(?![一二三四五六日天])",
+            lambda day: _week(day, 1),
+        ),
+        (r"\b(?:last|past) weekend\b|上周末|上个周末", lambda day: _week(day, -1, 5, 6)),
+        (r"\bthis weekend\b|[本这]个?周末", lambda day: _week(day, 0, 5, 6)),
+        (r"\blast month\b|上个?月", lambda day: _month(day, -1)),
+        (r"\bthis month\b|这个?月|本月", lambda day: _month(day, 0)),
+        (r"\bnext month\b|下个?月", lambda day: _month(day, 1)),
+    )
+]
+_LAST_WEEKDAY = re.compile(
+    rf"\b(?:last|on|this past) (?P<en>{'|'.join(_WEEKDAYS)})\b|上个?(?:周|星期)(?P<zh>[一二三四五六日天])", re.I
+)
+
+
+def spans_in(text: str, today: date | None = None, years: Sequence[int] = ()) -> list[Span]:
+    """The days that a text speaks of: written ones, months, and, seen from ``today``, relative ones.
+
+    Args:
+        text: English or Chinese.
+        today: the day on which it was said; None leaves "yesterday" unread.
+        years: of what may be meant where no year is said; else ``today``'s.
+
+    >>> told = lambda text: [[str(date.fromordinal(day)) for day in span] for span in spans_in(text, date(2023, 5, 10))]
+    >>> told("I saw it last week"), told("昨天和3月5日")
+    ([['2023-05-01', '2023-05-07']], [['2023-03-05', '2023-03-05'], ['2023-05-09', '2023-05-09']])
+    """
+    anyway = [today.year] if today and not years else list(years)
+    found: list[Span] = []
+    rest = text
+    for begin, end, day in reversed(days(text)):
+        dated = [(year, day.month, day.day) for year in ([day.year] if day.year else anyway)]
+        found += [(date(*one).toordinal(),) * 2 for one in dated if _exists(one)]
+        rest = f"{rest[:begin]} {rest[end:]}"
+    for match in _MONTH_ALONE.finditer(rest):
+        said = match["y"] or match["when"]
+        for year in [int(said)] if said else anyway:
+            found.append(_ordinals(_month(date(year, _number_of_month(match), 1), 0)))
+    return found + (_relative(rest, today) if today else [])
+
+
+def _number_of_month(match: re.Match[str]) -> int:
+    if written := match["zh"]:
+        return int(written) if written.isdecimal() else _number(written)
+    return MONTHS.index((match["en"] or match["may"]).lower()) + 1
+
+
+def _number(written: str) -> int:
+    """
+    >>> _number("12"), _number("十一"), _number("两"), _number("three"), _number("a")
+    (12, 11, 2, 3, 1)
+    """
+    if written.isdecimal():
+        return int(written)
+    if written.lower() in _ENGLISH:
+        return _ENGLISH.index(written.lower()) + 1
+    return sum(_CHINESE.find(one) + 1 for one in written.replace("两", "二")) or 1
+
+
+def _relative(text: str, today: date) -> list[Span]:
+    found = [_ordinals(days_of(today)) for pattern, days_of in _RELATIVE if pattern.search(text)]
+    for match in _COUNTED.finditer(text):
+        unit = _UNITS[(match["unit"] or match["what"]).lower()]
+        middle = today.toordinal() - unit * _number(match["en"] or match["zh"])
+        found.append((middle - unit // 4, middle + unit // 4))
+    for match in _LAST_WEEKDAY.finditer(text):
+        written = (match["en"] or match["zh"]).lower()
+        weekday = _WEEKDAYS.index(written) if written in _WEEKDAYS else "一二三四五六日天".index(written) % 7
+        back = (today.weekday() - weekday - 1) % 7 + 1
+        found.append((today.toordinal() - back,) * 2)
+    return found
+
+
+def _ordinals(span: tuple[date, date]) -> Span:
+    return span[0].toordinal(), span[1].toordinal()
+
+
+def _around(day: date, by: int) -> tuple[date, date]:
+    moved = day + timedelta(by)
+    return moved, moved
+
+
+def _week(day: date, by: int, first: int = 0, last: int = 6) -> tuple[date, date]:
+    monday = day - timedelta(day.weekday()) + timedelta(7 * by)
+    return monday + timedelta(first), monday + timedelta(last)
+
+
+def _month(day: date, by: int) -> tuple[date, date]:
+    """The whole month, so many months on."""
+    number = day.year * 12 + day.month - 1 + by
+    first = date(number // 12, number % 12 + 1, 1)
+    return first, date((number + 1) // 12, (number + 1) % 12 + 1, 1) - timedelta(1)
