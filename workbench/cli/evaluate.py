@@ -74,11 +74,14 @@ def _options(*options: Callable[..., Any]) -> Callable[..., Any]:
     return lambda command: reduce(lambda made, option: option(made), reversed(options), command)
 
 
+_some = _options(
+    click.option("--where", type=Pair(), multiple=True, help="Only questions that hold this value."),
+    click.option("--limit", type=click.IntRange(min=1), help="Only so many questions, evenly drawn."),
+)
 _set = _options(
     click.option("--kb", type=Text(), required=True, help="The knowledge base to search."),
     click.option("--questions", "file", type=FILE, required=True, help="JSON Lines: id, question, and the rest."),
-    click.option("--where", type=Pair(), multiple=True, help="Only questions that hold this value."),
-    click.option("--limit", type=click.IntRange(min=1), help="Only so many questions, evenly drawn."),
+    _some,
 )
 _ranked = _options(
     click.option("--gold", type=Text(), default="gold", show_default=True, help="The field with the gold documents."),
@@ -186,6 +189,31 @@ def answers(page: Page, kb: str, file: Path, **options: Any) -> None:
     from workbench.evaluating.answers import eval_answers, table_text
 
     _measured(page, eval_answers, kb, file, options, table_text)
+
+
+@evaluate.command()
+@click.option("--conversations", type=FILE, required=True, help="JSON Lines: turns, or sessions of `Name: message`.")
+@click.option("--questions", "file", type=FILE, required=True, help="JSON Lines: id, question, gold, and perhaps conv.")
+@click.option("--k", "cuts", type=Cuts(), default="5,10,25", show_default=True, help="Where rankings are cut.")
+@click.option(
+    "--errata", type=FILE, help="Questions whose key is wrong, an id a line: all is counted without them too."
+)
+@_some
+@paged
+def memory(page: Page, conversations: Path, file: Path, where: Any, **options: Any) -> None:
+    """How well earlier turns are recalled: by the last ones, a summary, BM25, vectors, both fused, and by Workbench.
+
+    By turn and by session; only the words of a question and its `conv` are read when it is asked. Needs no workspace.
+    """
+    from workbench.evaluating.memory import eval_memory, table_text
+    from workbench.settings import Settings
+
+    with _progress(page) as told:
+        table = eval_memory(Settings.load(), conversations, file, where=dict(where), told=told, **options)
+    if page.as_json:
+        page.result(table)
+    else:
+        click.echo(table_text(table, options["cuts"]))
 
 
 def _measured(
