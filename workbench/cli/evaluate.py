@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import tomllib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -13,7 +12,6 @@ from typing import Any
 import click
 
 from workbench.cli.page import Page, Pair, Text, paged
-from workbench.text import visible_json
 
 FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 
@@ -76,11 +74,14 @@ def _options(*options: Callable[..., Any]) -> Callable[..., Any]:
     return lambda command: reduce(lambda made, option: option(made), reversed(options), command)
 
 
+_some = _options(
+    click.option("--where", type=Pair(), multiple=True, help="Only questions that hold this value."),
+    click.option("--limit", type=click.IntRange(min=1), help="Only so many questions, evenly drawn."),
+)
 _set = _options(
     click.option("--kb", type=Text(), required=True, help="The knowledge base to search."),
     click.option("--questions", "file", type=FILE, required=True, help="JSON Lines: id, question, and the rest."),
-    click.option("--where", type=Pair(), multiple=True, help="Only questions that hold this value."),
-    click.option("--limit", type=click.IntRange(min=1), help="Only so many questions, evenly drawn."),
+    _some,
 )
 _ranked = _options(
     click.option("--gold", type=Text(), default="gold", show_default=True, help="The field with the gold documents."),
@@ -177,16 +178,13 @@ def kbqa(page: Page, kb: str, file: Path, **options: Any) -> None:
 
 @evaluate.command()
 @_set
-@click.option("--judge", "judges", type=Text(), multiple=True, help="Grades the answers: MODEL, MODEL@PROMPT.toml.")
-@click.option("--pair-judge", "pair_judges", type=Text(), multiple=True, help="Says whose answers are better.")
-@click.option("--label", type=click.IntRange(min=0), default=0, help="Put the answers to so many before a person.")
+@click.option("--judge", "judges", type=Text(), multiple=True, help="A model that grades the answers; up to five.")
 @paged
 def answers(page: Page, kb: str, file: Path, **options: Any) -> None:
     """How good answers are: against the gold ones, against what they cite, and by judges; with and without models.
 
     A question is a row with `answer` (or `answers`) and `gold`. Beside them stand the writer's model without evidence,
-    where there is one, and the writer over the gold documents. Up to five judges grade, up to five compare, each a
-    model, or a model with a prompt of its own. What people say of a sample (--label, `wb.inbox()`) corrects them.
+    where there is one, and the writer over the gold documents.
     """
     from workbench.evaluating.answers import eval_answers, table_text
 
@@ -194,38 +192,28 @@ def answers(page: Page, kb: str, file: Path, **options: Any) -> None:
 
 
 @evaluate.command()
-@click.argument("file", type=FILE, required=False)
-@click.option("--all", "every", is_flag=True, help="Print those that have a label too.")
-@click.option("--user", type=Text(), default="default", show_default=True, help="Who says so.")
+@click.option("--conversations", type=FILE, required=True, help="JSON Lines: turns, or sessions of `Name: message`.")
+@click.option("--questions", "file", type=FILE, required=True, help="JSON Lines: id, question, gold, and perhaps conv.")
+@click.option("--k", "cuts", type=Cuts(), default="5,10,25", show_default=True, help="Where rankings are cut.")
+@click.option(
+    "--errata", type=FILE, help="Questions whose key is wrong, an id a line: all is counted without them too."
+)
+@_some
 @paged
-def labels(page: Page, file: Path | None, every: bool, user: str) -> None:
-    """Print the answers that wait for a person's label, as JSON Lines; or take such a FILE, filled in."""
-    from workbench.evaluating.labels import listed, take
+def memory(page: Page, conversations: Path, file: Path, where: Any, **options: Any) -> None:
+    """How well earlier turns are recalled: by the last ones, a summary, BM25, vectors, both fused, and by Workbench.
 
-    with page.open() as wb:
-        if file:
-            taken, waiting = take(wb, file, user), len(wb.labels(waiting=True))
-            page.give({"taken": taken, "waiting": waiting}, f"{taken} labels taken; {waiting} answers wait for one")
-        elif page.as_json:
-            page.result({"labels": wb.labels(not every)})
-        else:
-            for row in listed(wb, not every):
-                click.echo(visible_json(json.dumps(row, ensure_ascii=False)))
+    By turn and by session; only the words of a question and its `conv` are read when it is asked. Needs no workspace.
+    """
+    from workbench.evaluating.memory import eval_memory, table_text
+    from workbench.settings import Settings
 
-
-@evaluate.command()
-@click.argument("table", type=FILE)
-@paged
-def corrected(page: Page, table: Path) -> None:
-    """The TABLE of `eval answers --json`, corrected by the labels that there are now. No model is asked."""
-    from workbench.evaluating.answers import read_table, relabelled, table_text
-
-    with page.open() as wb:
-        found = relabelled(read_table(table), wb.labels())
+    with _progress(page) as told:
+        table = eval_memory(Settings.load(), conversations, file, where=dict(where), told=told, **options)
     if page.as_json:
-        page.result(found)
+        page.result(table)
     else:
-        click.echo(table_text(found))
+        click.echo(table_text(table, options["cuts"]))
 
 
 def _measured(

@@ -63,7 +63,7 @@ def read_rows(path: Path, *needed: str) -> list[Row]:
             row = json.loads(text)
             missing = [name for name in needed if not isinstance(row[name], str)]
         except (ValueError, KeyError, TypeError, RecursionError) as error:
-            raise CorpusError(f"{path}:{number} is no question ({type(error).__name__}: {error}).") from None
+            raise CorpusError(f"{path}:{number} is no row ({type(error).__name__}: {error}).") from None
         if missing:
             raise CorpusError(f"{path}:{number}: {missing[0]!r} must be a string.")
         found.append(row)

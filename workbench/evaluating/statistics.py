@@ -81,12 +81,23 @@ def wilson(right: int, asked: int) -> tuple[float, float]:
 
 
 class Bootstrap:
-    """The same resampled questions for everything that is compared; ``family``: how many comparisons a table has."""
+    """The same resampled questions for everything that is compared.
 
-    def __init__(self, questions: Sequence[str], family: int = 1):
+    Args:
+        questions: their ids.
+        family: how many comparisons a table has.
+        clusters: of each question what it was drawn with, such as its conversation: whole clusters are resampled, since
+            questions of one are alike. With a single cluster questions are resampled, as they are without.
+    """
+
+    def __init__(self, questions: Sequence[str], family: int = 1, clusters: Mapping[str, str] | None = None):
         import numpy as np
 
-        self._questions, size, self._wrong = list(questions), len(questions), 0.05 / max(1, family)
+        self._questions, self._wrong = list(questions), 0.05 / max(1, family)
+        names = [(clusters or {}).get(question, "") for question in self._questions]
+        self._cluster = np.unique(names, return_inverse=True)[1]
+        self.clustered = len(set(names)) > 1
+        size = len(set(names)) if self.clustered else len(self._questions)
         self._drawn = np.random.default_rng(_SEED).integers(0, size, (_SAMPLES, size), np.int32)
 
     def interval(self, scores: Scores) -> dict[str, list[float]]:
@@ -128,6 +139,9 @@ class Bootstrap:
     def _resampled(self, row: np.ndarray) -> np.ndarray:
         import numpy as np
 
+        if self.clustered:
+            sums, sizes = np.bincount(self._cluster, row), np.bincount(self._cluster)
+            return sums[self._drawn].sum(axis=1) / sizes[self._drawn].sum(axis=1)
         blocks = np.array_split(self._drawn, _SAMPLES // _AT_ONCE)
         return np.concatenate([row[places].mean(axis=1) for places in blocks])
 

@@ -30,9 +30,8 @@ if TYPE_CHECKING:
 K1, B = 1.2, 0.75
 AROUND = 2
 """How many turns on each side are read together with one."""
-WEIGHTS: Mapping[str, float] = {}
-"""Of each signal; those of a conversation without vectors are ``WORDS_ALONE``."""
-WORDS_ALONE: Mapping[str, float] = {}
+WEIGHTS: Mapping[str, Mapping[str, float]] = {"words": {"turn": 1}, "vectors": {"turn": 1}, "nearest": {"turn": 1}}
+"""Of each signal, for words alone, with vectors of turns, and with vectors of words as well."""
 
 
 class Turn(NamedTuple):
@@ -121,8 +120,10 @@ class Conversation:
         if not self.turns:
             return []
         found = self.signals(question, vector, today=today)
-        weights = WEIGHTS if "cosine" in found else WORDS_ALONE
-        scores = np.round(sum(found[name] * weight for name, weight in weights.items() if name in found), 5)
+        weights = WEIGHTS["nearest" if "word" in found else "vectors" if "cosine" in found else "words"]
+        scores = np.round(
+            np.sum([found[name] * weight for name, weight in weights.items() if name in found], axis=0), 5
+        )
         return [Ranked(self.turns[i].id, float(scores[i])) for i in np.argsort(-scores, kind="stable").tolist()]
 
     def sessions(self, ranked: Sequence[Ranked]) -> list[Ranked]:
@@ -153,8 +154,7 @@ class Conversation:
         }
         base = found["turn"]
         if vector is not None and self._dimensions:
-            rows = np.frombuffer(self._vectors, np.float32).reshape(-1, self._dimensions)
-            cosines = products(rows, np.asarray(vector, np.float32)).astype(float)
+            cosines = self.cosines(vector)
             found |= {"cosine": _standard(cosines), "near": _standard(near.sums(cosines, 1) / near.sums(near.ones, 1))}
             base = base + _scaled(cosines)
         if self._words:
@@ -164,6 +164,19 @@ class Conversation:
             found["word_before"] = _scaled(np.maximum(closest, near.before(closest)).sum(1))
             base = base + found["word"]
         return found | self._circumstances(question, near, base / (base.max() + _TINY), today)
+
+    def keywords(self, question: str) -> np.ndarray:
+        """BM25 of each turn, its speaker's name read with it."""
+        import numpy as np
+
+        return _bm25(self._counts(_terms(question)), np.frombuffer(self._lengths, np.int64).astype(float))
+
+    def cosines(self, vector: Sequence[float] | np.ndarray) -> np.ndarray:
+        """Of each turn's vector with this one."""
+        import numpy as np
+
+        rows = np.frombuffer(self._vectors, np.float32).reshape(-1, self._dimensions)
+        return products(rows, np.asarray(vector, np.float32)).astype(float)
 
     def _circumstances(self, question: str, near: _Near, base: np.ndarray, today: str) -> dict[str, np.ndarray]:
         """What speaks for a turn besides its words."""
