@@ -133,7 +133,7 @@ def _plain(message: str) -> str:
     return _QUOTED.sub(lambda match: match[0][0] + "_" * (len(match[0]) - 2) + match[0][-1], low)
 
 
-_LEANS = re.compile(r"^\W*(?:但是?|不过|而)?(?:比起|与其|相比于?|相较于?|和[^，,]+相比|跟[^，,]+(?:比|相比)|rather than|instead of|compared (?:to|with))")
+_LEANS = re.compile(r"^\W*(?:我姓\w{1,2}$|but rather|(?:但是?|不过|而)?(?:比起|与其|相比于?|相较于?|和[^，,]+相比|跟[^，,]+(?:比|相比)|rather than|instead of|compared (?:to|with)))")
 """A clause that needs the next one."""
 
 
@@ -204,7 +204,8 @@ class _Said:
                 closed = -1
             if clause.sentence == closed or supposed or len(clause.text) > _LONGEST:
                 continue
-            if _one("none", "reports").search(clause.text) and not _one("none", "mine").search(clause.text):
+            reported = _one("none", "reports").search(clause.text) and not _one("none", "mine").search(clause.text)
+            if reported or (clause.closed[:1] in (":", "：") and _asks(clause.text)):
                 closed = clause.sentence
             if self._asked(clause) and not self._orders_no_more(clause):
                 if not before and clause.closed[:1] not in ("?", "？"):
@@ -244,9 +245,9 @@ class _Said:
 
     def _subject(self, text: str) -> str:
         """The person, where a clause leaves them out: "Hate olives.", 不喜欢恐怖片."""
-        if re.match(r"(?:不|没|讨厌|喜欢|也|更|最|爱|怕|受不了|住在|对)", text):
+        if re.match(r"(?:不(?!是|对|过|要|用|必|好意思)|没|讨厌|喜欢|也|更|最|爱|怕|受不了|住在|对(?!了|不)|再也不|从不|从来|最近|打算|准备(?!好)|想(?!知道|问|请)|正?在|计划|忙着|只|首选)", text):
             return "我"
-        return "i " if re.match(r"(?:don't|hate|can't stand|never|prefer|not a fan|not into|dislike|love|adore|enjoy)\b", text) else ""
+        return "i " if re.match(r"\W*(?:don't|hate|can't stand|never|prefer|not a fan|not into|dislike|love|adore|enjoy)\b", text) else ""
 
     _before: list[Statement]
 
@@ -271,6 +272,10 @@ class _Said:
         self, clause: _Clause, given: dict[str, Any], places: dict[str, tuple[int, int]], later: bool = False
     ) -> list[Statement]:
         about = self._thing(clause, places["about"], given["kind"])
+        if re.fullmatch(r"(?:it|them|它们?|那个)", about, re.I) and (i := self.clauses.index(clause)):
+            behind = re.sub(r"^\W*(?:and |but |so )?(?:no|the|those|these|all)?\b", "", self.clauses[i - 1].text)
+            named = behind.strip() and not _SAYS.search(behind) and len(behind.split()) <= 5
+            about = self.message[self.clauses[i - 1].end - len(behind) : self.clauses[i - 1].end].strip() if named else about
         if not about or (given["kind"] == "preference" and _one("none", "pointing").match(_plain(about))):
             return []
         start, end = clause.start, clause.end
@@ -338,7 +343,7 @@ def _bare(words: str, kind: str) -> str:
     elif kind == "fact":
         words = re.sub(r"^(?:an?|the) (?=\w)", "", words, flags=re.I)
     words = _TAIL.sub("", words)
-    words = _ZH_TAIL.sub("", words) or words
+    words = _ZH_TAIL.sub("", words)
     words = words.strip(" \t,，.。!！、:：")
     if _QUOTED.fullmatch(words) and words[0] != "《":
         words = words[1:-1]
@@ -358,7 +363,7 @@ def _note(words: str) -> str:
 
 
 def _asks(text: str) -> bool:
-    if re.match(r"\W*(?:(?:and|so|but) )?(?:i|we)\b(?! (?:wonder|was wondering|am wondering|need to know|want to know|would (?:like|love)))", text):
+    if re.match(r"\W*(?:(?:and|so|but) )?(?:i|we)\b(?! (?:wonder|was wondering|am wondering|need to know|want to know|would (?:like|love)|'d (?:like|love)))", text):
         return bool(re.search(r"\b(?:(?:not|n't) (?:know|sure) (?:what|who|which|how|where|whether|if))\b", text))
     if CJK.search(text):
         return bool(_one("asks", "zh").search(text))
@@ -368,8 +373,8 @@ def _asks(text: str) -> bool:
 _SAYS = re.compile(
     r"^\W*(?:i|you|he|she|it|we|they|this|that|there|my|his|her|our|their|nobody|everyone|someone|people)\b"
     r"|\b(?:is|are|was|were|am|has|have|had|will|would|did|does|do|can|isn|aren|wasn|went|said|says|got|made|thinks?|loves?|hates?|likes?)\b"
-    r"|'(?:s|m|re|ve|ll|d)\b|^\W*(?:wow|haha+|ha|oh|hmm+|ok(?:ay)?|yes|no|yeah|sure|great|cool|nice|good|thanks?|thank you|right|exactly|lol|fine|perfect|interesting)\b"
-    r"|[了啊呀哈啦嘛吧]\W*$|[很真太好超挺]\w+|^\W*[我你他她它这那]|今天|昨天|刚才|哈哈|谢|嗯|是|觉得|说",
+    r"|'(?:s|m|re|ve|ll|d)\b|\b(?:me|my|mine|i|we|our|us)\b|^\W*(?:wow|haha+|ha|oh|hmm+|ok(?:ay)?|yes|no|yeah|sure|great|cool|nice|good|thanks?|thank you|right|exactly|lol|fine|perfect|interesting)\b"
+    r"|[了啊呀哈啦嘛吧]\W*$|[很真太好超挺]\w+|[我你他她它]|^\W*[这那]|今天|昨天|刚才|哈哈|谢|嗯|是|觉得|说",
 )
 
 
