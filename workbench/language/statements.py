@@ -17,7 +17,7 @@ from typing import Any, Literal
 
 from workbench.language.judging import stems
 from workbench.language.reading import is_smalltalk
-from workbench.text import CJK, fold, simplified
+from workbench.text import CJK, STOP_WORDS, fold, simplified
 
 Kind = Literal["preference", "fact", "intent", "correction"]
 ONE_OF_A_KIND = ("name", "home", "age", "job")
@@ -129,7 +129,7 @@ class _Clause:
 def _plain(message: str) -> str:
     """In lower case and simplified characters, quotations blotted out; every character stays in its place."""
     low = "".join(c.lower() if len(c.lower()) == 1 else c for c in simplified(message))
-    low = low.replace("’", "'")
+    low = _one("changes", "polite").sub(lambda match: " " * len(match[0]), low.replace("’", "'"))
     return _QUOTED.sub(lambda match: match[0][0] + "_" * (len(match[0]) - 2) + match[0][-1], low)
 
 
@@ -208,8 +208,8 @@ class _Said:
             if reported or (clause.closed[:1] in (":", "：") and _asks(clause.text)):
                 closed = clause.sentence
             if self._asked(clause) and not self._orders_no_more(clause):
-                if not before and clause.closed[:1] not in ("?", "？"):
-                    closed = clause.sentence if re.match(r"\W*(?:why|how|do|does|did|is|are|难道|为什么)", clause.text) else -1
+                if not before and re.match(r"\W*(?:why|how|do|does|did|is|are|难道|为什么)", clause.text):
+                    closed = clause.sentence
                 continue
             if read := self._of(i, clause):
                 found[i] = read
@@ -225,6 +225,8 @@ class _Said:
         text = clause.text
         if _one("none", "idiom").search(text):
             return []
+        if name := _NAMED.fullmatch(self.message[clause.start : clause.end].strip()):
+            return [Statement("fact", "", name[1], _note(name[0]), "", "name")]
         past = _one("none", "past").search(text)
         if past:
             return self._no_more(i, clause)
@@ -359,11 +361,17 @@ def _note(words: str) -> str:
     return _JOINING.sub("", words).strip(" \t\n,，;；:：-–—")
 
 
+_NAMED = re.compile(
+    r"(?:(?:Hi|Hello|Hey|Oh|Well|And)\b,? )?(?:[Ii]['’]m|[Ii] am|[Ii]t['’]s|[Tt]his is)"
+    r" ((?!\w+(?:ish|ese|ian|can)\b|[A-Z]+\b)[A-Z][\w'’-]+(?: [A-Z][\w'’-]+){0,2})(?: here| speaking| by the way)?"
+)
+
+
 # --- What is asked ---
 
 
 def _asks(text: str) -> bool:
-    if re.match(r"\W*(?:(?:and|so|but) )?(?:i|we)\b(?! (?:wonder|was wondering|am wondering|need to know|want to know|would (?:like|love)|'d (?:like|love)))", text):
+    if re.match(r"\W*(?:(?:and|so|but) )?(?:i|we)\b(?! (?:wonder|was wondering|am wondering|need to know|want to know|would (?:like|love))|'d (?:like|love))", text):
         return bool(re.search(r"\b(?:(?:not|n't) (?:know|sure) (?:what|who|which|how|where|whether|if))\b", text))
     if CJK.search(text):
         return bool(_one("asks", "zh").search(text))
@@ -424,6 +432,10 @@ _RECALL_EDGE_ZH = re.compile(
 
 
 def _recall(message: str, clauses: list[_Clause]) -> Recall | None:
+    """Whether the message asks for the conversation; two sentences may ask together ("I gave reasons. What were they?")."""
+    if len(clauses) > 1 and clauses[-1].closed[:1] in ("?", "？"):
+        whole = _Clause(_plain(message), 0, len(message), "?", 0)
+        clauses = [*clauses, replace(whole, text=whole.text.rstrip("?？"))]
     for clause in clauses:
         text = clause.text
         if _NO_RECALL.search(text) or len(text) > _LONGEST:
@@ -433,7 +445,8 @@ def _recall(message: str, clauses: list[_Clause]) -> Recall | None:
             if not match or (not CJK.search(text) and not _is_asked(clause)):
                 continue
             places = [match.span(n) for n, value in match.groupdict().items() if value and not n.startswith("who")]
-            about = max((_about_recalled(message, clause, place) for place in places), key=len, default="")
+            abouts = [_about_recalled(message, clause, place) for place in places]
+            about = max(abouts, key=len, default="") if CJK.search(text) else " ".join(filter(None, abouts))
             who = next((value for n, value in match.groupdict().items() if value and n.startswith("who")), "")
             return Recall(about, _whose(who or text, who), _which(text))
     return None
@@ -488,20 +501,64 @@ def _corrected(
             replaced = old.about if old else _replaced(message, plain)[1]
             statement = replace(statement, kind="correction", replaces=replaced)
         found.append(statement)
-    if found or not marked:
+    if found or not (marked or before or earlier):
         return found
-    new, old_words = _replaced(message, plain)
-    if not new:
+    return _of_old(message, plain, clauses, before, earlier, marked)
+
+
+def _of_old(
+    message: str, plain: str, clauses: list[_Clause], before: list[Statement], earlier: Sequence[str], marked: bool
+) -> list[Statement]:
+    """A correction that is told by what was said before: "Thursday, not Tuesday", 之前说不看…"""
+    if len(clauses) > 1 and (said := _one("changes", "said").search(clauses[0].text)):
+        old = read_statements(message[clauses[0].start + said.end() : clauses[0].end]).statements or read_statements(
+            "我" + message[clauses[0].start + said.end() : clauses[0].end]
+        ).statements
+        if old and old[0].polarity:
+            other: Literal["like", "dislike"] = "like" if old[0].polarity == "dislike" else "dislike"
+            return [replace(old[0], kind="correction", polarity=other, text=message, replaces=old[0].text)]
+    new, words = _replaced(message, plain) if marked else ("", "")
+    if new:
+        whole = next((one for one in reversed(earlier) if _swapped(one, words, new)), "")
+        note = _swapped(whole, words, new).strip(" .。!！") if whole else ""
+        last = next((s for s in reversed(before) if s.text and s.text.strip() in whole), None) if whole else None
+        last = last or (before[-1] if before and not words else None)
+        about = new if last or not note else note
+        kept = last or Statement("fact", "", "", "")
+        replaced = words or (last.about if last else whole)
+        return [Statement("correction", kept.polarity, about, note or _note(message), replaced, kept.attribute)]
+    changed = [c for c in clauses if not _asks(c.text)]
+    if not any(_one("changes", "words").search(c.text) for c in changed):
         return []
-    last = next((s for s in reversed(before) if old_words and fold(old_words) in fold(s.text)), None) or (
-        before[-1] if before else None
-    )
-    replaces = old_words or (last.about if last else "")
-    whole = next((said for said in reversed(earlier) if old_words and old_words.lower() in said.lower()), "")
-    at = whole.lower().find(old_words.lower()) if whole else -1
-    text = whole[:at] + new + whole[at + len(old_words) :] if at >= 0 else _note(message)
-    kept = last or Statement("fact", "", "", "")
-    return [Statement("correction", kept.polarity, new, text, replaces, kept.attribute)]
+    content = _content(" ".join(c.text for c in changed))
+    old_text = next((one for one in reversed(earlier) if _content(one) & content), "")
+    if not old_text:
+        return []
+    clause = max(changed, key=lambda c: (len(_content(c.text) & _content(old_text)), c.start))
+    old = [s for s in before if s.text and s.text in old_text]
+    about = _bare(re.sub(r"^\W*(?:i|we|我们?)(?: now)? ", "", message[clause.start : clause.end], flags=re.I), "intent")
+    return [Statement("correction", "", about, _note(message), old[0].about if old else old_text)]
+
+
+def _swapped(text: str, old: str, new: str) -> str:
+    """What was said, with the new words in the place of the old, or of the one value of their kind; "" without any.
+
+    >>> _swapped("The meeting is on Tuesday.", "", "Thursday"), _swapped("我们六月十二号出发", "", "二十号")
+    ('The meeting is on Thursday.', '我们六月二十号出发')
+    """
+    of_kind = (r"\d+", r"\w*day\b", "(?:周|星期)[一二三四五六日天]", rf"[\d一二两三四五六七八九十百千万]+{re.escape(new[-1:])}")
+    kind = next((one for one in of_kind if re.fullmatch(one, new, re.I)), "")
+    at = text.lower().find(old.lower()) if old and not (kind and not re.fullmatch(kind, old, re.I)) else -1
+    if at >= 0:
+        return text[:at] + new + text[at + len(old) :]
+    place = re.search(kind, text, re.I) if kind else None
+    return text[: place.start()] + new + text[place.end() :] if place else ""
+
+
+def _content(text: str) -> frozenset[str]:
+    """What a text speaks of: its stems without the words that say nothing by themselves."""
+    low = re.sub(r"[我你他她们的了是在不]", " ", fold(text))
+    return frozenset(stem for word in low.split() if word not in STOP_WORDS for stem in stems(word) if len(stem) > 1)
 
 
 def _replaced(message: str, plain: str) -> tuple[str, str]:
