@@ -11,7 +11,7 @@ import re
 import tomllib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cache
+from functools import cache, lru_cache
 from importlib.resources import files
 from typing import Any, Literal
 
@@ -169,19 +169,40 @@ def read_statements(message: str, earlier: Sequence[str] = ()) -> Read:
     >>> read_statements("我刚才说的那个导演是谁？").recalls
     Recall(about='那个导演', whose='user', which='')
     """
-    message = message.strip()
+    read, marked = _alone(message.strip())
+    if read.recalls or not (earlier or marked):
+        return read
+    plain = _plain(message.strip())
+    return replace(read, statements=_corrected(message.strip(), plain, _clauses(plain), read.statements, earlier))
+
+
+@lru_cache(maxsize=4096)
+def _alone(message: str) -> tuple[Read, bool]:
+    """What it says by itself, and whether it says that it corrects something."""
     plain = _plain(message)
     if not plain or is_smalltalk(message):
-        return Read()
+        return Read(), False
     clauses = _clauses(plain)
     if recall := _recall(message, clauses):
-        return Read([], "", recall)
+        return Read([], "", recall), False
     if _one("none", "irony").search(plain):
-        return Read([], _rest(message, clauses, set()))
+        return Read([], _rest(message, clauses, set())), False
     said: dict[int, list[Statement]] = _Said(message, clauses).statements()
     statements = [statement for found in said.values() for statement in found]
-    rest = _rest(message, clauses, set(said))
-    return Read(_corrected(message, plain, clauses, statements, earlier), rest)
+    return Read(statements, _rest(message, clauses, set(said))), _corrects(plain, clauses)
+
+
+def _corrects(plain: str, clauses: Sequence[_Clause]) -> bool:
+    if re.search(r"不是[^，,。]+[，,]\s*(?:而?是|在)|是[^，,。]+[，,]\s*不是", plain):
+        return True
+    return any(_one("corrections", "strong").search(clause.text) for clause in clauses)
+
+
+_BARE_ZH = re.compile(
+    r"不(?!是|对|过|要|用|必|好意思)|没|讨厌|喜欢|也|更|最|爱|怕|受不了|住在|对(?!了|不)|再也不|从不|从来|最近|打算|准备(?!好)"
+    r"|想(?!知道|问|请)|正?在|计划|忙着|只|首选"
+)
+_BARE_EN = re.compile(r"(?:don't|hate|can't stand|never|prefer|not a fan|not into|dislike|love|adore|enjoy)\b")
 
 
 class _Said:
@@ -230,10 +251,11 @@ class _Said:
         past = _one("none", "past").search(text)
         if past:
             return self._no_more(i, clause)
-        me = self._subject(text) if self.of_me else ""
+        me, joint = self._subject(text) if self.of_me else ("", 0)
         for pattern in _many("patterns"):
-            places = pattern.search(me + text)
-            places = places and {name: (start - len(me), end - len(me)) for name, (start, end) in places.items()}
+            places = pattern.search(me + text[joint:])
+            shift = joint - len(me)
+            places = places and {name: (start + shift, end + shift) for name, (start, end) in places.items()}
             if places and "about" in places and (read := self._made(clause, pattern.given, places)):
                 self.of_me = True
                 return read
@@ -245,11 +267,13 @@ class _Said:
             self.of_me = not re.search(r"\b(?:he|she|they|people|everyone|my|his|her|\w+s)\b|喜欢|爱|讨厌|说|觉得|认为", text)
         return []
 
-    def _subject(self, text: str) -> str:
-        """The person, where a clause leaves them out: "Hate olives.", 不喜欢恐怖片."""
-        if re.match(r"(?:不(?!是|对|过|要|用|必|好意思)|没|讨厌|喜欢|也|更|最|爱|怕|受不了|住在|对(?!了|不)|再也不|从不|从来|最近|打算|准备(?!好)|想(?!知道|问|请)|正?在|计划|忙着|只|首选)", text):
-            return "我"
-        return "i " if re.match(r"\W*(?:don't|hate|can't stand|never|prefer|not a fan|not into|dislike|love|adore|enjoy)\b", text) else ""
+    def _subject(self, text: str) -> tuple[str, int]:
+        """The person, where a clause leaves them out ("Hate olives.", 但不喜欢恐怖片), and where they would stand."""
+        joint = re.match(r"\W*(?:(?:但是?|不过|可是|而且?|所以|but|and)\s*)?", text)
+        start = joint.end() if joint else 0
+        if _BARE_ZH.match(text, start):
+            return "我", start
+        return ("i ", start) if _BARE_EN.match(text, start) else ("", 0)
 
     _before: list[Statement]
 
@@ -491,9 +515,7 @@ def _corrected(
 ) -> list[Statement]:
     """The statements, those that correct something said before as corrections."""
     before = [s for said in earlier for s in read_statements(said).statements]
-    marked = any(_one("corrections", "strong").search(clause.text) for clause in clauses) or bool(
-        re.search(r"不是[^，,。]+[，,]\s*(?:而?是|在)|是[^，,。]+[，,]\s*不是", plain)
-    )
+    marked = _corrects(plain, clauses)
     found = []
     for statement in statements:
         old = next((s for s in reversed(before) if same_thing(statement, s) and not _agree(statement, s)), None)
