@@ -22,6 +22,8 @@ from workbench.text import CJK, STOP_WORDS, fold, simplified
 Kind = Literal["preference", "fact", "intent", "correction"]
 ONE_OF_A_KIND = ("name", "home", "age", "job")
 """Facts of which a person has one: a new one takes the place of the old."""
+_MOST = 60
+"""Clauses of a message that are read for statements."""
 _LONGEST = 400
 """Characters of a clause that is read; a longer one is pasted text."""
 
@@ -218,7 +220,7 @@ class _Said:
         """By the number of the clause."""
         found: dict[int, list[Statement]] = {}
         closed = -1
-        for i, clause in enumerate(self.clauses):
+        for i, clause in enumerate(self.clauses[:_MOST]):
             before = [c.text for c in self.clauses[:i] if c.sentence == clause.sentence]
             supposed = any(_one("none", "supposes").search(c) for c in [*before, clause.text])
             if clause.sentence != closed and i:
