@@ -129,7 +129,7 @@ def conversation(language: str, turns: int, seed: int) -> Truth:
         sentence, words_kept = PLANTED[language][number]
         said[slot] = sentence.format(**given), thanked
         if number in changed:
-            truth.stale.append(sentence.format(**given).strip(" .。"))
+            truth.stale.append(given["place"] if number == 1 else sentence.format(**given).strip(" .。"))
             later = draw.choice([t for t in range(slot + 1, turns + 6) if t not in said and t not in slots])
             new = {**given, "place": draw.choice([p for p in DRAWN[language]["place"] if p != given["place"]])}
             [(change, kept)] = [(c, k) for c, k, n in CHANGED[language] if n == number]
@@ -184,7 +184,7 @@ def measured(language: str, turns: int) -> dict:
             total["kept"][kind] += sum(words in text for words in truth.kept[kind])
             total["planted"][kind] += len(truth.kept[kind])
             total["window"] += sum(words in last for words in truth.kept[kind])
-        total["stale"] += sum(any(s.strip("- .。") == old for s in text.splitlines()) for old in truth.stale)
+        total["stale"] += sum(old in text for old in truth.stale)
         total["old"] += len(truth.stale)
         total["foreign"] += len(faithful(summary, truth.messages))
         total["sentences"] += len(summary.sentences())

@@ -581,7 +581,7 @@ def _swapped(text: str, old: str, new: str) -> str:
 
 def _content(text: str) -> frozenset[str]:
     """What a text speaks of: its stems without the words that say nothing by themselves."""
-    low = re.sub(r"[我你他她们的了是在不]", " ", fold(text))
+    low = re.sub(r"[我你他她们的了是在不]|\b(?:again|now|not|still|after|all|any ?more)\b|现在|如今|后来", " ", fold(text))
     return frozenset(stem for word in low.split() if word not in STOP_WORDS for stem in stems(word) if len(stem) > 1)
 
 

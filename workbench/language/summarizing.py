@@ -9,8 +9,10 @@ from __future__ import annotations
 import json
 import math
 import re
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from functools import lru_cache
 from typing import Any, Literal
 
 from workbench.language.judging import stems
@@ -26,7 +28,10 @@ _POOL = 3
 """As many times as much is kept to choose from when the conversation goes on."""
 _ANSWER = 2
 """Sentences of an answer that are kept at most."""
-_WORTH = {"statement": 3.0, "intent": 3.0, "unanswered": 2.4, "said": 1.4, "answer": 1.0, "question": 0.6}
+_WORTH = {"statement": 3.0, "intent": 3.0, "unanswered": 2.4, "told": 2.2, "answer": 1.0, "said": 0.8, "question": 0.6}
+_OF_PERSON = ("statement", "intent", "told", "said")
+_SHARED = 2
+"""Rare words that a message has in common with a sentence of which it speaks again."""
 _HALF = 60
 """Messages after which newness counts for half."""
 
@@ -165,27 +170,29 @@ class _Kept:
         self.now += 1
         if is_smalltalk(content):
             return
-        self._refer(content)
         if role == "assistant":
             self._answered(content)
         elif role == "user":
+            self._refer(content)
             self._said(content)
 
     def _refer(self, content: str) -> None:
+        """What the person speaks of again: by words that few of the kept sentences have."""
         said = _content(content)
+        holding = Counter(word for _, item in self.items for word in _content(item.text) & said)
+        rare = {word for word, n in holding.items() if n <= max(2, len(self.items) // 20)}
         for k, (part, item) in enumerate(self.items):
-            own = _content(item.text)
-            if item.turn < self.now - 1 and len(own & said) >= max(1, min(2, len(own) - 1)):
+            if len(_content(item.text) & rare) >= _SHARED:
                 self.items[k] = part, replace(item, again=item.again + 1)
 
     def _add(self, part: Part, item: Item) -> None:
         """Once: what is said again takes the place of the older."""
         again = [i for _, i in self.items if fold(i.text) == fold(item.text)]
         self.items = [(p, i) for p, i in self.items if i not in again]
-        self.items.append((part, replace(item, again=item.again + sum(i.again + 1 for i in again))))
+        self.items.append((part, replace(item, again=item.again + sum(i.again for i in again))))
 
     def _said(self, content: str) -> None:
-        before = [i for _, i in self.items if i.kind in ("statement", "intent", "said")]
+        before = [i for _, i in self.items if i.kind in _OF_PERSON]
         read = read_statements(content, [i.text for i in before])
         if _DONE.search(content):
             self.items = [(p, i) for p, i in self.items if i.kind != "intent" or not _content(i.text) & _content(content)]
@@ -199,14 +206,16 @@ class _Kept:
             if any(fold(s.text) in fold(sentence) for s in read.statements):
                 sentence = read.rest if asked and read.rest in content else ""
             if sentence and len(_content(sentence)) > (0 if asked else 2):
-                self._add("needs", Item(sentence, self.now, "question" if asked else "said", _signal(sentence)))
+                kind = "question" if asked else "told" if _NAME.search(sentence) or _NUMBER.search(sentence) else "said"
+                self._add("needs", Item(sentence, self.now, kind, _signal(sentence)))
 
     def _state(self, statement: Statement, content: str) -> None:
         gone = [i for _, i in self.items if _replaced(statement, i)]
         text = statement.text if statement.text in content else next(
             (s for s in sentences(content) if fold(statement.about)[:12] in fold(s)), content.strip()
         )
-        if statement.kind == "correction" and gone and not _content(text) & _content(gone[-1].text):
+        alone = statement.attribute or statement.polarity or (gone and _content(text) & _content(gone[-1].text))
+        if statement.kind == "correction" and gone and not alone:
             text = f"{gone[-1].text} → {text}"  # what it corrects, without which it says nothing
         self.items = [(p, i) for p, i in self.items if i not in gone]
         intent = statement.kind == "intent"
@@ -238,7 +247,7 @@ class _Kept:
 def _replaced(new: Statement, old: Item) -> bool:
     if old.statement and same_thing(new, old.statement):
         return True
-    if new.kind != "correction" or not new.replaces or old.kind not in ("statement", "intent", "said"):
+    if new.kind != "correction" or not new.replaces or old.kind not in _OF_PERSON:
         return False
     known, text = fold(new.replaces).strip(" .。!！"), fold(old.text)
     return known in text or fold(old.text).strip(" .。!！") in known
@@ -250,6 +259,7 @@ def _signal(sentence: str) -> float:
     return 0.25 * min(names, 2) + (0.3 if numbers else 0) + 0.02 * min(len(_content(sentence)), 10)
 
 
+@lru_cache(maxsize=8192)
 def _content(text: str) -> frozenset[str]:
     low = re.sub(r"[我你他她们的了是在不有也就都吗呢]", " ", fold(text))
     return frozenset(s for word in re.findall(r"[^\W_]+", low) if word not in STOP_WORDS for s in stems(word) if len(s) > 1)
