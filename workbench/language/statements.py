@@ -106,6 +106,11 @@ def _many(section: str) -> tuple[_Pattern, ...]:
     return tuple(_Pattern(_compiled(one["re"]), one) for one in (given["of"] if isinstance(given, dict) else given))
 
 
+@cache
+def _standing() -> tuple[_Pattern, ...]:
+    return (_Pattern(_one("replies", "standing"), {}),)
+
+
 # --- Clauses ---
 
 _QUOTED = re.compile(r"“[^“”]*”|\"[^\"]*\"|「[^「」]*」|『[^『』]*』|‘[^‘’]*’|(?<!\w)'[^']{2,}'(?!\w)|《[^《》]*》|`[^`]*`")
@@ -190,7 +195,7 @@ def _alone(message: str) -> tuple[Read, bool]:
     if _one("none", "irony").search(plain):
         return Read([], _rest(message, clauses, set())), False
     said: dict[int, list[Statement]] = _Said(message, clauses).statements()
-    statements = [statement for found in said.values() for statement in found]
+    statements = list(dict.fromkeys(statement for found in said.values() for statement in found))
     return Read(statements, _rest(message, clauses, set(said))), _corrects(plain, clauses)
 
 
@@ -230,6 +235,9 @@ class _Said:
             reported = _one("none", "reports").search(clause.text) and not _one("none", "mine").search(clause.text)
             if reported or (clause.closed[:1] in (":", "：") and _asks(clause.text)):
                 closed = clause.sentence
+            if replied := self._replied(i):
+                found[i] = found[i + 1] = replied
+                continue
             if self._asked(clause) and not self._orders_no_more(clause):
                 if not before and re.match(r"\W*(?:why|how|do|does|did|is|are|难道|为什么)", clause.text):
                     closed = clause.sentence
@@ -238,11 +246,25 @@ class _Said:
                 found[i] = read
         return found
 
+    def _replied(self, i: int) -> list[Statement]:
+        """A thing that is asked of oneself and answered: "Musicals? No thanks." """
+        if i + 1 == len(self.clauses) or self.clauses[i].closed[:1] not in ("?", "？") or _asks(self.clauses[i].text):
+            return []
+        clause, answer = self.clauses[i], self.clauses[i + 1].text
+        for polarity in ("dislike", "like"):
+            if len(clause.text) <= 40 and _one("replies", polarity).match(answer):
+                about = _bare(self.message[clause.start : clause.end], "preference")
+                text = _note(self.message[clause.start : self.clauses[i + 1].end])
+                return [Statement("preference", polarity, about, text)] if about else []
+        return []
+
     def _asked(self, clause: _Clause) -> bool:
         return clause.closed[:1] in ("?", "？") or _asks(clause.text)
 
     def _orders_no_more(self, clause: _Clause) -> bool:
-        return clause.closed[:1] not in ("?", "？") and bool(_many("patterns")[2].search(clause.text))
+        return clause.closed[:1] not in ("?", "？") and any(
+            pattern.search(clause.text) for pattern in (_many("patterns")[2], *_standing())
+        )
 
     def _of(self, i: int, clause: _Clause) -> list[Statement]:
         text = clause.text
