@@ -205,6 +205,8 @@ def _corrects(plain: str, clauses: Sequence[_Clause]) -> bool:
     return any(_one("corrections", "strong").search(clause.text) for clause in clauses)
 
 
+_NOUN_ZH = re.compile(r"^(?![^我]*我).*的[^\W的]{1,6}\W*$")
+"""A clause that only names a thing: 不喜欢恐怖片的人."""
 _BARE_ZH = re.compile(
     r"不(?!是|对|过|要|用|必|好意思)|没|讨厌|喜欢|也|更|最|爱|怕|受不了|住在|对(?!了|不)|再也不|从不|从来|最近|打算|准备(?!好)"
     r"|想(?!知道|问|请)|正?在|计划|忙着|只|首选"
@@ -275,7 +277,11 @@ class _Said:
         past = _one("none", "past").search(text)
         if past:
             return self._no_more(i, clause)
-        me, joint = self._subject(text) if self.of_me else ("", 0)
+        first = i == 0 or self.clauses[i - 1].sentence != clause.sentence
+        if not first and _one("none", "limits").match(text):
+            return []  # of what is asked here, and of nothing else
+        called = _NOUN_ZH.search(self.clauses[-1].text if i + 1 < len(self.clauses) else text)
+        me, joint = self._subject(text) if self.of_me and not called else ("", 0)
         for pattern in _many("patterns"):
             places = pattern.search(me + text[joint:])
             shift = joint - len(me)
@@ -429,9 +435,17 @@ def _asks(text: str) -> bool:
 _SAYS = re.compile(
     r"^\W*(?:i|you|he|she|it|we|they|this|that|there|my|his|her|our|their|nobody|everyone|someone|people)\b"
     r"|\b(?:is|are|was|were|am|has|have|had|will|would|did|does|do|can|isn|aren|wasn|went|said|says|got|made|thinks?|loves?|hates?|likes?)\b"
-    r"|'(?:s|m|re|ve|ll|d)\b|\b(?:me|my|mine|i|we|our|us)\b|^\W*(?:wow|haha+|ha|oh|hmm+|ok(?:ay)?|yes|no|yeah|sure|great|cool|nice|good|thanks?|thank you|right|exactly|lol|fine|perfect|interesting)\b"
+    r"|'(?:m|re|ve|ll|d)\b|\b(?:it|he|she|that|there|what|who|let)'s\b|\b(?:me|my|mine|i|we|our|us)\b|^\W*(?:wow|haha+|ha|oh|hmm+|ok(?:ay)?|yes|no|yeah|sure|great|cool|nice|good|thanks?|thank you|right|exactly|lol|fine|perfect|interesting)\b"
     r"|[了啊呀哈啦嘛吧]\W*$|[很真太好超挺]\w+|[我你他她它]|^\W*[这那]|今天|昨天|刚才|哈哈|谢|嗯|是|觉得|说",
 )
+
+
+def _names(clauses: Sequence[_Clause]) -> bool:
+    """Whether a message only names what is sought: "films that are not comedies", 不是喜剧的电影."""
+    first = re.sub(r"(?<=\w )(?:that|which|who|whose|where)\b.*", "", clauses[0].text)
+    if CJK.search(first):
+        return bool(_NOUN_ZH.search(clauses[-1].text))
+    return not _SAYS.search(first)
 
 
 def _rest(message: str, clauses: list[_Clause], said: set[int]) -> str:
@@ -440,7 +454,7 @@ def _rest(message: str, clauses: list[_Clause], said: set[int]) -> str:
     wishes = [i for i in said if _wishes(clauses[i].text)]
     asks = [i for i in left if clauses[i].closed[:1] in ("?", "？") or _asks(clauses[i].text)]
     if not asks and not wishes:
-        bare = not said and clauses and not any(_SAYS.search(clause.text) for clause in clauses)
+        bare = not said and bool(clauses) and (_names(clauses) or not any(_SAYS.search(c.text) for c in clauses))
         return message if bare else ""
     kept = sorted({*left, *wishes}) if not asks else [i for i in left if i <= asks[-1] or clauses[i].sentence == clauses[asks[-1]].sentence]
     if wishes and asks:
@@ -474,8 +488,8 @@ _RECALL_EDGE = re.compile(
     re.I,
 )
 _RECALL_EDGE_ZH = re.compile(
-    r"^(?:[的我你们是在关于对跟和想要有过，,\s]|说|提|刚才|刚刚|之前|前面|上次|讲|聊|讨论|决定|推荐|什么|怎么|哪些|一下|到|了|过|起)+"
-    r"|(?:(?:是|在|叫|有|都|的|用)?(?:谁|什么|哪[个些里儿]?|几\w?|多少|怎么\w{0,3}|啥)\w{0,2}|来着|吗|呢|没有|没|吧|了|时|的时候|的事|的事情|的话|这件事|是|说|，|[？?。\s])+$"
+    r"^(?:[的我你们是在关于对跟和想要有，,\s]|说|提|刚才|刚刚|之前|前面|上次|讲|聊|讨论|决定|推荐|什么|怎么|哪些|一下)+"
+    r"|(?:(?:是|在|叫|有|都|的|用)?(?:谁|什么|哪[个些里儿]?|几\w?|多少|怎么\w{0,3}|啥)\w{0,2}|来着|吗|呢|没有|没|吧|了|叫|时|的时候|的事|的事情|的话|这件事|是|说|，|[？?。\s])+$"
 )
 
 
