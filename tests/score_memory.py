@@ -11,6 +11,7 @@ from collections import Counter
 from pathlib import Path
 
 from workbench.evaluating.statistics import wilson
+from workbench.knowledge.indexes.keywords import stem
 from workbench.language.statements import read_statements
 from workbench.text import CJK, fold
 
@@ -21,9 +22,9 @@ JUDGED = ("kind", "polarity", "about", "also_question")
 
 
 def units(text: str) -> Counter[str]:
-    """Words, and each Chinese character by itself."""
+    """Stems of words, and each Chinese character by itself."""
     spaced = CJK.sub(lambda match: f" {match[0]} ", fold(text))
-    return Counter(word for word in "".join(c if c.isalnum() else " " for c in spaced).split())
+    return Counter(stem(word) for word in "".join(c if c.isalnum() else " " for c in spaced).split())
 
 
 def near(one: str, other: str) -> bool:

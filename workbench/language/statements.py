@@ -11,17 +11,19 @@ import re
 import tomllib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cache
+from functools import cache, lru_cache
 from importlib.resources import files
 from typing import Any, Literal
 
 from workbench.language.judging import stems
 from workbench.language.reading import is_smalltalk
-from workbench.text import CJK, fold, simplified
+from workbench.text import CJK, STOP_WORDS, fold, simplified
 
 Kind = Literal["preference", "fact", "intent", "correction"]
 ONE_OF_A_KIND = ("name", "home", "age", "job")
 """Facts of which a person has one: a new one takes the place of the old."""
+_MOST = 60
+"""Clauses of a message that are read for statements."""
 _LONGEST = 400
 """Characters of a clause that is read; a longer one is pasted text."""
 
@@ -104,6 +106,11 @@ def _many(section: str) -> tuple[_Pattern, ...]:
     return tuple(_Pattern(_compiled(one["re"]), one) for one in (given["of"] if isinstance(given, dict) else given))
 
 
+@cache
+def _standing() -> tuple[_Pattern, ...]:
+    return (_Pattern(_one("replies", "standing"), {}),)
+
+
 # --- Clauses ---
 
 _QUOTED = re.compile(r"“[^“”]*”|\"[^\"]*\"|「[^「」]*」|『[^『』]*』|‘[^‘’]*’|(?<!\w)'[^']{2,}'(?!\w)|《[^《》]*》|`[^`]*`")
@@ -129,11 +136,11 @@ class _Clause:
 def _plain(message: str) -> str:
     """In lower case and simplified characters, quotations blotted out; every character stays in its place."""
     low = "".join(c.lower() if len(c.lower()) == 1 else c for c in simplified(message))
-    low = low.replace("’", "'")
+    low = _one("changes", "polite").sub(lambda match: " " * len(match[0]), low.replace("’", "'"))
     return _QUOTED.sub(lambda match: match[0][0] + "_" * (len(match[0]) - 2) + match[0][-1], low)
 
 
-_LEANS = re.compile(r"^\W*(?:但是?|不过|而)?(?:比起|与其|相比于?|相较于?|和[^，,]+相比|跟[^，,]+(?:比|相比)|rather than|instead of|compared (?:to|with))")
+_LEANS = re.compile(r"^\W*(?:我姓\w{1,2}$|but rather|(?:但是?|不过|而)?(?:比起|与其|相比于?|相较于?|和[^，,]+相比|跟[^，,]+(?:比|相比)|rather than|instead of|compared (?:to|with)))")
 """A clause that needs the next one."""
 
 
@@ -169,19 +176,42 @@ def read_statements(message: str, earlier: Sequence[str] = ()) -> Read:
     >>> read_statements("我刚才说的那个导演是谁？").recalls
     Recall(about='那个导演', whose='user', which='')
     """
-    message = message.strip()
+    read, marked = _alone(message.strip())
+    if read.recalls or not (earlier or marked):
+        return read
+    plain = _plain(message.strip())
+    return replace(read, statements=_corrected(message.strip(), plain, _clauses(plain), read.statements, earlier))
+
+
+@lru_cache(maxsize=4096)
+def _alone(message: str) -> tuple[Read, bool]:
+    """What it says by itself, and whether it says that it corrects something."""
     plain = _plain(message)
     if not plain or is_smalltalk(message):
-        return Read()
+        return Read(), False
     clauses = _clauses(plain)
     if recall := _recall(message, clauses):
-        return Read([], "", recall)
+        return Read([], "", recall), False
     if _one("none", "irony").search(plain):
-        return Read([], _rest(message, clauses, set()))
+        return Read([], _rest(message, clauses, set())), False
     said: dict[int, list[Statement]] = _Said(message, clauses).statements()
-    statements = [statement for found in said.values() for statement in found]
-    rest = _rest(message, clauses, set(said))
-    return Read(_corrected(message, plain, clauses, statements, earlier), rest)
+    statements = list(dict.fromkeys(statement for found in said.values() for statement in found))
+    return Read(statements, _rest(message, clauses, set(said))), _corrects(plain, clauses)
+
+
+def _corrects(plain: str, clauses: Sequence[_Clause]) -> bool:
+    if re.search(r"不是[^，,。]+[，,]\s*(?:而?是|在)|是[^，,。]+[，,]\s*不是", plain):
+        return True
+    return any(_one("corrections", "strong").search(clause.text) for clause in clauses)
+
+
+_NOUN_ZH = re.compile(r"^(?![^我]*我).*的[^\W的]{1,6}\W*$")
+"""A clause that only names a thing: 不喜欢恐怖片的人."""
+_BARE_ZH = re.compile(
+    r"不(?!是|对|过|要|用|必|好意思)|没|讨厌|喜欢|也|更|最|爱|怕|受不了|住在|对(?!了|不)|再也不|从不|从来|最近|打算|准备(?!好)"
+    r"|想(?!知道|问|请)|正?在|计划|忙着|只|首选"
+)
+_BARE_EN = re.compile(r"(?:don't|hate|can't stand|never|prefer|not a fan|not into|dislike|love|adore|enjoy)\b")
 
 
 class _Said:
@@ -197,40 +227,65 @@ class _Said:
         """By the number of the clause."""
         found: dict[int, list[Statement]] = {}
         closed = -1
-        for i, clause in enumerate(self.clauses):
+        for i, clause in enumerate(self.clauses[:_MOST]):
             before = [c.text for c in self.clauses[:i] if c.sentence == clause.sentence]
             supposed = any(_one("none", "supposes").search(c) for c in [*before, clause.text])
             if clause.sentence != closed and i:
                 closed = -1
             if clause.sentence == closed or supposed or len(clause.text) > _LONGEST:
                 continue
-            if _one("none", "reports").search(clause.text) and not _one("none", "mine").search(clause.text):
+            reported = _one("none", "reports").search(clause.text) and not _one("none", "mine").search(clause.text)
+            if reported or (clause.closed[:1] in (":", "：") and _asks(clause.text)):
                 closed = clause.sentence
+            if replied := self._replied(i):
+                found[i] = found[i + 1] = replied
+                continue
             if self._asked(clause) and not self._orders_no_more(clause):
-                if not before and clause.closed[:1] not in ("?", "？"):
-                    closed = clause.sentence if re.match(r"\W*(?:why|how|do|does|did|is|are|难道|为什么)", clause.text) else -1
+                if not before and re.match(r"\W*(?:why|how|do|does|did|is|are|难道|为什么)", clause.text):
+                    closed = clause.sentence
                 continue
             if read := self._of(i, clause):
                 found[i] = read
         return found
 
+    def _replied(self, i: int) -> list[Statement]:
+        """A thing that is asked of oneself and answered: "Musicals? No thanks." """
+        if i + 1 == len(self.clauses) or self.clauses[i].closed[:1] not in ("?", "？") or _asks(self.clauses[i].text):
+            return []
+        clause, answer = self.clauses[i], self.clauses[i + 1].text
+        for polarity in ("dislike", "like"):
+            if len(clause.text) <= 40 and _one("replies", polarity).match(answer):
+                about = _bare(self.message[clause.start : clause.end], "preference")
+                text = _note(self.message[clause.start : self.clauses[i + 1].end])
+                return [Statement("preference", polarity, about, text)] if about else []
+        return []
+
     def _asked(self, clause: _Clause) -> bool:
         return clause.closed[:1] in ("?", "？") or _asks(clause.text)
 
     def _orders_no_more(self, clause: _Clause) -> bool:
-        return clause.closed[:1] not in ("?", "？") and bool(_many("patterns")[2].search(clause.text))
+        return clause.closed[:1] not in ("?", "？") and any(
+            pattern.search(clause.text) for pattern in (_many("patterns")[2], *_standing())
+        )
 
     def _of(self, i: int, clause: _Clause) -> list[Statement]:
         text = clause.text
         if _one("none", "idiom").search(text):
             return []
+        if name := _NAMED.fullmatch(self.message[clause.start : clause.end].strip()):
+            return [Statement("fact", "", name[1], _note(name[0]), "", "name")]
         past = _one("none", "past").search(text)
         if past:
             return self._no_more(i, clause)
-        me = self._subject(text) if self.of_me else ""
+        first = i == 0 or self.clauses[i - 1].sentence != clause.sentence
+        if not first and _one("none", "limits").match(text):
+            return []  # of what is asked here, and of nothing else
+        called = _NOUN_ZH.search(self.clauses[-1].text if i + 1 < len(self.clauses) else text)
+        me, joint = self._subject(text) if self.of_me and not called else ("", 0)
         for pattern in _many("patterns"):
-            places = pattern.search(me + text)
-            places = places and {name: (start - len(me), end - len(me)) for name, (start, end) in places.items()}
+            places = pattern.search(me + text[joint:])
+            shift = joint - len(me)
+            places = places and {name: (start + shift, end + shift) for name, (start, end) in places.items()}
             if places and "about" in places and (read := self._made(clause, pattern.given, places)):
                 self.of_me = True
                 return read
@@ -242,11 +297,13 @@ class _Said:
             self.of_me = not re.search(r"\b(?:he|she|they|people|everyone|my|his|her|\w+s)\b|喜欢|爱|讨厌|说|觉得|认为", text)
         return []
 
-    def _subject(self, text: str) -> str:
-        """The person, where a clause leaves them out: "Hate olives.", 不喜欢恐怖片."""
-        if re.match(r"(?:不|没|讨厌|喜欢|也|更|最|爱|怕|受不了|住在|对)", text):
-            return "我"
-        return "i " if re.match(r"(?:don't|hate|can't stand|never|prefer|not a fan|not into|dislike|love|adore|enjoy)\b", text) else ""
+    def _subject(self, text: str) -> tuple[str, int]:
+        """The person, where a clause leaves them out ("Hate olives.", 但不喜欢恐怖片), and where they would stand."""
+        joint = re.match(r"\W*(?:(?:但是?|不过|可是|而且?|所以|but|and)\s*)?", text)
+        start = joint.end() if joint else 0
+        if _BARE_ZH.match(text, start):
+            return "我", start
+        return ("i ", start) if _BARE_EN.match(text, start) else ("", 0)
 
     _before: list[Statement]
 
@@ -271,6 +328,10 @@ class _Said:
         self, clause: _Clause, given: dict[str, Any], places: dict[str, tuple[int, int]], later: bool = False
     ) -> list[Statement]:
         about = self._thing(clause, places["about"], given["kind"])
+        if re.fullmatch(r"(?:it|them|它们?|那个)", about, re.I) and (i := self.clauses.index(clause)):
+            behind = re.sub(r"^\W*(?:and |but |so )?(?:no|the|those|these|all)?\b", "", self.clauses[i - 1].text)
+            named = behind.strip() and not _SAYS.search(behind) and len(behind.split()) <= 5
+            about = self.message[self.clauses[i - 1].end - len(behind) : self.clauses[i - 1].end].strip() if named else about
         if not about or (given["kind"] == "preference" and _one("none", "pointing").match(_plain(about))):
             return []
         start, end = clause.start, clause.end
@@ -338,7 +399,7 @@ def _bare(words: str, kind: str) -> str:
     elif kind == "fact":
         words = re.sub(r"^(?:an?|the) (?=\w)", "", words, flags=re.I)
     words = _TAIL.sub("", words)
-    words = _ZH_TAIL.sub("", words) or words
+    words = _ZH_TAIL.sub("", words)
     words = words.strip(" \t,，.。!！、:：")
     if _QUOTED.fullmatch(words) and words[0] != "《":
         words = words[1:-1]
@@ -354,11 +415,17 @@ def _note(words: str) -> str:
     return _JOINING.sub("", words).strip(" \t\n,，;；:：-–—")
 
 
+_NAMED = re.compile(
+    r"(?:(?:Hi|Hello|Hey|Oh|Well|And)\b,? )?(?:[Ii]['’]m|[Ii] am|[Ii]t['’]s|[Tt]his is)"
+    r" ((?!\w+(?:ish|ese|ian|can)\b|[A-Z]+\b)[A-Z][\w'’-]+(?: [A-Z][\w'’-]+){0,2})(?: here| speaking| by the way)?"
+)
+
+
 # --- What is asked ---
 
 
 def _asks(text: str) -> bool:
-    if re.match(r"\W*(?:(?:and|so|but) )?(?:i|we)\b(?! (?:wonder|was wondering|am wondering|need to know|want to know|would (?:like|love)))", text):
+    if re.match(r"\W*(?:(?:and|so|but) )?(?:i|we)\b(?! (?:wonder|was wondering|am wondering|need to know|want to know|would (?:like|love))|'d (?:like|love))", text):
         return bool(re.search(r"\b(?:(?:not|n't) (?:know|sure) (?:what|who|which|how|where|whether|if))\b", text))
     if CJK.search(text):
         return bool(_one("asks", "zh").search(text))
@@ -368,9 +435,17 @@ def _asks(text: str) -> bool:
 _SAYS = re.compile(
     r"^\W*(?:i|you|he|she|it|we|they|this|that|there|my|his|her|our|their|nobody|everyone|someone|people)\b"
     r"|\b(?:is|are|was|were|am|has|have|had|will|would|did|does|do|can|isn|aren|wasn|went|said|says|got|made|thinks?|loves?|hates?|likes?)\b"
-    r"|'(?:s|m|re|ve|ll|d)\b|^\W*(?:wow|haha+|ha|oh|hmm+|ok(?:ay)?|yes|no|yeah|sure|great|cool|nice|good|thanks?|thank you|right|exactly|lol|fine|perfect|interesting)\b"
-    r"|[了啊呀哈啦嘛吧]\W*$|[很真太好超挺]\w+|^\W*[我你他她它这那]|今天|昨天|刚才|哈哈|谢|嗯|是|觉得|说",
+    r"|'(?:m|re|ve|ll|d)\b|\b(?:it|he|she|that|there|what|who|let)'s\b|\b(?:me|my|mine|i|we|our|us)\b|^\W*(?:wow|haha+|ha|oh|hmm+|ok(?:ay)?|yes|no|yeah|sure|great|cool|nice|good|thanks?|thank you|right|exactly|lol|fine|perfect|interesting)\b"
+    r"|[了啊呀哈啦嘛吧]\W*$|[很真太好超挺]\w+|[我你他她它]|^\W*[这那]|今天|昨天|刚才|哈哈|谢|嗯|是|觉得|说",
 )
+
+
+def _names(clauses: Sequence[_Clause]) -> bool:
+    """Whether a message only names what is sought: "films that are not comedies", 不是喜剧的电影."""
+    first = re.sub(r"(?<=\w )(?:that|which|who|whose|where)\b.*", "", clauses[0].text)
+    if CJK.search(first):
+        return bool(_NOUN_ZH.search(clauses[-1].text))
+    return not _SAYS.search(first)
 
 
 def _rest(message: str, clauses: list[_Clause], said: set[int]) -> str:
@@ -379,7 +454,7 @@ def _rest(message: str, clauses: list[_Clause], said: set[int]) -> str:
     wishes = [i for i in said if _wishes(clauses[i].text)]
     asks = [i for i in left if clauses[i].closed[:1] in ("?", "？") or _asks(clauses[i].text)]
     if not asks and not wishes:
-        bare = not said and clauses and not any(_SAYS.search(clause.text) for clause in clauses)
+        bare = not said and bool(clauses) and (_names(clauses) or not any(_SAYS.search(c.text) for c in clauses))
         return message if bare else ""
     kept = sorted({*left, *wishes}) if not asks else [i for i in left if i <= asks[-1] or clauses[i].sentence == clauses[asks[-1]].sentence]
     if wishes and asks:
@@ -413,12 +488,16 @@ _RECALL_EDGE = re.compile(
     re.I,
 )
 _RECALL_EDGE_ZH = re.compile(
-    r"^(?:[的我你们是在关于对跟和想要有过，,\s]|说|提|刚才|刚刚|之前|前面|上次|讲|聊|讨论|决定|推荐|什么|怎么|哪些|一下|到|了|过|起)+"
-    r"|(?:(?:是|在|叫|有|都|的|用)?(?:谁|什么|哪[个些里儿]?|几\w?|多少|怎么\w{0,3}|啥)\w{0,2}|来着|吗|呢|没有|没|吧|了|时|的时候|的事|的事情|的话|这件事|是|说|，|[？?。\s])+$"
+    r"^(?:[的我你们是在关于对跟和想要有，,\s]|说|提|刚才|刚刚|之前|前面|上次|讲|聊|讨论|决定|推荐|什么|怎么|哪些|一下)+"
+    r"|(?:(?:是|在|叫|有|都|的|用)?(?:谁|什么|哪[个些里儿]?|几\w?|多少|怎么\w{0,3}|啥)\w{0,2}|来着|吗|呢|没有|没|吧|了|叫|时|的时候|的事|的事情|的话|这件事|是|说|，|[？?。\s])+$"
 )
 
 
 def _recall(message: str, clauses: list[_Clause]) -> Recall | None:
+    """Whether the message asks for the conversation; two sentences may ask together ("I gave reasons. What were they?")."""
+    if len(clauses) > 1 and clauses[-1].closed[:1] in ("?", "？"):
+        whole = _Clause(_plain(message), 0, len(message), "?", 0)
+        clauses = [*clauses, replace(whole, text=whole.text.rstrip("?？"))]
     for clause in clauses:
         text = clause.text
         if _NO_RECALL.search(text) or len(text) > _LONGEST:
@@ -428,7 +507,8 @@ def _recall(message: str, clauses: list[_Clause]) -> Recall | None:
             if not match or (not CJK.search(text) and not _is_asked(clause)):
                 continue
             places = [match.span(n) for n, value in match.groupdict().items() if value and not n.startswith("who")]
-            about = max((_about_recalled(message, clause, place) for place in places), key=len, default="")
+            abouts = [_about_recalled(message, clause, place) for place in places]
+            about = max(abouts, key=len, default="") if CJK.search(text) else " ".join(filter(None, abouts))
             who = next((value for n, value in match.groupdict().items() if value and n.startswith("who")), "")
             return Recall(about, _whose(who or text, who), _which(text))
     return None
@@ -473,9 +553,7 @@ def _corrected(
 ) -> list[Statement]:
     """The statements, those that correct something said before as corrections."""
     before = [s for said in earlier for s in read_statements(said).statements]
-    marked = any(_one("corrections", "strong").search(clause.text) for clause in clauses) or bool(
-        re.search(r"不是[^，,。]+[，,]\s*(?:而?是|在)|是[^，,。]+[，,]\s*不是", plain)
-    )
+    marked = _corrects(plain, clauses)
     found = []
     for statement in statements:
         old = next((s for s in reversed(before) if same_thing(statement, s) and not _agree(statement, s)), None)
@@ -483,20 +561,64 @@ def _corrected(
             replaced = old.about if old else _replaced(message, plain)[1]
             statement = replace(statement, kind="correction", replaces=replaced)
         found.append(statement)
-    if found or not marked:
+    if found or not (marked or before or earlier):
         return found
-    new, old_words = _replaced(message, plain)
-    if not new:
+    return _of_old(message, plain, clauses, before, earlier, marked)
+
+
+def _of_old(
+    message: str, plain: str, clauses: list[_Clause], before: list[Statement], earlier: Sequence[str], marked: bool
+) -> list[Statement]:
+    """A correction that is told by what was said before: "Thursday, not Tuesday", 之前说不看…"""
+    if len(clauses) > 1 and (said := _one("changes", "said").search(clauses[0].text)):
+        old = read_statements(message[clauses[0].start + said.end() : clauses[0].end]).statements or read_statements(
+            "我" + message[clauses[0].start + said.end() : clauses[0].end]
+        ).statements
+        if old and old[0].polarity:
+            other: Literal["like", "dislike"] = "like" if old[0].polarity == "dislike" else "dislike"
+            return [replace(old[0], kind="correction", polarity=other, text=message, replaces=old[0].text)]
+    new, words = _replaced(message, plain) if marked else ("", "")
+    if new:
+        whole = next((one for one in reversed(earlier) if _swapped(one, words, new)), "")
+        note = _swapped(whole, words, new).strip(" .。!！") if whole else ""
+        last = next((s for s in reversed(before) if s.text and s.text.strip() in whole), None) if whole else None
+        last = last or (before[-1] if before and not words else None)
+        about = new if last or not note else note
+        kept = last or Statement("fact", "", "", "")
+        replaced = words or (last.about if last else whole)
+        return [Statement("correction", kept.polarity, about, note or _note(message), replaced, kept.attribute)]
+    changed = [c for c in clauses if not _asks(c.text)]
+    if not any(_one("changes", "words").search(c.text) for c in changed):
         return []
-    last = next((s for s in reversed(before) if old_words and fold(old_words) in fold(s.text)), None) or (
-        before[-1] if before else None
-    )
-    replaces = old_words or (last.about if last else "")
-    whole = next((said for said in reversed(earlier) if old_words and old_words.lower() in said.lower()), "")
-    at = whole.lower().find(old_words.lower()) if whole else -1
-    text = whole[:at] + new + whole[at + len(old_words) :] if at >= 0 else _note(message)
-    kept = last or Statement("fact", "", "", "")
-    return [Statement("correction", kept.polarity, new, text, replaces, kept.attribute)]
+    content = _content(" ".join(c.text for c in changed))
+    old_text = next((one for one in reversed(earlier) if _content(one) & content), "")
+    if not old_text:
+        return []
+    clause = max(changed, key=lambda c: (len(_content(c.text) & _content(old_text)), c.start))
+    old = [s for s in before if s.text and s.text in old_text]
+    about = _bare(re.sub(r"^\W*(?:i|we|我们?)(?: now)? ", "", message[clause.start : clause.end], flags=re.I), "intent")
+    return [Statement("correction", "", about, _note(message), old[0].about if old else old_text)]
+
+
+def _swapped(text: str, old: str, new: str) -> str:
+    """What was said, with the new words in the place of the old, or of the one value of their kind; "" without any.
+
+    >>> _swapped("The meeting is on Tuesday.", "", "Thursday"), _swapped("我们六月十二号出发", "", "二十号")
+    ('The meeting is on Thursday.', '我们六月二十号出发')
+    """
+    of_kind = (r"\d+", r"\w*day\b", "(?:周|星期)[一二三四五六日天]", rf"[\d一二两三四五六七八九十百千万]+{re.escape(new[-1:])}")
+    kind = next((one for one in of_kind if re.fullmatch(one, new, re.I)), "")
+    at = text.lower().find(old.lower()) if old and not (kind and not re.fullmatch(kind, old, re.I)) else -1
+    if at >= 0:
+        return text[:at] + new + text[at + len(old) :]
+    place = re.search(kind, text, re.I) if kind else None
+    return text[: place.start()] + new + text[place.end() :] if place else ""
+
+
+def _content(text: str) -> frozenset[str]:
+    """What a text speaks of: its stems without the words that say nothing by themselves."""
+    low = re.sub(r"[我你他她们的了是在不]|\b(?:again|now|not|still|after|all|any ?more)\b|现在|如今|后来", " ", fold(text))
+    return frozenset(stem for word in low.split() if word not in STOP_WORDS for stem in stems(word) if len(stem) > 1)
 
 
 def _replaced(message: str, plain: str) -> tuple[str, str]:
