@@ -383,8 +383,12 @@ class Conversations(Protocol):
         citations: Sequence[Citation] = (),
         debug: Mapping[str, Any] | None = None,
         partial: bool = False,
+        answers: str = "",
     ) -> str:
-        """Store a message, give its id. A ``message_key`` stores once; only a ``partial`` message is completed."""
+        """Store a message, give its id. A ``message_key`` stores once; only a ``partial`` message is completed.
+
+        ``answers`` is the id of the message that it answers: the two are an episode then.
+        """
 
     def list_messages(
         self, conversation_id: str, limit: int | None = None, before: str | None = None
@@ -395,9 +399,7 @@ class Conversations(Protocol):
 class Remembering(Protocol):
     """What nodes need of what is remembered of a person and of a conversation."""
 
-    def recall(
-        self, message: str, *, user_id: str, conversation_id: str, before: str | None = None
-    ) -> dict[str, Any]:
+    def recall(self, message: str, *, user_id: str, conversation_id: str, before: str | None = None) -> dict[str, Any]:
         """What there is for a message: ``memories``, ``summary`` (a row, or None), ``episodes`` and ``opening``.
 
         ``episodes`` are earlier exchanges with their ``similarity``, best first; ``opening`` the first messages of the
@@ -411,9 +413,7 @@ class Remembering(Protocol):
 class NoMemory:
     """Where nothing is remembered: agents, and graphs of one's own."""
 
-    def recall(
-        self, message: str, *, user_id: str, conversation_id: str, before: str | None = None
-    ) -> dict[str, Any]:
+    def recall(self, message: str, *, user_id: str, conversation_id: str, before: str | None = None) -> dict[str, Any]:
         """Nothing."""
         return {"memories": [], "summary": None, "episodes": [], "opening": [], "note": ""}
 

@@ -7,22 +7,26 @@ with Workbench.open("dir") as wb:
 
 from __future__ import annotations
 
+import asyncio
 import sys
 import threading
 import weakref
 from collections.abc import AsyncIterator, Callable, Collection, Coroutine, Iterable, Mapping, Sequence
-from contextlib import aclosing
+from concurrent.futures import Future, wait
+from contextlib import aclosing, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, Unpack
 
 from workbench import ports
-from workbench.errors import WorkbenchError, WorkspaceBusy, WorkspaceError, shown
+from workbench.errors import ModelError, WorkbenchError, WorkspaceBusy, WorkspaceError, shown
 from workbench.futures.observing import Observers, required
+from workbench.graphs.remember import bring_up
 from workbench.graphs.reviewers import ReplayReviewer, Reviewer
 from workbench.knowledge.library import Library
 from workbench.maintenance.repair import settle
 from workbench.memory import open_conversations
+from workbench.memory.recalling import Recalling
 from workbench.ports import Context, Handler, Planner
 from workbench.records.lease import Lease, SystemClock
 from workbench.records.prompts import Prompts
@@ -66,6 +70,8 @@ if TYPE_CHECKING:
 
 
 T = TypeVar("T")
+_KEEPING_S = 10
+"""How long closing waits for summaries and vectors that are under way."""
 _opened: weakref.WeakSet[Workbench] = weakref.WeakSet()
 
 
@@ -88,6 +94,9 @@ class Workbench:
         self._unsearched: set[str] = set()
         self._parts: dict[str, Any] = {}
         self._chats: dict[str, Any] = {}
+        self._recalling: dict[Any, Recalling] = {}
+        self._keeping: list[Future[None]] = []
+        self._summing = asyncio.Lock()
         required(settings)
         self.prompts, self._prices = Prompts(path / "prompts"), read_prices(settings.prices)
         self.knowledge, self.tools = Library(path / "knowledge", settings), ToolRegistry()
@@ -110,7 +119,6 @@ class Workbench:
             raise
         self._observers = Observers(settings, self.tools)
         self._work.ended = self._ended
-        self._keeping: dict[str, Future[None]] = {}
         self._open = True
         _opened.add(self)
         register()
@@ -147,6 +155,7 @@ class Workbench:
         if not self._open:
             return
         self._open = False
+        wait(self._keeping, timeout=_KEEPING_S)  # what is not done by then is done with the next exchange
         self._observers.close()
         self._work.close(self._close_chats())
         self.knowledge.close()
@@ -720,13 +729,28 @@ class Workbench:
 
     def _memory_of(self, driver: Driver) -> Recalling:
         """What recalls from a driver's store; what is remembered incognito is another's."""
-        if driver.conversations not in self._recalling:
-            self._recalling[driver.conversations] = Recalling(driver.conversations, self.settings, self._clock.now)
-        return self._recalling[driver.conversations]
+        store = driver.conversations
+        if store not in self._recalling:
+            self._recalling[store] = Recalling(store, self.settings, self._clock.now)
+        return self._recalling[store]
 
     def _ended(self, run_id: str) -> None:
-        """Tell whoever observes runs of one that has ended."""
-        self._observers.tell(Recording(self._work, run_id))
+        """Tell whoever observes runs of one that has ended, and bring up what is remembered of its conversation."""
+        run = Recording(self._work, run_id)
+        if self._observers:
+            self._observers.tell(run)
+        if run.status == "done" and "tape" not in run.options:
+            self._keeping = [work for work in self._keeping if not work.done()]
+            self._keeping.append(self._work.loop.submit(self._keep_up(run_id)))
+
+    async def _keep_up(self, run_id: str) -> None:
+        """Vectors for new exchanges, and a summary where it is due: beside whatever goes on, and no answer waits."""
+        driver = self._work.driver(run_id)
+        conversation_id = driver.runs.get(run_id)["conversation_id"]
+        with suppress(ModelError):  # it is tried again with the next exchange
+            await asyncio.to_thread(self._memory_of(driver).embed, conversation_id)
+        async with self._summing:
+            await bring_up(self._ports(driver), driver.conversations, conversation_id)
 
     def _ports(self, driver: Driver) -> Context:
         in_graph = {name: part for name, part in self._parts.items() if name not in ("planner", "reranker")}

@@ -38,7 +38,7 @@ MOST_NOTED = 8
 
 async def recall(state: ConversationState, runtime: Runtime[Context]) -> dict[str, Any]:
     """Load what is remembered; the current message, stored already, is never among it."""
-    context, message = runtime.context, state["message"]
+    context, message = runtime.context, state.get("message", "")
     window, conversation = context.settings.history_window, state.get("conversation_id", "")
     stored = (
         context.conversations.list_messages(conversation, window, before=state.get("user_message_id") or None)
@@ -57,7 +57,9 @@ async def recall(state: ConversationState, runtime: Runtime[Context]) -> dict[st
     memories = [m for m in told["memories"] if m["id"] not in left_out]
     read = await noticed(context, message, history, memories)
     summary = summary_text(told["summary"], message) if "summary" not in left_out else ""
-    parts = assembled({**told, "summary_text": summary_text(told["summary"], message)}, stored, left_out, context, message)
+    parts = assembled(
+        {**told, "summary_text": summary_text(told["summary"], message)}, stored, left_out, context, message
+    )
     kept = {(p["part"], p["id"]) for p in parts if p["kept"]}
     zh = language_of(message) == "zh"
     return {
@@ -85,7 +87,8 @@ def assembled(
     core = [("core", m["id"], told_memory(m, zh), m["created_at"], float(m["pinned"])) for m in told["memories"]]
     text = told["summary_text"]
     said = [("summary", "summary", text, told["summary"]["updated_at"], 1.0)] if text else []
-    episodes = [("episode", e["id"], told_episode(e), e["created_at"], e["similarity"]) for e in told["episodes"]]
+    fitting = [e for e in told["episodes"] if not e["shown"]]
+    episodes = [("episode", e["id"], told_episode(e), e["created_at"], e["similarity"]) for e in fitting]
     history = [("history", m["id"], m["content"], m["created_at"], 1.0) for m in window]
     left, parts = settings.memory_token_budget, dict[tuple[str, str], Remembered]()
     by_need = [*sorted(core, key=lambda c: (-c[4], c[3]), reverse=False), *reversed(history), *said, *episodes]
@@ -111,7 +114,11 @@ def told_core(memories: Sequence[Memory], zh: bool) -> str:
     """Core memory for a prompt: a line a section."""
     core = core_of(memories)
     human = core["human"]
-    told = {"persona": core["persona"], **human, "archival": [m["content"] for m in memories if m["section"] == "archival"]}
+    told = {
+        "persona": core["persona"],
+        **human,
+        "archival": [m["content"] for m in memories if m["section"] == "archival"],
+    }
     lines = []
     for section, value in told.items():
         text = ("；" if zh else "; ").join(value) if isinstance(value, list) else value
@@ -121,7 +128,7 @@ def told_core(memories: Sequence[Memory], zh: bool) -> str:
 
 def told_episode(episode: Mapping[str, Any]) -> str:
     """An exchange in a line, as the requirement has it."""
-    asked, said = (" ".join(clean(str(episode[k])).split()) for k in ("user_message", "assistant_message"))
+    asked, said = (" ".join(clean(str(episode.get(k, ""))).split()) for k in ("user_message", "assistant_message"))
     return f"- {asked[:300]} → {said[:500]}"
 
 
@@ -172,8 +179,11 @@ async def noticed(
         )
         for one in found.statements[:MOST_NOTED]
     ]
-    recalls = None if found.recalls is None else Asked(**vars(found.recalls))
-    return {"noted": noted, "recalls": recalls, "to_search": found.rest if noted else message}
+    asked = found.recalls
+    recalls = None if asked is None else Asked(about=asked.about, whose=asked.whose, which=asked.which)
+    # only what is disliked leaves the question: its words would be searched for
+    cut = not found.rest or any(note["polarity"] == "dislike" for note in noted)
+    return {"noted": noted, "recalls": recalls, "to_search": found.rest if noted and cut else message}
 
 
 def section_of(one: Statement) -> str:
@@ -198,8 +208,8 @@ async def _by_model(
 ) -> dict[str, Any] | None:
     free = [m for m in memories if not m["pinned"]]
     slots = {
-        "known": fenced(numbered([f"{m['section']}: {m['content']}" for m in free]), "found"),
-        "history": fenced(told_history(history, context.settings.history_window), "conversation"),
+        "known": fenced(numbered([f"{m['section']}: {m['content']}" for m in free])),
+        "history": fenced(told_history(history, context.settings.history_window)),
         "message": message,
     }
     said = await say(context, "memory", Read, slots, question=message)

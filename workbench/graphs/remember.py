@@ -15,7 +15,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from workbench.graphs.roles import say
 from workbench.graphs.route import Route
 from workbench.language.conditions import in_words
-from workbench.language.summarizing import Summary, summarized
+from workbench.language.summarizing import loads, summarized
 from workbench.ports import Context, KnowledgeBase, Remembering
 from workbench.records.prompts import fenced
 from workbench.state import Condition, Noted, Obeyed
@@ -57,7 +57,9 @@ def obeyed(
                 about = next(f for f in base.schema() if f["name"] == field)
                 told = in_words(condition, about, reading["language"])
                 because = f"（因为你说过：{one['content']}）" if zh else f" (since you said: {one['content']})"
-                (liked if likes else disliked).append(Obeyed(memory_id=memory_id, condition=condition, told=told + because))
+                (liked if likes else disliked).append(
+                    Obeyed(memory_id=memory_id, condition=condition, told=told + because)
+                )
     if not free or not liked:
         return disliked
     leading = [one for one in liked if one["condition"]["field"] == liked[-1]["condition"]["field"]]
@@ -82,11 +84,13 @@ def with_conditions(route: Route, conditions: Sequence[Obeyed]) -> Route:
     kept = list[Condition]()
     for one in conditions:
         condition = one["condition"]
-        beside = next((c for c in kept if c["op"] == condition["op"] == "in" and c["field"] == condition["field"]), None)
+        beside = next(
+            (c for c in kept if c["op"] == condition["op"] == "in" and c["field"] == condition["field"]), None
+        )
         if beside:
             beside["value"] = list(dict.fromkeys([*beside["value"], *condition["value"]]))
         else:
-            kept.append(Condition(**condition))  # type: ignore[typeddict-item]
+            kept.append(Condition(**condition))
     told = [*reading["understood"], *dict.fromkeys(one["told"] for one in conditions)]
     reading = {**reading, "conditions": [*reading["conditions"], *kept], "understood": told}
     return Route({**route.decision, "reading": reading, "filters": reading["conditions"]}, route.kb_prefixes)
@@ -149,7 +153,7 @@ async def bring_up(context: Context, store: Any, conversation_id: str) -> bool:
     text = await _by_model(context, "" if anew else old["summary"], fresh) if model else ""
     author = settings.model_of("summarizer") if text else RULES
     if not text:
-        before = Summary.loads(old["summary"]) if old and old["author"] == RULES and not anew else None
+        before = loads(old["summary"]) if old and old["author"] == RULES and not anew else None
         text = summarized(messages if before is None else fresh, before).dumps()
     store.save_summary(conversation_id, text, len(messages), author)
     return True
@@ -157,7 +161,7 @@ async def bring_up(context: Context, store: Any, conversation_id: str) -> bool:
 
 async def _by_model(context: Context, old: str, messages: Sequence[Mapping[str, Any]]) -> str:
     told = "\n".join(f"{m['role']}: {' '.join(m['content'].split())[:1_000]}" for m in messages)
-    slots = {"summary": fenced(old, "conversation") or "—", "messages": fenced(told, "conversation")}
+    slots = {"summary": fenced(old) or "—", "messages": fenced(told)}
     said = await say(context, "summarizer", SummedUp, slots, question=messages[-1]["content"], quiet=True)
     return "" if said.form is None else said.form.summary.strip()
 
@@ -166,7 +170,7 @@ def summary_text(summary: Mapping[str, Any] | None, message: str) -> str:
     """A kept summary in words, in the language of the message."""
     if summary is None:
         return ""
-    return Summary.loads(summary["summary"]).text(language_of(message)) if summary["author"] == RULES else summary["summary"]
+    return loads(summary["summary"]).text(language_of(message)) if summary["author"] == RULES else summary["summary"]
 
 
 def noted_sections(noted: Sequence[Noted]) -> list[str]:

@@ -9,7 +9,8 @@ from typing import Any, NamedTuple
 from workbench.state import Asked, Noted
 from workbench.text import STOP_WORDS, fold, sentences, terms
 
-_MOST, _LONGEST = 3, 300
+_MOST, _LONGEST, _NEAR = 3, 300, 0.45
+"""Turns that are quoted; characters of one; how near an exchange must be that shares no word with the question."""
 
 
 class Turn(NamedTuple):
@@ -31,6 +32,10 @@ def from_conversation(asked: Asked, state: Mapping[str, Any], zh: bool) -> str:
     turns = [t for t in _turns(state, asked) if not asked["whose"] or t.role == asked["whose"]]
     found = _placed(turns, asked["which"]) if asked["which"] else _about(turns, asked["about"])
     if not found:
+        near = [e for e in state.get("recalled_episodes") or [] if e["similarity"] >= _NEAR]
+        sides = [(asked["whose"] or "user", e) for e in near[:_MOST]]
+        found = [Turn(role, e["created_at"], e[f"{role}_message"]) for role, e in sides]
+    if not found:
         about = asked["about"]
         if zh:
             return f"在这段对话里没有找到关于“{about}”的内容。" if about else "在这段对话里没有找到。"
@@ -41,7 +46,9 @@ def from_conversation(asked: Asked, state: Mapping[str, Any], zh: bool) -> str:
 def _turns(state: Mapping[str, Any], asked: Asked) -> Iterator[Turn]:
     """What was recalled, oldest first: the beginning of the conversation where that is asked for, exchanges, window."""
     seen: set[str] = set()
-    told = [Turn(m["role"], m["created_at"], m["content"]) for m in state.get("opening") or []] if asked["which"] else []
+    told = (
+        [Turn(m["role"], m["created_at"], m["content"]) for m in state.get("opening") or []] if asked["which"] else []
+    )
     for episode in sorted(state.get("recalled_episodes") or [], key=lambda e: e["created_at"]):
         told += [Turn("user", episode["created_at"], episode["user_message"])]
         told += [Turn("assistant", episode["created_at"], episode["assistant_message"])]

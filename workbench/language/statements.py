@@ -113,7 +113,9 @@ def _standing() -> tuple[_Pattern, ...]:
 
 # --- Clauses ---
 
-_QUOTED = re.compile(r"“[^“”]*”|\"[^\"]*\"|「[^「」]*」|『[^『』]*』|‘[^‘’]*’|(?<!\w)'[^']{2,}'(?!\w)|《[^《》]*》|`[^`]*`")
+_QUOTED = re.compile(
+    r"“[^“”]*”|\"[^\"]*\"|「[^「」]*」|『[^『』]*』|‘[^‘’]*’|(?<!\w)'[^']{2,}'(?!\w)|《[^《》]*》|`[^`]*`"
+)
 _BREAK = re.compile(
     r"(?<!\d)[,，](?!\d)|(?<=\d)[,，](?!\d\d\d)|[;；:：。！!?？…\n()（）~]+|(?<!\bdr)(?<!\bmr)(?<!\bmrs)(?<!\bms)(?<!\bst)"
     r"(?<!\b[a-z])\.+(?=\s|$|[\"”’')])|\s+[-–]+\s+|[-–]{2,}|—+"
@@ -121,7 +123,10 @@ _BREAK = re.compile(
     r"|\s+(?=and (?:i|i'm|i've|we|please|can|could|would|what|who|which|where|when|how|recommend|suggest|show|tell|give"
     r"|find|list|my|don't|hate|love|never|no|also)\b)|(?=但是?|不过(?!是)|可是|所以|因此|因为|然而|而且)"
 )
-_JOINING = re.compile(r"^\W*(?:so|but|and|then|therefore|also|所以|因此|那么?|但是?|不过|而且|然后|就)+(?:\b|(?=[\u4e00-\u9fff]))[\s,，]*", re.I)
+_JOINING = re.compile(
+    r"^\W*(?:so|but|and|then|therefore|also|所以|因此|那么?|但是?|不过|而且|然后|就)+(?:\b|(?=[\u4e00-\u9fff]))[\s,，]*",
+    re.I,
+)
 
 
 @dataclass(frozen=True)
@@ -140,7 +145,9 @@ def _plain(message: str) -> str:
     return _QUOTED.sub(lambda match: match[0][0] + "_" * (len(match[0]) - 2) + match[0][-1], low)
 
 
-_LEANS = re.compile(r"^\W*(?:我姓\w{1,2}$|but rather|(?:但是?|不过|而)?(?:比起|与其|相比于?|相较于?|和[^，,]+相比|跟[^，,]+(?:比|相比)|rather than|instead of|compared (?:to|with)))")
+_LEANS = re.compile(
+    r"^\W*(?:我姓\w{1,2}$|but rather|(?:但是?|不过|而)?(?:比起|与其|相比于?|相较于?|和[^，,]+相比|跟[^，,]+(?:比|相比)|rather than|instead of|compared (?:to|with)))"
+)
 """A clause that needs the next one."""
 
 
@@ -289,12 +296,16 @@ class _Said:
             if places and "about" in places and (read := self._made(clause, pattern.given, places)):
                 self.of_me = True
                 return read
-        if liked := re.match(r"\W*(?:but |and )?(?:definitely |just )?not (?P<about>(?!at all|really|so|too|very|yet|sure)\w.+)", text):
+        if liked := re.match(
+            r"\W*(?:but |and )?(?:definitely |just )?not (?P<about>(?!at all|really|so|too|very|yet|sure)\w.+)", text
+        ):
             before = [s for s in self._before if s.polarity == "like"] if i and (self._set_before(i)) else []
             if before:
                 return self._made(clause, {"kind": "preference", "polarity": "dislike"}, {"about": liked.span("about")})
         if not re.match(r"\W*(?:i\b|我(?!们?的?(?:爸|妈|哥|姐|弟|妹|朋友|同事|老)))", text):
-            self.of_me = not re.search(r"\b(?:he|she|they|people|everyone|my|his|her|\w+s)\b|喜欢|爱|讨厌|说|觉得|认为", text)
+            self.of_me = not re.search(
+                r"\b(?:he|she|they|people|everyone|my|his|her|\w+s)\b|喜欢|爱|讨厌|说|觉得|认为", text
+            )
         return []
 
     def _subject(self, text: str) -> tuple[str, int]:
@@ -331,7 +342,11 @@ class _Said:
         if re.fullmatch(r"(?:it|them|它们?|那个)", about, re.I) and (i := self.clauses.index(clause)):
             behind = re.sub(r"^\W*(?:and |but |so )?(?:no|the|those|these|all)?\b", "", self.clauses[i - 1].text)
             named = behind.strip() and not _SAYS.search(behind) and len(behind.split()) <= 5
-            about = self.message[self.clauses[i - 1].end - len(behind) : self.clauses[i - 1].end].strip() if named else about
+            about = (
+                self.message[self.clauses[i - 1].end - len(behind) : self.clauses[i - 1].end].strip()
+                if named
+                else about
+            )
         if not about or (given["kind"] == "preference" and _one("none", "pointing").match(_plain(about))):
             return []
         start, end = clause.start, clause.end
@@ -358,7 +373,11 @@ class _Said:
             listed = self.clauses[i].closed in (",", "，") and clause.sentence == self.clauses[i].sentence
             words = clause.text.split()
             short = len(words) <= 4 and not CJK.search(clause.text)
-            if not (listed and short) or _asks(clause.text) or re.match(r"\W*(?:i|but|not|so|please|though|because)\b", clause.text):
+            if (
+                not (listed and short)
+                or _asks(clause.text)
+                or re.match(r"\W*(?:i|but|not|so|please|though|because)\b", clause.text)
+            ):
                 break
             found.append(clause)
         return found if found and re.match(r"\W*(?:and|or|as well as)\b|.* (?:and|or) ", found[-1].text) else []
@@ -382,8 +401,12 @@ _TAIL = re.compile(
     r"|(?:because|since|when|whenever|if|even (?:if|when|though)|unless|so|especially|particularly|but|although) .*))+\W*$",
     re.I,
 )
-_ZH_LEAD = re.compile(r"^(?:任何|那种|这种|那些|这些|那类|这类|一些|什么|所有|各种|一切|再|去|想|带有?|有|太|看(?=..)|吃(?=.)|喝(?=.)|听(?=.)|读(?=.)(?!书))+(?=.)")
-_ZH_TAIL = re.compile(r"(?:这种东西|之类的?(?:东西|片子)?|这类的?|什么的|这一类|那一套|这种|那种|的了?|了|啦|啊|呢|吧|呀|，.*)+$")
+_ZH_LEAD = re.compile(
+    r"^(?:任何|那种|这种|那些|这些|那类|这类|一些|什么|所有|各种|一切|再|去|想|带有?|有|太|看(?=..)|吃(?=.)|喝(?=.)|听(?=.)|读(?=.)(?!书))+(?=.)"
+)
+_ZH_TAIL = re.compile(
+    r"(?:这种东西|之类的?(?:东西|片子)?|这类的?|什么的|这一类|那一套|这种|那种|的了?|了|啦|啊|呢|吧|呀|，.*)+$"
+)
 
 
 def _bare(words: str, kind: str) -> str:
@@ -425,7 +448,10 @@ _NAMED = re.compile(
 
 
 def _asks(text: str) -> bool:
-    if re.match(r"\W*(?:(?:and|so|but) )?(?:i|we)\b(?! (?:wonder|was wondering|am wondering|need to know|want to know|would (?:like|love))|'d (?:like|love))", text):
+    if re.match(
+        r"\W*(?:(?:and|so|but) )?(?:i|we)\b(?! (?:wonder|was wondering|am wondering|need to know|want to know|would (?:like|love))|'d (?:like|love))",
+        text,
+    ):
         return bool(re.search(r"\b(?:(?:not|n't) (?:know|sure) (?:what|who|which|how|where|whether|if))\b", text))
     if CJK.search(text):
         return bool(_one("asks", "zh").search(text))
@@ -442,10 +468,9 @@ _SAYS = re.compile(
 
 def _names(clauses: Sequence[_Clause]) -> bool:
     """Whether a message only names what is sought: "films that are not comedies", 不是喜剧的电影."""
-    first = re.sub(r"(?<=\w )(?:that|which|who|whose|where)\b.*", "", clauses[0].text)
-    if CJK.search(first):
-        return bool(_NOUN_ZH.search(clauses[-1].text))
-    return not _SAYS.search(first)
+    if clauses and _NOUN_ZH.search(clauses[-1].text):
+        return True
+    return not any(_SAYS.search(re.sub(r"(?<=\w )(?:that|which|who|whose|where)\b.*", "", c.text)) for c in clauses)
 
 
 def _rest(message: str, clauses: list[_Clause], said: set[int]) -> str:
@@ -454,9 +479,12 @@ def _rest(message: str, clauses: list[_Clause], said: set[int]) -> str:
     wishes = [i for i in said if _wishes(clauses[i].text)]
     asks = [i for i in left if clauses[i].closed[:1] in ("?", "？") or _asks(clauses[i].text)]
     if not asks and not wishes:
-        bare = not said and bool(clauses) and (_names(clauses) or not any(_SAYS.search(c.text) for c in clauses))
-        return message if bare else ""
-    kept = sorted({*left, *wishes}) if not asks else [i for i in left if i <= asks[-1] or clauses[i].sentence == clauses[asks[-1]].sentence]
+        return message if not said and _names(clauses) else ""
+    kept = (
+        sorted({*left, *wishes})
+        if not asks
+        else [i for i in left if i <= asks[-1] or clauses[i].sentence == clauses[asks[-1]].sentence]
+    )
     if wishes and asks:
         kept = sorted({*kept, *wishes})
     parts, last = [], -2
@@ -478,8 +506,12 @@ def _wishes(text: str) -> bool:
 # --- What was said before ---
 
 _NUMBERS = "first second third fourth fifth sixth seventh eighth ninth tenth".split()
-_ORDINAL = re.compile(rf"\b({'|'.join(_NUMBERS[1:])}|(\d+)(?:st|nd|rd|th))\b|第([二三四五六七八九十]|\d+)|\b(?:question|message|point) (\d+)\b")
-_NO_RECALL = re.compile(r"\bremind me to\b|提醒我(?!们)(?:明天|后天|下|去|要|在|\d|周|晚上|早上)|(?:你)?(?:觉得|认为|建议)我")
+_ORDINAL = re.compile(
+    rf"\b({'|'.join(_NUMBERS[1:])}|(\d+)(?:st|nd|rd|th))\b|第([二三四五六七八九十]|\d+)|\b(?:question|message|point) (\d+)\b"
+)
+_NO_RECALL = re.compile(
+    r"\bremind me to\b|提醒我(?!们)(?:明天|后天|下|去|要|在|\d|周|晚上|早上)|(?:你)?(?:觉得|认为|建议)我"
+)
 _RECALL_EDGE = re.compile(
     r"^\W*(?:(?:about|of|on|for|as|to|regarding|with|that|what|which|who|whom|where|when|how|did|said|say|was|is|were|are|it|i|you|we|the name of|me|my|again|up|"
     r"just|already|tell|told|mention(?:ed)?|ask(?:ed)?|discuss(?:ed)?|decided?|talk(?:ed)?|our|in|be|a moment ago|earlier|before|the)\b\W*)+"
@@ -515,7 +547,16 @@ def _recall(message: str, clauses: list[_Clause]) -> Recall | None:
 
 
 def _is_asked(clause: _Clause) -> bool:
-    return clause.closed[:1] in ("?", "？") or _asks(clause.text) or bool(re.match(r"\W*(?:and |so )?(?:remind|tell|repeat|recap|what|who|which|where|when|how|did|have|do|can)\b", clause.text))
+    return (
+        clause.closed[:1] in ("?", "？")
+        or _asks(clause.text)
+        or bool(
+            re.match(
+                r"\W*(?:and |so )?(?:remind|tell|repeat|recap|what|who|which|where|when|how|did|have|do|can)\b",
+                clause.text,
+            )
+        )
+    )
 
 
 def _about_recalled(message: str, clause: _Clause, place: tuple[int, int]) -> str:
@@ -571,9 +612,10 @@ def _of_old(
 ) -> list[Statement]:
     """A correction that is told by what was said before: "Thursday, not Tuesday", 之前说不看…"""
     if len(clauses) > 1 and (said := _one("changes", "said").search(clauses[0].text)):
-        old = read_statements(message[clauses[0].start + said.end() : clauses[0].end]).statements or read_statements(
-            "我" + message[clauses[0].start + said.end() : clauses[0].end]
-        ).statements
+        old = (
+            read_statements(message[clauses[0].start + said.end() : clauses[0].end]).statements
+            or read_statements("我" + message[clauses[0].start + said.end() : clauses[0].end]).statements
+        )
         if old and old[0].polarity:
             other: Literal["like", "dislike"] = "like" if old[0].polarity == "dislike" else "dislike"
             return [replace(old[0], kind="correction", polarity=other, text=message, replaces=old[0].text)]
@@ -606,7 +648,12 @@ def _swapped(text: str, old: str, new: str) -> str:
     >>> _swapped("The meeting is on Tuesday.", "", "Thursday"), _swapped("我们六月十二号出发", "", "二十号")
     ('The meeting is on Thursday.', '我们六月二十号出发')
     """
-    of_kind = (r"\d+", r"\w*day\b", "(?:周|星期)[一二三四五六日天]", rf"[\d一二两三四五六七八九十百千万]+{re.escape(new[-1:])}")
+    of_kind = (
+        r"\d+",
+        r"\w*day\b",
+        "(?:周|星期)[一二三四五六日天]",
+        rf"[\d一二两三四五六七八九十百千万]+{re.escape(new[-1:])}",
+    )
     kind = next((one for one in of_kind if re.fullmatch(one, new, re.I)), "")
     at = text.lower().find(old.lower()) if old and not (kind and not re.fullmatch(kind, old, re.I)) else -1
     if at >= 0:
@@ -617,7 +664,9 @@ def _swapped(text: str, old: str, new: str) -> str:
 
 def _content(text: str) -> frozenset[str]:
     """What a text speaks of: its stems without the words that say nothing by themselves."""
-    low = re.sub(r"[我你他她们的了是在不]|\b(?:again|now|not|still|after|all|any ?more)\b|现在|如今|后来", " ", fold(text))
+    low = re.sub(
+        r"[我你他她们的了是在不]|\b(?:again|now|not|still|after|all|any ?more)\b|现在|如今|后来", " ", fold(text)
+    )
     return frozenset(stem for word in low.split() if word not in STOP_WORDS for stem in stems(word) if len(stem) > 1)
 
 
@@ -641,7 +690,9 @@ def _agree(one: Statement, other: Statement) -> bool:
 def _keys(text: str) -> tuple[str, ...]:
     """The stems of a thing, what tells it apart first: of "films by Nolan" Nolan."""
     parts = re.split(r"\b(?:by|of|with|from|about|in)\b", fold(text))
-    return tuple(dict.fromkeys(stem for part in reversed(parts) for word in part.split() for stem in sorted(stems(word))))
+    return tuple(
+        dict.fromkeys(stem for part in reversed(parts) for word in part.split() for stem in sorted(stems(word)))
+    )
 
 
 def same_thing(one: Statement, other: Statement) -> bool:

@@ -42,7 +42,10 @@ _REFUSED = re.compile(
     r"|没有?(?:提到|找到|查到|记录|资料|相关|关于)|未(?:提及|找到|说明)|不知道|不清楚|无法|查不到|找不到|不确定|回答不了",
     re.I,
 )
-_DONE = re.compile(r"\b(?:finished|done|completed|submitted|passed|bought|booked|handed in|sorted|solved)\b|完成了|做完|搞定|交了|写完|买到|订好|通过了|解决了|办好", re.I)
+_DONE = re.compile(
+    r"\b(?:finished|done|completed|submitted|passed|bought|booked|handed in|sorted|solved)\b|完成了|做完|搞定|交了|写完|买到|订好|通过了|解决了|办好",
+    re.I,
+)
 _CHAT = re.compile(
     r"^\W*(?:sure|of course|certainly|happy to|glad|great|good (?:question|choice|idea)|let me know|hope|i hope|you(?:'re| are) welcome|noted|got it|ok(?:ay)?|thanks"
     r"|i(?:'ll| will) (?:remember|keep|note)|anything else|feel free|好的|当然|没问题|明白|收到|记住了|记下了|希望|不客气|需要的话|还有什么|很高兴)",
@@ -195,13 +198,20 @@ class _Kept:
         before = [i for _, i in self.items if i.kind in _OF_PERSON]
         read = read_statements(content, [i.text for i in before])
         if _DONE.search(content):
-            self.items = [(p, i) for p, i in self.items if i.kind != "intent" or not _content(i.text) & _content(content)]
+            self.items = [
+                (p, i) for p, i in self.items if i.kind != "intent" or not _content(i.text) & _content(content)
+            ]
         for statement in read.statements:
             self._state(statement, content)
         stated = " ".join(s.text for s in read.statements)
         for sentence in sentences(content):
             asked = bool(re.search(r"[?？]\W*$", sentence)) or (read.rest and sentence.strip(" .。") in read.rest)
-            if read.recalls or _CHAT.match(sentence) or fold(sentence.strip(" .。!！")) in fold(stated) or len(sentence) > 400:
+            if (
+                read.recalls
+                or _CHAT.match(sentence)
+                or fold(sentence.strip(" .。!！")) in fold(stated)
+                or len(sentence) > 400
+            ):
                 continue
             if any(fold(s.text) in fold(sentence) for s in read.statements):
                 sentence = read.rest if asked and read.rest in content else ""
@@ -211,8 +221,10 @@ class _Kept:
 
     def _state(self, statement: Statement, content: str) -> None:
         gone = [i for _, i in self.items if _replaced(statement, i)]
-        text = statement.text if statement.text in content else next(
-            (s for s in sentences(content) if fold(statement.about)[:12] in fold(s)), content.strip()
+        text = (
+            statement.text
+            if statement.text in content
+            else next((s for s in sentences(content) if fold(statement.about)[:12] in fold(s)), content.strip())
         )
         alone = statement.attribute or statement.polarity or (gone and _content(text) & _content(gone[-1].text))
         if statement.kind == "correction" and gone and not alone:
@@ -237,7 +249,8 @@ class _Kept:
         wanted = _content(asked.text) if asked else frozenset()
         answers = [t for t in told if t not in refused]
         ranked = sorted(
-            range(len(answers)), key=lambda k: (-_signal(answers[k]) - 0.3 * len(_content(answers[k]) & wanted) + 0.1 * k, k)
+            range(len(answers)),
+            key=lambda k: (-_signal(answers[k]) - 0.3 * len(_content(answers[k]) & wanted) + 0.1 * k, k),
         )
         for k in sorted(ranked[:_ANSWER]):
             if len(_content(answers[k])) > 1:
@@ -262,7 +275,9 @@ def _signal(sentence: str) -> float:
 @lru_cache(maxsize=8192)
 def _content(text: str) -> frozenset[str]:
     low = re.sub(r"[我你他她们的了是在不有也就都吗呢]", " ", fold(text))
-    return frozenset(s for word in re.findall(r"[^\W_]+", low) if word not in STOP_WORDS for s in stems(word) if len(s) > 1)
+    return frozenset(
+        s for word in re.findall(r"[^\W_]+", low) if word not in STOP_WORDS for s in stems(word) if len(s) > 1
+    )
 
 
 def _within(items: Sequence[Item], most: int, now: int) -> list[Item]:

@@ -58,14 +58,12 @@ class Recalling:
             self._given = text_model(self._settings)
         return self._given
 
-    def recall(
-        self, message: str, *, user_id: str, conversation_id: str, before: str | None = None
-    ) -> dict[str, Any]:
+    def recall(self, message: str, *, user_id: str, conversation_id: str, before: str | None = None) -> dict[str, Any]:
         """See ``ports.Remembering``; parts that are switched off are empty."""
         settings = self._settings
         memories: list[Memory] = self.store.memories(user_id) if settings.memory_core and user_id else []
         summary = self.store.get_summary(conversation_id) if settings.memory_summary else None
-        episodes, note = [], ""
+        episodes, note = list[dict[str, Any]](), ""
         if settings.memory_episodes and conversation_id:
             episodes, note = self.episodes(message, user_id, conversation_id, before)
         opening = self.store.first_messages(conversation_id, _OPENING) if conversation_id else []
@@ -78,7 +76,7 @@ class Recalling:
     def episodes(
         self, message: str, user_id: str, conversation_id: str, before: str | None = None
     ) -> tuple[list[dict[str, Any]], str]:
-        """The exchanges that fit best, none of them in the window, with their ``similarity``; and what failed.
+        """The exchanges that fit best with their ``similarity``, and what failed; ``shown`` are in the window anyway.
 
         ``similarity`` is the larger of the cosine of the nearer message and the share of the question's words.
         """
@@ -93,11 +91,13 @@ class Recalling:
             found = list[dict[str, Any]]()
             for episode_id in dict.fromkeys(turn.id.partition(" ")[0] for turn in ranked):
                 episode = held.episodes[episode_id]
-                known = episode["user_message_id"] not in (*window, before) and episode["created_at"] >= since
-                similarity = held.similarity(episode_id, message, vector) if known else 0.0
-                if known and similarity >= settings.memory_least:
-                    found.append({**episode, "similarity": round(similarity, 4)})
-                if len(found) == settings.memory_top_k:
+                if episode["user_message_id"] == before or episode["created_at"] < since:
+                    continue
+                similarity = held.similarity(episode_id, message, vector)
+                shown = episode["user_message_id"] in window
+                if similarity >= settings.memory_least:
+                    found.append({**episode, "similarity": round(similarity, 4), "shown": shown})
+                if sum(not one["shown"] for one in found) == settings.memory_top_k:
                     break
         return found, note
 

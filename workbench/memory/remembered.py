@@ -202,7 +202,9 @@ class SqlRemembered(ABC):
         """How many episodes have no vector by this model."""
         whose, given = _whose(conversation_id, user_id)
         with self._transaction() as execute:
-            return int(execute(f"SELECT COUNT(*) AS n FROM episodes e WHERE e.model != ?{whose}", (model, *given))[0]["n"])
+            return int(
+                execute(f"SELECT COUNT(*) AS n FROM episodes e WHERE e.model != ?{whose}", (model, *given))[0]["n"]
+            )
 
     def count_episodes(self, conversation_id: str = "", user_id: str = "") -> int:
         """How many exchanges a conversation has, or all of a user's have."""
