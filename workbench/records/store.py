@@ -12,6 +12,7 @@ import sqlite3
 import threading
 import uuid
 from collections.abc import Iterable, Mapping
+from contextlib import closing, suppress
 from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
@@ -124,6 +125,29 @@ def runs_are_gone(folder: Path) -> bool:
     return not _size(runs) and _size(checkpoints) > 0
 
 
+def refuse_newer(path: Path) -> None:
+    """Refuse a file of runs that a newer workbench wrote, before anything in it is changed.
+
+    Raises:
+        WorkspaceError: it is newer.
+    """
+    if not _size(path):
+        return
+    with (
+        suppress(sqlite3.Error),
+        closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)) as connection,
+    ):
+        _refuse_newer(path, connection.execute(_VERSION).fetchone()[0])  # what is wrong otherwise is told on opening
+
+
+def _refuse_newer(path: Path | str, version: int) -> None:
+    if version > len(MIGRATIONS):
+        raise WorkspaceError(
+            f"{path} was written by a newer workbench (run schema {version}; known here: {len(MIGRATIONS)}). "
+            "Upgrade workbench, or open another workspace."
+        )
+
+
 def _size(path: Path) -> int:
     return path.stat().st_size if path.exists() else 0
 
@@ -147,11 +171,7 @@ class RunStore:
         connection, newest = self._db.conn, len(MIGRATIONS)
         connection.execute("CREATE TABLE IF NOT EXISTS run_migrations (version INTEGER PRIMARY KEY)")
         (version,) = connection.execute(_VERSION).fetchone()
-        if version > newest:
-            raise WorkspaceError(
-                f"{self._path} was written by a newer workbench (run schema {version}; known here: {newest}). "
-                "Upgrade workbench, or open another workspace."
-            )
+        _refuse_newer(self._path, version)
         if version < newest:
             upgrade(connection, MIGRATIONS, _VERSION, "INSERT INTO run_migrations VALUES ({})")
 
