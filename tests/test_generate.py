@@ -137,7 +137,7 @@ async def test_the_model_is_told_everything_in_order_and_the_question_once():
             history=history,
             memory_context="Likes short answers.",
             conversation_summary="They spoke of caches.",
-            episodic_memory=[{"content": f"episode {i}"} for i in range(3)],
+            episodic_memory=[{"user_message": f"question {i}", "assistant_message": f"episode {i}"} for i in range(3)],
         )
         await generate({**asking, "query": "How big is the cache?"}, runtime(with_chat(server.url)))
     sent = server.requests[0]["messages"]

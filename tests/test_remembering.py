@@ -1,0 +1,219 @@
+"""What is remembered: kept with its history, recalled within a budget, obeyed, taped, and nobody else's."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.servers import Reply, ScriptedServer, scripted_server
+from tests.servers.roles import role_of
+from tests.test_store import postgres, store  # noqa: F401  every database
+from workbench.errors import ModelError, WorkbenchError
+from workbench.memory.recalling import Recalling
+from workbench.memory.remembered import core_of
+from workbench.memory.store import SqlConversations
+from workbench.models.embeddings import HashingEmbeddings
+from workbench.session import Workbench
+from workbench.settings import Settings
+
+CORE = {"embedding_model": "hashing", "names": "rules", "rerank_model": "none", "model_backoff_s": 0.01}
+FILMS = [
+    {"id": "a", "title": "The Long Dark", "text": "A haunted house.", "genres": ["Horror"], "year": 2001},
+    {"id": "b", "title": "Paper Boats", "text": "Two children and a river.", "genres": ["Drama"], "year": 2005},
+    {"id": "c", "title": "Cold Soup", "text": "A cook falls in love.", "genres": ["Comedy"], "year": 2010},
+]
+
+
+def talk(store: SqlConversations, who: str, session: str, *turns: tuple[str, str]) -> str:
+    conversation = store.get_or_create_conversation_id(who, session)
+    for asked, said in turns:
+        message = store.append_message(conversation, "user", asked)
+        store.append_message(conversation, "assistant", said, answers=message)
+    return conversation
+
+
+def test_a_memory_has_a_history_that_can_be_seen_and_undone(store):  # noqa: F811
+    first = store.remember("ann", "preferences", "likes horror", about="horror", polarity="like")
+    assert store.remember("ann", "preferences", "other words", key=first) == first, "kept once"
+    then = store.memories("ann")[0]["created_at"]
+    second = store.remember("ann", "preferences", "no horror", about="horror", polarity="dislike", replaces=[first])
+    assert [m["content"] for m in store.memories("ann")] == ["no horror"]
+    assert [m["content"] for m in store.memories("ann", at=then)] == ["likes horror"], "as of then"
+    [old, new] = store.memories("ann", ended=True)
+    assert old["replaced_by"] == second and new["ended_at"] is None
+    assert store.undo("ann") == first and [m["content"] for m in store.memories("ann")] == ["likes horror"]
+    store.end("ann", first, "a slip")
+    assert store.memories("ann") == [] and store.memories("ann", ended=True)[0]["ended_why"] == "a slip"
+    store.undo("ann")
+    for wrong in (
+        lambda: store.end("bob", first, ""),
+        lambda: store.undo("bob"),
+        lambda: store.pin("bob", first, True),
+    ):
+        with pytest.raises(WorkbenchError, match="bob"):
+            wrong()
+    store.remember("ann", "name", "Ann")
+    store.remember("ann", "name", "Anna")
+    assert core_of(store.memories("ann"))["human"]["name"] == "Anna", "one name, the newest"
+    with pytest.raises(WorkbenchError, match="Known: persona"):
+        store.remember("ann", "mood", "x")
+    assert store.erase("ann", [first]) == 1 and all(m["id"] != first for m in store.memories("ann", ended=True))
+
+
+def test_an_exchange_is_an_episode_once_and_goes_with_its_conversation(store):  # noqa: F811
+    conversation = store.get_or_create_conversation_id("ann", "s")
+    asked = store.append_message(conversation, "user", "Which kiln is hot?", message_key="r:user")
+    for _ in range(2):
+        store.append_message(conversation, "assistant", "The east one.", message_key="r:assistant", answers=asked)
+    [episode] = store.episodes(conversation)
+    assert (episode["user_message"], episode["assistant_message"]) == ("Which kiln is hot?", "The east one.")
+    assert store.unembedded("m", 9, 3) == [episode]
+    store.save_vectors([(episode["id"], b"12345678")], "m")
+    assert store.vectors([episode["id"]], "m") == {episode["id"]: b"12345678"} and not store.unembedded("m", 9, 3)
+    store.save_summary(conversation, "Of kilns.", 2, "rules")
+    store.save_summary(conversation, "late, and of less", 1, "rules")
+    assert store.get_summary(conversation)["summary"] == "Of kilns."
+    store.clear("ann", "s")
+    assert not store.episodes(conversation) and store.get_summary(conversation) is None
+
+
+def test_nothing_of_one_person_is_recalled_for_another(store):  # noqa: F811
+    """Over drawn interleavings: words that only one of them said are in nothing that the other is given."""
+    drawn = random.Random(7)
+    secret = {who: [f"{who} secret {n}" for n in range(4)] for who in ("ann", "bob", "cai")}
+    conversations = {}
+    for who in sorted(drawn.choices(list(secret), k=24), key=lambda _: drawn.random()):
+        said = drawn.choice(secret[who])
+        conversations[who] = talk(store, who, drawn.choice("xy"), (said, f"noted: {said}"))
+        store.remember(who, "facts", said, about=said)
+    for scope in ("conversation", "user"):
+        settings = Settings.load(**CORE, memory_scope=scope, memory_core=True, memory_least=0.0, memory_top_k=50)
+        recalling = Recalling(store, settings, store._now, HashingEmbeddings())
+        for who, conversation in conversations.items():
+            told = json.dumps(recalling.recall("secret 1", user_id=who, conversation_id=conversation))
+            assert f"{who} secret" in told
+            assert not any(f"{other} secret" in told for other in conversations if other != who)
+
+
+def test_what_fits_is_recalled_and_words_do_where_the_model_fails(tmp_path):
+    class Away(HashingEmbeddings):
+        def array(self, texts):
+            raise ModelError("away")
+
+    from workbench.memory.store import SqliteConversations
+
+    with SqliteConversations(":memory:") as kept:
+        conversation = talk(
+            kept, "ann", "s", ("我最喜欢的导演是李安", "记住了。"), *[(f"weather {n}?", "Rain.") for n in range(9)]
+        )
+        settings = Settings.load(**CORE, history_window=2)
+        for model, note in ((HashingEmbeddings(), ""), (Away(), "away")):
+            found, why = Recalling(kept, settings, kept._now, model).episodes("导演是谁", "ann", conversation)
+            assert found[0]["user_message"] == "我最喜欢的导演是李安" and note in why
+        strict = Settings.load(**CORE, memory_least=0.9)
+        found, _ = Recalling(kept, strict, kept._now, HashingEmbeddings()).episodes("violins", "ann", conversation)
+        assert found == [], "what does not fit is not recalled"
+        count = kept.count_unembedded("hashing")
+        assert Recalling(kept, settings, kept._now, HashingEmbeddings()).embed() == count or count == 0
+
+
+@pytest.fixture
+def server() -> Iterator[ScriptedServer]:
+    with scripted_server(Reply(["It is so."])) as running:
+        yield running
+
+
+@pytest.fixture
+def bench(tmp_path: Path) -> Iterator[Callable[..., Workbench]]:
+    (tmp_path / "films.jsonl").write_text("\n".join(map(json.dumps, FILMS)), encoding="utf-8")
+    opened: list[Workbench] = []
+
+    def make(**settings: Any) -> Workbench:
+        opened.append(Workbench.open(tmp_path / "w", **{**CORE, **settings}))
+        if "film" not in opened[-1].knowledge.names():
+            opened[-1].add_knowledge("film", [tmp_path / "films.jsonl"])
+        return opened[-1]
+
+    yield make
+    for wb in opened:
+        wb.close()
+
+
+def test_a_preference_is_noted_obeyed_struck_and_replayed(bench):
+    wb = bench(memory_core=True)
+    run = wb.ask("I don't like horror films.", kb="film", session="s")
+    assert run.answer.startswith("Noted") and not run.records, "nothing is searched"
+    run = wb.ask("Recommend some films.", kb="film", session="s")
+    titles = {r["metadata"]["title"] for r in run.evidence}
+    assert "Paper Boats" in titles and "The Long Dark" not in run.answer
+    assert any("horror" in line.lower() and "since you said" in line for line in run.plan.assumptions)
+    [obeyed] = run._values()["obeyed"]
+    fork = run.fork(without={"memories": [obeyed["memory_id"]]}).wait()
+    assert not any("since you said" in line for line in fork.plan.assumptions), "struck in a fork"
+    assert wb.replay(run.run_id).to_dict()["answer"] == run.answer
+    assert len(wb.ports().memory.recall("x", user_id="default", conversation_id="")["memories"]) == 1, (
+        "forks note nothing"
+    )
+    asked = wb.ask("Recommend a horror film.", kb="film", session="s")
+    assert not asked._values()["obeyed"], "what the question itself asks for counts more"
+    said = wb.ask("What did I say about horror films?", kb="film", session="s")
+    assert "I don't like horror films" in said.answer and not said.records
+    other = wb.ask("Recommend some films.", kb="film", session="t", user="bob")
+    assert not other._values()["obeyed"]
+
+
+def test_nothing_is_noted_where_it_is_off_or_incognito(bench):
+    wb = bench()
+    run = wb.ask("I don't like horror films.", kb="film", session="s")
+    assert not run._values()["noted"]
+    wb.close()
+    private = bench(memory_core=True)
+    private.ask("I don't like horror films.", kb="film", session="s", incognito=True)
+    run = private.ask("Recommend some films.", kb="film", session="s")
+    assert not run._values()["obeyed"]
+
+
+def test_a_long_conversation_is_summed_up_recalled_and_told_what_was_left_out(bench, server):
+    wb = bench(chat_base_url=server.url, writer_model="openai:m", summary_from=4, summary_every=2, history_window=2)
+    wb.ask("My cat is called Biscuit.", kb="general", session="s")
+    for n in range(5):
+        wb.ask(f"How is the weather in town number {n}?", kb="general", session="s")
+        wb._work.loop.settle(10)
+    run = wb.ask("What is the name of my cat?", kb="general", session="s")
+    sent = "\n".join(m["content"] for m in server.requests[-1]["messages"])
+    assert "Biscuit" in sent and sent.count("What is the name of my cat?") == 1
+    parts = run._values()["remembered"]
+    assert {"summary", "history"} <= {p["part"] for p in parts if p["kept"]}
+    assert any(p["part"] == "episode" and "Biscuit" in p["text"] for p in parts)
+    short = wb.ask("And the name of my cat?", kb="general", session="s", models=None)
+    assert short.status == "done"
+    wb.close()
+    tight = bench(chat_base_url=server.url, writer_model="openai:m", memory_token_budget=0)
+    run = tight.ask("What is the name of my cat?", kb="general", session="s")
+    assert {p["why"] for p in run._values()["remembered"] if p["tokens"]} == {"budget"}
+
+
+def test_the_summarizer_is_asked_as_often_as_it_is_due_and_may_fail(bench, server):
+    def reply(request: dict[str, Any]) -> Reply:
+        return Reply([json.dumps({"summary": "They speak of towns."})] if role_of(request) == "summarizer" else ["So."])
+
+    server.respond = reply
+    wb = bench(chat_base_url=server.url, summarizer_model="openai:m")
+    for n in range(15):
+        wb.ask(f"Town number {n}?", kb="general", session="s")
+        wb._work.loop.settle(10)
+    asked = [r for r in server.requests if role_of(r) == "summarizer"]
+    # at 10 messages 4 are covered; then whenever 5 more have left the window of 6: at 16, 22 and 28 of 30
+    assert len(asked) == 4 and "They speak of towns." in asked[1]["messages"][-1]["content"]
+    server.respond = lambda request: Reply(status=500, message="out of order")
+    conversation = wb.runs()[0]._row["conversation_id"]
+    for n in range(3):
+        assert wb.ask(f"Hamlet number {n}?", kb="general", session="s").status == "done"
+        wb._work.loop.settle(10)
+    kept = wb._work.durable.conversations.get_summary(conversation)
+    assert kept["author"] == "rules", "where the model fails the rules do it"
