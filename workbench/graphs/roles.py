@@ -16,8 +16,9 @@ from workbench.errors import ModelError
 from workbench.models.chat import Limits, filled_in, reply_text, usage_of
 from workbench.models.wire import tell
 from workbench.ports import Context
+from workbench.records.foreseeing import foreseen
 from workbench.records.spending import price, spent
-from workbench.records.tape import RULES
+from workbench.records.tape import FROM_TAPE, RULES, key_of
 from workbench.state import Message
 from workbench.text import clean, language_of
 
@@ -148,6 +149,33 @@ def budget_spent(context: Context) -> str:
     if money and sofar.money >= money:
         return f"{sofar.money:.4f} of {money:g} are spent (WORKBENCH_MONEY_BUDGET)."
     return ""
+
+
+def expected(context: Context, point: str, steps: int) -> dict[str, Any]:
+    """What the models will probably take from here on, for the state; empty where none is asked.
+
+    It is an effect, made by the node before the pause: what a person was shown is what the tape and a replay have.
+
+    Args:
+        context: the ports.
+        point: as ``records.foreseeing`` names it.
+        steps: how many are to run next.
+    """
+    who, tape = asked_models(context), context.tape
+    given: dict[str, Any] = {"point": point, "who": who, "steps": steps}
+    older = tape.mode in FROM_TAPE and key_of("memory", "costs", "", given) not in tape.known
+    if not who or older:
+        return {}
+    told = tape.effect("memory", "costs", given, lambda: dict(foreseen(context.runs.costs(point, who), steps)))
+    tokens, money, sofar = context.settings.token_budget, context.settings.money_budget, spent(tape.calls())
+    rest: dict[str, float] = {"tokens": max(0, tokens - sofar.tokens)} if tokens else {}
+    rest |= {"money": max(0.0, round(money - sofar.money, 9))} if money else {}
+    return {"expected": {**told, "left": rest}}
+
+
+def asked_models(context: Context) -> dict[str, str]:
+    """The models of a run, by role."""
+    return {role: context.settings.model_of(role) for role in sorted(context.models)}
 
 
 def left(context: Context, seconds: float) -> str:
