@@ -498,6 +498,11 @@ class Workbench:
         of = conversations.conversation_id(clean(str(user)), clean(str(session)))
         return conversations.list_messages(of, None if limit is None else count_of(limit), before)
 
+    def run_of(self, message_id: str) -> str:
+        """The id of the run that gave that answer; empty when there is no such answer."""
+        found = self._work.durable.conversations.message(clean(str(message_id)))
+        return str(((found or {}).get("debug") or {}).get("run_id", ""))
+
     def feedback(self, *, run: str | None = None, user: str | None = None, session: str | None = None) -> Feedbacks:
         """What people thought of answers (``Run.feedback``), oldest first: all of it, or of a run, user, conversation.
 

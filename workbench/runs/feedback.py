@@ -139,7 +139,7 @@ def _kept(run: Recording) -> SqlConversations:
 
 def _answer_id(run: Recording) -> str:
     """The id of the message that is the answer, by which ``persist`` keeps it once."""
-    return SqlConversations.message_id(run._row["conversation_id"], f"{run.run_id}:assistant")
+    return SqlConversations.message_id(run.conversation_id, f"{run.run_id}:assistant")
 
 
 def _agent_type(run: Recording) -> str:
