@@ -16,7 +16,7 @@ from workbench.cli.knowledge import demo, kb
 from workbench.cli.page import Main
 from workbench.cli.prompts import prompts
 from workbench.cli.runs import cancel, clear, gc, runs, show
-from workbench.cli.serve import mcp, serve
+from workbench.cli.serve import mcp, over_http
 
 EPILOG = "Exit codes: 0 done, 1 failed, 2 wrong usage, 3 paused, 4 interrupted."
 
@@ -53,6 +53,6 @@ for _command in (
     evaluate,
     prompts,
     mcp,
-    serve,
+    over_http,
 ):
     main.add_command(_command)

@@ -37,10 +37,11 @@ from workbench.errors import (
     WorkspaceBusy,
     shown,
 )
-from workbench.events import done, failed, for_client, normalize_stream_event, review
+from workbench.events import done, failed, for_client, normalize_stream_event, review, token
 from workbench.futures.capsule import redacted, secrets
 from workbench.graphs.reviewers import answer
 from workbench.runs.asking import LONGEST_NAME
+from workbench.runs.feedback import give
 from workbench.runs.run import Run
 from workbench.session import Workbench
 
@@ -49,7 +50,7 @@ MOST_BYTES = 1_000_000
 """Of a request."""
 _MOST_MESSAGES = 1_000
 _STREAM = {"Cache-Control": "no-cache", "X-Accel-Buffering": "no"}
-_ENDS = ("done", "review", "error")
+_ENDS = {"done", "review", "error"}
 _STATUS: Mapping[type[WorkbenchError], int] = {
     UnknownKnowledge: 404,
     UnknownRun: 404,
@@ -195,7 +196,7 @@ class Door:
             run_id = self._wb.run_of(given.message_id) if given.message_id else given.thread_id
             run = self._run(run_id, given.user_id)
             labels = dict(given.metadata)
-            run.feedback(given.is_positive, labels.pop("note", ""), **{"who": given.user_id, **labels})
+            give(run, given.is_positive, labels.pop("note", ""), given.user_id, labels)
             return {"status": "ok", "run_id": run.run_id}
 
         return JSONResponse(await to_thread.run_sync(work))
@@ -253,7 +254,7 @@ class Events(StreamingResponse):
 
     def __init__(self, run: Run, debug: bool, heartbeat_s: float, hidden: list[str]):
         self._run, self._debug, self._heartbeat_s, self._hidden = run, debug, heartbeat_s, hidden
-        self._whole = False
+        self._whole, self._seen = False, set[str]()
         super().__init__(self._frames(), media_type="text/event-stream", headers=_STREAM)
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
@@ -266,17 +267,24 @@ class Events(StreamingResponse):
                     await to_thread.run_sync(self._run.interrupt)
 
     async def _frames(self) -> AsyncIterator[str]:
-        last = ""
         async with aclosing(_paced(self._run.aevents(), self._heartbeat_s)) as events:
             async for event in events:
                 if event is None:
                     yield ": ping\n\n"
                 elif told := self._heard(event):
-                    last = told["status"]
-                    yield self._frame(told)
-        if last not in _ENDS:
-            yield self._frame(await self._end())
+                    yield self._frames_of(told)
+        if not self._seen & _ENDS:
+            yield self._frames_of(await self._end())
         self._whole = True
+
+    def _frames_of(self, event: Mapping[str, Any]) -> str:
+        """An event as it is sent; an answer that no model wrote, and that is there at once, is a token too."""
+        status, told = event["status"], [event]
+        if status == "done" and "token" not in self._seen and event["content"]["answer"]:
+            told.insert(0, token(event["content"]["answer"]))
+        self._seen.add(status)
+        shown = redacted(told, self._hidden) if status == "error" else told
+        return "".join(f"data: {json.dumps(one, ensure_ascii=False)}\n\n" for one in shown)
 
     def _heard(self, event: Mapping[str, Any]) -> dict[str, Any] | None:
         """An event as a client has it; None for what it has not."""
@@ -296,10 +304,6 @@ class Events(StreamingResponse):
         if told["status"] == "done":
             return done(**{name: told[name] for name in ("run_id", "conversation_id", "answer")})
         return review(told["review"]) if told["review"] else failed(told["error"] or _stopped(self._run))
-
-    def _frame(self, event: Mapping[str, Any]) -> str:
-        told = redacted(event, self._hidden) if event["status"] == "error" else event
-        return f"data: {json.dumps(told, ensure_ascii=False)}\n\n"
 
 
 async def _paced(events: AsyncGenerator[T], seconds: float) -> AsyncGenerator[T | None]:
@@ -427,15 +431,20 @@ def listen(host: str, port: int, token: str) -> socket.socket:
 
 
 def serve(wb: Workbench, listening: socket.socket, heartbeat_s: float) -> None:
-    """Answer until the process is told to stop; streams are then left, and their runs can be resumed."""
+    """Answer until the process is told to stop; what runs then is interrupted, and its clients are told so."""
     import uvicorn
 
-    config = uvicorn.Config(
-        app_of(wb, heartbeat_s),
-        log_level="warning",
-        server_header=False,
-        limit_concurrency=200,
-        timeout_graceful_shutdown=3,
-        lifespan="off",
-    )
-    uvicorn.Server(config).run(sockets=[listening])
+    class Server(uvicorn.Server):
+        async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+            interrupting = asyncio.ensure_future(asyncio.to_thread(_interrupted, wb))
+            await super().shutdown(sockets)
+            await interrupting
+
+    options: dict[str, Any] = {"log_level": "warning", "server_header": False, "lifespan": "off"}
+    bounds: dict[str, Any] = {"limit_concurrency": 200, "timeout_graceful_shutdown": 5}
+    Server(uvicorn.Config(app_of(wb, heartbeat_s), **options, **bounds)).run(sockets=[listening])
+
+
+def _interrupted(wb: Workbench) -> None:
+    for run in wb.runs(1_000, status="running"):
+        run.interrupt()

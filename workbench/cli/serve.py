@@ -32,7 +32,7 @@ def mcp(page: Page, only: tuple[str, ...]) -> None:
         server_of(wb, tuple(dict.fromkeys(only)) or TOOLS).run()
 
 
-@click.command()
+@click.command("serve")
 @click.option("--host", type=Text(), default="127.0.0.1", show_default=True, help="Where to listen.")
 @click.option("--port", type=click.IntRange(0, 65_535), default=8000, show_default=True, help="0 takes a free one.")
 @click.option(
@@ -44,7 +44,7 @@ def mcp(page: Page, only: tuple[str, ...]) -> None:
     help="After so long without an event a stream sends a comment, so that nobody takes it for dead.",
 )
 @paged
-def serve(page: Page, host: str, port: int, heartbeat: float) -> None:
+def over_http(page: Page, host: str, port: int, heartbeat: float) -> None:
     """Serve the workspace over HTTP: chat, a stream of events, answers to pauses, conversations, feedback.
 
     Only this machine is answered, unless WORKBENCH_HTTP_TOKEN is set: every request then brings it along as
