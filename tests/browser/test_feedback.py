@@ -37,7 +37,7 @@ def test_a_verdict_is_pressed_noted_kept_over_a_restart_and_taken_back(
     nb.resize(1000)
     bench.ask(QUESTION, field, ask)
     nb.page.locator(".wb-answer").wait_for()
-    verdict = nb.page.locator(".wb-verdict")
+    verdict = nb.page.locator(".wb-thought")
 
     def button(name: str) -> Any:
         return verdict.get_by_role("button", name=name, exact=True)
@@ -79,7 +79,7 @@ def test_what_is_incognito_is_not_judged(notebook: Callable[..., Any], workspace
     bench.ask(QUESTION)
     expect(nb.page.locator(".wb-answer")).to_be_visible()
     expect(bench.root.locator(".wb-head")).to_contain_text("done")
-    expect(nb.page.locator(".wb-verdict")).to_have_count(0)
+    expect(nb.page.locator(".wb-thought")).to_have_count(0)
 
 
 def shot(bench: BenchPage, tmp_path: Path, name: str) -> None:

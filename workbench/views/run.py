@@ -202,8 +202,7 @@ def answer(document: Data, labels: Labels, written: str = "") -> Picture:
 def verdict(good: bool | None, labels: Labels) -> Picture:
     """What a person can say of an answer, and what they have said."""
     buttons = [
-        button(labels(f"feedback_{name}"), name, cls="wb-quiet", aria_pressed=good is (name == "good"))
-        for name in ("good", "bad")
+        button(labels(f"feedback_{name}"), name, aria_pressed=good is (name == "good")) for name in ("good", "bad")
     ]
     words = el("span.wb-dim.wb-small", labels("feedback_asked"))
     return Picture(el("div.wb-bar", words, buttons, role="group", aria_label=labels("feedback_asked")))

@@ -25,7 +25,7 @@ class Verdict(Panel):
             description=labels("feedback_why"), placeholder=labels("feedback_optional"), continuous_update=False
         )
         self.note.observe(lambda _: self._noted(), "value")
-        self.region = ipywidgets.VBox([self.buttons, self.note]).add_class("wb-verdict")
+        self.region = ipywidgets.VBox([self.buttons, self.note]).add_class("wb-thought")
 
     def show(self, run: Run) -> None:
         """Show what the run's user thinks of its answer."""
