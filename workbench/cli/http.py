@@ -27,16 +27,8 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 
-from workbench.errors import (
-    InvalidAnswer,
-    NotPaused,
-    SettingsError,
-    UnknownKnowledge,
-    UnknownRun,
-    WorkbenchError,
-    WorkspaceBusy,
-    shown,
-)
+from workbench import errors
+from workbench.errors import NotPaused, SettingsError, WorkbenchError, shown
 from workbench.events import done, failed, for_client, normalize_stream_event, review, token
 from workbench.futures.capsule import redacted, secrets
 from workbench.graphs.reviewers import answer
@@ -52,11 +44,11 @@ _MOST_MESSAGES = 1_000
 _STREAM = {"Cache-Control": "no-cache", "X-Accel-Buffering": "no"}
 _ENDS = {"done", "review", "error"}
 _STATUS: Mapping[type[WorkbenchError], int] = {
-    UnknownKnowledge: 404,
-    UnknownRun: 404,
-    NotPaused: 409,
-    WorkspaceBusy: 409,
-    InvalidAnswer: 422,
+    errors.UnknownKnowledge: 404,
+    errors.UnknownRun: 404,
+    errors.NotPaused: 409,
+    errors.WorkspaceBusy: 409,
+    errors.InvalidAnswer: 422,
 }
 """What is not named here is 400."""
 _LOCAL = ("localhost", "127.0.0.1", "::1")
