@@ -136,7 +136,9 @@ BROUGHT_ALONG = {
 
 
 def test_every_import_is_declared(project: Path, pyproject: dict) -> None:
-    package = declared(pyproject, "offline", "local", "postgres", "eval", "documents", "tracing", "metrics", "mcp")
+    package = declared(
+        pyproject, "offline", "local", "postgres", "eval", "documents", "tracing", "metrics", "mcp", "http"
+    )
     for folder, allowed in (("workbench", package), ("tests", package | declared(pyproject, "test", "fuzz"))):
         strangers = {
             name: where

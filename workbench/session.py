@@ -46,6 +46,8 @@ from workbench.runs.asking import (
 )
 from workbench.runs.calls import models_of, own_prompts
 from workbench.runs.driver import Driver, Live
+from workbench.runs.feedback import Feedbacks
+from workbench.runs.feedback import read as read_feedback
 from workbench.runs.playback import context_of
 from workbench.runs.recording import Recording
 from workbench.runs.run import Run
@@ -491,6 +493,35 @@ class Workbench:
             raise WorkbenchError("Nothing was named to clear. Name a session, a user, or both.")
         whose, which = clean(str(user or "default")), None if session is None else clean(str(session))
         return self._work.durable.conversations.clear(whose, which)
+
+    def messages(
+        self, session: str, user: str = "default", *, limit: int | None = None, before: str | None = None
+    ) -> list[dict[str, Any]]:
+        """The messages of a conversation, oldest first: ``id``, ``role``, ``content``, ``created_at``, ``citations``.
+
+        Args:
+            session: the conversation; one that is not there has none.
+            user: whose.
+            limit: only the newest so many.
+            before: the id of a message: only what came earlier.
+        """
+        conversations = self._work.durable.conversations
+        of = conversations.conversation_id(clean(str(user)), clean(str(session)))
+        return conversations.list_messages(of, None if limit is None else count_of(limit), before)
+
+    def run_of(self, message_id: str) -> str:
+        """The id of the run that gave that answer; empty when there is no such answer."""
+        found = self._work.durable.conversations.message(clean(str(message_id)))
+        return str(((found or {}).get("debug") or {}).get("run_id", ""))
+
+    def feedback(self, *, run: str | None = None, user: str | None = None, session: str | None = None) -> Feedbacks:
+        """What people thought of answers (``Run.feedback``), oldest first: all of it, or of a run, user, conversation.
+
+        ``to_frame()`` makes a table of it, with a column for each label.
+        """
+        given = {"thread_id": run, "user_id": user, "session_id": session}
+        wanted = {name: clean(str(value)) for name, value in given.items() if value is not None}
+        return read_feedback(self._work.durable.conversations.list_feedback(**wanted))
 
     # what is made of runs
 

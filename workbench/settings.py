@@ -121,6 +121,9 @@ class Settings(BaseSettings):
     tmdb_base_url: str = "https://api.themoviedb.org/3"
     tmdb_timeout_s: float = Field(6, gt=0, description="for all that one step asks of it")
 
+    # others
+    http_token: SecretStr = Field(SecretStr(""), description="what `workbench serve` asks of everybody; empty: nothing")
+
     # showing
     lang: Literal["", "en", "zh"] = Field("", description="the language of labels; empty: that of the question")
 
@@ -227,8 +230,8 @@ def _explain(error: Any) -> str:
     name = str(error["loc"][0])
     field = name if name in Settings.model_fields else name.lower().removeprefix("workbench_")
     variable = name if name.isupper() else f"WORKBENCH_{field.upper()}"
-    secret = "key" in field or "dsn" in field
-    value = "(a secret)" if secret else repr(error["input"])
+    known = Settings.model_fields.get(field)
+    value = "(a secret)" if known and known.annotation is SecretStr else repr(error["input"])
     return f"{variable} is {value}. {error['msg']}."
 
 

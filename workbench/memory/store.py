@@ -115,7 +115,7 @@ class SqlConversations(SqlRemembered):
 
     def get_or_create_conversation_id(self, user_id: str, session_id: str) -> str:
         """The conversation of this user and session; the same id at every call and in every database."""
-        conversation_id, now = _digest(user_id, session_id), self._time()
+        conversation_id, now = self.conversation_id(user_id, session_id), self._time()
         with self._transaction() as execute:
             execute(
                 "INSERT INTO conversations (id, user_id, session_id, created_at, updated_at) VALUES (?, ?, ?, ?, ?)"
@@ -123,6 +123,16 @@ class SqlConversations(SqlRemembered):
                 (conversation_id, clean(user_id), clean(session_id), now, now),
             )
         return conversation_id
+
+    @staticmethod
+    def conversation_id(user_id: str, session_id: str) -> str:
+        """The id that the conversation of this user and session has, or will have."""
+        return _digest(user_id, session_id)
+
+    @staticmethod
+    def message_id(conversation_id: str, message_key: str) -> str:
+        """The id that the message of that key has, or will have."""
+        return _digest(conversation_id, message_key)
 
     def append_message(
         self,
@@ -157,7 +167,8 @@ class SqlConversations(SqlRemembered):
         """
         if role not in ROLES:
             raise WorkbenchError(f"Unknown role {role!r} of a message. Known: {', '.join(ROLES)}.")
-        message_id, now = _digest(conversation_id, message_key) if message_key else uuid.uuid4().hex, self._time()
+        message_id = self.message_id(conversation_id, message_key) if message_key else uuid.uuid4().hex
+        now = self._time()
         with self._transaction() as execute:
             # The update comes first: it holds the conversation's row, so two writers cannot swap places in the order.
             if not execute("UPDATE conversations SET updated_at = ? WHERE id = ? RETURNING id", (now, conversation_id)):
@@ -210,8 +221,7 @@ class SqlConversations(SqlRemembered):
         tail = "" if limit is None else f" LIMIT {max(0, int(limit))}"
         with self._transaction() as execute:
             rows = execute(
-                "SELECT id, conversation_id, role, content, created_at, citations, debug, partial FROM messages"
-                f" WHERE conversation_id = ?{clause} ORDER BY position DESC{tail}",
+                f"SELECT {_COLUMNS} FROM messages WHERE conversation_id = ?{clause} ORDER BY position DESC{tail}",
                 parameters,
             )
         return [_message(row) for row in reversed(rows)]
@@ -224,6 +234,12 @@ class SqlConversations(SqlRemembered):
                 f" ORDER BY position LIMIT {max(0, int(limit))}",
                 (conversation_id,),
             )
+
+    def message(self, message_id: str) -> dict[str, Any] | None:
+        """The message of that id, as ``list_messages`` gives it; None when there is none."""
+        with self._transaction() as execute:
+            rows = execute(f"SELECT {_COLUMNS} FROM messages WHERE id = ?", (message_id,))
+        return _message(rows[0]) if rows else None
 
     def count_messages(self, conversation_id: str) -> int:
         """How many messages the conversation has; 0 for one that is not there."""
@@ -266,8 +282,11 @@ class SqlConversations(SqlRemembered):
         thread_id: str = "",
         agent_type: str = "",
         metadata: Mapping[str, Any] | None = None,
+        key: str | None = None,
     ) -> str:
         """Store what somebody thought of an answer.
+
+        With a ``key``, as the name of who says it, what was stored under it is replaced.
 
         Returns:
             The id of the feedback.
@@ -275,11 +294,13 @@ class SqlConversations(SqlRemembered):
         Raises:
             WorkbenchError: no such message.
         """
-        feedback_id = uuid.uuid4().hex
+        feedback_id = _digest(message_id, key) if key else uuid.uuid4().hex
         with self._transaction() as execute:
             stored = execute(
                 "INSERT INTO feedback (id, message_id, query, is_positive, thread_id, agent_type, created_at, metadata)"
-                " SELECT ?, id, ?, ?, ?, ?, ?, ? FROM messages WHERE id = ? RETURNING id",
+                " SELECT ?, id, ?, ?, ?, ?, ?, ? FROM messages WHERE id = ? ON CONFLICT (id) DO UPDATE SET"
+                " is_positive = excluded.is_positive, created_at = excluded.created_at, metadata = excluded.metadata"
+                " RETURNING id",
                 (
                     feedback_id,
                     clean(query),
@@ -295,16 +316,41 @@ class SqlConversations(SqlRemembered):
             raise WorkbenchError(f"Unknown message {message_id!r}. list_messages gives the ids of a conversation's.")
         return feedback_id
 
-    def list_feedback(self, message_id: str) -> list[dict[str, Any]]:
-        """The feedback on a message, oldest first: every column of the table, ``metadata`` as a dict."""
+    def list_feedback(self, message_id: str | None = None, **equals: str) -> list[dict[str, Any]]:
+        """The feedback on a message or on all of them, oldest first; ``equals`` narrows by ``thread_id``, ``user_id``
+        or ``session_id``.
+
+        Returns:
+            Every column of the table, ``metadata`` as a dict, and whose conversation it is.
+        """
+        given = {**equals, **({} if message_id is None else {"message_id": message_id})}
+        where = " AND ".join(f"{_ABOUT[name]} = ?" for name in given) or "1 = 1"
         with self._transaction() as execute:
-            rows = execute("SELECT * FROM feedback WHERE message_id = ? ORDER BY created_at, id", (message_id,))
+            rows = execute(
+                "SELECT f.*, c.user_id, c.session_id FROM feedback f JOIN messages m ON m.id = f.message_id"
+                f" JOIN conversations c ON c.id = m.conversation_id WHERE {where} ORDER BY f.created_at, f.id",
+                list(given.values()),
+            )
         return [
             {**row, "is_positive": bool(row["is_positive"]), "metadata": json.loads(row["metadata"])} for row in rows
         ]
 
+    def remove_feedback(self, message_id: str, key: str) -> None:
+        """Take back what was stored under that key."""
+        with self._transaction() as execute:
+            execute("DELETE FROM feedback WHERE id = ?", (_digest(message_id, key),))
+
     def _time(self) -> str:
         return self._now().astimezone(UTC).isoformat()
+
+
+_COLUMNS = "id, conversation_id, role, content, created_at, citations, debug, partial"
+_ABOUT = {
+    "message_id": "f.message_id",
+    "thread_id": "f.thread_id",
+    "user_id": "c.user_id",
+    "session_id": "c.session_id",
+}
 
 
 class SqliteConversations(SqlConversations):

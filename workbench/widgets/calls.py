@@ -12,7 +12,7 @@ from workbench.models.chat import require_chat_model
 from workbench.records.prompts import LANGUAGES, SLOTS, Prompt, prompt_of
 from workbench.runs.calls import Call, models_of
 from workbench.runs.run import Run
-from workbench.settings import RULES, Settings
+from workbench.settings import ROLES, RULES, Settings
 from workbench.views.calls import calls, edited
 from workbench.views.labels import Labels
 from workbench.views.labels.sentences import reason_told
@@ -135,7 +135,7 @@ class Calls(Panel):
     def _models(self, call: Call) -> list[tuple[str, str]]:
         """What can be chosen: the model as it was, none, every other one that is configured, one that is typed."""
         present, labels = call["model"], self.labels
-        here = [self._settings.chat_model, *map(self._settings.model_of, SLOTS)] if self._settings else []
+        here = [self._settings.chat_model, *map(self._settings.model_of, ROLES)] if self._settings else []
         others = dict.fromkeys([*here, *(one["model"] for one in self._calls.values())])
         named = [name for name in others if name and name != present and ":" in name]
         as_it_was = [(labels("call_model_present", model=present), present)] if present else []

@@ -18,6 +18,7 @@ from workbench.views.run import answer, evidence, fork_bar, rail, turns
 from workbench.views.timeline import timeline
 from workbench.widgets.ask import AskForm
 from workbench.widgets.calls import Calls
+from workbench.widgets.feedback import Verdict
 from workbench.widgets.follow import Now
 from workbench.widgets.panel import Event, Json, Pick, display_if
 from workbench.widgets.past import Checkpoints, fork_asked
@@ -53,6 +54,7 @@ class Working:
         self._document: Json = {}
         self._found: tuple[Any, list[Any]] = (None, [])
         self.calls: Calls | None = None
+        self.verdict: Verdict | None = None
         self.reset()
         self.ask, self.review = ask, Review(labels, wb.run)
         self.rail, self.turns, self.answer = Pick(), Pick(heard=self._on_turn), Pick(heard=self._on_answer)
@@ -101,7 +103,7 @@ class Working:
         if asks:
             self._show_ask()
         if run is None or document is None:
-            sometimes = [self.calls.region] if self.calls is not None else []
+            sometimes = [part.region for part in (self.calls, self.verdict) if part is not None]
             shown = (review.band, review.inside, self.fork_bar, self.answer, self.turns, self.editor.form, *sometimes)
             for part in shown:
                 display_if(part, False)
@@ -142,8 +144,8 @@ class Working:
             before = [one.line() for one in self._conversation(run)]
             self.turns.show(turns(before, self._labels))
             display_if(self.turns, before)
-        if document["status"] != "running":
             self._show_calls(run)
+        self._show_verdict(run, document["status"] == "done" and not run.options["incognito"])
         if not paused:
             self.answer.show(answer(document, self._labels, now.written))
         self._edited()
@@ -154,11 +156,25 @@ class Working:
         if made and self.calls is None:
             self.calls = Calls(self._labels)
             self.calls.on_asked(lambda asked: self._act(lambda: self._from_call(asked)))
-            place = self.side.children.index(self.ask.region)
-            self.side.children = (*self.side.children[:place], self.calls.region, *self.side.children[place:])
+            self._put_in(self.calls.region, before=self.ask.region)
         if self.calls is not None:
             self.calls.show(run, made, self._wb.settings)
             display_if(self.calls.region, made)
+
+    def _show_verdict(self, run: Run, judged: bool) -> None:
+        """What is thought of the answer, under it; a part of the page only once there was an answer."""
+        if judged and self.verdict is None:
+            self.verdict = Verdict(self._labels)
+            self.verdict.on_asked(lambda asked: self._act(lambda: self._judge(asked)))
+            self._put_in(self.verdict.region, before=self.side.children[self.side.children.index(self.answer) + 1])
+        if self.verdict is not None:
+            display_if(self.verdict.region, judged)
+            if judged:
+                self.verdict.show(run)
+
+    def _put_in(self, region: ipywidgets.Box, before: ipywidgets.Widget) -> None:
+        place = self.side.children.index(before)
+        self.side.children = (*self.side.children[:place], region, *self.side.children[place:])
 
     def _edited(self) -> None:
         """What the plan editor holds now, in the panel that acts on it."""
@@ -266,6 +282,10 @@ class Working:
     def _from_call(self, asked: Json) -> None:
         if self._run:
             self._opens(self._run.start_fork(**asked["edits"]))
+
+    def _judge(self, asked: Json) -> None:
+        if self._run:
+            self._run.feedback(asked["good"], asked["note"])
 
     def _on_fork_bar(self, event: Event) -> None:
         if event.kind == "discard":
