@@ -152,7 +152,7 @@ def test_a_preference_is_noted_obeyed_struck_and_replayed(bench):
     titles = {r["metadata"]["title"] for r in run.evidence}
     assert "Paper Boats" in titles and "The Long Dark" not in run.answer
     assert any("horror" in line.lower() and "since you said" in line for line in run.plan.assumptions)
-    [obeyed] = run._values()["obeyed"]
+    [obeyed] = run.obeyed
     fork = run.fork(without={"memories": [obeyed["memory_id"]]}).wait()
     assert not any("since you said" in line for line in fork.plan.assumptions), "struck in a fork"
     assert wb.replay(run.run_id).to_dict()["answer"] == run.answer
@@ -160,11 +160,11 @@ def test_a_preference_is_noted_obeyed_struck_and_replayed(bench):
         "forks note nothing"
     )
     asked = wb.ask("Recommend a horror film.", kb="film", session="s")
-    assert not asked._values()["obeyed"], "what the question itself asks for counts more"
+    assert not asked.obeyed, "what the question itself asks for counts more"
     said = wb.ask("What did I say about horror films?", kb="film", session="s")
     assert "I don't like horror films" in said.answer and not said.records
     other = wb.ask("Recommend some films.", kb="film", session="t", user="bob")
-    assert not other._values()["obeyed"]
+    assert not other.obeyed
 
 
 def test_nothing_is_noted_where_it_is_off_or_incognito(bench):
@@ -175,7 +175,7 @@ def test_nothing_is_noted_where_it_is_off_or_incognito(bench):
     private = bench(memory_core=True)
     private.ask("I don't like horror films.", kb="film", session="s", incognito=True)
     run = private.ask("Recommend some films.", kb="film", session="s")
-    assert not run._values()["obeyed"]
+    assert not run.obeyed
 
 
 def test_a_long_conversation_is_summed_up_recalled_and_told_what_was_left_out(bench, server):
@@ -187,7 +187,7 @@ def test_a_long_conversation_is_summed_up_recalled_and_told_what_was_left_out(be
     run = wb.ask("What is the name of my cat?", kb="general", session="s")
     sent = "\n".join(m["content"] for m in server.requests[-1]["messages"])
     assert "Biscuit" in sent and sent.count("What is the name of my cat?") == 1
-    parts = run._values()["remembered"]
+    parts = run.remembered
     assert {"summary", "history"} <= {p["part"] for p in parts if p["kept"]}
     assert any(p["part"] == "episode" and "Biscuit" in p["text"] for p in parts)
     short = wb.ask("And the name of my cat?", kb="general", session="s", models=None)
@@ -195,7 +195,7 @@ def test_a_long_conversation_is_summed_up_recalled_and_told_what_was_left_out(be
     wb.close()
     tight = bench(chat_base_url=server.url, writer_model="openai:m", memory_token_budget=0)
     run = tight.ask("What is the name of my cat?", kb="general", session="s")
-    assert {p["why"] for p in run._values()["remembered"] if p["tokens"]} == {"budget"}
+    assert {p["why"] for p in run.remembered if p["tokens"]} == {"budget"}
 
 
 def test_the_summarizer_is_asked_as_often_as_it_is_due_and_may_fail(bench, server):

@@ -8,6 +8,7 @@ it asks what was said before, and what of it is to be searched.
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
@@ -32,6 +33,8 @@ _HEADINGS = {
     "facts": ("Known", "已知"),
     "archival": ("Noted", "备忘"),
 }
+_PERSONAL = re.compile(r"\b(?:i|me|my|mine|we|us|our|you|your)\b|[我咱你您]|刚才|刚刚", re.IGNORECASE)
+"""Who speaks: a message that names neither of the two says nothing of a person, and asks nothing of a conversation."""
 MOST_NOTED = 8
 """Notes of one message."""
 
@@ -178,8 +181,9 @@ async def noticed(
             replaces=[m["id"] for m in memories if not m["pinned"] and same_thing(one, as_statement(m))],
         )
         for one in found.statements[:MOST_NOTED]
+        if one.polarity or _PERSONAL.search(message)
     ]
-    asked = found.recalls
+    asked = found.recalls if _PERSONAL.search(message) else None
     recalls = None if asked is None else Asked(about=asked.about, whose=asked.whose, which=asked.which)
     # only what is disliked leaves the question: its words would be searched for
     cut = not found.rest or any(note["polarity"] == "dislike" for note in noted)

@@ -1,4 +1,4 @@
-"""What is remembered, for a question: memories of the person, the summary, and earlier exchanges ranked by how they fit.
+"""What is remembered, for a question: memories of the person, the summary, and the earlier exchanges that fit best.
 
 Exchanges are ranked over the turns of a conversation, or of all of a user's, which are kept in memory for the
 conversations asked of last and follow the store with each call. Vectors come later, with ``embed``: an exchange that

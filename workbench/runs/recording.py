@@ -13,7 +13,17 @@ from workbench.records.prompts import Prompts
 from workbench.records.store import RunRow
 from workbench.records.tape import Effect, begun
 from workbench.runs.calls import Calls, calls_of
-from workbench.state import Citation, Decision, ExecutionRecord, Reflection, RetrievalResult, RouteDecision, Supported
+from workbench.state import (
+    Citation,
+    Decision,
+    ExecutionRecord,
+    Obeyed,
+    Reflection,
+    Remembered,
+    RetrievalResult,
+    RouteDecision,
+    Supported,
+)
 
 if TYPE_CHECKING:
     import pandas
@@ -137,6 +147,16 @@ class Recording:
     def reflections(self) -> list[Reflection]:
         """The judgements, one a pass."""
         return self._values().get("reflections", [])
+
+    @property
+    def remembered(self) -> list[Remembered]:
+        """What was recalled of the person and the conversation: whether it stands in the prompt, or why not."""
+        return self._values().get("remembered", [])
+
+    @property
+    def obeyed(self) -> list[Obeyed]:
+        """Memories that became conditions on what was searched."""
+        return self._values().get("obeyed", [])
 
     @property
     def decisions(self) -> list[Decision]:
