@@ -18,7 +18,7 @@ from typing import Any, Literal
 from workbench.language.judging import stems
 from workbench.language.quoting import bare
 from workbench.language.reading import is_smalltalk
-from workbench.language.statements import Statement, read_statements, same_thing
+from workbench.language.statements import Statement, phrase, read_statements, same_thing
 from workbench.text import STOP_WORDS, fold, sentences
 
 Part = Literal["needs", "found", "open"]
@@ -35,21 +35,6 @@ _SHARED = 2
 _HALF = 60
 """Messages after which newness counts for half."""
 
-_REFUSED = re.compile(
-    r"\b(?:(?:do|does|did)(?:n['’]t| not) (?:know|say|have|find|mention|cover|contain)|(?:can|could)(?:n['’]t|not| not)"
-    r" (?:find|say|tell|answer|help|check|confirm)|no (?:information|answer|evidence|record|source)|nothing (?:was found|on|about)"
-    r"|not (?:in|part of) (?:the|my) (?:corpus|documents|sources|material)|unable to|i(?:['’]m| am) not sure)\b"
-    r"|没有?(?:提到|找到|查到|记录|资料|相关|关于)|未(?:提及|找到|说明)|不知道|不清楚|无法|查不到|找不到|不确定|回答不了",
-    re.I,
-)
-_DONE = re.compile(r"\b(?:finished|done|completed|submitted|passed|bought|booked|handed in|sorted|solved)\b|完成了|做完|搞定|交了|写完|买到|订好|通过了|解决了|办好", re.I)
-_CHAT = re.compile(
-    r"^\W*(?:sure|of course|certainly|happy to|glad|great|good (?:question|choice|idea)|let me know|hope|i hope|you(?:'re| are) welcome|noted|got it|ok(?:ay)?|thanks"
-    r"|i(?:'ll| will) (?:remember|keep|note)|anything else|feel free|好的|当然|没问题|明白|收到|记住了|记下了|希望|不客气|需要的话|还有什么|很高兴)",
-    re.I,
-)
-_NAME = re.compile(r"(?<=[\w,;] )[A-Z][\w’'-]+|《[^》]+》|“[^”]+”|\b[A-Z]{2,}\b")
-_NUMBER = re.compile(r"\d|[一二两三四五六七八九十百千万]+(?=[个年月日号点天周元块岁名位台套份页])")
 _HEADS = {
     "en": {"needs": "What the person wants and is like", "found": "What was found", "open": "Still open"},
     "zh": {"needs": "用户的需求与情况", "found": "已经查明", "open": "尚待解决"},
@@ -194,25 +179,40 @@ class _Kept:
     def _said(self, content: str) -> None:
         before = [i for _, i in self.items if i.kind in _OF_PERSON]
         read = read_statements(content, [i.text for i in before])
-        if _DONE.search(content):
-            self.items = [(p, i) for p, i in self.items if i.kind != "intent" or not _content(i.text) & _content(content)]
+        if phrase("summary", "done").search(content):
+            self.items = [
+                (p, i) for p, i in self.items if i.kind != "intent" or not _content(i.text) & _content(content)
+            ]
         for statement in read.statements:
             self._state(statement, content)
         stated = " ".join(s.text for s in read.statements)
         for sentence in sentences(content):
             asked = bool(re.search(r"[?？]\W*$", sentence)) or (read.rest and sentence.strip(" .。") in read.rest)
-            if read.recalls or _CHAT.match(sentence) or fold(sentence.strip(" .。!！")) in fold(stated) or len(sentence) > 400:
+            if (
+                read.recalls
+                or phrase("summary", "chat").match(sentence)
+                or fold(sentence.strip(" .。!！")) in fold(stated)
+                or len(sentence) > 400
+            ):
                 continue
             if any(fold(s.text) in fold(sentence) for s in read.statements):
                 sentence = read.rest if asked and read.rest in content else ""
             if sentence and len(_content(sentence)) > (0 if asked else 2):
-                kind = "question" if asked else "told" if _NAME.search(sentence) or _NUMBER.search(sentence) else "said"
+                kind = (
+                    "question"
+                    if asked
+                    else "told"
+                    if phrase("summary", "name").search(sentence) or phrase("summary", "number").search(sentence)
+                    else "said"
+                )
                 self._add("needs", Item(sentence, self.now, kind, _signal(sentence)))
 
     def _state(self, statement: Statement, content: str) -> None:
         gone = [i for _, i in self.items if _replaced(statement, i)]
-        text = statement.text if statement.text in content else next(
-            (s for s in sentences(content) if fold(statement.about)[:12] in fold(s)), content.strip()
+        text = (
+            statement.text
+            if statement.text in content
+            else next((s for s in sentences(content) if fold(statement.about)[:12] in fold(s)), content.strip())
         )
         alone = statement.attribute or statement.polarity or (gone and _content(text) & _content(gone[-1].text))
         if statement.kind == "correction" and gone and not alone:
@@ -227,8 +227,12 @@ class _Kept:
         asked = asked if asked and asked.turn == self.now - 1 else None
         told = [bare(sentence) for sentence in sentences(content)]
         told = [t for t in told if t in content or any(t in s for s in sentences(content))]
-        told = [t for t in told if 8 <= len(t) <= 300 and not _CHAT.match(t) and not re.search(r"[?？]\W*$", t)]
-        refused = [t for t in told if _REFUSED.search(t)]
+        told = [
+            t
+            for t in told
+            if 8 <= len(t) <= 300 and not phrase("summary", "chat").match(t) and not re.search(r"[?？]\W*$", t)
+        ]
+        refused = [t for t in told if phrase("summary", "refused").search(t)]
         if asked:
             self.items = [(p, i) for p, i in self.items if i is not asked]
             unanswered = bool(refused) and len(refused) >= len(told) - 1
@@ -237,7 +241,8 @@ class _Kept:
         wanted = _content(asked.text) if asked else frozenset()
         answers = [t for t in told if t not in refused]
         ranked = sorted(
-            range(len(answers)), key=lambda k: (-_signal(answers[k]) - 0.3 * len(_content(answers[k]) & wanted) + 0.1 * k, k)
+            range(len(answers)),
+            key=lambda k: (-_signal(answers[k]) - 0.3 * len(_content(answers[k]) & wanted) + 0.1 * k, k),
         )
         for k in sorted(ranked[:_ANSWER]):
             if len(_content(answers[k])) > 1:
@@ -255,14 +260,19 @@ def _replaced(new: Statement, old: Item) -> bool:
 
 def _signal(sentence: str) -> float:
     """How much a sentence says: names and numbers, by its length."""
-    names, numbers = len(set(_NAME.findall(sentence))), len(_NUMBER.findall(sentence))
+    names, numbers = (
+        len(set(phrase("summary", "name").findall(sentence))),
+        len(phrase("summary", "number").findall(sentence)),
+    )
     return 0.25 * min(names, 2) + (0.3 if numbers else 0) + 0.02 * min(len(_content(sentence)), 10)
 
 
 @lru_cache(maxsize=8192)
 def _content(text: str) -> frozenset[str]:
     low = re.sub(r"[我你他她们的了是在不有也就都吗呢]", " ", fold(text))
-    return frozenset(s for word in re.findall(r"[^\W_]+", low) if word not in STOP_WORDS for s in stems(word) if len(s) > 1)
+    return frozenset(
+        s for word in re.findall(r"[^\W_]+", low) if word not in STOP_WORDS for s in stems(word) if len(s) > 1
+    )
 
 
 def _within(items: Sequence[Item], most: int, now: int) -> list[Item]:
