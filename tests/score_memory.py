@@ -95,7 +95,9 @@ def main() -> None:
     print(f"{told}\n\n{seen}" if "--wrong" in sys.argv else told)
     for name in [arg for arg in sys.argv[1:] if not arg.startswith("--")]:
         commit = subprocess.check_output(["git", "describe", "--always", "--dirty"], cwd=ROOT, text=True).strip()
-        head = f"# Statements read, at {commit}\n\n`python -m tests.score_memory`: single messages of `data/blind/memory`."
+        head = (
+            f"# Statements read, at {commit}\n\n`python -m tests.score_memory`: single messages of `data/blind/memory`."
+        )
         path = Path(ROOT / "docs" / "scores" / f"memory-{name}.md")
         path.write_text(f"{head}\n\n{told}\n\n{seen}\n", encoding="utf-8")
 

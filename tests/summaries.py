@@ -18,6 +18,8 @@ from workbench.language.summarizing import MOST, Summary, loads, summarized
 ROOT = Path(__file__).resolve().parents[1]
 TURNS = (20, 50, 100)
 """Messages of the person; each is answered."""
+HEAD = ["", "turns", "recall", "95 %", "statements", "changes", "unanswered", "found", f"last {MOST} characters"]
+HEAD += ["stale", "foreign sentences", "longest", "seconds"]
 MANY = 20
 """Conversations of each length and language."""
 
@@ -93,13 +95,21 @@ FILLER = {
         ("报告里的{w}是什么意思？", "报告里的{w}指的是年增长率。去年是{n}。"),
     ],
 }
-WORDS = {"en": "alder basalt cobalt dune ember fjord garnet heron iris jasper", "zh": "青松 玄石 钴蓝 沙丘 余烬 峡湾 石榴 苍鹭 鸢尾 碧玉"}
+WORDS = {
+    "en": "alder basalt cobalt dune ember fjord garnet heron iris jasper",
+    "zh": "青松 玄石 钴蓝 沙丘 余烬 峡湾 石榴 苍鹭 鸢尾 碧玉",
+}
 UNANSWERED = {
     "en": ("What did the {w} bridge cost?", "The corpus does not say.", "{w} bridge cost"),
     "zh": ("{w}大桥花了多少钱？", "资料库没有提到。", "{w}大桥花了多少钱"),
 }
 FOUND = {
-    "en": ("Who designed the {w} dam?", "The {w} dam was designed by Ines Falk.", "Tell me more about the {w} dam by Falk.", "Ines Falk"),
+    "en": (
+        "Who designed the {w} dam?",
+        "The {w} dam was designed by Ines Falk.",
+        "Tell me more about the {w} dam by Falk.",
+        "Ines Falk",
+    ),
     "zh": ("{w}水坝是谁设计的？", "{w}水坝由方怡宁设计。", "再说说方怡宁的{w}水坝。", "方怡宁"),
 }
 
@@ -193,10 +203,7 @@ def measured(language: str, turns: int) -> dict:
 
 
 def main() -> None:
-    lines = [
-        "| | turns | recall | 95 % | statements | changes | unanswered | found | last 1200 characters | stale | foreign sentences | longest | seconds |",
-        "| --- | --: | --: | --: | --: | --: | --: | --: | --: | --: | --: | --: | --: |",
-    ]
+    lines = [f"| {' | '.join(HEAD)} |", f"| --- {'| --: ' * (len(HEAD) - 1)}|"]
     for language in ("en", "zh"):
         for turns in TURNS:
             got = measured(language, turns)
@@ -205,13 +212,17 @@ def main() -> None:
             kinds = " | ".join(f"{got['kept'][k]}/{got['planted'][k]}" for k in got["kept"])
             lines.append(
                 f"| {language} | {turns} | {n / of:.0%} | {low:.0%} to {high:.0%} | {kinds} | {got['window'] / of:.0%}"
-                f" | {got['stale']}/{got['old']} | {got['foreign']}/{got['sentences']} | {got['longest']} | {got['seconds']:.2f} |"
+                f" | {got['stale']}/{got['old']} | {got['foreign']}/{got['sentences']} | {got['longest']}"
+                f" | {got['seconds']:.2f} |"
             )
     print("\n".join(lines))
     if len(sys.argv) > 1:
         commit = subprocess.check_output(["git", "describe", "--always", "--dirty"], cwd=ROOT, text=True).strip()
-        head = f"# Summaries at {commit}\n\n`python -m tests.summaries`: {MANY} conversations of each kind, drawn; summed up every five messages."
-        (ROOT / "docs" / "scores" / f"summary-{sys.argv[1]}.md").write_text(f"{head}\n\n" + "\n".join(lines) + "\n", encoding="utf-8")
+        head = f"# Summaries at {commit}\n\n`python -m tests.summaries`: {MANY} conversations of each kind, drawn;"
+        head += " summed up every five messages."
+        (ROOT / "docs" / "scores" / f"summary-{sys.argv[1]}.md").write_text(
+            f"{head}\n\n" + "\n".join(lines) + "\n", encoding="utf-8"
+        )
 
 
 if __name__ == "__main__":

@@ -96,7 +96,8 @@ def _compiled(written: str) -> re.Pattern[str]:
 
 
 @cache
-def _one(section: str, name: str) -> re.Pattern[str]:
+def phrase(section: str, name: str) -> re.Pattern[str]:
+    """The pattern of that name."""
     return _compiled(_words()[section][name])
 
 
@@ -107,26 +108,12 @@ def _many(section: str) -> tuple[_Pattern, ...]:
 
 
 @cache
-def _standing() -> tuple[_Pattern, ...]:
-    return (_Pattern(_one("replies", "standing"), {}),)
+def _lasting() -> tuple[re.Pattern[str], ...]:
+    """Orders that last, which say what somebody likes: "stop suggesting musicals", 以后用英文."""
+    return *(one.regex for one in _many("patterns") if one.given.get("lasts")), phrase("replies", "standing")
 
 
 # --- Clauses ---
-
-_QUOTED = re.compile(
-    r"“[^“”]*”|\"[^\"]*\"|「[^「」]*」|『[^『』]*』|‘[^‘’]*’|(?<!\w)'[^']{2,}'(?!\w)|《[^《》]*》|`[^`]*`"
-)
-_BREAK = re.compile(
-    r"(?<!\d)[,，](?!\d)|(?<=\d)[,，](?!\d\d\d)|[;；:：。！!?？…\n()（）~]+|(?<!\bdr)(?<!\bmr)(?<!\bmrs)(?<!\bms)(?<!\bst)"
-    r"(?<!\b[a-z])\.+(?=\s|$|[\"”’')])|\s+[-–]+\s+|[-–]{2,}|—+"
-    r"|\s+(?=(?:but|so (?!much|many|far|on|that|\w+ that)|yet|however|although|though|whereas|because|since (?:i|we)\b)\b)"
-    r"|\s+(?=and (?:i|i'm|i've|we|please|can|could|would|what|who|which|where|when|how|recommend|suggest|show|tell|give"
-    r"|find|list|my|don't|hate|love|never|no|also)\b)|(?=但是?|不过(?!是)|可是|所以|因此|因为|然而|而且)"
-)
-_JOINING = re.compile(
-    r"^\W*(?:so|but|and|then|therefore|also|所以|因此|那么?|但是?|不过|而且|然后|就)+(?:\b|(?=[\u4e00-\u9fff]))[\s,，]*",
-    re.I,
-)
 
 
 @dataclass(frozen=True)
@@ -141,20 +128,14 @@ class _Clause:
 def _plain(message: str) -> str:
     """In lower case and simplified characters, quotations blotted out; every character stays in its place."""
     low = "".join(c.lower() if len(c.lower()) == 1 else c for c in simplified(message))
-    low = _one("changes", "polite").sub(lambda match: " " * len(match[0]), low.replace("’", "'"))
-    return _QUOTED.sub(lambda match: match[0][0] + "_" * (len(match[0]) - 2) + match[0][-1], low)
-
-
-_LEANS = re.compile(
-    r"^\W*(?:我姓\w{1,2}$|but rather|(?:但是?|不过|而)?(?:比起|与其|相比于?|相较于?|和[^，,]+相比|跟[^，,]+(?:比|相比)|rather than|instead of|compared (?:to|with)))"
-)
-"""A clause that needs the next one."""
+    low = phrase("changes", "polite").sub(lambda match: " " * len(match[0]), low.replace("’", "'"))
+    return phrase("edges", "quoted").sub(lambda match: match[0][0] + "_" * (len(match[0]) - 2) + match[0][-1], low)
 
 
 def _clauses(plain: str) -> list[_Clause]:
     found, start, sentence = [], 0, 0
-    for match in _BREAK.finditer(plain):
-        if match[0].strip() in (",", "，") and _LEANS.search(plain[start : match.start()]):
+    for match in phrase("edges", "break").finditer(plain):
+        if match[0].strip() in (",", "，") and phrase("edges", "leans").search(plain[start : match.start()]):
             continue
         if plain[start : match.start()].strip():
             found.append(_Clause(plain[start : match.start()], start, match.start(), match[0].strip(), sentence))
@@ -199,7 +180,7 @@ def _alone(message: str) -> tuple[Read, bool]:
     clauses = _clauses(plain)
     if recall := _recall(message, clauses):
         return Read([], "", recall), False
-    if _one("none", "irony").search(plain):
+    if phrase("none", "irony").search(plain):
         return Read([], _rest(message, clauses, set())), False
     said: dict[int, list[Statement]] = _Said(message, clauses).statements()
     statements = list(dict.fromkeys(statement for found in said.values() for statement in found))
@@ -209,16 +190,10 @@ def _alone(message: str) -> tuple[Read, bool]:
 def _corrects(plain: str, clauses: Sequence[_Clause]) -> bool:
     if re.search(r"不是[^，,。]+[，,]\s*(?:而?是|在)|是[^，,。]+[，,]\s*不是", plain):
         return True
-    return any(_one("corrections", "strong").search(clause.text) for clause in clauses)
+    return any(phrase("corrections", "strong").search(clause.text) for clause in clauses)
 
 
-_NOUN_ZH = re.compile(r"^(?![^我]*我).*的[^\W的]{1,6}\W*$")
-"""A clause that only names a thing: 不喜欢恐怖片的人."""
-_BARE_ZH = re.compile(
-    r"不(?!是|对|过|要|用|必|好意思)|没|讨厌|喜欢|也|更|最|爱|怕|受不了|住在|对(?!了|不)|再也不|从不|从来|最近|打算|准备(?!好)"
-    r"|想(?!知道|问|请)|正?在|计划|忙着|只|首选"
-)
-_BARE_EN = re.compile(r"(?:don't|hate|can't stand|never|prefer|not a fan|not into|dislike|love|adore|enjoy)\b")
+_DISLIKED = {"kind": "preference", "polarity": "dislike"}
 
 
 class _Said:
@@ -236,12 +211,12 @@ class _Said:
         closed = -1
         for i, clause in enumerate(self.clauses[:_MOST]):
             before = [c.text for c in self.clauses[:i] if c.sentence == clause.sentence]
-            supposed = any(_one("none", "supposes").search(c) for c in [*before, clause.text])
+            supposed = any(phrase("none", "supposes").search(c) for c in [*before, clause.text])
             if clause.sentence != closed and i:
                 closed = -1
             if clause.sentence == closed or supposed or len(clause.text) > _LONGEST:
                 continue
-            reported = _one("none", "reports").search(clause.text) and not _one("none", "mine").search(clause.text)
+            reported = phrase("none", "reports").search(clause.text) and not phrase("none", "mine").search(clause.text)
             if reported or (clause.closed[:1] in (":", "：") and _asks(clause.text)):
                 closed = clause.sentence
             if replied := self._replied(i):
@@ -252,7 +227,8 @@ class _Said:
                     closed = clause.sentence
                 continue
             if read := self._of(i, clause):
-                found[i] = read
+                listed = {self.clauses.index(more): list[Statement]() for more in self._listed(i)}
+                found |= {i: read, **listed}
         return found
 
     def _replied(self, i: int) -> list[Statement]:
@@ -261,7 +237,7 @@ class _Said:
             return []
         clause, answer = self.clauses[i], self.clauses[i + 1].text
         for polarity in ("dislike", "like"):
-            if len(clause.text) <= 40 and _one("replies", polarity).match(answer):
+            if len(clause.text) <= 40 and phrase("replies", polarity).match(answer):
                 about = _bare(self.message[clause.start : clause.end], "preference")
                 text = _note(self.message[clause.start : self.clauses[i + 1].end])
                 return [Statement("preference", polarity, about, text)] if about else []
@@ -271,23 +247,21 @@ class _Said:
         return clause.closed[:1] in ("?", "？") or _asks(clause.text)
 
     def _orders_no_more(self, clause: _Clause) -> bool:
-        return clause.closed[:1] not in ("?", "？") and any(
-            pattern.search(clause.text) for pattern in (_many("patterns")[2], *_standing())
-        )
+        return clause.closed[:1] not in ("?", "？") and any(pattern.search(clause.text) for pattern in _lasting())
 
     def _of(self, i: int, clause: _Clause) -> list[Statement]:
         text = clause.text
-        if _one("none", "idiom").search(text):
+        if phrase("none", "idiom").search(text):
             return []
-        if name := _NAMED.fullmatch(self.message[clause.start : clause.end].strip()):
+        if name := phrase("edges", "named").fullmatch(self.message[clause.start : clause.end].strip()):
             return [Statement("fact", "", name[1], _note(name[0]), "", "name")]
-        past = _one("none", "past").search(text)
+        past = phrase("none", "past").search(text)
         if past:
             return self._no_more(i, clause)
         first = i == 0 or self.clauses[i - 1].sentence != clause.sentence
-        if not first and _one("none", "limits").match(text):
+        if not first and phrase("none", "limits").match(text):
             return []  # of what is asked here, and of nothing else
-        called = _NOUN_ZH.search(self.clauses[-1].text if i + 1 < len(self.clauses) else text)
+        called = phrase("edges", "noun_zh").search(self.clauses[-1].text if i + 1 < len(self.clauses) else text)
         me, joint = self._subject(text) if self.of_me and not called else ("", 0)
         for pattern in _many("patterns"):
             places = pattern.search(me + text[joint:])
@@ -296,12 +270,9 @@ class _Said:
             if places and "about" in places and (read := self._made(clause, pattern.given, places)):
                 self.of_me = True
                 return read
-        if liked := re.match(
-            r"\W*(?:but |and )?(?:definitely |just )?not (?P<about>(?!at all|really|so|too|very|yet|sure)\w.+)", text
-        ):
-            before = [s for s in self._before if s.polarity == "like"] if i and (self._set_before(i)) else []
-            if before:
-                return self._made(clause, {"kind": "preference", "polarity": "dislike"}, {"about": liked.span("about")})
+        less = phrase("none", "but_not").match(text) if i else None
+        if less and any(one.polarity == "like" for one in self._of(i - 1, self.clauses[i - 1])):
+            return self._made(clause, _DISLIKED, {"about": less.span(1)})
         if not re.match(r"\W*(?:i\b|我(?!们?的?(?:爸|妈|哥|姐|弟|妹|朋友|同事|老)))", text):
             self.of_me = not re.search(
                 r"\b(?:he|she|they|people|everyone|my|his|her|\w+s)\b|喜欢|爱|讨厌|说|觉得|认为", text
@@ -312,51 +283,33 @@ class _Said:
         """The person, where a clause leaves them out ("Hate olives.", 但不喜欢恐怖片), and where they would stand."""
         joint = re.match(r"\W*(?:(?:但是?|不过|可是|而且?|所以|but|and)\s*)?", text)
         start = joint.end() if joint else 0
-        if _BARE_ZH.match(text, start):
+        if phrase("edges", "bare_zh").match(text, start):
             return "我", start
-        return ("i ", start) if _BARE_EN.match(text, start) else ("", 0)
-
-    _before: list[Statement]
-
-    def _set_before(self, i: int) -> bool:
-        self._before = self._of(i - 1, self.clauses[i - 1])
-        return bool(self._before)
+        return ("i ", start) if phrase("edges", "bare_en").match(text, start) else ("", 0)
 
     def _no_more(self, i: int, clause: _Clause) -> list[Statement]:
         """What was liked and is no longer: the next clause, or the end of this one, says so."""
         later = " ".join(c.text for c in self.clauses[i : i + 2])
-        past = re.search(
-            r"\b(?:used to|once) (?:really |absolutely )?(?:like|love|enjoy|adore|liked|loved|adored|enjoyed|be (?:into|a fan of)) (?P<about>.+)"
-            r"|(?:喜欢|爱)(?:看|吃|喝|听|读|用|玩)?(?P<zh>[^，,]+)",
-            clause.text,
-        )
-        if not past or not _one("none", "over").search(later):
+        past = phrase("none", "was").search(clause.text)
+        if not past or not phrase("none", "over").search(later):
             return []
-        place = past.span("about") if past["about"] else past.span("zh")
-        return self._made(clause, {"kind": "preference", "polarity": "dislike"}, {"about": place}, later=True)
+        return self._made(clause, _DISLIKED, {"about": past.span(past.lastindex or 0)}, later=True)
 
     def _made(
         self, clause: _Clause, given: dict[str, Any], places: dict[str, tuple[int, int]], later: bool = False
     ) -> list[Statement]:
         about = self._thing(clause, places["about"], given["kind"])
-        if re.fullmatch(r"(?:it|them|它们?|那个)", about, re.I) and (i := self.clauses.index(clause)):
-            behind = re.sub(r"^\W*(?:and |but |so )?(?:no|the|those|these|all)?\b", "", self.clauses[i - 1].text)
-            named = behind.strip() and not _SAYS.search(behind) and len(behind.split()) <= 5
-            about = (
-                self.message[self.clauses[i - 1].end - len(behind) : self.clauses[i - 1].end].strip()
-                if named
-                else about
-            )
-        if not about or (given["kind"] == "preference" and _one("none", "pointing").match(_plain(about))):
+        i = self.clauses.index(clause)
+        if i and re.fullmatch(r"(?:it|them|它们?|那个)", about, re.I):
+            about = self._meant(self.clauses[i - 1]) or about
+        if not about or (given["kind"] == "preference" and phrase("none", "pointing").match(_plain(about))):
             return []
         start, end = clause.start, clause.end
-        i = self.clauses.index(clause)
         if later and i + 1 < len(self.clauses):
             end = self.clauses[i + 1].end
         elif places["about"][1] >= len(clause.text.rstrip()):
-            for more in self._listed(i):
-                end = more.end
-                about += self.message[clause.end : end] if more is self._listed(i)[-1] else ""
+            end = max([end, *(more.end for more in self._listed(i))])
+            about += self.message[clause.end : end]
         attribute = given.get("attribute", "")
         if not attribute and (place := places.get("attribute")):
             attribute = self._cut(clause, place).strip()
@@ -365,6 +318,13 @@ class _Said:
         one = Statement(given["kind"], given.get("polarity", ""), about, text, "", attribute)
         less = self._thing(clause, places["less"], given["kind"]) if "less" in places else ""
         return [one, replace(one, polarity="dislike", about=less)] if less else [one]
+
+    def _meant(self, clause: _Clause) -> str:
+        """What a clause names, which the next one calls "it" or "them"; "" where it says more than a name."""
+        named = re.sub(r"^\W*(?:and |but |so )?(?:no|the|those|these|all)?\b", "", clause.text)
+        if not named.strip() or phrase("edges", "says").search(named) or len(named.split()) > 5:
+            return ""
+        return self.message[clause.end - len(named) : clause.end].strip()
 
     def _listed(self, i: int) -> list[_Clause]:
         """The clauses behind that go on with the list with which this one ends: "jazz, blues and soul"."""
@@ -389,26 +349,6 @@ class _Said:
         return _bare(self._cut(clause, place), kind)
 
 
-_LEAD = re.compile(
-    r"^\W*(?:(?:to )?(?:watch|see|eat|drink|read|listen to|hear|use|hav|tak|us)(?:ing|e)? |to |anything (?:with|to do with|about) |(?:any|an?|some|such|too much|so much"
-    r"|much|many|lots of|all(?: the)?|more|those|these|really|very|another|every|most|movies? like)\s)+",
-    re.I,
-)
-_TAIL = re.compile(
-    r"(?:[\s,]+(?:at all|any ?more|any longer|no longer|again|ever|very much|a lot|so much|these days|too|either|though|really"
-    r"|for me|to me|please|thanks?|thank you|to be honest|in general|as well|anyway|lately|right now|at the moment|now|most|best"
-    r"|the most|more than anything|a bit|in future|from now on|one bit|if possible|instead|currently|nowadays|every time"
-    r"|(?:because|since|when|whenever|if|even (?:if|when|though)|unless|so|especially|particularly|but|although) .*))+\W*$",
-    re.I,
-)
-_ZH_LEAD = re.compile(
-    r"^(?:任何|那种|这种|那些|这些|那类|这类|一些|什么|所有|各种|一切|再|去|想|带有?|有|太|看(?=..)|吃(?=.)|喝(?=.)|听(?=.)|读(?=.)(?!书))+(?=.)"
-)
-_ZH_TAIL = re.compile(
-    r"(?:这种东西|之类的?(?:东西|片子)?|这类的?|什么的|这一类|那一套|这种|那种|的了?|了|啦|啊|呢|吧|呀|，.*)+$"
-)
-
-
 def _bare(words: str, kind: str) -> str:
     """A thing without the words around it.
 
@@ -417,14 +357,14 @@ def _bare(words: str, kind: str) -> str:
     """
     words = words.strip(" \t,，.。!！、:：")
     if kind == "preference":
-        words = _LEAD.sub("", words)
-        words = _ZH_LEAD.sub("", words)
+        words = phrase("edges", "lead").sub("", words)
+        words = phrase("edges", "zh_lead").sub("", words)
     elif kind == "fact":
         words = re.sub(r"^(?:an?|the) (?=\w)", "", words, flags=re.I)
-    words = _TAIL.sub("", words)
-    words = _ZH_TAIL.sub("", words)
+    words = phrase("edges", "tail").sub("", words)
+    words = phrase("edges", "zh_tail").sub("", words)
     words = words.strip(" \t,，.。!！、:：")
-    if _QUOTED.fullmatch(words) and words[0] != "《":
+    if phrase("edges", "quoted").fullmatch(words) and words[0] != "《":
         words = words[1:-1]
     return words
 
@@ -435,42 +375,29 @@ def _note(words: str) -> str:
     >>> _note(" but I live in Leeds"), _note("所以我住在北京")
     ('I live in Leeds', '我住在北京')
     """
-    return _JOINING.sub("", words).strip(" \t\n,，;；:：-–—")
-
-
-_NAMED = re.compile(
-    r"(?:(?:Hi|Hello|Hey|Oh|Well|And)\b,? )?(?:[Ii]['’]m|[Ii] am|[Ii]t['’]s|[Tt]his is)"
-    r" ((?!\w+(?:ish|ese|ian|can)\b|[A-Z]+\b)[A-Z][\w'’-]+(?: [A-Z][\w'’-]+){0,2})(?: here| speaking| by the way)?"
-)
+    return phrase("edges", "joining").sub("", words).strip(" \t\n,，;；:：-–—")
 
 
 # --- What is asked ---
 
 
 def _asks(text: str) -> bool:
-    if re.match(
-        r"\W*(?:(?:and|so|but) )?(?:i|we)\b(?! (?:wonder|was wondering|am wondering|need to know|want to know|would (?:like|love))|'d (?:like|love))",
-        text,
-    ):
+    """Whether a clause asks or orders something, by its words alone."""
+    if phrase("asks", "of_me").match(text):
         return bool(re.search(r"\b(?:(?:not|n't) (?:know|sure) (?:what|who|which|how|where|whether|if))\b", text))
     if CJK.search(text):
-        return bool(_one("asks", "zh").search(text))
-    return bool(_one("asks", "question").search(text) or _one("asks", "order").search(text))
-
-
-_SAYS = re.compile(
-    r"^\W*(?:i|you|he|she|it|we|they|this|that|there|my|his|her|our|their|nobody|everyone|someone|people)\b"
-    r"|\b(?:is|are|was|were|am|has|have|had|will|would|did|does|do|can|isn|aren|wasn|went|said|says|got|made|thinks?|loves?|hates?|likes?)\b"
-    r"|'(?:m|re|ve|ll|d)\b|\b(?:it|he|she|that|there|what|who|let)'s\b|\b(?:me|my|mine|i|we|our|us)\b|^\W*(?:wow|haha+|ha|oh|hmm+|ok(?:ay)?|yes|no|yeah|sure|great|cool|nice|good|thanks?|thank you|right|exactly|lol|fine|perfect|interesting)\b"
-    r"|[了啊呀哈啦嘛吧]\W*$|[很真太好超挺]\w+|[我你他她它]|^\W*[这那]|今天|昨天|刚才|哈哈|谢|嗯|是|觉得|说",
-)
+        return bool(phrase("asks", "zh").search(text))
+    return bool(phrase("asks", "question").search(text) or phrase("asks", "order").search(text))
 
 
 def _names(clauses: Sequence[_Clause]) -> bool:
     """Whether a message only names what is sought: "films that are not comedies", 不是喜剧的电影."""
-    if clauses and _NOUN_ZH.search(clauses[-1].text):
+    if clauses and phrase("edges", "noun_zh").search(clauses[-1].text):
         return True
-    return not any(_SAYS.search(re.sub(r"(?<=\w )(?:that|which|who|whose|where)\b.*", "", c.text)) for c in clauses)
+    return not any(
+        phrase("edges", "says").search(re.sub(r"(?<=\w )(?:that|which|who|whose|where)\b.*", "", c.text))
+        for c in clauses
+    )
 
 
 def _rest(message: str, clauses: list[_Clause], said: set[int]) -> str:
@@ -487,7 +414,8 @@ def _rest(message: str, clauses: list[_Clause], said: set[int]) -> str:
     )
     if wishes and asks:
         kept = sorted({*kept, *wishes})
-    parts, last = [], -2
+    parts: list[str] = []
+    last = -2
     for i in kept:
         end = clauses[i + 1].start if i + 1 < len(clauses) else len(message)
         piece = message[clauses[i].start : end]
@@ -496,7 +424,7 @@ def _rest(message: str, clauses: list[_Clause], said: set[int]) -> str:
     whole = "".join(parts).strip()
     if not said:
         return message
-    return _JOINING.sub("", whole).strip(" \t\n,，;；:：-–—")
+    return phrase("edges", "joining").sub("", whole).strip(" \t\n,，;；:：-–—")
 
 
 def _wishes(text: str) -> bool:
@@ -505,34 +433,17 @@ def _wishes(text: str) -> bool:
 
 # --- What was said before ---
 
-_NUMBERS = "first second third fourth fifth sixth seventh eighth ninth tenth".split()
-_ORDINAL = re.compile(
-    rf"\b({'|'.join(_NUMBERS[1:])}|(\d+)(?:st|nd|rd|th))\b|第([二三四五六七八九十]|\d+)|\b(?:question|message|point) (\d+)\b"
-)
-_NO_RECALL = re.compile(
-    r"\bremind me to\b|提醒我(?!们)(?:明天|后天|下|去|要|在|\d|周|晚上|早上)|(?:你)?(?:觉得|认为|建议)我"
-)
-_RECALL_EDGE = re.compile(
-    r"^\W*(?:(?:about|of|on|for|as|to|regarding|with|that|what|which|who|whom|where|when|how|did|said|say|was|is|were|are|it|i|you|we|the name of|me|my|again|up|"
-    r"just|already|tell|told|mention(?:ed)?|ask(?:ed)?|discuss(?:ed)?|decided?|talk(?:ed)?|our|in|be|a moment ago|earlier|before|the)\b\W*)+"
-    r"|(?:\W*\b(?:again|earlier|before|just now|a (?:moment|minute|while) ago|last time|at the (?:start|beginning)|previously|in this (?:chat|conversation)|"
-    r"was|is|about|to|for|did|said|mentioned|told you|i|you|we|so far|already|on|of|ever)\b)+\W*$",
-    re.I,
-)
-_RECALL_EDGE_ZH = re.compile(
-    r"^(?:[的我你们是在关于对跟和想要有，,\s]|说|提|刚才|刚刚|之前|前面|上次|讲|聊|讨论|决定|推荐|什么|怎么|哪些|一下)+"
-    r"|(?:(?:是|在|叫|有|都|的|用)?(?:谁|什么|哪[个些里儿]?|几\w?|多少|怎么\w{0,3}|啥)\w{0,2}|来着|吗|呢|没有|没|吧|了|叫|时|的时候|的事|的事情|的话|这件事|是|说|，|[？?。\s])+$"
-)
+_NUMBERS = ["first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth", "tenth"]
 
 
 def _recall(message: str, clauses: list[_Clause]) -> Recall | None:
-    """Whether the message asks for the conversation; two sentences may ask together ("I gave reasons. What were they?")."""
+    """Whether the message asks for the conversation; two sentences may do it together: "I gave two. Which were they?"."""
     if len(clauses) > 1 and clauses[-1].closed[:1] in ("?", "？"):
         whole = _Clause(_plain(message), 0, len(message), "?", 0)
         clauses = [*clauses, replace(whole, text=whole.text.rstrip("?？"))]
     for clause in clauses:
         text = clause.text
-        if _NO_RECALL.search(text) or len(text) > _LONGEST:
+        if phrase("edges", "no_recall").search(text) or len(text) > _LONGEST:
             continue
         for pattern in _many("recalls"):
             match = pattern.regex.search(text)
@@ -562,7 +473,11 @@ def _is_asked(clause: _Clause) -> bool:
 def _about_recalled(message: str, clause: _Clause, place: tuple[int, int]) -> str:
     words = message[clause.start + place[0] : clause.start + place[1]].strip()
     for _ in range(3):
-        words = (_RECALL_EDGE_ZH if CJK.search(words) else _RECALL_EDGE).sub("", words).strip(" \t,，.。?？'\"")
+        words = (
+            (phrase("edges", "recall_edge_zh" if CJK.search(words) else "recall_edge"))
+            .sub("", words)
+            .strip(" \t,，.。?？'\"")
+        )
     return words
 
 
@@ -570,20 +485,20 @@ def _whose(text: str, who: str) -> Literal["user", "assistant", ""]:
     who = who or re.sub(r"\bremind me|\b(?:do|can|could|would) you\b|\btell me|提醒我|你?还?记得", "", text)
     if re.search(r"\bwe\b|[我咱]们|^咱$", who):
         return ""
-    if _one("whose", "user").search(who):
+    if phrase("whose", "user").search(who):
         return "user"
-    return "assistant" if _one("whose", "assistant").search(who) else ""
+    return "assistant" if phrase("whose", "assistant").search(who) else ""
 
 
 def _which(text: str) -> str:
-    if _one("which", "first").search(text):
+    if phrase("which", "first").search(text):
         return "first"
-    if match := _ORDINAL.search(text):
+    if match := phrase("edges", "ordinal").search(text):
         english, digits, chinese, plain = match.groups()
         if chinese and not chinese.isdecimal():
             return str("一二三四五六七八九十".index(chinese) + 1)
         return digits or chinese or plain or str(_NUMBERS.index(english) + 1)
-    return "last" if _one("which", "last").search(text) else ""
+    return "last" if phrase("which", "last").search(text) else ""
 
 
 # --- What replaces what ---
@@ -611,7 +526,7 @@ def _of_old(
     message: str, plain: str, clauses: list[_Clause], before: list[Statement], earlier: Sequence[str], marked: bool
 ) -> list[Statement]:
     """A correction that is told by what was said before: "Thursday, not Tuesday", 之前说不看…"""
-    if len(clauses) > 1 and (said := _one("changes", "said").search(clauses[0].text)):
+    if len(clauses) > 1 and (said := phrase("changes", "said").search(clauses[0].text)):
         old = (
             read_statements(message[clauses[0].start + said.end() : clauses[0].end]).statements
             or read_statements("我" + message[clauses[0].start + said.end() : clauses[0].end]).statements
@@ -630,7 +545,7 @@ def _of_old(
         replaced = words or (last.about if last else whole)
         return [Statement("correction", kept.polarity, about, note or _note(message), replaced, kept.attribute)]
     changed = [c for c in clauses if not _asks(c.text)]
-    if not any(_one("changes", "words").search(c.text) for c in changed):
+    if not any(phrase("changes", "words").search(c.text) for c in changed):
         return []
     content = _content(" ".join(c.text for c in changed))
     old_text = next((one for one in reversed(earlier) if _content(one) & content), "")
@@ -681,7 +596,7 @@ def _replaced(message: str, plain: str) -> tuple[str, str]:
 
 def _agree(one: Statement, other: Statement) -> bool:
     """Whether they say the same, so that neither corrects the other."""
-    same = fold(one.about) == fold(other.about) or bool(_keys(one.about)) and _keys(one.about) == _keys(other.about)
+    same = fold(one.about) == fold(other.about) or (bool(_keys(one.about)) and _keys(one.about) == _keys(other.about))
     if one.attribute and one.attribute == other.attribute and not (one.polarity or other.polarity):
         return same
     return one.polarity == other.polarity and (same or not one.attribute)

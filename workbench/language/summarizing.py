@@ -18,7 +18,7 @@ from typing import Any, Literal
 from workbench.language.judging import stems
 from workbench.language.quoting import bare
 from workbench.language.reading import is_smalltalk
-from workbench.language.statements import Statement, read_statements, same_thing
+from workbench.language.statements import Statement, phrase, read_statements, same_thing
 from workbench.text import STOP_WORDS, fold, sentences
 
 Part = Literal["needs", "found", "open"]
@@ -179,7 +179,7 @@ class _Kept:
     def _said(self, content: str) -> None:
         before = [i for _, i in self.items if i.kind in _OF_PERSON]
         read = read_statements(content, [i.text for i in before])
-        if pattern("summary", "done").search(content):
+        if phrase("summary", "done").search(content):
             self.items = [
                 (p, i) for p, i in self.items if i.kind != "intent" or not _content(i.text) & _content(content)
             ]
@@ -190,7 +190,7 @@ class _Kept:
             asked = bool(re.search(r"[?？]\W*$", sentence)) or (read.rest and sentence.strip(" .。") in read.rest)
             if (
                 read.recalls
-                or pattern("summary", "chat").match(sentence)
+                or phrase("summary", "chat").match(sentence)
                 or fold(sentence.strip(" .。!！")) in fold(stated)
                 or len(sentence) > 400
             ):
@@ -198,7 +198,13 @@ class _Kept:
             if any(fold(s.text) in fold(sentence) for s in read.statements):
                 sentence = read.rest if asked and read.rest in content else ""
             if sentence and len(_content(sentence)) > (0 if asked else 2):
-                kind = "question" if asked else "told" if pattern("summary", "name").search(sentence) or pattern("summary", "number").search(sentence) else "said"
+                kind = (
+                    "question"
+                    if asked
+                    else "told"
+                    if phrase("summary", "name").search(sentence) or phrase("summary", "number").search(sentence)
+                    else "said"
+                )
                 self._add("needs", Item(sentence, self.now, kind, _signal(sentence)))
 
     def _state(self, statement: Statement, content: str) -> None:
@@ -221,8 +227,12 @@ class _Kept:
         asked = asked if asked and asked.turn == self.now - 1 else None
         told = [bare(sentence) for sentence in sentences(content)]
         told = [t for t in told if t in content or any(t in s for s in sentences(content))]
-        told = [t for t in told if 8 <= len(t) <= 300 and not pattern("summary", "chat").match(t) and not re.search(r"[?？]\W*$", t)]
-        refused = [t for t in told if pattern("summary", "refused").search(t)]
+        told = [
+            t
+            for t in told
+            if 8 <= len(t) <= 300 and not phrase("summary", "chat").match(t) and not re.search(r"[?？]\W*$", t)
+        ]
+        refused = [t for t in told if phrase("summary", "refused").search(t)]
         if asked:
             self.items = [(p, i) for p, i in self.items if i is not asked]
             unanswered = bool(refused) and len(refused) >= len(told) - 1
@@ -250,7 +260,10 @@ def _replaced(new: Statement, old: Item) -> bool:
 
 def _signal(sentence: str) -> float:
     """How much a sentence says: names and numbers, by its length."""
-    names, numbers = len(set(pattern("summary", "name").findall(sentence))), len(pattern("summary", "number").findall(sentence))
+    names, numbers = (
+        len(set(phrase("summary", "name").findall(sentence))),
+        len(phrase("summary", "number").findall(sentence)),
+    )
     return 0.25 * min(names, 2) + (0.3 if numbers else 0) + 0.02 * min(len(_content(sentence)), 10)
 
 
