@@ -95,7 +95,9 @@ def report(name: str, rows: Sequence[Asked], found: Iterable[list[float]]) -> No
     drawn = np.random.default_rng(0)
     picks = [[i for conv in drawn.choice(convs, len(convs)) for i in place[conv]] for _ in range(500)]
     low, high = np.percentile([values[pick].mean(0) for pick in picks], [2.5, 97.5], 0)
-    cells = "  ".join(f"R@{k} {m:5.1f} [{a:.0f}, {b:.0f}]" for k, m, a, b in zip(CUTS, values.mean(0), low, high, strict=True))
+    cells = "  ".join(
+        f"R@{k} {m:5.1f} [{a:.0f}, {b:.0f}]" for k, m, a, b in zip(CUTS, values.mean(0), low, high, strict=True)
+    )
     sys.stdout.write(f"{name:<34}{len(rows):>6}  {cells}\n")
     for kind in sorted({row.kind for row in rows} - {""}) if name.endswith("nearest") else ():
         some = [n for n, row in enumerate(rows) if row.kind == kind]
@@ -113,7 +115,9 @@ def main() -> None:
     locomo = asked(args.data / "locomo" / "turns.jsonl.gz", args.data / "locomo" / "questions.jsonl", names)
     others: dict[str, list[Asked]] = {}
     if (args.data / "lihua").exists():
-        others["lihua"] = asked(args.data / "lihua" / "sessions.jsonl.gz", args.data / "lihua" / "questions.jsonl", names)
+        others["lihua"] = asked(
+            args.data / "lihua" / "sessions.jsonl.gz", args.data / "lihua" / "questions.jsonl", names
+        )
     for folder in sorted(args.blind.iterdir()) if args.blind else []:
         if (folder / "turns.jsonl").exists():
             others.setdefault("blind", []).extend(asked(folder / "turns.jsonl", folder / "questions.jsonl", names))
