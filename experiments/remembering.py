@@ -2,11 +2,11 @@
 
     python experiments/remembering.py DATA [--blind data/blind/memory]
 
-DATA holds ``locomo`` (``turns.jsonl.gz``, ``questions.jsonl``) and, if there, ``lihua`` (``sessions.jsonl.gz``). For each
-question the log-probability of its gold turns under a softmax over all turns is raised, with a ridge. LoCoMo is reported
-with each conversation left out of the fit in turn; LiHua and the frozen conversations of ``--blind`` are never fitted
-on, and are reported with the weights of all of LoCoMo, which are the ones to ship. Printed are R@k in percent beside
-BM25, and the weights: for words alone, with vectors of turns, and with vectors of words too.
+DATA holds ``locomo`` (``turns.jsonl.gz``, ``questions.jsonl``) and, if there, ``lihua`` (``sessions.jsonl.gz``). For
+each question the log-probability of its gold turns under a softmax over all turns is raised, with a ridge. LoCoMo is
+reported with each conversation left out of the fit in turn; LiHua and the frozen conversations of ``--blind`` are never
+fitted on, and are reported with the weights of all of LoCoMo, which are the ones to ship. Printed are R@k in percent
+beside BM25, and the weights: for words alone, with vectors of turns, and with vectors of words too.
 """
 
 from __future__ import annotations

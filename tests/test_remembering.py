@@ -29,11 +29,11 @@ FILMS = [
 ]
 
 
-def talk(store: SqlConversations, who: str, session: str, *turns: tuple[str, str]) -> str:
-    conversation = store.get_or_create_conversation_id(who, session)
+def talk(kept: SqlConversations, who: str, session: str, *turns: tuple[str, str]) -> str:
+    conversation = kept.get_or_create_conversation_id(who, session)
     for asked, said in turns:
-        message = store.append_message(conversation, "user", asked)
-        store.append_message(conversation, "assistant", said, answers=message)
+        message = kept.append_message(conversation, "user", asked)
+        kept.append_message(conversation, "assistant", said, answers=message)
     return conversation
 
 

@@ -69,6 +69,16 @@ ASKED = [
     "films that are not comedies",
     "帮我翻译一下：I hate Mondays.",
     "Remind me to buy milk",
+    "What do I do when the index is broken?",
+    "Where do I find the manual?",
+    "What is my best option?",
+    "Which version came earlier?",
+    "What is the first recommendation of the report?",
+    "我今晚吃什么好？",
+    "我今天想看点什么？",
+    "之前的版本是哪一个？",
+    "报告的第一条建议是什么？",
+    "我们公司去年选了哪家供应商？",
 ]
 RECALLED = [
     ("What did I say about horror films?", "horror films", "user", ""),
@@ -82,7 +92,7 @@ RECALLED = [
     ("What was my last question?", "last question", "user", "last"),
 ]
 CORRECTED = [
-    ("Sorry, I meant Thursday, not Tuesday.", "The review is on Tuesday.", "review is on Thursday", "Tuesday"),
+    ("Sorry, I meant Thursday, not Tuesday.", "The review is on Tuesday.", "The review is on Thursday", "Tuesday"),
     ("我说错了，是周五不是周四", "会议在周四", "会议在周五", "周四"),
     ("I moved to Oslo", "I live in Leeds", "Oslo", "Leeds"),
     ("我搬到成都了", "我住在杭州", "成都", "杭州"),

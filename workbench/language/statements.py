@@ -437,15 +437,15 @@ _NUMBERS = ["first", "second", "third", "fourth", "fifth", "sixth", "seventh", "
 
 
 def _recall(message: str, clauses: list[_Clause]) -> Recall | None:
-    """Whether the message asks for the conversation; two sentences may do it together: "I gave two. Which were they?"."""
-    if len(clauses) > 1 and clauses[-1].closed[:1] in ("?", "？"):
-        whole = _Clause(_plain(message), 0, len(message), "?", 0)
-        clauses = [*clauses, replace(whole, text=whole.text.rstrip("?？"))]
-    for clause in clauses:
+    """Whether the message asks for the conversation: a clause does, or two ("I gave two. Which were they?")."""
+    all_of_it = [_Clause(_plain(message), 0, len(message), "?", 0)] if len(clauses) > 1 else []
+    for clause in [*clauses, *all_of_it]:
         text = clause.text
         if phrase("edges", "no_recall").search(text) or len(text) > _LONGEST:
             continue
         for pattern in _many("recalls"):
+            if (clause in all_of_it) != bool(pattern.given.get("whole")):
+                continue
             match = pattern.regex.search(text)
             if not match or (not CJK.search(text) and not _is_asked(clause)):
                 continue

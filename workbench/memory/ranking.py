@@ -30,7 +30,59 @@ if TYPE_CHECKING:
 K1, B = 1.2, 0.75
 AROUND = 2
 """How many turns on each side are read together with one."""
-WEIGHTS: Mapping[str, Mapping[str, float]] = {"words": {"turn": 1}, "vectors": {"turn": 1}, "nearest": {"turn": 1}}
+WEIGHTS: Mapping[str, Mapping[str, float]] = {
+    "words": {
+        "answer": 1.72,
+        "around": 2.67,
+        "asks": -0.86,
+        "before": 0.31,
+        "best": 1.66,
+        "kind": 1.28,
+        "length": 0.81,
+        "pairs": 0.97,
+        "said": 0.49,
+        "session": 1.35,
+        "turn": 1.95,
+        "when": 1.48,
+        "who": 0.93,
+    },
+    "vectors": {
+        "answer": 1.56,
+        "around": 2.3,
+        "asks": -1.04,
+        "before": 0.1,
+        "best": 1.39,
+        "cosine": 0.74,
+        "kind": 1.2,
+        "length": 0.78,
+        "near": 1.39,
+        "pairs": 0.86,
+        "said": 0.48,
+        "session": 1.34,
+        "turn": 1.47,
+        "when": 1.46,
+        "who": 0.92,
+    },
+    "nearest": {
+        "answer": 1.46,
+        "around": 1.86,
+        "asks": -0.94,
+        "before": -0.15,
+        "best": 1.21,
+        "cosine": 0.48,
+        "kind": 1.12,
+        "length": 0.46,
+        "near": 1.29,
+        "pairs": 0.58,
+        "said": 0.43,
+        "session": 1.22,
+        "turn": 0.38,
+        "when": 1.46,
+        "who": 0.9,
+        "word": 1.22,
+        "word_before": 1.57,
+    },
+}
 """Of each signal, for words alone, with vectors of turns, and with vectors of words as well."""
 
 
