@@ -260,8 +260,8 @@ def _grounded(passage: Titled, said: ReadPassage | None) -> Extraction | None:
 def _kind(relation: str) -> str:
     """A relation as the graph names it; "" for one that says nothing.
 
-    >>> _kind("was born in"), _kind("导演"), _kind("mentions")
-    ('was_born_in', '导演', '')
+    >>> _kind("was born in"), _kind("出生于"), _kind("mentions")
+    ('was_born_in', '出生于', '')
     """
     kind = re.sub(r"\W+", "_", fold(relation)).strip("_")
     return "" if kind == "mentions" else kind

@@ -158,11 +158,11 @@ def read_statements(message: str, earlier: Sequence[str] = ()) -> Read:
         message: what the user says.
         earlier: what the user said before, oldest first: a statement that contradicts one of them corrects it.
 
-    >>> read = read_statements("I don't like horror films, recommend something else")
+    >>> read = read_statements("I don't like brass bands, recommend something else")
     >>> [(s.kind, s.polarity, s.about) for s in read.statements], read.rest
-    ([('preference', 'dislike', 'horror films')], 'recommend something else')
-    >>> read_statements("我刚才说的那个导演是谁？").recalls
-    Recall(about='那个导演', whose='user', which='')
+    ([('preference', 'dislike', 'brass bands')], 'recommend something else')
+    >>> read_statements("我刚才说的那个画家是谁？").recalls
+    Recall(about='那个画家', whose='user', which='')
     """
     read, marked = _alone(message.strip())
     if read.recalls or not (earlier or marked):
@@ -352,8 +352,8 @@ class _Said:
 def _bare(words: str, kind: str) -> str:
     """A thing without the words around it.
 
-    >>> _bare("watching any horror films at all.", "preference"), _bare("看那种恐怖片了", "preference")
-    ('horror films', '恐怖片')
+    >>> _bare("watching any brass bands at all.", "preference"), _bare("看那种恐怖片了", "preference")
+    ('brass bands', '恐怖片')
     """
     words = words.strip(" \t,，.。!！、:：")
     if kind == "preference":
@@ -391,7 +391,7 @@ def _asks(text: str) -> bool:
 
 
 def _names(clauses: Sequence[_Clause]) -> bool:
-    """Whether a message only names what is sought: "films that are not comedies", 不是喜剧的电影."""
+    """Whether a message only names what is sought: "songs that are not sad", 不是悲歌的曲子."""
     if clauses and phrase("edges", "noun_zh").search(clauses[-1].text):
         return True
     return not any(
@@ -603,7 +603,7 @@ def _agree(one: Statement, other: Statement) -> bool:
 
 
 def _keys(text: str) -> tuple[str, ...]:
-    """The stems of a thing, what tells it apart first: of "films by Nolan" Nolan."""
+    """The stems of a thing, what tells it apart first: of "books by Orwell" Orwell."""
     parts = re.split(r"\b(?:by|of|with|from|about|in)\b", fold(text))
     return tuple(
         dict.fromkeys(stem for part in reversed(parts) for word in part.split() for stem in sorted(stems(word)))
@@ -617,7 +617,7 @@ def same_thing(one: Statement, other: Statement) -> bool:
 
     >>> from functools import partial
     >>> liked = partial(Statement, "preference", "like", text="")
-    >>> same_thing(liked("horror"), liked("horror films")), same_thing(liked("films"), liked("horror films"))
+    >>> same_thing(liked("brass"), liked("brass bands")), same_thing(liked("bands"), liked("brass bands"))
     (True, False)
     >>> same_thing(liked("恐怖片"), liked("看恐怖片")), same_thing(liked("片"), liked("恐怖片"))
     (True, False)

@@ -116,14 +116,14 @@ def summarized(messages: Iterable[Mapping[str, Any]], old: Summary | None = None
         old: the summary of all messages before these.
         most: characters of its text, at most, without the headings.
 
-    >>> asked = [{"role": "user", "content": "I don't like horror films. Who directed Alien?"},
-    ...          {"role": "assistant", "content": "Ridley Scott directed Alien in 1979."}]
+    >>> asked = [{"role": "user", "content": "I don't like brass bands. Who wrote Emma?"},
+    ...          {"role": "assistant", "content": "Jane Austen wrote Emma in 1815."}]
     >>> print(summarized(asked).text("en"))
     What the person wants and is like:
-    - I don't like horror films
-    - Who directed Alien?
+    - I don't like brass bands
+    - Who wrote Emma?
     What was found:
-    - Ridley Scott directed Alien in 1979.
+    - Jane Austen wrote Emma in 1815.
     """
     kept = _Kept(old or Summary())
     for message in messages:
