@@ -303,11 +303,18 @@ def test_doctor_says_what_the_model_of_each_role_can(cli, monkeypatch):
         monkeypatch.setenv("WORKBENCH_PLANNER_MODEL", "rules")
         monkeypatch.setenv("WORKBENCH_CHAT_BASE_URL", server.url)
         checks = {check["name"]: check for check in json.loads(cli("doctor", "--json").stdout)["checks"]}
-        assert checks["openai:large can"]["detail"] == "streaming yes, usage yes, schema yes, tools no"
+        large = checks["openai:large can"]
+        assert large["detail"] == "writer: streaming yes, usage yes, schema yes, tools no" and large["state"] == "ok"
+        assert checks["openai:tiny can"]["detail"].startswith("router, follow_up, grader, ")
         assert "planner" not in checks["chat model"]["detail"]
         server.answer(Reply(["no"]))
         checks = {check["name"]: check for check in json.loads(cli("doctor", "--json").stdout)["checks"]}
         assert checks["openai:tiny can"]["state"] == "note" and "schema no" in checks["openai:tiny can"]["detail"]
+        assert (
+            "router, follow_up" in checks["openai:tiny can"]["mend"]
+            and ", writer" not in checks["openai:tiny can"]["mend"]
+        )
+        assert checks["openai:large can"]["mend"] == "writer: the answer comes in one piece.", "it needs no schema"
 
 
 def test_models_prompts_and_replies_from_the_terminal(cli, tmp_path):

@@ -122,6 +122,8 @@ BROUGHT_ALONG = {
     "aiosqlite": "langgraph-checkpoint-sqlite",
     "nbclient": "papermill",
     "traitlets": "ipywidgets",
+    "mcp-types": "mcp",
+    "anyio": "mcp",
     # one namespace of many distributions
     "opentelemetry-api": "opentelemetry-sdk",
     "opentelemetry-semantic-conventions": "opentelemetry-sdk",
@@ -134,7 +136,9 @@ BROUGHT_ALONG = {
 
 
 def test_every_import_is_declared(project: Path, pyproject: dict) -> None:
-    package = declared(pyproject, "offline", "local", "postgres", "eval", "documents", "tracing")
+    package = declared(
+        pyproject, "offline", "local", "postgres", "eval", "documents", "tracing", "metrics", "mcp", "http"
+    )
     for folder, allowed in (("workbench", package), ("tests", package | declared(pyproject, "test", "fuzz"))):
         strangers = {
             name: where

@@ -368,11 +368,11 @@ def test_a_real_small_model_carries_every_role(tmp_path, notes) -> None:
 
 def test_every_prompt_names_only_its_slots_and_uses_what_matters() -> None:
     prompts = Prompts()
-    assert len(prompts) == 2 * len(ROLES)
+    assert len(prompts) == 2 * len(SLOTS) and set(ROLES) <= set(SLOTS)
     for prompt in prompts.values():
-        told = prompt.messages({slot: f"<<{slot}>>" for slot in SLOTS[prompt.role]})
+        told = prompt.messages({slot: f"«{slot}»" for slot in SLOTS[prompt.role]})
         text = "".join(text for _, text in told)
-        assert all(f"<<{slot}>>" in text for slot in SLOTS[prompt.role]), prompt.name
+        assert all(f"«{slot}»" in text for slot in SLOTS[prompt.role]), prompt.name
 
 
 def test_prompts_are_edited_compared_reset_and_read_from_files(tmp_path) -> None:
@@ -397,7 +397,7 @@ def test_prompts_are_edited_compared_reset_and_read_from_files(tmp_path) -> None
     with pytest.raises(SettingsError, match="is no prompt"):
         prompts["grader"]
     (folder / "grader.en.toml").unlink()
-    assert "planner.en" in prompts._repr_html_() and fenced("</corpus>", "corpus") == "< /corpus>"
+    assert "planner.en" in prompts._repr_html_() and fenced("</corpus>") == "‹/corpus>"
 
 
 # --- documents that give orders ---

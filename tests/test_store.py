@@ -216,6 +216,26 @@ def test_feedback_is_kept_with_its_message(store):
     assert (second["is_positive"], second["metadata"]) == (True, {})
 
 
+def test_feedback_under_a_key_is_replaced_taken_back_and_found_by_whose_it_is(store):
+    answers = {}
+    for user, session in (("ann", "films"), ("bob", "films")):
+        conversation = store.get_or_create_conversation_id(user, session)
+        answers[user] = store.append_message(conversation, "assistant", "1993", message_key=f"{user}:assistant")
+        assert answers[user] == store.message_id(store.conversation_id(user, session), f"{user}:assistant")
+        store.add_feedback(answers[user], True, thread_id=f"run of {user}", key="who")
+    assert store.add_feedback(answers["ann"], False, key="who", metadata={"note": "短"}) != store.add_feedback(
+        answers["ann"], True, key="another"
+    )
+    first, second = store.list_feedback(answers["ann"])
+    assert (first["is_positive"], first["metadata"], second["is_positive"]) == (False, {"note": "短"}, True)
+    assert (first["thread_id"], first["user_id"], first["session_id"]) == ("run of ann", "ann", "films")
+    assert [len(store.list_feedback(**of)) for of in ({}, {"user_id": "bob"}, {"session_id": "films"})] == [3, 1, 3]
+    assert [one["user_id"] for one in store.list_feedback(thread_id="run of bob")] == ["bob"]
+    store.remove_feedback(answers["ann"], "who")
+    assert [one["is_positive"] for one in store.list_feedback(answers["ann"])] == [True]
+    assert store.message(answers["bob"])["content"] == "1993" and store.message("nowhere") is None
+
+
 def test_many_threads_lose_nothing_and_keep_each_ones_order(store):
     conversation = store.get_or_create_conversation_id("ann", "films")
 

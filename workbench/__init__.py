@@ -7,14 +7,14 @@
 
 The rooms, from the street down; an import only ever goes down this page (``docs/architecture.md`` draws it):
 
-    cli/             the command line: a thin skin over the session
+    cli/             the command line, and tools for other agents: thin skins over the session
     serve.py         both graphs for a LangGraph server
     session.py       Workbench, an open workspace: ask, resume, compare, replay, and add what is one's own
     experiments.py   what a notebook that papermill ran has found, by name
     widgets/         the bench in a notebook
     evaluating/      answers, rankings and reflection measured on sets of questions
     maintenance/     what is wrong with a workspace's files, and the mend; what it no longer needs
-    futures/         what is made of a finished run: replay, compare, graft, what if, capsule
+    futures/         what is made of a finished run: replay, compare, graft, what if, capsule, spans and counters
     runs/            a run at work: started, driven to its next pause, answered, resumed, forked
     testing.py       in-memory twins of the ports, for tests of one's own parts
     graphs/          the conversation graph and the retrieval graph, a file a node

@@ -59,6 +59,21 @@ def for_client(event: Mapping[str, Any]) -> bool:
     return "status" in event
 
 
+def normalize_stream_event(event: Any) -> Event:
+    """An event of any kind in the shape of those for clients: what it is as ``status``, the rest as ``content``.
+
+    >>> normalize_stream_event({"execution_log": {"node": "planner"}}), normalize_stream_event(token("Ang"))
+    ({'status': 'execution_log', 'content': {'node': 'planner'}}, {'status': 'token', 'content': 'Ang'})
+    >>> normalize_stream_event("Lee")
+    {'status': 'token', 'content': 'Lee'}
+    """
+    if not isinstance(event, Mapping):
+        return token(str(event))
+    if for_client(event):
+        return dict(event)
+    return next(({"status": name, "content": content} for name, content in event.items()), {"status": "unknown"})
+
+
 WHOLE = frozenset({"rag_runs", "combined_context", "retrieval_merged"})
 """Events that say what was merged; it is kept with the run's result, so they are not kept once more."""
 

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, TypedDict
 
 from workbench.errors import WorkbenchError, shown
 from workbench.plans import Plan, unkeepable
+from workbench.records.foreseeing import Cost
 from workbench.records.prompts import Prompts
 from workbench.records.spending import Prices
 from workbench.records.tape import NoTape, Tape
@@ -414,6 +415,9 @@ class RunLog(Protocol):
 
     def save_result(self, run_id: str, result: Mapping[str, Any]) -> None:
         """Keep what the run came to."""
+
+    def costs(self, point: str, who: Mapping[str, str]) -> list[tuple[int, Cost]]:
+        """What the models of past runs with these models took after a review point, beside the steps run next."""
 
     def is_cancelled(self, run_id: str) -> bool:
         """Whether somebody, in any process, has cancelled the run."""

@@ -7,17 +7,18 @@ with Workbench.open("dir") as wb:
 
 from __future__ import annotations
 
-import asyncio
 import sys
 import threading
 import weakref
 from collections.abc import AsyncIterator, Callable, Collection, Coroutine, Iterable, Mapping, Sequence
+from contextlib import aclosing
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, Unpack
 
 from workbench import ports
-from workbench.errors import WorkbenchError, WorkspaceBusy, WorkspaceError
+from workbench.errors import WorkbenchError, WorkspaceBusy, WorkspaceError, shown
+from workbench.futures.observing import Observers, required
 from workbench.graphs.reviewers import ReplayReviewer, Reviewer
 from workbench.knowledge.library import Library
 from workbench.maintenance.repair import settle
@@ -26,9 +27,8 @@ from workbench.ports import Context, Handler, Planner
 from workbench.records.lease import Lease, SystemClock
 from workbench.records.prompts import Prompts
 from workbench.records.spending import read_prices
-from workbench.records.store import new_run_id, runs_are_gone
+from workbench.records.store import digest_of, new_run_id, refuse_newer, runs_are_gone
 from workbench.records.tape import Mode
-from workbench.runs import spans
 from workbench.runs.asking import (
     Options,
     Runs,
@@ -42,6 +42,8 @@ from workbench.runs.asking import (
 )
 from workbench.runs.calls import models_of, own_prompts
 from workbench.runs.driver import Driver, Live
+from workbench.runs.feedback import Feedbacks
+from workbench.runs.feedback import read as read_feedback
 from workbench.runs.playback import context_of
 from workbench.runs.recording import Recording
 from workbench.runs.run import Run
@@ -66,8 +68,6 @@ if TYPE_CHECKING:
 
 
 T = TypeVar("T")
-_SENDING_S = 5
-"""How long closing waits for spans that are under way."""
 _opened: weakref.WeakSet[Workbench] = weakref.WeakSet()
 
 
@@ -90,8 +90,7 @@ class Workbench:
         self._unsearched: set[str] = set()
         self._parts: dict[str, Any] = {}
         self._chats: dict[str, Any] = {}
-        spans.required(settings.spans)
-        self._sending: list[threading.Thread] = []
+        required(settings)
         self.prompts, self._prices = Prompts(path / "prompts"), read_prices(settings.prices)
         self.knowledge, self.tools = Library(path / "knowledge", settings), ToolRegistry()
         self.knowledge.extractor = self._extractor
@@ -106,12 +105,14 @@ class Workbench:
                     f"{path / 'workbench.db'} is empty or gone, though there are checkpoints of its runs. Put the file "
                     "back, or run `workbench doctor --repair`, which begins a new one."
                 )
+            refuse_newer(path / "workbench.db")
             conversations = open_conversations(path / "workbench.db", settings, self._clock.now)
             self._work = Work(lease, path, conversations, self._context, settings.max_concurrency, self)
-            self._work.ended = self._ended if settings.spans else None
         except BaseException:
             lease.release()
             raise
+        self._observers = Observers(settings, self.tools)
+        self._work.ended = self._ended if self._observers else None
         self._open = True
         _opened.add(self)
         register()
@@ -148,8 +149,7 @@ class Workbench:
         if not self._open:
             return
         self._open = False
-        for sending in self._sending:
-            sending.join(_SENDING_S)
+        self._observers.close()
         self._work.close(self._close_chats())
         self.knowledge.close()
 
@@ -415,10 +415,9 @@ class Workbench:
         """Ask, and give its events (``workbench.events``) as they come; debug events too with ``debug=True``."""
         from workbench.events import for_client
 
-        loop, stream = asyncio.get_running_loop(), asyncio.Queue[dict[str, Any] | None]()
         run = self.start(message, **options)
-        with self._work.listening(run.run_id, lambda event: loop.call_soon_threadsafe(stream.put_nowait, event)):
-            while (event := await stream.get()) is not None:
+        async with aclosing(run.aevents()) as events:
+            async for event in events:
                 if options.get("debug") or for_client(event):
                     yield event
         await run.await_end()
@@ -484,6 +483,35 @@ class Workbench:
             raise WorkbenchError("Nothing was named to clear. Name a session, a user, or both.")
         whose, which = clean(str(user or "default")), None if session is None else clean(str(session))
         return self._work.durable.conversations.clear(whose, which)
+
+    def messages(
+        self, session: str, user: str = "default", *, limit: int | None = None, before: str | None = None
+    ) -> list[dict[str, Any]]:
+        """The messages of a conversation, oldest first: ``id``, ``role``, ``content``, ``created_at``, ``citations``.
+
+        Args:
+            session: the conversation; one that is not there has none.
+            user: whose.
+            limit: only the newest so many.
+            before: the id of a message: only what came earlier.
+        """
+        conversations = self._work.durable.conversations
+        of = conversations.conversation_id(clean(str(user)), clean(str(session)))
+        return conversations.list_messages(of, None if limit is None else count_of(limit), before)
+
+    def run_of(self, message_id: str) -> str:
+        """The id of the run that gave that answer; empty when there is no such answer."""
+        found = self._work.durable.conversations.message(clean(str(message_id)))
+        return str(((found or {}).get("debug") or {}).get("run_id", ""))
+
+    def feedback(self, *, run: str | None = None, user: str | None = None, session: str | None = None) -> Feedbacks:
+        """What people thought of answers (``Run.feedback``), oldest first: all of it, or of a run, user, conversation.
+
+        ``to_frame()`` makes a table of it, with a column for each label.
+        """
+        given = {"thread_id": run, "user_id": user, "session_id": session}
+        wanted = {name: clean(str(value)) for name, value in given.items() if value is not None}
+        return read_feedback(self._work.durable.conversations.list_feedback(**wanted))
 
     # what is made of runs
 
@@ -700,17 +728,19 @@ class Workbench:
         asking: Mapping[str, Any] = {"kb": kb, "review": review, "session": session, "user": user, **options}
         return Bench(self, run, asking, lang)
 
-    def inbox(self, *, lang: str | None = None) -> Inbox:
+    def inbox(self, *, lang: str | None = None, user: str = "default") -> Inbox:
         """Everything that waits for a person, over all runs, newest first: open, approve or stop it there.
 
-        It looks for news once a second while it is displayed.
+        Answers that an evaluation wants judged stand below, one by one. It looks for news once a second while it is
+        displayed.
 
         Args:
             lang: ``en`` or ``zh``; None takes ``WORKBENCH_LANG``, or else the language of the newest question.
+            user: who judges answers here.
         """
         from workbench.widgets.inbox import Inbox
 
-        return Inbox(self, lang)
+        return Inbox(self, lang, user)
 
     # inside
 
@@ -721,8 +751,7 @@ class Workbench:
 
     def _ended(self, run_id: str) -> None:
         """Tell whoever observes runs of one that has ended."""
-        self._sending = [sending for sending in self._sending if sending.is_alive()]
-        self._sending.append(spans.send_later(Recording(self._work, run_id)))
+        self._observers.tell(Recording(self._work, run_id))
 
     def _ports(self, driver: Driver) -> Context:
         in_graph = {name: part for name, part in self._parts.items() if name not in ("planner", "reranker")}
@@ -746,10 +775,37 @@ class Workbench:
         """Wait for a coroutine on the loop on which runs work: a chat model's connections belong to one loop."""
         return self._work.loop.call(work)
 
-    def judging(self, model: str) -> Context:
-        """The ports with this model as the judge, for evaluations."""
+    def judging(self, model: str, prompts: Mapping[str, Any] | None = None) -> Context:
+        """The ports with this model as the judge, for evaluations; with prompts in place of ours, where it has some."""
         settings = self.settings.model_copy(update={"judge_model": named("judge_model", model)})
-        return replace(self.ports(), settings=settings, models={"judge": self._models_for(settings)["judge"]})
+        own = Prompts(kept={**self.prompts.own(), **own_prompts(prompts, self.prompts)})
+        models = {"judge": self._models_for(settings)["judge"]}
+        return replace(self.ports(), settings=settings, models=models, prompts=own)
+
+    # answers that people judge
+
+    def ask_label(self, asked: Mapping[str, Any]) -> str:
+        """Put an answer before a person, in the inbox: question, gold, answer, evidence. Gives the digest of these."""
+        digest = digest_of(asked)
+        self._work.durable.runs.ask_label(digest, asked)
+        return digest
+
+    def label(self, digest: str, correct: bool | None, faithful: bool | None, by: str = "default") -> None:
+        """What a person says of an answer, in place of what was said of it before; None for both skips it.
+
+        Raises:
+            WorkbenchError: nobody asked about such an answer.
+        """
+        if not self._work.durable.runs.save_label(digest, {"correct": correct, "faithful": faithful}, by):
+            raise WorkbenchError(f"No answer {shown(digest)} is to be labelled. `workbench eval labels` lists them.")
+
+    def labels(self, waiting: bool = False) -> list[dict[str, Any]]:
+        """The answers that were put before a person, with what was said, by whom and when; or only what waits."""
+        return self._work.durable.runs.labels(waiting)
+
+    def labels_waiting(self) -> tuple[int, dict[str, Any]]:
+        """How many answers wait for a label, and the first of them, or {}."""
+        return self._work.durable.runs.labels_waiting()
 
     def _must_be_open(self) -> None:
         if not self._open:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterable
 from functools import cache
 from typing import Any, Literal
 
@@ -105,6 +107,9 @@ class Settings(BaseSettings):
     )
     money_budget: float = Field(0, ge=0, description="money that they may take, by the prices; 0: as much as they do")
     spans: Literal["", "otlp"] = Field("", description="'otlp' sends the spans of each run by OpenTelemetry")
+    metrics: str = Field(
+        "", pattern=r"^$|^(\S+:)?\d{1,5}$", description="HOST:PORT, or a port of this machine: counters for Prometheus"
+    )
     rerank_model: Literal["auto", "none", "maxsim"] = "auto"
     names: Literal["auto", "rules", "models"] = Field("auto", description="who finds names in texts while indexing")
 
@@ -112,6 +117,9 @@ class Settings(BaseSettings):
     tmdb_key: SecretStr = Field(SecretStr(""), description="a token or key of themoviedb.org; empty: it is not asked")
     tmdb_base_url: str = "https://api.themoviedb.org/3"
     tmdb_timeout_s: float = Field(6, gt=0, description="for all that one step asks of it")
+
+    # others
+    http_token: SecretStr = Field(SecretStr(""), description="what `workbench serve` asks of everybody; empty: nothing")
 
     # showing
     lang: Literal["", "en", "zh"] = Field("", description="the language of labels; empty: that of the question")
@@ -172,6 +180,11 @@ class Settings(BaseSettings):
     def _by_name(cls, given: Any, info: ValidationInfo) -> Any:
         return named(str(info.field_name), given)
 
+    def __repr_args__(self) -> Iterable[tuple[str | None, Any]]:
+        """For a notebook that shows them: no user and no password in an address."""
+        for name, value in super().__repr_args__():
+            yield name, re.sub(r"(?<=://)[^/\s]*@", "", value) if isinstance(value, str) else value
+
     def model_of(self, role: str) -> str:
         """The name of the role's model, "" for its deterministic default.
 
@@ -202,8 +215,8 @@ def _explain(error: Any) -> str:
     name = str(error["loc"][0])
     field = name if name in Settings.model_fields else name.lower().removeprefix("workbench_")
     variable = name if name.isupper() else f"WORKBENCH_{field.upper()}"
-    secret = "key" in field or "dsn" in field
-    value = "(a secret)" if secret else repr(error["input"])
+    known = Settings.model_fields.get(field)
+    value = "(a secret)" if known and known.annotation is SecretStr else repr(error["input"])
     return f"{variable} is {value}. {error['msg']}."
 
 

@@ -471,6 +471,7 @@ class RetrievalState(TypedDict, total=False):
     replan: bool
     wish: str
     rejudge: bool
+    expected: dict[str, Any]
     stop_reason: StopReason | None
     merged: Merged
     runs: list[RagRun]

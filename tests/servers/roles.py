@@ -43,7 +43,7 @@ def responder(**roles: Says) -> Callable[[dict[str, Any]], Reply]:
 
 def needs(text: str) -> list[str]:
     """The numbered needs of a prompt."""
-    block = text.partition("Needs:\n")[2].partition("\n\n")[0]
+    block = re.split("(?:Needs:|需要：)\n", text, maxsplit=1)[-1].partition("\n\n")[0]
     return re.findall(r"^\d+\. (.+?)(?: \(so far.*)?$", block, re.M)
 
 

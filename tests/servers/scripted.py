@@ -147,7 +147,18 @@ class _Handler(BaseHTTPRequestHandler):
             self._stay(reply.delay_s)
             message = {"role": "assistant", "content": "".join(reply.chunks)}
             choice = {"index": 0, "message": message, "finish_reason": reply.finish}
+            if reply.break_after is not None:
+                return self._torn(reply)
             self._json({**_head(request, "chat.completion"), "choices": [choice], "usage": _USAGE}, reply)
+
+    def _torn(self, reply: Reply) -> None:
+        """Promise more than is sent."""
+        self.close_connection = True
+        self.send_response(200)
+        self.send_header("Content-Length", "1000")
+        self._more(reply)
+        self.wfile.write(b'{"choices": [')
+        self.connection.shutdown(socket.SHUT_RDWR)
 
     def _json(self, value: dict[str, Any], reply: Reply) -> None:
         self._body(json.dumps(value).encode(), reply)

@@ -15,7 +15,8 @@ from workbench.cli.futures import checkpoints, compare, export, fork, graft, imp
 from workbench.cli.knowledge import demo, kb
 from workbench.cli.page import Main
 from workbench.cli.prompts import prompts
-from workbench.cli.runs import cancel, clear, gc, runs, show
+from workbench.cli.runs import cancel, clear, feedback, gc, runs, show
+from workbench.cli.serve import mcp, over_http
 
 EPILOG = "Exit codes: 0 done, 1 failed, 2 wrong usage, 3 paused, 4 interrupted."
 
@@ -46,10 +47,13 @@ for _command in (
     checkpoints,
     graft,
     what_if,
+    feedback,
     clear,
     gc,
     doctor,
     evaluate,
     prompts,
+    mcp,
+    over_http,
 ):
     main.add_command(_command)

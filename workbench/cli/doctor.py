@@ -194,11 +194,11 @@ def _chat(settings: Settings) -> Iterator[Check]:
             reached = _reach("chat model", told, settings.chat_base_url, key, "WORKBENCH_CHAT_BASE_URL")
             yield reached
         if reached is None or reached["state"] == "ok":
-            yield _can(name, model)
+            yield _can(name, of, model)
 
 
-def _can(name: str, model: Any) -> Check:
-    """What a server can, by tiny calls: the roles need a schema, the writer a stream."""
+def _can(name: str, roles: list[str], model: Any) -> Check:
+    """What a server can, by tiny calls, for the roles of its model: the writer needs a stream, the others a schema."""
     import asyncio
 
     from workbench.models.chat import close_chat_model
@@ -211,12 +211,15 @@ def _can(name: str, model: Any) -> Check:
             await close_chat_model(model)
 
     found = asyncio.run(look())
-    failed = next((told for told in found.values() if isinstance(told, str)), "")
-    told = ", ".join(f"{what} {'yes' if able is True else 'no'}" for what, able in found.items())
-    if found["streaming"] is True and found["schema"] is True:
-        return ok(f"{name} can", told)
-    mend = failed or "Roles other than the writer fall back to their defaults; a larger model keeps to a schema."
-    return note(f"{name} can", told, mend)
+    able = ", ".join(f"{what} {'yes' if can is True else 'no'}" for what, can in found.items())
+    told, forms = f"{', '.join(roles)}: {able}", ", ".join(role for role in roles if role != "writer")
+    without = {
+        "streaming": "writer: the answer comes in one piece." if "writer" in roles else "",
+        "schema": forms and f"{forms}: the default, where a reply does not fit. A larger model keeps to a schema.",
+    }
+    lost = [f"{mend} {'' if can is False else can}".strip() for what, mend in without.items()
+            if mend and (can := found[what]) is not True]  # fmt: skip
+    return note(f"{name} can", told, " ".join(lost)) if lost else ok(f"{name} can", told)
 
 
 def _reach(name: str, model: str, base_url: str, key: str, variable: str) -> Check:

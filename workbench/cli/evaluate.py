@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import tomllib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -12,6 +13,7 @@ from typing import Any
 import click
 
 from workbench.cli.page import Page, Pair, Text, paged
+from workbench.text import visible_json
 
 FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 
@@ -175,17 +177,55 @@ def kbqa(page: Page, kb: str, file: Path, **options: Any) -> None:
 
 @evaluate.command()
 @_set
-@click.option("--judge", "judges", type=Text(), multiple=True, help="A model that grades the answers; up to five.")
+@click.option("--judge", "judges", type=Text(), multiple=True, help="Grades the answers: MODEL, MODEL@PROMPT.toml.")
+@click.option("--pair-judge", "pair_judges", type=Text(), multiple=True, help="Says whose answers are better.")
+@click.option("--label", type=click.IntRange(min=0), default=0, help="Put the answers to so many before a person.")
 @paged
 def answers(page: Page, kb: str, file: Path, **options: Any) -> None:
     """How good answers are: against the gold ones, against what they cite, and by judges; with and without models.
 
     A question is a row with `answer` (or `answers`) and `gold`. Beside them stand the writer's model without evidence,
-    where there is one, and the writer over the gold documents.
+    where there is one, and the writer over the gold documents. Up to five judges grade, up to five compare, each a
+    model, or a model with a prompt of its own. What people say of a sample (--label, `wb.inbox()`) corrects them.
     """
     from workbench.evaluating.answers import eval_answers, table_text
 
     _measured(page, eval_answers, kb, file, options, table_text)
+
+
+@evaluate.command()
+@click.argument("file", type=FILE, required=False)
+@click.option("--all", "every", is_flag=True, help="Print those that have a label too.")
+@click.option("--user", type=Text(), default="default", show_default=True, help="Who says so.")
+@paged
+def labels(page: Page, file: Path | None, every: bool, user: str) -> None:
+    """Print the answers that wait for a person's label, as JSON Lines; or take such a FILE, filled in."""
+    from workbench.evaluating.labels import listed, take
+
+    with page.open() as wb:
+        if file:
+            taken, waiting = take(wb, file, user), len(wb.labels(waiting=True))
+            page.give({"taken": taken, "waiting": waiting}, f"{taken} labels taken; {waiting} answers wait for one")
+        elif page.as_json:
+            page.result({"labels": wb.labels(not every)})
+        else:
+            for row in listed(wb, not every):
+                click.echo(visible_json(json.dumps(row, ensure_ascii=False)))
+
+
+@evaluate.command()
+@click.argument("table", type=FILE)
+@paged
+def corrected(page: Page, table: Path) -> None:
+    """The TABLE of `eval answers --json`, corrected by the labels that there are now. No model is asked."""
+    from workbench.evaluating.answers import read_table, relabelled, table_text
+
+    with page.open() as wb:
+        found = relabelled(read_table(table), wb.labels())
+    if page.as_json:
+        page.result(found)
+    else:
+        click.echo(table_text(found))
 
 
 def _measured(

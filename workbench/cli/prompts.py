@@ -65,6 +65,10 @@ def test(page: Page, name: str, file: Path, kb: str, other: Path, where: Any, li
     with page.open() as wb:
         role = name.partition(".")[0]
         wb.prompts[name]  # an unknown one is an error before the first question
+        if role.startswith("judge"):
+            option = "--judge" if role == "judge" else "--pair-judge"
+            command = f"workbench eval answers {option} MODEL {option} MODEL@{other.name}"
+            raise WorkbenchError(f"A judge's prompt changes no answer. See how two of them agree: {command}.")
         if role not in wb.ports().models:
             raise WorkbenchError(f"No model is the {role} here. Set WORKBENCH_{role.upper()}_MODEL.")
         ways = {"as it is": {}, other.name: {"prompts": {name: other}}}

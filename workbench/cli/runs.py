@@ -1,4 +1,4 @@
-"""The runs of a workspace: ``show``, ``runs``, ``cancel``, ``clear``, and ``gc``, which frees what is not needed."""
+"""The runs of a workspace: ``show``, ``runs``, ``cancel``, ``feedback``, ``clear``; ``gc`` frees what is not needed."""
 
 from __future__ import annotations
 
@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from workbench.cli.ask import show_ways_on
-from workbench.cli.page import Page, Text, paged, table
+from workbench.cli.page import Page, Pair, Text, paged, table
 from workbench.text import visible
 from workbench.views.labels import Labels, labels_for
 
 if TYPE_CHECKING:
     from workbench.runs.calls import Calls
+    from workbench.runs.feedback import Feedbacks
     from workbench.runs.run import Run
 
 
@@ -144,6 +145,56 @@ def remove(page: Page, run_ids: tuple[str, ...]) -> None:
         for run_id in run_ids:
             wb.remove_run(run_id)
     page.give({"removed": list(run_ids)}, f"Removed {', '.join(run_ids)}.")
+
+
+@click.command()
+@click.argument("run_id", type=Text(), default="")
+@click.option("--good/--bad", "good", default=None, help="What you think of the answer of RUN_ID.")
+@click.option("--withdraw", is_flag=True, help="Take back what was said of it.")
+@click.option("--note", type=Text(), default="", help="In words.")
+@click.option("--who", type=Text(), default="", help="Whose verdict it is.  [default: the run's user]")
+@click.option("--label", "labels", type=Pair(), multiple=True, help="What else to know of it; several times.")
+@paged
+def feedback(
+    page: Page, run_id: str, good: bool | None, withdraw: bool, note: str, who: str, labels: tuple[tuple[str, str], ...]
+) -> None:
+    """Say what you think of an answer, or list what was said: of RUN_ID, or of all runs.
+
+    Each person has one verdict on a run; the newest holds.
+    """
+    says = good is not None or withdraw
+    if (says and not run_id) or (good is not None and withdraw):
+        raise click.UsageError("Name RUN_ID and one of --good, --bad and --withdraw; none of them lists what was said.")
+    if not says and (note or who or labels):
+        raise click.UsageError("Say --good or --bad too; --note, --who and --label only go with a verdict.")
+    with page.open() as wb:
+        if run_id:
+            run = wb.run(run_id)
+            found = (run.feedback(good, note, who=who, **dict(labels)) if says else run).feedbacks()
+        else:
+            found = wb.feedback()
+    if page.as_json:
+        page.result({"feedback": found})
+    elif not found:
+        page.say("Nothing was said yet. Say it with: " + page.command("feedback", run_id or "RUN_ID", "--good"))
+    else:
+        page.out.print(_verdicts(found))
+
+
+def _verdicts(found: Feedbacks) -> Any:
+    from rich.text import Text as RichText
+
+    listed = table()
+    for name in ("run", "verdict", "who", "question and note"):
+        listed.add_column(name, no_wrap=name != "question and note", overflow="fold")
+    for one in found:
+        said = RichText(visible(" ".join(one["question"].split()))[:200])
+        marks = [one["note"], *(f"{name}={value}" for name, value in one["labels"].items())]
+        for line in filter(None, marks):
+            said.append(f"\n{visible(' '.join(line.split()))[:200]}", "dim")
+        verdict = RichText("good", "green") if one["good"] else RichText("bad", "red")
+        listed.add_row(RichText(one["run_id"], "cyan"), verdict, RichText(visible(one["who"])), said)
+    return listed
 
 
 @click.command()

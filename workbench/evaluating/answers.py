@@ -8,44 +8,43 @@ evidence, and a ceiling, the writer over the gold documents. A row is ``{"id", "
     holds         a gold answer stands in it
     precision     citations that support their statement (``figures``); ``recall``: statements that are supported
     refused       answers that say that the corpus does not say; ``wrongly``: over a question that has an answer
-    correct, faithful   by the judges, where all of them agree; ``agreed`` on so many, ``alpha`` is Krippendorff's
+    correct, faithful   by the judges, where all of them agree; ``agreed`` on so many, ``alpha`` is Krippendorff's;
+                        beside them what people would say of all answers, as far as they have labelled some (``labels``)
+    pairs               which of two ways' answers to a question is better, asked in both orders (``panel``)
 """
 
 from __future__ import annotations
 
 import asyncio
+import json
 import re
 from collections import Counter
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, Protocol, cast
 
-from pydantic import BaseModel, ConfigDict, Field
-
 from workbench.errors import WorkbenchError
 from workbench.evaluating.asking import Told
 from workbench.evaluating.judging import judge
+from workbench.evaluating.labels import FEWEST, Labelling, corrected, put
+from workbench.evaluating.panel import GRADES, MARKS, Asked, Judging, asked_of, compared, graded, panel_of, told_grades
 from workbench.evaluating.rankings import Row, chosen, read_rows
 from workbench.evaluating.statistics import Bootstrap, Scores, means
-from workbench.graphs.cards import told_evidence
 from workbench.graphs.generate import generate
-from workbench.graphs.roles import say
 from workbench.graphs.route import decide
 from workbench.ports import Context
 from workbench.records.figures import precision_and_recall
-from workbench.records.prompts import fenced
+from workbench.records.store import digest_of
 from workbench.text import CJK, fold
 from workbench.tools.evidence import chunk
 
 AS_SET, RULES, CLOSED, GOLD = "as set", "rules", "closed book", "gold evidence"
 MEASURES = ("EM", "F1", "holds", "R@5", "precision", "recall", "refused", "wrongly refused")
 _ARTICLES = re.compile(r"\b(?:a|an|the)\b")
-_MARKS = re.compile(r"\s?\[\d+\]")
-_JUDGES = 5
 
 
-class Bench(Protocol):
+class Bench(Judging, Labelling, Protocol):
     """Whoever answers questions: a ``Workbench``."""
 
     knowledge: Any
@@ -53,25 +52,9 @@ class Bench(Protocol):
     def ports(self) -> Context:
         """The ports that nodes see."""
 
-    def call(self, work: Coroutine[Any, Any, Any]) -> Any:
-        """Wait for a coroutine."""
-
-    def judging(self, model: str) -> Context:
-        """The ports with this judge."""
-
     @property
     def map(self) -> Callable[..., Any]:
         """Asks many questions."""
-
-
-class Judged(BaseModel):
-    """What a judge fills in."""
-
-    model_config = ConfigDict(extra="forbid")
-
-    correct: bool
-    faithful: bool
-    reason: str = Field("", max_length=300)
 
 
 def eval_answers(
@@ -83,6 +66,8 @@ def eval_answers(
     where: Mapping[str, str] | None = None,
     limit: int | None = None,
     judges: Sequence[str] = (),
+    pair_judges: Sequence[str] = (),
+    label: int = 0,
     told: Told | None = None,
 ) -> dict[str, Any]:
     """The table of these ways, floor and ceiling beside them.
@@ -94,18 +79,21 @@ def eval_answers(
         ways: options of ``ask`` by name; None compares what is set with the rules alone.
         where: only questions that hold these values.
         limit: only so many of them.
-        judges: the models of one to five judges; none for no judging.
+        judges: one to five that grade each answer, as ``MODEL`` or ``MODEL@FILE.toml``; none for no grading.
+        pair_judges: one to five that compare the answers of each way with those of the first; none for no comparing.
+        label: to how many questions the answers are put before a person, in the inbox.
         told: hears of progress.
 
     Raises:
-        WorkbenchError: more than five judges.
+        WorkbenchError: more than five judges, or only one way to compare.
     """
-    if len(judges) > _JUDGES:
-        raise WorkbenchError(f"{len(judges)} judges are too many. Name one to {_JUDGES}.")
+    panel, comparing = panel_of(bench, judges), panel_of(bench, pair_judges, pairs=True)
     rows = chosen(read_rows(questions, "id", "question"), where or {}, limit)
     bench.knowledge.get(kb)
     writes = "writer" in bench.ports().models
     asked = dict(ways or ({AS_SET: {}, RULES: {"models": {"all": "rules"}}} if bench.ports().models else {RULES: {}}))
+    if pair_judges and len(asked) < 2:
+        raise WorkbenchError("There is only one way to answer, so nothing to compare. Set WORKBENCH_CHAT_MODEL.")
     runs = {name: _asked(bench, rows, {"kb": kb, **options}, told, name) for name, options in asked.items()}
     if writes:
         runs[CLOSED] = _asked(bench, rows, {"kb": "general"}, told, CLOSED)
@@ -120,9 +108,59 @@ def eval_answers(
         "ways": {name: {**means(scores[name], ids), "ci": bootstrap.interval(scores[name])} for name in runs},
         "paired": [{"way": n, "against": first, **bootstrap.compare(scores[n], scores[first])} for n in others],
     }
+    most = bench.ports().settings.merge_max_characters
+    answers = {
+        name: {row["id"]: asked_of(row, run, most) for row, run in zip(rows, of, strict=True)}
+        for name, of in runs.items()
+    }
     if judges:
-        table["judged"] = {name: _panel(bench, rows, runs[name], judges) for name in runs}
-    return table
+        table["judged"] = {name: _judged(bench, judges, panel, answers[name]) for name in runs}
+    if pair_judges:
+        table["pairs"] = [
+            {
+                "way": n,
+                "against": first,
+                **compared(bench, pair_judges, comparing, answers[n], answers[first], bootstrap),
+            }
+            for n in others
+        ]
+    if label:
+        put(bench, answers, label)
+    return relabelled(table, bench.labels())
+
+
+def _judged(
+    bench: Bench, judges: Sequence[str], panel: Sequence[Context], answers: Mapping[str, Asked]
+) -> dict[str, Any]:
+    votes = graded(bench, panel, list(answers.values()))
+    verdicts = [{"id": i, "digest": digest_of(answers[i]), **of} for i, of in zip(answers, votes, strict=True)]
+    return {**told_grades(judges, votes), "verdicts": verdicts}
+
+
+def relabelled(table: Mapping[str, Any], given: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """The table with the judges' figures corrected by the labels that there are now; no model is asked."""
+    judged = {
+        name: {**of, "corrected": corrected(of["verdicts"], given)} for name, of in table.get("judged", {}).items()
+    }
+    return {**table, **({"judged": judged} if judged else {})}
+
+
+def read_table(file: Path) -> dict[str, Any]:
+    """A table that ``workbench eval answers --json`` has printed.
+
+    Raises:
+        WorkbenchError: it is none, or nobody has judged.
+    """
+    try:
+        table = json.loads(file.read_text(encoding="utf-8"))
+        verdicts = [one for of in table["judged"].values() for one in of["verdicts"]]
+        good = all(isinstance(one["digest"], str) and all(set(one[n]) <= {True, False, None} for n in GRADES)
+                   for one in verdicts)  # fmt: skip
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        good = False
+    if not good:
+        raise WorkbenchError(f"{file} is no table with judges. Write one: workbench eval answers --judge MODEL --json.")
+    return dict(table)
 
 
 def _asked(bench: Bench, rows: Sequence[Row], options: Mapping[str, Any], told: Told | None, name: str) -> list[Any]:
@@ -156,7 +194,7 @@ async def _written(context: Context, row: Row, kb: str) -> Any:
 def _scores(rows: Sequence[Row], runs: Sequence[Any]) -> Scores:
     scores: Scores = {name: {} for name in MEASURES}
     for row, run in zip(rows, runs, strict=True):
-        answer = _MARKS.sub("", run.answer or "") if run.status == "done" else ""
+        answer = MARKS.sub("", run.answer or "") if run.status == "done" else ""
         gold = [row["answer"]] if "answer" in row else list(row.get("answers", []))
         refused = judge({"id": row["id"], "question": row["question"], "refuse": True}, answer, [])["refused"]
         ids = row.get("gold") or []
@@ -201,48 +239,6 @@ def _tokens(text: str) -> list[str]:
     return re.findall(rf"{CJK.pattern}|[^\W_]+", re.sub(rf"({CJK.pattern})", r" \1 ", normal(text)))
 
 
-def _panel(bench: Bench, rows: Sequence[Row], runs: Sequence[Any], judges: Sequence[str]) -> dict[str, Any]:
-    """What the judges say of these answers."""
-    said = [bench.call(_by_judge(bench.judging(judge), rows, runs)) for judge in judges]
-    found: dict[str, Any] = {"judges": list(judges), "refused": sum(one is None for given in said for one in given)}
-    for name in ("correct", "faithful"):
-        votes = [[None if one is None else getattr(one, name) for one in given] for given in zip(*said, strict=True)]
-        agreed = [of[0] for of in votes if None not in of and len(set(of)) == 1]
-        found[name] = round(100 * sum(map(bool, agreed)) / len(agreed), 2) if agreed else None
-        found[f"{name} agreed"], found[f"{name} alpha"] = len(agreed), alpha(votes)
-    return found
-
-
-async def _by_judge(context: Context, rows: Sequence[Row], runs: Sequence[Any]) -> list[Judged | None]:
-    said = []
-    for row, run in zip(rows, runs, strict=True):
-        slots = {
-            "question": row["question"],
-            "gold": fenced(" / ".join([row["answer"]] if "answer" in row else row.get("answers", [])), "reference"),
-            "answer": fenced(run.answer or "", "answer"),
-            "evidence": fenced(told_evidence(run.evidence[:10], context.settings.merge_max_characters), "evidence"),
-        }
-        said.append((await say(context, "judge", Judged, slots, question=row["question"])).form)
-    return said
-
-
-def alpha(votes: Sequence[Sequence[Any]]) -> float | None:
-    """Krippendorff's alpha of nominal votes, a row an item, None for no vote; None where it cannot be said.
-
-    >>> alpha([[True, True], [False, False], [True, False]]), alpha([[True], [False]])
-    (0.444, None)
-    """
-    items = [[v for v in row if v is not None] for row in votes]
-    items = [row for row in items if len(row) > 1]
-    every = Counter(v for row in items for v in row)
-    n = sum(every.values())
-    expected = n * n - sum(count * count for count in every.values())
-    if not items or not expected:
-        return None
-    apart = sum((len(row) ** 2 - sum(c * c for c in Counter(row).values())) / (len(row) - 1) for row in items)
-    return round(1 - (n - 1) * apart / expected, 3)
-
-
 def table_text(table: Mapping[str, Any]) -> str:
     """The table for people."""
     lines = [f"{table['set']}: {table['questions']} questions", f"{'':<16}" + "".join(f"{n:>18}" for n in MEASURES)]
@@ -257,11 +253,35 @@ def table_text(table: Mapping[str, Any]) -> str:
         ]
         lines.append(f"{one['way']} against {one['against']}: {'; '.join(told) or 'no measure differs for sure'}")
     for name, of in table.get("judged", {}).items():
-        told = [
-            f"{what} {of[what]} % of {of[f'{what} agreed']} agreed on (alpha {of[f'{what} alpha']})"
-            for what in ("correct", "faithful")
-        ]
+        told = [f"{n} {of[n]} % of {of[f'{n} agreed']} agreed on (alpha {of[f'{n} alpha']})" for n in GRADES]
         lines.append(
             f"{name}, judged by {', '.join(of['judges'])}: {'; '.join(told)}; {of['refused']} unusable replies"
         )
+        lines += [f"  {n}: {_corrected_text(of['corrected'][n])}" for n in GRADES if of["corrected"][n]["labelled"]]
+    lines += [_pair_text(one) for one in table.get("pairs", [])]
     return "\n".join(lines)
+
+
+def _corrected_text(of: Mapping[str, Any]) -> str:
+    if of["estimate"] is None:
+        return f"{of['labelled']} labels of people; with fewer than {FEWEST} the judges' figure is not corrected"
+    judged = f"{of['raw']:.1f} % by all votes" if of["raw"] is not None else "no usable vote"
+    agree = f"judges and people agree on {of['agree']} % (alpha {of['alpha']})" if of["agree"] is not None else "—"
+    return (
+        f"{judged}, corrected {of['estimate']:.1f} [{of['low']:.1f}, {of['high']:.1f}] by {of['labelled']} labels "
+        f"of people ({of['skipped']} skipped); {agree}"
+    )
+
+
+def _pair_text(of: Mapping[str, Any]) -> str:
+    orders = [
+        f"{one['judge']} contradicts itself in {one['contradict']} % "
+        f"(for the first place {one['first']}, for the second {one['second']})"
+        for one in of["orders"]
+        if one["usable"]
+    ]
+    head = f"{of['way']} against {of['against']}, in both orders: {of['wins']} wins, {of['ties']} ties"
+    return (
+        f"{head} ({of['alike']} alike), {of['losses']} losses, {of['undecided']} undecided; wins less losses "
+        f"{of['difference']:+.1f} [{of['low']:+.1f}, {of['high']:+.1f}] % (alpha {of['alpha']}); {'; '.join(orders)}"
+    )

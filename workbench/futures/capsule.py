@@ -9,12 +9,10 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Annotated, Any, Literal, NotRequired, Required
-from urllib.parse import urlsplit
 
 from pydantic import ConfigDict, Field, SecretStr, TypeAdapter, ValidationError
 from typing_extensions import TypedDict
@@ -22,6 +20,7 @@ from typing_extensions import TypedDict
 from workbench.errors import CapsuleError, PlanError, RunError
 from workbench.futures.capsule_file import MANIFEST, described, lines, loaded, opened, pretty, sealed, taped, write_new
 from workbench.graphs.reviewers import Mismatch
+from workbench.models.wire import hidden
 from workbench.plans import Plan
 from workbench.records.document import run_document
 from workbench.records.prompts import PromptTexts
@@ -335,14 +334,8 @@ def secrets(settings: Settings) -> list[str]:
     values = [getattr(settings, name) for name in type(settings).model_fields]
     found = [value.get_secret_value() for value in values if isinstance(value, SecretStr)]
     addresses = [*found, *(value for value in values if isinstance(value, str) and "://" in value)]
-    found += [password for address in addresses if (password := _password(address))]
+    found += [secret for address in addresses for secret in hidden(address)]
     return sorted({text for text in found if len(text) >= SHORTEST_SECRET}, key=lambda text: (-len(text), text))
-
-
-def _password(address: str) -> str:
-    with suppress(ValueError):
-        return urlsplit(address).password or ""
-    return ""
 
 
 def redacted(value: Any, hidden: Iterable[str]) -> Any:

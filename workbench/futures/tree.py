@@ -163,6 +163,10 @@ def edits(row: Mapping[str, Any], origin: Mapping[str, Any]) -> list[dict[str, A
     for name in (*JUDGED_BY, "without"):
         if mine.get(name) and mine[name] != theirs.get(name):
             found.append({"what": name, name: mine[name]})
+    for name in ("prompts", "replies"):
+        now, was = mine.get(name, {}), theirs.get(name, {})
+        if differing := sorted(key for key in now if now[key] != was.get(key)):
+            found.append({"what": name, name: differing})
     decisions = mine.get("decisions", [])
     if decisions and "review_id" not in decisions[-1]:  # the others are rows of the run that it was made from
         given = decisions[-1]

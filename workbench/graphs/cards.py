@@ -16,7 +16,7 @@ ENRICHMENT = "enrichment"
 """The tool that is offered only where a vocabulary allows its source to be asked."""
 OF_ALL = ("query", "kb_prefix", "entities", "conditions", "sort", "candidates", "top_k")
 """Inputs that the form of a step has for every tool."""
-_VALUES, _TITLES, _KINDS, _TOLD = 8, 12, 20, 400
+_VALUES, _TITLES, _KINDS, _TOLD, _NAME = 8, 12, 20, 400, 80
 
 
 def told_evidence(results: Sequence[RetrievalResult], most: int) -> str:
@@ -39,7 +39,7 @@ def told_evidence(results: Sequence[RetrievalResult], most: int) -> str:
 
 
 def _value(value: Any) -> str:
-    return ", ".join(map(str, value[:_VALUES])) if isinstance(value, list) else str(value)[:200]
+    return (", ".join(map(str, value[:_VALUES])) if isinstance(value, list) else str(value))[:_TOLD]
 
 
 def offered(tools: Mapping[str, Tool], bases: Iterable[KnowledgeBase]) -> dict[str, Tool]:
@@ -58,8 +58,8 @@ def card(bases: Iterable[KnowledgeBase]) -> str:
         )
         fields = [_field(field) for field in base.schema()]
         kinds = sorted(base.typed.kinds(), key=lambda k: (-k["count"], k["type"], k["source"], k["target"]))[:_KINDS]
-        relations = [f"{k['source']} —{k['type']}→ {k['target']} ({k['count']})" for k in kinds]
-        titles = base.notable(_TITLES)
+        relations = [f"{_short(k['source'])} —{_short(k['type'])}→ {_short(k['target'])} ({k['count']})" for k in kinds]
+        titles = [*map(_short, base.notable(_TITLES))]
         lines = [f"{base.name}: {sizes}"]
         lines += [f"  fields: {'; '.join(fields)}"] if fields else []
         lines += [f"  relations: {'; '.join(relations)}"] if relations else []
@@ -68,9 +68,14 @@ def card(bases: Iterable[KnowledgeBase]) -> str:
     return "\n".join(told)
 
 
+def _short(name: Any) -> str:
+    """A name as a card has it, in one line: a longer one tells a story, and the planner is to hear none."""
+    return " ".join(str(name).split())[:_NAME]
+
+
 def _field(field: Mapping[str, Any]) -> str:
-    values = ", ".join(map(str, field["values"][:_VALUES]))
-    return f"{field['name']} {field['type']}" + (f" ({values})" if values else "")
+    values = ", ".join(map(_short, field["values"][:_VALUES]))
+    return f"{_short(field['name'])} {field['type']}" + (f" ({values})" if values else "")
 
 
 def described(tools: Mapping[str, Tool]) -> str:

@@ -16,9 +16,8 @@ from workbench.errors import Divergence, KnowledgeError
 from workbench.graphs.cards import told_evidence
 from workbench.graphs.roles import numbered, say
 from workbench.language.quoting import marked_sentences
-from workbench.language.support import Shares, Support, checked
+from workbench.language.support import ADDRESS, Shares, Support, checked
 from workbench.ports import Context, KnowledgeBase
-from workbench.records.prompts import fenced
 from workbench.state import RetrievalResult, Supported
 from workbench.text import CJK
 from workbench.tools.next_hop import Reading
@@ -78,8 +77,8 @@ async def _by_model(
     place = {n: at for at, n in enumerate(cited, 1)}
     lines = [f"{one.sentence} (cites {', '.join(str(place[n]) for n in one.cited)})" for one in asked]
     slots = {
-        "sentences": fenced(numbered(lines), "answer"),
-        "evidence": fenced(told_evidence(pieces, context.settings.merge_max_characters), "evidence"),
+        "sentences": numbered(lines),
+        "evidence": told_evidence(pieces, context.settings.merge_max_characters),
     }
     reply = await say(context, "checker", CheckedAll, slots, question=question)
     if reply.form is None:
@@ -88,11 +87,13 @@ async def _by_model(
 
 
 def _told(one: Support, verdict: str, judge: str) -> Supported:
-    """What counts of the rules and the model: names and numbers that are not there outrank a model's "supported"."""
+    """What counts of the rules and the model: names and numbers that are not there outrank a model's "supported",
+    and an address that is not there is never its."""
     final: Any = one.verdict
     sure = one.probability
     if verdict and one.verdict != "uncited":
-        final = "partly" if verdict == "supported" and one.why else verdict
+        bounded = "unsupported" if ADDRESS.search(one.why) else "partly"
+        final = bounded if verdict != "unsupported" and one.why else verdict
         sure = {"supported": 1.0, "partly": 0.5}.get(final, 0.0)
     by = one.cited if final == "supported" and verdict else one.by
     return Supported(

@@ -163,10 +163,10 @@ class ModelExtractor:
 
     def _reading(self, passages: Sequence[Titled], places: Sequence[int]) -> _Call:
         told = "\n\n".join(f"[{n}] {passages[at].title}\n{passages[at].text}" for n, at in enumerate(places, 1))
-        return self._call(ReadPassages, "extractor", {"passages": fenced(told, "evidence")}, told)
+        return self._call(ReadPassages, "extractor", {"passages": fenced(told)}, told)
 
     def _describing(self, group: Mapping[str, str]) -> _Call:
-        slots = {name: fenced(text, "found") or NONE for name, text in group.items()}
+        slots = {name: fenced(text) or NONE for name, text in group.items()}
         return self._call(Described, "communities", slots, group["documents"] or group["title"])
 
     def _call(self, form: type[BaseModel], prompt: str, slots: Mapping[str, str], text: str) -> _Call:

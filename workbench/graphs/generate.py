@@ -16,7 +16,7 @@ from workbench.errors import ModelError
 from workbench.events import progress, token
 from workbench.graphs.cards import told_evidence
 from workbench.graphs.check import supported, with_marks
-from workbench.graphs.roles import accounted, budget_spent
+from workbench.graphs.roles import NONE, accounted, budget_spent
 from workbench.language.judging import judged
 from workbench.language.quoting import cite
 from workbench.language.reading import read
@@ -24,7 +24,6 @@ from workbench.language.writing import Known, write
 from workbench.models.chat import Limits, server_of, stream_text, usage_of
 from workbench.plans import ENDED_WELL
 from workbench.ports import Context, KnowledgeBase, written
-from workbench.records.prompts import fenced
 from workbench.state import Citation, ConversationState, ExecutionRecord, Reading, RetrievalResult
 from workbench.text import CJK, clean, language_of, visible
 
@@ -37,11 +36,9 @@ def messages(state: Mapping[str, Any], context: Context) -> list[list[str]]:
     zh = language_of(state["message"]) == "zh"
     slots = {
         "question": asked(state),
-        "memory": memory(state, zh),
+        "memory": memory(state, zh) or NONE,
         "totals": totals(state, context, zh),
-        "evidence": fenced(
-            told_evidence(found(state), context.settings.merge_max_characters) or _NOTHING[zh], "evidence"
-        ),
+        "evidence": told_evidence(found(state), context.settings.merge_max_characters) or _NOTHING[zh],
     }
     system, question = context.prompts.of("writer", "zh" if zh else "en").messages(slots)
     told = [
@@ -82,7 +79,7 @@ def totals(state: Mapping[str, Any], context: Context, zh: bool) -> str:
         told.append(f"{of.total} 篇符合条件（{what}）" if zh else f"{of.total} hold the conditions ({what})")
     if of.counts:
         told.append(", ".join(f"{value}: {count}" for value, count in of.counts[:_COUNTS]))
-    return fenced("; ".join(told), "evidence")
+    return "; ".join(told)
 
 
 _COUNTS = 40
@@ -233,7 +230,8 @@ async def _spoken(state: ConversationState, runtime: Runtime[Context]) -> list[s
         async for chunk in stream_text(context.models["writer"], told, Limits.of(context.settings), heard):
             chunks.append(visible(chunk))
             runtime.stream_writer(token(chunks[-1]))
-        return {"chunks": chunks, **accounted(context, "writer", state["message"], usage[-1] if usage else None)}
+        own = context.prompts.of("writer", language_of(state["message"]))
+        return {"chunks": chunks, **accounted(context, "writer", own, usage[-1] if usage else None)}
 
     asked = {"model": context.settings.model_of("writer"), "messages": prompt}
     written = await context.tape.aeffect("model", "writer", asked, write, clock=context.clock.monotonic)

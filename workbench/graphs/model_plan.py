@@ -18,7 +18,6 @@ from workbench.graphs.plan import slug, summary
 from workbench.graphs.roles import NONE, left, say, told_history
 from workbench.plans import Plan, PlanStep, work_seconds
 from workbench.ports import Context, KnowledgeBase, Tool
-from workbench.records.prompts import fenced
 from workbench.state import Op, RetrievalState
 from workbench.tools.registry import BUILT_IN, check
 
@@ -70,11 +69,11 @@ async def planned_by_model(
     slots = {
         "question": json.dumps(query, ensure_ascii=False),
         "today": context.today,
-        "corpus": fenced(card(bases), "corpus"),
+        "corpus": card(bases),
         "tools": described(tools),
-        "reading": fenced(json.dumps(route, ensure_ascii=False), "found"),
-        "history": fenced(told_history(state.get("history", []), settings.history_window), "conversation"),
-        "before": fenced(told_steps(before, records), "found") if before else NONE,
+        "reading": json.dumps(route, ensure_ascii=False),
+        "history": told_history(state.get("history", []), settings.history_window),
+        "before": told_steps(before, records) if before else NONE,
         "needs": told_needs(reflections[-1]["signals"].get("needs", []) if reflections else [], query, state, bases),
         "budget": left(context, settings.time_budget_s - work_seconds(records)),
         "wish": state.get("wish") or NONE,

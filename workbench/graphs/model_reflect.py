@@ -20,7 +20,6 @@ from workbench.graphs.model_plan import step_form, steps_of
 from workbench.graphs.roles import left, numbered, say
 from workbench.plans import Plan, PlanStep, work_seconds
 from workbench.ports import Context, KnowledgeBase
-from workbench.records.prompts import fenced
 from workbench.state import ExecutionRecord, RetrievalResult
 from workbench.tools.registry import check
 
@@ -82,12 +81,19 @@ async def graded(
     slots = {
         "question": query,
         "needs": numbered([entries[n]["need"] for n in asked]),
-        "evidence": fenced(told_evidence(passages, context.settings.merge_max_characters), "evidence"),
+        "evidence": told_evidence(passages, context.settings.merge_max_characters),
     }
     said = await say(context, "grader", Grades, slots, question=query, at=at)
     if said.form is None:
         return list(entries), said.refused
-    return _met(entries, asked, said.form.grades, passages), []
+    return _met(entries, asked, said.form.grades, passages), invented(said.form.grades, asked, passages)
+
+
+def invented(grades: Iterable[Any], asked: Sequence[int], passages: Sequence[RetrievalResult]) -> list[str]:
+    """The needs and passages that a model names and that there are not."""
+    told = [f"need {g.need}: there are {len(asked)}" for g in grades if g.need > len(asked)]
+    numbers = {n for g in grades for n in g.passages if not 1 <= n <= len(passages)}
+    return told + [f"passage [{n}]: there are {len(passages)}" for n in sorted(numbers)]
 
 
 def _met(
@@ -137,11 +143,11 @@ async def judged_by_model(
     slots = {
         "question": query,
         "needs": numbered([f"{entries[n]['need']} (so far: {entries[n]['met']:.2f})" for n in asked]),
-        "steps": fenced(told_steps(plan, records), "found"),
-        "signals": fenced(json.dumps({n: seen[n] for n in _TOLD if n in seen}, ensure_ascii=False), "found"),
+        "steps": told_steps(plan, records),
+        "signals": json.dumps({n: seen[n] for n in _TOLD if n in seen}, ensure_ascii=False),
         "budget": left(context, context.settings.time_budget_s - work_seconds(records)),
         "tools": described(tools),
-        "evidence": fenced(told_evidence(passages, context.settings.merge_max_characters), "evidence"),
+        "evidence": told_evidence(passages, context.settings.merge_max_characters),
         "most": str(STEPS),
     }
     said = await say(context, "reflector", form, slots, question=query, at=f"pass {seen['iteration']}")
@@ -149,6 +155,7 @@ async def judged_by_model(
         return None, said.refused
     now = _met(entries, asked, said.form.needs, passages)
     steps, overruled = _allowed(said.form.steps, plan, len(bases) > 1, context, made)
+    overruled += invented(said.form.needs, asked, passages)
     enough = said.form.enough
     if enough and not evidence:
         enough, overruled = False, ["enough: there is no evidence", *overruled]

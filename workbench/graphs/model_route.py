@@ -10,7 +10,6 @@ from pydantic import BaseModel, ConfigDict, Field, create_model
 from workbench.graphs.cards import card
 from workbench.graphs.roles import say, told_history
 from workbench.ports import Context
-from workbench.records.prompts import fenced
 from workbench.state import Message
 
 MOST_ASKED = 3
@@ -36,7 +35,7 @@ async def routed_by_model(context: Context, message: str, known: Sequence[str]) 
         bases=(several, Field(default_factory=list, max_length=MOST_ASKED)),
         reason=(str, Field("", max_length=300)),
     )
-    slots = {"question": message, "bases": fenced(card(context.bases(known)), "bases")}
+    slots = {"question": message, "bases": card(context.bases(known))}
     said = await say(context, "router", form, slots, question=message)
     if said.form is None:
         return None, f"the model did not route ({said.refused[-1]})"
@@ -45,7 +44,6 @@ async def routed_by_model(context: Context, message: str, known: Sequence[str]) 
 
 async def alone_by_model(context: Context, message: str, history: Sequence[Message]) -> str | None:
     """The message as the model says it again; None where it gives nothing that can be used."""
-    told = fenced(told_history(history, context.settings.history_window), "conversation")
-    slots = {"history": told, "message": message}
+    slots = {"history": told_history(history, context.settings.history_window), "message": message}
     said = await say(context, "follow_up", StandsAlone, slots, question=message)
     return None if said.form is None else " ".join(said.form.question.split())

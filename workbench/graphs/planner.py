@@ -12,7 +12,7 @@ from typing import Any
 from langgraph.runtime import Runtime
 
 from workbench.graphs.model_plan import planned_by_model
-from workbench.graphs.roles import model_plans
+from workbench.graphs.roles import expected, model_plans
 from workbench.graphs.route import read_question
 from workbench.plans import ENDED_WELL, Plan, PlanStep, last_records
 from workbench.ports import Context
@@ -36,6 +36,8 @@ async def planner(state: RetrievalState, runtime: Runtime[Context]) -> dict[str,
     change = {"plan": made.dump(), "kb_prefixes": prefixes, "iteration": state.get("iteration") or 1, "replan": False}
     if state.get("wish"):
         change["wish"] = ""
+    if "plan" in state.get("review", []):
+        change |= expected(context, "plan", sum(step.condition == "always" for step in made.steps))
     return change if before else {**anew(), **change}
 
 

@@ -17,7 +17,7 @@ from workbench.graphs.ledger import heeded, ledger, needs, settled, steered
 from workbench.graphs.merge import HOP, distinct, gather
 from workbench.graphs.model_reflect import graded, judged_by_model
 from workbench.graphs.rewrite import rewritten
-from workbench.graphs.roles import NONE, budget_spent, say
+from workbench.graphs.roles import NONE, budget_spent, expected, say
 from workbench.graphs.route import AGENT_TYPES
 from workbench.graphs.sufficiency import (
     Need,
@@ -317,7 +317,12 @@ async def reflector(state: RetrievalState, runtime: Runtime[Context]) -> dict[st
     problems = check(plan.adding(*map(PlanStep.model_validate, reflection["next_steps"])), context.tools)
     if problems:
         raise PlanError(problems)
-    return {"reflections": [reflection]}
+    change: dict[str, Any] = {"reflections": [reflection]}
+    if "reflect" in state.get("review", []):
+        how, steps = "on" if reflection["should_continue"] else "stop", reflection["next_steps"]
+        point = f"reflect {state['iteration']} {how}"
+        change |= expected(context, point, len(steps) + len(reflection["activate"]))
+    return change
 
 
 async def _model_says(

@@ -368,6 +368,7 @@ def _ask(
         "point": point,
         "ahead": ahead(point, state, runtime.context, proposal),
         "in_force": _in_force(state, runtime.context),
+        **({"expected": state["expected"]} if point != "step" and state.get("expected") else {}),
     }
     answer = interrupt(request, response_schema=_answer_model(request, check_edits))
     given = answer.decisions[0]

@@ -16,8 +16,10 @@ from workbench.errors import ModelError
 from workbench.models.chat import Limits, filled_in, reply_text, usage_of
 from workbench.models.wire import tell
 from workbench.ports import Context
+from workbench.records.foreseeing import foreseen
+from workbench.records.prompts import Prompt
 from workbench.records.spending import price, spent
-from workbench.records.tape import RULES
+from workbench.records.tape import FROM_TAPE, RULES, key_of
 from workbench.state import Message
 from workbench.text import clean, language_of
 
@@ -69,16 +71,16 @@ async def say(
         question: its language chooses the prompt.
         problems: what does not hold in a filled-in form, a sentence each with the mend.
         at: where in the run, as ``"pass 2"``, for people.
-        prompt: the name of the role's prompt, where it has more than one.
+        prompt: the name of its prompt, where the role has several.
         quiet: tell nobody that the rules do it.
     """
     language = language_of(question)
-    messages, refused = context.prompts.of(prompt or role, language).messages(slots), list[str]()
+    asked, refused = context.prompts.of(prompt or role, language), list[str]()
+    messages = asked.messages(slots)
     for attempt in (1, 2):
         if over := budget_spent(context):
             return Said(None, [*refused, over], replied=False)
-        which = (prompt or role, f"{at} repair".strip() if attempt == 2 else at)
-        reply = await _reply(context, role, messages, form, question, *which)
+        reply = await _reply(context, role, messages, form, asked, f"{at} repair".strip() if attempt == 2 else at)
         if reply.get("error"):
             refused.append(reply["error"])
             break
@@ -94,13 +96,7 @@ async def say(
 
 
 async def _reply(
-    context: Context,
-    role: str,
-    messages: Sequence[Sequence[str]],
-    form: type[BaseModel],
-    question: str,
-    prompt: str,
-    at: str,
+    context: Context, role: str, messages: Sequence[Sequence[str]], form: type[BaseModel], asked: Prompt, at: str
 ) -> dict[str, Any]:
     model = context.models[role]
 
@@ -109,19 +105,16 @@ async def _reply(
             said = await filled_in(model, [tuple(m) for m in messages], form, Limits.of(context.settings))
         except ModelError as error:  # kept on the tape; the run goes on without the model
             return {"error": str(error), "at": at}
-        told = accounted(context, role, question, usage_of(said), prompt)
-        return {"text": clean(reply_text(said)), "at": at, **told}
+        return {"text": clean(reply_text(said)), "at": at, **accounted(context, role, asked, usage_of(said))}
 
     given = {"model": context.settings.model_of(role), "messages": messages, "schema": form.model_json_schema()}
     made = await context.tape.aeffect("model", role, given, call, clock=context.clock.monotonic)
     return dict(made.value)
 
 
-def accounted(
-    context: Context, role: str, question: str, usage: Mapping[str, int] | None, named: str = ""
-) -> dict[str, Any]:
+def accounted(context: Context, role: str, prompt: Prompt, usage: Mapping[str, int] | None) -> dict[str, Any]:
     """What the tape keeps beside a reply: tokens as counted, their price, the prompt's version, how was sampled."""
-    model, prompt = context.models[role], context.prompts.of(named or role, language_of(question))
+    model = context.models[role]
     names = ("temperature", "top_p", "seed", "max_tokens")
     told = {name: value for name in names if isinstance(value := getattr(model, name, None), (int, float))}
     money = price(context.prices, context.settings.model_of(role), usage)
@@ -148,6 +141,33 @@ def budget_spent(context: Context) -> str:
     if money and sofar.money >= money:
         return f"{sofar.money:.4f} of {money:g} are spent (WORKBENCH_MONEY_BUDGET)."
     return ""
+
+
+def expected(context: Context, point: str, steps: int) -> dict[str, Any]:
+    """What the models will probably take from here on, for the state; empty where none is asked.
+
+    It is an effect, made by the node before the pause: what a person was shown is what the tape and a replay have.
+
+    Args:
+        context: the ports.
+        point: as ``records.foreseeing`` names it.
+        steps: how many are to run next.
+    """
+    who, tape = asked_models(context), context.tape
+    given: dict[str, Any] = {"point": point, "who": who, "steps": steps}
+    older = tape.mode in FROM_TAPE and key_of("memory", "costs", "", given) not in tape.known
+    if not who or older:
+        return {}
+    told = tape.effect("memory", "costs", given, lambda: dict(foreseen(context.runs.costs(point, who), steps)))
+    tokens, money, sofar = context.settings.token_budget, context.settings.money_budget, spent(tape.calls())
+    rest: dict[str, float] = {"tokens": max(0, tokens - sofar.tokens)} if tokens else {}
+    rest |= {"money": max(0.0, round(money - sofar.money, 9))} if money else {}
+    return {"expected": {**told, "left": rest}}
+
+
+def asked_models(context: Context) -> dict[str, str]:
+    """The models of a run, by role."""
+    return {role: context.settings.model_of(role) for role in sorted(context.models)}
 
 
 def left(context: Context, seconds: float) -> str:

@@ -29,6 +29,8 @@ _WINDOW = 3
 """Sentences of a passage that stand for one place."""
 _MARKS = re.compile(r"\s?\[\d+\]")
 _NUMBER = re.compile(r"(?<![A-Za-z\d.])\d[\d,]*(?:\.\d+)?")
+ADDRESS = re.compile(r"(?:https?://|(?<![\w/])/(?=\w+/))[^\s)\]>）」】，。；]+")
+"""Where something is, as a link or a path: what no source has, nothing supports."""
 _QUOTED = re.compile(r"[《〈“\"「『]([^》〉”\"」』]{1,80})[》〉”\"」』]")
 _PROPER = re.compile(r"\b[A-Z][\w’'-]*(?:\s+(?:of|the|de|van|von|da|la)?\s*[A-Z][\w’'-]*)*")
 _DENIES = re.compile(
@@ -149,8 +151,8 @@ def signals(sentence: str, source: str, shares: Shares | None = None) -> dict[st
     Returns:
         ``covered``: the share of its words that the place which says most has; ``order``: the share of its neighbouring
         words that are neighbours in the source; ``exact``: the share of its names, numbers and dates that the source
-        has; ``lost``: 1 when a number or date is not there; ``denied``: 1 when one of them denies and the other does
-        not.
+        has; ``lost``: 1 when a number, date or address is not there; ``denied``: 1 when one of them denies and the
+        other does not.
     """
     asked, places = _words(sentence), _places(source)
     told = list((shares or by_words)(sentence, places)) if places else []
@@ -161,7 +163,7 @@ def signals(sentence: str, source: str, shares: Shares | None = None) -> dict[st
         "covered": told[best] if places else 0.0,
         "order": len(pairs & all_pairs) / len(pairs) if pairs else told[best] if places else 0.0,
         "exact": 1 - len(missing) / len(exact) if exact else 1.0,
-        "lost": float(any(_NUMBER.match(item) for item in missing)),
+        "lost": float(any(_NUMBER.match(item) or ADDRESS.match(item) for item in missing)),
         "denied": float(bool(places) and _contrary(sentence, places[best])),
     }
 
@@ -173,6 +175,8 @@ def lost(sentence: str, source: str) -> list[str]:
     for item in _exact(sentence):
         if _NUMBER.fullmatch(item):
             there = _number(item) in numbers
+        elif ADDRESS.fullmatch(item):
+            there = fold(item) in text
         else:
             words = [word for word in terms(item) if len(word) > 2 or CJK.match(word)]
             there = fold(item) in text or any(word in held_in for word in words[-1:])
@@ -244,10 +248,13 @@ def _pairs(words: Sequence[str]) -> set[tuple[str, str]]:
 
 
 def _exact(sentence: str) -> list[str]:
-    """Names, numbers and quoted things of a sentence; a word is no name for standing first."""
+    """Addresses, names, numbers and quoted things of a sentence; a word is no name for standing first."""
     names = [m.group() for m in _PROPER.finditer(sentence) if m.start() > 0 or " " in m.group()]
     quoted = [m.group(1) for m in _QUOTED.finditer(sentence)]
-    return list(dict.fromkeys([*_NUMBER.findall(sentence), *quoted, *(name for name in names if len(name) > 1)]))
+    places = [place.rstrip(".,;:") for place in ADDRESS.findall(sentence)]
+    return list(
+        dict.fromkeys([*places, *_NUMBER.findall(sentence), *quoted, *(name for name in names if len(name) > 1)])
+    )
 
 
 def _number(written: str) -> str:

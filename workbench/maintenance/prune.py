@@ -129,6 +129,7 @@ _SIZES = {
     "events": "length(event)",
     "tapes": "length(effects)",
     "drafts": "length(text)",
+    "costs": "length(cost)",
     "runs": "length(message) + length(options) + ifnull(length(result), 0)",
     "checkpoints": "length(checkpoint) + length(metadata)",
     "writes": "length(value)",

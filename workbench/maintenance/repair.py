@@ -28,7 +28,10 @@ from workbench.records.sqlite import REPAIR, Rows, faults, named, readable, tabl
 from workbench.records.store import RunStore, runs_are_gone
 from workbench.settings import Settings
 
-_JSON = {"options", "result", "plan", "record", "body", "decision", "event", "citations", "debug", "metadata"}
+_JSON = {
+    *("options", "result", "plan", "record", "body", "decision", "event", "citations", "debug", "metadata"),
+    *("said", "asked"),
+}
 _LEDGERS = {"run_migrations", "conversation_migrations", "sqlite_sequence"}
 
 

@@ -9,7 +9,8 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from workbench.errors import MissingExtra, SettingsError, WorkspaceError
-from workbench.memory.store import Execute, SqlConversations, migrate
+from workbench.memory.remembered import Execute
+from workbench.memory.store import SqlConversations, migrate
 
 if TYPE_CHECKING:
     import psycopg
@@ -40,7 +41,7 @@ class PostgresConversations(SqlConversations):
         self._connection = self._connect()
         with self._transaction() as execute:
             execute(f"SELECT pg_advisory_xact_lock({_MIGRATING})")
-            migrate(execute, serial="BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY", now=self._time())
+            migrate(execute, serial="BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY", bytes="BYTEA", now=self._time())
 
     def _connect(self) -> psycopg.Connection[dict[str, Any]]:
         try:

@@ -12,14 +12,15 @@ import json
 import sqlite3
 import threading
 import uuid
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 from workbench.errors import WorkbenchError, WorkspaceError
+from workbench.memory.remembered import TABLES, Execute, SqlRemembered, as_json
 from workbench.records.sqlite import PATIENCE_S, begin_with_log, named
 from workbench.state import Citation
 from workbench.text import clean
@@ -64,15 +65,17 @@ MIGRATIONS: tuple[tuple[int, str, tuple[str, ...]], ...] = (
             "CREATE INDEX feedback_by_message ON feedback (message_id)",
         ),
     ),
+    (2, "summaries, episodes and memories", TABLES),
 )
 
 
-def migrate(execute: Callable[..., Sequence[Any]], *, serial: str, now: str) -> None:
+def migrate(execute: Callable[..., Sequence[Any]], *, serial: str, bytes: str, now: str) -> None:
     """Bring the tables up to date, inside a transaction that the caller holds.
 
     Args:
         execute: runs one statement with its parameters and gives the rows.
         serial: the database's words for a column that counts by itself.
+        bytes: its word for bytes.
         now: when this happens, UTC, ISO 8601.
 
     Raises:
@@ -87,24 +90,18 @@ def migrate(execute: Callable[..., Sequence[Any]], *, serial: str, now: str) -> 
         )
     for number, name, statements in MIGRATIONS[done:]:
         for statement in statements:
-            execute(statement.replace("{serial}", serial))
+            execute(statement.replace("{serial}", serial).replace("{bytes}", bytes))
         execute("INSERT INTO conversation_migrations (number, name, applied_at) VALUES (?, ?, ?)", (number, name, now))
 
 
 ROLES = ("user", "assistant")
-Execute = Callable[..., list[dict[str, Any]]]
-"""``execute(sql, parameters=())`` -> rows, as dicts; parameters stand as ``?``."""
 
 
-class SqlConversations(ABC):
+class SqlConversations(SqlRemembered):
     """Conversations in a relational database; every method may be called from any thread."""
 
     def __init__(self, now: Callable[[], datetime] | None = None):
         self._now = now or (lambda: datetime.now(UTC))
-
-    @abstractmethod
-    def _transaction(self) -> AbstractContextManager[Execute]:
-        """One transaction: committed and durable at the end of the block, undone by an exception."""
 
     @abstractmethod
     def close(self) -> None:
@@ -118,7 +115,7 @@ class SqlConversations(ABC):
 
     def get_or_create_conversation_id(self, user_id: str, session_id: str) -> str:
         """The conversation of this user and session; the same id at every call and in every database."""
-        conversation_id, now = _digest(user_id, session_id), self._time()
+        conversation_id, now = self.conversation_id(user_id, session_id), self._time()
         with self._transaction() as execute:
             execute(
                 "INSERT INTO conversations (id, user_id, session_id, created_at, updated_at) VALUES (?, ?, ?, ?, ?)"
@@ -126,6 +123,16 @@ class SqlConversations(ABC):
                 (conversation_id, clean(user_id), clean(session_id), now, now),
             )
         return conversation_id
+
+    @staticmethod
+    def conversation_id(user_id: str, session_id: str) -> str:
+        """The id that the conversation of this user and session has, or will have."""
+        return _digest(user_id, session_id)
+
+    @staticmethod
+    def message_id(conversation_id: str, message_key: str) -> str:
+        """The id that the message of that key has, or will have."""
+        return _digest(conversation_id, message_key)
 
     def append_message(
         self,
@@ -137,6 +144,7 @@ class SqlConversations(ABC):
         citations: Sequence[Citation] = (),
         debug: Mapping[str, Any] | None = None,
         partial: bool = False,
+        answers: str = "",
     ) -> str:
         """Store a message at the end of the conversation.
 
@@ -149,6 +157,7 @@ class SqlConversations(ABC):
             citations: an answer's sources.
             debug: anything that JSON holds.
             partial: an answer that was cut off.
+            answers: the id of the message that this one answers; the two are an episode then, in the same transaction.
 
         Returns:
             The id of the message.
@@ -158,7 +167,8 @@ class SqlConversations(ABC):
         """
         if role not in ROLES:
             raise WorkbenchError(f"Unknown role {role!r} of a message. Known: {', '.join(ROLES)}.")
-        message_id, now = _digest(conversation_id, message_key) if message_key else uuid.uuid4().hex, self._time()
+        message_id = self.message_id(conversation_id, message_key) if message_key else uuid.uuid4().hex
+        now = self._time()
         with self._transaction() as execute:
             # The update comes first: it holds the conversation's row, so two writers cannot swap places in the order.
             if not execute("UPDATE conversations SET updated_at = ? WHERE id = ? RETURNING id", (now, conversation_id)):
@@ -177,11 +187,18 @@ class SqlConversations(ABC):
                     role,
                     clean(content),
                     now,
-                    _json(list(citations)),
-                    None if debug is None else _json(debug),
+                    as_json(list(citations)),
+                    None if debug is None else as_json(debug),
                     partial,
                 ),
             )
+            if answers and not partial:
+                execute(
+                    "INSERT INTO episodes (id, conversation_id, user_message_id, assistant_message_id, created_at,"
+                    " model, vector, failures) SELECT ?, ?, id, ?, ?, '', NULL, 0 FROM messages WHERE id = ?"
+                    " ON CONFLICT (id) DO NOTHING",
+                    (_digest(answers, message_id), conversation_id, message_id, now, answers),
+                )
         return message_id
 
     def list_messages(
@@ -204,11 +221,16 @@ class SqlConversations(ABC):
         tail = "" if limit is None else f" LIMIT {max(0, int(limit))}"
         with self._transaction() as execute:
             rows = execute(
-                "SELECT id, conversation_id, role, content, created_at, citations, debug, partial FROM messages"
-                f" WHERE conversation_id = ?{clause} ORDER BY position DESC{tail}",
+                f"SELECT {_COLUMNS} FROM messages WHERE conversation_id = ?{clause} ORDER BY position DESC{tail}",
                 parameters,
             )
         return [_message(row) for row in reversed(rows)]
+
+    def message(self, message_id: str) -> dict[str, Any] | None:
+        """The message of that id, as ``list_messages`` gives it; None when there is none."""
+        with self._transaction() as execute:
+            rows = execute(f"SELECT {_COLUMNS} FROM messages WHERE id = ?", (message_id,))
+        return _message(rows[0]) if rows else None
 
     def count_messages(self, conversation_id: str) -> int:
         """How many messages the conversation has; 0 for one that is not there."""
@@ -251,8 +273,11 @@ class SqlConversations(ABC):
         thread_id: str = "",
         agent_type: str = "",
         metadata: Mapping[str, Any] | None = None,
+        key: str | None = None,
     ) -> str:
         """Store what somebody thought of an answer.
+
+        With a ``key``, as the name of who says it, what was stored under it is replaced.
 
         Returns:
             The id of the feedback.
@@ -260,11 +285,13 @@ class SqlConversations(ABC):
         Raises:
             WorkbenchError: no such message.
         """
-        feedback_id = uuid.uuid4().hex
+        feedback_id = _digest(message_id, key) if key else uuid.uuid4().hex
         with self._transaction() as execute:
             stored = execute(
                 "INSERT INTO feedback (id, message_id, query, is_positive, thread_id, agent_type, created_at, metadata)"
-                " SELECT ?, id, ?, ?, ?, ?, ?, ? FROM messages WHERE id = ? RETURNING id",
+                " SELECT ?, id, ?, ?, ?, ?, ?, ? FROM messages WHERE id = ? ON CONFLICT (id) DO UPDATE SET"
+                " is_positive = excluded.is_positive, created_at = excluded.created_at, metadata = excluded.metadata"
+                " RETURNING id",
                 (
                     feedback_id,
                     clean(query),
@@ -272,7 +299,7 @@ class SqlConversations(ABC):
                     thread_id,
                     agent_type,
                     self._time(),
-                    _json(metadata or {}),
+                    as_json(metadata or {}),
                     message_id,
                 ),
             )
@@ -280,16 +307,41 @@ class SqlConversations(ABC):
             raise WorkbenchError(f"Unknown message {message_id!r}. list_messages gives the ids of a conversation's.")
         return feedback_id
 
-    def list_feedback(self, message_id: str) -> list[dict[str, Any]]:
-        """The feedback on a message, oldest first: every column of the table, ``metadata`` as a dict."""
+    def list_feedback(self, message_id: str | None = None, **equals: str) -> list[dict[str, Any]]:
+        """The feedback on a message or on all of them, oldest first; ``equals`` narrows by ``thread_id``, ``user_id``
+        or ``session_id``.
+
+        Returns:
+            Every column of the table, ``metadata`` as a dict, and whose conversation it is.
+        """
+        given = {**equals, **({} if message_id is None else {"message_id": message_id})}
+        where = " AND ".join(f"{_ABOUT[name]} = ?" for name in given) or "1 = 1"
         with self._transaction() as execute:
-            rows = execute("SELECT * FROM feedback WHERE message_id = ? ORDER BY created_at, id", (message_id,))
+            rows = execute(
+                "SELECT f.*, c.user_id, c.session_id FROM feedback f JOIN messages m ON m.id = f.message_id"
+                f" JOIN conversations c ON c.id = m.conversation_id WHERE {where} ORDER BY f.created_at, f.id",
+                list(given.values()),
+            )
         return [
             {**row, "is_positive": bool(row["is_positive"]), "metadata": json.loads(row["metadata"])} for row in rows
         ]
 
+    def remove_feedback(self, message_id: str, key: str) -> None:
+        """Take back what was stored under that key."""
+        with self._transaction() as execute:
+            execute("DELETE FROM feedback WHERE id = ?", (_digest(message_id, key),))
+
     def _time(self) -> str:
         return self._now().astimezone(UTC).isoformat()
+
+
+_COLUMNS = "id, conversation_id, role, content, created_at, citations, debug, partial"
+_ABOUT = {
+    "message_id": "f.message_id",
+    "thread_id": "f.thread_id",
+    "user_id": "c.user_id",
+    "session_id": "c.session_id",
+}
 
 
 class SqliteConversations(SqlConversations):
@@ -311,7 +363,7 @@ class SqliteConversations(SqlConversations):
             self._connection.execute("PRAGMA foreign_keys = ON")
             begin_with_log(self._connection)
         with self._transaction() as execute:
-            migrate(execute, serial="INTEGER PRIMARY KEY AUTOINCREMENT", now=self._time())
+            migrate(execute, serial="INTEGER PRIMARY KEY AUTOINCREMENT", bytes="BLOB", now=self._time())
 
     @contextmanager
     def _transaction(self) -> Iterator[Execute]:
@@ -336,10 +388,6 @@ class SqliteConversations(SqlConversations):
 def _digest(*parts: str) -> str:
     """32 hex digits that follow from the parts, wherever the cut between them is."""
     return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:32]
-
-
-def _json(value: Any) -> str:
-    return clean(json.dumps(value, ensure_ascii=False, sort_keys=True))
 
 
 def _message(row: dict[str, Any]) -> dict[str, Any]:

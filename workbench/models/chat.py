@@ -55,12 +55,43 @@ def open_chat_model(settings: Settings, setting: str = "chat_model") -> BaseChat
     Raises:
         SettingsError: an unknown provider, a name without a model, or no key for OpenAI's own server.
     """
-    named, variable = getattr(settings, setting), f"WORKBENCH_{setting.upper()}"
+    named = getattr(settings, setting)
     if not named or named == given.RULES:
         return None
+    require_chat_model(settings, setting)
     if named.startswith(given.PREFIX):
         model: BaseChatModel = given.known(setting, named)
         return model
+    key = read_key(settings.chat_api_key, "WORKBENCH_CHAT_API_KEY")
+    from langchain_openai import ChatOpenAI
+
+    client = async_client(settings.chat_timeout_s, settings.chat_answer_s, "WORKBENCH_CHAT_ANSWER_S")
+    return ChatOpenAI(
+        model=named.partition(":")[2],
+        base_url=settings.chat_base_url or None,
+        api_key=SecretStr(key or KEYLESS),
+        timeout=settings.chat_timeout_s,
+        temperature=0,
+        stream_usage=True,
+        max_completion_tokens=settings.chat_max_tokens or None,
+        max_retries=0,  # `patiently` does it, and says so
+        stream_chunk_timeout=None,  # chat_timeout_s is the time between two parts already
+        http_async_client=client,
+    )
+
+
+def require_chat_model(settings: Settings, setting: str) -> None:
+    """Refuse the name of a chat model that cannot be opened, without opening it.
+
+    Raises:
+        SettingsError: an unknown provider, a name without a model, or no key for OpenAI's own server.
+    """
+    named, variable = getattr(settings, setting), f"WORKBENCH_{setting.upper()}"
+    if not named or named == given.RULES:
+        return
+    if named.startswith(given.PREFIX):
+        given.known(setting, named)
+        return
     provider, _, name = named.partition(":")
     if provider not in PROVIDERS or not name:
         raise SettingsError(
@@ -74,21 +105,6 @@ def open_chat_model(settings: Settings, setting: str = "chat_model") -> BaseChat
             f"{variable} is {named!r}, and OpenAI's server wants a key. "
             "Set WORKBENCH_CHAT_API_KEY, or WORKBENCH_CHAT_BASE_URL to a server of your own."
         )
-    from langchain_openai import ChatOpenAI
-
-    client = async_client(settings.chat_timeout_s, settings.chat_answer_s, "WORKBENCH_CHAT_ANSWER_S")
-    return ChatOpenAI(
-        model=name,
-        base_url=settings.chat_base_url or None,
-        api_key=SecretStr(key or KEYLESS),
-        timeout=settings.chat_timeout_s,
-        temperature=0,
-        stream_usage=True,
-        max_completion_tokens=settings.chat_max_tokens or None,
-        max_retries=0,  # `patiently` does it, and says so
-        stream_chunk_timeout=None,  # chat_timeout_s is the time between two parts already
-        http_async_client=client,
-    )
 
 
 async def close_chat_model(model: BaseChatModel) -> None:
@@ -167,7 +183,7 @@ async def filled_in(
     """The model's reply to a form, as it came: by JSON schema where the server takes one, else asked for in words.
 
     Raises:
-        ModelError: the server failed, cannot be reached, or refuses.
+        ModelError: the server failed, cannot be reached, or refuses; or the reply is longer than a limit.
     """
     place = f"{_place(model)} {getattr(model, 'model_name', '')}"
 
@@ -201,6 +217,8 @@ async def filled_in(
     reply: BaseMessage = await asked(model, call, limits)
     if refusal := reply.additional_kwargs.get("refusal"):
         raise ModelError(explained(LimitReached(f"it refused: {str(refusal)[:200]}"), model))
+    if len(reply_text(reply)) > (limits or Limits()).characters:
+        raise ModelError(explained(LimitReached(_too_long(limits or Limits())), model))
     return reply
 
 

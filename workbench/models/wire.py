@@ -10,13 +10,15 @@ import json
 import logging
 import re
 import time
+from base64 import b64encode
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
 from typing import TYPE_CHECKING, Any, TypeVar, cast
-from urllib.parse import quote, quote_plus, urlsplit
+from urllib.parse import parse_qsl, quote, quote_plus, unquote, urlsplit
+from urllib.request import getproxies
 
 from pydantic import SecretStr
 
@@ -190,7 +192,8 @@ def explain(error: BaseException, server: str, *secrets: str, what: str = "chat"
     chain = list(_causes(error))
     # Hidden before it is cut: half a key at the edge would not be found any more.
     told = [str(chain[-1])] if isinstance(chain[-1], LimitReached) else _told(chain)
-    told = [redact(line, [*secrets, _password(server)]) for line in told]
+    known = [*secrets, *(secret for url in (server, *getproxies().values()) for secret in hidden(url))]
+    told = [redact(line, known) for line in told]
     kinds = {kind.__name__ for e in chain for kind in type(e).__mro__}
     mend = next((mend for kind, mend in _MENDS.items() if kind in kinds), "Try again, or see the log of the server.")
     settings = {name: f"WORKBENCH_{what}_{name}".upper() for name in ("api_key", "model", "base_url", "timeout_s")}
@@ -224,6 +227,17 @@ def address(url: str) -> str:
     return parts._replace(netloc=parts.netloc.rpartition("@")[2], query="", fragment="").geturl()
 
 
+def _bare(record: logging.LogRecord) -> bool:
+    """What the HTTP library logs of a request has no password in its address."""
+    if isinstance(record.args, tuple):
+        record.args = tuple(address(str(arg)) if hasattr(arg, "userinfo") else arg for arg in record.args)
+    return True
+
+
+for _name in ("httpx", "httpx2"):
+    logging.getLogger(_name).addFilter(_bare)
+
+
 def _told(chain: list[BaseException]) -> list[str]:
     """Each error in a line, without those that only wrap another in the same words."""
     said = [" ".join(str(error).split()) for error in chain]
@@ -234,8 +248,22 @@ def _told(chain: list[BaseException]) -> list[str]:
     ]
 
 
-def _password(url: str) -> str:
-    return urlsplit(url).netloc.rpartition("@")[0].partition(":")[2]
+def hidden(url: str) -> list[str]:
+    """What an address holds that is nobody's business: its password or, without one, its user; the values of its query.
+
+    >>> hidden("https://me:p%40ss@example.org/v1?key=abcd"), hidden("https://token@example.org"), hidden("")
+    (['p%40ss', 'p@ss', 'bWU6cEBzcw==', 'abcd'], ['token', 'token', 'dG9rZW46'], [])
+    """
+    try:
+        parts = urlsplit(url)
+    except ValueError:
+        return []
+    user, _, password = parts.netloc.rpartition("@")[0].partition(":")
+    told = [value for _, value in parse_qsl(parts.query) if len(value) >= _LEAST]
+    if not user and not password:
+        return told
+    basic = b64encode(f"{unquote(user)}:{unquote(password)}".encode()).decode()
+    return [password or user, unquote(password or user), basic, *told]
 
 
 def _causes(error: BaseException | None) -> Iterator[BaseException]:
@@ -245,6 +273,8 @@ def _causes(error: BaseException | None) -> Iterator[BaseException]:
 
 
 MOST_BYTES = 32 * 2**20
+_LEAST = 4
+"""Characters of what may be a secret in an address: a shorter one, as of `?v=1`, is found everywhere."""
 
 
 def read_key(secret: SecretStr, variable: str) -> str:

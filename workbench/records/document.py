@@ -16,6 +16,7 @@ from typing_extensions import TypedDict
 
 from workbench.plans import Plan, PlanStep
 from workbench.records.figures import Figures, figures
+from workbench.records.foreseeing import Foreseen
 from workbench.state import Citation, Decision, ExecutionRecord, Reflection, ReviewPoint, RouteDecision, Supported
 
 SCHEMA_FILE = Path(__file__).with_name("run.schema.json")
@@ -39,7 +40,7 @@ class ReviewRequest(TypedDict):
     """What a paused run asks, in the shape of LangChain's human-in-the-loop middleware.
 
     ``in_force`` is what can be edited besides the proposal, as it is now: query, thresholds, needs. ``ahead`` names the
-    steps that will run anew when it is approved.
+    steps that will run anew when it is approved; ``expected`` is what models will probably take then.
     """
 
     action_requests: list[dict[str, Any]]
@@ -49,6 +50,7 @@ class ReviewRequest(TypedDict):
     point: ReviewPoint
     in_force: NotRequired[dict[str, Any]]
     ahead: NotRequired[list[str]]
+    expected: NotRequired[Foreseen]
 
 
 class EvidenceLine(TypedDict):

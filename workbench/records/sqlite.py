@@ -143,7 +143,8 @@ def statements(script: str) -> Iterator[str]:
             begun = ""
 
 
-_HEAD = 4096
+_HEAD, _INTERIOR = 4096, 5
+"""Bytes of a page; the kind of a page that points to others."""
 _MISSES = 100_000
 """How far to look on behind the last row that was read, where the file does not say how many there are."""
 _FURTHEST = 1_000_000
@@ -171,10 +172,10 @@ def faults(path: Path) -> list[str]:
 
 @contextmanager
 def readable(path: Path, fresh: Path) -> Iterator[sqlite3.Connection]:
-    """A copy of the file that opens, if need be with the first page of a fresh file of the same tables.
+    """A copy of the file that opens, if need be with the first pages of a fresh file of the same tables.
 
-    The first page says where each table begins, and that is the same in every file that was made by the same steps; so
-    a file whose first page is lost can be read as long as its others are there. The copy lies beside the fresh file.
+    They say where each table begins, and that is the same in every file that was made by the same steps; so a file
+    where they are lost can be read as long as its others are there. The copy lies beside the fresh file.
     """
     with tempfile.TemporaryDirectory(dir=fresh.parent) as folder:
         copy = Path(folder) / path.name
@@ -182,7 +183,7 @@ def readable(path: Path, fresh: Path) -> Iterator[sqlite3.Connection]:
             if Path(f"{path}{suffix}").exists():
                 shutil.copyfile(f"{path}{suffix}", f"{copy}{suffix}")
         if not tables(fresh) <= tables(copy):
-            _replace_first_page(copy, fresh)
+            _replace_schema(copy, fresh)
         with closing(sqlite3.connect(copy, isolation_level=None)) as connection:
             yield connection
 
@@ -196,15 +197,31 @@ def tables(path: Path) -> set[str]:
         return set()
 
 
-def _replace_first_page(copy: Path, fresh: Path) -> None:
-    """Overwrite the first page of ``copy`` with that of ``fresh``: page count corrected, no list of free pages."""
-    pages = max(fresh.stat().st_size, copy.stat().st_size) // _HEAD  # a table that begins behind the end stops all
-    head = bytearray(fresh.read_bytes()[:_HEAD])
+def _replace_schema(copy: Path, fresh: Path) -> None:
+    """Overwrite the pages of ``copy`` that name the tables with those of ``fresh``; the page count is corrected.
+
+    They are the first page and, where the names do not fit it, the leaves below it.
+    """
+    whole = fresh.read_bytes()
+    pages = max(len(whole), copy.stat().st_size) // _HEAD  # a table that begins behind the end stops all
+    head = bytearray(whole[:_HEAD])
     head[28:32] = pages.to_bytes(4, "big")
     head[32:40] = bytes(8)  # no list of free pages
     with copy.open("r+b") as file:
         file.write(head)
         file.truncate(pages * _HEAD)
+        for leaf in _leaves(whole[:_HEAD]):
+            file.seek((leaf - 1) * _HEAD)
+            file.write(whole[(leaf - 1) * _HEAD : leaf * _HEAD])
+
+
+def _leaves(head: bytes) -> list[int]:
+    """The pages below the first one, where it is the root of a tree of two levels (https://sqlite.org/fileformat.html)."""
+    kind, cells = head[100], int.from_bytes(head[103:105], "big")
+    if kind != _INTERIOR:
+        return []
+    places = [int.from_bytes(head[112 + 2 * n : 114 + 2 * n], "big") for n in range(cells)]
+    return [int.from_bytes(head[at : at + 4], "big") for at in (*places, 108)]
 
 
 class Rows:

@@ -6,11 +6,13 @@ nothing. Checkpoints know where a run stands; this store knows what it did.
 
 from __future__ import annotations
 
+import hashlib
 import json
 import sqlite3
 import threading
 import uuid
 from collections.abc import Iterable, Mapping
+from contextlib import closing, suppress
 from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
@@ -19,6 +21,8 @@ from typing import Any, TypedDict
 import sqlite_utils
 
 from workbench.errors import RunError, UnknownRun, WorkspaceError
+from workbench.plans import canonical_json
+from workbench.records.foreseeing import MOST, Cost, Node, taken
 from workbench.records.sqlite import PATIENCE_S, begin_with_log, named, upgrade
 from workbench.records.tape import Effect, packed, unpacked
 from workbench.state import Decision, ExecutionRecord
@@ -45,6 +49,14 @@ MIGRATIONS = (
     """,
     "CREATE TABLE tapes (run_id TEXT, page TEXT, effects BLOB NOT NULL, PRIMARY KEY (run_id, page));",
     "CREATE TABLE drafts (run_id TEXT, name TEXT, text TEXT NOT NULL, PRIMARY KEY (run_id, name));",
+    """
+    CREATE TABLE costs (
+        run_id TEXT, point TEXT, who TEXT NOT NULL, steps INTEGER NOT NULL, cost TEXT NOT NULL,
+        PRIMARY KEY (run_id, point)
+    );
+    CREATE INDEX costs_by_point ON costs (point, who);
+    """,
+    "CREATE TABLE labels (digest TEXT PRIMARY KEY, said TEXT, asked TEXT);",
 )
 _VERSION = "SELECT COALESCE(MAX(version), 0) FROM run_migrations"
 _LINEAGE = """
@@ -63,7 +75,10 @@ SELECT runs.run_id, message, options, status, created_at, spared.steps, spared.c
 FROM runs LEFT JOIN spared ON spared.run_id = runs.run_id
 ORDER BY created_at DESC, runs.run_id
 """
-TABLES = ("plans", "records", "bodies", "decisions", "events", "tapes", "drafts", "runs")
+_NOT_LABELLED = dict.fromkeys(("label", "labelled_by", "labelled_at"))
+JUDGED = ("question", "gold", "answer", "evidence")
+"""The texts by which an answer is judged, by people and by models."""
+TABLES = ("plans", "records", "bodies", "decisions", "events", "tapes", "drafts", "costs", "runs")
 
 
 _ROW = (
@@ -75,6 +90,16 @@ _ROW = (
 def new_run_id() -> str:
     """Twelve random hex digits."""
     return uuid.uuid4().hex[:12]
+
+
+def digest_of(asked: Mapping[str, Any]) -> str:
+    """What tells an answer from every other one: its question, the gold answer, its own text and its evidence.
+
+    >>> a, b = ({"question": "q", "gold": "g", "answer": x, "evidence": ""} for x in "ab")
+    >>> digest_of(a) == digest_of({**a, "ways": ["rules"]}), digest_of(a) == digest_of(b)
+    (True, False)
+    """
+    return hashlib.sha256(_json([asked[name] for name in JUDGED]).encode()).hexdigest()[:24]
 
 
 class RunRow(TypedDict):
@@ -100,6 +125,29 @@ def runs_are_gone(folder: Path) -> bool:
     return not _size(runs) and _size(checkpoints) > 0
 
 
+def refuse_newer(path: Path) -> None:
+    """Refuse a file of runs that a newer workbench wrote, before anything in it is changed.
+
+    Raises:
+        WorkspaceError: it is newer.
+    """
+    if not _size(path):
+        return
+    with (
+        suppress(sqlite3.Error),
+        closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)) as connection,
+    ):
+        _refuse_newer(path, connection.execute(_VERSION).fetchone()[0])  # what is wrong otherwise is told on opening
+
+
+def _refuse_newer(path: Path | str, version: int) -> None:
+    if version > len(MIGRATIONS):
+        raise WorkspaceError(
+            f"{path} was written by a newer workbench (run schema {version}; known here: {len(MIGRATIONS)}). "
+            "Upgrade workbench, or open another workspace."
+        )
+
+
 def _size(path: Path) -> int:
     return path.stat().st_size if path.exists() else 0
 
@@ -123,11 +171,7 @@ class RunStore:
         connection, newest = self._db.conn, len(MIGRATIONS)
         connection.execute("CREATE TABLE IF NOT EXISTS run_migrations (version INTEGER PRIMARY KEY)")
         (version,) = connection.execute(_VERSION).fetchone()
-        if version > newest:
-            raise WorkspaceError(
-                f"{self._path} was written by a newer workbench (run schema {version}; known here: {newest}). "
-                "Upgrade workbench, or open another workspace."
-            )
+        _refuse_newer(self._path, version)
         if version < newest:
             upgrade(connection, MIGRATIONS, _VERSION, "INSERT INTO run_migrations VALUES ({})")
 
@@ -324,6 +368,30 @@ class RunStore:
             found.setdefault(row["tool"], []).append(row["ms"] / 1000)
         return found
 
+    def save_costs(self, run_id: str, who: Mapping[str, str]) -> None:
+        """Keep what the models of a run that has ended took after each review point, for forecasts.
+
+        ``who`` are its models by role.
+        """
+        calls: dict[str, list[Effect]] = {}
+        for page in self._of(run_id, "tapes", "page, effects"):
+            made = [effect for effect in unpacked(page["effects"]) if effect.kind == "model"]
+            calls.setdefault(page["page"].partition(" ")[0], []).extend(made)
+        nodes = list[Node]()
+        for row in self._of(run_id, "events", "key, event", order="position"):
+            if log := self._loaded(row["event"]).get("execution_log"):
+                nodes.append(Node(log["node"], int(log["input"].get("iteration") or 1), calls.get(row["key"], [])))
+        for point, steps, cost in taken(nodes, self.records(run_id)):
+            self._keep("costs", run_id, point, canonical_json(who), steps, _json(cost))
+
+    def costs(self, point: str, who: Mapping[str, str]) -> list[tuple[int, Cost]]:
+        """What the models of the newest runs with these models took after that point, beside the steps run next."""
+        rows = self._rows(
+            "SELECT steps, cost FROM costs WHERE point = ? AND who = ? ORDER BY rowid DESC LIMIT ?",
+            (point, canonical_json(who), MOST),
+        )
+        return [(row["steps"], self._loaded(row["cost"])) for row in rows]
+
     def save_page(self, run_id: str, page: str, effects: bytes) -> None:
         """Keep a page of the run's tape, once."""
         self._keep("tapes", run_id, page, effects)
@@ -331,6 +399,34 @@ class RunStore:
     def pages(self, run_id: str) -> list[bytes]:
         """Every page of the run's tape, in the order in which they were kept."""
         return [row["effects"] for row in self._of(run_id, "tapes", "effects")]
+
+    # answers that people judge; they are of no run, so that evaluated runs need not be kept
+
+    def ask_label(self, digest: str, asked: Mapping[str, Any]) -> None:
+        """Put an answer before a person, once: its texts, under the digest of them."""
+        self._keep("labels (digest, asked)", digest, _json({"asked": asked, "asked_at": _now()}))
+
+    def save_label(self, digest: str, label: Mapping[str, Any], by: str) -> bool:
+        """Keep what a person said of it; the newest holds. False when nobody asked about such an answer."""
+        said = {"label": label, "labelled_by": by, "labelled_at": _now()}
+        return self._write("UPDATE labels SET said = ? WHERE digest = ?", (_json(said), digest)) == 1
+
+    def labels(self, waiting: bool = False, most: int = -1) -> list[dict[str, Any]]:
+        """What was put before a person, in that order: all of it, or only that of which nobody said anything."""
+        where = "WHERE said IS NULL" if waiting else ""
+        return [
+            {
+                "digest": row["digest"],
+                **self._loaded(row["asked"]),
+                **(self._loaded(row["said"]) if row["said"] else _NOT_LABELLED),
+            }
+            for row in self._rows(f"SELECT * FROM labels {where} ORDER BY rowid LIMIT ?", (most,))
+        ]
+
+    def labels_waiting(self) -> tuple[int, dict[str, Any]]:
+        """Of how many of these nobody said anything, and the first of them, or {}."""
+        [counted] = self._rows("SELECT count(*) AS n FROM labels WHERE said IS NULL")
+        return int(counted["n"]), next(iter(self.labels(True, 1) if counted["n"] else []), {})
 
     # carried from one workspace to another
 

@@ -11,15 +11,16 @@ from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, NotRequired, TypedDict, cast
 
+from pydantic import SecretStr
+
 from workbench.errors import RunError, shown
 from workbench.graphs.reviewers import again
+from workbench.models.wire import hidden
 from workbench.plans import Plan, work_seconds
 from workbench.records.store import RunRow
 from workbench.records.tape import Effect, answered
 from workbench.settings import Settings
 from workbench.state import Decision, ExecutionRecord, Without
-
-_SECRET = ("chat_api_key", "embedding_api_key", "postgres_dsn", "postgres_password")
 
 
 def forked(
@@ -169,7 +170,8 @@ def _checked(settings: Mapping[str, Any]) -> dict[str, Any]:
         SettingsError: unknown, or a value that is not allowed.
         RunError: a secret, which is never written down with a run.
     """
-    secret = [name for name in settings if name in _SECRET]
+    kept = Settings.model_fields
+    secret = [n for n, v in settings.items() if n in kept and (kept[n].annotation is SecretStr or hidden(str(v)))]
     if secret:
         raise RunError(f"{secret[0]} is a secret and is not kept with a run. Set it where the workspace is opened.")
     loaded = Settings.load(**settings).model_dump(mode="json") if settings else {}

@@ -76,6 +76,11 @@ class Recording:
         return self._row["session_id"]
 
     @property
+    def conversation_id(self) -> str:
+        """The id of that conversation of its user in the store."""
+        return self._row["conversation_id"]
+
+    @property
     def user_id(self) -> str:
         """Whose it is."""
         return self._row["user_id"]

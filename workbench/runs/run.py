@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import queue
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import AsyncGenerator, Collection, Iterable, Iterator
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +12,7 @@ from workbench.errors import UnknownKnowledge
 from workbench.graphs.reviewers import answer
 from workbench.plans import Plan
 from workbench.records.tape import read
+from workbench.runs import feedback as thought
 from workbench.runs.calls import models_of, own_prompts, replies_of
 from workbench.runs.past import Checkpoint, Past, named
 from workbench.runs.recording import Recording
@@ -41,6 +42,13 @@ class Run(Recording):
         stream: queue.Queue[dict[str, Any] | None] = queue.Queue()
         with self._work.listening(self.run_id, stream.put):
             while (event := stream.get()) is not None:
+                yield event
+
+    async def aevents(self) -> AsyncGenerator[dict[str, Any]]:
+        """``events`` for a loop that must not block."""
+        loop, stream = asyncio.get_running_loop(), asyncio.Queue[dict[str, Any] | None]()
+        with self._work.listening(self.run_id, lambda event: loop.call_soon_threadsafe(stream.put_nowait, event)):
+            while (event := await stream.get()) is not None:
                 yield event
 
     def draft(self, name: str) -> str:
@@ -162,6 +170,27 @@ class Run(Recording):
     async def acancel(self) -> Run:
         """``cancel`` for a loop that must not block."""
         return await asyncio.to_thread(self.cancel)
+
+    # what is thought of it
+
+    def feedback(self, good: bool | None, note: str = "", *, who: str = "", **labels: Any) -> Run:
+        """Keep what somebody thinks of the answer: one verdict a person, the newest holds; None takes it back.
+
+        Args:
+            good: whether it is a good answer.
+            note: in words.
+            who: whose verdict; the run's user when empty.
+            **labels: what else is to be known of it in an experiment, by name.
+
+        Raises:
+            RunError: the run is incognito, is not done, or its conversation was cleared.
+        """
+        thought.give(self, good, note, who, labels)
+        return self
+
+    def feedbacks(self) -> thought.Feedbacks:
+        """What was thought of the answer, oldest first; ``to_frame()`` makes a table of it."""
+        return thought.of(self)
 
     # what is made of it
 

@@ -411,8 +411,8 @@ class Work:
                 self.loop.submit(self._private.forget(run_id))  # it is kept nowhere but in memory
 
     def _observe(self, driver: Driver, run_id: str) -> None:
-        """Tell whoever observes runs that this one has ended; of an incognito one nobody hears."""
-        if self.ended is None or driver is not self.durable:
+        """Tell whoever observes runs that this one has ended."""
+        if self.ended is None:
             return
         with suppress(WorkspaceError):  # the disk is full, and the run itself says so
             if driver.runs.get(run_id)["status"] in _ENDED:

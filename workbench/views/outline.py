@@ -10,6 +10,7 @@ from workbench.plans import Plan, last_records
 from workbench.records.proposals import MET, SETTLED, fewer
 from workbench.records.timeline import GAPS, Bar, attempts, bars, busy_ms, drawn, span_ms
 from workbench.state import ExecutionRecord, Reflection
+from workbench.views.foreseen import foreseen_told
 from workbench.views.labels import SIGNS, Labels, labels_for, milliseconds
 from workbench.views.labels.sentences import edits_told, read_told, reason_told, saved_told, took_told, who_told
 from workbench.views.page import Data, cut
@@ -105,6 +106,9 @@ def _open_review(document: Data, labels: Labels) -> Iterator[Block]:
         ]
     if less := fewer(request):
         paragraphs.append(((labels("enough_here", **less), "dim"),))
+    line, roles, over = foreseen_told(request, labels)
+    paragraphs += [((one, "strong"),) for one in over]
+    paragraphs += [((one, "dim"),) for one in [line, *roles] if one]
     yield Lines(tuple(paragraphs), mark="paused")
 
 

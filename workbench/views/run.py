@@ -199,6 +199,15 @@ def answer(document: Data, labels: Labels, written: str = "") -> Picture:
     return Picture(el("section.wb-section", title, el("div.wb-answer", paragraphs, lang=labels.html_lang)))
 
 
+def verdict(good: bool | None, labels: Labels) -> Picture:
+    """What a person can say of an answer, and what they have said."""
+    buttons = [
+        button(labels(f"feedback_{name}"), name, aria_pressed=good is (name == "good")) for name in ("good", "bad")
+    ]
+    words = el("span.wb-dim.wb-small", labels("feedback_asked"))
+    return Picture(el("div.wb-bar", words, buttons, role="group", aria_label=labels("feedback_asked")))
+
+
 def _silence(document: Data, labels: Labels) -> str:
     if document["error"]:
         return str(document["error"])

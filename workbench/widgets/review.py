@@ -11,8 +11,9 @@ import traitlets
 from workbench.errors import WorkbenchError
 from workbench.graphs.reviewers import answer
 from workbench.records import proposals
+from workbench.views.foreseen import foreseen
 from workbench.views.labels import Labels
-from workbench.views.page import BLANK, Picture
+from workbench.views.page import BLANK, Picture, joined
 from workbench.views.plan_graph import plan_forecast
 from workbench.views.review import band, refused, why
 from workbench.widgets.panel import Json, Pick, display_if, press_button
@@ -84,7 +85,8 @@ class Review(traitlets.HasTraits):
             self._begin_anew()
         self.why.show(why(document, self._labels))
         if not problems:  # else the last forecast stays
-            self.forecast.show(Picture(plan_forecast(forecast, True, self._labels)) if forecast else BLANK)
+            steps = plan_forecast(forecast, True, self._labels) if forecast else None
+            self.forecast.show(Picture(joined([steps, foreseen(self._request, self._labels)])))
         self._set_sent(False)
 
     def refuse(self, message: str) -> None:

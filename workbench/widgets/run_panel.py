@@ -13,11 +13,12 @@ from workbench.plans import Plan
 from workbench.records import proposals
 from workbench.runs.run import Run
 from workbench.tools.registry import check
-from workbench.views.calls import calls
 from workbench.views.labels import Labels
 from workbench.views.run import answer, evidence, fork_bar, rail, turns
 from workbench.views.timeline import timeline
 from workbench.widgets.ask import AskForm
+from workbench.widgets.calls import Calls
+from workbench.widgets.feedback import Verdict
 from workbench.widgets.follow import Now
 from workbench.widgets.panel import Event, Json, Pick, display_if
 from workbench.widgets.past import Checkpoints, fork_asked
@@ -52,12 +53,13 @@ class Working:
         self._run: Run | None = None
         self._document: Json = {}
         self._found: tuple[Any, list[Any]] = (None, [])
+        self.calls: Calls | None = None
+        self.verdict: Verdict | None = None
         self.reset()
         self.ask, self.review = ask, Review(labels, wb.run)
         self.rail, self.turns, self.answer = Pick(), Pick(heard=self._on_turn), Pick(heard=self._on_answer)
         self.evidence, self.timeline = Pick(heard=self._on_evidence), Pick(heard=self._on_timeline)
         self.fork_bar = Pick(heard=self._on_fork_bar)
-        self.calls: Pick | None = None
         self.editor = PlanEditor(labels, partial(check, tools=wb.tools), wb.tools, self._forecast, self._plans)
         self.past = Checkpoints(labels)
         self.region = self._laid_out()
@@ -83,6 +85,8 @@ class Working:
         """Another run comes: nothing is chosen, unfolded or edited any more."""
         self._unfolded, self._piece, self._sentence, self._every = set[str](), "", "", False
         self._at = ("", "")
+        if self.calls is not None:
+            self.calls.close()
 
     # what it shows
 
@@ -99,7 +103,7 @@ class Working:
         if asks:
             self._show_ask()
         if run is None or document is None:
-            sometimes = [self.calls] if self.calls is not None else []
+            sometimes = [part.region for part in (self.calls, self.verdict) if part is not None]
             shown = (review.band, review.inside, self.fork_bar, self.answer, self.turns, self.editor.form, *sometimes)
             for part in shown:
                 display_if(part, False)
@@ -140,8 +144,8 @@ class Working:
             before = [one.line() for one in self._conversation(run)]
             self.turns.show(turns(before, self._labels))
             display_if(self.turns, before)
-        if document["status"] != "running":
             self._show_calls(run)
+        self._show_verdict(run, document["status"] == "done" and not run.options["incognito"])
         if not paused:
             self.answer.show(answer(document, self._labels, now.written))
         self._edited()
@@ -150,12 +154,27 @@ class Working:
         """What models saw and said, under the answer; a part of the page only once one was asked."""
         made = run.calls()
         if made and self.calls is None:
-            self.calls = Pick()
-            place = self.side.children.index(self.ask.region)
-            self.side.children = (*self.side.children[:place], self.calls, *self.side.children[place:])
+            self.calls = Calls(self._labels)
+            self.calls.on_asked(lambda asked: self._act(lambda: self._from_call(asked)))
+            self._put_in(self.calls.region, before=self.ask.region)
         if self.calls is not None:
-            self.calls.show(calls(made, self._labels))
-            display_if(self.calls, made)
+            self.calls.show(run, made, self._wb.settings)
+            display_if(self.calls.region, made)
+
+    def _show_verdict(self, run: Run, judged: bool) -> None:
+        """What is thought of the answer, under it; a part of the page only once there was an answer."""
+        if judged and self.verdict is None:
+            self.verdict = Verdict(self._labels)
+            self.verdict.on_asked(lambda asked: self._act(lambda: self._judge(asked)))
+            self._put_in(self.verdict.region, before=self.side.children[self.side.children.index(self.answer) + 1])
+        if self.verdict is not None:
+            display_if(self.verdict.region, judged)
+            if judged:
+                self.verdict.show(run)
+
+    def _put_in(self, region: ipywidgets.Box, before: ipywidgets.Widget) -> None:
+        place = self.side.children.index(before)
+        self.side.children = (*self.side.children[:place], region, *self.side.children[place:])
 
     def _edited(self) -> None:
         """What the plan editor holds now, in the panel that acts on it."""
@@ -218,7 +237,12 @@ class Working:
 
     def keyed(self, kind: str) -> None:
         """A key of the whole bench."""
-        if kind == "primary":
+        form = self.calls if self.calls is not None and self.calls.opened else None
+        if kind == "escape" and form:
+            form.close()
+        elif kind == "primary" and form and form.edits:
+            form.submit()
+        elif kind == "primary":
             self._primary()
         else:
             self.editor.pressed(Event(kind))
@@ -254,6 +278,14 @@ class Working:
     def _from_past(self, asked: Json) -> None:
         if self._run and (fork := fork_asked(self._run, asked)):
             self._opens(fork)
+
+    def _from_call(self, asked: Json) -> None:
+        if self._run:
+            self._opens(self._run.start_fork(**asked["edits"]))
+
+    def _judge(self, asked: Json) -> None:
+        if self._run:
+            self._run.feedback(asked["good"], asked["note"])
 
     def _on_fork_bar(self, event: Event) -> None:
         if event.kind == "discard":

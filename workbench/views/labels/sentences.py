@@ -29,6 +29,9 @@ _REASONS = (
     (r"(?P<step>\S+) was cancelled", "skip_after_cancelled"),
     (r"(?P<step>\S+) was skipped", "skip_after_skipped"),
     (r"(?P<tool>\S+) took longer than (?P<n>\S+) s", "took_longer"),
+    (r"The prompt \S+ names \$(?P<slot>\S+)\. Known to this role: (?P<known>.+)\.", "prompt_slot"),
+    (r"WORKBENCH_\w+ is '(?P<model>.*)'\. Known: .*", "call_model_wrong"),
+    (r"\w+ of the prompt \S+ has a lone \$\..*", "prompt_dollar"),
 )
 
 
@@ -72,6 +75,8 @@ def fork_edit_told(edit: Mapping[str, Any], labels: Labels) -> str:
             text = labels("aside", said=text, more=comma.join(field_told(name, labels) for name in edit["fields"]))
     elif what in ("settings", "thresholds", "needs", "without"):
         text = comma.join(f"{name}={json.dumps(value, ensure_ascii=False)}" for name, value in edit[what].items())
+    elif what in ("prompts", "replies"):
+        text = comma.join(name[:20] for name in edit[what])
     elif what == "review":
         text = comma.join(labels(f"point_{point}") for point in edit["review"]) or "–"
     else:

@@ -8,8 +8,6 @@ ended; Langfuse takes them there too. A collector that is away never touches a r
 
 from __future__ import annotations
 
-import logging
-import threading
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from importlib.util import find_spec
@@ -23,7 +21,6 @@ _EXPORTER = "opentelemetry.exporter.otlp.proto.http"
 _PARENTS = [place for place, sign in enumerate(f"{_EXPORTER}.") if sign == "."]
 _PREVIEW = 200
 _ROUTE = ("intent_detect", "apply_override_policy", "worker_select")
-_log = logging.getLogger(__name__)
 
 
 class Span(NamedTuple):
@@ -134,18 +131,10 @@ def send(spans: Sequence[Span], exporter: Any = None) -> None:
     provider.shutdown()
 
 
-def send_later(run: Recording) -> threading.Thread:
-    """Send the spans of a run beside whatever goes on; what goes wrong is logged."""
-
-    def sending() -> None:
-        try:
-            send(spans_of(run))
-        except Exception as error:  # a failure of observing is none of the run
-            _log.warning("The spans of run %s were not sent: %s: %s", run.run_id, type(error).__name__, error)
-
-    thread = threading.Thread(target=sending, name="spans", daemon=True)
-    thread.start()
-    return thread
+def sent(run: Recording) -> None:
+    """Send the spans of a run; of an incognito one nobody hears."""
+    if not run.options.get("incognito"):
+        send(spans_of(run))
 
 
 def _ns(timestamp: str) -> int:

@@ -1,0 +1,390 @@
+"""One run in which every role asks a model: replayed, forked role by role, and with each role failing in every way."""
+
+from __future__ import annotations
+
+import json
+import logging
+from base64 import b64encode
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+from zipfile import ZipFile
+
+import pytest
+from langchain_openai import ChatOpenAI
+from pydantic import SecretStr
+
+from tests.servers import Reply, ScriptedServer, scripted_server
+from tests.servers.roles import needs, responder, role_of
+from workbench.errors import RunError
+from workbench.evaluating.answers import eval_answers
+from workbench.futures import spans
+from workbench.futures.replay import whole
+from workbench.records.tape import canonical
+from workbench.session import Workbench
+from workbench.settings import ROLES
+
+KEY = "sk-secret-of-every-role-9914"
+NOTES = {
+    "Kiln": "The east kiln was built in 1993 by Mei Lan. It burns wood.",
+    "Mei Lan": "Mei Lan was born in Jingdezhen. She learned from her uncle.",
+    "Glaze": "Celadon glaze needs iron oxide.",
+}
+CORE = {"embedding_model": "hashing", "names": "rules", "rerank_model": "none", "model_backoff_s": 0.01}
+FIRST, SECOND = "Where was the person born who built the east kiln?", "And who fired it in 1850?"
+ORDER = ["router", "follow_up", "planner", "reflector", "rewriter", "grader", "reflector", "writer", "checker"]
+"""The calls of the run: nothing is found at first, so that the question is said again."""
+
+
+def step(query: str, tool: str = "naive_search", **more: Any) -> dict[str, Any]:
+    return {"name": "look", "objective": f"find {query}", "tool": tool, "query": query, **more}
+
+
+def reflects(text: str) -> dict[str, Any]:
+    """Enough as soon as there is a passage; without one it knows no step, so that the rules say what to do."""
+    enough = "[1] " in text
+    told = [{"need": n, "verdict": "met", "passages": [1]} for n, _ in enumerate(needs(text), 1)] if enough else []
+    return {"needs": told, "enough": enough, "steps": [], "reasoning": "As I see it."}
+
+
+GOOD: dict[str, Callable[[str], Any]] = {
+    "router": lambda _: {"bases": ["notes"], "reason": "kilns"},
+    "follow_up": lambda _: {"question": "Who fired the east kiln of 1850?"},
+    "planner": lambda _: {"steps": [step("zzz", "keyword_search")], "acceptance_criteria": ["Mei Lan built"]},
+    "rewriter": lambda _: {"query": "east kiln builder"},
+    "grader": lambda text: {"grades": [{"need": n, "passages": [1]} for n, _ in enumerate(needs(text), 1)]},
+    "reflector": reflects,
+    "writer": lambda _: "Mei Lan was born in Jingdezhen [1].",
+    "checker": lambda _: {"sentences": [{"sentence": 1, "verdict": "supported"}]},
+    "judge": lambda _: {"correct": True, "faithful": True, "reason": ""},
+}
+
+
+@pytest.fixture(scope="module")
+def indexed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Two knowledge bases and a first exchange, so that there is something to route and to follow up."""
+    folder = tmp_path_factory.mktemp("every") / "w"
+    files = folder.parent / "notes"
+    files.mkdir()
+    for name, text in NOTES.items():
+        (files / f"{name}.md").write_text(f"# {name}\n\n{text}\n", encoding="utf-8")
+    (files.parent / "boats.md").write_text("# Boats\n\nA boat floats.\n", encoding="utf-8")
+    with Workbench.open(folder, **CORE) as wb:
+        wb.add_knowledge("notes", [files])
+        wb.add_knowledge("boats", [files.parent / "boats.md"])
+    return folder
+
+
+@pytest.fixture
+def place(tmp_path: Path, indexed: Path) -> Path:
+    folder = tmp_path / "w"
+    folder.mkdir()
+    (folder / "knowledge").symlink_to(indexed / "knowledge", target_is_directory=True)
+    return folder
+
+
+@pytest.fixture
+def server() -> Iterator[ScriptedServer]:
+    with scripted_server(Reply(["nothing"])) as running:
+        running.respond = responder(**GOOD)
+        yield running
+
+
+@pytest.fixture
+def bench(place: Path, server: ScriptedServer) -> Iterator[Callable[..., Workbench]]:
+    opened: list[Workbench] = []
+
+    def make(**settings: Any) -> Workbench:
+        told = {"chat_model": "openai:m", "chat_base_url": server.url, "chat_api_key": KEY, **CORE}
+        opened.append(Workbench.open(place, **{**told, **settings}))
+        return opened[-1]
+
+    yield make
+    for wb in opened:
+        wb.close()
+
+
+def ask(wb: Workbench, **options: Any) -> Any:
+    """The run in which every role is asked: a follow-up without a named knowledge base."""
+    wb.ask(FIRST, session="s", kb="notes", models={"all": "rules"})
+    return wb.ask(SECOND, session="s", **options)
+
+
+def other(said: Any) -> Any:
+    """A role that says something else, in the same form."""
+    return lambda text: said
+
+
+# --- replay and fork ---
+
+
+def test_a_replay_of_every_role_is_the_same_bytes_with_the_server_off(bench, server) -> None:
+    wb = bench()
+    run = ask(wb)
+    assert [call["role"] for call in run.calls()] == ORDER and run.status == "done"
+    asked, told = len(server.requests), canonical(whole(run))
+    server.respond = lambda _: Reply(status=500)
+    assert canonical(whole(wb.replay(run.run_id))) == told and len(server.requests) == asked
+    wb.close()
+    with Workbench.open(wb.path, **CORE) as offline:
+        assert canonical(whole(offline.replay(run.run_id))) == told, "in another session, without any model"
+    assert len(server.requests) == asked
+
+
+OTHERWISE: dict[str, tuple[Any, list[str]]] = {
+    "router": ({"bases": ["notes"], "reason": "clay"}, []),
+    "follow_up": ({"question": "Who fired the west kiln?"}, ORDER[2:8]),
+    "planner": ({"steps": [step("Mei Lan")], "acceptance_criteria": ["Mei Lan"]}, ["grader", "reflector", *ORDER[7:]]),
+    "rewriter": ({"query": "Mei Lan"}, ["reflector", "writer"]),
+    "grader": ({"grades": [{"need": 1, "passages": []}]}, ["reflector"]),
+    "reflector": ({"needs": [], "enough": True, "steps": [], "reasoning": "Fine."}, []),
+    "writer": ("The kiln burns coal [1].", ["checker"]),
+    "checker": ({"sentences": [{"sentence": 1, "verdict": "partly"}]}, []),
+    "judge": ({"correct": False, "faithful": False, "reason": ""}, []),
+}
+"""What each role says otherwise, and who at least must be asked again for it."""
+
+
+@pytest.mark.parametrize("role", ROLES)
+def test_a_fork_with_one_prompt_changed_makes_no_call_that_does_not_depend_on_it(role, bench, server) -> None:
+    wb = bench()
+    run = ask(wb)
+    stricter = {role: {"system": wb.prompts[role].system + "\nBe strict."}}
+    before = len(server.requests)
+    fork = run.fork(prompts=stricter)
+    made = list(map(role_of, server.requests[before:]))
+    assert made == [role] * ORDER.count(role), "the same reply: nothing behind it is asked"
+    assert [c["role"] for c in fork.calls() if not c["replayed"]] == made and fork.answer == run.answer
+    said, again = OTHERWISE[role]
+    server.respond = responder(**{**GOOD, role: other(said)})
+    before = len(server.requests)
+    run.fork(prompts={role: {"system": wb.prompts[role].system + "\nBe stricter."}})
+    made = list(map(role_of, server.requests[before:]))
+    assert set(again) <= set(made) and made[:1] == ([role] if role in ORDER else [])
+    depends = {one for one in made if ORDER.index(one) < ORDER.index(role)} if role in ORDER else set(made)
+    assert depends <= ({"reflector"} if role in ("rewriter", "grader") else set()), "nothing before it is asked"
+
+
+# --- servers that fail, role by role ---
+
+
+def refusal(streamed: bool) -> Reply:
+    """A server that refuses, as OpenAI's own does."""
+    said = {"role": "assistant", "content": None, "refusal": "I will not."}
+    head = {"id": "x", "created": 0, "model": "m"}
+    choice = {"index": 0, "delta" if streamed else "message": said, "finish_reason": "stop"}
+    body = json.dumps({**head, "object": f"chat.completion{'.chunk' * streamed}", "choices": [choice]})
+    told = f"data: {body}\n\ndata: [DONE]\n\n" if streamed else body
+    return Reply(body=told.encode(), content_type="text/event-stream" if streamed else "application/json")
+
+
+FAILS: dict[str, tuple[Callable[[bool], Reply], int, str, dict[str, Any]]] = {
+    "429": (lambda _: Reply(status=429, message=f"slow down, {KEY}"), 3, "429", {}),
+    "429 for an hour": (lambda _: Reply(status=429, headers={"Retry-After": "3600"}), 1, "429", {}),
+    "500": (lambda _: Reply(status=500, message=f"oops, {KEY}"), 3, "500", {}),
+    "401": (lambda _: Reply(status=401, message=f"no: {KEY}"), 1, "WORKBENCH_CHAT_API_KEY", {}),
+    "drop": (lambda _: Reply(["word "], break_after=0), 3, "broke off", {}),
+    "refusal": (refusal, 1, "refus", {}),
+    "truncation": (lambda _: Reply(['{"steps": ['], finish="length"), 1, "length", {}),
+    "endless": (lambda _: Reply(["word "] * 100), 1, "WORKBENCH_CHAT_MAX_CHARACTERS", {"chat_max_characters": 300}),
+    "time-out": (lambda _: Reply(hang=True), 1, "WORKBENCH_CHAT_TIMEOUT_S", {"chat_timeout_s": 0.3}),
+}
+"""What the server does (whether the answer is streamed), how often it is asked, what is told, and with which limits."""
+SAYS_SO: dict[str, Callable[[Any], Any]] = {
+    "router": lambda run: run.route_decision["reason"],
+    "follow_up": lambda run: [c["reply"] for c in run.calls().of("follow_up") if c["failed"]],
+    "planner": lambda run: [run.plan.metadata["instead_of"], run.plan.metadata["refused"]],
+    "rewriter": lambda run: run.reflections[0]["signals"]["rewrite_note"],
+    "grader": lambda run: run.reflections[-1]["signals"]["grader_refused"],
+    "reflector": lambda run: [r["signals"]["model_refused"] for r in run.reflections],
+    "writer": lambda run: run.error,
+    "checker": lambda run: [c["reply"] for c in run.calls().of("checker") if c["failed"]],
+}
+"""Where the record of a run says that a role's model was not followed."""
+
+
+@pytest.mark.parametrize("way", FAILS)
+@pytest.mark.parametrize("role", SAYS_SO)
+def test_a_server_that_fails_leaves_the_role_to_its_default_and_is_told(role, way, bench, server) -> None:
+    reply, tries, words, limits = FAILS[way]
+    server.respond = responder(**{**GOOD, role: other(reply(role == "writer"))})
+    run = ask(bench(**limits))
+    assert run.status == ("failed" if role == "writer" else "done"), run.error
+    asked = sum(role_of(request) == role for request in server.requests)
+    times = len(run.calls().of(role)) or 1
+    assert asked == tries * times, "no more often than the table of docs/models-that-fail.md says"
+    told = json.dumps(SAYS_SO[role](run))
+    words = "answered with nothing" if (role, way) == ("writer", "refusal") else words  # no text comes of a refusal
+    assert words in told and KEY not in json.dumps([run.to_dict(), run.calls(), notes_of(run)])
+    if role == "checker":
+        assert run.support and not any(one["judge"] for one in run.support), "the rules checked"
+    if role == "writer":
+        server.respond = responder(**GOOD)
+        assert run.resume().status == "done"
+
+
+@pytest.mark.parametrize("way", FAILS)
+def test_a_judge_whose_server_fails_gives_no_verdict(way, bench, server, tmp_path) -> None:
+    reply, tries, _, limits = FAILS[way]
+    server.respond = responder(judge=other(reply(False)))
+    rows = tmp_path / "rows.jsonl"
+    rows.write_text(json.dumps({"id": "1", "question": FIRST, "answer": "Jingdezhen", "gold": []}), encoding="utf-8")
+    table = eval_answers(bench(chat_model="", **limits), "notes", rows, judges=["openai:j"])
+    for of in table["judged"].values():
+        assert of["refused"] == 1 and of["correct"] is None
+    assert len(server.requests) == tries * len(table["judged"])
+
+
+# --- models that are wrong ---
+
+
+def notes_of(run: Any) -> list[str]:
+    """What was told of models while the run went on, as it is kept."""
+    return [e["content"]["note"] for e in run.events() if e.get("status") == "progress" and e["content"].get("note")]
+
+
+def sure(text: str, **more: Any) -> dict[str, Any]:
+    return {"needs": [], "enough": False, "steps": [], "reasoning": "", **more}
+
+
+WRONG: dict[tuple[str, str], tuple[Callable[[str], Any], str]] = {
+    ("router", "invents"): (other({"bases": ["vault"], "reason": "x"}), "did not route"),
+    ("router", "names ten"): (other({"bases": ["notes"] * 10, "reason": "x"}), "did not route"),
+    ("follow_up", "never stops"): (other({"question": "kiln " * 500}), "as follow_up, so the rules do it"),
+    ("rewriter", "never stops"): (other({"query": "kiln " * 500}), "did not rewrite"),
+    ("planner", "loops"): (other({"steps": [step("a", depends_on=["look"])]}), "llm"),
+    ("planner", "never stops"): (other('{"steps": [' + "1," * 20_000), "CHAT_MAX_CHARACTERS"),
+    ("planner", "plans 50 steps"): (other({"steps": [step(f"s{n}") for n in range(50)]}), "at most 6"),
+    ("planner", "invents a tool"): (other({"steps": [step("x", "rm_rf")]}), "tool"),
+    ("planner", "invents a step"): (other({"steps": [step("x", depends_on=["nowhere"])]}), "nowhere"),
+    ("grader", "cites nothing"): (other({"grades": [{"need": 1, "passages": []}]}), ""),
+    ("grader", "invents ids"): (other({"grades": [{"need": 1, "passages": [99]}]}), "passage [99]"),
+    ("grader", "invents needs"): (other({"grades": [{"need": 20, "passages": [1]}]}), "need 20"),
+    ("grader", "never stops"): (other({"grades": [{"need": 1, "passages": [1] * 5000}]}), "at most 10"),
+    ("reflector", "loops"): (lambda t: sure(t, steps=[step("zzz", "keyword_search")]), "it was made already"),
+    ("reflector", "never stops"): (lambda t: sure(t, steps=[step(f"more {len(t)}")]), ""),
+    ("reflector", "cites nothing"): (
+        lambda t: sure(t, needs=[{"need": 1, "verdict": "met", "passages": []}], enough=True),
+        "",
+    ),
+    ("reflector", "invents ids"): (
+        lambda t: sure(t, needs=[{"need": 1, "verdict": "met", "passages": [99]}], enough=True),
+        "passage [99]",
+    ),
+    ("reflector", "plans 50 steps"): (lambda t: sure(t, steps=[step(f"s{n}") for n in range(50)]), "at most 3"),
+    ("writer", "loops"): (other("The kiln burns wood [1]. " * 2_000), "CHAT_MAX_CHARACTERS"),
+    ("writer", "cites nothing"): (other("The kiln is haunted."), "(without a source)"),
+    ("writer", "invents ids"): (other("The kiln is haunted [99]."), "(without a source)"),
+    ("checker", "invents ids"): (other({"sentences": [{"sentence": 40, "verdict": "supported"}]}), ""),
+    ("checker", "never stops"): (other({"sentences": [{"sentence": 1, "verdict": "supported"}] * 60}), "at most 40"),
+    ("checker", "finds all supported"): (other({"sentences": [{"sentence": 1, "verdict": "supported"}]}), "1850"),
+}
+"""Who is wrong in which way: what it says, and what the record says of it."""
+
+
+@pytest.mark.parametrize(("role", "way"), WRONG, ids=[f"{role} {way}" for role, way in WRONG])
+def test_a_model_that_is_wrong_ends_and_the_record_says_what_was_overruled(role, way, bench, server) -> None:
+    says, words = WRONG[role, way]
+    good = {**GOOD, role: says}
+    if (role, way) == ("checker", "finds all supported"):
+        good["writer"] = other("The kiln was fired in 1850 [1].")
+    server.respond = responder(**good)
+    wb = bench(max_iterations=3)
+    run = ask(wb)
+    assert run.status == ("failed" if (role, way) == ("writer", "loops") else "done"), run.error
+    assert len(server.requests) <= 30 and len(run.reflections) <= 3 and len(run.plan.steps) <= 20
+    made = [json.dumps([r["tool"], r["raw_input"]], sort_keys=True) for r in run.records if r["status"] == "success"]
+    assert len(made) == len(set(made)), "no search is made twice"
+    assert {s.tool for s in run.plan.steps} <= set(wb.tools) and run.kb_prefix in wb.knowledge.names()
+    signals = [r["signals"] for r in run.reflections]
+    decided = [run.route_decision, run.plan.metadata, signals, run.answer, run.support, run.error]
+    told = json.dumps([decided, notes_of(run)], ensure_ascii=False)
+    assert words in told, told
+    seen = [entry for r in run.reflections for entry in r["signals"]["needs"]]
+    assert all(entry["by"] for entry in seen if entry.get("verdict") == "met"), "met by a passage that there is"
+    if run.status == "done" and way in ("cites nothing", "invents ids", "finds all supported") and role == "writer":
+        assert {one["verdict"] for one in run.support} == {"uncited"} and not run.citations
+    if way == "finds all supported":
+        assert [one["verdict"] for one in run.support] != ["supported"], "a number that no source has outranks it"
+
+
+# --- keys and passwords ---
+
+PASSWORD, PROXY, OWN, TMDB = "p@ss/of:roles-4711", "proxy-pass-4712", "sk-of-an-object-4713", "tmdb-secret-4714"
+SECRETS = (KEY, PASSWORD, PROXY, OWN, TMDB)
+
+
+def spellings(secret: str) -> set[str]:
+    """A secret as files may hold it."""
+    basic = [b64encode(f"me:{secret}".encode()).decode()]
+    return {secret, quote(secret, safe=""), json.dumps(secret)[1:-1], *basic}
+
+
+def test_no_key_and_no_password_is_in_anything_that_a_full_run_leaves(
+    bench, server, tmp_path, monkeypatch, caplog, capfd
+) -> None:
+    caplog.set_level(logging.DEBUG)
+    monkeypatch.setenv("HTTP_PROXY", server.url.replace("//", f"//me:{PROXY}@").removesuffix("/v1"))
+    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
+    prices = tmp_path / "prices-of-4715.toml"
+    prices.write_text('["openai:writer-m"]\ninput = 1.0\noutput = 1.0\n', encoding="utf-8")
+    failing = {"grader", "writer"}
+
+    def echoes(role: str) -> Callable[[str], Any]:
+        """A server that tells everything that it was sent when it fails, and what its own address was."""
+        key = OWN if role == "checker" else KEY
+        sent = json.dumps([server.headers[-1], key, PASSWORD, quote(PASSWORD, safe="")])
+        return lambda text: Reply(status=401, message=sent) if role in failing else GOOD[role](text)
+
+    server.respond = lambda request: responder(**{role: echoes(role) for role in GOOD})(request)  # of this request
+    far = ChatOpenAI(
+        model="far", api_key=SecretStr(OWN), base_url=f"http://me:{quote(PASSWORD, safe='')}@far.invalid/v1"
+    )
+    models: dict[str, Any] = {f"{role}_model": f"openai:{role}-m" for role in ROLES}
+    wb = bench(
+        **{**models, "checker_model": far, "prices": str(prices), "tmdb_key": TMDB, "embedding_api_key": KEY},
+        chat_base_url=server.url.replace("//", f"//me:{quote(PASSWORD, safe='')}@"),
+    )
+    run = ask(wb)
+    assert run.status == "failed" and "(key)" in run.error and "(key)" in str(SAYS_SO["grader"](run))
+    told = [
+        run.error,
+        str(run),
+        repr(run),
+        run._repr_mimebundle_()["text/html"],
+        json.dumps([run.to_dict(), run.calls()]),
+    ]
+    failing.remove("writer")
+    failing.add("checker")
+    run.resume()
+    assert run.status == "done" and "(key)" in str(SAYS_SO["checker"](run)), "through the proxy"
+    assert any("proxy-authorization" in headers for headers in server.headers)
+    again = run.fork(prompts={"planner": {"system": wb.prompts["planner"].system + " Be strict."}})
+    wb.export(run.run_id, tmp_path / "w" / "capsule.zip")
+    told += [json.dumps([one.to_dict(), one.calls(), list(one.events())], default=str) for one in (run, again)]
+    told += [
+        str(run),
+        repr(run),
+        run._repr_mimebundle_()["text/html"],
+        run.calls()._repr_html_(),
+        run.calls().to_frame().to_csv(),
+    ]
+    told += [str(wb), repr(wb), repr(wb.settings), str(wb.settings), wb.prompts._repr_html_()]
+    told += [str(spans.spans_of(run.recording())), str(wb.compare(run, again)), str(wb.bench()._repr_mimebundle_())]
+    with pytest.raises(RunError, match="is a secret"):
+        run.fork(settings={"chat_base_url": f"http://me:{PASSWORD}@other.invalid/v1"})
+    with pytest.raises(RunError, match="is a secret"):
+        run.fork(settings={"tmdb_key": TMDB})
+    files = {f: f.read_bytes() for f in wb.path.rglob("*") if f.is_file()}
+    assert any(f.name.endswith("-wal") for f in files), "while it is open"
+    wb.close()
+    files |= {f.with_suffix(".closed"): f.read_bytes() for f in wb.path.rglob("*") if f.is_file()}
+    with ZipFile(tmp_path / "w" / "capsule.zip") as capsule:
+        files |= {Path("capsule") / name: capsule.read(name) for name in capsule.namelist()}
+    told += [*capfd.readouterr(), *(r.getMessage() for r in caplog.records)]
+    for secret in SECRETS:
+        for form in spellings(secret):
+            assert not [f for f, kept in files.items() if form.encode() in kept], form
+            assert not [text[:80] for text in told if form in text], form
+    assert not [f for f, kept in files.items() if prices.name.encode() in kept], "where a person's files are"

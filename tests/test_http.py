@@ -1,0 +1,429 @@
+"""The workspace over HTTP: the shapes within this process, and the stream from a real server on loopback."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from click.testing import CliRunner
+from starlette.testclient import TestClient
+
+from tests.servers import Reply, scripted_server
+from workbench.cli import http, main, serve
+from workbench.errors import SettingsError, WorkspaceError
+from workbench.session import Workbench
+
+CORE = {"embedding_model": "hashing", "names": "rules", "rerank_model": "none"}
+QUESTION = "When was the Aldermoor kiln built?"
+ANSWER = "The Aldermoor kiln was built in 1993 [1]."
+ANN = {"user_id": "ann", "session_id": "kilns", "message": QUESTION, "kb_prefix": "notes"}
+TOKEN = "a-long-planted-token"
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "kiln.md").write_text("# Kiln\n\nThe Aldermoor kiln was built in 1993.\n", encoding="utf-8")
+    with Workbench.open(tmp_path / "w", **CORE) as wb:
+        wb.add_knowledge("notes", [tmp_path / "kiln.md"])
+    return tmp_path / "w"
+
+
+@pytest.fixture
+def wb(folder: Path) -> Iterator[Workbench]:
+    with Workbench.open(folder, **CORE) as opened:
+        yield opened
+
+
+@pytest.fixture
+def client(wb: Workbench) -> TestClient:
+    return TestClient(http.app_of(wb), base_url="http://127.0.0.1:8000")
+
+
+def frames(text: str) -> list[dict[str, Any]]:
+    """The events of a stream; whatever is neither a frame nor a heartbeat fails."""
+    blocks = [block for block in text.split("\n\n") if block]
+    assert all(block == ": ping" or (block.startswith("data: ") and "\n" not in block) for block in blocks), blocks
+    return [json.loads(block.removeprefix("data: ")) for block in blocks if block != ": ping"]
+
+
+def statuses(events: list[dict[str, Any]]) -> list[str]:
+    return list(dict.fromkeys(event["status"] for event in events))
+
+
+# shapes
+
+
+def test_a_chat_is_streamed_in_the_one_vocabulary(client, wb) -> None:
+    given = client.post("/api/v1/chat/stream", json=ANN)
+    assert given.status_code == 200 and given.headers["content-type"].startswith("text/event-stream")
+    assert given.headers["cache-control"] == "no-cache" and given.headers["x-accel-buffering"] == "no"
+    events = frames(given.text)
+    assert statuses(events) == ["start", "route_decision", "progress", "token", "done"]
+    run = wb.run(events[0]["content"]["run_id"])
+    assert events[-1]["content"] == {
+        "answer": ANSWER,
+        "conversation_id": run.conversation_id,
+        "run_id": run.run_id,
+    }
+    steps = [e["content"] for e in events if e["status"] == "progress" and e["content"]["agent_type"]]
+    assert set(steps[-1]) == {"stage", "completed", "total", "error", "agent_type", "retrieval_count"}
+    assert steps[-1]["completed"] == steps[-1]["total"] > 0 and steps[-1]["stage"] == "retrieval"
+    assert (run.user_id, run.session_id) == ("ann", "kilns")
+
+
+def test_small_talk_has_the_same_stream_and_debug_adds_the_log(client) -> None:
+    talk = frames(client.post("/api/v1/chat/stream", json={**ANN, "message": "hello", "kb_prefix": "general"}).text)
+    assert statuses(talk) == ["start", "route_decision", "progress", "token", "done"]
+    events = frames(client.post("/api/v1/chat/stream", json={**ANN, "debug": True}).text)
+    log = [event["content"] for event in events if event["status"] == "execution_log"]
+    assert {"intent_detect", "planner", "executor", "merger", "generate", "persist"} <= {entry["node"] for entry in log}
+    assert {"node", "input", "output"} <= set(log[0])
+
+
+def test_without_a_stream_the_answer_comes_whole(client, wb) -> None:
+    told = client.post("/api/v1/chat", json={**ANN, "agent_type": "hybrid_agent"}).json()
+    run = wb.run(told["run_id"])
+    assert (told["status"], told["answer"], told["error"], told["review"]) == ("done", run.answer, None, None)
+    assert told["conversation_id"] == run.conversation_id and told["citations"][0]["source"]["title"] == "Kiln"
+    assert run.route_decision["worker_name"] == "notes:hybrid_agent:retrieve_only" and "execution_log" not in told
+    assert client.post("/api/v1/chat", json={**ANN, "debug": True}).json()["execution_log"][0]["node"]
+
+
+def test_a_pause_says_what_an_answer_may_be_and_is_answered(client, wb) -> None:
+    *_, asked = frames(client.post("/api/v1/chat/stream", json={**ANN, "review": ["plan"]}).text)
+    request = asked["content"]
+    assert asked["status"] == "review" and request["review_configs"][0]["allowed_decisions"][0] == "approve"
+    assert request["review_configs"][0]["args_schema"]["properties"]["plan"]
+    where = f"/api/v1/runs/{request['run_id']}/answer"
+    mine = {"user_id": "ann", "decision": "approve"}
+
+    other = client.post(where, json={**mine, "user_id": "bob"})
+    assert other.status_code == 404 and "of user 'bob'" in other.json()["detail"]
+    stale = client.post(where, json={**mine, "review_id": "reflect 9"})
+    assert stale.status_code == 409 and "asks" in stale.json()["detail"]
+    wrong = client.post(where, json={**mine, "decision": "edit", "edits": {"plan": {"steps": 7}}})
+    assert wrong.status_code == 422 and "waits as before" in wrong.json()["detail"]
+    told = frames(client.post(where, json={**mine, "decision": "edit", "edits": {"colour": 1}, "stream": True}).text)
+    assert told[-1]["status"] == "error" and "waits as before" in told[-1]["message"]
+    assert client.post(where, json={**mine, "decision": "resume"}).status_code == 409
+
+    done = frames(client.post(where, json={**mine, "review_id": request["review_id"], "stream": True}).text)
+    assert done[-1]["status"] == "done" and done[-1]["content"]["answer"] == ANSWER
+    assert [decision["action"] for decision in wb.run(request["run_id"]).decisions] == ["approve"]
+    late = client.post(where, json=mine)
+    assert late.status_code == 409 and "waits for no answer" in late.json()["detail"]
+    assert client.post(where, json={**mine, "decision": "resume"}).json()["answer"] == ANSWER
+
+
+def test_a_conversation_is_listed_and_cleared_for_its_user_alone(client, wb) -> None:
+    for user in ("ann", "bob"):
+        client.post("/api/v1/chat", json={**ANN, "user_id": user, "session_id": "a/b c"})
+    client.post("/api/v1/chat", json={**ANN, "session_id": "a/b c", "incognito": True, "message": "When, in secret?"})
+
+    def listed(user: str, **more: Any) -> list[dict[str, Any]]:
+        found = client.get("/api/v1/conversations/a/b%20c/messages", params={"user_id": user, **more})
+        assert found.status_code == 200
+        return found.json()["messages"]
+
+    first = listed("ann")
+    assert [(m["role"], m["content"]) for m in first] == [("user", QUESTION), ("assistant", ANSWER)]
+    assert [m["id"] for m in listed("ann", limit=1)] == [first[-1]["id"]]
+    assert [m["id"] for m in listed("ann", before=first[-1]["id"])] == [first[0]["id"]]
+    assert listed("eve") == [] and len(wb.runs()) == 2
+    cleared = client.post("/api/v1/clear", json={"user_id": "ann", "session_id": "a/b c"})
+    assert cleared.json() == {"status": "ok", "remaining_messages": "0", "cleared_messages": "2"}
+    assert listed("ann") == [] and len(listed("bob")) == 2
+
+
+def test_feedback_is_kept_in_the_shape_of_its_table(client, wb) -> None:
+    run_id = client.post("/api/v1/chat", json=ANN).json()["run_id"]
+    message = wb.messages("kilns", "ann")[-1]["id"]
+    row = {"message_id": message, "query": QUESTION, "is_positive": True, "thread_id": "kilns", "agent_type": "x"}
+    assert client.post("/api/v1/feedback", json=row).json() == {"status": "ok", "run_id": run_id}
+    more = {"thread_id": run_id, "is_positive": False, "user_id": "ann", "metadata": {"note": "短", "arm": "b"}}
+    assert client.post("/api/v1/feedback", json=more).status_code == 200
+    [kept] = wb.feedback()
+    assert (kept["good"], kept["note"], kept["who"], kept["labels"]) == (False, "短", "ann", {"arm": "b"})
+    assert (kept["run_id"], kept["message_id"], kept["question"]) == (run_id, message, QUESTION)
+    assert kept["agent_type"] == "fusion_agent"
+    refused = [
+        ({"user_id": "bob"}, 404, "Unknown run"),
+        ({"thread_id": "nobody"}, 404, "Unknown run 'nobody'"),
+        ({"metadata": {"who": "eve"}}, 400, "cannot be called 'who'"),
+        ({"metadata": {"note": 7}}, 400, "note is 7"),
+        ({"metadata": {"deep": {"a": 1}}}, 400, "label 'deep'"),
+        ({"is_positive": "maybe"}, 422, "is_positive"),
+    ]
+    for wrong, status, said in refused:
+        given = client.post("/api/v1/feedback", json={**more, **wrong})
+        assert given.status_code == status and said in given.text, given.text
+    assert wb.feedback() == [kept]
+    client.post("/api/v1/feedback", json={**more, "is_positive": None})
+    assert wb.feedback() == []
+
+
+def test_health_says_whether_the_stores_answer(client, wb, monkeypatch) -> None:
+    assert (client.get("/api/v1/health").status_code, client.get("/api/v1/health").json()) == (200, {"status": "ok"})
+
+    def broken(*_: Any) -> None:
+        raise WorkspaceError("/home/ann/secret.db is damaged.")
+
+    monkeypatch.setattr(wb, "runs", broken)
+    ill = client.get("/api/v1/health")
+    assert (ill.status_code, ill.json()) == (503, {"status": "failed"})
+
+
+# what does not fit
+
+
+@pytest.mark.parametrize(
+    ("wrong", "status", "said"),
+    [
+        ({"message": None}, 422, "valid string"),
+        ({"message": ""}, 400, "The message is empty"),
+        ({"message": "x" * 100_001}, 422, "100000 characters"),
+        ({"user_id": ""}, 422, "at least 1 character"),
+        ({"session_id": "s" * 201}, 422, "at most 200"),
+        ({"kb_prefix": "../../etc"}, 404, "Unknown knowledge base '../../etc'. Known: notes"),
+        ({"agent_type": "poet"}, 400, "fusion_agent"),
+        ({"review": ["end"]}, 422, "'reflect'"),
+        ({"models": {"all": "x"}}, 422, "Extra inputs"),
+    ],
+)
+@pytest.mark.parametrize("door", ["chat", "chat/stream"])
+def test_what_does_not_fit_is_refused_in_words(client, wb, door, wrong, status, said) -> None:
+    given = client.post(f"/api/v1/{door}", json={**ANN, **wrong})
+    assert given.status_code == status and said in json.dumps(given.json()["detail"])
+    assert wb.runs() == []
+
+
+def test_hostile_bodies_and_names_do_no_harm(client, wb) -> None:
+    def post(content: bytes, kind: str = "application/json") -> httpx.Response:
+        return client.post("/api/v1/chat", content=content, headers={"content-type": kind})
+
+    assert post(json.dumps(ANN).encode(), "text/plain").status_code == 415  # what a page of another site can send
+    for body in (b"", b"[]", b"{", b"\xff\xfe", b"[" * 50_000, b'{"user_id": "\\ud800"}'):
+        assert post(body).status_code == 422, body[:20]
+    assert post(b" " * (http.MOST_BYTES + 1)).status_code == 413
+    odd = {
+        **ANN,
+        "user_id": "a\x00'; DROP TABLE messages; --",
+        "session_id": "<script>\ud800".encode(errors="replace").decode(),
+    }
+    assert client.post("/api/v1/chat", json=odd).status_code == 200
+    for run_id in ("nobody", "..%2F..%2Fetc", "%00", "%F0%9F%92%A5", "' OR 1=1 --", "x" * 5_000):
+        given = client.post(f"/api/v1/runs/{run_id}/answer", json={"user_id": "ann", "decision": "approve"})
+        assert given.status_code == 404, run_id
+    assert client.get("/api/v1/conversations/x/messages").status_code == 422
+    assert client.get("/api/v1/conversations/x/messages", params={"user_id": "a", "limit": 9_999}).status_code == 422
+    assert (client.get("/api/v1/nothing").status_code, client.get("/api/v1/chat").status_code) == (404, 405)
+    assert all("detail" in client.get(path).json() for path in ("/api/v1/nothing", "/api/v1/chat"))
+    assert len(wb.runs()) == 1 and wb.messages("kilns", "ann") == []
+
+
+def test_without_a_token_only_this_machines_own_names_are_answered(client) -> None:
+    for host, status in (("127.0.0.1:8000", 200), ("localhost", 200), ("[::1]:8000", 200), ("evil.example", 403)):
+        given = client.post("/api/v1/chat", json={**ANN, "message": "hello"}, headers={"host": host})
+        assert given.status_code == status, host
+    assert (
+        "access-control-allow-origin"
+        not in client.post("/api/v1/chat", json=ANN, headers={"origin": "https://evil.example"}).headers
+    )
+
+
+def test_with_a_token_everybody_brings_it(folder, caplog) -> None:
+    with Workbench.open(folder, **CORE, http_token=TOKEN) as wb:
+        client = TestClient(http.app_of(wb), base_url="http://workbench.example")
+        for wrong in ("", "Bearer", f"Basic {TOKEN}", f"Bearer {TOKEN}x", "Bearer größer", f"Bearer {TOKEN[:-1]}"):
+            given = client.post("/api/v1/chat", json=ANN, headers={"authorization": wrong.encode()})
+            assert (
+                given.status_code == 401 and given.headers["www-authenticate"] == "Bearer" and TOKEN not in given.text
+            )
+        assert wb.runs() == [] and client.get("/api/v1/health").status_code == 200
+        given = client.post("/api/v1/chat", json=ANN, headers={"authorization": f"Bearer {TOKEN}"})
+        assert given.json()["answer"] == ANSWER
+    assert TOKEN not in caplog.text
+
+
+def test_what_fails_tells_no_secret_and_no_traceback(folder, caplog) -> None:
+    with Workbench.open(folder, **CORE, http_token=TOKEN) as wb:
+        client = TestClient(http.app_of(wb), headers={"authorization": f"Bearer {TOKEN}"})
+
+        mended = threading.Event()
+
+        async def broken(state: Any, context: Any) -> Any:
+            if mended.is_set():
+                return {"answer": "In 1993.", "citations": []}
+            raise RuntimeError(f"connected with {TOKEN}")
+
+        wb.register_handler("notes", broken, retrieve=False)
+        whole = client.post("/api/v1/chat", json=ANN)
+        assert whole.status_code == 500 and whole.json()["detail"] == "RuntimeError: connected with [secret]"
+        last = frames(client.post("/api/v1/chat/stream", json=ANN).text)[-1]
+        assert last == {"status": "error", "message": "RuntimeError: connected with [secret]"}
+        resumed = {"user_id": "ann", "decision": "resume"}
+        mended.set()
+        again = client.post(f"/api/v1/runs/{whole.json()['run_id']}/answer", json=resumed)
+        assert (again.status_code, again.json()["answer"]) == (200, "In 1993.")
+
+        wb.messages = lambda *_, **__: 1 / 0  # type: ignore[method-assign]
+        fault = client.get("/api/v1/conversations/x/messages", params={"user_id": "ann"})
+        assert fault.status_code == 500 and fault.json()["detail"].startswith("ZeroDivisionError: this is a fault")
+        assert "Traceback" not in fault.text and "ZeroDivisionError at test_http.py" in caplog.text
+
+
+def test_another_host_than_this_machine_needs_a_token() -> None:
+    for host in ("0.0.0.0", "::"):
+        with pytest.raises(SettingsError, match=r"other machines\. Set WORKBENCH_HTTP_TOKEN"):
+            http.listen(host, 0, "")
+    with http.listen("0.0.0.0", 0, TOKEN) as taken:
+        port = taken.getsockname()[1]
+        with pytest.raises(SettingsError, match=rf"127\.0\.0\.1:{port} cannot be listened on: .*Choose another"):
+            http.listen("127.0.0.1", port, "")
+    with pytest.raises(SettingsError, match="cannot be listened on"):
+        http.listen("no.such.host.invalid", 0, TOKEN)
+
+
+def test_without_the_libraries_the_install_line_is_said(folder, monkeypatch) -> None:
+    monkeypatch.setattr(serve, "find_spec", lambda name: None if name == "uvicorn" else name)
+    done = CliRunner().invoke(main, ["serve", "--workspace", str(folder)])
+    assert done.exit_code == 1 and done.stderr.strip().endswith("pip install 'workbench[http]'")
+
+
+# a real server
+
+
+@contextmanager
+def served(
+    folder: Path, *options: str, stopped: list[str] | None = None, **environment: str
+) -> Iterator[tuple[httpx.Client, subprocess.Popen[str]]]:
+    """``workbench serve`` as a process on a free port, and a client of it."""
+    settings = {f"WORKBENCH_{name.upper()}": value for name, value in {**CORE, **environment}.items()}
+    command = ["serve", "--workspace", str(folder), "--port", "0", "--json", *options]
+    process = subprocess.Popen(
+        [sys.executable, "-c", "from workbench.cli import main; main()", *command],
+        env={**os.environ, **settings},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        assert process.stdout is not None
+        told = json.loads("".join(iter(process.stdout.readline, "}\n")) + "}")
+        with httpx.Client(base_url=f"http://127.0.0.1:{told['port']}", timeout=60, trust_env=False) as client:
+            yield client, process
+    finally:
+        if not stopped:
+            process.send_signal(signal.SIGTERM)
+        _, said = process.communicate(timeout=60)
+    assert process.returncode == 0 and "Traceback" not in said, said
+
+
+def scripted(url: str) -> dict[str, str]:
+    """Settings by which a model behind that address writes the answers."""
+    return {"writer_model": "openai:scripted", "chat_base_url": url, "chat_api_key": "planted-key"}
+
+
+def test_tokens_stream_as_the_model_writes_and_pings_fill_the_gaps(folder) -> None:
+    words = ["The Aldermoor ", "kiln was built ", "in 1993 [1]."]
+    with (
+        scripted_server(Reply(words, delay_s=0.4)) as model,
+        served(folder, "--heartbeat", "0.1", **scripted(model.url)) as (client, _),
+        client.stream("POST", "/api/v1/chat/stream", json=ANN) as stream,
+    ):
+        text, seen = "", []
+        for line in stream.iter_lines():
+            text += line + "\n"
+            seen.append("ping" if line == ": ping" else "token" if '"token"' in line else "")
+    events = frames(text)
+    assert [e["content"] for e in events if e["status"] == "token"] == words
+    assert events[-1]["content"]["answer"] == "".join(words)
+    first, last = seen.index("token"), len(seen) - seen[::-1].index("token")
+    assert "ping" in seen[:first] and "ping" in seen[first:last], "before the first token, and between them"
+
+
+def test_a_client_that_goes_away_leaves_a_run_that_resumes(folder) -> None:
+    slow = Reply(["The Aldermoor kiln ", *["and again "] * 10_000], delay_s=0.05)
+    with scripted_server(slow) as model, served(folder, **scripted(model.url)) as (client, _):
+        with client.stream("POST", "/api/v1/chat/stream", json=ANN) as stream:
+            lines = stream.iter_lines()
+            run_id = json.loads(next(lines).removeprefix("data: "))["content"]["run_id"]
+            assert any('"token"' in line for line in lines)
+        model.wait_left()
+        with Workbench.open(folder, **CORE) as wb:
+            run = wb.run(run_id)
+            until(lambda: run.status == "interrupted")
+            cut = wb.messages("kilns", "ann")[-1]
+        assert cut["partial"] and cut["content"].startswith("The Aldermoor kiln"), "as far as it came"
+        model.answer(Reply([ANSWER]))
+        done = client.post(f"/api/v1/runs/{run_id}/answer", json={"user_id": "ann", "decision": "resume"})
+        assert done.json()["answer"] == ANSWER and done.json()["run_id"] == run_id
+        whole = client.get("/api/v1/conversations/kilns/messages", params={"user_id": "ann"}).json()["messages"]
+    assert [(m["role"], m["partial"]) for m in whole] == [("user", False), ("assistant", False)]
+
+
+def test_without_a_stream_the_run_goes_on_without_its_client(folder) -> None:
+    with scripted_server(Reply([ANSWER], delay_s=2)) as model, served(folder, **scripted(model.url)) as (client, _):
+        with pytest.raises(httpx.ReadTimeout):
+            client.post("/api/v1/chat", json=ANN, timeout=httpx.Timeout(60, read=0.5))
+        with Workbench.open(folder, **CORE) as wb:
+            until(lambda: [m["content"] for m in wb.messages("kilns", "ann")] == [QUESTION, ANSWER])
+
+
+def test_two_streams_at_once_are_each_their_own(folder) -> None:
+    def respond(request: dict[str, Any]) -> Reply:
+        whose = "Ann" if "Ann asks" in json.dumps(request) else "Bob"
+        return Reply([f"{whose}: in 1993 [1].", " More."], delay_s=0.05, endless=whose == "Ann")
+
+    def asking(user: str) -> dict[str, Any]:
+        return {**ANN, "user_id": user, "message": f"{user} asks: when was the Aldermoor kiln built?"}
+
+    with scripted_server() as model, served(folder, **scripted(model.url)) as (client, _):
+        model.respond = respond
+        with client.stream("POST", "/api/v1/chat/stream", json=asking("Ann")) as stream:
+            lines = (line for line in stream.iter_lines() if '"token"' in line)
+            first = [next(lines), next(lines)]
+            bob = frames(client.post("/api/v1/chat/stream", json=asking("Bob")).text)
+            later = next(lines)  # hers still comes, after all of his
+    assert [json.loads(line[6:])["content"] for line in (*first, later)] == ["Ann: in 1993 [1].", " More.", " More."]
+    assert bob[-1]["content"]["answer"].startswith("Bob: in 1993 [1].") and "Ann" not in json.dumps(bob)
+
+
+def test_a_server_that_is_stopped_leaves_its_runs_to_be_resumed(folder) -> None:
+    stopped: list[str] = []
+    with (
+        scripted_server(Reply(["In 1993 ", *["and "] * 10_000], delay_s=0.05)) as model,
+        served(folder, stopped=stopped, http_token=TOKEN, **scripted(model.url)) as (client, process),
+    ):
+        assert client.post("/api/v1/chat/stream", json=ANN).status_code == 401
+        bearer = {"authorization": f"Bearer {TOKEN}"}
+        with client.stream("POST", "/api/v1/chat/stream", json=ANN, headers=bearer) as stream:
+            lines = stream.iter_lines()
+            run_id = json.loads(next(lines).removeprefix("data: "))["content"]["run_id"]
+            assert any('"token"' in line for line in lines)
+            process.send_signal(signal.SIGTERM)
+            stopped.append(run_id)
+            last = [line for line in lines if line][-1]
+    assert json.loads(last.removeprefix("data: "))["message"].startswith(f"Run {run_id} is interrupted. Go on")
+    with Workbench.open(folder, **CORE) as wb:
+        assert wb.run(run_id).status == "interrupted"
+        wb.run(run_id).resume()
+        assert wb.run(run_id).status == "done"
+
+
+def until(condition: Any, seconds: float = 30) -> None:
+    ends = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < ends, "not in good time"
+        time.sleep(0.05)

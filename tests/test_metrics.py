@@ -1,0 +1,197 @@
+"""Counters for Prometheus: what a scrape finds, nothing of a run's content in it, and no run is touched."""
+
+from __future__ import annotations
+
+import logging
+import re
+import socket
+import time
+import urllib.request
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.servers import Reply, only, scripted_server
+from workbench.errors import MissingExtra, SettingsError
+from workbench.futures import metrics
+from workbench.session import Workbench
+from workbench.settings import Settings
+
+CORE = {"embedding_model": "hashing", "names": "rules", "rerank_model": "none"}
+QUESTION = "When was the Aldermoor kiln built?"
+PRICES = '["openai:m"]\ninput = 100000\noutput = 200000\n'
+LONGEST_S = 10.0
+
+
+@pytest.fixture
+def notes(tmp_path: Path) -> Path:
+    path = tmp_path / "kiln.md"
+    path.write_text("# Kiln\n\nThe Aldermoor kiln was built in 1993.\n", encoding="utf-8")
+    return path
+
+
+@pytest.fixture
+def port() -> Iterator[int]:
+    metrics._refused.clear()
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        number = free.getsockname()[1]
+    yield number
+
+
+def scraped(port: int) -> dict[str, float]:
+    with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=LONGEST_S) as page:
+        lines = page.read().decode().splitlines()
+    pairs = [line.rsplit(" ", 1) for line in lines if not line.startswith("#")]
+    return {name: float(value) for name, value in pairs}
+
+
+def when(port: int, fits: Callable[[dict[str, float]], bool]) -> dict[str, float]:
+    """What is served, as soon as it fits: runs are counted beside what goes on."""
+    until = time.monotonic() + LONGEST_S
+    while not fits(found := scraped(port)) and time.monotonic() < until:
+        time.sleep(0.02)
+    assert fits(found), found
+    return found
+
+
+def ended(count: int, status: str = "done") -> Callable[[dict[str, float]], bool]:
+    return lambda found: found.get(f'workbench_runs_total{{status="{status}"}}') == count
+
+
+def test_a_scrape_finds_what_runs_did_and_took(tmp_path, notes, port) -> None:
+    prices = tmp_path / "prices.toml"
+    prices.write_text(PRICES, encoding="utf-8")
+    with scripted_server(Reply(["In 1993 [1]."])) as server:
+        told = {"chat_model": "openai:m", "chat_base_url": server.url, **only("writer"), "prices": str(prices), **CORE}
+        with Workbench.open(tmp_path / "w", metrics=str(port), **told) as wb:
+            wb.add_knowledge("notes", [notes])
+            run = wb.ask(QUESTION, kb="notes")
+            assert run.status == "done", run.error
+            found = when(port, ended(1))
+            made, judged, calls = run.records, run.reflections, run.calls()
+            forked = wb.run(run.run_id).fork(thresholds={"min_evidence": 2})
+            after = when(port, ended(2))
+            took, again = run.to_dict()["figures"]["total_s"], forked.records
+    tool = made[0]["tool"]
+    steps = {name: count for name, count in found.items() if name.startswith("workbench_steps_total")}
+    assert sum(steps.values()) == len(made) and steps[f'workbench_steps_total{{status="success",tool="{tool}"}}'] >= 1
+    assert sum(v for n, v in found.items() if n.startswith("workbench_reflections_total")) == len(judged) > 0
+    assert found['workbench_model_calls_total{outcome="ok",role="writer"}'] == len(calls) == 1
+    assert found['workbench_tokens_total{kind="input",role="writer"}'] == 7
+    assert found['workbench_tokens_total{kind="output",role="writer"}'] == 5
+    assert found['workbench_money_total{role="writer"}'] == pytest.approx(7 * 0.1 + 5 * 0.2)
+    seconds = found['workbench_run_seconds_sum{status="done"}']
+    assert seconds == pytest.approx(took) and seconds > 0
+    assert found[f'workbench_step_seconds_count{{tool="{tool}"}}'] >= 1
+    own = [record for record in again if not record.get("replayed")]
+    now = sum(v for n, v in after.items() if n.startswith("workbench_steps_total"))
+    assert now == len(made) + len(own) < len(made) + len(again), "what the tape answered counts nothing"
+
+
+def test_labels_hold_nothing_of_what_was_asked_found_or_named(tmp_path, notes, port) -> None:
+    def aldermoor_archive(query: str) -> list[str]:
+        """Look it up."""
+        return ["The kiln was built in 1993."]
+
+    with Workbench.open(tmp_path / "w", metrics=f"127.0.0.1:{port}", **CORE) as wb:
+        wb.add_knowledge("aldermoor", [notes])
+        wb.tools.register(aldermoor_archive)
+        plan = {
+            "steps": [
+                {"step_id": "s1", "objective": "look", "tool": "aldermoor_archive", "tool_input": {"query": "kiln"}}
+            ]
+        }
+        first = wb.ask(QUESTION, kb="aldermoor", incognito=True, user="Ada", session="secret")
+        other = wb.ask(QUESTION, kb="aldermoor").fork(plan=plan)
+        assert {first.status, other.status} == {"done"}
+        found = when(port, ended(3))
+        assert found['workbench_steps_total{status="success",tool="aldermoor_archive"}'] == 1, "a registered name"
+        names = "\n".join(found)
+    assert set(re.findall(r"(\w+)=\"", names)) <= {"status", "tool", "role", "kind", "outcome", "continued", "le"}
+    for secret in (QUESTION, "Aldermoor kiln", "1993", "Ada", "secret", first.run_id, other.run_id):
+        assert secret not in names
+
+
+def test_a_tool_that_is_not_registered_is_other(tmp_path, notes, port) -> None:
+    with Workbench.open(tmp_path / "w", metrics=str(port), **CORE) as wb:
+        wb.add_knowledge("notes", [notes])
+        run = wb.ask(QUESTION, kb="notes")
+        when(port, ended(1))
+        wb._observers._counters.count(run.recording(), set())
+        found = scraped(port)
+    assert [name for name in found if name.startswith("workbench_steps_total") and 'tool="other"' in name]
+
+
+def test_a_port_alone_is_one_of_this_machine(tmp_path, port) -> None:
+    with Workbench.open(tmp_path / "w", metrics=str(port), **CORE) as wb:
+        assert wb._observers._counters._server.server_address == ("127.0.0.1", port)
+
+
+def test_a_failed_run_that_goes_on_is_counted_once(tmp_path, notes, port) -> None:
+    told: list[str] = []
+
+    async def moody(state, context):
+        told.append(state["query"])
+        if len(told) == 1:
+            raise RuntimeError("no writer today")
+        return {"answer": "In 1993.", "citations": []}
+
+    with Workbench.open(tmp_path / "w", metrics=str(port), **CORE) as wb:
+        wb.add_knowledge("notes", [notes])
+        wb.register_handler("notes", moody)
+        run = wb.ask(QUESTION, kb="notes")
+        assert run.status == "failed"
+        failed = when(port, ended(1, "failed"))
+        assert run.resume().status == "done", run.error
+        done, made = when(port, ended(1)), len(run.records)
+    steps = [sum(v for n, v in found.items() if n.startswith("workbench_steps_total")) for found in (failed, done)]
+    assert steps[0] == steps[1] == made > 0
+
+
+def test_a_port_that_is_taken_is_said_once_and_runs_go_on(tmp_path, notes, port, caplog) -> None:
+    with socket.socket() as other, caplog.at_level(logging.WARNING):
+        other.bind(("127.0.0.1", port))
+        other.listen()
+        for _ in range(2):
+            with Workbench.open(tmp_path / "w", metrics=str(port), **CORE) as wb:
+                wb.add_knowledge("notes", [notes])
+                assert wb.ask(QUESTION, kb="notes").status == "done"
+    said = [record.getMessage() for record in caplog.records if "WORKBENCH_METRICS" in record.getMessage()]
+    assert len(said) == 1 and str(port) in said[0] and "Name another port" in said[0]
+
+
+def test_two_workspaces_of_a_process_count_together_until_the_last_is_closed(tmp_path, notes, port) -> None:
+    with Workbench.open(tmp_path / "a", metrics=str(port), **CORE) as one:
+        with Workbench.open(tmp_path / "b", metrics=str(port), **CORE) as two:
+            for wb in (one, two):
+                wb.add_knowledge("notes", [notes])
+                wb.ask(QUESTION, kb="notes")
+            when(port, ended(2))
+        assert ended(2)(scraped(port))
+    with pytest.raises(OSError):
+        scraped(port)
+
+
+def test_a_library_that_raises_touches_no_run(tmp_path, notes, port, monkeypatch, caplog) -> None:
+    def broken(*_: object) -> None:
+        raise RuntimeError("no counting today")
+
+    monkeypatch.setattr(metrics.Metrics, "count", broken)
+    with caplog.at_level(logging.WARNING), Workbench.open(tmp_path / "w", metrics=str(port), **CORE) as wb:
+        wb.add_knowledge("notes", [notes])
+        assert wb.ask(QUESTION, kb="notes").status == "done"
+    assert "no counting today" in caplog.text
+
+
+def test_without_the_library_the_install_line_is_said(tmp_path, monkeypatch) -> None:
+    monkeypatch.setattr(metrics, "find_spec", lambda _: None)
+    with pytest.raises(MissingExtra, match=r"pip install 'workbench\[metrics\]'"):
+        Workbench.open(tmp_path / "w", metrics="9464")
+
+
+@pytest.mark.parametrize("wrong", ["here", "localhost:", "1 2:80", "9464/metrics"])
+def test_an_address_that_is_none_is_refused(wrong) -> None:
+    with pytest.raises(SettingsError, match="WORKBENCH_METRICS"):
+        Settings.load(metrics=wrong)

@@ -1,0 +1,442 @@
+"""A workspace over HTTP (``workbench serve``): chat as server-sent events or whole, pauses, conversations, feedback.
+
+Who has the token may speak as any user; without a token only this machine is heard, under its own name, and no page of
+another site is (a host of its own, a body that is not JSON). A stream that its client leaves interrupts the run, which
+can be resumed; a chat without a stream goes on without its client, and its answer stands in the conversation.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hmac
+import ipaddress
+import json
+import logging
+import socket
+import traceback
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import aclosing
+from pathlib import Path
+from typing import Annotated, Any, Literal, TypeVar
+
+from anyio import CancelScope, to_thread
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response, StreamingResponse
+from starlette.routing import Route
+
+from workbench import errors
+from workbench.errors import NotPaused, SettingsError, WorkbenchError, shown
+from workbench.events import done, failed, for_client, normalize_stream_event, review, token
+from workbench.futures.capsule import redacted, secrets
+from workbench.graphs.reviewers import answer
+from workbench.runs.asking import LONGEST_NAME
+from workbench.runs.feedback import give
+from workbench.runs.run import Run
+from workbench.session import Workbench
+
+HEARTBEAT_S = 15.0
+MOST_BYTES = 1_000_000
+"""Of a request."""
+_MOST_MESSAGES = 1_000
+_STREAM = {"Cache-Control": "no-cache", "X-Accel-Buffering": "no"}
+_ENDS = {"done", "review", "error"}
+_STATUS: Mapping[type[WorkbenchError], int] = {
+    errors.UnknownKnowledge: 404,
+    errors.UnknownRun: 404,
+    errors.NotPaused: 409,
+    errors.WorkspaceBusy: 409,
+    errors.InvalidAnswer: 422,
+}
+"""What is not named here is 400."""
+_LOCAL = ("localhost", "127.0.0.1", "::1")
+_log = logging.getLogger("workbench.http")
+
+Name = Annotated[str, Field(min_length=1, max_length=LONGEST_NAME)]
+MaybeName = Annotated[str, Field(max_length=LONGEST_NAME)]
+Words = Annotated[str, Field(max_length=100_000)]
+T = TypeVar("T")
+
+
+class Given(BaseModel):
+    """What a request says; a field that it does not have is refused."""
+
+    model_config = ConfigDict(extra="forbid")
+
+
+class Chat(Given):
+    """A message of a user in a session. Without ``kb_prefix`` it is routed; ``review`` says where the run pauses."""
+
+    user_id: Name
+    session_id: Name
+    message: Words
+    kb_prefix: MaybeName = ""
+    agent_type: MaybeName = ""
+    debug: bool = False
+    incognito: bool = False
+    review: list[Literal["plan", "step", "reflect"]] = Field([], max_length=3)
+
+
+class Decision(Given):
+    """What is decided at a pause (``review_id`` makes sure at which), or ``resume`` for a run that was interrupted."""
+
+    user_id: Name
+    decision: Literal["approve", "edit", "reject", "respond", "resume"]
+    review_id: MaybeName = ""
+    edits: dict[str, Any] = {}
+    message: Words = ""
+    note: Words = ""
+    stream: bool = False
+    debug: bool = False
+
+
+class Conversation(Given):
+    """One conversation of one user; ``kb_prefix`` is taken from older clients, and says nothing."""
+
+    user_id: Name
+    session_id: Name
+    kb_prefix: MaybeName = ""
+
+
+class Listing(Given):
+    """Whose messages, and which."""
+
+    user_id: Name
+    limit: int = Field(100, ge=1, le=_MOST_MESSAGES)
+    before: MaybeName | None = None
+
+
+class Verdict(Given):
+    """A row of the table ``feedback``; ``message_id`` names the answer, or ``thread_id`` its run.
+
+    Question and agent type are those of the run, whatever is sent. ``note`` in the metadata is the note, all else a
+    label; no verdict takes back what was said.
+    """
+
+    is_positive: bool | None
+    message_id: MaybeName = ""
+    thread_id: MaybeName = ""
+    query: Words = ""
+    agent_type: MaybeName = ""
+    metadata: dict[str, Any] = {}
+    user_id: MaybeName = ""
+
+
+class Door:
+    """The endpoints over an open workspace, a method each."""
+
+    def __init__(self, wb: Workbench, heartbeat_s: float):
+        self._wb, self._heartbeat_s = wb, heartbeat_s
+        self.hidden = secrets(wb.settings)
+
+    async def health(self, request: Request) -> Response:
+        """Whether the stores answer."""
+        try:
+            await to_thread.run_sync(lambda: (self._wb.runs(1), self._wb.messages("", "")))
+        except WorkbenchError:
+            return JSONResponse({"status": "failed"}, 503)
+        return JSONResponse({"status": "ok"})
+
+    async def stream(self, request: Request) -> Response:
+        """Ask, and stream what is done."""
+        given = await _body(request, Chat)
+        return Events(await self._asked(given), given.debug, self._heartbeat_s, self.hidden)
+
+    async def chat(self, request: Request) -> Response:
+        """Ask, and wait for the answer or a pause."""
+        given = await _body(request, Chat)
+        return await self._ended(await self._asked(given), given.debug)
+
+    async def answer(self, request: Request) -> Response:
+        """Answer what a run asks, or go on with one that was interrupted."""
+        given = await _body(request, Decision)
+
+        def begin() -> Run:
+            run = self._run(request.path_params["run_id"], given.user_id)
+            return run.resume(wait=False) if given.decision == "resume" else _answered(run, given)
+
+        run = await _whole(begin)
+        if given.stream:
+            return Events(run, given.debug, self._heartbeat_s, self.hidden)
+        return await self._ended(run, given.debug)
+
+    async def messages(self, request: Request) -> Response:
+        """The messages of a conversation, oldest first."""
+        given, session = _read(Listing, dict(request.query_params)), request.path_params["session"]
+        told: dict[str, Any] = {"limit": given.limit, "before": given.before}
+        found = await to_thread.run_sync(lambda: self._wb.messages(session, given.user_id, **told))
+        return JSONResponse({"user_id": given.user_id, "session_id": session, "messages": found})
+
+    async def clear(self, request: Request) -> Response:
+        """Forget what was said in one conversation."""
+        given = await _body(request, Conversation)
+
+        def work() -> dict[str, str]:
+            cleared = self._wb.clear(given.session_id, given.user_id)
+            left = self._wb.messages(given.session_id, given.user_id)
+            return {"status": "ok", "remaining_messages": str(len(left)), "cleared_messages": str(cleared)}
+
+        return JSONResponse(await to_thread.run_sync(work))
+
+    async def feedback(self, request: Request) -> Response:
+        """Keep what somebody thinks of an answer."""
+        given = await _body(request, Verdict)
+
+        def work() -> dict[str, str]:
+            run_id = self._wb.run_of(given.message_id) if given.message_id else given.thread_id
+            run = self._run(run_id, given.user_id)
+            labels = dict(given.metadata)
+            give(run, given.is_positive, labels.pop("note", ""), given.user_id, labels)
+            return {"status": "ok", "run_id": run.run_id}
+
+        return JSONResponse(await to_thread.run_sync(work))
+
+    async def _asked(self, given: Chat) -> Run:
+        """The run, at work."""
+        worker = f"{given.kb_prefix}:{given.agent_type}" if given.kb_prefix and given.agent_type else given.agent_type
+        options: Any = {"user": given.user_id, "session": given.session_id, "kb": given.kb_prefix or None}
+        options |= {"review": given.review, "incognito": given.incognito, "debug": given.debug, "worker": worker}
+        return await _whole(lambda: self._wb.start(given.message, **options))
+
+    async def _ended(self, run: Run, debug: bool) -> Response:
+        """How a run ended, or what it asks."""
+        await run.await_end()
+        told = await to_thread.run_sync(lambda: _told(run, debug))
+        if told["status"] not in ("done", "paused"):
+            detail = {"detail": told["error"] or _stopped(run), "run_id": run.run_id, "status": told["status"]}
+            return JSONResponse(redacted(detail, self.hidden), 500 if told["status"] == "failed" else 409)
+        return JSONResponse(told)
+
+    def _run(self, run_id: str, user: str) -> Run:
+        """A run of this user; that of another is as unknown as none, and no id of theirs is told."""
+        if self._wb.has_run(run_id):
+            run = self._wb.run(run_id)
+            if not user or run.user_id == user:
+                return run
+        raise HTTPException(404, f"Unknown run {shown(run_id)}{f' of user {shown(user)}' if user else ''}.")
+
+
+def _answered(run: Run, given: Decision) -> Run:
+    asked = run.review
+    if asked and given.review_id not in ("", asked["review_id"]):
+        raise NotPaused(f"Run {run.run_id} asks {asked['review_id']} now, and not {shown(given.review_id)}.")
+    said: dict[str, Any] = {"edits": given.edits, "message": given.message, "note": given.note}
+    return run.answer_review(answer(given.decision, point=(asked or {}).get("point", ""), **said), wait=False)
+
+
+def _told(run: Run, debug: bool) -> dict[str, Any]:
+    """A run as one answer; with ``debug`` also where it was routed, and what its nodes did."""
+    still, conversation = run.recording(), run.conversation_id
+    names = ("run_id", "session_id", "status", "answer", "citations", "support", "error", "stop_reason", "review")
+    more = {"route_decision": still.route_decision, "execution_log": still.log} if debug else {}
+    return {"conversation_id": conversation, **{name: getattr(still, name) for name in names}, **more}
+
+
+def _stopped(run: Run) -> str:
+    return f"Run {run.run_id} is {run.status}. Go on with it by the decision `resume`."
+
+
+class Events(StreamingResponse):
+    """What a run does until it pauses or ends, as server-sent events.
+
+    A client that goes away interrupts the run: what is done is kept, and ``resume`` goes on from there.
+    """
+
+    def __init__(self, run: Run, debug: bool, heartbeat_s: float, hidden: list[str]):
+        self._run, self._debug, self._heartbeat_s, self._hidden = run, debug, heartbeat_s, hidden
+        self._whole, self._seen = False, set[str]()
+        super().__init__(self._frames(), media_type="text/event-stream", headers=_STREAM)
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        """Send it."""
+        try:
+            await super().__call__(scope, receive, send)
+        finally:
+            if not self._whole:
+                with CancelScope(shield=True):
+                    await to_thread.run_sync(self._run.interrupt)
+
+    async def _frames(self) -> AsyncIterator[str]:
+        async with aclosing(_paced(self._run.aevents(), self._heartbeat_s)) as events:
+            async for event in events:
+                if event is None:
+                    yield ": ping\n\n"
+                elif told := self._heard(event):
+                    yield self._frames_of(told)
+        if not self._seen & _ENDS:
+            yield self._frames_of(await self._end())
+        self._whole = True
+
+    def _frames_of(self, event: Mapping[str, Any]) -> str:
+        """An event as it is sent; an answer that no model wrote, and that is there at once, is a token too."""
+        status, told = event["status"], [event]
+        if status == "done" and "token" not in self._seen and event["content"]["answer"]:
+            told.insert(0, token(event["content"]["answer"]))
+        self._seen.add(status)
+        shown = redacted(told, self._hidden) if status == "error" else told
+        return "".join(f"data: {json.dumps(one, ensure_ascii=False)}\n\n" for one in shown)
+
+    def _heard(self, event: Mapping[str, Any]) -> dict[str, Any] | None:
+        """An event as a client has it; None for what it has not."""
+        told = normalize_stream_event(event)
+        if told["status"] == "start":
+            return {**told, "content": {"run_id": self._run.run_id, "session_id": self._run.session_id}}
+        wanted = ("route_decision", "execution_log") if self._debug else ("route_decision",)
+        return told if for_client(event) or told["status"] in wanted else None
+
+    async def _end(self) -> dict[str, Any]:
+        """The last event of a run that did not tell how it ended: its answer was refused, or it was stopped."""
+        try:
+            await self._run.await_end()
+            told = await to_thread.run_sync(lambda: _told(self._run, False))
+        except WorkbenchError as error:
+            return failed(str(error))
+        if told["status"] == "done":
+            return done(**{name: told[name] for name in ("run_id", "conversation_id", "answer")})
+        return review(told["review"]) if told["review"] else failed(told["error"] or _stopped(self._run))
+
+
+async def _paced(events: AsyncGenerator[T], seconds: float) -> AsyncGenerator[T | None]:
+    """The events as they come, and None whenever nothing has come for so long."""
+    coming = asyncio.ensure_future(anext(events))
+    try:
+        while True:
+            await asyncio.wait({coming}, timeout=seconds)
+            if not coming.done():
+                yield None
+                continue
+            try:
+                event = coming.result()
+            except StopAsyncIteration:
+                return
+            coming = asyncio.ensure_future(anext(events))
+            yield event
+    finally:
+        coming.cancel()
+
+
+async def _whole(begin: Callable[[], Run]) -> Run:
+    """Begin a run, also when the client goes meanwhile: or there would be one that nobody knows of."""
+    with CancelScope(shield=True):
+        run = await to_thread.run_sync(begin)
+    return run
+
+
+# what is asked, and who may ask
+
+G = TypeVar("G", bound=Given)
+
+
+async def _body(request: Request, model: type[G]) -> G:
+    """The body as that model: JSON, and no more of it than is bearable."""
+    if request.headers.get("content-type", "").partition(";")[0].strip().lower() != "application/json":
+        raise HTTPException(415, "The body must be JSON: send Content-Type: application/json.")
+    read = bytearray()
+    async for chunk in request.stream():
+        read += chunk
+        if len(read) > MOST_BYTES:
+            raise HTTPException(413, f"The body may have {MOST_BYTES:,} bytes.")
+    return _read(model, bytes(read))
+
+
+def _read(model: type[G], given: bytes | Mapping[str, Any]) -> G:
+    try:
+        return model.model_validate_json(given) if isinstance(given, bytes) else model.model_validate(given)
+    except ValidationError as error:
+        faults = [{name: fault[name] for name in ("loc", "msg", "type")} for fault in error.errors()]
+        raise HTTPException(422, faults) from None  # type: ignore[arg-type]
+
+
+def _admitted(request: Request, token: str) -> None:
+    """Hear who has the token; where there is none, who calls this machine by its own name."""
+    if not token:
+        if request.url.hostname not in _LOCAL:
+            raise HTTPException(403, "Only http://127.0.0.1 is answered without WORKBENCH_HTTP_TOKEN.")
+        return
+    kind, _, given = request.headers.get("authorization", "").partition(" ")
+    if kind.lower() != "bearer" or not hmac.compare_digest(given.strip().encode(), token.strip().encode()):
+        why = "Send the server's WORKBENCH_HTTP_TOKEN as Authorization: Bearer TOKEN."
+        raise HTTPException(401, why, {"WWW-Authenticate": "Bearer"})
+
+
+def app_of(wb: Workbench, heartbeat_s: float = HEARTBEAT_S) -> Starlette:
+    """The application over an open workspace."""
+    door, token = Door(wb, heartbeat_s), wb.settings.http_token.get_secret_value()
+
+    def endpoint(method: Callable[[Request], Awaitable[Response]], admits: bool = True) -> Any:
+        async def answered(request: Request) -> Response:
+            try:
+                if admits:
+                    _admitted(request, token)
+                return await method(request)
+            except WorkbenchError as error:
+                status = next((code for kind, code in _STATUS.items() if isinstance(error, kind)), 400)
+                return _refused(status, redacted(str(error), door.hidden))
+            except HTTPException:
+                raise
+            except Exception as error:  # a fault of ours; what it says may be anything, so that only its place is told
+                place = traceback.extract_tb(error.__traceback__)[-1]
+                _log.error("%s at %s:%s", type(error).__name__, Path(place.filename).name, place.lineno)
+                return _refused(500, f"{type(error).__name__}: this is a fault of workbench; its log says where.")
+
+        return answered
+
+    async def refused(request: Request, error: Exception) -> Response:
+        assert isinstance(error, HTTPException)
+        return _refused(error.status_code, error.detail, error.headers)
+
+    v1 = "/api/v1"
+    routes = [
+        Route(f"{v1}/health", endpoint(door.health, admits=False), methods=["GET"]),
+        Route(f"{v1}/chat/stream", endpoint(door.stream), methods=["POST"]),
+        Route(f"{v1}/chat", endpoint(door.chat), methods=["POST"]),
+        Route(f"{v1}/runs/{{run_id}}/answer", endpoint(door.answer), methods=["POST"]),
+        Route(f"{v1}/conversations/{{session:path}}/messages", endpoint(door.messages), methods=["GET"]),
+        Route(f"{v1}/clear", endpoint(door.clear), methods=["POST"]),
+        Route(f"{v1}/feedback", endpoint(door.feedback), methods=["POST"]),
+    ]
+    return Starlette(routes=routes, exception_handlers={HTTPException: refused})
+
+
+def _refused(status: int, detail: Any, headers: Mapping[str, str] | None = None) -> Response:
+    return JSONResponse({"detail": detail}, status, headers)
+
+
+def listen(host: str, port: int, token: str) -> socket.socket:
+    """A socket that listens there.
+
+    Raises:
+        SettingsError: it is not this machine's own name and there is no token; or it cannot be listened on.
+    """
+    try:
+        family, *_, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+        if not token and not ipaddress.ip_address(address[0]).is_loopback:
+            raise SettingsError(
+                f"{host} can be reached from other machines. Set WORKBENCH_HTTP_TOKEN to a long secret, which every "
+                "request then brings along, or stay on 127.0.0.1."
+            )
+        return socket.create_server((str(address[0]), port), family=family)
+    except (OSError, UnicodeError, OverflowError) as error:
+        raise SettingsError(f"{host}:{port} cannot be listened on: {error}. Choose another --host or --port.") from None
+
+
+def serve(wb: Workbench, listening: socket.socket, heartbeat_s: float) -> None:
+    """Answer until the process is told to stop; what runs then is interrupted, and its clients are told so."""
+    import uvicorn
+
+    class Server(uvicorn.Server):
+        async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+            interrupting = asyncio.ensure_future(asyncio.to_thread(_interrupted, wb))
+            await super().shutdown(sockets)
+            await interrupting
+
+    options: dict[str, Any] = {"log_level": "warning", "server_header": False, "lifespan": "off"}
+    bounds: dict[str, Any] = {"limit_concurrency": 200, "timeout_graceful_shutdown": 5}
+    Server(uvicorn.Config(app_of(wb, heartbeat_s), **options, **bounds)).run(sockets=[listening])
+
+
+def _interrupted(wb: Workbench) -> None:
+    for run in wb.runs(1_000, status="running"):
+        run.interrupt()

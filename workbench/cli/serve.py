@@ -1,0 +1,63 @@
+"""The workspace for others: ``workbench mcp`` as tools for agents, ``workbench serve`` over HTTP."""
+
+from __future__ import annotations
+
+import signal
+from contextlib import suppress
+from importlib.util import find_spec
+
+import click
+
+from workbench.cli.page import Page, Text, paged
+from workbench.errors import MissingExtra
+
+TOOLS = ("search", "ask", "show", "compare", "fork", "answer")
+"""What an agent may be offered; ``search``, ``show`` and ``compare`` leave nothing behind."""
+
+
+@click.command()
+@click.option("--only", type=click.Choice(TOOLS), multiple=True, help="Offer this tool; several times for several.")
+@paged
+def mcp(page: Page, only: tuple[str, ...]) -> None:
+    """Serve the workspace to other agents by the Model Context Protocol.
+
+    Over standard input and output: search, ask, show, compare, fork, and answer a pause. No tool takes a path. With
+    --only search --only show --only compare nothing is written.
+    """
+    if not find_spec("mcp"):
+        raise MissingExtra("workbench mcp", "mcp")
+    with page.open() as wb:
+        from workbench.cli.tools import server_of
+
+        server_of(wb, tuple(dict.fromkeys(only)) or TOOLS).run()
+
+
+@click.command("serve")
+@click.option("--host", type=Text(), default="127.0.0.1", show_default=True, help="Where to listen.")
+@click.option("--port", type=click.IntRange(0, 65_535), default=8000, show_default=True, help="0 takes a free one.")
+@click.option(
+    "--heartbeat",
+    type=click.FloatRange(min=0.05),
+    metavar="SECONDS",
+    default=15.0,
+    show_default=True,
+    help="After so long without an event a stream sends a comment, so that nobody takes it for dead.",
+)
+@paged
+def over_http(page: Page, host: str, port: int, heartbeat: float) -> None:
+    """Serve the workspace over HTTP: chat, a stream of events, answers to pauses, conversations, feedback.
+
+    Only this machine is answered, unless WORKBENCH_HTTP_TOKEN is set: every request then brings it along as
+    "Authorization: Bearer TOKEN".
+    """
+    if not (find_spec("starlette") and find_spec("uvicorn")):
+        raise MissingExtra("workbench serve", "http")
+    with page.open() as wb:
+        from workbench.cli import http
+
+        with http.listen(host, port, wb.settings.http_token.get_secret_value()) as listening:
+            port = listening.getsockname()[1]
+            page.give({"host": host, "port": port}, f"Listening on http://{host}:{port}/api/v1 (Ctrl-C ends it).")
+            signal.signal(signal.SIGTERM, signal.default_int_handler)  # stopped either way, the workspace is closed
+            with suppress(KeyboardInterrupt):
+                http.serve(wb, listening, heartbeat)

@@ -1,0 +1,69 @@
+"""Who hears of runs that have ended: spans for OpenTelemetry, counters for Prometheus. Neither ever touches a run."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable, Container
+
+from workbench.futures import metrics, spans
+from workbench.runs.recording import Recording
+from workbench.settings import Settings
+
+_SENDING_S = 5
+"""How long closing waits for what is under way."""
+_log = logging.getLogger(__name__)
+
+
+def required(settings: Settings) -> None:
+    """Refuse settings that cannot be followed here.
+
+    Raises:
+        MissingExtra: a library is not installed.
+    """
+    spans.required(settings.spans)
+    metrics.required(settings.metrics)
+
+
+class Observers:
+    """Those that the settings name; without any, nothing is done.
+
+    Args:
+        settings: ``spans`` and ``metrics``.
+        tools: the names that a label may have; any other tool is "other".
+    """
+
+    def __init__(self, settings: Settings, tools: Container[str]):
+        self._hear: dict[str, Callable[[Recording], None]] = {}
+        self._sending: list[threading.Thread] = []
+        self._counters = metrics.opened(settings.metrics)
+        if self._counters:
+            counters = self._counters
+            self._hear["metrics"] = lambda run: counters.count(run, tools)
+        if settings.spans:
+            self._hear["spans"] = spans.sent
+
+    def __bool__(self) -> bool:
+        return bool(self._hear)
+
+    def tell(self, run: Recording) -> None:
+        """Tell them of a run that has ended, beside whatever goes on."""
+        self._sending = [sending for sending in self._sending if sending.is_alive()]
+        thread = threading.Thread(target=self._tell, args=(run,), name="observers", daemon=True)
+        self._sending.append(thread)
+        thread.start()
+
+    def _tell(self, run: Recording) -> None:
+        for name, hear in self._hear.items():
+            try:
+                hear(run.recording())
+            except Exception as error:  # a failure of observing is none of the run
+                told = f"{type(error).__name__}: {error}"
+                _log.warning("The %s of run %s are lost: %s", name, run.run_id, told)
+
+    def close(self) -> None:
+        """Wait for what is under way, and serve the counters no longer."""
+        for sending in self._sending:
+            sending.join(_SENDING_S)
+        if self._counters:
+            self._counters.close()

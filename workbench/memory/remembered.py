@@ -1,0 +1,364 @@
+"""What is remembered of conversations: summaries, episodes, and single memories with their history.
+
+A memory is one row for as long as it holds: a changed one is ended, with a reason, and another takes its place, so that
+what was known at any time can be seen again, and a change undone. An episode is an exchange that has been answered; its
+row comes with the answer in one transaction, and its vector later, by whoever keeps the memory up: until then it is
+found by its words.
+"""
+
+from __future__ import annotations
+
+import json
+import uuid
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import AbstractContextManager
+from typing import Any
+
+from typing_extensions import TypedDict
+
+from workbench.errors import WorkbenchError, shown
+from workbench.text import clean
+
+Execute = Callable[..., list[dict[str, Any]]]
+"""``execute(sql, parameters=())`` -> rows, as dicts; parameters stand as ``?``."""
+TABLES = (
+    """CREATE TABLE conversation_summaries (
+        id TEXT PRIMARY KEY,
+        conversation_id TEXT NOT NULL UNIQUE REFERENCES conversations (id) ON DELETE CASCADE,
+        summary TEXT NOT NULL,
+        covered_message_count INTEGER NOT NULL,
+        update_count INTEGER NOT NULL,
+        author TEXT NOT NULL,
+        created_at TEXT NOT NULL,
+        updated_at TEXT NOT NULL
+    )""",
+    "CREATE INDEX summaries_by_update ON conversation_summaries (updated_at DESC)",
+    """CREATE TABLE episodes (
+        position {serial},
+        id TEXT NOT NULL UNIQUE,
+        conversation_id TEXT NOT NULL REFERENCES conversations (id) ON DELETE CASCADE,
+        user_message_id TEXT NOT NULL REFERENCES messages (id) ON DELETE CASCADE,
+        assistant_message_id TEXT NOT NULL REFERENCES messages (id) ON DELETE CASCADE,
+        created_at TEXT NOT NULL,
+        model TEXT NOT NULL,
+        vector {bytes},
+        failures INTEGER NOT NULL
+    )""",
+    "CREATE INDEX episodes_in_order ON episodes (conversation_id, position)",
+    "CREATE INDEX episodes_by_model ON episodes (model, position)",
+    """CREATE TABLE memories (
+        position {serial},
+        id TEXT NOT NULL UNIQUE,
+        user_id TEXT NOT NULL,
+        conversation_id TEXT NOT NULL,
+        message_id TEXT NOT NULL,
+        section TEXT NOT NULL,
+        content TEXT NOT NULL,
+        about TEXT NOT NULL,
+        polarity TEXT NOT NULL,
+        author TEXT NOT NULL,
+        pinned BOOLEAN NOT NULL,
+        created_at TEXT NOT NULL,
+        ended_at TEXT,
+        ended_why TEXT NOT NULL,
+        replaced_by TEXT NOT NULL
+    )""",
+    "CREATE INDEX memories_of_user ON memories (user_id, ended_at)",
+)
+SECTIONS = ("persona", "name", "preferences", "current_intent", "facts", "archival")
+"""Where a memory stands: in core memory, whose ``human`` has a name, preferences, an intent and facts; or archived."""
+ONE = ("persona", "name", "current_intent")
+"""Sections that hold one memory: a new one takes the place of the one before."""
+POLARITIES = ("", "like", "dislike")
+
+
+class Memory(TypedDict):
+    """One thing that is, or was, remembered of a person.
+
+    Attributes:
+        message_id: the message that says it; "" for what somebody wrote by hand.
+        polarity: ``like`` or ``dislike`` of a preference, else "".
+        about: what it is about, by which a newer one replaces it.
+        author: ``rules``, ``person``, or the name of a model.
+        ended_at: since when it does not hold any more; None while it does.
+    """
+
+    id: str
+    user_id: str
+    conversation_id: str
+    message_id: str
+    section: str
+    content: str
+    about: str
+    polarity: str
+    author: str
+    pinned: bool
+    created_at: str
+    ended_at: str | None
+    ended_why: str
+    replaced_by: str
+
+
+class Episode(TypedDict):
+    """An exchange that was answered."""
+
+    position: int
+    id: str
+    conversation_id: str
+    user_message_id: str
+    user_message: str
+    assistant_message: str
+    created_at: str
+
+
+_EPISODE = (
+    "SELECT e.position, e.id, e.conversation_id, e.user_message_id, q.content AS user_message,"
+    " a.content AS assistant_message, e.created_at FROM episodes e JOIN messages q ON q.id = e.user_message_id"
+    " JOIN messages a ON a.id = e.assistant_message_id"
+)
+_MEMORY = ", ".join(Memory.__annotations__)
+
+
+class SqlRemembered(ABC):
+    """The part of a conversation store that remembers; every method may be called from any thread."""
+
+    @abstractmethod
+    def _transaction(self) -> AbstractContextManager[Execute]:
+        """One transaction: committed and durable at the end of the block, undone by an exception."""
+
+    @abstractmethod
+    def _time(self) -> str:
+        """Now, UTC, ISO 8601."""
+
+    # summaries
+
+    def get_summary(self, conversation_id: str) -> dict[str, Any] | None:
+        """``summary``, ``covered_message_count``, ``update_count``, ``author``, ``created_at``, ``updated_at``."""
+        with self._transaction() as execute:
+            rows = execute("SELECT * FROM conversation_summaries WHERE conversation_id = ?", (conversation_id,))
+        return rows[0] if rows else None
+
+    def save_summary(self, conversation_id: str, summary: str, covered_message_count: int, author: str = "") -> None:
+        """Keep the summary in the place of the one before; one that covers less than that is late, and is dropped."""
+        now = self._time()
+        with self._transaction() as execute:
+            execute(
+                "INSERT INTO conversation_summaries (id, conversation_id, summary, covered_message_count, update_count,"
+                " author, created_at, updated_at) SELECT ?, id, ?, ?, 1, ?, ?, ? FROM conversations WHERE id = ?"
+                " ON CONFLICT (conversation_id) DO UPDATE SET summary = excluded.summary, author = excluded.author,"
+                " covered_message_count = excluded.covered_message_count, updated_at = excluded.updated_at,"
+                " update_count = conversation_summaries.update_count + 1"
+                " WHERE conversation_summaries.covered_message_count < excluded.covered_message_count",
+                (uuid.uuid4().hex, clean(summary), covered_message_count, author, now, now, conversation_id),
+            )
+
+    # episodes
+
+    def episodes(
+        self,
+        conversation_id: str = "",
+        user_id: str = "",
+        after: int = 0,
+        before: str | None = None,
+        since: str = "",
+    ) -> list[Episode]:
+        """The exchanges of a conversation, or of all of a user's, oldest first.
+
+        Args:
+            conversation_id: whose.
+            user_id: of whom, where no conversation is named.
+            after: only later ones than this position.
+            before: only those whose question was stored before this message.
+            since: only those of this time, ISO 8601, or later.
+        """
+        clauses, given = ["e.position > ?"], list[Any]([after])
+        if conversation_id:
+            clauses, given = [*clauses, "e.conversation_id = ?"], [*given, conversation_id]
+        else:
+            clauses.append("e.conversation_id IN (SELECT id FROM conversations WHERE user_id = ?)")
+            given.append(user_id)
+        if before:
+            clauses.append("q.position < (SELECT position FROM messages WHERE id = ?)")
+            given.append(before)
+        if since:
+            clauses, given = [*clauses, "e.created_at >= ?"], [*given, since]
+        with self._transaction() as execute:
+            rows = execute(f"{_EPISODE} WHERE {' AND '.join(clauses)} ORDER BY e.position", given)
+        return [Episode(**row) for row in rows]  # type: ignore[typeddict-item]
+
+    def vectors(self, ids: Sequence[str], model: str) -> dict[str, bytes]:
+        """The vectors of these episodes by this model, as far as they are there."""
+        found: dict[str, bytes] = {}
+        with self._transaction() as execute:
+            for start in range(0, len(ids), 500):
+                part = list(ids[start : start + 500])
+                marks = ", ".join("?" * len(part))
+                sql = f"SELECT id, vector FROM episodes WHERE model = ? AND id IN ({marks})"
+                found |= {row["id"]: bytes(row["vector"]) for row in execute(sql, [model, *part])}
+        return found
+
+    def unembedded(self, model: str, limit: int, most_failures: int) -> list[Episode]:
+        """The oldest episodes without a vector by this model, but for those that failed too often."""
+        sql = f"{_EPISODE} WHERE e.model != ? AND e.failures < ? ORDER BY e.position LIMIT {int(limit)}"
+        with self._transaction() as execute:
+            return [Episode(**row) for row in execute(sql, (model, most_failures))]  # type: ignore[typeddict-item]
+
+    def save_vectors(self, vectors: Iterable[tuple[str, bytes]], model: str) -> None:
+        """Keep the vectors of episodes; of one that was forgotten meanwhile nothing is kept."""
+        with self._transaction() as execute:
+            for episode_id, vector in vectors:
+                execute(
+                    "UPDATE episodes SET vector = ?, model = ?, failures = 0 WHERE id = ?", (vector, model, episode_id)
+                )
+
+    def note_failure(self, ids: Iterable[str]) -> None:
+        """Count that these could not be embedded."""
+        with self._transaction() as execute:
+            for episode_id in ids:
+                execute("UPDATE episodes SET failures = failures + 1 WHERE id = ?", (episode_id,))
+
+    # single memories
+
+    def remember(
+        self,
+        user_id: str,
+        section: str,
+        content: str,
+        *,
+        about: str = "",
+        polarity: str = "",
+        author: str = "person",
+        conversation_id: str = "",
+        message_id: str = "",
+        key: str = "",
+        replaces: Sequence[str] = (),
+        why: str = "",
+    ) -> str:
+        """Keep a memory, and end those that it replaces, at once.
+
+        Args:
+            user_id: whose.
+            section: one of ``SECTIONS``; of those in ``ONE`` the present memory is replaced.
+            content: the text.
+            about: what it is about.
+            polarity: of a preference.
+            author: who noted it.
+            conversation_id: where it was said.
+            message_id: the message that says it.
+            key: what makes it this one: keeping it again changes nothing.
+            replaces: ids of memories that do not hold any more.
+            why: why they do not.
+
+        Raises:
+            WorkbenchError: no such section or polarity, or nothing to remember.
+        """
+        if section not in SECTIONS:
+            raise WorkbenchError(f"There is no section {shown(section)} in memory. Known: {', '.join(SECTIONS)}.")
+        if polarity not in POLARITIES:
+            raise WorkbenchError(f"A preference cannot be {shown(polarity)}. Known: like, dislike.")
+        if not (text := clean(content).strip()):
+            raise WorkbenchError("There is nothing to remember: the text is empty.")
+        memory_id, now, who = key or uuid.uuid4().hex, self._time(), clean(user_id)
+        row = (memory_id, who, conversation_id, message_id, section, text, clean(about), polarity, author, False, now)
+        with self._transaction() as execute:
+            if execute("SELECT 1 FROM memories WHERE id = ?", (memory_id,)):
+                return memory_id
+            old = list(replaces)
+            if section in ONE:
+                sql = "SELECT id FROM memories WHERE user_id = ? AND section = ? AND ended_at IS NULL"
+                old += [found["id"] for found in execute(sql, (who, section))]
+            self._end(execute, who, old, now, why, memory_id)
+            execute(f"INSERT INTO memories ({_MEMORY}) VALUES ({', '.join('?' * 14)})", (*row, None, "", ""))
+        return memory_id
+
+    def end(self, user_id: str, memory_id: str, why: str) -> None:
+        """Say that a memory does not hold any more; it stays in the history.
+
+        Raises:
+            WorkbenchError: there is no such memory, or it had ended.
+        """
+        with self._transaction() as execute:
+            if not self._end(execute, clean(user_id), [memory_id], self._time(), why, ""):
+                raise WorkbenchError(f"{shown(memory_id)} is no memory of {shown(user_id)} that holds.")
+
+    @staticmethod
+    def _end(execute: Execute, user_id: str, ids: Sequence[str], now: str, why: str, by: str) -> int:
+        sql = (
+            "UPDATE memories SET ended_at = ?, ended_why = ?, replaced_by = ? WHERE id = ? AND user_id = ?"
+            " AND ended_at IS NULL RETURNING id"
+        )
+        return sum(len(execute(sql, (now, clean(why), by, one, user_id))) for one in dict.fromkeys(ids))
+
+    def pin(self, user_id: str, memory_id: str, pinned: bool) -> None:
+        """Keep a memory whatever else is said, or let go of that."""
+        with self._transaction() as execute:
+            sql = "UPDATE memories SET pinned = ? WHERE id = ? AND user_id = ? RETURNING id"
+            if not execute(sql, (pinned, memory_id, clean(user_id))):
+                raise WorkbenchError(f"{shown(memory_id)} is no memory of {shown(user_id)}.")
+
+    def undo(self, user_id: str) -> str:
+        """Take back the last change of what is remembered of a person; the id of the memory that it was about.
+
+        Raises:
+            WorkbenchError: nothing was ever remembered.
+        """
+        who = clean(user_id)
+        with self._transaction() as execute:
+            sql = "SELECT id, created_at, ended_at FROM memories WHERE user_id = ? ORDER BY position DESC"
+            rows = execute(sql, (who,))
+            if not rows:
+                raise WorkbenchError(f"Nothing was remembered of {shown(user_id)}, so there is nothing to undo.")
+            made, over = max(row["created_at"] for row in rows), [r["ended_at"] for r in rows if r["ended_at"]]
+            if over and max(over) > made:
+                last = max(over)
+                back = [row["id"] for row in rows if row["ended_at"] == last]
+            else:
+                newest = next(row["id"] for row in rows if row["created_at"] == made)
+                back = [r["id"] for r in execute("SELECT id FROM memories WHERE replaced_by = ?", (newest,))]
+                execute("DELETE FROM memories WHERE id = ?", (newest,))
+            for one in back:
+                execute("UPDATE memories SET ended_at = NULL, ended_why = '', replaced_by = '' WHERE id = ?", (one,))
+        return back[0] if back else newest
+
+    def memories(self, user_id: str, *, at: str | None = None, ended: bool = False) -> list[Memory]:
+        """What is remembered of a person, oldest first.
+
+        Args:
+            user_id: of whom.
+            at: as of this time, ISO 8601; None is now.
+            ended: with what does not hold any more.
+        """
+        sql = f"SELECT {_MEMORY} FROM memories WHERE user_id = ? ORDER BY position"
+        with self._transaction() as execute:
+            rows = [{**row, "pinned": bool(row["pinned"])} for row in execute(sql, (clean(user_id),))]
+        if at is not None:
+            rows = [r for r in rows if r["created_at"] <= at]
+            rows = [r if (r["ended_at"] or "") <= at else {**r, "ended_at": None, "ended_why": ""} for r in rows]
+        return [Memory(**row) for row in rows if ended or row["ended_at"] is None]  # type: ignore[typeddict-item]
+
+    def erase(self, user_id: str, memory_ids: Sequence[str]) -> int:
+        """Delete memories for good; how many there were."""
+        with self._transaction() as execute:
+            sql = "DELETE FROM memories WHERE id = ? AND user_id = ? RETURNING id"
+            return sum(len(execute(sql, (one, clean(user_id)))) for one in memory_ids)
+
+
+def core_of(memories: Iterable[Memory]) -> dict[str, Any]:
+    """Core memory as one object: what the assistant is, and what is known of the person.
+
+    >>> row = {"section": "preferences", "content": "likes tea"}
+    >>> core_of([row])["human"]
+    {'name': '', 'preferences': ['likes tea'], 'current_intent': '', 'facts': []}
+    """
+    held: dict[str, list[str]] = {section: [] for section in SECTIONS}
+    for memory in memories:
+        held[memory["section"]].append(memory["content"])
+    one = {name: (held[name] or [""])[-1] for name in ONE}
+    human = {"name": one["name"], "preferences": held["preferences"], "current_intent": one["current_intent"]}
+    return {"persona": one["persona"], "human": {**human, "facts": held["facts"]}}
+
+
+def as_json(value: Any) -> str:
+    """JSON that every database takes."""
+    return clean(json.dumps(value, ensure_ascii=False, sort_keys=True))

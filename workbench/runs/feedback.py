@@ -1,0 +1,175 @@
+"""What people think of answers: kept with the answer's message, and read back as labels for experiments.
+
+Each person has one verdict on a run; the newest holds. It goes with the message, when a conversation is cleared.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from html import escape
+from math import isfinite
+from typing import TYPE_CHECKING, Any, TypedDict
+
+from workbench.errors import RunError, WorkbenchError, shown
+from workbench.graphs.route import parse_worker_name
+from workbench.memory.store import SqlConversations
+from workbench.runs.recording import Recording
+from workbench.text import clean
+
+if TYPE_CHECKING:
+    import pandas
+
+MOST_LABELS, LONGEST = 50, 4_000
+"""How many labels one verdict may have, and how many characters a note or a label."""
+
+
+class Feedback(TypedDict):
+    """One verdict.
+
+    Attributes:
+        run_id: of the run that is judged.
+        good: what was thought of its answer.
+        note: in words.
+        who: whose verdict it is; the run's user, unless another was named.
+        when: UTC, ISO 8601.
+        question: what had been asked.
+        agent_type: how was searched; empty where nothing was.
+        user_id: whose run it is; ``session_id`` its conversation, ``message_id`` its answer there.
+        labels: what else was said, by name.
+    """
+
+    run_id: str
+    good: bool
+    note: str
+    who: str
+    when: str
+    question: str
+    agent_type: str
+    user_id: str
+    session_id: str
+    message_id: str
+    labels: dict[str, Any]
+
+
+class Feedbacks(list[Feedback]):
+    """Verdicts, oldest first; a table in a notebook."""
+
+    def to_frame(self) -> pandas.DataFrame:
+        """One row a verdict, and a column for each label."""
+        import pandas
+
+        names = dict.fromkeys(name for one in self for name in one["labels"])
+        rows: list[dict[str, Any]] = [{**one, **one["labels"]} for one in self]
+        return pandas.DataFrame(rows, columns=[*_TOLD, *names])
+
+    def _repr_html_(self) -> str:
+        head = "".join(f"<th>{name}</th>" for name in _SHOWN)
+        rows = (_cells(one) for one in self)
+        return f"<table><thead><tr>{head}</tr></thead><tbody>{''.join(rows)}</tbody></table>"
+
+
+_TOLD = tuple(name for name in Feedback.__annotations__ if name != "labels")
+_SHOWN = ("when", "who", "good", "note", "question", "run_id", "agent_type", "labels")
+
+
+def _cells(one: Mapping[str, Any]) -> str:
+    return f"<tr>{''.join(f'<td>{escape(str(one[name]))}</td>' for name in _SHOWN)}</tr>"
+
+
+def give(run: Recording, good: bool | None, note: str, who: str, labels: Mapping[str, Any]) -> None:
+    """Keep what somebody thinks of the answer of a run; None takes it back.
+
+    A fork or a replay has a conversation of its own, so what is thought of it is kept apart from what is thought of
+    its origin.
+
+    Raises:
+        RunError: the run leaves nothing behind, has no answer in a conversation here, or something said is too long.
+    """
+    if run.options["incognito"]:
+        raise RunError(f"Run {run.run_id} is incognito: nothing is kept of it, nor what is thought of it.")
+    if (status := run.status) != "done":
+        raise RunError(f"Run {run.run_id} is {status}: there is no whole answer to judge yet.")
+    metadata = {"note": _text("note", note), "who": _text("who", who) or run.user_id, "labels": _checked(labels)}
+    conversations, message_id, key = _kept(run), _answer_id(run), f"feedback:{metadata['who']}"
+    if good is None:
+        conversations.remove_feedback(message_id, key)
+        return
+    if not isinstance(good, bool):
+        raise RunError(f"good is {shown(good)}. Give True, False, or None to take back what was said.")
+    about = {"query": run.message, "thread_id": run.run_id, "agent_type": _agent_type(run)}
+    try:
+        conversations.add_feedback(message_id, good, **about, metadata=metadata, key=key)
+    except WorkbenchError:
+        raise RunError(
+            f"Run {run.run_id} has no answer in a conversation here: that was cleared, or the run was brought from "
+            "another workspace. Replay or fork it, and judge the new run."
+        ) from None
+
+
+def of(run: Recording) -> Feedbacks:
+    """What was said of a run."""
+    return read(_kept(run).list_feedback(_answer_id(run)))
+
+
+def read(rows: Iterable[Mapping[str, Any]]) -> Feedbacks:
+    """Rows of the store as verdicts."""
+    return Feedbacks(_read(row) for row in rows)
+
+
+def _read(row: Mapping[str, Any]) -> Feedback:
+    said = row["metadata"]
+    return {
+        "run_id": row["thread_id"],
+        "good": row["is_positive"],
+        "note": str(said.get("note", "")),
+        "who": str(said.get("who") or row["user_id"]),
+        "when": row["created_at"],
+        "question": row["query"],
+        "agent_type": row["agent_type"],
+        "user_id": row["user_id"],
+        "session_id": row["session_id"],
+        "message_id": row["message_id"],
+        "labels": dict(said.get("labels") or {}),
+    }
+
+
+def _kept(run: Recording) -> SqlConversations:
+    return run._work.driver(run.run_id).conversations
+
+
+def _answer_id(run: Recording) -> str:
+    """The id of the message that is the answer, by which ``persist`` keeps it once."""
+    return SqlConversations.message_id(run.conversation_id, f"{run.run_id}:assistant")
+
+
+def _agent_type(run: Recording) -> str:
+    route = run.route_decision
+    return parse_worker_name(route["worker_name"]).agent_type if route else ""
+
+
+def _checked(labels: Mapping[str, Any]) -> dict[str, Any]:
+    if len(labels) > MOST_LABELS:
+        raise RunError(f"There are {len(labels)} labels; {MOST_LABELS} are the most.")
+    return {_name(name): _value(name, value) for name, value in labels.items()}
+
+
+def _name(name: str) -> str:
+    if name in Feedback.__annotations__:
+        raise RunError(f"A label cannot be called {name!r}: that is a column already. Call it something else.")
+    return _text("The name of a label", name)
+
+
+def _value(name: str, value: Any) -> Any:
+    if isinstance(value, str):
+        return _text(f"label {shown(name)}", value)
+    if value is None or isinstance(value, bool | int) or (isinstance(value, float) and isfinite(value)):
+        return value
+    raise RunError(f"label {shown(name)} is {shown(value)}. Give text, a number, yes or no, or None.")
+
+
+def _text(what: str, text: Any) -> str:
+    if not isinstance(text, str):
+        raise RunError(f"{what} is {shown(text)}. Give text.")
+    if len(text) > LONGEST:
+        raise RunError(f"{what} has {len(text):,} characters; {LONGEST:,} are the most.")
+    return clean(text)
