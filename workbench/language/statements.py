@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache, lru_cache
 from importlib.resources import files
@@ -641,12 +641,3 @@ def _overlap(one: str, other: str) -> bool:
         return bool(short) and (long.startswith(short) and (len(short) > 1 or len(long) == 1))
     short_keys, long_keys = sorted((_keys(a), _keys(b)), key=len)
     return bool(short_keys) and set(short_keys) <= set(long_keys) and long_keys[0] in short_keys
-
-
-def walked(statements: Sequence[Statement]) -> Iterator[Statement]:
-    """The statements that still hold: each in the place of what it replaced."""
-    kept: list[Statement] = []
-    for statement in statements:
-        kept = [old for old in kept if not same_thing(statement, old)]
-        kept.append(statement)
-    yield from kept
