@@ -21,7 +21,6 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar, Unpack
 from workbench import ports
 from workbench.errors import ModelError, WorkbenchError, WorkspaceBusy, WorkspaceError, shown
 from workbench.futures.observing import Observers, required
-from workbench.graphs.remember import bring_up
 from workbench.graphs.reviewers import ReplayReviewer, Reviewer
 from workbench.knowledge.library import Library
 from workbench.maintenance.repair import settle
@@ -777,6 +776,8 @@ class Workbench:
 
     async def _keep_up(self, run_id: str) -> None:
         """Vectors for new exchanges, and a summary where it is due: beside whatever goes on, and no answer waits."""
+        from workbench.graphs.remember import bring_up  # it brings LangGraph
+
         driver = self._work.driver(run_id)
         conversation_id = driver.runs.get(run_id)["conversation_id"]
         with suppress(ModelError):  # it is tried again with the next exchange

@@ -11,7 +11,6 @@ from math import isfinite
 from typing import TYPE_CHECKING, Any, TypedDict
 
 from workbench.errors import RunError, WorkbenchError, shown
-from workbench.graphs.route import parse_worker_name
 from workbench.memory.store import SqlConversations
 from workbench.runs.recording import Recording
 from workbench.text import clean
@@ -144,6 +143,8 @@ def _answer_id(run: Recording) -> str:
 
 def _agent_type(run: Recording) -> str:
     route = run.route_decision
+    from workbench.graphs.route import parse_worker_name  # it brings LangGraph
+
     return parse_worker_name(route["worker_name"]).agent_type if route else ""
 
 
