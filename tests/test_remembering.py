@@ -217,3 +217,24 @@ def test_the_summarizer_is_asked_as_often_as_it_is_due_and_may_fail(bench, serve
         wb._work.loop.settle(10)
     kept = wb._work.durable.conversations.get_summary(conversation)
     assert kept["author"] == "rules", "where the model fails the rules do it"
+
+
+def test_a_model_reads_messages_and_what_it_gives_is_bounded(bench, server):
+    said = {"section": "preferences", "content": "No horror, please", "about": "horror", "polarity": "dislike"}
+    asks = {"question": "", "asks_what_was_said": False, "about": ""}
+    replies = [{"notes": [{**said, "replaces": []}], **asks}, {"notes": [{**said, "replaces": [1, 9]}], **asks}]
+
+    def reply(request: dict[str, Any]) -> Reply:
+        return Reply(
+            [json.dumps(replies.pop(0)) if replies else "nothing"] if role_of(request) == "memory" else ["So."]
+        )
+
+    server.respond = reply
+    wb = bench(memory_core=True, memory_model="openai:m", chat_base_url=server.url)
+    run = wb.ask("Scary ones are not for me.", kb="film", session="s")
+    assert run.answer == "Noted: No horror, please." and not run.records
+    wb.ask("As I said: none of the scary ones.", kb="film", session="s")
+    [now] = wb.ports().memory.recall("x", user_id="default", conversation_id="")["memories"]
+    assert now["author"] == "openai:m" and now["content"] == "No horror, please", "one takes the place of the other"
+    run = wb.ask("Recommend some films.", kb="film", session="s")
+    assert run.obeyed, "where the model gives nothing usable the rules read, and what is known is obeyed"
