@@ -214,5 +214,5 @@ def test_every_message_is_read_in_its_own_words(message):
     "pasted", ["i really " * 5_000, "a, " * 10_000, "我" * 20_000, "其实真的" * 5_000, "not " * 9_000]
 )
 def test_a_pasted_text_states_nothing_and_is_read_to_its_end(pasted):
-    assert read_statements(pasted * 5_000).statements == []
-    assert read_statements(pasted * 5_000 + "。Who wrote this?").rest.endswith("Who wrote this?")
+    assert read_statements(pasted).statements == []
+    assert read_statements(pasted + "。Who wrote this?").rest.endswith("Who wrote this?")
