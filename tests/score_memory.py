@@ -88,10 +88,14 @@ def wrong(some: list[dict]) -> list[str]:
 
 
 def main() -> None:
-    messages = rows(BLIND / "memory" / "statements.jsonl")
-    parts = {name: [row for row in messages if row["split"] == name] for name in ("dev", "test")}
-    told = "\n\n".join("\n".join([f"**{name}**", "", *table(some)]) for name, some in parts.items())
-    seen = "\n".join(["| message of `dev` | what is wrong |", "| --- | --- |", *wrong(parts["dev"])])
+    halves = {
+        f"{name}.jsonl, {half}": [row for row in rows(BLIND / "memory" / f"{name}.jsonl") if row["split"] == half]
+        for name in ("statements", "said")
+        for half in ("dev", "test")
+    }
+    told = "\n\n".join("\n".join([f"**{name}**", "", *table(some)]) for name, some in halves.items())
+    bad = [line for name, some in halves.items() if name.endswith("dev") for line in wrong(some)]
+    seen = "\n".join(["| message of `dev` | what is wrong |", "| --- | --- |", *bad])
     print(f"{told}\n\n{seen}" if "--wrong" in sys.argv else told)
     for name in [arg for arg in sys.argv[1:] if not arg.startswith("--")]:
         commit = subprocess.check_output(["git", "describe", "--always", "--dirty"], cwd=ROOT, text=True).strip()
