@@ -123,7 +123,10 @@ def read_statements(message: str, earlier: Sequence[str] = ()) -> Read:
     """
     message = message.strip()
     read = _alone(message)
-    return read if read.recalls or not earlier else replace(read, statements=_corrected(message, read, earlier))
+    if read.recalls or not earlier:
+        return read
+    corrected = _corrected(read, earlier) or _swapped(message, earlier)
+    return Read(corrected, read.rest if read.statements or not corrected else "")
 
 
 @lru_cache(maxsize=4096)
@@ -293,17 +296,17 @@ def _which(text: str) -> str:
 # --- What replaces what ---
 
 
-def _corrected(message: str, read: Read, earlier: Sequence[str]) -> list[Statement]:
+def _corrected(read: Read, earlier: Sequence[str]) -> list[Statement]:
     """The statements, those that take the place of something said before as corrections."""
     before = [s for said in earlier for s in _alone(said.strip()).statements]
     found = []
     for one in read.statements:
         old = next((s for s in reversed(before) if same_thing(one, s) and not _agree(one, s)), None)
         found.append(replace(one, kind="correction", replaces=old.about) if old else one)
-    return found or _swapped(message, read, earlier)
+    return found
 
 
-def _swapped(message: str, read: Read, earlier: Sequence[str]) -> list[Statement]:
+def _swapped(message: str, earlier: Sequence[str]) -> list[Statement]:
     """A correction that names what was said and what is so: "I meant Thursday, not Tuesday", 是周五不是周四."""
     plain = _plain(message) if len(message) <= _LONGEST_CLAUSE else ""
     if not phrase("corrections", "marked").search(plain) or "?" in plain or "？" in plain:
