@@ -30,8 +30,6 @@ STATED = [
     ("我不再喜欢爵士乐了", ["dislike 爵士乐"], ""),
     ("I like jazz, blues and soul, what else is there?", ["like jazz, blues and soul"], "what else is there?"),
     ("我喜欢科幻片，但不喜欢恐怖片。有什么推荐？", ["like 科幻片", "dislike 恐怖片"], "有什么推荐？"),
-    ("It's not that I don't like jazz", ["like jazz"], ""),
-    ("我不是不喜欢爵士", ["like 爵士"], ""),
     ("Please always answer in French.", ["like answer in French"], ""),
     ("My name is Anna", ["name Anna"], ""),
     ("我叫王小明", ["name 王小明"], ""),
@@ -67,6 +65,8 @@ NOTHING = [
     "Musicals? No thanks.",
     "I don't like it",
     "我喜欢免费的",
+    "It's not that I don't like jazz",
+    "我不是不喜欢爵士",
 ]
 ASKED = [
     "Do I have to like horror films to like Alien?",

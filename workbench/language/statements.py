@@ -187,7 +187,8 @@ def _stated(message: str, clause: _Clause, goes_on: bool) -> tuple[Statement, bo
             if match := pattern.regex.fullmatch(me + clause.text[at:]):
                 shift = clause.start + at - len(me)
                 cut = {n: message[shift + match.start(n) : shift + match.end(n)] for n in match.groupdict()}
-                if about := _bare(cut["about"]):
+                about = _bare(cut["about"])
+                if about and not phrase("none", "pointing").match(about):
                     return _statement(pattern.given, about, cut, _note(message[clause.start : clause.end]))
     return None
 
