@@ -174,7 +174,7 @@ def test_whether_one_statement_takes_the_place_of_another(one, other, same):
 
 
 def test_no_ordinary_question_is_read_as_more_than_a_question():
-    """Two of the shipped ones begin with a preference ("I don't like horror. Which ..."): of one more is not known why."""
+    """Two of the shipped ones begin with a preference, which is rightly noted: "I don't like horror. Which ..."."""
     assert len([q for asked in shipped().values() for q in asked if more(q)]) <= 3
 
 
