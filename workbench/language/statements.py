@@ -22,8 +22,8 @@ from workbench.text import CJK, fold, simplified
 Kind = Literal["preference", "fact", "intent", "correction"]
 ONE_OF_A_KIND = ("name", "home", "age", "job")
 """Facts of which a person has one: a new one takes the place of the old."""
-_LONGEST, _LONGEST_CLAUSE = 2_000, 200
-"""Characters of a message, and of a clause, that is read; what is longer is pasted and says nothing of the person."""
+_LONGEST, _LONGEST_CLAUSE, _MOST = 2_000, 200, 60
+"""Characters of a message and of a clause, and clauses, that are read; what is more is pasted, not said."""
 
 
 @dataclass(frozen=True)
@@ -122,7 +122,7 @@ def read_statements(message: str, earlier: Sequence[str] = ()) -> Read:
     Recall(about='那个画家', whose='user', which='')
     """
     message = message.strip()
-    read = _alone(message)
+    read = _alone(message) if len(message) <= _LONGEST else Read([], message)
     if read.recalls or not earlier:
         return read
     corrected = _corrected(read, earlier) or _swapped(message, earlier)
@@ -131,23 +131,24 @@ def read_statements(message: str, earlier: Sequence[str] = ()) -> Read:
 
 @lru_cache(maxsize=4096)
 def _alone(message: str) -> Read:
-    if len(message) > _LONGEST or not message or is_smalltalk(message):
+    if not message or is_smalltalk(message):
         return Read([], message)
     clauses = _clauses(_plain(message))
     if recall := _recall(message, clauses):
         return Read([], "", recall)
     said: dict[int, Statement] = {}
     wishes: set[int] = set()
-    for i, clause in enumerate(clauses):
-        before = [c for c in clauses[:i] if c.sentence == clause.sentence]
-        if not any(c.closed[:1] in (":", "：") or phrase("none", "supposes").search(c.text) for c in [*before, clause]):
-            goes_on = i - 1 in said and clauses[i - 1] in before
-            if found := _stated(message, clause, goes_on):
-                last = _listed(clauses, i)
-                more, end = message[clause.end : clauses[last].end], clauses[last].end
-                one = replace(found[0], about=found[0].about + more, text=_note(message[clause.start : end]))
-                said |= dict.fromkeys(range(i, last + 1), one)
-                wishes |= {i} if found[1] else set()
+    off = -1  # the sentence of which the rest is supposed or quoted
+    for i, clause in enumerate(clauses[:_MOST]):
+        if clause.closed[:1] in (":", "：") or phrase("none", "supposes").search(clause.text):
+            off = clause.sentence
+        goes_on = i - 1 in said and clauses[i - 1].sentence == clause.sentence
+        if clause.sentence != off and i not in said and (found := _stated(message, clause, goes_on)):
+            last = _listed(clauses, i)
+            more, end = message[clause.end : clauses[last].end], clauses[last].end
+            one = replace(found[0], about=found[0].about + more, text=_note(message[clause.start : end]))
+            said |= dict.fromkeys(range(i, last + 1), one)
+            wishes |= {i} if found[1] else set()
     return Read(list(dict.fromkeys(said.values())), _rest(message, clauses, set(said), wishes))
 
 
@@ -258,7 +259,7 @@ def _rest(message: str, clauses: list[_Clause], said: set[int], wishes: set[int]
 
 def _recall(message: str, clauses: list[_Clause]) -> Recall | None:
     """What is asked of the conversation, if a clause does so."""
-    for clause in clauses:
+    for clause in clauses[:_MOST]:
         text = clause.text + ("?" if clause.closed[:1] in ("?", "？") else "")
         if len(text) > _LONGEST_CLAUSE or not asks(text) or phrase("none", "supposes").search(text):
             continue
@@ -299,7 +300,7 @@ def _which(text: str) -> str:
 
 def _corrected(read: Read, earlier: Sequence[str]) -> list[Statement]:
     """The statements, those that take the place of something said before as corrections."""
-    before = [s for said in earlier for s in _alone(said.strip()).statements]
+    before = [s for said in earlier if len(said) <= _LONGEST for s in _alone(said.strip()).statements]
     found = []
     for one in read.statements:
         old = next((s for s in reversed(before) if same_thing(one, s) and not _agree(one, s)), None)
