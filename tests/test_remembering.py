@@ -214,6 +214,24 @@ def test_a_dislike_of_the_message_itself_holds_for_what_it_asks(bench):
     assert "The Long Dark" not in run.answer
 
 
+@pytest.mark.parametrize(
+    ("before", "after", "asked"),
+    [
+        ("I love horror.", "I don't like horror films any more.", "What did I say about horror?"),
+        ("我喜欢恐怖片。", "我不喜欢恐怖片了。", "关于恐怖片我刚才说了什么？"),
+    ],
+)
+def test_what_is_no_longer_liked_takes_the_place_of_what_was(bench, before, after, asked):
+    wb = bench()
+    for said in (before, after):
+        run = wb.ask(said, kb="film", session="s")
+        assert not run.records and said.rstrip(".。") in run.answer
+    [now] = wb.ports().memory.recall("x", user_id="default", conversation_id="")["memories"]
+    assert now["polarity"] == "dislike" and now["content"] == after.rstrip(".。")
+    run = wb.ask(asked, kb="film", session="s")
+    assert after in run.answer and not run.records
+
+
 def test_nothing_is_noted_where_it_is_off_or_incognito(bench):
     wb = bench(memory_core=False)
     run = wb.ask("I don't like horror films.", kb="film", session="s")

@@ -178,9 +178,12 @@ def test_no_ordinary_question_is_read_as_more_than_a_question():
     assert len([q for asked in shipped().values() for q in asked if more(q)]) <= 3
 
 
-@pytest.mark.skipif(not os.environ.get("QUESTIONS"), reason="QUESTIONS names no folder with public questions")
+@pytest.mark.skipif(
+    not os.environ.get("WORKBENCH_TEST_QUESTIONS"),
+    reason="WORKBENCH_TEST_QUESTIONS names no folder with public questions",
+)
 def test_hardly_an_ordinary_public_question_is_read_as_more_than_a_question():
-    asked = [q for some in below(Path(os.environ["QUESTIONS"])).values() for q in some]
+    asked = [q for some in below(Path(os.environ["WORKBENCH_TEST_QUESTIONS"])).values() for q in some]
     assert asked
     assert sum(bool(more(q)) for q in asked) <= 0.002 * len(asked)
 
