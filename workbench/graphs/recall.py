@@ -173,11 +173,7 @@ async def noticed(
 
 
 def by_rules(message: str, history: Sequence[Message] = (), memories: Sequence[Memory] = ()) -> dict[str, Any]:
-    """``noticed`` without a model.
-
-    >>> by_rules("Who wrote Emma?")
-    {'noted': [], 'recalls': None, 'to_search': 'Who wrote Emma?'}
-    """
+    """``noticed`` without a model."""
     found = read_statements(message, [m["content"] for m in history if m["role"] == "user"])
     noted = [
         Noted(

@@ -18,7 +18,7 @@ from workbench.language.conditions import in_words
 from workbench.language.summarizing import loads, summarized
 from workbench.ports import Context, KnowledgeBase, Remembering
 from workbench.records.prompts import fenced
-from workbench.state import Condition, Noted, Obeyed, Reading
+from workbench.state import Condition, Noted, Obeyed
 from workbench.text import fold, language_of
 
 RULES = "rules"
@@ -42,40 +42,25 @@ def obeyed(
     reading = route.decision.get("reading")
     if not reading or reading["intent"] not in ("recommend", "list"):
         return []
-    not_these, newest = set(struck), dict[tuple[str, str], Obeyed]()
+    question, not_these, newest = fold(reading["question"]), set(struck), dict[tuple[str, str], Obeyed]()
     for one in preferences:
-        now = reading["intent"] == "list" and not one.get("id") and one["polarity"] == "dislike"
+        now = not one.get("id") and one["polarity"] == "dislike"
         memory_id = str(one.get("id") or f"now:{one['about']}")
         if not one["polarity"] or memory_id in not_these or not (now or reading["intent"] == "recommend"):
             continue
         for base in bases:
             for field, value in _values(base, one["about"]):
                 newest.pop((field, value), None)
-                if not _asked_for(reading, field, value, one["about"]):
+                if fold(value) not in question and fold(one["about"]) not in question:
                     newest[field, value] = _as_condition(one, memory_id, base, field, value, reading["language"])
-    asked = reading["conditions"]
     likes = [one for one in newest.values() if one["condition"]["op"] == "in"]
-    dislikes = [
-        one
-        for one in newest.values()
-        if one not in likes and (not asked or any(base.select([*asked, one["condition"]], limit=1) for base in bases))
-    ]
-    if asked or reading["names"] or not likes:
+    asked, dislikes = reading["conditions"], [one for one in newest.values() if one["condition"]["op"] == "ne"]
+    if asked:
+        return [one for one in dislikes if any(base.select([*asked, one["condition"]], limit=1) for base in bases)]
+    if reading["names"] or not likes:
         return dislikes
     leading = [one for one in likes if one["condition"]["field"] == likes[-1]["condition"]["field"]]
     return [*dislikes, *leading]
-
-
-def _asked_for(reading: Reading, field: str, value: str, about: str) -> bool:
-    """Whether the question speaks of a value itself: in its words, in a condition, by a name."""
-    question = fold(reading["question"])
-    given = [(c["field"], c["value"] if isinstance(c["value"], list) else [c["value"]]) for c in reading["conditions"]]
-    return (
-        fold(value) in question
-        or fold(about) in question
-        or any(field == of and fold(value) in map(fold, map(str, values)) for of, values in given)
-        or fold(value) in [fold(name["name"]) for name in reading["names"]]
-    )
 
 
 def _as_condition(
