@@ -177,6 +177,15 @@ class SqlRemembered(ABC):
             rows = execute(f"{_EPISODE} WHERE e.position > ?{whose} ORDER BY e.position", (after, *given))
         return [Episode(**row) for row in rows]  # type: ignore[typeddict-item]
 
+    def exchanges(self, user_id: str) -> list[dict[str, str]]:
+        """The ids of each of a user's episodes and of its two messages, and of their conversation."""
+        sql = (
+            "SELECT e.id, e.conversation_id, e.user_message_id, e.assistant_message_id FROM episodes e"
+            " JOIN conversations c ON c.id = e.conversation_id WHERE c.user_id = ? ORDER BY e.position"
+        )
+        with self._transaction() as execute:
+            return execute(sql, (clean(user_id),))
+
     def vectors(self, ids: Sequence[str], model: str) -> dict[str, bytes]:
         """The vectors of these episodes by this model, as far as they are there."""
         found: dict[str, bytes] = {}
@@ -347,6 +356,35 @@ class SqlRemembered(ABC):
             rows = [r for r in rows if r["created_at"] <= at]
             rows = [r if (r["ended_at"] or "") <= at else {**r, "ended_at": None, "ended_why": ""} for r in rows]
         return [Memory(**row) for row in rows if ended or row["ended_at"] is None]  # type: ignore[typeddict-item]
+
+    def forget(
+        self,
+        *,
+        memories: Iterable[str] = (),
+        messages: Iterable[str] = (),
+        conversations: Iterable[str] = (),
+        summaries: Iterable[str] = (),
+        feedback: Iterable[str] = (),
+    ) -> None:
+        """Delete these for good, at once, by their ids; summaries by their conversations.
+
+        With a message go its episode, its feedback, and the summary of its conversation, which is made anew of what is
+        left; what was replaced by a memory does not say any more by what.
+        """
+        of_message = "IN (SELECT conversation_id FROM messages WHERE id = ?)"
+        with self._transaction() as execute:
+            for sql, ids in (
+                (f"DELETE FROM conversation_summaries WHERE conversation_id {of_message}", list(messages)),
+                ("DELETE FROM conversation_summaries WHERE conversation_id = ?", list(summaries)),
+                ("DELETE FROM messages WHERE id = ?", list(messages)),
+                ("UPDATE memories SET message_id = '' WHERE message_id = ?", list(messages)),
+                ("UPDATE memories SET ended_why = '', replaced_by = '' WHERE replaced_by = ?", list(memories)),
+                ("DELETE FROM memories WHERE id = ?", list(memories)),
+                ("DELETE FROM feedback WHERE id = ?", list(feedback)),
+                ("DELETE FROM conversations WHERE id = ?", list(conversations)),
+            ):
+                for one in ids:
+                    execute(sql, (one,))
 
     def erase(self, user_id: str, memory_ids: Sequence[str]) -> int:
         """Delete memories for good; how many there were."""
