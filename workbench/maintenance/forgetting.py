@@ -180,6 +180,7 @@ class _Forgetting:
         found = self._found
         going = [c for c in candidates if c.run_id in found.runs]
         self._going = [c for c in going if c.file is None]
+        self._reading = [c for c in candidates if c.file is None and not c.had.told]
         self._capsules = [c for c in going if c.file is not None]
         erased = [m for m in memories if m["id"] in found.memories]
         messages = [m for one in said.values() for m in one if m["id"] in found.messages]
@@ -245,17 +246,17 @@ class _Forgetting:
             self._must_rest()
             self._write_note()
             self._remove()
+            self._read_by()
             if not any(self.look().counts.values()):
                 break
         else:
             raise WorkspaceBusy("It is told again as fast as it is forgotten. Stop what is asked, and forget it again.")
-        for recalling in self._wb._recalling.values():
-            recalling.forget()
         for name in ("workbench.db", "checkpoints.db"):
             if (self._wb.path / name).exists():
                 scrub(self._wb.path / name)
         left = tuple(self._left())
-        self._note.unlink(missing_ok=True)
+        for note in (self._note.with_suffix(".new"), self._note):
+            note.unlink(missing_ok=True)
         return Forgotten(**{**vars(report), "done": True, "left": left})
 
     def _must_rest(self) -> None:
@@ -290,6 +291,21 @@ class _Forgetting:
             summaries=self._summaries,
             feedback=self._feedback,
         )
+        for recalling in self._wb._recalling.values():
+            recalling.forget()
+
+    def _read_by(self) -> None:
+        """Wait for runs that may have read it before it was gone, until their tapes say whether they have."""
+        until = time.monotonic() + PATIENCE_S
+        while reading := [c.run_id for c in self._reading if self._work.status(c.run_id) == "running"]:
+            self.look()
+            if not self._reading:
+                return
+            if time.monotonic() > until:
+                raise WorkspaceBusy(
+                    f"Run {', '.join(reading)} may have it. Wait for its end or cancel it, and forget it again."
+                )
+            time.sleep(_WAIT_S)
 
     def _left(self) -> list[tuple[str, str]]:
         """What may hold it, and is not the workspace's to delete."""

@@ -100,6 +100,8 @@ class Had:
     ids: frozenset[str]
     conversations: frozenset[str]
     covered: Mapping[str, int]
+    told: bool = False
+    """Whether it is known what it was given: a run that has just begun may have read it, and not written that down."""
 
     def of(self, found: Found) -> bool:
         """Whether it had any of this."""
@@ -108,33 +110,42 @@ class Had:
         return any(count > found.places.get(one, count) for one, count in self.covered.items())
 
 
-def had(row: Mapping[str, Any], effects: Iterable[Effect], state: Mapping[str, Any]) -> Had:
-    """By a run's tape, and by its state where the tape was pruned or is not written yet."""
+def had(row: Mapping[str, Any], effects: Sequence[Effect], state: Mapping[str, Any]) -> Had:
+    """By a run's tape, or by its state where the tape does not say."""
     of = str(row["conversation_id"])
     ids = {str(one["id"]) for one in state.get("remembered") or []}
-    conversations, covered = set[str](), dict[str, int]()
+    conversations, covered, told = set[str](), dict[str, int](), _recalled(effects) or "remembered" in state
     if any(one["part"] == "summary" for one in state.get("remembered") or []):
         covered[of] = 1 << 62
     for effect in effects:
         if effect.kind != "memory":
             continue
-        told = effect.value if effect.name == "recall" else {"messages": effect.value}
-        for row in [r for part in ("memories", "episodes", "messages") for r in told.get(part) or []]:
-            ids |= {str(row["id"]), str(row.get("user_message_id") or row["id"])}
-            conversations.add(str(row["conversation_id"]))
-        covered[of] = max(covered.get(of, 0), len(told.get("opening") or []))
-        if summary := told.get("summary"):
-            one = str(summary["conversation_id"])
-            covered[one] = max(covered.get(one, 0), int(summary["covered_message_count"]))
-    return Had(frozenset(ids), frozenset(conversations), covered)
+        given = effect.value if effect.name == "recall" else {"messages": effect.value}
+        for one in [r for part in ("memories", "episodes", "messages") for r in given.get(part) or []]:
+            ids |= {str(one["id"]), str(one.get("user_message_id") or one["id"])}
+            conversations.add(str(one["conversation_id"]))
+        covered[of] = max(covered.get(of, 0), len(given.get("opening") or []))
+        if summary := given.get("summary"):
+            where = str(summary["conversation_id"])
+            covered[where] = max(covered.get(where, 0), int(summary["covered_message_count"]))
+    return Had(frozenset(ids), frozenset(conversations), covered, told)
 
 
 @dataclass(frozen=True)
 class Candidate:
-    """A run, in the workspace or in a capsule, that may have it; ``typed`` are texts that a person wrote there."""
+    """A run, in the workspace or in a capsule, that may have it.
+
+    Attributes:
+        row: of the run.
+        had: what it was given of memory.
+        sources: the runs that it was made from, or brought in as.
+        typed: texts that a person wrote there.
+        file: the capsule.
+    """
 
     row: Mapping[str, Any]
     had: Had
+    sources: frozenset[str]
     typed: Sequence[str] = ()
     file: Path | None = None
 
@@ -148,11 +159,6 @@ class Candidate:
         """The ids that its question and its answer have."""
         of, roles = self.row["conversation_id"], ("user", "assistant")
         return {SqlConversations.message_id(of, f"{self.run_id}:{role}") for role in roles}
-
-    @property
-    def sources(self) -> set[str]:
-        """The runs that it was made from."""
-        return set((self.row["options"].get("tape") or {}).get("sources", ()))
 
     def texts(self) -> Iterator[str]:
         """What was asked, edited, typed and answered."""
@@ -179,11 +185,11 @@ def kept(work: Work, user: str) -> Iterator[Candidate]:
     """The runs of a person in the workspace."""
     runs = work.durable.runs
     for row in runs.newest(-1, user_id=user):
-        pages = runs.pages(row["run_id"])
-        effects = [effect for page in pages for effect in unpacked(page)]
-        state = {} if pages else row["result"] or work.values(row["run_id"])
+        effects = [effect for page in runs.pages(row["run_id"]) for effect in unpacked(page)]
+        state = {} if _recalled(effects) else row["result"] or work.values(row["run_id"])
+        made = _sources(row, effects)
         typed = [*strings([dict(d) for d in runs.decisions(row["run_id"])]), *runs.drafts(row["run_id"])]
-        yield Candidate(row, had(row, effects, state), typed)
+        yield Candidate(row, had(row, effects, state), made, typed)
 
 
 def sealed(path: Path, user: str) -> Iterator[Candidate]:
@@ -196,8 +202,20 @@ def sealed(path: Path, user: str) -> Iterator[Candidate]:
             row = json.loads(files[file_of("run")])
             told = [json.loads(line) for line in files[file_of("tape")].splitlines()]
             effects = [Effect(**{n: v for n, v in line.items() if n != "page"}) for line in told]
+            state = {} if _recalled(effects) else row["result"] or {}
             if row["user_id"] == user:
-                yield Candidate(row, had(row, effects, row["result"] or {}), (), file)
+                yield Candidate(row, had(row, effects, state), _sources(row, effects), (), file)
+
+
+def _sources(row: Mapping[str, Any], effects: Iterable[Effect]) -> frozenset[str]:
+    """The runs that a run was made from, by its options, or brought in as, by its tape."""
+    own = {str(e.value["run_id"]) for e in effects if (e.kind, e.name) == ("begin", "ids")}
+    return frozenset({*(row["options"].get("tape") or {}).get("sources", ()), *own} - {row["run_id"]})
+
+
+def _recalled(effects: Iterable[Effect]) -> bool:
+    """Whether a tape says what was recalled; one that was pruned, or grew too long, does not."""
+    return any((effect.kind, effect.name) == ("memory", "recall") for effect in effects)
 
 
 def own_files(path: Path) -> Iterator[Path]:

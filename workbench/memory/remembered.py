@@ -151,10 +151,23 @@ class SqlRemembered(ABC):
             rows = execute("SELECT * FROM conversation_summaries WHERE conversation_id = ?", (conversation_id,))
         return rows[0] if rows else None
 
-    def save_summary(self, conversation_id: str, summary: str, covered_message_count: int, author: str = "") -> None:
-        """Keep the summary in the place of the one before; one that covers less than that is late, and is dropped."""
+    def save_summary(
+        self,
+        conversation_id: str,
+        summary: str,
+        covered_message_count: int,
+        author: str = "",
+        of: Sequence[str] | None = None,
+    ) -> None:
+        """Keep the summary in the place of the one before; one that covers less than that is late, and is dropped.
+
+        So is one ``of`` messages, by their ids, that are not the first ones any more: some were forgotten meanwhile.
+        """
         now = self._time()
         with self._transaction() as execute:
+            first = f"SELECT id FROM messages WHERE conversation_id = ? ORDER BY position LIMIT {covered_message_count}"
+            if of is not None and [row["id"] for row in execute(first, (conversation_id,))] != list(of):
+                return
             execute(
                 "INSERT INTO conversation_summaries (id, conversation_id, summary, covered_message_count, update_count,"
                 " author, created_at, updated_at) SELECT ?, id, ?, ?, 1, ?, ?, ? FROM conversations WHERE id = ?"
@@ -215,11 +228,12 @@ class SqlRemembered(ABC):
                 execute(f"SELECT COUNT(*) AS n FROM episodes e WHERE e.model != ?{whose}", (model, *given))[0]["n"]
             )
 
-    def count_episodes(self, conversation_id: str = "", user_id: str = "") -> int:
-        """How many exchanges a conversation has, or all of a user's have."""
+    def count_episodes(self, conversation_id: str = "", user_id: str = "", until: int | None = None) -> int:
+        """How many exchanges a conversation has, or all of a user's have; up to a position, if one is named."""
         whose, given = _whose(conversation_id, user_id)
+        upto, place = ("1 = 1", []) if until is None else ("e.position <= ?", [until])
         with self._transaction() as execute:
-            return int(execute(f"SELECT COUNT(*) AS n FROM episodes e WHERE 1 = 1{whose}", given)[0]["n"])
+            return int(execute(f"SELECT COUNT(*) AS n FROM episodes e WHERE {upto}{whose}", [*place, *given])[0]["n"])
 
     def save_vectors(self, vectors: Iterable[tuple[str, bytes]], model: str) -> None:
         """Keep the vectors of episodes; of one that was forgotten meanwhile nothing is kept."""
