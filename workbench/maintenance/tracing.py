@@ -14,14 +14,15 @@ from typing import Any
 from workbench.errors import CapsuleError
 from workbench.futures.capsule import file_of
 from workbench.futures.capsule_file import opened
+from workbench.knowledge.names.surfaces import ordinary_words
 from workbench.memory.remembered import Memory
 from workbench.memory.store import SqlConversations
 from workbench.records.tape import Effect, unpacked
 from workbench.runs.workers import Work
-from workbench.text import fold, sentences
+from workbench.text import CJK, STOP_WORDS, fold, sentences, terms
 
-_SHORTEST = 10
-"""Characters of a sentence that tells where it was taken from; a Chinese one counts double."""
+_SHORTEST, _QUOTED = 10, 250
+"""Characters of a sentence that tells where it came from, a Chinese one counts double; how much a quotation keeps."""
 _TOGETHER = ("id", "user_message_id", "assistant_message_id")
 _SETS = ("memories", "messages", "conversations", "runs", "saying")
 
@@ -160,10 +161,15 @@ class Candidate:
         of, roles = self.row["conversation_id"], ("user", "assistant")
         return {SqlConversations.message_id(of, f"{self.run_id}:{role}") for role in roles}
 
-    def texts(self) -> Iterator[str]:
-        """What was asked, edited, typed and answered."""
-        yield from strings([self.row["message"], self.row["options"], *self.typed])
-        yield (self.row["result"] or {}).get("answer", "")
+    @property
+    def said(self) -> list[str]:
+        """What was asked and answered."""
+        return [str(self.row["message"]), str((self.row["result"] or {}).get("answer", ""))]
+
+    @property
+    def texts(self) -> list[str]:
+        """With what was edited and typed."""
+        return [*self.said, *strings(self.row["options"]), *self.typed]
 
 
 def strings(value: Any) -> Iterator[str]:
@@ -250,8 +256,8 @@ class Trace:
         self._candidates, self._versions = candidates, versions
         self.words = Words()
         """What is looked for in everything that the person said or was told."""
-        self._traces = Words()
-        """What is looked for in the answers of runs that had it."""
+        self._traces, self._rare = Words(), set[str]()
+        """What is looked for in the questions and answers of runs that had it."""
 
     def widen(self, found: Found, late: bool = False) -> None:
         """Add everything that belongs to it; ``late``: a run that was not found before had its words, they are gone."""
@@ -278,6 +284,7 @@ class Trace:
                 found.messages |= {m["message_id"]} - {""}
                 self.words.add([m["content"]])
                 self._traces.add([m["about"]])
+                self._rare |= rare(m["content"], m["about"])
 
     def _messages(self, found: Found, conversation: str, messages: Sequence[Mapping[str, Any]]) -> None:
         noted = {m["message_id"] for m in self._memories if m["id"] in found.memories}
@@ -288,22 +295,44 @@ class Trace:
             if message["id"] in found.messages:
                 found.place(conversation, place)
                 if not self._versions or message["id"] in noted:
-                    self._traces.add(filter(_telling, sentences(message["content"])))
+                    self._traces.add(s[:_QUOTED] for s in sentences(message["content"]) if _telling(s))
+                    self._rare |= rare(message["content"])
 
     def _run(self, found: Found, candidate: Candidate, before: set[str] | None) -> None:
         one, conversation = candidate.run_id, str(candidate.row["conversation_id"])
         made = bool(candidate.sources & found.saying)
         said = conversation in found.conversations or bool(candidate.messages & found.messages)
-        if made or said or (self._versions and self.words.within(candidate.texts())):
+        if made or said or (self._versions and self.words.within(candidate.said)):
             if made and found.conversations:
                 found.conversations.add(conversation)
             found.runs.add(one)
             found.saying.add(one)
             found.messages |= candidate.messages
-        elif candidate.had.of(found) or candidate.sources & found.runs:
+        elif candidate.had.of(found) or candidate.sources & found.runs or self.words.within(candidate.texts):
             found.runs.add(one)
-            if self._traces.within(candidate.texts()) or (before is not None and one not in before):
+            if self._speaks(candidate) or (before is not None and one not in before):
                 found.messages |= candidate.messages
+
+    def _speaks(self, candidate: Candidate) -> bool:
+        """Whether a run that had it speaks of it: in its words, or with a rare one that its evidence does not have."""
+        if self._traces.within(candidate.said):
+            return True
+        evidence = fold(((candidate.row["result"] or {}).get("merged") or {}).get("context", ""))
+        said = " ".join(map(fold, candidate.said))
+        found = {word for word in self._rare if word in said and word not in evidence}
+        return any(not word.isascii() or word in terms(said) for word in found)
+
+
+def rare(text: str, about: str = "") -> set[str]:
+    """The words of a text that are not everybody's; of Chinese, three characters each of what it is about.
+
+    >>> sorted(rare("My cat is called Zqbiscuit")), rare("我的猫叫紫琥珀", "紫琥珀")
+    (['zqbiscuit'], {'紫琥珀'})
+    """
+    words = {word for word in terms(text) if word.isascii() and len(word) > 2 and not word.isdigit()}
+    signs = fold(about)
+    threes = {signs[n : n + 3] for n in range(len(signs) - 2)}
+    return words - ordinary_words() - STOP_WORDS | {three for three in threes if all(map(CJK.fullmatch, three))}
 
 
 def _version(m: Memory, by_id: Mapping[str, Memory], found: Found) -> bool:
