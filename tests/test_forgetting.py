@@ -120,7 +120,7 @@ def bench(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Callable[.
     opened: list[Workbench] = []
 
     def make(**settings: Any) -> Workbench:
-        opened.append(Workbench.open(tmp_path / "w", Settings.load(**REMEMBERING, postgres_dsn=dsn, **settings)))
+        opened.append(Workbench.open(tmp_path / "w", Settings.load(**{**REMEMBERING, "postgres_dsn": dsn, **settings})))
         if "film" not in opened[-1].knowledge.names():
             opened[-1].add_knowledge("film", [tmp_path / "films.jsonl"])
         return opened[-1]
@@ -270,6 +270,19 @@ def test_an_exchange_goes_with_what_was_noted_of_it(bench):
         forget(wb, message=answer)
     wb.close()
     assert holders(wb.path, "zqnuts") == set()
+
+
+def test_who_had_it_only_from_a_summary_or_the_beginning_is_found_and_who_came_back_under_another_id(bench, tmp_path):
+    wb = bench(memory_core=False, memory_episodes=False)
+    *_, last, later = told(wb, "s", *(f"Who directed {film}?" for film in ("zqfilm", *range(5), "zqlater")))
+    kept_parts = {part["part"]: part["text"] for part in last.remembered}
+    assert set(kept_parts) == {"summary", "history"} and "zqfilm" in kept_parts["summary"]
+    copied = wb.import_capsule(wb.export(later.run_id, tmp_path / "a.zip"), as_new=True)
+    assert copied.run_id in forget(wb, message=wb.messages("s")[-1]["id"]).runs
+    report = forget(wb, message=wb.messages("s")[0]["id"])
+    assert last.run_id in report.dependents and report.counts["messages"] == 2
+    wb.close()
+    assert holders(wb.path, "zqfilm", "zqlater") == set()
 
 
 def test_what_is_named_is_one_thing_that_is_there_and_of_that_person(bench):
