@@ -41,3 +41,10 @@ async def test_the_retrieval_graph_alone(project):
     async with factory(project, "retrieval")() as graph:
         state = await graph.ainvoke({"query": "Who directed Memento?", "kb_prefix": "film"})
         assert "Nolan" in state["merged"]["context"]
+
+
+async def test_the_fusion_graph_with_the_settings_of_the_workspace(project, monkeypatch):
+    monkeypatch.setenv("WORKBENCH_FUSION_STRATEGY", "cascade")
+    async with factory(project, "fusion")() as graph:
+        state = await graph.ainvoke({"query": "Memento"}, {"configurable": {"kb_prefix": "film"}})
+        assert state["reranked_results"][0]["metadata"]["title"] == "Memento" and "vector_results" not in state

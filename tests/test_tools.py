@@ -14,6 +14,7 @@ from tests.shelf import VOCABULARY, where
 from workbench.knowledge.library import Library
 from workbench.settings import Settings
 from workbench.tools import evidence, hybrid
+from workbench.tools.fusing import rrf
 from workbench.tools.registry import StepLog, ToolRegistry, read_input
 from workbench.tools.scoring import Question, content_terms, probability
 
@@ -210,9 +211,11 @@ def test_a_quoted_title_that_is_not_known_is_no_unread_word(film):
 
 
 def test_fusion_rewards_agreement_and_breaks_ties_by_id():
-    assert [i for i, _ in hybrid.fuse([["b", "a"], ["a", "b"]])] == ["a", "b"]
-    assert [i for i, _ in hybrid.fuse([["x", "y"], ["y", "z"], []])] == ["y", "x", "z"]
-    assert hybrid.fuse([]) == []
+    one, other = [("b", 2.0), ("a", 1.0)], [("a", 0.9), ("b", 0.8)]
+    assert [i for i, _ in rrf({"bm25": one, "dense": other})] == ["a", "b"]
+    three = {"bm25": [("x", 2.0), ("y", 1.0)], "dense": [("y", 0.9), ("z", 0.8)], "graph": []}
+    assert [i for i, _ in rrf(three)] == ["y", "x", "z"]
+    assert rrf({}) == []
 
 
 def test_content_terms_drop_the_asking():

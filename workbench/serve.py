@@ -15,6 +15,7 @@ from typing import Any
 from langgraph.graph.state import CompiledStateGraph
 
 from workbench.graphs.conversation import build_conversation, initial_state
+from workbench.graphs.fusion import build_fusion, fusion_options
 from workbench.graphs.retrieval import build_retrieval
 from workbench.graphs.route import make_worker_name, read_question
 from workbench.ports import Context
@@ -94,6 +95,18 @@ async def retrieval() -> AsyncIterator[CompiledStateGraph[Any, Any, Any, Any]]:
             return {**filled, "route_decision": decision, "kb_prefixes": [kb], "run_id": thread, **given}
 
         yield _bound(build_retrieval().compile(), ports, prepare)
+
+
+@asynccontextmanager
+async def fusion() -> AsyncIterator[CompiledStateGraph[Any, Any, Any, Any]]:
+    """The fusion graph on the same workspace; ``config["configurable"]`` has ``kb_prefix`` and its options."""
+    with _workspace() as wb:
+        ports, options = wb.ports(), fusion_options(wb.settings)
+
+        def prepare(given: Mapping[str, Any], thread: str) -> Mapping[str, Any]:
+            return {"session_id": thread, "canvas_path": "", "operation": "explanation", "messages": [], **given}
+
+        yield _bound(build_fusion().compile().with_config({"configurable": options}), ports, prepare)
 
 
 def _workspace() -> Workbench:

@@ -114,6 +114,11 @@ class Settings(BaseSettings):
         "", pattern=r"^$|^(\S+:)?\d{1,5}$", description="HOST:PORT, or a port of this machine: counters for Prometheus"
     )
     rerank_model: Literal["auto", "none", "maxsim"] = "auto"
+    fusion_strategy: Literal["rrf", "weighted", "cascade", "zscore", "percentile"] = Field(
+        "rrf", description="how the fusion graph makes one order of what its sources find"
+    )
+    quality_threshold: float = Field(0.7, ge=0, le=1, description="below it the fusion graph asks again")
+    max_retries: int = Field(3, ge=0, le=10, description="how often the fusion graph asks again")
     names: Literal["auto", "rules", "models"] = Field("auto", description="who finds names in texts while indexing")
 
     # a source outside, for what the corpus lacks

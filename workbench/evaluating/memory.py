@@ -24,7 +24,7 @@ from workbench.memory.ranking import Conversation, Turn
 from workbench.models.embeddings import TextModel, text_model
 from workbench.settings import Settings
 from workbench.text import sentences, stem, terms
-from workbench.tools.hybrid import fuse
+from workbench.tools.fusing import rrf
 
 CUTS = (5, 10, 25)
 WINDOW = 6
@@ -215,15 +215,21 @@ def _methods(talk: Talk, question: str, vector: Any) -> dict[str, Callable[[], l
     """What ranks turns, by name; the later ones may use what an earlier one found."""
     ids = [turn.id for turn in talk.turns.turns]
 
+    def scored(scores: Any) -> list[tuple[str, float]]:
+        return [(ids[i], float(scores[i])) for i in (-scores).round(6).argsort(kind="stable").tolist()]
+
     def by(scores: Any) -> list[str]:
-        return [ids[i] for i in (-scores).round(6).argsort(kind="stable").tolist()]
+        return [i for i, _ in scored(scores)]
+
+    def both() -> list[tuple[str, float]]:
+        return rrf({"bm25": scored(talk.turns.keywords(question)), "dense": scored(talk.turns.cosines(vector))})
 
     return {
         "window": lambda: ids[: -WINDOW - 1 : -1],
         "summary": lambda: talk.summary,
         "bm25": lambda: by(talk.turns.keywords(question)),
         "vectors": lambda: by(talk.turns.cosines(vector)),
-        FUSED: lambda: [i for i, _ in fuse([by(talk.turns.keywords(question)), by(talk.turns.cosines(vector))])],
+        FUSED: lambda: [i for i, _ in both()],
         OURS: lambda: [found.id for found in talk.turns.rank(question, vector)],
     }
 

@@ -33,7 +33,7 @@ from workbench.ports import (
     Ways,
 )
 from workbench.state import Condition, Sort
-from workbench.tools.hybrid import fuse
+from workbench.tools.fusing import rrf
 from workbench.tools.tool import StepLog, read_input
 
 T = TypeVar("T")
@@ -386,11 +386,9 @@ async def by_meaning(asked: Asked, knowledge: KnowledgeBase) -> Found:
 
 async def by_both(asked: Asked, knowledge: KnowledgeBase) -> Found:
     """Reciprocal-rank fusion of the two, constant 60."""
-    words, meaning = (
-        [chunk_id for chunk_id, _ in search(asked.question, DEPTH)]
-        for search in (knowledge.keyword_search, knowledge.vector_search)
-    )
-    return _documents(knowledge, [chunk_id for chunk_id, _ in fuse([words, meaning])])
+    searches = {"bm25": knowledge.keyword_search, "dense": knowledge.vector_search}
+    order = rrf({name: search(asked.question, DEPTH) for name, search in searches.items()})
+    return _documents(knowledge, [chunk_id for chunk_id, _ in order])
 
 
 BASELINES: Mapping[str, Ranker] = {"bm25": by_words, "dense": by_meaning, "rrf": by_both}

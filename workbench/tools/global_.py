@@ -9,7 +9,7 @@ from pydantic import Field
 
 from workbench.ports import Community, KnowledgeBase, Passage, ToolLog
 from workbench.tools import evidence
-from workbench.tools.hybrid import fuse
+from workbench.tools.fusing import rrf
 from workbench.tools.scoring import Question, both, cosine_signals, field_values, probability
 from workbench.tools.tool import Found, FunctionTool, Search
 
@@ -40,7 +40,7 @@ def search(tool_input: Input, knowledge: KnowledgeBase, log: ToolLog) -> Output:
     with log("near", k=POOL) as detail:
         near = knowledge.vector_search(" ".join([question.text, *(p["text"] for p in seeds[:2])]), 2 * POOL)
         words = knowledge.keyword_search(question.text, POOL)
-        order = [i for i, _ in fuse([[i for i, _ in near], [i for i, _ in words]])]
+        order = [i for i, _ in rrf({"dense": near, "bm25": words})]
         detail["hits"] = len(order)
     with log("communities") as detail:
         chosen = _touched(question, given, knowledge.passages(order[:POOL]), knowledge)

@@ -9,6 +9,7 @@ from pydantic import Field
 from workbench.ports import KnowledgeBase, Passage, ToolLog
 from workbench.state import RetrievalResult
 from workbench.tools import evidence
+from workbench.tools.fusing import STRATEGIES, Ranking
 from workbench.tools.scoring import (
     LEAD,
     ORDER,
@@ -36,38 +37,67 @@ class Output(Found):
 
 
 def search(tool_input: Input, knowledge: KnowledgeBase, log: ToolLog) -> Output:
-    """Passages on which words, meaning and graph agree; those about a name in the query are always among them."""
+    """Passages on which words, meaning and graph agree; those about a name in the query are always among them.
+
+    It is one pass of the fusion graph (``graphs/fusion.py``), whose nodes are these functions.
+    """
     pool = max(LEAD, tool_input.top_k)
     with log("link") as detail:
         question = Question.of(tool_input.query, knowledge, tool_input.entities)
-        own = [p["chunk_id"] for p in knowledge.passages_of(question.subjects)][: RERANKED // 2]
         detail |= question.linked
+    hits = from_texts(question, pool, log) | from_graph(question, pool, log)
+    passages = fused(question, hits, pool, log)
+    found = reranked(question, passages, hits, log)
+    return Output(**evidence.answer(question, found, tool_input.top_k))
+
+
+def from_graph(question: Question, pool: int, log: ToolLog) -> dict[str, Ranking]:
+    """``graph``: passages by their place in the knowledge graph, with the reciprocal of it."""
+    with log("graph", k=pool) as detail:
+        related = passages_around(question, question.knowledge, pool)
+        detail["hits"] = len(related)
+    return {"graph": [(chunk_id, 1 / place) for place, chunk_id in enumerate(related, start=1)]}
+
+
+def from_texts(question: Question, pool: int, log: ToolLog) -> dict[str, Ranking]:
+    """``bm25`` and ``dense``: passages by their words, and by what they mean."""
+    knowledge = question.knowledge
     with log("bm25", k=pool) as detail:
         lexical = knowledge.keyword_search(question.words, pool)
         detail["hits"] = len(lexical)
     with log("dense", k=pool) as detail:
         near = knowledge.vector_search(question.text, pool)
         detail["hits"] = len(near)
-    with log("graph", k=pool) as detail:
-        related = passages_around(question, knowledge, pool)
-        detail["hits"] = len(related)
-    with log("fuse") as detail:
-        order = fuse([[i for i, _ in lexical], [i for i, _ in near], related])
-        passages = knowledge.passages(list(dict.fromkeys([*own, *(i for i, _ in order)]))[:pool])
+    return {"bm25": lexical, "dense": near}
+
+
+def fused(
+    question: Question, hits: Mapping[str, Ranking], pool: int, log: ToolLog, strategy: str = "rrf"
+) -> list[Passage]:
+    """The passages of all sources in one order, those about a name in the question first."""
+    with log("fuse", strategy=strategy) as detail:
+        own = [p["chunk_id"] for p in question.knowledge.passages_of(question.subjects)][: RERANKED // 2]
+        order = STRATEGIES[strategy](hits, None)
         detail["distinct"] = len(order)
+        return question.knowledge.passages(list(dict.fromkeys([*own, *(i for i, _ in order)]))[:pool])
+
+
+def reranked(
+    question: Question, passages: Sequence[Passage], hits: Mapping[str, Ranking], log: ToolLog, model: str = ""
+) -> list[RetrievalResult]:
+    """The passages read again beside the question, each with the probability that it is relevant."""
     with log("rerank") as detail:
-        reread = rerank(question.text, passages, knowledge)
+        reread = rerank(question.text, passages, question.knowledge, model)
         detail["reranked"] = len(reread)
     with log("calibrate"):
-        found = evidence.answer(question, _judged(question, passages, lexical, near, reread), tool_input.top_k)
-    return Output(**found)
+        return list(_judged(question, passages, hits.get("bm25", []), hits.get("dense", []), reread))
 
 
 def _judged(
     question: Question,
     passages: Sequence[Passage],
-    lexical: Sequence[tuple[str, float]],
-    near: Sequence[tuple[str, float]],
+    lexical: Ranking,
+    near: Ranking,
     reread: Mapping[str, float],
 ) -> Iterator[RetrievalResult]:
     """The passages in the order of ``worth``; what is probable of them is given out in that order, the highest first.
@@ -96,26 +126,13 @@ def worth(seen: Mapping[str, float]) -> float:
     return round(sum(weight * seen.get(name, 0.0) for name, weight in ORDER.items()), 9)
 
 
-def fuse(rankings: Sequence[Sequence[str]], *, k: int = 60) -> list[tuple[str, float]]:
-    """Reciprocal-rank fusion (Cormack et al. 2009): agreement beats one high place. Ties by id.
-
-    >>> [i for i, _ in fuse([["a", "b"], ["b", "c"]])]
-    ['b', 'a', 'c']
-    """
-    score: dict[str, float] = {}
-    for ranking in rankings:
-        for rank, item in enumerate(ranking, start=1):
-            score[item] = score.get(item, 0.0) + 1 / (k + rank)
-    return sorted(((i, round(s, 9)) for i, s in score.items()), key=lambda pair: (-pair[1], pair[0]))
-
-
-def rerank(query: str, passages: Sequence[Passage], knowledge: KnowledgeBase) -> dict[str, float]:
+def rerank(query: str, passages: Sequence[Passage], knowledge: KnowledgeBase, model: str = "") -> dict[str, float]:
     """The reranker's view of the first ``RERANKED`` passages, 1 for its best and 0 for its worst, by chunk id.
 
-    Without a reranker the order that is there already stands in for it.
+    Without a reranker, or with the model ``none``, the order that is there already stands in for it.
     """
     read = passages[:RERANKED]
-    scores = knowledge.rerank(query, [p["text"] for p in read]) if read else []
+    scores = None if model == "none" else knowledge.rerank(query, [p["text"] for p in read]) if read else []
     if scores is None:
         scores = [1 / rank for rank, _ in enumerate(read, start=1)]
     low, high = min(scores, default=0.0), max(scores, default=0.0)
