@@ -59,7 +59,7 @@ class Recall:
 class Read:
     """What a message states, what of it is still to be answered, and whether it asks for what was said.
 
-    ``rest`` is the whole message unless it states something; "" when then nothing is left that could be a question.
+    ``rest`` is the whole message unless it states what is so or is liked; "" when then nothing is left that could ask.
     """
 
     statements: list[Statement] = field(default_factory=list)
@@ -137,7 +137,6 @@ def _alone(message: str) -> Read:
     if recall := _recall(message, clauses):
         return Read([], "", recall)
     said: dict[int, Statement] = {}
-    wishes: set[int] = set()
     off = -1  # the sentence of which the rest is supposed or quoted
     for i, clause in enumerate(clauses[:_MOST]):
         if clause.closed[:1] in (":", "：") or phrase("none", "supposes").search(clause.text):
@@ -146,10 +145,9 @@ def _alone(message: str) -> Read:
         if clause.sentence != off and i not in said and (found := _stated(message, clause, goes_on)):
             last = _listed(clauses, i)
             more, end = message[clause.end : clauses[last].end], clauses[last].end
-            one = replace(found[0], about=found[0].about + more, text=_note(message[clause.start : end]))
+            one = replace(found, about=found.about + more, text=_note(message[clause.start : end]))
             said |= dict.fromkeys(range(i, last + 1), one)
-            wishes |= {i} if found[1] else set()
-    return Read(list(dict.fromkeys(said.values())), _rest(message, clauses, set(said), wishes))
+    return Read(list(dict.fromkeys(said.values())), _rest(message, clauses, said))
 
 
 def _plain(message: str) -> str:
@@ -172,8 +170,8 @@ def _clauses(plain: str) -> list[_Clause]:
     return found
 
 
-def _stated(message: str, clause: _Clause, goes_on: bool) -> tuple[Statement, bool] | None:
-    """What a clause states, and whether it is something that is wished for; a question states nothing.
+def _stated(message: str, clause: _Clause, goes_on: bool) -> Statement | None:
+    """What a clause states; a question states nothing.
 
     Args:
         goes_on: whether a clause without a subject is said of the person: 我喜欢散文，但不喜欢诗.
@@ -205,9 +203,9 @@ def _listed(clauses: list[_Clause], i: int) -> int:
     return i
 
 
-def _statement(given: dict[str, Any], about: str, cut: dict[str, str], text: str) -> tuple[Statement, bool]:
+def _statement(given: dict[str, Any], about: str, cut: dict[str, str], text: str) -> Statement:
     attribute = " ".join(filter(None, (given.get("attribute", ""), cut.get("of", "").strip())))
-    return Statement(given["kind"], given.get("polarity", ""), about, text, "", attribute), bool(given.get("asks"))
+    return Statement(given["kind"], given.get("polarity", ""), about, text, "", attribute)
 
 
 def _bare(words: str) -> str:
@@ -240,15 +238,16 @@ def asks(text: str) -> bool:
     return bool(re.search("[?？]", text) or phrase("asks", "asks").search(text.lower()))
 
 
-def _rest(message: str, clauses: list[_Clause], said: set[int], wishes: set[int]) -> str:
-    """The message without its statements when what is left asks or orders something, or one is a wish.
+def _rest(message: str, clauses: list[_Clause], said: dict[int, Statement]) -> str:
+    """The message without its statements when what is left asks or orders something; what is intended stays with it.
 
     "" when what is left only tells something, and the whole message when that is not plain.
     """
-    left = [i for i in range(len(clauses)) if i not in said or i in wishes]
-    if not said or not (wishes or any(asks(clauses[i].text + clauses[i].closed[:1]) for i in left)):
+    left = [i for i in range(len(clauses)) if i not in said or said[i].kind == "intent"]
+    if not any(asks(clauses[i].text + clauses[i].closed[:1]) for i in left):
         plain = all(is_smalltalk(clauses[i].text) or phrase("asks", "tells").match(clauses[i].text) for i in left)
-        return "" if said and plain else message
+        intends = any(one.kind == "intent" for one in said.values())
+        return "" if said and plain and not intends else message
     ends = [clause.start for clause in clauses[1:]] + [len(message)]
     pieces = [message[clauses[i].start : ends[i]] + ("" if i + 1 in left else " ") for i in left]
     return _note("".join(pieces))
@@ -258,16 +257,22 @@ def _rest(message: str, clauses: list[_Clause], said: set[int], wishes: set[int]
 
 
 def _recall(message: str, clauses: list[_Clause]) -> Recall | None:
-    """What is asked of the conversation, if a clause does so."""
-    for clause in clauses[:_MOST]:
+    """What a clause asks of the conversation; where it names nothing, of what the clause before it says."""
+    for i, clause in enumerate(clauses[:_MOST]):
         text = clause.text + ("?" if clause.closed[:1] in ("?", "？") else "")
         if len(text) > _LONGEST_CLAUSE or not asks(text) or phrase("none", "supposes").search(text):
             continue
         zh = bool(CJK.search(text))
-        for pattern in _many("recalls", "zh" if zh else "en"):
-            if match := pattern.search(text):
-                about = _about(message[clause.start : clause.end], zh)
-                return Recall(about, _whose(match["who"] or ""), _which(text))
+        match = next(filter(None, (one.search(text) for one in _many("recalls", "zh" if zh else "en"))), None)
+        before = phrase("recalls", "before").search(clauses[i - 1].text) if i else None
+        if match is None and before and phrase("recalls", "of_it").match(text):
+            match = before
+        if match:
+            about = _about(message[clause.start : clause.end], zh)
+            if before and (match is before or not about):
+                about = _about(message[clauses[i - 1].start : clauses[i - 1].end], zh)
+            who = next(filter(None, match.groups()), "")
+            return Recall(about, _whose(who), _which(text))
     return None
 
 
@@ -278,8 +283,10 @@ def _about(words: str, zh: bool) -> str:
     ('brass bands', '数据库')
     """
     if zh:
-        return max((part.strip() for part in phrase("recalls", "between_zh").split(words) if part), key=len, default="")
-    words = phrase("recalls", "inside_en").sub(" ", words)
+        parts = (part.strip().lstrip("的") for part in phrase("recalls", "between_zh").split(words) if part)
+        return max(parts, key=len, default="")
+    after = phrase("recalls", "after_en").search(words)
+    words = after[1] if after else phrase("recalls", "inside_en").sub(" ", words)
     for _ in range(2):
         words = phrase("recalls", "edge_en").sub("", words)
     return " ".join(words.split()).strip(" ,.?'\"")
