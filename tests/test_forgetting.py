@@ -425,7 +425,10 @@ def test_nothing_that_was_forgotten_stays_at_hand(bench):
     assert "zqnuts" in recalled()
     forget(wb, message=wb.messages("s")[0]["id"])
     told(other, "s", "Who directed Film 2?")  # so that there are as many exchanges as before
-    assert "zqnuts" not in recalled()
+    assert "zqnuts" not in recalled() and "Film 2" in recalled()
+    wb.clear("s")
+    told(other, "s", *(f"Who directed Film {n}?" for n in (3, 4)))
+    assert "Film 2" not in recalled()
 
 
 def test_what_is_cleared_is_overwritten(tmp_path):
