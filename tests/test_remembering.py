@@ -167,6 +167,13 @@ def test_a_preference_is_noted_obeyed_struck_and_replayed(bench):
     assert not other.obeyed
 
 
+def test_a_fork_that_asks_something_else_can_be_replayed(bench):
+    wb = bench(memory_core=True)
+    fork = wb.ask("Recommend some films.", kb="film", session="s").fork(query="Which films are from 2005?").wait()
+    again = wb.replay(fork.run_id)
+    assert again.answer == fork.answer and "Paper Boats" in fork.answer
+
+
 def test_nothing_is_noted_where_it_is_off_or_incognito(bench):
     wb = bench()
     run = wb.ask("I don't like horror films.", kb="film", session="s")
