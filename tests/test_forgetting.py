@@ -285,6 +285,19 @@ def test_who_had_it_only_from_a_summary_or_the_beginning_is_found_and_who_came_b
     assert holders(wb.path, "zqfilm", "zqlater") == set()
 
 
+def test_an_answer_that_quotes_it_goes_though_its_run_was_removed(bench):
+    wb = bench(memory_scope="user", memory_least=0.0)
+    told(wb, "s", "Who directed zqfilm?", "Who directed Film 1?")
+    quoting, *_ = told(wb, "t", "What did I ask about zqfilm?", "Who directed Film 2?")
+    assert "Who directed zqfilm?" in quoting.answer
+    for run in wb.runs(session_id="t"):
+        wb.remove_run(run.run_id)
+    assert forget(wb, message=wb.messages("s")[0]["id"]).counts["messages"] == 4
+    assert [m["content"] for m in wb.messages("t")][::2] == ["Who directed Film 2?"]
+    wb.close()
+    assert holders(wb.path, "zqfilm") == set()
+
+
 def test_what_is_named_is_one_thing_that_is_there_and_of_that_person(bench):
     wb = bench()
     told(wb, "s", CAT)
