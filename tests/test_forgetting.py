@@ -285,6 +285,19 @@ def test_who_had_it_only_from_a_summary_or_the_beginning_is_found_and_who_came_b
     assert holders(wb.path, "zqfilm", "zqlater") == set()
 
 
+def test_an_answer_that_quotes_it_goes_though_its_run_was_removed(bench):
+    wb = bench(memory_scope="user", memory_least=0.0)
+    told(wb, "s", "Who directed zqfilm?", "Who directed Film 1?")
+    quoting, *_ = told(wb, "t", "What did I ask about zqfilm?", "Who directed Film 2?")
+    assert "Who directed zqfilm?" in quoting.answer
+    for run in wb.runs(session_id="t"):
+        wb.remove_run(run.run_id)
+    assert forget(wb, message=wb.messages("s")[0]["id"]).counts["messages"] == 4
+    assert [m["content"] for m in wb.messages("t")][::2] == ["Who directed Film 2?"]
+    wb.close()
+    assert holders(wb.path, "zqfilm") == set()
+
+
 def test_what_is_named_is_one_thing_that_is_there_and_of_that_person(bench):
     wb = bench()
     told(wb, "s", CAT)
@@ -425,7 +438,10 @@ def test_nothing_that_was_forgotten_stays_at_hand(bench):
     assert "zqnuts" in recalled()
     forget(wb, message=wb.messages("s")[0]["id"])
     told(other, "s", "Who directed Film 2?")  # so that there are as many exchanges as before
-    assert "zqnuts" not in recalled()
+    assert "zqnuts" not in recalled() and "Film 2" in recalled()
+    wb.clear("s")
+    told(other, "s", *(f"Who directed Film {n}?" for n in (3, 4)))
+    assert "Film 2" not in recalled()
 
 
 def test_what_is_cleared_is_overwritten(tmp_path):

@@ -169,6 +169,13 @@ def test_a_preference_is_noted_obeyed_struck_and_replayed(bench):
     assert not other.obeyed
 
 
+def test_a_fork_that_asks_something_else_can_be_replayed(bench):
+    wb = bench(memory_core=True)
+    fork = wb.ask("Recommend some films.", kb="film", session="s").fork(query="Which films are from 2005?").wait()
+    again = wb.replay(fork.run_id)
+    assert again.answer == fork.answer and "Paper Boats" in fork.answer
+
+
 FILM_WORDS = Path(__file__).parents[1] / "data" / "films.vocabulary.toml"
 
 

@@ -260,6 +260,7 @@ class Trace:
         """What a run that had it speaks of: a memory; and in its answer alone, what the person said otherwise."""
         self._answers = Words()
         """What is quoted where was asked what was said."""
+        self._of_no_run = list(_of_no_run(said, exchanges, {c.run_id for c in candidates if c.file is None}))
 
     def widen(self, found: Found, late: bool = False) -> None:
         """Add everything that belongs to it; ``late``: a run that was not found before had its words, they are gone."""
@@ -274,6 +275,11 @@ class Trace:
                 self._messages(found, conversation, messages)
             for candidate in self._candidates:
                 self._run(found, candidate, before)
+            for asked, answer in self._of_no_run:
+                if self._tells(
+                    asked["content"], answer["content"], json.dumps(answer["citations"], ensure_ascii=False)
+                ):
+                    found.messages |= {asked["id"], answer["id"]}
 
     def _memory(self, found: Found) -> None:
         by_id = {m["id"]: m for m in self._memories}
@@ -330,6 +336,23 @@ class Trace:
         return self._about.within(f"{asked}\n{answered}", evidence) or self._told.within(
             answered, f"{asked} {evidence}"
         )
+
+    def _tells(self, asked: str, answered: str, evidence: str) -> bool:
+        """Whether an answer of a run that is gone has of it what neither its question nor its sources have."""
+        known = f"{asked} {evidence}"
+        new = not self._about.words.within([asked]) and self._about.within(answered, known)
+        return new or self._told.within(answered, known)
+
+
+def _of_no_run(
+    said: Mapping[str, Sequence[Mapping[str, Any]]], exchanges: Iterable[Mapping[str, str]], runs: set[str]
+) -> Iterator[tuple[Mapping[str, Any], Mapping[str, Any]]]:
+    """The questions and answers of which the runs are gone, so that no tape says what they had."""
+    by_id = {message["id"]: message for messages in said.values() for message in messages}
+    for one in exchanges:
+        asked, answer = by_id.get(one["user_message_id"]), by_id.get(one["assistant_message_id"])
+        if asked and answer and (answer["debug"] or {}).get("run_id") not in runs:
+            yield asked, answer
 
 
 @dataclass

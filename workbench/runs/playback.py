@@ -240,7 +240,7 @@ class TapedMemory:
         """As the store has it, or as the tape does."""
         known = [e for e in self._tape.known.values() if (e.kind, e.name) == ("memory", "recall")]
         if self._tape.mode == "fork" and known:
-            self._tape.keep(replace(known[0], replayed=True))
+            self._tape.keep(replace(known[0], given={"message": message}, replayed=True))  # it may ask something else
             return dict(known[0].value)
         if self._tape.mode != "live" and not known:
             return NoMemory().recall(message, user_id=user_id, conversation_id=conversation_id)
