@@ -348,6 +348,33 @@ class SqlRemembered(ABC):
             rows = [r if (r["ended_at"] or "") <= at else {**r, "ended_at": None, "ended_why": ""} for r in rows]
         return [Memory(**row) for row in rows if ended or row["ended_at"] is None]  # type: ignore[typeddict-item]
 
+    def people(self) -> list[str]:
+        """Everybody of whom something is remembered, or who said something."""
+        with self._transaction() as execute:
+            sql = "SELECT user_id FROM memories UNION SELECT user_id FROM conversations ORDER BY user_id"
+            return [row["user_id"] for row in execute(sql)]
+
+    def talks(self, user_id: str) -> list[dict[str, Any]]:
+        """The conversations of a person, oldest first: ``id``, ``session_id``, ``created_at``, and ``messages``."""
+        with self._transaction() as execute:
+            return execute(
+                "SELECT c.id, c.session_id, c.created_at, COUNT(m.id) AS messages FROM conversations c"
+                " LEFT JOIN messages m ON m.conversation_id = c.id WHERE c.user_id = ?"
+                " GROUP BY c.id, c.session_id, c.created_at ORDER BY c.created_at, c.id",
+                (clean(user_id),),
+            )
+
+    def source(self, message_id: str) -> dict[str, Any] | None:
+        """Where a message stands: ``session_id``, ``turn`` (from 1), ``content``, ``created_at``; None where gone."""
+        with self._transaction() as execute:
+            rows = execute(
+                "SELECT c.session_id, m.content, m.created_at, (SELECT COUNT(*) FROM messages b WHERE"
+                " b.conversation_id = m.conversation_id AND b.role = 'user' AND b.position <= m.position) AS turn"
+                " FROM messages m JOIN conversations c ON c.id = m.conversation_id WHERE m.id = ?",
+                (message_id,),
+            )
+        return rows[0] if rows else None
+
     def erase(self, user_id: str, memory_ids: Sequence[str]) -> int:
         """Delete memories for good; how many there were."""
         with self._transaction() as execute:

@@ -1,0 +1,207 @@
+"""``wb.memory``: what is known is seen with where it is from, searched, corrected, taken back and compared."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from tests.servers import Reply, ScriptedServer
+from tests.test_hostile import ALL
+from tests.test_remembering import bench, server  # noqa: F401  fixtures
+from workbench.errors import WorkbenchError
+from workbench.session import Workbench
+
+Make = Callable[..., Workbench]
+
+
+def told(wb: Workbench, *messages: str, session: str = "s", user: str = "default", kb: str = "film") -> list[Any]:
+    return [wb.ask(message, kb=kb, session=session, user=user) for message in messages]
+
+
+def contents(known: Any) -> list[str]:
+    return [row["content"] for row in known.memories]
+
+
+def test_what_is_known_is_seen_with_its_turn_author_version_and_time(bench: Make) -> None:  # noqa: F811
+    wb = bench(memory_core=True)
+    told(wb, "How is the weather?", "I don't like horror films.", "Actually, I like horror films now.")
+    known = wb.memory.view()
+    assert known.core["human"]["preferences"] == contents(known) and len(known.memories) == 1
+    [now] = known.memories
+    assert (now["turn"], now["session"], now["author"], now["version"]) == (3, "s", "rules", 2)
+    assert now["said"] == "Actually, I like horror films now." and now["created_at"].startswith("20")
+    assert [row["version"] for row in wb.memory.view(ended=True).memories] == [1, 2]
+    assert known.conversations[0]["messages"] == 6 and wb.memory.people() == ["default"]
+    assert list(known.to_frame()["content"]) == contents(known)
+    assert "horror" in str(wb.memory) and "turn 3" in str(wb.memory)
+    assert wb.memory.view("nobody").memories == [] and wb.memory.view(session="other").memories == []
+
+
+def test_as_of_a_turn_a_run_a_day_and_the_difference(bench: Make) -> None:  # noqa: F811
+    wb = bench(memory_core=True)
+    runs = told(wb, "I don't like horror films.", "My name is Ann.", "I like horror films now.")
+    known = [contents(wb.memory.view(session="s", at=turn)) for turn in (1, 2, 3)]
+    assert [len(one) for one in known] == [1, 2, 2] and known[0][0] != known[2][-1]
+    assert contents(wb.memory.view(at=runs[0])) == contents(wb.memory.view(at=runs[0].run_id)) == known[0]
+    asked = wb.messages("s")[0]["id"]
+    assert contents(wb.memory.view(at=asked)) == known[0]
+    assert (
+        contents(wb.memory.view(at="2001-01-01")) == [] and contents(wb.memory.view(at=datetime.now(UTC))) == known[2]
+    )
+    changes = wb.memory.diff(1, 3, session="s")
+    assert {row["change"] for row in changes} == {"changed", "new"}
+    [changed] = [row for row in changes if row["change"] == "changed"]
+    assert changed["before"] == known[0][0] and "now" in changed["after"] and changed["after"] in str(changes)
+    assert not wb.memory.diff(3, session="s") and "Nothing changed" in str(wb.memory.diff(3, session="s"))
+    for wrong, said in ((9, "It has 3"), ("soon", "is no moment")):
+        with pytest.raises(WorkbenchError, match=said):
+            wb.memory.view(session="s", at=wrong)
+    with pytest.raises(WorkbenchError, match="session="):
+        wb.memory.view(at=1)
+
+
+def test_a_memory_is_edited_pinned_ended_and_each_is_undone(bench: Make) -> None:  # noqa: F811
+    wb = bench(memory_core=True)
+    told(wb, "I don't like horror films.")
+    memory = wb.memory
+    [first] = memory.view().memories
+    memory.pin(first["id"])
+    edited = memory.edit(first["id"], "I don't like comedy films.", why="a slip")
+    [now] = memory.view().memories
+    assert now["id"] == edited and now["pinned"] and (now["author"], now["polarity"]) == ("person", "dislike")
+    assert "comedy" in now["about"] and now["version"] == 2 and "by hand" in str(memory)
+    run = wb.ask("Recommend some films.", kb="film", session="t")
+    assert [one["memory_id"] for one in run.obeyed] == [edited] and "Cold Soup" not in run.answer
+    assert memory.undo() == first["id"] and contents(memory.view()) == [first["content"]]
+    memory.invalidate(first["id"], "said in jest")
+    assert memory.view().memories == []
+    [gone] = memory.view(ended=True).memories
+    assert gone["ended_why"] == "said in jest" and "said in jest" in str(memory.view(ended=True))
+    memory.undo()
+    assert contents(memory.view()) == [first["content"]]
+    with pytest.raises(WorkbenchError, match="Say why"):
+        memory.invalidate(first["id"], " ")
+    for steer in (
+        lambda: memory.edit(first["id"], "x", user="bob"),
+        lambda: memory.pin(first["id"], user="bob"),
+        lambda: memory.invalidate(first["id"], "x", user="bob"),
+    ):
+        with pytest.raises(WorkbenchError, match="bob"):
+            steer()
+
+
+@pytest.mark.parametrize("name", ["core_memory_update", "archival_memory_insert", "archival_memory_search"])
+def test_the_tools_are_functions_that_an_agent_can_be_given(bench: Make, name: str) -> None:  # noqa: F811
+    wb = bench()
+    tools = {tool.__name__: tool for tool in wb.memory.tools("ann")}
+    assert name in tools and tools[name].__doc__
+    tools["core_memory_update"]("human", "不喜欢恐怖片")
+    tools["core_memory_update"]("preferences", "喜欢诺兰")
+    core = json.loads(tools["core_memory_update"]("persona", "我是电影推荐专家。"))
+    assert core["human"]["preferences"] == ["不喜欢恐怖片", "喜欢诺兰"] and core["persona"] == "我是电影推荐专家。"
+    changed = json.loads(tools["core_memory_update"]("human", "喜欢恐怖片"))
+    assert changed["human"]["preferences"] == ["喜欢诺兰", "喜欢恐怖片"], "the old one is replaced"
+    kept = tools["archival_memory_insert"]("The kiln in the east is the hotter one.")
+    [found, *_] = json.loads(tools["archival_memory_search"]("which kiln is hotter?"))
+    assert found["id"] == kept and wb.memory.view().memories == []
+    assert {row["author"] for row in wb.memory.view("ann").memories} == {"agent"}
+    with pytest.raises(WorkbenchError, match="Known: persona, human"):
+        tools["core_memory_update"]("mood", "x")
+
+
+def test_core_memory_is_filled_in_from_an_object_as_the_requirement_has_it(bench: Make) -> None:  # noqa: F811
+    memory = bench().memory
+    human = {"name": "User", "preferences": ["喜欢诺兰", "不喜欢恐怖片"], "current_intent": "寻找90年代经典"}
+    core = memory.core_memory_update("human", human)
+    assert {name: core["human"][name] for name in human} == human
+    memory.core_memory_update("name", "Ann")
+    assert memory.view().core["human"]["name"] == "Ann"
+
+
+def test_memories_and_exchanges_are_searched_for_their_person_alone(bench: Make) -> None:  # noqa: F811
+    wb = bench(memory_core=True)
+    told(wb, "My cat is called Biscuit.", "How is the weather?", kb="general")
+    told(wb, "My cat is called Pepper.", user="bob", kb="general")
+    found = wb.memory.search("the name of my cat")
+    assert {"facts", "episode"} <= {row["part"] for row in found} and found[0]["similarity"] >= found[-1]["similarity"]
+    assert "Biscuit" in str(found) and "Pepper" not in str(found)
+    assert not any(row["part"] == "episode" for row in wb.memory.search("the name of my cat", session="other"))
+    assert not wb.memory.search("zymurgy quixotic") and len(wb.memory.search("cat", limit=1)) == 1
+    assert list(found.to_frame()["id"]) == [row["id"] for row in found]
+
+
+def test_everything_of_a_person_is_exported(bench: Make, tmp_path: Any) -> None:  # noqa: F811
+    wb = bench(memory_core=True)
+    told(wb, "我不喜欢恐怖片", "我叫小安")
+    told(wb, "My cat is called Pepper.", user="bob")
+    file = wb.memory.export(tmp_path / "out" / "memory.json")
+    text = file.read_text(encoding="utf-8")
+    kept = json.loads(text)
+    assert kept["core"]["human"]["name"] and len(kept["memories"]) == 2 and "不喜欢恐怖片" in text
+    assert len(kept["conversations"][0]["messages"]) == 4 and "Pepper" not in text
+    with pytest.raises(WorkbenchError, match="Name another file"):
+        wb.memory.export(tmp_path)
+
+
+def test_the_same_question_with_another_state_of_memory(bench: Make) -> None:  # noqa: F811
+    wb = bench(memory_core=True)
+    first, _, run = told(wb, "I don't like horror films.", "My name is Ann.", "Recommend some films.")
+    [obeyed] = run.obeyed
+    without = wb.memory.branch(run, without=[obeyed["memory_id"]])
+    assert not without.obeyed and run.obeyed and len(wb.memory.view().memories) == 2, "a branch notes nothing"
+    assert not wb.memory.branch(run, at="2001-01-01").obeyed, "as if nothing had been said yet"
+    assert wb.memory.branch(run, at=first).obeyed
+    beside = wb.memory.compare(run, without=[obeyed["memory_id"]])
+    assert len(beside.runs) == 2
+
+
+def test_a_prompt_is_mapped_part_by_part_with_what_was_left_out(bench: Make, server: ScriptedServer) -> None:  # noqa: F811
+    wb = bench(memory_core=True, chat_base_url=server.url, writer_model="openai:m", history_window=2, names="rules")
+    told(wb, "My cat is called Biscuit.", *[f"How is the weather in town {n}?" for n in range(4)], kb="general")
+    run = wb.ask("What is my cat called, and which town was it?", kb="film", session="s")
+    parts = run.prompt_parts()
+    kinds = [part["part"] for part in parts if part["kept"]]
+    assert kinds == sorted(kinds, key=["system", "core", "summary", "episode", "evidence", "history", "question"].index)
+    assert {"system", "core", "history", "question"} <= set(kinds)
+    [fact] = [part for part in parts if part["part"] == "core"]
+    assert (fact["turn"], fact["session"], fact["author"]) == (1, "s", "rules")
+    sent = sum(len(m["content"]) for m in server.requests[-1]["messages"]) / 4
+    assert 0.6 * sent < sum(p["tokens"] for p in parts if p["kept"]) < 1.4 * sent, "about what was sent"
+    wb.close()
+    tight = bench(memory_core=True, memory_token_budget=5)
+    run = tight.ask("What is my cat called?", kb="film", session="s")
+    assert any(p["why"] == "budget" and not p["kept"] for p in run.prompt_parts())
+    assert "no room in the budget" in str(run.prompt_parts())
+
+
+def test_blame_names_the_memory_behind_a_sentence_and_only_where_it_may_be(bench: Make, server: ScriptedServer) -> None:  # noqa: F811
+    wb = bench(memory_core=True, chat_base_url=server.url)
+    told(wb, "How is the weather?", "I don't like horror films.")
+    run = wb.ask("Recommend some films.", kb="film", session="s")
+    [whole] = run.blame()
+    assert (whole["sentence"], whole["how"], whole["turn"]) == ("", "obeyed", 2), "it stood behind the whole answer"
+    said = wb.ask("What did I say about horror films?", kb="film", session="s")
+    assert {(row["how"], row["turn"]) for row in said.blame()} >= {("quoted", 2)}
+    assert "probable" in str(said.blame())
+    server.respond = lambda _: Reply(["Biscuit sleeps on the piano. Paper Boats has a river [1]."])
+    told(wb, "My cat Biscuit sleeps on the piano.", session="t")
+    run = wb.ask("Which is for a quiet evening?", kb="film", session="t", models={"writer": "openai:m"})
+    blamed = run.blame()
+    assert {row["sentence"] for row in blamed if row["how"] == "words"} == {"Biscuit sleeps on the piano."}
+    assert {row["turn"] for row in blamed if row["how"] == "words"} == {1}
+    assert wb.ask("Who made Paper Boats?", kb="film", session="fresh", user="bob").blame() == []
+
+
+def test_hostile_text_is_text_wherever_memory_shows_itself(bench: Make) -> None:  # noqa: F811
+    wb = bench(memory_core=True)
+    for section in ("name", "facts", "archival"):
+        wb.memory.core_memory_update(section, ALL) if section != "archival" else wb.memory.archival_memory_insert(ALL)
+    run = wb.ask(ALL, kb="film", session=f"s {ALL}"[:200])
+    shown = [wb.memory, wb.memory.view(ended=True), wb.memory.search(ALL), run.prompt_parts(), run.blame()]
+    for one in shown:
+        html = one._repr_html_()
+        assert "<script" not in html and "<img" not in html and "\x1b" not in html + str(one)
