@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from typing import Any
 
+import ipywidgets
 import pytest
+from click.testing import CliRunner
 
 from tests.servers import Reply, ScriptedServer
 from tests.test_hostile import ALL
 from tests.test_remembering import bench, server  # noqa: F401  fixtures
-from workbench.errors import WorkbenchError
+from workbench.cli import main
+from workbench.errors import InvalidAnswer, WorkbenchError
 from workbench.session import Workbench
+from workbench.views.labels import Labels
+from workbench.widgets.review import Review
 
 Make = Callable[..., Workbench]
 
@@ -205,3 +210,85 @@ def test_hostile_text_is_text_wherever_memory_shows_itself(bench: Make) -> None:
     for one in shown:
         html = one._repr_html_()
         assert "<script" not in html and "<img" not in html and "\x1b" not in html + str(one)
+
+
+# --- A memory that is obeyed is struck at the plan review ---
+
+
+def titles(run: Any) -> set[str]:
+    return {piece["metadata"]["title"] for piece in run.evidence}
+
+
+def horror(wb: Workbench, **asked: Any) -> Any:
+    told(wb, "I don't like horror films.")
+    return wb.ask("Recommend some films.", kb="film", session="s", review={"plan"}, **asked)
+
+
+def test_a_person_strikes_what_would_be_obeyed_and_it_is_recorded_and_replayed(bench: Make) -> None:  # noqa: F811
+    wb = bench(memory_core=True)
+    run = horror(wb)
+    assert run.review is not None
+    [offered] = run.review["obeyed"]
+    assert "since you said" in offered["told"] and any("since you said" in line for line in run.plan.assumptions)
+    with pytest.raises(InvalidAnswer, match=f"Known: {offered['memory_id']}"):
+        run.edit(struck=["other"])
+    run.edit(struck=[offered["memory_id"]], note="not today")
+    assert run.status == "paused" and "obeyed" not in run.review, "the new plan is shown"
+    run.approve()
+    assert run.status == "done" and not run.obeyed
+    assert not any("since you said" in line for line in run.plan.assumptions) and "The Long Dark" in titles(run)
+    decision, _ = run.decisions
+    assert decision["edits"] == {"struck": [offered["memory_id"]]} and "memories not obeyed" in str(run)
+    assert wb.replay(run.run_id).answer == run.answer
+    again = run.fork(review=["plan"])
+    assert again.answer == run.answer and not again.obeyed, "the recorded decision is made once more"
+    approved = run.fork(decision={"action": "approve"}, at="0-plan")
+    assert approved.obeyed and "The Long Dark" not in titles(approved)
+    assert len(wb.memory.view().memories) == 1, "it holds as before: only this run did not obey it"
+    assert next(p for p in run.prompt_parts() if p["part"] == "core")["why"] == "struck"
+
+
+def test_what_is_struck_is_not_told_to_a_model_either(bench: Make, server: ScriptedServer) -> None:  # noqa: F811
+    wb = bench(memory_core=True, chat_base_url=server.url)
+    run = horror(wb, models={"writer": "openai:m"})
+    run.edit(struck=[run.review["obeyed"][0]["memory_id"]]).approve()
+    assert "Preferences" not in str(server.requests[-1]["messages"])
+    run = wb.ask("Recommend some films.", kb="film", session="s", models={"writer": "openai:m"})
+    assert "Preferences: I don" in str([m["content"] for m in server.requests[-1]["messages"]])
+
+
+def test_memory_is_still_obeyed_when_the_question_is_changed_at_the_review(bench: Make) -> None:  # noqa: F811
+    wb = bench(memory_core=True)
+    run = horror(wb).edit(query="Recommend two films").approve()
+    assert run.obeyed and "The Long Dark" not in titles(run)
+    run = horror(wb).respond("set by a river").approve()
+    assert run.obeyed
+
+
+def test_it_is_struck_on_the_panel_and_on_the_command_line(bench: Make, tmp_path: Any) -> None:  # noqa: F811
+    wb = bench(memory_core=True)
+    run = horror(wb)
+    [offered] = run.review["obeyed"]
+    heard: list[Any] = []
+    review = Review(Labels("zh"))
+    review.observe(lambda change: heard.append(change.new), "response")
+    review.show(run.to_dict())
+    [box] = [w for w in walk(review.region) if isinstance(w, ipywidgets.Checkbox)]
+    assert box.value and offered["told"].startswith(box.description[:40])
+    box.value = False
+    assert review.primary.description == Labels("zh")("plan_anew")
+    review.submit()
+    assert heard[-1]["decisions"][0]["edited_action"]["args"] == {"struck": [offered["memory_id"]]}
+    wb.close()
+    at = ["--workspace", str(tmp_path / "w")]
+    shown = CliRunner().invoke(main, ["show", run.run_id, *at]).output
+    assert offered["memory_id"] in shown, "the way to name it is shown"
+    assert CliRunner().invoke(main, ["resume", run.run_id, "--strike", offered["memory_id"], *at]).exit_code == 3
+    done = CliRunner().invoke(main, ["resume", run.run_id, "--approve", "--json", *at])
+    assert done.exit_code == 0 and "The Long Dark" in str(json.loads(done.stdout)["evidence"])
+
+
+def walk(widget: Any) -> Iterator[Any]:
+    yield widget
+    for child in getattr(widget, "children", ()):
+        yield from walk(child)

@@ -34,7 +34,7 @@ class Part(TypedDict):
         part: ``system``, ``core``, ``summary``, ``episode``, ``evidence``, ``history`` or ``question``.
         id: of the memory, the episode or the message; of the others their name.
         tokens: about how many.
-        kept: whether it stands in the prompt; else ``why`` not: ``budget``, ``enough`` or ``left_out``.
+        kept: whether it stands in the prompt; else ``why`` not: ``budget``, ``enough``, ``left_out`` or ``struck``.
         at: when it was said or noted.
         author: who noted it: ``rules``, ``person``, or a model.
         session: the conversation in which it was said; ``turn`` which of its questions, from 1.
@@ -83,7 +83,8 @@ def prompt_parts(run: Recording) -> Rows:
     ].default
     frame = re.sub(r"\$\{?\w+\}?", "", prompt.user)
     shown = told_evidence(run.evidence, int(most)) if run.evidence else ""
-    remembered = list(run.remembered)
+    struck = run._values().get("struck") or []
+    remembered = [{**p, "kept": False, "why": "struck"} if p["id"] in struck else p for p in run.remembered]
     known, sources = _known(run), _Sources(run)
     of_memory = [_part(one, known, sources) for one in remembered]
     parts = [_own("system", f"{prompt.system}\n{frame}"), *(p for p in of_memory if p["part"] != "history")]

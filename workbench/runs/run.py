@@ -87,8 +87,9 @@ class Run(Recording):
         return self.answer_review(answer("approve", note=note))
 
     def edit(self, edits: dict[str, Any] | None = None, *, note: str = "", **fields: Any) -> Run:
-        """Go on with changes: ``plan=``, ``query=``, ``thresholds=`` at the points plan and step; ``next_steps=``,
-        ``activate=``, ``rewrite_query=``, ``should_continue=``, ``thresholds=``, ``needs={need: "struck"}`` at reflect.
+        """Go on with changes: ``plan=``, ``query=``, ``thresholds=``, ``struck=`` (ids of memories that are not to be
+        obeyed) at the points plan and step; ``next_steps=``, ``activate=``, ``rewrite_query=``, ``should_continue=``,
+        ``thresholds=``, ``needs={need: "struck"}`` at reflect.
 
         Raises:
             InvalidAnswer: names the field and what is allowed; the run waits as before.

@@ -170,7 +170,7 @@ def primary(request: Json, edits: Json, wrong: int, labels: Labels) -> str:
         return labels("problems_to_mend", n=wrong)
     if not edits:
         return _approving(point, proposed, request.get("ahead"), labels)
-    if set(edits) == {"query"}:
+    if set(edits) <= {"query", "struck"}:
         return labels("plan_anew")
     verb = "run" if point in ("plan", "step") else "go"
     if point == "reflect":
