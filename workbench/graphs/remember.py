@@ -164,7 +164,7 @@ async def bring_up(context: Context, store: Any, conversation_id: str) -> bool:
     if not text:
         before = loads(old["summary"]) if old and old["author"] == RULES and not anew else None
         text = summarized(messages if before is None else fresh, before).dumps()
-    store.save_summary(conversation_id, text, len(messages), author)
+    store.save_summary(conversation_id, text, len(messages), author, [m["id"] for m in messages])
     return True
 
 

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from workbench.errors import ModelError, WorkbenchError, shown
 from workbench.language.statements import Statement, read_statements, same_thing
 from workbench.language.summarizing import loads
+from workbench.maintenance.forgetting import Forgotten, forget
 from workbench.memory.recalling import Recalling
 from workbench.memory.remembered import Memory, core_of
 from workbench.memory.store import SqlConversations
@@ -223,6 +224,10 @@ class Memories:
     def undo(self, *, user: str = "default") -> str:
         """Take back the last change of what is remembered of a person; the id of the memory that it was about."""
         return self._store.undo(user)
+
+    def forget(self, **what: Any) -> Forgotten:
+        """Forget for good: ``memory=``, ``message=``, ``session=``, ``user=``, ``dry_run=``; see ``forgetting.py``."""
+        return forget(self._wb, **what)
 
     # the tools of an agent
 

@@ -151,10 +151,23 @@ class SqlRemembered(ABC):
             rows = execute("SELECT * FROM conversation_summaries WHERE conversation_id = ?", (conversation_id,))
         return rows[0] if rows else None
 
-    def save_summary(self, conversation_id: str, summary: str, covered_message_count: int, author: str = "") -> None:
-        """Keep the summary in the place of the one before; one that covers less than that is late, and is dropped."""
+    def save_summary(
+        self,
+        conversation_id: str,
+        summary: str,
+        covered_message_count: int,
+        author: str = "",
+        of: Sequence[str] | None = None,
+    ) -> None:
+        """Keep the summary in the place of the one before; one that covers less than that is late, and is dropped.
+
+        So is one ``of`` messages, by their ids, that are not the first ones any more: some were forgotten meanwhile.
+        """
         now = self._time()
         with self._transaction() as execute:
+            first = f"SELECT id FROM messages WHERE conversation_id = ? ORDER BY position LIMIT {covered_message_count}"
+            if of is not None and [row["id"] for row in execute(first, (conversation_id,))] != list(of):
+                return
             execute(
                 "INSERT INTO conversation_summaries (id, conversation_id, summary, covered_message_count, update_count,"
                 " author, created_at, updated_at) SELECT ?, id, ?, ?, 1, ?, ?, ? FROM conversations WHERE id = ?"
@@ -176,6 +189,15 @@ class SqlRemembered(ABC):
         with self._transaction() as execute:
             rows = execute(f"{_EPISODE} WHERE e.position > ?{whose} ORDER BY e.position", (after, *given))
         return [Episode(**row) for row in rows]  # type: ignore[typeddict-item]
+
+    def exchanges(self, user_id: str) -> list[dict[str, str]]:
+        """The ids of each of a user's episodes and of its two messages, and of their conversation."""
+        sql = (
+            "SELECT e.id, e.conversation_id, e.user_message_id, e.assistant_message_id FROM episodes e"
+            " JOIN conversations c ON c.id = e.conversation_id WHERE c.user_id = ? ORDER BY e.position"
+        )
+        with self._transaction() as execute:
+            return execute(sql, (clean(user_id),))
 
     def vectors(self, ids: Sequence[str], model: str) -> dict[str, bytes]:
         """The vectors of these episodes by this model, as far as they are there."""
@@ -206,11 +228,12 @@ class SqlRemembered(ABC):
                 execute(f"SELECT COUNT(*) AS n FROM episodes e WHERE e.model != ?{whose}", (model, *given))[0]["n"]
             )
 
-    def count_episodes(self, conversation_id: str = "", user_id: str = "") -> int:
-        """How many exchanges a conversation has, or all of a user's have."""
+    def count_episodes(self, conversation_id: str = "", user_id: str = "", until: int | None = None) -> int:
+        """How many exchanges a conversation has, or all of a user's have; up to a position, if one is named."""
         whose, given = _whose(conversation_id, user_id)
+        upto, place = ("1 = 1", []) if until is None else ("e.position <= ?", [until])
         with self._transaction() as execute:
-            return int(execute(f"SELECT COUNT(*) AS n FROM episodes e WHERE 1 = 1{whose}", given)[0]["n"])
+            return int(execute(f"SELECT COUNT(*) AS n FROM episodes e WHERE {upto}{whose}", [*place, *given])[0]["n"])
 
     def save_vectors(self, vectors: Iterable[tuple[str, bytes]], model: str) -> None:
         """Keep the vectors of episodes; of one that was forgotten meanwhile nothing is kept."""
@@ -374,6 +397,35 @@ class SqlRemembered(ABC):
                 (message_id,),
             )
         return rows[0] if rows else None
+
+    def forget(
+        self,
+        *,
+        memories: Iterable[str] = (),
+        messages: Iterable[str] = (),
+        conversations: Iterable[str] = (),
+        summaries: Iterable[str] = (),
+        feedback: Iterable[str] = (),
+    ) -> None:
+        """Delete these for good, at once, by their ids; summaries by their conversations.
+
+        With a message go its episode, its feedback, and the summary of its conversation, which is made anew of what is
+        left; what was replaced by a memory does not say any more by what.
+        """
+        of_message = "IN (SELECT conversation_id FROM messages WHERE id = ?)"
+        with self._transaction() as execute:
+            for sql, ids in (
+                (f"DELETE FROM conversation_summaries WHERE conversation_id {of_message}", list(messages)),
+                ("DELETE FROM conversation_summaries WHERE conversation_id = ?", list(summaries)),
+                ("DELETE FROM messages WHERE id = ?", list(messages)),
+                ("UPDATE memories SET message_id = '' WHERE message_id = ?", list(messages)),
+                ("UPDATE memories SET ended_why = '', replaced_by = '' WHERE replaced_by = ?", list(memories)),
+                ("DELETE FROM memories WHERE id = ?", list(memories)),
+                ("DELETE FROM feedback WHERE id = ?", list(feedback)),
+                ("DELETE FROM conversations WHERE id = ?", list(conversations)),
+            ):
+                for one in ids:
+                    execute(sql, (one,))
 
     def erase(self, user_id: str, memory_ids: Sequence[str]) -> int:
         """Delete memories for good; how many there were."""

@@ -124,6 +124,12 @@ class SqlConversations(SqlRemembered):
             )
         return conversation_id
 
+    def conversations(self, user_id: str) -> dict[str, str]:
+        """The conversations of a user: id -> session."""
+        with self._transaction() as execute:
+            rows = execute("SELECT id, session_id FROM conversations WHERE user_id = ?", (clean(user_id),))
+        return {row["id"]: row["session_id"] for row in rows}
+
     @staticmethod
     def conversation_id(user_id: str, session_id: str) -> str:
         """The id that the conversation of this user and session has, or will have."""

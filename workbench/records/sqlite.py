@@ -91,7 +91,8 @@ def refused(error: OSError, path: Path | str) -> WorkbenchError:
 
 
 def begin_with_log(connection: sqlite3.Connection) -> None:
-    """Give the file a write-ahead log, in which readers do not stop the writer, and syncs that a kill needs.
+    """Give the file a write-ahead log, in which readers do not stop the writer, and syncs that a kill needs; what is
+    deleted is overwritten.
 
     SQLite does not wait for its lock here by itself: two processes may make a workspace at the same moment.
     """
@@ -105,6 +106,7 @@ def begin_with_log(connection: sqlite3.Connection) -> None:
                 raise
             time.sleep(0.01)
     connection.execute("PRAGMA synchronous = NORMAL")
+    connection.execute("PRAGMA secure_delete = ON")
 
 
 def upgrade(connection: sqlite3.Connection, migrations: Sequence[str], read: str, write: str) -> None:

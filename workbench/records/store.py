@@ -357,6 +357,10 @@ class RunStore:
         rows = self._rows("SELECT text FROM drafts WHERE run_id = ? AND name = ?", (run_id, name))
         return rows[0]["text"] if rows else ""
 
+    def drafts(self, run_id: str) -> list[str]:
+        """Everything that was typed there."""
+        return [row["text"] for row in self._of(run_id, "drafts", "text")]
+
     def tool_seconds(self) -> dict[str, list[float]]:
         """How long each tool took, call by call, in all runs: attempts that were made, not replayed ones."""
         found: dict[str, list[float]] = {}
@@ -422,6 +426,11 @@ class RunStore:
             }
             for row in self._rows(f"SELECT * FROM labels {where} ORDER BY rowid LIMIT ?", (most,))
         ]
+
+    def remove_labels(self, digests: Iterable[str]) -> None:
+        """Forget that these were put before a person, and what was said of them."""
+        for digest in digests:
+            self._write("DELETE FROM labels WHERE digest = ?", (digest,))
 
     def labels_waiting(self) -> tuple[int, dict[str, Any]]:
         """Of how many of these nobody said anything, and the first of them, or {}."""

@@ -386,7 +386,10 @@ class Work:
         """
         if self.holder(run_id):
             raise RunError(f"Run {run_id} is running. Cancel it first.")
-        self.loop.call(self.driver(run_id).forget(run_id))
+        driver = self.driver(run_id)
+        if (row := driver.runs.get(run_id))["status"] not in _ENDED:
+            self._take(driver, row)  # nobody answers it or goes on with it now
+        self.loop.call(driver.forget(run_id))
         self._live.pop(run_id, None)
 
     def _start(self, driver: Driver, live: Live, graph_input: Any) -> None:

@@ -1,0 +1,438 @@
+"""What is forgotten is in no file any more, whoever had it; nothing else is lost, wherever a process is killed."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import signal
+import sqlite3
+import subprocess
+import sys
+import threading
+import zipfile
+import zlib
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.shelves import CORE, PROJECT, corpus, environment
+from tests.test_store import empty_postgres, postgres, store  # noqa: F401  every database
+from workbench.errors import RunError, WorkbenchError
+from workbench.maintenance.forgetting import Forgotten, forget
+from workbench.session import Workbench
+from workbench.settings import Settings
+
+REMEMBERING = {**CORE, "memory_core": True, "summary_from": 4, "summary_every": 1, "history_window": 2}
+TALKS = {
+    "en": (
+        "I don't like zqhorror films.",
+        "I like zqhorror films now.",
+        "What did I say about zqhorror films?",
+        "zqhorror",
+    ),
+    "zh": ("我不喜欢紫琥珀电影。", "我喜欢紫琥珀电影。", "关于紫琥珀电影，我说过什么？", "紫琥珀"),
+}
+CAT = "My cat is called Zqbiscuit."
+
+
+def spellings(word: str) -> list[bytes]:
+    cases = {word, word.lower(), word.capitalize()}
+    return [
+        told
+        for one in cases
+        for told in (one.encode(), one.encode("utf-16-le"), one.encode("utf-16-be"), json.dumps(one)[1:-1].encode())
+    ]
+
+
+def readings(file: Path) -> Iterator[bytes]:
+    """The bytes of a file, and of everything in it that is packed: of a zip, of rows, of any stream that zlib reads."""
+    content = file.read_bytes()
+    yield content
+    if zipfile.is_zipfile(file):
+        with zipfile.ZipFile(file) as archive:
+            yield from map(archive.read, archive.namelist())
+    for found in re.finditer(b"\x78[\x01\x5e\x9c\xda]", content):
+        try:
+            yield zlib.decompressobj().decompress(content[found.start() : found.start() + (1 << 20)])
+        except zlib.error:
+            continue
+    if content.startswith(b"SQLite format 3"):
+        with sqlite3.connect(f"file:{file}?mode=ro", uri=True) as connection:
+            for (table,) in connection.execute("SELECT name FROM sqlite_schema WHERE type = 'table'").fetchall():
+                for row in connection.execute(f'SELECT * FROM "{table}"'):
+                    for value in row:
+                        if isinstance(value, bytes) and value[:1] == b"\x78":
+                            yield zlib.decompress(value)
+        connection.close()
+
+
+def holders(folder: Path, *words: str) -> set[str]:
+    """The files in which one of the words stands, in whatever way it is written."""
+    wanted = [told for word in words for told in spellings(word)]
+    return {
+        str(file.relative_to(folder))
+        for file in folder.rglob("*")
+        if file.is_file() and any(one in read for read in readings(file) for one in wanted)
+    }
+
+
+def rows(wb: Workbench) -> str:
+    """Everything in the conversation store, as text."""
+    with wb._work.durable.conversations._transaction() as execute:
+        tables = ("conversations", "messages", "feedback", "conversation_summaries", "episodes", "memories")
+        return json.dumps([execute(f"SELECT * FROM {table} ORDER BY 1") for table in tables], default=repr)
+
+
+def kept(wb: Workbench, user: str | None = None) -> dict[str, Any]:
+    """What is there, of everybody or of one person, each row as text."""
+    runs, conversations = wb._work.durable.runs, wb._work.durable.conversations
+    found: dict[str, Any] = {}
+    for row in runs.newest(-1):
+        if user in (None, row["user_id"]):
+            found[row["run_id"]] = json.dumps(runs.contents(row["run_id"]), sort_keys=True)
+    owners, tables = dict[str, str](), ("conversations", "messages", "feedback", "episodes", "conversation_summaries")
+    with conversations._transaction() as execute:
+        for table in (*tables, "memories"):
+            for one in execute(f"SELECT * FROM {table}"):
+                of = one.get("user_id") or owners[one.get("conversation_id") or one["message_id"]]
+                owners[one["id"]] = of
+                if user in (None, of):
+                    found[f"{table} {one['id']}"] = json.dumps(one, default=repr, ensure_ascii=False, sort_keys=True)
+    return found
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+def bench(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Callable[..., Workbench]]:
+    """Opens the same workspace again and again, over each database."""
+    dsn = ""
+    if request.param == "postgres":
+        dsn = request.getfixturevalue("postgres")
+        empty_postgres(dsn)
+    corpus(tmp_path / "films.jsonl", 12)
+    opened: list[Workbench] = []
+
+    def make(**settings: Any) -> Workbench:
+        opened.append(Workbench.open(tmp_path / "w", Settings.load(**REMEMBERING, postgres_dsn=dsn, **settings)))
+        if "film" not in opened[-1].knowledge.names():
+            opened[-1].add_knowledge("film", [tmp_path / "films.jsonl"])
+        return opened[-1]
+
+    yield make
+    for wb in opened:
+        wb.close()
+
+
+def told(wb: Workbench, session: str, *messages: str, user: str = "default") -> list[Any]:
+    runs = []
+    for message in messages:
+        runs.append(wb.ask(message, kb="film", session=session, user=user))
+        wb._work.loop.settle(10)
+    return runs
+
+
+def planted(wb: Workbench, language: str) -> dict[str, Any]:
+    """A preference that changed, with all that comes of it: a summary, forks, a replay, a capsule, what waits."""
+    first, changed, asked, _ = TALKS[language]
+    said = told(wb, "s", first, "Who directed Film 1?", changed, CAT, "Who directed Film 2?", asked)
+    assert wb._work.durable.conversations.get_summary(said[0].conversation_id)
+    fork = said[-1].fork(query="Who directed Film 3?").wait()
+    of_first = said[0].fork(settings={"max_iterations": 1}).wait()
+    again = wb.replay(said[-1].run_id)
+    waiting = wb.ask("Who directed Film 4?", kb="film", session="s", review={"plan"})
+    wb._work.durable.runs.save_draft(waiting.run_id, "note", first)
+    (wb.path / "carried").mkdir()
+    capsules = [wb.export(one.run_id, wb.path / "carried" / f"{n}.zip") for n, one in enumerate((said[0], said[-1]))]
+    said[1].feedback(True, f"as I said: {first}")
+    elsewhere = told(wb, "t", "Who directed Film 5?")
+    other = told(wb, "s", "I don't like westerns.", "Who directed Film 6?", user="bob")
+    other[0].feedback(False, "a verdict")
+    [memory] = [
+        m
+        for m in wb._work.durable.conversations.memories("default")
+        if "film" in m["content"] + "films电影" and m["section"] == "preferences"
+    ]
+    return {
+        "said": said,
+        "fork": fork,
+        "of_first": of_first,
+        "again": again,
+        "waiting": waiting,
+        "memory": memory,
+        "capsules": capsules,
+        "elsewhere": elsewhere,
+        "other": other,
+    }
+
+
+@pytest.mark.parametrize("language", TALKS)
+def test_a_memory_is_in_no_file_any_more(bench, language):
+    wb = bench()
+    word = TALKS[language][3]
+    there = planted(wb, language)
+    before, everything = kept(wb), rows(wb)
+    only_said = forget(wb, memory=there["memory"]["id"], dry_run=True)
+    assert kept(wb) == before and rows(wb) == everything and not only_said.done, "a dry run changes nothing"
+    assert all(path.exists() for path in there["capsules"])
+    gone = {r.run_id for r in (*there["said"], there["fork"], there["of_first"], there["again"], there["waiting"])}
+    assert set(only_said.runs) == gone | {there["elsewhere"][0].run_id}
+    first, _, changed, *later = there["said"]
+    assert set(only_said.dependents) >= {r.run_id for r in (*later, there["elsewhere"][0], there["fork"])}
+    assert not {first.run_id, changed.run_id} & set(only_said.dependents)
+    assert only_said.waiting == (there["waiting"].run_id,)
+    assert only_said.counts["memories"] == 2 and only_said.counts["capsules"] == 2
+    done = forget(wb, memory=there["memory"]["id"])
+    assert done.done and done.counts == only_said.counts and done.runs == only_said.runs
+    after = kept(wb)
+    assert word not in rows(wb).lower() and json.dumps(word)[1:-1] not in rows(wb)
+    bobs = {one.run_id: before[one.run_id] for one in there["other"]}
+    assert bobs.items() <= after.items(), "nothing of another person is lost"
+    lost = {name for name, told in before.items() if after.get(name) != told}
+    assert not any("bob" in before[name] or "western" in before[name] for name in lost)
+    messages = {m["content"] for m in wb.messages("s")}
+    assert {CAT, "Who directed Film 2?", "Who directed Film 4?"} <= messages, "what does not speak of it stays"
+    assert [m["content"] for m in wb._work.durable.conversations.memories("default")] == [CAT.rstrip(".")]
+    run = told(wb, "s", "What is my cat called?")[0]
+    assert run.status == "done" and word not in json.dumps(run.to_dict(), ensure_ascii=False).lower()
+    answer = there["other"][1].answer
+    wb.close()
+    assert holders(wb.path, word) == set()
+    wb = bench()
+    assert wb.replay(there["other"][1].run_id).answer == answer
+    assert wb.ask(TALKS[language][2], kb="film", session="s").status == "done"
+
+
+def test_every_plant_was_there(bench):
+    """The search sees what is to be found: in rows, in tapes that are packed, in checkpoints, in capsules."""
+    wb = bench()
+    planted(wb, "zh")
+    wb.close()
+    found = holders(wb.path, "紫琥珀")
+    assert {"checkpoints.db", "carried/0.zip", "carried/1.zip", "workbench.db"} <= found
+
+
+def test_a_conversation_and_a_person_are_in_no_file_any_more(bench):
+    wb = bench(memory_scope="user")
+    there = planted(wb, "en")
+    told(wb, "s", "My dog is called Zqrover.", "Who directed Film 7?")
+    quoting = told(wb, "t", "What did I say about Zqrover?", "Who directed Film 8?")
+    assert "Zqrover" in quoting[0].answer
+    mine = told(wb, "u", "My boat is called Zqdory.")
+    before = kept(wb)
+    report = forget(wb, session="s", dry_run=True)
+    assert set(report.dependents) == {r.run_id for r in (*there["elsewhere"], *quoting, *mine)}, "they had it recalled"
+    assert report.counts["conversations"] == 1 + sum(
+        "(" in name for name in wb._work.durable.conversations.conversations("default").values()
+    ), "with those of forks and replays"
+    forget(wb, session="s")
+    after = kept(wb)
+    for told_before in (before[one.run_id] for one in there["other"]):
+        assert told_before in after.values(), "bob's conversation has the same name, and is another"
+    assert [m["content"] for m in wb.messages("t")][:1] == ["Who directed Film 5?"]
+    assert "Who directed Film 8?" in [m["content"] for m in wb.messages("t")]
+    assert [m["content"] for m in wb._work.durable.conversations.memories("default")] == ["My boat is called Zqdory"]
+    assert not wb.messages("s") and wb.messages("s", "bob")
+    wb.close()
+    assert holders(wb.path, "zqhorror", "Zqbiscuit", "Zqrover") == set()
+    wb = bench()
+    before = kept(wb, user="bob")
+    assert "Zqdory" in rows(wb)
+    assert forget(wb, user="default").counts["conversations"] == 2
+    assert kept(wb) == kept(wb, user="bob") == before, "all that is left is bob's, as it was"
+    assert not any(forget(wb, user="default").counts.values()), "once more: nothing is left to forget"
+    wb.close()
+    assert holders(wb.path, "Zqdory") == set()
+
+
+def test_an_exchange_goes_with_what_was_noted_of_it(bench):
+    wb = bench()
+    _, second, third = told(wb, "s", "I am allergic to zqnuts.", "Who directed Film 1?", "Who directed Film 2?")
+    answer = wb.messages("s")[1]["id"]
+    report = forget(wb, message=answer)
+    assert report.counts["memories"] == 1 and report.counts["messages"] == 2 == report.counts["episodes"] * 2
+    assert set(report.dependents) == {second.run_id, third.run_id}
+    assert [m["content"] for m in wb.messages("s")][::2] == ["Who directed Film 1?", "Who directed Film 2?"]
+    with pytest.raises(WorkbenchError, match="no exchange"):
+        forget(wb, message=answer)
+    wb.close()
+    assert holders(wb.path, "zqnuts") == set()
+
+
+def test_what_is_named_is_one_thing_that_is_there_and_of_that_person(bench):
+    wb = bench()
+    told(wb, "s", CAT)
+    [memory] = wb._work.durable.conversations.memories("default")
+    for wrong, why in (
+        ({}, "Name one thing"),
+        ({"memory": "a", "session": "s"}, "Name one thing"),
+        ({"memory": "nowhere"}, "no memory 'nowhere'"),
+        ({"memory": memory["id"], "user": "bob"}, "no memory"),
+    ):
+        with pytest.raises(WorkbenchError, match=why):
+            forget(wb, **wrong)
+    assert not any(forget(wb, session="never", user="bob").counts.values())
+    assert len(wb.messages("s")) == 2 and wb._work.durable.conversations.memories("default") == [memory]
+
+
+def test_a_run_at_work_with_it_is_waited_for_by_the_person(bench):
+    wb = bench()
+    told(wb, "s", CAT)
+    [memory] = wb._work.durable.conversations.memories("default")
+    reached, go_on = threading.Event(), threading.Event()
+
+    async def planner(query, decision, knowledge, tools):
+        reached.set()
+        while not go_on.is_set():
+            await __import__("asyncio").sleep(0.01)
+        raise RuntimeError("no plan")
+
+    wb.register_planner(planner)
+    run = wb.start("Who directed Film 3?", kb="film", session="s")
+    assert reached.wait(20)
+    before = rows(wb)
+    with pytest.raises(RunError, match=run.run_id):
+        forget(wb, memory=memory["id"])
+    assert rows(wb) == before and not list(wb.path.glob(".forgetting*"))
+    go_on.set()
+    run.wait()
+    assert forget(wb, memory=memory["id"]).dependents == (run.run_id,), "a run that failed had it too"
+    wb.close()
+    assert holders(wb.path, "Zqbiscuit") == set()
+
+
+def test_tapes_that_were_pruned_and_runs_that_came_back_are_found(bench, tmp_path):
+    wb = bench()
+    said, had = told(wb, "s", CAT, "Who directed Film 3?")
+    outside = wb.export(said.run_id, tmp_path / "outside.zip")
+    wb.import_capsule(outside, as_new=True)
+    wb.gc(tapes=True, yes=True)
+    [memory] = wb._work.durable.conversations.memories("default")
+    (wb.path / "notes.txt").write_text("Zqbiscuit, by hand", encoding="utf-8")
+    (wb.path / "mine.txt").write_text(f"I wrote: {CAT}", encoding="utf-8")
+    report = forget(wb, memory=memory["id"])
+    assert report.counts["runs"] == 3 and had.run_id in report.dependents
+    assert ("forgot_holds", str(wb.path / "mine.txt")) in report.left, "a person's own file is named, and left"
+    wb.close()
+    assert holders(wb.path, "Zqbiscuit") == {"notes.txt", "mine.txt"} and outside.exists()
+
+
+def test_a_report_says_it_in_both_languages_and_escapes_what_it_names(bench):
+    wb = bench()
+    told(wb, "s", "我的猫叫紫琥珀。", "Who directed Film 3?")
+    [memory] = wb._work.durable.conversations.memories("default")
+    report = forget(wb, memory=memory["id"], dry_run=True)
+    assert "将会忘记：一条记忆" in str(report) and "从记忆中得到过" in str(report) and "紫琥珀" not in str(report)
+    hostile = Forgotten("user", True, {"runs": 1}, ("<b>",), (), ("<b>",), ("<i>",), (("forgot_holds", "<u>"),))
+    page = hostile._repr_html_()
+    assert "Forgotten: everything of a person" in str(hostile) and "waiting for you" in str(hostile)
+    assert not re.search("<(b|i|u)>", page) and "&lt;u&gt;" in page
+
+
+def test_a_summary_that_comes_late_does_not_bring_back_what_was_forgotten(store):  # noqa: F811
+    conversation = store.get_or_create_conversation_id("ann", "s")
+    ids = [store.append_message(conversation, "user", text) for text in ("zq one", "two", "three")]
+    store.save_summary(conversation, "of zq one", 1, of=ids[:1])
+    store.forget(messages=ids[:1])
+    assert store.get_summary(conversation) is None
+    store.save_summary(conversation, "of zq one and two", 2, of=ids[:2])
+    assert store.get_summary(conversation) is None
+    store.save_summary(conversation, "of two and three", 2, of=ids[1:])
+    assert store.get_summary(conversation)["summary"] == "of two and three"
+
+
+def test_what_replaced_a_memory_is_not_named_by_it_any_more(store):  # noqa: F811
+    old = store.remember("ann", "preferences", "likes tea", about="tea")
+    new = store.remember("ann", "preferences", "no zqtea", about="tea", replaces=[old], why="no zqtea")
+    other = store.remember("bob", "facts", "zqtea too")
+    store.forget(memories=[new])
+    [left] = store.memories("ann", ended=True)
+    assert (left["id"], left["ended_why"], left["replaced_by"]) == (old, "", "") and left["ended_at"]
+    assert [m["id"] for m in store.memories("bob")] == [other]
+
+
+KILLED = """
+import json, os, sys
+from tests.test_forgetting import REMEMBERING
+from workbench.maintenance import forgetting
+from workbench.memory.remembered import SqlRemembered
+from workbench.runs.workers import Work
+from workbench.session import Workbench
+
+folder, named, number, moment, given = sys.argv[1], sys.argv[2], int(sys.argv[3]), sys.argv[4], json.loads(sys.argv[5])
+of = {"remove": Work, "forget": SqlRemembered, "_write_note": forgetting._Forgetting}.get(named, forgetting)
+real, calls = getattr(of, named), []
+
+def watched(*told, **how):
+    calls.append(1)
+    if len(calls) == number and moment == "before":
+        os.kill(os.getpid(), 9)
+    done = real(*told, **how)
+    if len(calls) == number:
+        os.kill(os.getpid(), 9)
+    return done
+
+setattr(of, named, watched)
+with Workbench.open(folder, **REMEMBERING) as wb:
+    forgetting.forget(wb, **given)
+"""
+
+
+@pytest.fixture(scope="module")
+def template(tmp_path_factory) -> tuple[Path, dict[str, Any], dict[str, Any]]:
+    """A workspace with what is planted, what is to be forgotten, and what an undisturbed forgetting leaves."""
+    folder = tmp_path_factory.mktemp("template")
+    with Workbench.open(folder / "w", **REMEMBERING) as wb:
+        wb.add_knowledge("film", [corpus(folder / "films.jsonl", 12)])
+        memory = planted(wb, "en")["memory"]["id"]
+    shutil.copytree(folder / "w", folder / "whole")
+    with Workbench.open(folder / "whole", **REMEMBERING) as wb:
+        forget(wb, memory=memory)
+        left = kept(wb)
+    return folder / "w", {"memory": memory}, left
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("named", "number", "moment"),
+    [
+        ("_write_note", 1, "after"),
+        ("_remove_capsule", 1, "after"),
+        ("remove", 2, "before"),
+        ("remove", 5, "after"),
+        ("forget", 1, "before"),
+        ("forget", 1, "after"),
+        ("scrub", 1, "after"),
+        ("scrub", 2, "after"),
+    ],
+)
+def test_a_killed_forgetting_is_ended_by_the_next(template, tmp_path, named, number, moment):
+    source, given, left = template
+    folder = Path(shutil.copytree(source, tmp_path / "w"))
+    command = [sys.executable, "-c", KILLED, str(folder), named, str(number), moment, json.dumps(given)]
+    died = subprocess.run(command, env=environment(), cwd=PROJECT, capture_output=True, text=True, timeout=120)
+    assert died.returncode == -signal.SIGKILL, died.stderr
+    with Workbench.open(folder, **REMEMBERING) as wb:
+        assert wb.ask("Who directed Film 9?", kb="film", session="new", user="cai").status == "done", "it opens"
+        forget(wb, user="cai")
+        assert forget(wb, **given).done
+        assert kept(wb) == left, "as if it had never been killed"
+    assert holders(folder, "zqhorror") == set() and not list(folder.glob(".forgetting*"))
+
+
+@pytest.mark.slow
+def test_two_processes_forget_at_once_while_a_third_has_the_workspace_open(template, tmp_path):
+    source, given, _ = template
+    folder = Path(shutil.copytree(source, tmp_path / "w"))
+    with Workbench.open(folder, **REMEMBERING) as wb:
+        bobs = kept(wb, user="bob")
+        commands = [
+            [sys.executable, "-c", KILLED, str(folder), "scrub", "0", "never", json.dumps(one)]
+            for one in (given, given, {"session": "s"}, {"user": "default"})
+        ]
+        working = [subprocess.Popen(c, env=environment(), cwd=PROJECT, stderr=subprocess.PIPE) for c in commands]
+        ended = [one.communicate(timeout=180)[1].decode() for one in working]
+        assert all(p.returncode == 0 or "There is no memory" in s for p, s in zip(working, ended, strict=True)), ended
+        assert kept(wb) == bobs
+    assert holders(folder, "zqhorror", "Zqbiscuit") == set()

@@ -1,0 +1,359 @@
+"""Forgetting for good: one memory, one exchange, one conversation, or all of a person.
+
+Afterwards no file of the workspace holds it. A run that had it goes whole, with its tape, its checkpoints and the
+capsules of it in the workspace: one with words cut out of its tape would replay to something that never was. What such
+a run's conversation says stays, unless it speaks of what is forgotten.
+
+A note of ids (no words) in the workspace says what is under way: forgetting the same again goes on after a kill.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import sqlite3
+import time
+from collections.abc import Mapping
+from contextlib import closing, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from workbench.errors import RunError, UnknownRun, WorkbenchError, WorkspaceBusy, shown
+from workbench.maintenance.tracing import Candidate, Found, Trace, kept, own_files, sealed, strings
+from workbench.memory.store import SqliteConversations
+from workbench.records.lease import taken
+from workbench.records.sqlite import PATIENCE_S, named
+from workbench.text import clean, language_of
+from workbench.views.labels import Labels, labels_for
+from workbench.views.outline import Block, Lines, clipped, columns
+from workbench.views.render import Shown
+
+if TYPE_CHECKING:
+    from workbench.session import Workbench
+
+Kind = Literal["memory", "exchange", "conversation", "user"]
+_ROUNDS, _WAIT_S = 5, 0.05
+"""How often to look for what came meanwhile; between two tries for a file that another process reads."""
+_READ_AT_MOST = 1 << 26
+"""Bytes of a file that is not the workspace's own, in which the words are looked for."""
+
+
+@dataclass(frozen=True)
+class Forgotten(Shown):
+    """What was forgotten, or with ``dry_run`` would be.
+
+    Attributes:
+        kind: ``memory``, ``exchange``, ``conversation`` or ``user``.
+        done: whether it is gone.
+        counts: how many went: ``memories``, ``messages``, ``episodes``, ``summaries``, ``conversations``, ``feedback``,
+            ``labels``, ``runs``, ``capsules``.
+        runs: ids of every run that goes, newest first.
+        dependents: those of them that only had it from memory, by their tapes.
+        waiting: those of them that waited for a person.
+        capsules: files in the workspace that go.
+        left: what cannot be reached from here: the name of a label, and the path of a file that it is about.
+    """
+
+    kind: Kind
+    done: bool
+    counts: Mapping[str, int]
+    runs: tuple[str, ...]
+    dependents: tuple[str, ...]
+    waiting: tuple[str, ...]
+    capsules: tuple[str, ...]
+    left: tuple[tuple[str, str], ...]
+    message: str = ""
+
+    def blocks(self) -> list[Block]:
+        """What goes, which runs, and what cannot be reached."""
+        labels = labels_for(self.message)
+        title = labels("forgot_done" if self.done else "forgot_would", what=labels(f"forgot_{self.kind}"))
+        rows = [(labels(f"forgot_{name}"), str(count)) for name, count in self.counts.items() if count]
+        rows = rows or [(labels("forgot_nothing"), "")]
+        runs = [(one, self._why(one, labels), labels("paused") if one in self.waiting else "") for one in self.runs]
+        blocks: list[Block] = [clipped(title, columns(labels, "kb_what", "kb_count:number"), rows)]
+        if runs:
+            blocks.append(
+                clipped(labels("forgot_these_runs"), columns(labels, "run:code", "forgot_why", "status"), runs)
+            )
+        if told := [*(("forgot_file", one) for one in self.capsules), *self.left]:
+            blocks.append(Lines(tuple(((labels(label, path=path), "dim"),) for label, path in told)))
+        return blocks
+
+    def _why(self, run_id: str, labels: Labels) -> str:
+        return labels("forgot_had_it" if run_id in self.dependents else "forgot_said_it")
+
+
+def forget(
+    wb: Workbench,
+    *,
+    memory: str | None = None,
+    message: str | None = None,
+    session: str | None = None,
+    user: str | None = None,
+    dry_run: bool = False,
+) -> Forgotten:
+    """Forget a memory, an exchange, a conversation, or a user, for good; or say what would go.
+
+    Args:
+        wb: the open workspace.
+        memory: the id of a memory: it goes with the versions that it replaced, the exchange that says it, and every
+            other one of the person in which it stands word for word.
+        message: the id of a message: it goes with its question or answer, and what was noted of it.
+        session: the conversation, with what was noted there and the runs that were made from its runs.
+        user: whose; None means the user that ``ask`` takes when none is named. Alone: everything of theirs.
+        dry_run: only say what would go.
+
+    Raises:
+        WorkbenchError: nothing, or more than one thing, was named; or nothing is known under that id.
+        RunError: a run that has it is at work.
+        WorkspaceBusy: another process reads on, or works with it; forgetting the same again goes on from there.
+    """
+    given: dict[Kind, str | None] = {"memory": memory, "exchange": message, "conversation": session}
+    asked = [(kind, clean(str(value))) for kind, value in given.items() if value is not None]
+    if len(asked) > 1 or not (asked or user is not None):
+        raise WorkbenchError("Name one thing to forget: a memory, a message, a session, or a user alone.")
+    who = "default" if user is None else clean(str(user))
+    kind, what = asked[0] if asked else ("user", who)
+    forgetting = _Forgetting(wb, kind, what, who)
+    report = forgetting.look()
+    if kind in ("memory", "exchange") and not any(report.counts.values()) and not forgetting.begun:
+        raise WorkbenchError(f"There is no {kind} {shown(what)} of {shown(who)} here, and no run that had it.")
+    if dry_run:
+        return report
+    with taken(wb.path, wait=True):
+        return forgetting.carry_out()
+
+
+class _Forgetting:
+    """One forgetting, from looking to the last byte."""
+
+    def __init__(self, wb: Workbench, kind: Kind, what: str, who: str):
+        self._wb, self._work = wb, wb._work
+        self._store, self._runs = wb._work.durable.conversations, wb._work.durable.runs
+        self._kind, self._what, self._who = kind, what, who
+        named_so = hashlib.sha256(json.dumps([kind, what, who]).encode()).hexdigest()[:32]
+        self._note = wb.path / f".forgetting-{named_so}.json"
+        self._words = set[str]()
+        self._language = ""
+
+    @property
+    def begun(self) -> bool:
+        """Whether it was begun before, and not ended."""
+        return self._note.exists()
+
+    # looking
+
+    def look(self) -> Forgotten:
+        """Everything that belongs to it, as it stands now."""
+        self._found, late = Found(), False
+        if self.begun:
+            self._found.add(self._note.read_text(encoding="utf-8"))
+            late = True
+        store, found, work = self._store, self._found, self._work
+        talks = store.conversations(self._who)
+        memories = store.memories(self._who, ended=True)
+        said = {one: store.list_messages(one) for one in talks}
+        exchanges = store.exchanges(self._who)
+        candidates = [*kept(work, self._who), *sealed(self._wb.path, self._who)]
+        if self._kind == "user":
+            found.conversations |= set(talks) | {str(c.row["conversation_id"]) for c in candidates}
+            found.memories |= {m["id"] for m in memories}
+        elif self._kind == "conversation":
+            found.conversations.add(store.conversation_id(self._who, self._what))
+        else:
+            (found.memories if self._kind == "memory" else found.messages).add(self._what)
+        trace = Trace(memories, said, exchanges, candidates, self._kind == "memory")
+        trace.widen(found, late)
+        return self._report(trace, memories, said, exchanges, candidates)
+
+    def _report(
+        self,
+        trace: Trace,
+        memories: list[Any],
+        said: Mapping[str, list[dict[str, Any]]],
+        exchanges: list[dict[str, str]],
+        candidates: list[Candidate],
+    ) -> Forgotten:
+        found = self._found
+        going = [c for c in candidates if c.run_id in found.runs]
+        self._going = [c for c in going if c.file is None]
+        self._reading = [c for c in candidates if c.file is None and not c.had.told]
+        self._capsules = [c for c in going if c.file is not None]
+        erased = [m for m in memories if m["id"] in found.memories]
+        messages = [m for one in said.values() for m in one if m["id"] in found.messages]
+        texts = [*(m["content"] for m in erased), *(m["content"] for m in messages)]
+        self._words |= {*texts, *(str(c.row["message"]) for c in going if c.run_id in found.saying)}
+        self._language = self._language or "".join(texts[:1])
+        self._feedback = self._feedback_of(trace)
+        self._labels = self._labels_of(trace, going)
+        whole = [one for one in said if one in found.conversations]
+        summed = {one for one in said if (row := self._store.get_summary(one)) and self._sums_up(one, row, trace)}
+        self._summaries = summed
+        counts = {
+            "memories": len(erased),
+            "messages": len(messages),
+            "episodes": sum(one["id"] in found.messages for one in exchanges),
+            "summaries": len(summed),
+            "conversations": len(whole),
+            "feedback": len(self._feedback),
+            "labels": len(self._labels),
+            "runs": len(self._going),
+            "capsules": len({c.file for c in self._capsules}),
+        }
+        began = {m["message_id"] for m in erased} | {self._what}
+        told = (
+            c for c in self._going if not c.messages & began and c.row["conversation_id"] not in found.conversations
+        )
+        return Forgotten(
+            kind=self._kind,
+            done=False,
+            counts=counts,
+            runs=tuple(c.run_id for c in self._going),
+            dependents=tuple(c.run_id for c in told),
+            waiting=tuple(c.run_id for c in self._going if self._work.status(c.run_id) == "paused"),
+            capsules=tuple(str(c.file) for c in self._capsules),
+            left=(),
+            message="忘" if language_of(self._language) == "zh" else "",
+        )
+
+    def _sums_up(self, conversation: str, summary: Mapping[str, Any], trace: Trace) -> bool:
+        gone = conversation in self._found.conversations or conversation in self._found.places
+        return gone or trace.words.within(strings(_loaded(summary["summary"])))
+
+    def _feedback_of(self, trace: Trace) -> list[str]:
+        found = self._store.list_feedback(user_id=self._who)
+        gone = self._found.messages
+        return [f["id"] for f in found if f["message_id"] in gone or trace.words.within(strings(dict(f)))]
+
+    def _labels_of(self, trace: Trace, going: list[Candidate]) -> list[str]:
+        """Answers that people judge and that are those of these runs, or say it."""
+        asked = {(c.row["message"], (c.row["result"] or {}).get("answer")) for c in going}
+        return [
+            str(one["digest"])
+            for one in self._runs.labels()
+            if (one["question"], one["answer"]) in asked or trace.words.within([one["question"], one["answer"]])
+        ]
+
+    # doing
+
+    def carry_out(self) -> Forgotten:
+        """Forget it, and look again until nothing of it has come meanwhile."""
+        report = self.look()
+        for _ in range(_ROUNDS):
+            self._must_rest()
+            self._write_note()
+            self._remove()
+            self._read_by()
+            if not any(self.look().counts.values()):
+                break
+        else:
+            raise WorkspaceBusy("It is told again as fast as it is forgotten. Stop what is asked, and forget it again.")
+        for name in ("workbench.db", "checkpoints.db"):
+            if (self._wb.path / name).exists():
+                scrub(self._wb.path / name)
+        left = tuple(self._left())
+        for note in (self._note.with_suffix(".new"), self._note):
+            note.unlink(missing_ok=True)
+        return Forgotten(**{**vars(report), "done": True, "left": left})
+
+    def _must_rest(self) -> None:
+        """No run that has it may be at work."""
+        at_work = [c.run_id for c in self._going if self._work.status(c.run_id) == "running"]
+        if at_work:
+            kind = WorkspaceBusy if self.begun else RunError
+            raise kind(
+                f"Run {', '.join(at_work)} is at work with it. Wait for its end or cancel it, and forget it again."
+            )
+
+    def _write_note(self) -> None:
+        fresh = self._note.with_suffix(".new")
+        with named(fresh), fresh.open("w", encoding="utf-8") as file:
+            file.write(self._found.dumps())
+            file.flush()
+            os.fsync(file.fileno())
+        fresh.replace(self._note)
+
+    def _remove(self) -> None:
+        for candidate in self._capsules:
+            _remove_capsule(candidate)
+        for candidate in self._going:
+            with suppress(UnknownRun):  # somebody else has just removed it
+                self._work.remove(candidate.run_id)
+        found = self._found
+        self._runs.remove_labels(self._labels)
+        self._store.forget(
+            memories=found.memories,
+            messages=found.messages,
+            conversations=found.conversations,
+            summaries=self._summaries,
+            feedback=self._feedback,
+        )
+        for recalling in self._wb._recalling.values():
+            recalling.forget()
+
+    def _read_by(self) -> None:
+        """Wait for runs that may have read it before it was gone, until their tapes say whether they have."""
+        until = time.monotonic() + PATIENCE_S
+        while reading := [c.run_id for c in self._reading if self._work.status(c.run_id) == "running"]:
+            self.look()
+            if not self._reading:
+                return
+            if time.monotonic() > until:
+                raise WorkspaceBusy(
+                    f"Run {', '.join(reading)} may have it. Wait for its end or cancel it, and forget it again."
+                )
+            time.sleep(_WAIT_S)
+
+    def _left(self) -> list[tuple[str, str]]:
+        """What may hold it, and is not the workspace's to delete."""
+        left = [("forgot_elsewhere", "")]
+        if not isinstance(self._store, SqliteConversations):
+            left.append(("forgot_server", ""))
+        left += [("forgot_broken", str(file)) for file in sorted(self._wb.path.glob("*.broken-*"))]
+        spelled = [spelling for word in self._words for spelling in _spellings(word)]
+        for file in own_files(self._wb.path):
+            if file.stat().st_size <= _READ_AT_MOST:
+                content = file.read_bytes()
+                left += [("forgot_holds", str(file))] if any(one in content for one in spelled) else []
+        return left
+
+
+def _spellings(text: str) -> list[bytes]:
+    """A text as files may have it: as it is, and in JSON."""
+    return [text.encode(), *(json.dumps(text, ensure_ascii=ascii)[1:-1].encode() for ascii in (True, False))]
+
+
+def scrub(path: Path) -> None:
+    """Rewrite a database without what was deleted, and empty its log.
+
+    Raises:
+        WorkspaceBusy: another process reads it all the time.
+    """
+    until = time.monotonic() + PATIENCE_S
+    with named(path), closing(sqlite3.connect(path, timeout=PATIENCE_S, isolation_level=None)) as connection:
+        connection.execute("VACUUM")
+        while connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]:
+            if time.monotonic() > until:
+                raise WorkspaceBusy(f"{path} is read by another process all the time. Close it there, and try again.")
+            time.sleep(_WAIT_S)
+
+
+def _remove_capsule(candidate: Candidate) -> None:
+    """The file, and the test that was written beside it."""
+    if candidate.file is not None:
+        candidate.file.unlink(missing_ok=True)
+        test = candidate.file.with_suffix(".py")
+        with suppress(OSError):
+            if candidate.file.name in test.read_text(encoding="utf-8"):
+                test.unlink()
+
+
+def _loaded(text: str) -> Any:
+    """A summary by rules is JSON, one by a model is text."""
+    try:
+        return json.loads(text)
+    except ValueError:
+        return text
