@@ -10,11 +10,13 @@ from typing import Any
 import ipywidgets
 import pytest
 from click.testing import CliRunner
+from mcp import Client
 
 from tests.servers import Reply, ScriptedServer
 from tests.test_hostile import ALL
 from tests.test_remembering import bench, server  # noqa: F401  fixtures
-from workbench.cli import main
+from workbench.cli import main, serve
+from workbench.cli.tools import server_of
 from workbench.errors import InvalidAnswer, WorkbenchError
 from workbench.session import Workbench
 from workbench.views.labels import Labels
@@ -276,7 +278,7 @@ def test_it_is_struck_on_the_panel_and_on_the_command_line(bench: Make, tmp_path
     [box] = [w for w in walk(review.region) if isinstance(w, ipywidgets.Checkbox)]
     assert box.value and offered["told"].startswith(box.description[:40])
     box.value = False
-    assert review.primary.description == Labels("zh")("plan_anew")
+    assert review.primary.description == Labels("zh")("plan_without", n=1)
     review.submit()
     assert heard[-1]["decisions"][0]["edited_action"]["args"] == {"struck": [offered["memory_id"]]}
     wb.close()
@@ -301,3 +303,55 @@ def test_forgetting_is_one_call_away(bench: Make) -> None:  # noqa: F811
     would = wb.memory.forget(memory=memory["id"], dry_run=True)
     assert not would.done and run.run_id in would.runs and wb.memory.view().memories
     assert wb.memory.forget(memory=memory["id"]).done and not wb.memory.view(ended=True).memories
+
+
+# --- The command line, and agents by the protocol ---
+
+
+def test_every_command_says_what_it_did(bench: Make, tmp_path: Any) -> None:  # noqa: F811
+    wb = bench(memory_core=True)
+    *_, run = told(wb, "I don't like horror films.", "Recommend some films.")
+    wb.close()
+
+    def command(*words: str) -> Any:
+        done = CliRunner().invoke(main, ["memory", *words, "--workspace", str(tmp_path / "w"), "--json"])
+        assert done.exit_code == 0, done.output
+        return json.loads(done.stdout)
+
+    [memory] = command("show")["memories"]
+    assert memory["turn"] == 1 and command("show", "--session", "s", "--at", "1")["memories"] == [memory]
+    assert command("show", "--at", "2001-01-01")["memories"] == []
+    assert command("search", "horror")["found"][0]["text"] == memory["content"]
+    [edited] = command("edit", memory["id"], "I don't like comedies.", "--why", "a slip")["memories"]
+    assert edited["version"] == 2 and command("diff", "1", "--session", "s")["changes"][0]["why"] == "a slip"
+    assert command("pin", edited["id"])["memories"][0]["pinned"]
+    assert not command("pin", edited["id"], "--off")["memories"][0]["pinned"]
+    assert command("add", "name", "Ann")["core"]["human"]["name"] == "Ann"
+    assert len(command("add", "archival", "The east kiln is hot.")["memories"]) == 3
+    assert len(command("undo")["memories"]) == 2
+    assert len(command("invalidate", edited["id"], "--why", "no more")["memories"]) == 1
+    assert len(command("show", "--ended")["memories"]) == 3
+    told_of = command("blame", run.run_id)
+    assert told_of["blame"][0]["how"] == "obeyed" and told_of["parts"][0]["part"] == "system"
+    assert json.loads((tmp_path / "out.json").read_text()) if command("export", str(tmp_path / "out.json")) else None
+    assert not command("forget", "--memory", edited["id"])["done"]
+    assert command("forget", "--memory", edited["id"], "--yes")["done"]
+    assert all(row["id"] != edited["id"] for row in command("show", "--ended")["memories"])
+    plain = CliRunner().invoke(main, ["memory", "show", "--workspace", str(tmp_path / "w")])
+    assert "Ann" in plain.output and "{" not in plain.output
+    wrong = CliRunner().invoke(main, ["memory", "edit", "nothing", "x", "--workspace", str(tmp_path / "w")])
+    assert wrong.exit_code == 1 and "is no memory of 'default' that holds" in wrong.output
+
+
+@pytest.mark.parametrize("mode", ["legacy", "auto"])
+async def test_an_agent_edits_and_searches_memory_by_the_protocol(bench: Make, mode: str) -> None:  # noqa: F811
+    wb = bench()
+    async with Client(server_of(wb, serve.TOOLS), mode=mode) as agent:
+        given = {"section": "human", "content": "不喜欢恐怖片", "user": "ann"}
+        core = (await agent.call_tool("core_memory_update", given)).structured_content["core_memory"]
+        kept = await agent.call_tool("archival_memory_insert", {"content": "The east kiln is hot.", "user": "ann"})
+        asked = {"query": "kiln", "user": "ann"}
+        found = (await agent.call_tool("archival_memory_search", asked)).structured_content["memories"]
+        refused = await agent.call_tool("core_memory_update", {"section": "mood", "content": "x"})
+    assert core["human"]["preferences"] == ["不喜欢恐怖片"] and refused.is_error
+    assert [row["id"] for row in found] == [kept.structured_content["id"]] and not wb.memory.view().memories

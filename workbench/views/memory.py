@@ -183,14 +183,17 @@ def _content(row: Row, labels: Labels) -> str:
 # on the bench
 
 
-def panel(parts: Sequence[Row], blamed: Sequence[Row], labels: Labels, *, off: Iterable[str] = ()) -> Picture:
+def panel(
+    parts: Sequence[Row], blamed: Sequence[Row], labels: Labels, *, held: Mapping[str, Row], undo: bool = False
+) -> Picture:
     """What a run knew, of what its prompt was made, and what stood behind its answer; nothing where it knew nothing.
 
     Args:
         parts: of ``Run.prompt_parts``.
         blamed: of ``Run.blame``.
         labels: the words.
-        off: ids of what a fork was told to leave out.
+        held: memories that hold now, by id: these can be corrected, pinned, and said to be over.
+        undo: whether something was changed here that can be taken back.
     """
     of_memory = [part for part in parts if part["part"] in _OF_MEMORY]
     if not of_memory and not blamed:
@@ -198,14 +201,17 @@ def panel(parts: Sequence[Row], blamed: Sequence[Row], labels: Labels, *, off: I
     kept = [part for part in of_memory if part["kept"]]
     told = labels("mem_panel_told", n=len(kept), tokens=f"{sum(p['tokens'] for p in kept):,}")
     head = el("summary", labels("mem_panel"), " ", el("span.wb-dim", told))
-    named = {part["id"] for part in of_memory}
-    inside = [_map(parts, labels), _blame(blamed, labels)]
-    others = [row for row in blamed if row["id"] not in named]
-    rows = [_row(part, labels) for part in of_memory if part["part"] != "history"]
-    rows += [_row({**row, "kept": True, "why": "", "author": "", "tokens": 0}, labels) for row in others]
-    title = el("h4.wb-dim.wb-strong", labels("mem_recalled"))
-    inside += [title, el("div.wb-mem-rows", rows)] if rows else []
+    now = [{**row, "kept": True, "why": "", "author": "", "tokens": 0} for row in blamed]
+    known = {row["id"]: row for row in [*now, *of_memory]}
+    rows = [_row(part, labels, held) for part in known.values() if part["part"] != "history"]
+    recalled = el("div", _title("mem_recalled", labels), el("div.wb-mem-rows", rows)) if rows else None
+    back = button(labels("mem_undo"), "undo") if undo else None
+    inside = [_map(parts, labels), _blame(blamed, labels), recalled, back]
     return Picture(el("details.wb-mem", head, inside, data_fold="memory"))
+
+
+def _title(key: str, labels: Labels, **values: object) -> Markup:
+    return el("div.wb-dim.wb-strong.wb-mem-title", labels(key, **values))
 
 
 def _map(parts: Sequence[Row], labels: Labels) -> Markup:
@@ -224,45 +230,41 @@ def _map(parts: Sequence[Row], labels: Labels) -> Markup:
         )
         for name, _, tokens in found
     ]
-    title = el("h4.wb-dim.wb-strong", labels("mem_prompt", n=f"{total:,}"))
-    line = el(
-        "div.wb-mem-bar", bar, role="img", aria_label=f"{labels('mem_prompt', n=f'{total:,}')}{labels('colon')}{told}"
-    )
-    return el("div", title, line, el("ul.wb-mem-legend", legend))
+    line = el("div.wb-mem-bar", bar, role="img", aria_label=told)
+    return el("div", _title("mem_prompt", labels, n=f"{total:,}"), line, el("ul.wb-mem-legend", legend))
 
 
 def _blame(rows: Sequence[Row], labels: Labels) -> Markup:
-    title = el("h4.wb-dim.wb-strong", labels("mem_blame"))
     if not rows:
-        return el("div", title, el("p.wb-dim", labels("mem_no_blame")))
+        return el("div", _title("mem_blame", labels), el("p.wb-dim", labels("mem_no_blame")))
     lines = [
         el(
             "li",
-            el("q.wb-mem-said", cut(row["sentence"], _LINE)) if row["sentence"] else el("b", labels("mem_whole")),
+            el("q", cut(row["sentence"], _LINE)) if row["sentence"] else el("b", labels("mem_whole")),
             el("div.wb-dim", "← ", cut(row["text"], _LINE), " · ", source(row, labels), " · ", _how(row, labels)),
         )
         for row in rows
     ]
-    return el("div", title, el("ul.wb-mem-lines", lines), el("p.wb-dim", labels("mem_probably")))
+    return el("div", _title("mem_blame", labels), el("ul.wb-mem-lines", lines), el("p.wb-dim", labels("mem_probably")))
 
 
-def _row(part: Row, labels: Labels) -> Markup:
-    """One thing that was recalled: from where, whether it was used, and a button to ask again without it."""
-    by = author(part["author"], labels) if part["author"] else ""
-    out = "" if part["kept"] else labels(f"mem_why_{part['why']}")
-    aside = " · ".join(filter(None, (source(part, labels), by, f"{part['tokens']:,} tokens" if part["tokens"] else "")))
+def _row(part: Row, labels: Labels, held: Mapping[str, Row]) -> Markup:
+    """One thing that was recalled: from where, whether it was used; and what can be done about it."""
+    what, now = cut(part["text"], 60), held.get(part["id"])
+    tokens = labels("mem_of_tokens", n=f"{part['tokens']:,}") if part["tokens"] else ""
+    notes = [source(part, labels), author(part["author"], labels), tokens]
+    notes += [labels(f"mem_why_{part['why']}")] if part["why"] else []
+    if part["part"] == "core":
+        notes += [labels("mem_pinned")] if now and now["pinned"] else [] if now else [labels("mem_over")]
+    do = [("without", "mem_without")] if part["why"] not in ("left_out", "struck") else []
+    if now:
+        do += [("correct", "mem_correct"), ("pin", "mem_unpin" if now["pinned"] else "mem_pin")]
+        do += [("invalidate", "mem_invalidate")]
+    buttons = [
+        button(labels(key), kind, key=part["id"], cls="wb-quiet", name=f"{labels(key)}{labels('colon')}{what}")
+        for kind, key in do
+    ]
+    text = el("div.wb-mem-text", el("span.wb-code", labels(f"mem_{part['part']}")), " ", cut(part["text"], _LINE))
+    aside = el("div.wb-dim", " · ".join(filter(None, notes)))
     state = glyph("done" if part["kept"] else "skipped", labels, said=False)
-    again = None
-    if part["why"] != "left_out":
-        name = labels("mem_without_this", what=cut(part["text"], 60))
-        again = button(labels("mem_without"), "without", key=part["id"], name=name)
-    return el(
-        "div.wb-mem-row",
-        state,
-        el(
-            "div.wb-main",
-            el("div.wb-mem-text", el("span.wb-code", labels(f"mem_{part['part']}")), " ", cut(part["text"], _LINE)),
-            el("div.wb-dim", aside, f" · {out}" if out else None),
-        ),
-        again,
-    )
+    return el("div.wb-mem-row", state, el("div.wb-main", text, aside, el("div.wb-mem-do", buttons)))
