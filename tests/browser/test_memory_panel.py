@@ -1,4 +1,4 @@
-"""What a run remembered, on the bench: seen, corrected, switched off in a fork, struck at the plan; by mouse and keys."""
+"""What a run remembered, on the bench: seen, corrected, switched off in a fork, and struck at the plan."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ for message in {messages!r}:
 SAID = {
     "en": (
         ["My name is Ann.", "I don't like horror films.", "Recommend some films from 1999"],
-        ("Memory", "Ask again without", "Correct…", "Correction", "Undo the last change", "the whole answer"),
+        ("Memory", "Correct…", "Correction", "Undo the last change", "the whole answer"),
     ),
     "zh": (
         ["我叫小安", "我不喜欢恐怖片", "推荐几部1999年的电影"],
-        ("记忆", "去掉后重问", "更正…", "更正为", "撤销上一次更改", "整个回答"),
+        ("记忆", "更正…", "更正为", "撤销上一次更改", "整个回答"),
     ),
 }
 
@@ -41,7 +41,7 @@ def test_memory_is_seen_corrected_and_switched_off(
     tmp_path: Path,
     lang: str,
 ) -> None:
-    messages, (title, without, correct, correction, undo, whole) = SAID[lang]
+    messages, (title, correct, correction, undo, whole) = SAID[lang]
     nb = notebook([OPEN, ASKED.format(messages=messages), f'wb.bench(run, session="s", lang="{lang}")'])
     nb.run_all()
     page, bench = nb.page, BenchPage(nb.page)

@@ -21,6 +21,7 @@ from workbench.memory.recalling import Recalling
 from workbench.memory.remembered import Memory, core_of
 from workbench.memory.store import SqlConversations
 from workbench.models.embeddings import text_model
+from workbench.records.tape import estimated_tokens
 from workbench.runs.run import Run
 from workbench.text import STOP_WORDS, clean, language_of, stem, terms
 from workbench.views.labels import labels_for
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     import pandas
 
     from workbench.futures.compare import Comparison
+    from workbench.views.figures.picture import Picture
     from workbench.views.outline import Block
 
 HUMAN = ("name", "preferences", "current_intent", "facts")
@@ -185,6 +187,25 @@ class Memories:
         rows.sort(key=lambda row: str(row["at"]))
         return Rows(rows, " ".join(r["before"] + r["after"] for r in rows), changes_blocks)
 
+    def tokens(self, session: str, *, user: str = "default") -> Picture:
+        """What a conversation costs turn by turn: tokens of each part of memory in a prompt, beside sending all of it.
+
+        ``to_frame()`` is the table behind it; tokens are estimated.
+        """
+        from workbench.views.figures.memory import tokens
+
+        newest = self._wb.runs(10_000, session_id=session, user_id=user)
+        runs = [run for run in reversed(newest) if run.status == "done"]
+        rows, said = list[dict[str, int]](), 0
+        for turn, run in enumerate(runs, 1):
+            row = {"turn": turn, **dict.fromkeys(("core", "summary", "episode", "history"), 0), "all": said}
+            for part in run.remembered:
+                row[part["part"]] += part["tokens"] if part["kept"] else 0
+            rows.append(row)
+            said += estimated_tokens([run.message, run.answer])
+        labels = labels_for(runs[0].message if runs else "")
+        return tokens(rows, labels("mem_costs", session=session), labels)
+
     # steering
 
     def edit(self, memory_id: str, content: str, *, user: str = "default", why: str = "") -> str:
@@ -200,6 +221,8 @@ class Memories:
         of = {name: str(dict(old)[name]) for name in names}
         if read := _read(content):
             of = {name: getattr(read, name) or kept for name, kept in of.items()}
+        elif old["section"] == "name":
+            of["about"] = content
         of["polarity"] = of["polarity"] if old["section"] == "preferences" else old["polarity"]
         given: Any = {"replaces": [old["id"]], "why": why or "edited", **of}
         new = self._store.remember(who, old["section"], content, **given)

@@ -443,7 +443,8 @@ def core_of(memories: Iterable[Memory]) -> dict[str, Any]:
     """
     held: dict[str, list[str]] = {section: [] for section in SECTIONS}
     for memory in memories:
-        held[memory["section"]].append(memory["content"])
+        name = memory.get("about") if memory["section"] == "name" else ""  # not the whole sentence that says it
+        held[memory["section"]].append(name or memory["content"])
     one = {name: (held[name] or [""])[-1] for name in ONE}
     human = {"name": one["name"], "preferences": held["preferences"], "current_intent": one["current_intent"]}
     return {"persona": one["persona"], "human": {**human, "facts": held["facts"]}}

@@ -129,7 +129,9 @@ def _behind(sentence: str, parts: Sequence[Part], texts: Mapping[int, str], aske
             found.append((-1.0, number, "quoted", part))
         elif len(shared) >= _SHARED and share >= _LEAST:
             found.append((-share, number, "words", part))
-    return [_blamed(sentence, how, -share, part) for share, _, how, part in sorted(found, key=lambda f: f[:2])[:_MOST]]
+    found.sort(key=lambda one: one[:2])
+    told = [one for one in found if one[2] == found[0][2]][:_MOST]  # beside what is quoted, shared words say nothing
+    return [_blamed(sentence, how, -share, part) for share, _, how, part in told]
 
 
 def _blamed(sentence: str, how: str, share: float, part: Part) -> Blamed:

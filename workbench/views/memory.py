@@ -88,8 +88,9 @@ def known_blocks(known: Mapping[str, Any], labels: Labels) -> list[Block]:
         by = " · ".join(
             filter(None, (author(one["author"], labels), labels("mem_covers", n=one["covered_message_count"])))
         )
+        lines = [((line, ""),) for line in cut(one["text"], 1_500).splitlines()]
         heading = f"{labels('mem_summary')}{labels('colon')}{one['session_id']}"
-        found.append(Lines((((heading, "strong"),), ((cut(one["text"], 1_500), ""),), ((by, "dim"),))))
+        found.append(Lines((((heading, "strong"),), *lines, ((by, "dim"),))))
     return found
 
 
