@@ -185,6 +185,25 @@ def test_a_prompt_is_mapped_part_by_part_with_what_was_left_out(bench: Make, ser
     assert "no room in the budget" in str(run.prompt_parts())
 
 
+def test_where_there_is_little_room_pinned_comes_first_then_new_and_the_archive_as_it_fits(bench: Make) -> None:  # noqa: F811
+    wb = bench(memory_core=True, memory_token_budget=24)
+    notes = [wb.memory.archival_memory_insert(f"The {side} kiln is the one that is hot.") for side in ("east", "west")]
+    for colour in ("red", "green", "blue"):
+        wb.memory.core_memory_update("facts", f"paints in {colour}, and in no other colour")
+    red, *_ = [m["id"] for m in wb.memory.view().memories if "red" in m["content"]]
+    wb.memory.pin(red)
+
+    def kept(message: str) -> list[str]:
+        run = wb.ask(message, kb="general", session=message)
+        return [p["text"] for p in run.prompt_parts() if p["part"] == "core" and p["kept"]]
+
+    assert [text.split()[3].strip(",") for text in kept("Hello there")] == ["red", "blue"], "pinned, then the newest"
+    fits = kept("Is the west kiln a hot one?")
+    assert len(fits) == 2 and any("red" in text for text in fits)
+    wb.memory.pin(notes[0])
+    assert any("east" in text for text in kept("Good morning"))
+
+
 def test_blame_names_the_memory_behind_a_sentence_and_only_where_it_may_be(bench: Make, server: ScriptedServer) -> None:  # noqa: F811
     wb = bench(memory_core=True, chat_base_url=server.url)
     told(wb, "How is the weather?", "I don't like horror films.")

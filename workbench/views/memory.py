@@ -50,7 +50,7 @@ def known_blocks(known: Mapping[str, Any], labels: Labels) -> list[Block]:
     when = labels("mem_as_of", at=day(known["at"])) if known["at"] else ""
     holding = [row for row in known["memories"] if not row["ended_at"]]
     heads = columns(
-        labels, "mem_section", "mem_content", "mem_from", "who", "mem_since", "mem_version:number", "mem_id:code"
+        labels, "mem_section", "mem_content", "mem_from", "mem_who", "mem_since", "mem_version:number", "mem_id:code"
     )
     rows = [
         (
