@@ -14,10 +14,12 @@ from mcp import Client
 
 from tests.servers import Reply, ScriptedServer
 from tests.test_hostile import ALL
-from tests.test_remembering import bench, server  # noqa: F401  fixtures
+from tests.test_remembering import bench, server, talk  # noqa: F401  fixtures
+from tests.test_store import postgres, store  # noqa: F401  every database
 from workbench.cli import main, serve
 from workbench.cli.tools import server_of
 from workbench.errors import InvalidAnswer, WorkbenchError
+from workbench.memory.store import SqlConversations
 from workbench.session import Workbench
 from workbench.views.labels import Labels
 from workbench.widgets.review import Review
@@ -374,3 +376,16 @@ async def test_an_agent_edits_and_searches_memory_by_the_protocol(bench: Make, m
         refused = await agent.call_tool("core_memory_update", {"section": "mood", "content": "x"})
     assert core["human"]["preferences"] == ["不喜欢恐怖片"] and refused.is_error
     assert [row["id"] for row in found] == [kept.structured_content["id"]] and not wb.memory.view().memories
+
+
+def test_where_a_message_stands_is_told_by_every_store(store: SqlConversations) -> None:  # noqa: F811
+    talk(store, "ann", "s", ("one", "yes"), ("two", "no"))
+    other = talk(store, "ann", "t", ("three", "so"))
+    store.remember("bob", "name", "Bob")
+    assert store.people() == ["ann", "bob"]
+    assert [(t["session_id"], t["messages"]) for t in store.talks("ann")] == [("s", 4), ("t", 2)]
+    [asked, answered] = store.list_messages(other)
+    told = store.source(answered["id"])
+    assert told is not None and (told["session_id"], told["turn"], told["content"]) == ("t", 1, "so")
+    second = store.list_messages(store.conversation_id("ann", "s"))[2]
+    assert store.source(second["id"])["turn"] == 2 and store.source("nothing") is None and asked["content"] == "three"
