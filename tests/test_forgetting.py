@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import re
 import shutil
@@ -13,6 +14,7 @@ import threading
 import zipfile
 import zlib
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -20,8 +22,11 @@ import pytest
 
 from tests.shelves import CORE, PROJECT, corpus, environment
 from tests.test_store import empty_postgres, postgres, store  # noqa: F401  every database
-from workbench.errors import RunError, WorkbenchError
+from workbench.errors import RunError, WorkbenchError, WorkspaceBusy
+from workbench.graphs import remember
 from workbench.maintenance.forgetting import Forgotten, forget
+from workbench.memory.recalling import Recalling
+from workbench.memory.store import SqliteConversations
 from workbench.session import Workbench
 from workbench.settings import Settings
 
@@ -115,7 +120,7 @@ def bench(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Callable[.
     opened: list[Workbench] = []
 
     def make(**settings: Any) -> Workbench:
-        opened.append(Workbench.open(tmp_path / "w", Settings.load(**REMEMBERING, postgres_dsn=dsn, **settings)))
+        opened.append(Workbench.open(tmp_path / "w", Settings.load(**{**REMEMBERING, "postgres_dsn": dsn, **settings})))
         if "film" not in opened[-1].knowledge.names():
             opened[-1].add_knowledge("film", [tmp_path / "films.jsonl"])
         return opened[-1]
@@ -149,6 +154,10 @@ def planted(wb: Workbench, language: str) -> dict[str, Any]:
     elsewhere = told(wb, "t", "Who directed Film 5?")
     other = told(wb, "s", "I don't like westerns.", "Who directed Film 6?", user="bob")
     other[0].feedback(False, "a verdict")
+    wb.make_test(said[0].run_id, wb.path / "carried" / "test_said.py")
+    wb.export(other[0].run_id, wb.path / "carried" / "bob.zip")
+    for question in (first, "Who directed Film 2?"):
+        wb.ask_label({"question": question, "gold": "g", "answer": "a", "evidence": "e"})
     [memory] = [
         m
         for m in wb._work.durable.conversations.memories("default")
@@ -182,7 +191,7 @@ def test_a_memory_is_in_no_file_any_more(bench, language):
     assert set(only_said.dependents) >= {r.run_id for r in (*later, there["elsewhere"][0], there["fork"])}
     assert not {first.run_id, changed.run_id} & set(only_said.dependents)
     assert only_said.waiting == (there["waiting"].run_id,)
-    assert only_said.counts["memories"] == 2 and only_said.counts["capsules"] == 2
+    assert only_said.counts["memories"] == 2 and only_said.counts["capsules"] == 3
     done = forget(wb, memory=there["memory"]["id"])
     assert done.done and done.counts == only_said.counts and done.runs == only_said.runs
     after = kept(wb)
@@ -197,6 +206,9 @@ def test_a_memory_is_in_no_file_any_more(bench, language):
     run = told(wb, "s", "What is my cat called?")[0]
     assert run.status == "done" and word not in json.dumps(run.to_dict(), ensure_ascii=False).lower()
     answer = there["other"][1].answer
+    assert holders(wb.path, word) == set(), "not even while it is open, in the logs"
+    assert [path.name for path in (wb.path / "carried").iterdir()] == ["bob.zip"]
+    assert [one["asked"]["question"] for one in wb.labels()] == ["Who directed Film 2?"]
     wb.close()
     assert holders(wb.path, word) == set()
     wb = bench()
@@ -260,6 +272,19 @@ def test_an_exchange_goes_with_what_was_noted_of_it(bench):
     assert holders(wb.path, "zqnuts") == set()
 
 
+def test_who_had_it_only_from_a_summary_or_the_beginning_is_found_and_who_came_back_under_another_id(bench, tmp_path):
+    wb = bench(memory_core=False, memory_episodes=False)
+    *_, last, later = told(wb, "s", *(f"Who directed {film}?" for film in ("zqfilm", *range(5), "zqlater")))
+    kept_parts = {part["part"]: part["text"] for part in last.remembered}
+    assert set(kept_parts) == {"summary", "history"} and "zqfilm" in kept_parts["summary"]
+    copied = wb.import_capsule(wb.export(later.run_id, tmp_path / "a.zip"), as_new=True)
+    assert copied.run_id in forget(wb, message=wb.messages("s")[-1]["id"]).runs
+    report = forget(wb, message=wb.messages("s")[0]["id"])
+    assert last.run_id in report.dependents and report.counts["messages"] == 2
+    wb.close()
+    assert holders(wb.path, "zqfilm", "zqlater") == set()
+
+
 def test_what_is_named_is_one_thing_that_is_there_and_of_that_person(bench):
     wb = bench()
     told(wb, "s", CAT)
@@ -285,7 +310,7 @@ def test_a_run_at_work_with_it_is_waited_for_by_the_person(bench):
     async def planner(query, decision, knowledge, tools):
         reached.set()
         while not go_on.is_set():
-            await __import__("asyncio").sleep(0.01)
+            await asyncio.sleep(0.01)
         raise RuntimeError("no plan")
 
     wb.register_planner(planner)
@@ -311,7 +336,11 @@ def test_tapes_that_were_pruned_and_runs_that_came_back_are_found(bench, tmp_pat
     [memory] = wb._work.durable.conversations.memories("default")
     (wb.path / "notes.txt").write_text("Zqbiscuit, by hand", encoding="utf-8")
     (wb.path / "mine.txt").write_text(f"I wrote: {CAT}", encoding="utf-8")
+    (wb.path / "workbench.db.broken-1").write_bytes(b"")
     report = forget(wb, memory=memory["id"])
+    server = not isinstance(wb._work.durable.conversations, SqliteConversations)
+    assert (("forgot_server", "") in report.left) == server
+    assert ("forgot_broken", str(wb.path / "workbench.db.broken-1")) in report.left
     assert report.counts["runs"] == 3 and had.run_id in report.dependents
     assert ("forgot_holds", str(wb.path / "mine.txt")) in report.left, "a person's own file is named, and left"
     wb.close()
@@ -340,6 +369,76 @@ def test_a_summary_that_comes_late_does_not_bring_back_what_was_forgotten(store)
     assert store.get_summary(conversation) is None
     store.save_summary(conversation, "of two and three", 2, of=ids[1:])
     assert store.get_summary(conversation)["summary"] == "of two and three"
+
+
+def test_what_is_summed_up_while_it_is_forgotten_is_not_kept(bench, monkeypatch):
+    wb = bench(memory_summary=False)
+    conversation = told(wb, "s", CAT, *(f"Who directed Film {n}?" for n in range(1, 5)))[0].conversation_id
+    conversations, real = wb._work.durable.conversations, remember.summarized
+    ports = replace(wb.ports(), settings=wb.settings.model_copy(update={"memory_summary": True}))
+
+    def slow(*given: Any) -> Any:
+        forget(wb, message=wb.messages("s")[0]["id"]) if forgetting else None
+        return real(*given)
+
+    monkeypatch.setattr(remember, "summarized", slow)
+    for forgetting in (False, True):
+        conversations.forget(summaries=[conversation])
+        assert wb.call(asyncio.to_thread(asyncio.run, remember.bring_up(ports, conversations, conversation)))
+        assert bool(conversations.get_summary(conversation)) != forgetting
+
+
+def test_a_run_that_reads_it_in_this_moment_is_found_too(bench, monkeypatch):
+    wb = bench()
+    told(wb, "s", CAT)
+    [memory] = wb._work.durable.conversations.memories("default")
+    read, go_on, real = threading.Event(), threading.Event(), Recalling.recall
+
+    def slow(self: Recalling, *given: Any, **how: Any) -> Any:
+        found = real(self, *given, **how)
+        read.set()
+        assert go_on.wait(20)
+        return found
+
+    monkeypatch.setattr(Recalling, "recall", slow)
+    run = wb.start("Who directed Film 3?", kb="film", session="t")
+    assert read.wait(20)
+    threading.Timer(0.5, go_on.set).start()
+    try:
+        forget(wb, memory=memory["id"])
+    except WorkspaceBusy:
+        run.wait()
+        forget(wb, memory=memory["id"])
+    assert not wb.has_run(run.run_id) and not list(wb.path.glob(".forgetting*"))
+    wb.close()
+    assert holders(wb.path, "Zqbiscuit") == set()
+
+
+def test_nothing_that_was_forgotten_stays_at_hand(bench):
+    wb, other = bench(), bench()
+    told(wb, "s", "I am allergic to zqnuts.", "Who directed Film 1?")
+    conversation = wb.runs()[0].conversation_id
+
+    def recalled() -> str:
+        return json.dumps(wb.ports().memory.recall("zqnuts", user_id="default", conversation_id=conversation))
+
+    assert "zqnuts" in recalled()
+    forget(wb, message=wb.messages("s")[0]["id"])
+    told(other, "s", "Who directed Film 2?")  # so that there are as many exchanges as before
+    assert "zqnuts" not in recalled() and "Film 2" in recalled()
+    wb.clear("s")
+    told(other, "s", *(f"Who directed Film {n}?" for n in (3, 4)))
+    assert "Film 2" not in recalled()
+
+
+def test_what_is_cleared_is_overwritten(tmp_path):
+    with SqliteConversations(tmp_path / "workbench.db") as kept_here:
+        for session in ("s", "t"):
+            conversation = kept_here.get_or_create_conversation_id("ann", session)
+            kept_here.append_message(conversation, "user", f"zq{session}word")
+        assert kept_here.clear("ann", "s") == 1
+    content = (tmp_path / "workbench.db").read_bytes()
+    assert b"zqsword" not in content and b"zqtword" in content
 
 
 def test_what_replaced_a_memory_is_not_named_by_it_any_more(store):  # noqa: F811

@@ -114,6 +114,24 @@ def test_orphans_dead_leases_and_what_an_index_left_over(folder):
         assert wb.ask(QUESTION, kb="film").answer == ANSWER
 
 
+def test_what_is_of_no_conversation_goes(folder):
+    """As a damaged file leaves it; a conversation that is there keeps everything."""
+    with sqlite3.connect(folder / "workbench.db") as connection:
+        [(gone, count)] = connection.execute(
+            "SELECT conversation_id, count(*) FROM messages GROUP BY 1 ORDER BY 2 DESC LIMIT 1"
+        )
+        (left,) = connection.execute("SELECT count(*) FROM messages WHERE conversation_id != ?", (gone,)).fetchone()
+        connection.execute("DELETE FROM conversations WHERE id = ?", (gone,))
+    (folder / ".forgetting-0.json").write_text("{}")
+    with opened(folder) as wb:
+        said, freed = by_kind(wb.gc()), by_kind(wb.gc(yes=True))
+        assert said["rows without a conversation"]["count"] == freed["rows without a conversation"]["count"] > count
+        assert "forget the same again" in said["forgetting, not ended"]["detail"]
+    with sqlite3.connect(folder / "workbench.db") as connection:
+        assert connection.execute("SELECT count(*) FROM messages").fetchone() == (left,)
+        assert not connection.execute("SELECT 1 FROM episodes WHERE conversation_id = ?", (gone,)).fetchall()
+
+
 def test_a_base_that_is_being_written_is_left_alone(folder):
     with opened(folder) as wb, opened(folder) as other, other.knowledge.writing("film"):
         assert "being written by process" in by_kind(wb.gc(yes=True))["index leftovers of film"]["detail"]

@@ -499,7 +499,10 @@ class Workbench:
         if session is None and user is None:
             raise WorkbenchError("Nothing was named to clear. Name a session, a user, or both.")
         whose, which = clean(str(user or "default")), None if session is None else clean(str(session))
-        return self._work.durable.conversations.clear(whose, which)
+        count = self._work.durable.conversations.clear(whose, which)
+        for recalling in self._recalling.values():
+            recalling.forget()
+        return count
 
     def messages(
         self, session: str, user: str = "default", *, limit: int | None = None, before: str | None = None

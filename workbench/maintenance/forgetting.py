@@ -229,13 +229,11 @@ class _Forgetting:
         return [f["id"] for f in found if f["message_id"] in gone or trace.words.within(strings(dict(f)))]
 
     def _labels_of(self, trace: Trace, going: list[Candidate]) -> list[str]:
-        """Answers that people judge and that are those of these runs, or say it."""
-        asked = {(c.row["message"], (c.row["result"] or {}).get("answer")) for c in going}
-        return [
-            str(one["digest"])
-            for one in self._runs.labels()
-            if (one["question"], one["answer"]) in asked or trace.words.within([one["question"], one["answer"]])
-        ]
+        """Answers that people judge, to what only this person asked there, or in which it stands."""
+        asked = {c.row["message"] for c in going if c.run_id in self._found.saying}
+        asked -= {row["message"] for row in self._runs.newest(-1) if row["user_id"] != self._who} if asked else set()
+        judged = [(str(one["digest"]), one["asked"]) for one in self._runs.labels()]
+        return [d for d, one in judged if one["question"] in asked or trace.words.within(strings(dict(one)))]
 
     # doing
 

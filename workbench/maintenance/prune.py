@@ -131,8 +131,20 @@ _SIZES = {
     "drafts": "length(text)",
     "costs": "length(cost)",
     "runs": "length(message) + length(options) + ifnull(length(result), 0)",
+    "messages": "length(content)",
+    "episodes": "ifnull(length(vector), 0)",
+    "conversation_summaries": "length(summary)",
+    "feedback": "length(metadata)",
     "checkpoints": "length(checkpoint) + length(metadata)",
     "writes": "length(value)",
+}
+_HOMELESS = "conversation_id NOT IN (SELECT id FROM conversations)"
+_OF_NONE = {
+    "messages": _HOMELESS,
+    "episodes": f"{_HOMELESS} OR user_message_id NOT IN (SELECT id FROM messages)"
+    " OR assistant_message_id NOT IN (SELECT id FROM messages)",
+    "conversation_summaries": _HOMELESS,
+    "feedback": "message_id NOT IN (SELECT id FROM messages)",
 }
 
 
@@ -165,7 +177,7 @@ def prune(
         WorkspaceError: a file of the workspace is damaged, full or read-only.
     """
     runs, checkpoints = path / "workbench.db", path / "checkpoints.db"
-    freed = [_runs(runs, older_than, keep, yes), _ownerless(runs, yes)]
+    freed = [_runs(runs, older_than, keep, yes), _ownerless(runs, yes), _of_no_conversation(runs, yes)]
     if tapes:
         freed.append(_tapes(runs, yes))
     if checkpoints.exists():
@@ -220,6 +232,17 @@ def _ownerless(path: Path, yes: bool) -> Freed:
         dropped = [_drop(connection, table, gone, yes) for table in TABLES[:-1]]
     count, size = map(sum, zip(*dropped, strict=True))
     return Freed(kind="rows without a run", count=count, bytes=size, detail="")
+
+
+def _of_no_conversation(path: Path, yes: bool) -> Freed:
+    """Messages, episodes, summaries and feedback that a damaged file has left; none where PostgreSQL has them."""
+    count = size = 0
+    with _transaction(path, write=yes) as connection:
+        there = {row[0] for row in connection.execute("SELECT name FROM sqlite_schema WHERE type = 'table'")}
+        for table, where in _OF_NONE.items() if there >= {*_OF_NONE, "conversations"} else ():
+            dropped = _drop(connection, table, where, yes)
+            count, size = count + dropped[0], size + dropped[1]
+    return Freed(kind="rows without a conversation", count=count, bytes=size, detail="")
 
 
 def _drop(connection: sqlite3.Connection, table: str, where: str, yes: bool, *values: Any) -> tuple[int, int]:
@@ -302,10 +325,16 @@ def _index(library: Library, name: str, yes: bool) -> Freed:
 
 
 def kept(path: Path, library: Library) -> Iterator[Freed]:
-    """What repairs have kept of damaged files: told, and never deleted, for it may be all that there is."""
+    """What repairs have kept of damaged files: told, and never deleted, for it may be all that there is.
+
+    And that a forgetting was not ended.
+    """
     for file in sorted([*path.glob("*.db.broken-*"), *library.root.glob(".*.broken-*")]):
         detail = f"{file}, {held(file) / 1e6:,.2f} MB: delete it yourself when nothing is missing"
         yield Freed(kind="damaged, kept by a repair", count=0, bytes=0, detail=detail)
+    for file in sorted(path.glob(".forgetting-*.json")):
+        detail = f"{file.name}: forget the same again, and it goes on from where it was"
+        yield Freed(kind="forgetting, not ended", count=0, bytes=0, detail=detail)
 
 
 def _compacted(path: Path, yes: bool) -> Freed:

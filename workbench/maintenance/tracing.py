@@ -256,8 +256,10 @@ class Trace:
         self._candidates, self._versions = candidates, versions
         self.words = Words()
         """What is looked for in everything that the person said or was told."""
-        self._traces, self._rare = Words(), set[str]()
-        """What is looked for in the questions and answers of runs that had it."""
+        self._about, self._told = _Traces(), _Traces()
+        """What a run that had it speaks of: a memory; and in its answer alone, what the person said otherwise."""
+        self._answers = Words()
+        """What is quoted where was asked what was said."""
 
     def widen(self, found: Found, late: bool = False) -> None:
         """Add everything that belongs to it; ``late``: a run that was not found before had its words, they are gone."""
@@ -283,8 +285,8 @@ class Trace:
                 found.memories.add(m["id"])
                 found.messages |= {m["message_id"]} - {""}
                 self.words.add([m["content"]])
-                self._traces.add([m["about"]])
-                self._rare |= rare(m["content"], m["about"])
+                self._about.words.add([m["about"]])
+                self._about.rare |= rare(m["content"], m["about"])
 
     def _messages(self, found: Found, conversation: str, messages: Sequence[Mapping[str, Any]]) -> None:
         noted = {m["message_id"] for m in self._memories if m["id"] in found.memories}
@@ -294,9 +296,14 @@ class Trace:
                 found.messages.add(message["id"])
             if message["id"] in found.messages:
                 found.place(conversation, place)
-                if not self._versions or message["id"] in noted:
-                    self._traces.add(s[:_QUOTED] for s in sentences(message["content"]) if _telling(s))
-                    self._rare |= rare(message["content"])
+                if self._versions and message["id"] not in noted:
+                    continue
+                told = [one[:_QUOTED] for one in sentences(message["content"]) if _telling(one)]
+                if message["role"] == "user":
+                    self._told.words.add(told)
+                    self._told.rare |= rare(message["content"])
+                else:
+                    self._answers.add(told)
 
     def _run(self, found: Found, candidate: Candidate, before: set[str] | None) -> None:
         one, conversation = candidate.run_id, str(candidate.row["conversation_id"])
@@ -314,13 +321,28 @@ class Trace:
                 found.messages |= candidate.messages
 
     def _speaks(self, candidate: Candidate) -> bool:
-        """Whether a run that had it speaks of it: in its words, or with a rare one that its evidence does not have."""
-        if self._traces.within(candidate.said):
+        """Whether the exchange of a run that had it speaks of it."""
+        result = candidate.row["result"] or {}
+        evidence = (result.get("merged") or {}).get("context", "")
+        asked, answered = candidate.said
+        if result.get("recalls") and self._answers.within([answered]):
             return True
-        evidence = fold(((candidate.row["result"] or {}).get("merged") or {}).get("context", ""))
-        said = " ".join(map(fold, candidate.said))
-        found = {word for word in self._rare if word in said and word not in evidence}
-        return any(not word.isascii() or word in terms(said) for word in found)
+        return self._about.within(f"{asked}\n{answered}", evidence) or self._told.within(
+            answered, f"{asked} {evidence}"
+        )
+
+
+@dataclass
+class _Traces:
+    """Words, and rare ones that tell only where nothing else accounts for them."""
+
+    words: Words = field(default_factory=Words)
+    rare: set[str] = field(default_factory=set)
+
+    def within(self, text: str, otherwise: str) -> bool:
+        said, known = fold(text), fold(otherwise)
+        found = {word for word in self.rare if word in said and word not in known}
+        return self.words.within([text]) or any(not word.isascii() or word in terms(said) for word in found)
 
 
 def rare(text: str, about: str = "") -> set[str]:
