@@ -389,3 +389,40 @@ def test_where_a_message_stands_is_told_by_every_store(store: SqlConversations) 
     assert told is not None and (told["session_id"], told["turn"], told["content"]) == ("t", 1, "so")
     second = store.list_messages(store.conversation_id("ann", "s"))[2]
     assert store.source(second["id"])["turn"] == 2 and store.source("nothing") is None and asked["content"] == "three"
+
+
+def test_what_is_pressed_on_the_bench_changes_what_is_remembered(bench: Make) -> None:  # noqa: F811
+    wb = bench(memory_core=True)
+    *_, run = told(wb, "I don't like horror films.", "Recommend some films.")
+    [obeyed] = run.obeyed
+    page = wb.bench(run, session="s", lang="zh")
+    knew = page.working.knew
+    assert knew is not None and "回答可能依据的记忆" in knew.list.picture.html and "第 1 轮" in knew.list.picture.html
+    memory_id = obeyed["memory_id"]
+    knew.list.press("pin", memory_id)
+    assert wb.memory.view().memories[0]["pinned"] and "取消固定" in knew.list.picture.html
+    knew.list.press("invalidate", memory_id)
+    assert not wb.memory.view().memories and "已不再成立" in knew.list.picture.html
+    knew.list.press("undo")
+    knew.list.press("correct", memory_id)
+    knew.text.value = "I don't like comedy films."
+    [now] = wb.memory.view().memories
+    assert now["content"] == knew.text.value and now["version"] == 2
+    knew.list.press("without", memory_id)
+    page.wait(20)
+    assert page.run_id != run.run_id and page.run.origin == run.run_id and not page.run.obeyed
+    alone = wb.ask("How is the weather?", kb="general", session="fresh", user="bob")
+    page.put(alone)
+    assert page.working.knew is None or page.working.knew.region.layout.display == "none"
+
+
+def test_what_a_conversation_costs_is_drawn_turn_by_turn(bench: Make) -> None:  # noqa: F811
+    wb = bench(memory_core=True)
+    told(
+        wb, *[f"How is the weather in town number {n}, and in the villages around it?" for n in range(12)], kb="general"
+    )
+    picture = wb.memory.tokens("s")
+    rows = picture.to_frame()
+    assert list(rows["turn"]) == list(range(1, 13)) and rows["all"].is_monotonic_increasing and rows["all"][0] == 0
+    assert rows["history"].max() == rows["history"][6:].max(), "the window does not grow"
+    assert "turn 12" in picture.layout.title.subtitle.text and wb.memory.tokens("none").to_frame().empty
