@@ -267,10 +267,11 @@ async def test_tools_take_no_path_and_may_be_fewer(wb) -> None:
     assert arguments == {
         *("query", "kb", "limit", "question", "review", "session", "run_id", "run_ids", "decision", "words"),
         *("thresholds", "models", "prompts", "needs"),
+        *("section", "content", "user"),
     }
     assert all(tool.input_schema["additionalProperties"] is False for tool in tools.values())
     reads = {name for name, tool in tools.items() if tool.annotations.read_only_hint}
-    assert reads == {"search", "show", "compare"}
+    assert reads == {"search", "show", "compare", "archival_memory_search"}
     async with client(wb, "auto", tools=["show", "search"]) as agent:
         assert [tool.name for tool in (await agent.list_tools()).tools] == ["show", "search"]
         assert (await agent.call_tool("ask", {"question": QUESTION})).is_error

@@ -65,6 +65,7 @@ if TYPE_CHECKING:
     from workbench.futures.what_if import LeaveOneOut, WhatIf
     from workbench.graphs.agents import AgentPool
     from workbench.knowledge.adding.extraction import Extractor, Forecast
+    from workbench.maintenance.memories import Memories
     from workbench.views.knowledge import Inspected
     from workbench.widgets.bench import Bench
     from workbench.widgets.inbox import Inbox
@@ -227,6 +228,13 @@ class Workbench:
     def ports(self) -> Context:
         """The ports that nodes see, for graphs of one's own."""
         return self._ports(self._work.durable)
+
+    @property
+    def memory(self) -> Memories:
+        """What is remembered of people and conversations: look at it, search, correct and undo it here."""
+        from workbench.maintenance.memories import Memories
+
+        return Memories(self, self._work.durable.conversations, self._clock.now)
 
     @property
     def agents(self) -> AgentPool:

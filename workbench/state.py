@@ -518,6 +518,10 @@ class RetrievalState(TypedDict, total=False):
     review: list[str]
     thresholds: dict[str, float]
     needs: dict[str, str]
+    known: list[dict[str, Any]]
+    noted: list[Noted]
+    obeyed: list[Obeyed]
+    struck: list[str]
     given_plan: dict[str, Any] | None
     without: Without
     plan: dict[str, Any]
@@ -550,12 +554,9 @@ class ConversationState(RetrievalState, total=False):
     episodic_memory: list[dict[str, Any]]
     recalled_episodes: list[dict[str, Any]]
     opening: list[Message]
-    known: list[dict[str, Any]]
     remembered: list[Remembered]
-    noted: list[Noted]
     recalls: Asked | None
     to_search: str
-    obeyed: list[Obeyed]
     answer: str
     citations: list[Citation]
     support: list[Supported]

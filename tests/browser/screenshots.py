@@ -63,6 +63,18 @@ def test_bench_in_pictures(notebook: Callable[..., Any], workspace: Path) -> Non
     shot(bench, "bench-runs.png")
 
 
+def test_memory_in_pictures(notebook: Callable[..., Any], workspace: Path) -> None:
+    said = ["My name is Ann.", "I don't like horror films.", "Recommend some films from 1999"]
+    asked = f'for message in {said!r}:\n    run = wb.ask(message, kb="film", session="s")'
+    opened = "from workbench import Workbench\nwb = Workbench.open('workspace', memory_core=True)"
+    nb = notebook([opened, asked, 'wb.bench(run, session="s")'], name="memory")
+    nb.run_all()
+    nb.resize(1460, 2600)
+    panel = nb.page.locator(".wb-knew")
+    panel.locator("summary").click()
+    panel.screenshot(path=WHERE / "bench-memory.png")
+
+
 def test_bench_in_chinese_and_dark(notebook: Callable[..., Any], workspace: Path) -> None:
     nb = notebook([OPEN, 'wb.bench(kb="film", lang="zh")'], name="zh")
     nb.run_all()

@@ -189,6 +189,16 @@ ROWS: dict[tuple[str, str], list[Row]] = {
         ),
         Row("an unknown run", "未知的运行", "`workbench show`", cli("show", "nothing")),
         Row("an unknown tool", "未知的工具", "`wb.tools[...]`", python(lambda wb: wb.tools["hybrid_serch"])),
+        Row("an unknown memory", "未知的记忆", "`memory edit`", cli("memory", "edit", "nothing", "x")),
+        Row("a moment that is none", "不是时刻", "`memory show --at`", cli("memory", "show", "--at", "soon")),
+        Row("a turn of no session", "没有会话的轮次", "`memory show --at`", cli("memory", "show", "--at", "3")),
+        Row(
+            "an unknown section",
+            "未知的类别",
+            "`wb.memory`",
+            python(lambda wb: wb.memory.core_memory_update("mood", "x")),
+        ),
+        Row("no reason", "没有原因", "`wb.memory`", python(lambda wb: wb.memory.invalidate("a", " "))),
         Row("an unknown command", "未知的命令", "`workbench`", cli("aks")),
         Row("an unknown setting", "未知的设置", "`Settings.load`", python(lambda wb: Settings.load(max_task=3))),
         Row(

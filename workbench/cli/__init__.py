@@ -13,6 +13,7 @@ from workbench.cli.doctor import doctor
 from workbench.cli.evaluate import evaluate
 from workbench.cli.futures import checkpoints, compare, export, fork, graft, import_, make_test, replay, tree, what_if
 from workbench.cli.knowledge import demo, kb
+from workbench.cli.memory import memory
 from workbench.cli.page import Main
 from workbench.cli.prompts import prompts
 from workbench.cli.runs import cancel, clear, feedback, gc, runs, show
@@ -48,6 +49,7 @@ for _command in (
     graft,
     what_if,
     feedback,
+    memory,
     clear,
     gc,
     doctor,

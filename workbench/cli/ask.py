@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 KEYS = {"a": "approve", "e": "edit", "s": "reject", "r": "respond", "q": "leave"}
-EMPTY: Mapping[str, Any] = {"query": "", "thresholds": {}, "needs": {}}
+EMPTY: Mapping[str, Any] = {"query": "", "thresholds": {}, "needs": {}, "struck": []}
 """How fields that can be edited begin which the proposal does not hold."""
 
 
@@ -328,12 +328,24 @@ def ask(
     metavar="FILE",
     help='Go on with changes: a JSON object, as {"query": "..."}; - is standard input.',
 )
+@click.option(
+    "--strike", type=Text(), multiple=True, metavar="ID", help="Go on without obeying that memory; several times."
+)
 @click.option("--respond", type=Text(), metavar="TEXT", help="Say it in words; they become part of the query.")
 @click.option("--note", type=Text(), default="", metavar="TEXT", help="Why; kept with the decision.")
 @click.option("--stream/--no-stream", default=None, help="Write the answer while it comes.  [default: on a terminal]")
 @paged
 def resume(
-    page: Page, run_id: str, approve: bool, reject: bool, edit: Any, respond: str | None, note: str, stream: bool | None
+    page: Page,
+    run_id: str,
+    approve: bool,
+    reject: bool,
+    edit: Any,
+    *,
+    strike: tuple[str, ...],
+    respond: str | None,
+    note: str,
+    stream: bool | None,
 ) -> int:
     """Answer a paused run, or go on with an interrupted one.
 
@@ -341,12 +353,11 @@ def resume(
     """
     from workbench.graphs.reviewers import answer
 
-    given = [
-        name for name, on in (("approve", approve), ("reject", reject), ("edit", edit), ("respond", respond)) if on
-    ]
+    asked = (("approve", approve), ("reject", reject), ("edit", edit or strike), ("respond", respond))
+    given = [name for name, on in asked if on]
     if len(given) > 1:
         raise click.UsageError(f"--{given[0]} and --{given[1]} exclude each other: give one answer.")
-    edits = object_in(edit) if edit else None
+    edits = {**(object_in(edit) if edit else {}), **({"struck": [*strike]} if strike else {})} or None
 
     def begin(wb: Workbench) -> Run:
         run = wb.run(run_id)

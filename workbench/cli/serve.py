@@ -11,8 +11,11 @@ import click
 from workbench.cli.page import Page, Text, paged
 from workbench.errors import MissingExtra
 
-TOOLS = ("search", "ask", "show", "compare", "fork", "answer")
-"""What an agent may be offered; ``search``, ``show`` and ``compare`` leave nothing behind."""
+TOOLS = (
+    *("search", "ask", "show", "compare", "fork", "answer"),
+    *("core_memory_update", "archival_memory_insert", "archival_memory_search"),
+)
+"""What an agent may be offered; ``search``, ``show``, ``compare``, ``archival_memory_search`` leave nothing behind."""
 
 
 @click.command()
@@ -21,8 +24,8 @@ TOOLS = ("search", "ask", "show", "compare", "fork", "answer")
 def mcp(page: Page, only: tuple[str, ...]) -> None:
     """Serve the workspace to other agents by the Model Context Protocol.
 
-    Over standard input and output: search, ask, show, compare, fork, and answer a pause. No tool takes a path. With
-    --only search --only show --only compare nothing is written.
+    Over standard input and output: search, ask, show, compare, fork, answer a pause, and what is remembered of a
+    person. No tool takes a path. With --only search --only show --only compare nothing is written.
     """
     if not find_spec("mcp"):
         raise MissingExtra("workbench mcp", "mcp")

@@ -60,6 +60,8 @@ _WIDTH, _LONGEST_QUESTION = 120, 6_000
 
 Question = Annotated[str, Field(min_length=1, max_length=8_000, description="in English or Chinese, as a person asks")]
 Base = Annotated[str, Field(max_length=200, description="the knowledge base; empty: the only one, or it is chosen")]
+Remark = Annotated[str, Field(min_length=1, max_length=4_000, description="a sentence in English or Chinese")]
+Who = Annotated[str, Field(min_length=1, max_length=200, description="of whom")]
 RunId = Annotated[str, Field(min_length=1, max_length=100, description="the id of a run of this workspace")]
 Points = Annotated[
     list[Literal["plan", "step", "reflect"]], Field(max_length=3, description="where a person is to decide; [] nowhere")
@@ -172,6 +174,36 @@ class Door:
             return _answer(run, asked, _decided(decision, words, "agent"))
 
         return await self._carried(ctx, begin, "" if decision == "resume" else f"{decision} {words}".strip())
+
+    async def core_memory_update(
+        self,
+        section: Annotated[
+            Literal["persona", "human", "name", "preferences", "current_intent", "facts"],
+            Field(description="`persona` is what the assistant is; `human` finds the part by the text"),
+        ],
+        content: Remark,
+        user: Who = "default",
+    ) -> CallToolResult:
+        """Change what is always known of a person; what the text contradicts is replaced, and stays in the history.
+
+        Gives core memory as it is then: `persona`, and `human` with `name`, `preferences`, `current_intent`, `facts`.
+        """
+        update = partial(self._wb.memory.core_memory_update, section, content, user=user, author="agent")
+        core = await asyncio.to_thread(update)
+        return _result({"core_memory": core}, json.dumps(core, ensure_ascii=False, indent=2))
+
+    async def archival_memory_insert(self, content: Remark, user: Who = "default") -> CallToolResult:
+        """Keep a text about a person or a conversation for later; `archival_memory_search` finds it."""
+        insert = partial(self._wb.memory.archival_memory_insert, content, user=user, author="agent")
+        memory_id = await asyncio.to_thread(insert)
+        return _result({"id": memory_id}, f"Kept as {memory_id}.")
+
+    async def archival_memory_search(
+        self, query: Question, user: Who = "default", limit: Annotated[int, Field(ge=1, le=50)] = 5
+    ) -> CallToolResult:
+        """Search what was kept, noted or said earlier: what fits best, with where it is from."""
+        found = await asyncio.to_thread(lambda: self._wb.memory.search(query, user=user, limit=limit))
+        return _result({"memories": [*found]}, plain(found.blocks(), _WIDTH, wrap=False))
 
     async def _carried(self, ctx: Context, begin: Callable[[], Run], would: str = "") -> Result:
         """A run to its end, or to a pause at which nobody can be asked or the person has not decided."""
@@ -353,7 +385,7 @@ def _own_words(tool: Callable[..., Awaitable[Result]]) -> Callable[..., Awaitabl
 
 def _offered(tool: Callable[..., Awaitable[Result]], name: str) -> Tool:
     """A tool of the protocol; an argument that it does not have is refused."""
-    reads = name in ("search", "show", "compare")
+    reads = name in ("search", "show", "compare", "archival_memory_search")
     hints = ToolAnnotations(read_only_hint=reads, destructive_hint=False, open_world_hint=False)
     made = Tool.from_function(_own_words(tool), name=name, description=f"{getdoc(tool)}\n\n{NOTICE}", annotations=hints)
 

@@ -19,7 +19,7 @@ from workbench.graphs.generate import generate
 from workbench.graphs.model_route import alone_by_model
 from workbench.graphs.planner import anew
 from workbench.graphs.recall import recall
-from workbench.graphs.remember import keep_noted, obeyed, with_conditions
+from workbench.graphs.remember import keep_noted, obeying
 from workbench.graphs.retrieval import build_retrieval
 from workbench.graphs.route import (
     Route,
@@ -53,6 +53,7 @@ RESULT_KEYS = (
     "noted",
     "recalls",
     "obeyed",
+    "struck",
     "reflections",
     "thresholds",
     "merged",
@@ -148,9 +149,7 @@ async def prepare_retrieval(state: ConversationState, runtime: Runtime[Context])
     """Fill the child's inputs: the question as it stands alone, and where it goes now that it does."""
     context, message = runtime.context, state["message"]
     query, route = await _standing_alone(state, context)
-    preferences = [*state.get("known", []), *state.get("noted", [])]
-    conditions = obeyed(preferences, route, context.bases(route.kb_prefixes), _struck(state))
-    route = with_conditions(route, conditions)
+    route, conditions = obeying(state, route, context.bases(route.kb_prefixes))
     if route.decision != state["route_decision"]:
         runtime.stream_writer({"route_decision": route.decision})
     change = {
@@ -174,10 +173,6 @@ async def prepare_retrieval(state: ConversationState, runtime: Runtime[Context])
         "resolved_agent_type": parse_worker_name(route.decision["worker_name"]).agent_type,
         "iteration": 1,
     }
-
-
-def _struck(state: ConversationState) -> list[str]:
-    return list(state.get("without", {}).get("memories", []))
 
 
 async def _standing_alone(state: ConversationState, context: Context) -> tuple[str, Route]:

@@ -16,7 +16,7 @@ from workbench.errors import ModelError
 from workbench.events import progress, token
 from workbench.graphs.cards import told_evidence
 from workbench.graphs.check import supported, with_marks
-from workbench.graphs.recall import told_episode
+from workbench.graphs.recall import told_core, told_episode
 from workbench.graphs.roles import NONE, accounted, budget_spent
 from workbench.graphs.said_before import acknowledged, from_conversation
 from workbench.language.judging import judged
@@ -61,8 +61,12 @@ _KNOWN = (
 
 def memory(state: Mapping[str, Any], zh: bool) -> str:
     """What is remembered, in the order of the contract; "" for nothing."""
+    core = state.get("memory_context")
+    if struck := state.get("struck"):  # what is not to count is not told either
+        kept = {part["id"] for part in state.get("remembered") or [] if part["kept"]} - set(struck)
+        core = told_core([m for m in state.get("known") or [] if m["id"] in kept], zh)
     remembered = (
-        state.get("memory_context"),
+        core,
         state.get("conversation_summary"),
         episodes(state.get("episodic_memory") or []),
     )

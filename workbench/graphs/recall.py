@@ -23,7 +23,7 @@ from workbench.ports import Context
 from workbench.records.prompts import fenced
 from workbench.records.tape import estimated_tokens
 from workbench.state import Asked, ConversationState, Message, Noted, Remembered
-from workbench.text import clean, language_of
+from workbench.text import STOP_WORDS, clean, language_of, stem, terms
 
 _HEADINGS = {
     "persona": ("The assistant", "助手"),
@@ -84,7 +84,8 @@ def assembled(
     """Everything that was recalled, in the order of a prompt, with what stands in it and why the rest does not.
 
     The budget goes to core memory first (what is pinned before the rest, what is newer before what is older), then to
-    the last messages from the newest on, to the summary, and to exchanges by how well they fit.
+    the last messages from the newest on, to the summary, and to exchanges by how well they fit. What was archived, and
+    shares no word with the message, has what is left then.
     """
     settings, zh = context.settings, language_of(message) == "zh"
     core = [("core", m["id"], told_memory(m, zh), m["created_at"], float(m["pinned"])) for m in told["memories"]]
@@ -94,7 +95,9 @@ def assembled(
     episodes = [("episode", e["id"], told_episode(e), e["created_at"], e["similarity"]) for e in fitting]
     history = [("history", m["id"], m["content"], m["created_at"], 1.0) for m in window]
     left, parts = settings.memory_token_budget, dict[tuple[str, str], Remembered]()
-    by_need = [*sorted(core, key=lambda c: (-c[4], c[3]), reverse=False), *reversed(history), *said, *episodes]
+    spare = [c for c, m in zip(core, told["memories"], strict=True) if _only_archived(m, message)]
+    always = sorted((c for c in reversed(core) if c not in spare), key=lambda c: -c[4])
+    by_need = [*always, *reversed(history), *said, *episodes, *reversed(spare)]
     shown = 0
     for part, one, text, at, score in by_need:
         tokens = estimated_tokens(text)
@@ -106,6 +109,11 @@ def assembled(
             part=part, id=one, text=text, tokens=tokens, kept=not why, why=why, at=at, score=round(score, 3)
         )
     return [parts[part, one] for part, one, *_ in (*core, *said, *episodes, *history)]
+
+
+def _only_archived(memory: Memory, message: str) -> bool:
+    asked, kept = ({stem(term) for term in terms(text)} - STOP_WORDS for text in (message, memory["content"]))
+    return memory["section"] == "archival" and not memory["pinned"] and not asked & kept
 
 
 def told_memory(memory: Memory, zh: bool) -> str:

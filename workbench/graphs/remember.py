@@ -103,6 +103,15 @@ def with_conditions(route: Route, conditions: Sequence[Obeyed]) -> Route:
     return Route({**route.decision, "reading": reading, "filters": reading["conditions"]}, route.kb_prefixes)
 
 
+def obeying(
+    state: Mapping[str, Any], route: Route, bases: Sequence[KnowledgeBase], struck: Iterable[str] = ()
+) -> tuple[Route, list[Obeyed]]:
+    """The route with what is known of the person as conditions, and these: without what a fork or a person struck."""
+    out = [*state.get("without", {}).get("memories", []), *state.get("struck", []), *struck]
+    conditions = obeyed([*state.get("known", []), *state.get("noted", [])], route, bases, out)
+    return with_conditions(route, conditions), conditions
+
+
 def keep_noted(memory: Remembering, state: Mapping[str, Any], author: str) -> None:
     """Write down what the message said of the person; running again writes it once."""
     for number, note in enumerate(state.get("noted") or []):

@@ -17,8 +17,9 @@ from pydantic_core import InitErrorDetails, PydanticCustomError
 
 from workbench.errors import InvalidAnswer
 from workbench.graphs.agent_inbox import answer_of
+from workbench.graphs.remember import obeying
 from workbench.graphs.roles import model_plans
-from workbench.graphs.route import read_question
+from workbench.graphs.route import Route, read_question
 from workbench.graphs.sufficiency import set_here, thresholds
 from workbench.plans import HELD_BACK, NOT_NEEDED, Plan, PlanStep, fresh_id, last_records, problem, work_seconds
 from workbench.ports import Context
@@ -138,11 +139,15 @@ Any other text is a need that they add.
 
 
 class PlanEdits(Strict):
-    """What can be changed before steps run: the plan, or the query (then it is planned anew), and the thresholds."""
+    """What can be changed before steps run: the plan, or the query (then it is planned anew), and the thresholds.
+
+    ``struck`` has ids of memories that were obeyed and are not to be, in this run; without a plan it is planned anew.
+    """
 
     plan: Plan | None = None
     query: str | None = Field(None, pattern=r"\S", max_length=LONGEST)
     thresholds: Thresholds | None = None
+    struck: list[str] | None = Field(None, max_length=100)
 
 
 class ReflectEdits(Strict):
@@ -214,6 +219,12 @@ def ask_about_plan(
         if new is not None:
             problems = [*check(new, runtime.context.tools), *_rewritten_history(plan, new, records)]
             _refuse_steps(("plan", "steps"), [step.step_id for step in new.steps], problems)
+        known = [one["memory_id"] for one in state.get("obeyed", [])]
+        refuse(
+            ((*_ARGS, "struck", place), f"{name!r} is not obeyed here. Known: {', '.join(known) or 'none'}.")
+            for place, name in enumerate(getattr(edits, "struck", None) or [])
+            if name not in known
+        )
 
     decision = _ask(point, state, runtime, {"plan": state["plan"], **proposal}, description, edited)
     action, edits = decision["action"], decision["edits"]
@@ -224,13 +235,16 @@ def ask_about_plan(
         return {**change, **wished(state, runtime, decision["message"])}
     if edits.get("thresholds"):
         change["thresholds"] = {**state.get("thresholds", {}), **edits["thresholds"]}
+    if struck := edits.get("struck"):
+        change["struck"] = [*state.get("struck", []), *struck]
     if edits.get("plan"):
+        change["obeyed"] = [one for one in state.get("obeyed", []) if one["memory_id"] not in (struck or ())]
         new = Plan.load(edits["plan"]).model_copy(update={"version": plan.version + 1})
         change |= _needs_of(plan, new, state)
         runtime.context.runs.save_plan(state["run_id"], new.dump(), decision["who"], decision["note"] or "edited")
         return {**change, "plan": new.dump(), **({"query": edits["query"]} if edits.get("query") else {})}
-    if edits.get("query"):
-        return {**change, **ask_more(state, runtime, edits["query"])}
+    if edits.get("query") or struck:
+        return {**change, **ask_more(state, runtime, edits.get("query") or state["query"], struck or ())}
     return change
 
 
@@ -337,11 +351,14 @@ def wished(state: RetrievalState, runtime: Runtime[Context], words: str) -> dict
     return ask_more(state, runtime, f"{state['query']} {words}".strip())
 
 
-def ask_more(state: RetrievalState, runtime: Runtime[Context], query: str) -> dict[str, Any]:
-    """The state with another query: the question is read again, and the planner plans what is missing."""
+def ask_more(
+    state: RetrievalState, runtime: Runtime[Context], query: str, struck: Iterable[str] = ()
+) -> dict[str, Any]:
+    """The state with another query: it is read again, memory is obeyed but for what is struck, and planned anew."""
     bases = runtime.context.bases(state["kb_prefixes"])
-    decision = {**state["route_decision"], **read_question(query, bases)}
-    return {"query": query, "route_decision": decision, "replan": True}
+    read: Any = {**state["route_decision"], **read_question(query, bases)}
+    route, conditions = obeying(state, Route(read, state["kb_prefixes"]), bases, struck)
+    return {"query": query, "route_decision": route.decision, "obeyed": conditions, "replan": True}
 
 
 def _ask(
@@ -368,6 +385,7 @@ def _ask(
         "point": point,
         "ahead": ahead(point, state, runtime.context, proposal),
         "in_force": _in_force(state, runtime.context),
+        **({"obeyed": obeyed} if point != "reflect" and (obeyed := _told(state)) else {}),
         **({"expected": state["expected"]} if point != "step" and state.get("expected") else {}),
     }
     answer = interrupt(request, response_schema=_answer_model(request, check_edits))
@@ -385,6 +403,12 @@ def _ask(
         note=answer.note,
     )
     return runtime.context.runs.save_decision(state["run_id"], decision)
+
+
+def _told(state: RetrievalState) -> list[dict[str, str]]:
+    """What is obeyed, for a person to strike: ``memory_id`` and the words."""
+    told = {one["memory_id"]: one["told"] for one in state.get("obeyed", [])}
+    return [{"memory_id": memory_id, "told": words} for memory_id, words in told.items()]
 
 
 def ahead(point: str, state: RetrievalState, context: Context, proposal: Mapping[str, Any]) -> list[str]:

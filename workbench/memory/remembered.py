@@ -371,6 +371,33 @@ class SqlRemembered(ABC):
             rows = [r if (r["ended_at"] or "") <= at else {**r, "ended_at": None, "ended_why": ""} for r in rows]
         return [Memory(**row) for row in rows if ended or row["ended_at"] is None]  # type: ignore[typeddict-item]
 
+    def people(self) -> list[str]:
+        """Everybody of whom something is remembered, or who said something."""
+        with self._transaction() as execute:
+            sql = "SELECT user_id FROM memories UNION SELECT user_id FROM conversations ORDER BY user_id"
+            return [row["user_id"] for row in execute(sql)]
+
+    def talks(self, user_id: str) -> list[dict[str, Any]]:
+        """The conversations of a person, oldest first: ``id``, ``session_id``, ``created_at``, and ``messages``."""
+        with self._transaction() as execute:
+            return execute(
+                "SELECT c.id, c.session_id, c.created_at, COUNT(m.id) AS messages FROM conversations c"
+                " LEFT JOIN messages m ON m.conversation_id = c.id WHERE c.user_id = ?"
+                " GROUP BY c.id, c.session_id, c.created_at ORDER BY c.created_at, c.id",
+                (clean(user_id),),
+            )
+
+    def source(self, message_id: str) -> dict[str, Any] | None:
+        """Where a message stands: ``session_id``, ``turn`` (from 1), ``content``, ``created_at``; None where gone."""
+        with self._transaction() as execute:
+            rows = execute(
+                "SELECT c.session_id, m.content, m.created_at, (SELECT COUNT(*) FROM messages b WHERE"
+                " b.conversation_id = m.conversation_id AND b.role = 'user' AND b.position <= m.position) AS turn"
+                " FROM messages m JOIN conversations c ON c.id = m.conversation_id WHERE m.id = ?",
+                (message_id,),
+            )
+        return rows[0] if rows else None
+
     def forget(
         self,
         *,
@@ -416,7 +443,8 @@ def core_of(memories: Iterable[Memory]) -> dict[str, Any]:
     """
     held: dict[str, list[str]] = {section: [] for section in SECTIONS}
     for memory in memories:
-        held[memory["section"]].append(memory["content"])
+        name = memory.get("about") if memory["section"] == "name" else ""  # not the whole sentence that says it
+        held[memory["section"]].append(name or memory["content"])
     one = {name: (held[name] or [""])[-1] for name in ONE}
     human = {"name": one["name"], "preferences": held["preferences"], "current_intent": one["current_intent"]}
     return {"persona": one["persona"], "human": {**human, "facts": held["facts"]}}

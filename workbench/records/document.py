@@ -40,7 +40,8 @@ class ReviewRequest(TypedDict):
     """What a paused run asks, in the shape of LangChain's human-in-the-loop middleware.
 
     ``in_force`` is what can be edited besides the proposal, as it is now: query, thresholds, needs. ``ahead`` names the
-    steps that will run anew when it is approved; ``expected`` is what models will probably take then.
+    steps that will run anew when it is approved; ``expected`` is what models will probably take then. ``obeyed`` are
+    memories that became conditions, which an edit can strike.
     """
 
     action_requests: list[dict[str, Any]]
@@ -51,6 +52,7 @@ class ReviewRequest(TypedDict):
     in_force: NotRequired[dict[str, Any]]
     ahead: NotRequired[list[str]]
     expected: NotRequired[Foreseen]
+    obeyed: NotRequired[list[dict[str, str]]]
 
 
 class EvidenceLine(TypedDict):

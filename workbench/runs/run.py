@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from workbench.runs.fork import Forecast
     from workbench.views.figures.findings import By
     from workbench.views.figures.picture import Picture
+    from workbench.views.memory import Rows
     from workbench.views.neighbourhood import Around
 
 
@@ -86,8 +87,9 @@ class Run(Recording):
         return self.answer_review(answer("approve", note=note))
 
     def edit(self, edits: dict[str, Any] | None = None, *, note: str = "", **fields: Any) -> Run:
-        """Go on with changes: ``plan=``, ``query=``, ``thresholds=`` at the points plan and step; ``next_steps=``,
-        ``activate=``, ``rewrite_query=``, ``should_continue=``, ``thresholds=``, ``needs={need: "struck"}`` at reflect.
+        """Go on with changes: ``plan=``, ``query=``, ``thresholds=``, ``struck=`` (ids of memories that are not to be
+        obeyed) at the points plan and step; ``next_steps=``, ``activate=``, ``rewrite_query=``, ``should_continue=``,
+        ``thresholds=``, ``needs={need: "struck"}`` at reflect.
 
         Raises:
             InvalidAnswer: names the field and what is allowed; the run waits as before.
@@ -191,6 +193,21 @@ class Run(Recording):
     def feedbacks(self) -> thought.Feedbacks:
         """What was thought of the answer, oldest first; ``to_frame()`` makes a table of it."""
         return thought.of(self)
+
+    # what it remembered
+
+    def prompt_parts(self) -> Rows:
+        """The token map of its prompt: system, core memory, summary, exchanges, evidence, window, question; and what
+        of memory was left out, with the reason. ``to_frame()`` makes a table of it."""
+        from workbench.runs.remembering import prompt_parts
+
+        return prompt_parts(self.recording())
+
+    def blame(self) -> Rows:
+        """Which memory, from which turn, probably stood behind which sentence of the answer."""
+        from workbench.runs.remembering import blame
+
+        return blame(self.recording())
 
     # what is made of it
 

@@ -104,6 +104,8 @@ def _open_review(document: Data, labels: Labels) -> Iterator[Block]:
         paragraphs += [
             ((labels("comma").join(map(str, wave)), "code"),) for wave in [action["args"].get("wave")] if wave
         ]
+    for one in request.get("obeyed") or ():
+        paragraphs.append(((labels("mem_strike") + " ", "dim"), (one["memory_id"], "code"), (f" {one['told']}", "")))
     if less := fewer(request):
         paragraphs.append(((labels("enough_here", **less), "dim"),))
     line, roles, over = foreseen_told(request, labels)

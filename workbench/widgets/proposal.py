@@ -101,6 +101,10 @@ class PlanForm(Form):
     def __init__(self, request: Json, labels: Labels, heard: Heard):
         super().__init__(request, labels, heard)
         self._fields.box.add_class("wb-limits")
+        self._obeyed = {one["memory_id"]: _ticked(one["told"], heard) for one in request.get("obeyed") or ()}
+        if self._obeyed:
+            told = _heading(labels("mem_obeyed"))
+            self.box.children += (ipywidgets.VBox([told, *self._obeyed.values()]).add_class("wb-obeyed"),)
 
     def edits(self, plan: Json | None) -> dict[str, Any]:
         """The plan, the query and the thresholds, each when it differs."""
@@ -109,7 +113,8 @@ class PlanForm(Form):
             changed["plan"] = dict(plan)
         if self.text.strip() and self.text != (self._before.get("query") or ""):
             changed["query"] = self.text
-        return {**changed, **self.limits()}
+        struck = [memory_id for memory_id, box in self._obeyed.items() if not box.value]
+        return {**changed, **self.limits(), **({"struck": struck} if struck else {})}
 
     @property
     def text(self) -> str:
@@ -205,9 +210,7 @@ class ReflectForm(PlanForm):
         self._list.children = shown or [_heading(self._labels("nothing_proposed"))]
 
     def _box(self, text: str, told: str = "", ticked: bool = True) -> ipywidgets.Checkbox:
-        box = ipywidgets.Checkbox(ticked, description=text[:200], tooltip=told[:500] or None, indent=False)
-        box.observe(lambda _: self._heard(), "value")
-        return box
+        return _ticked(text, self._heard, told, ticked)
 
     def _chose(self, change: Any) -> None:
         if not self._writing:
@@ -245,6 +248,12 @@ class _Needs:
         return {**said, **({added: "open"} if added else {})}
 
 
+def _ticked(text: str, heard: Heard, told: str = "", ticked: bool = True) -> ipywidgets.Checkbox:
+    box = ipywidgets.Checkbox(ticked, description=text[:200], tooltip=told[:500] or None, indent=False)
+    box.observe(lambda _: heard(), "value")
+    return box
+
+
 def _titled(text: str, widget: ipywidgets.Widget) -> ipywidgets.VBox:
     label = ipywidgets.HTML(el("label", cut(text, 60), cls="wb-label", title=cut(text, 200)))
     return ipywidgets.VBox([label, widget]).add_class("wb-field")
@@ -268,7 +277,7 @@ def count(edits: Json, request: Json) -> int:
     for name, value in edits.items():
         if name == "plan":
             total += _plan_changes(args.get("plan") or {}, value)
-        elif name in proposals.JUDGED_BY:
+        elif name in (*proposals.JUDGED_BY, "struck"):
             total += len(value)
         elif name in ("next_steps", "activate"):
             total += _list_changes(args.get(name) or [], value)

@@ -170,8 +170,8 @@ def primary(request: Json, edits: Json, wrong: int, labels: Labels) -> str:
         return labels("problems_to_mend", n=wrong)
     if not edits:
         return _approving(point, proposed, request.get("ahead"), labels)
-    if set(edits) == {"query"}:
-        return labels("plan_anew")
+    if set(edits) <= {"query", "struck"}:
+        return labels("plan_anew") if "query" in edits else labels("plan_without", n=len(edits["struck"]))
     verb = "run" if point in ("plan", "step") else "go"
     if point == "reflect":
         goes_on = proposals.will_go_on(proposed, edits)

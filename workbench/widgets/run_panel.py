@@ -20,6 +20,7 @@ from workbench.widgets.ask import AskForm
 from workbench.widgets.calls import Calls
 from workbench.widgets.feedback import Verdict
 from workbench.widgets.follow import Now
+from workbench.widgets.memory import Knew, steer
 from workbench.widgets.panel import Event, Json, Pick, display_if
 from workbench.widgets.past import Checkpoints, fork_asked
 from workbench.widgets.plan import PlanEditor
@@ -55,6 +56,7 @@ class Working:
         self._found: tuple[Any, list[Any]] = (None, [])
         self.calls: Calls | None = None
         self.verdict: Verdict | None = None
+        self.knew: Knew | None = None
         self.reset()
         self.ask, self.review = ask, Review(labels, wb.run)
         self.rail, self.turns, self.answer = Pick(), Pick(heard=self._on_turn), Pick(heard=self._on_answer)
@@ -103,7 +105,7 @@ class Working:
         if asks:
             self._show_ask()
         if run is None or document is None:
-            sometimes = [part.region for part in (self.calls, self.verdict) if part is not None]
+            sometimes = [part.region for part in (self.calls, self.verdict, self.knew) if part is not None]
             shown = (review.band, review.inside, self.fork_bar, self.answer, self.turns, self.editor.form, *sometimes)
             for part in shown:
                 display_if(part, False)
@@ -146,6 +148,7 @@ class Working:
             display_if(self.turns, before)
             self._show_calls(run)
         self._show_verdict(run, document["status"] == "done" and not run.options["incognito"])
+        self._show_knew(run, document["status"] == "done")
         if not paused:
             self.answer.show(answer(document, self._labels, now.written))
         self._edited()
@@ -171,6 +174,16 @@ class Working:
             display_if(self.verdict.region, judged)
             if judged:
                 self.verdict.show(run)
+
+    def _show_knew(self, run: Run, done: bool) -> None:
+        """What the run knew, under its answer; a part of the page only once a run knew something."""
+        shown = done and bool(run.remembered or run.obeyed)
+        if shown and self.knew is None:
+            self.knew = Knew(self._labels)
+            self.knew.on_asked(lambda asked: self._act(lambda: self._steer(asked)))
+            self._put_in(self.knew.region, before=self.ask.region)
+        if self.knew is not None:
+            display_if(self.knew.region, shown and self.knew.show(run, self._wb.memory))
 
     def _put_in(self, region: ipywidgets.Box, before: ipywidgets.Widget) -> None:
         place = self.side.children.index(before)
@@ -282,6 +295,12 @@ class Working:
     def _from_call(self, asked: Json) -> None:
         if self._run:
             self._opens(self._run.start_fork(**asked["edits"]))
+
+    def _steer(self, asked: Json) -> None:
+        if self._run and "without" in asked:
+            self._opens(self._run.start_fork(without={"memories": [asked["without"]]}))
+        elif self._run:
+            steer(self._wb.memory, asked, self._run.user_id, self._labels)
 
     def _judge(self, asked: Json) -> None:
         if self._run:

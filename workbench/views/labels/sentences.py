@@ -15,7 +15,17 @@ if TYPE_CHECKING:
 
 _PARTS = (("retrieval_s", "retrieval_took"), ("generation_s", "generation_took"))
 _SIGNS = (("added", "+"), ("changed", "~"), ("removed", "−"))
-_FIELDS = {"plan", "query", "thresholds", "needs", "next_steps", "activate", "rewrite_query", "should_continue"}
+_FIELDS = {
+    "plan",
+    "query",
+    "struck",
+    "thresholds",
+    "needs",
+    "next_steps",
+    "activate",
+    "rewrite_query",
+    "should_continue",
+}
 _REASONS = (
     (r"not needed", "skip_not_needed"),
     (r"stopped by the reviewer", "stopped_by_reviewer"),

@@ -1,0 +1,110 @@
+"""What a run remembered, on the bench: seen, corrected, switched off in a fork, and struck at the plan."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from playwright.sync_api import expect
+
+from tests.browser.bench_page import BenchPage
+from tests.browser.test_hostile_bench import WIDER
+from tests.browser.test_journey import store  # noqa: F401 - a fixture
+from tests.browser.test_restart import until
+from tests.browser.test_shapes import UNNAMED
+from workbench.session import Workbench
+
+OPEN = "from workbench import Workbench\nwb = Workbench.open('workspace', memory_core=True)"
+ASKED = """
+for message in {messages!r}:
+    run = wb.ask(message, kb="film", session="s")
+"""
+SAID = {
+    "en": (
+        ["My name is Ann.", "I don't like horror films.", "Recommend some films from 1999"],
+        ("Memory", "Correct…", "Correction", "Undo the last change", "the whole answer"),
+    ),
+    "zh": (
+        ["我叫小安", "我不喜欢恐怖片", "推荐几部1999年的电影"],
+        ("记忆", "更正…", "更正为", "撤销上一次更改", "整个回答"),
+    ),
+}
+
+
+@pytest.mark.parametrize("lang", SAID)
+def test_memory_is_seen_corrected_and_switched_off(
+    notebook: Callable[..., Any],
+    store: Workbench,  # noqa: F811
+    tmp_path: Path,
+    lang: str,
+) -> None:
+    messages, (title, correct, correction, undo, whole) = SAID[lang]
+    nb = notebook([OPEN, ASKED.format(messages=messages), f'wb.bench(run, session="s", lang="{lang}")'])
+    nb.run_all()
+    page, bench = nb.page, BenchPage(nb.page)
+    bench.root.wait_for()
+    panel = page.locator(".wb-knew")
+    summary = panel.locator("summary", has_text=title)
+    summary.focus()
+    page.keyboard.press("Enter")
+    expect(panel.locator(".wb-mem-lines")).to_contain_text(whole)
+    for width, dark in ((1460, False), (1000, True), (320, False)):
+        nb.theme(dark=dark)
+        nb.resize(width, 2600)
+        assert page.evaluate(WIDER) == [], width
+        assert page.evaluate(UNNAMED) == [], width
+        shot(panel, tmp_path, f"memory-{lang}-{width}-{'dark' if dark else 'light'}")
+    nb.resize(1000, 2600)
+
+    held = [row["content"] for row in store.memory.view().memories]
+    panel.get_by_role("button", name=correct).first.focus()
+    page.keyboard.press("Enter")
+    field = panel.get_by_label(correction)
+    expect(field).to_be_focused()
+    field.fill("<b>Anna</b>")
+    page.keyboard.press("Enter")
+    until(lambda: "<b>Anna</b>" in [row["content"] for row in store.memory.view().memories], "the new version")
+    panel.get_by_role("button", name=undo).click()
+    until(lambda: [row["content"] for row in store.memory.view().memories] == held, "it is taken back")
+
+    run = store.runs()[0]
+    [obeyed] = run.obeyed
+    panel.locator(f'[data-do=without][data-of="{obeyed["memory_id"]}"]').focus()
+    page.keyboard.press("Enter")
+    until(lambda: len(store.runs()) == 4 and store.runs()[0].status == "done", "a fork")
+    fork = store.runs()[0]
+    assert fork.origin == run.run_id and not fork.obeyed
+    expect(bench.root.locator(".wb-head")).to_contain_text(fork.run_id)
+
+
+def test_a_preference_is_struck_at_the_plan(notebook: Callable[..., Any], store: Workbench, tmp_path: Path) -> None:  # noqa: F811
+    asked = ASKED.format(messages=SAID["en"][0][:2])
+    nb = notebook([OPEN, asked, 'wb.bench(kb="film", session="s", review=["plan"])'])
+    nb.run_all()
+    page, bench = nb.page, BenchPage(nb.page)
+    bench.root.wait_for()
+    nb.resize(1000, 1600)
+    bench.ask(SAID["en"][0][2])
+    box = page.locator(".wb-obeyed").get_by_role("checkbox")
+    expect(box).to_be_checked()
+    expect(page.locator(".wb-obeyed")).to_contain_text("since you said")
+    shot(bench.root, tmp_path, "memory-strike")
+    box.focus()
+    page.keyboard.press("Space")
+    expect(bench.primary).to_contain_text("Plan again without 1 memory")
+    page.keyboard.press("Control+Enter")
+    expect(page.locator(".wb-obeyed")).to_have_count(0)
+    until(lambda: len(store.runs()[0].decisions) == 1, "the decision is kept")
+    run = store.runs()[0]
+    assert list(run.decisions[0]["edits"]) == ["struck"] and not any(
+        "since you said" in a for a in run.plan.assumptions
+    )
+
+
+def shot(part: Any, tmp_path: Path, name: str) -> None:
+    place = Path(os.environ.get("SCREENSHOTS", tmp_path))
+    place.mkdir(parents=True, exist_ok=True)
+    part.screenshot(path=place / f"{name}.png")

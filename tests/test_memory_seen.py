@@ -1,0 +1,428 @@
+"""``wb.memory``: what is known is seen with where it is from, searched, corrected, taken back and compared."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
+from typing import Any
+
+import ipywidgets
+import pytest
+from click.testing import CliRunner
+from mcp import Client
+
+from tests.servers import Reply, ScriptedServer
+from tests.test_hostile import ALL
+from tests.test_remembering import bench, server, talk  # noqa: F401  fixtures
+from tests.test_store import postgres, store  # noqa: F401  every database
+from workbench.cli import main, serve
+from workbench.cli.tools import server_of
+from workbench.errors import InvalidAnswer, WorkbenchError
+from workbench.memory.store import SqlConversations
+from workbench.session import Workbench
+from workbench.views.labels import Labels
+from workbench.widgets.review import Review
+
+Make = Callable[..., Workbench]
+
+
+def told(wb: Workbench, *messages: str, session: str = "s", user: str = "default", kb: str = "film") -> list[Any]:
+    return [wb.ask(message, kb=kb, session=session, user=user) for message in messages]
+
+
+def contents(known: Any) -> list[str]:
+    return [row["content"] for row in known.memories]
+
+
+def test_what_is_known_is_seen_with_its_turn_author_version_and_time(bench: Make) -> None:  # noqa: F811
+    wb = bench(memory_core=True)
+    told(wb, "How is the weather?", "I don't like horror films.", "Actually, I like horror films now.")
+    known = wb.memory.view()
+    assert known.core["human"]["preferences"] == contents(known) and len(known.memories) == 1
+    [now] = known.memories
+    assert (now["turn"], now["session"], now["author"], now["version"]) == (3, "s", "rules", 2)
+    assert now["said"] == "Actually, I like horror films now." and now["created_at"].startswith("20")
+    assert [row["version"] for row in wb.memory.view(ended=True).memories] == [1, 2]
+    assert known.conversations[0]["messages"] == 6 and wb.memory.people() == ["default"]
+    assert list(known.to_frame()["content"]) == contents(known)
+    assert "horror" in str(wb.memory) and "turn 3" in str(wb.memory)
+    assert wb.memory.view("nobody").memories == [] and wb.memory.view(session="other").memories == []
+
+
+def test_as_of_a_turn_a_run_a_day_and_the_difference(bench: Make) -> None:  # noqa: F811
+    wb = bench(memory_core=True)
+    runs = told(wb, "I don't like horror films.", "My name is Ann.", "I like horror films now.")
+    known = [contents(wb.memory.view(session="s", at=turn)) for turn in (1, 2, 3)]
+    assert [len(one) for one in known] == [1, 2, 2] and known[0][0] != known[2][-1]
+    assert contents(wb.memory.view(at=runs[0])) == contents(wb.memory.view(at=runs[0].run_id)) == known[0]
+    asked = wb.messages("s")[0]["id"]
+    assert contents(wb.memory.view(at=asked)) == known[0]
+    assert (
+        contents(wb.memory.view(at="2001-01-01")) == [] and contents(wb.memory.view(at=datetime.now(UTC))) == known[2]
+    )
+    changes = wb.memory.diff(1, 3, session="s")
+    assert {row["change"] for row in changes} == {"changed", "new"}
+    [changed] = [row for row in changes if row["change"] == "changed"]
+    assert changed["before"] == known[0][0] and "now" in changed["after"] and changed["after"] in str(changes)
+    assert not wb.memory.diff(3, session="s") and "Nothing changed" in str(wb.memory.diff(3, session="s"))
+    for wrong, said in ((9, "It has 3"), ("soon", "is no moment")):
+        with pytest.raises(WorkbenchError, match=said):
+            wb.memory.view(session="s", at=wrong)
+    with pytest.raises(WorkbenchError, match="session="):
+        wb.memory.view(at=1)
+
+
+def test_a_memory_is_edited_pinned_ended_and_each_is_undone(bench: Make) -> None:  # noqa: F811
+    wb = bench(memory_core=True)
+    told(wb, "I don't like horror films.")
+    memory = wb.memory
+    [first] = memory.view().memories
+    memory.pin(first["id"])
+    edited = memory.edit(first["id"], "I don't like comedy films.", why="a slip")
+    [now] = memory.view().memories
+    assert now["id"] == edited and now["pinned"] and (now["author"], now["polarity"]) == ("person", "dislike")
+    assert "comedy" in now["about"] and now["version"] == 2 and "by hand" in str(memory)
+    run = wb.ask("Recommend some films.", kb="film", session="t")
+    assert [one["memory_id"] for one in run.obeyed] == [edited] and "Cold Soup" not in run.answer
+    assert memory.undo() == first["id"] and contents(memory.view()) == [first["content"]]
+    memory.invalidate(first["id"], "said in jest")
+    assert memory.view().memories == []
+    [gone] = memory.view(ended=True).memories
+    assert gone["ended_why"] == "said in jest" and "said in jest" in str(memory.view(ended=True))
+    memory.undo()
+    assert contents(memory.view()) == [first["content"]]
+    with pytest.raises(WorkbenchError, match="Say why"):
+        memory.invalidate(first["id"], " ")
+    for steer in (
+        lambda: memory.edit(first["id"], "x", user="bob"),
+        lambda: memory.pin(first["id"], user="bob"),
+        lambda: memory.invalidate(first["id"], "x", user="bob"),
+    ):
+        with pytest.raises(WorkbenchError, match="bob"):
+            steer()
+
+
+@pytest.mark.parametrize("name", ["core_memory_update", "archival_memory_insert", "archival_memory_search"])
+def test_the_tools_are_functions_that_an_agent_can_be_given(bench: Make, name: str) -> None:  # noqa: F811
+    wb = bench()
+    tools = {tool.__name__: tool for tool in wb.memory.tools("ann")}
+    assert name in tools and tools[name].__doc__
+    tools["core_memory_update"]("human", "不喜欢恐怖片")
+    tools["core_memory_update"]("preferences", "喜欢诺兰")
+    core = json.loads(tools["core_memory_update"]("persona", "我是电影推荐专家。"))
+    assert core["human"]["preferences"] == ["不喜欢恐怖片", "喜欢诺兰"] and core["persona"] == "我是电影推荐专家。"
+    changed = json.loads(tools["core_memory_update"]("human", "喜欢恐怖片"))
+    assert changed["human"]["preferences"] == ["喜欢诺兰", "喜欢恐怖片"], "the old one is replaced"
+    kept = tools["archival_memory_insert"]("The kiln in the east is the hotter one.")
+    [found, *_] = json.loads(tools["archival_memory_search"]("which kiln is hotter?"))
+    assert found["id"] == kept and wb.memory.view().memories == []
+    assert {row["author"] for row in wb.memory.view("ann").memories} == {"agent"}
+    with pytest.raises(WorkbenchError, match="Known: persona, human"):
+        tools["core_memory_update"]("mood", "x")
+
+
+def test_core_memory_is_filled_in_from_an_object_as_the_requirement_has_it(bench: Make) -> None:  # noqa: F811
+    memory = bench().memory
+    human = {"name": "User", "preferences": ["喜欢诺兰", "不喜欢恐怖片"], "current_intent": "寻找90年代经典"}
+    core = memory.core_memory_update("human", human)
+    assert {name: core["human"][name] for name in human} == human
+    memory.core_memory_update("name", "Ann")
+    assert memory.view().core["human"]["name"] == "Ann"
+
+
+def test_memories_and_exchanges_are_searched_for_their_person_alone(bench: Make) -> None:  # noqa: F811
+    wb = bench(memory_core=True)
+    told(wb, "My cat is called Biscuit.", "How is the weather?", kb="general")
+    told(wb, "My cat is called Pepper.", user="bob", kb="general")
+    found = wb.memory.search("the name of my cat")
+    assert {"facts", "episode"} <= {row["part"] for row in found} and found[0]["similarity"] >= found[-1]["similarity"]
+    assert "Biscuit" in str(found) and "Pepper" not in str(found)
+    assert not any(row["part"] == "episode" for row in wb.memory.search("the name of my cat", session="other"))
+    assert not wb.memory.search("zymurgy quixotic") and len(wb.memory.search("cat", limit=1)) == 1
+    assert list(found.to_frame()["id"]) == [row["id"] for row in found]
+
+
+def test_everything_of_a_person_is_exported(bench: Make, tmp_path: Any) -> None:  # noqa: F811
+    wb = bench(memory_core=True)
+    told(wb, "我不喜欢恐怖片", "我叫小安")
+    told(wb, "My cat is called Pepper.", user="bob")
+    file = wb.memory.export(tmp_path / "out" / "memory.json")
+    text = file.read_text(encoding="utf-8")
+    kept = json.loads(text)
+    assert kept["core"]["human"]["name"] and len(kept["memories"]) == 2 and "不喜欢恐怖片" in text
+    assert len(kept["conversations"][0]["messages"]) == 4 and "Pepper" not in text
+    with pytest.raises(WorkbenchError, match="Name another file"):
+        wb.memory.export(tmp_path)
+
+
+def test_the_same_question_with_another_state_of_memory(bench: Make) -> None:  # noqa: F811
+    wb = bench(memory_core=True)
+    first, _, run = told(wb, "I don't like horror films.", "My name is Ann.", "Recommend some films.")
+    [obeyed] = run.obeyed
+    without = wb.memory.branch(run, without=[obeyed["memory_id"]])
+    assert not without.obeyed and run.obeyed and len(wb.memory.view().memories) == 2, "a branch notes nothing"
+    assert not wb.memory.branch(run, at="2001-01-01").obeyed, "as if nothing had been said yet"
+    assert wb.memory.branch(run, at=first).obeyed
+    beside = wb.memory.compare(run, without=[obeyed["memory_id"]])
+    assert len(beside.runs) == 2
+
+
+def test_a_prompt_is_mapped_part_by_part_with_what_was_left_out(bench: Make, server: ScriptedServer) -> None:  # noqa: F811
+    wb = bench(memory_core=True, chat_base_url=server.url, writer_model="openai:m", history_window=2, names="rules")
+    told(wb, "My cat is called Biscuit.", *[f"How is the weather in town {n}?" for n in range(4)], kb="general")
+    run = wb.ask("What is my cat called, and which town was it?", kb="film", session="s")
+    parts = run.prompt_parts()
+    kinds = [part["part"] for part in parts if part["kept"]]
+    assert kinds == sorted(kinds, key=["system", "core", "summary", "episode", "evidence", "history", "question"].index)
+    assert {"system", "core", "history", "question"} <= set(kinds)
+    [fact] = [part for part in parts if part["part"] == "core"]
+    assert (fact["turn"], fact["session"], fact["author"]) == (1, "s", "rules")
+    sent = sum(len(m["content"]) for m in server.requests[-1]["messages"]) / 4
+    assert 0.6 * sent < sum(p["tokens"] for p in parts if p["kept"]) < 1.4 * sent, "about what was sent"
+    wb.close()
+    tight = bench(memory_core=True, memory_token_budget=5)
+    run = tight.ask("What is my cat called?", kb="film", session="s")
+    assert any(p["why"] == "budget" and not p["kept"] for p in run.prompt_parts())
+    assert "no room in the budget" in str(run.prompt_parts())
+
+
+def test_where_there_is_little_room_pinned_comes_first_then_new_and_the_archive_as_it_fits(bench: Make) -> None:  # noqa: F811
+    wb = bench(memory_core=True, memory_token_budget=24)
+    notes = [wb.memory.archival_memory_insert(f"The {side} kiln is the one that is hot.") for side in ("east", "west")]
+    for colour in ("red", "green", "blue"):
+        wb.memory.core_memory_update("facts", f"paints in {colour}, and in no other colour")
+    red, *_ = [m["id"] for m in wb.memory.view().memories if "red" in m["content"]]
+    wb.memory.pin(red)
+
+    def kept(message: str) -> list[str]:
+        run = wb.ask(message, kb="general", session=message)
+        return [p["text"] for p in run.prompt_parts() if p["part"] == "core" and p["kept"]]
+
+    assert [text.split()[3].strip(",") for text in kept("Hello there")] == ["red", "blue"], "pinned, then the newest"
+    fits = kept("Is the west kiln a hot one?")
+    assert len(fits) == 2 and any("red" in text for text in fits)
+    wb.memory.pin(notes[0])
+    assert any("east" in text for text in kept("Good morning"))
+
+
+def test_blame_names_the_memory_behind_a_sentence_and_only_where_it_may_be(bench: Make, server: ScriptedServer) -> None:  # noqa: F811
+    wb = bench(memory_core=True, chat_base_url=server.url)
+    told(wb, "How is the weather?", "I don't like horror films.")
+    run = wb.ask("Recommend some films.", kb="film", session="s")
+    [whole] = run.blame()
+    assert (whole["sentence"], whole["how"], whole["turn"]) == ("", "obeyed", 2), "it stood behind the whole answer"
+    said = wb.ask("What did I say about horror films?", kb="film", session="s")
+    assert {(row["how"], row["turn"]) for row in said.blame()} >= {("quoted", 2)}
+    assert "probable" in str(said.blame())
+    server.respond = lambda _: Reply(["Biscuit sleeps on the piano. Paper Boats has a river [1]."])
+    told(wb, "My cat Biscuit sleeps on the piano.", session="t")
+    run = wb.ask("Which is for a quiet evening?", kb="film", session="t", models={"writer": "openai:m"})
+    blamed = run.blame()
+    assert {row["sentence"] for row in blamed if row["how"] == "words"} == {"Biscuit sleeps on the piano."}
+    assert {row["turn"] for row in blamed if row["how"] == "words"} == {1}
+    assert wb.ask("Who made Paper Boats?", kb="film", session="fresh", user="bob").blame() == []
+
+
+def test_hostile_text_is_text_wherever_memory_shows_itself(bench: Make) -> None:  # noqa: F811
+    wb = bench(memory_core=True)
+    for section in ("name", "facts", "archival"):
+        wb.memory.core_memory_update(section, ALL) if section != "archival" else wb.memory.archival_memory_insert(ALL)
+    run = wb.ask(ALL, kb="film", session=f"s {ALL}"[:200])
+    shown = [wb.memory, wb.memory.view(ended=True), wb.memory.search(ALL), run.prompt_parts(), run.blame()]
+    for one in shown:
+        html = one._repr_html_()
+        assert "<script" not in html and "<img" not in html and "\x1b" not in html + str(one)
+
+
+# --- A memory that is obeyed is struck at the plan review ---
+
+
+def titles(run: Any) -> set[str]:
+    return {piece["metadata"]["title"] for piece in run.evidence}
+
+
+def horror(wb: Workbench, **asked: Any) -> Any:
+    told(wb, "I don't like horror films.")
+    return wb.ask("Recommend some films.", kb="film", session="s", review={"plan"}, **asked)
+
+
+def test_a_person_strikes_what_would_be_obeyed_and_it_is_recorded_and_replayed(bench: Make) -> None:  # noqa: F811
+    wb = bench(memory_core=True)
+    run = horror(wb)
+    assert run.review is not None
+    [offered] = run.review["obeyed"]
+    assert "since you said" in offered["told"] and any("since you said" in line for line in run.plan.assumptions)
+    with pytest.raises(InvalidAnswer, match=f"Known: {offered['memory_id']}"):
+        run.edit(struck=["other"])
+    run.edit(struck=[offered["memory_id"]], note="not today")
+    assert run.status == "paused" and "obeyed" not in run.review, "the new plan is shown"
+    run.approve()
+    assert run.status == "done" and not run.obeyed
+    assert not any("since you said" in line for line in run.plan.assumptions) and "The Long Dark" in titles(run)
+    decision, _ = run.decisions
+    assert decision["edits"] == {"struck": [offered["memory_id"]]} and "memories not obeyed" in str(run)
+    assert wb.replay(run.run_id).answer == run.answer
+    again = run.fork(review=["plan"])
+    assert again.answer == run.answer and not again.obeyed, "the recorded decision is made once more"
+    approved = run.fork(decision={"action": "approve"}, at="0-plan")
+    assert approved.obeyed and "The Long Dark" not in titles(approved)
+    assert len(wb.memory.view().memories) == 1, "it holds as before: only this run did not obey it"
+    assert next(p for p in run.prompt_parts() if p["part"] == "core")["why"] == "struck"
+
+
+def test_what_is_struck_is_not_told_to_a_model_either(bench: Make, server: ScriptedServer) -> None:  # noqa: F811
+    wb = bench(memory_core=True, chat_base_url=server.url)
+    run = horror(wb, models={"writer": "openai:m"})
+    run.edit(struck=[run.review["obeyed"][0]["memory_id"]]).approve()
+    assert "Preferences" not in str(server.requests[-1]["messages"])
+    run = wb.ask("Recommend some films.", kb="film", session="s", models={"writer": "openai:m"})
+    assert "Preferences: I don" in str([m["content"] for m in server.requests[-1]["messages"]])
+
+
+def test_memory_is_still_obeyed_when_the_question_is_changed_at_the_review(bench: Make) -> None:  # noqa: F811
+    wb = bench(memory_core=True)
+    run = horror(wb).edit(query="Recommend two films").approve()
+    assert run.obeyed and "The Long Dark" not in titles(run)
+    run = horror(wb).respond("set by a river").approve()
+    assert run.obeyed
+
+
+def test_it_is_struck_on_the_panel_and_on_the_command_line(bench: Make, tmp_path: Any) -> None:  # noqa: F811
+    wb = bench(memory_core=True)
+    run = horror(wb)
+    [offered] = run.review["obeyed"]
+    heard: list[Any] = []
+    review = Review(Labels("zh"))
+    review.observe(lambda change: heard.append(change.new), "response")
+    review.show(run.to_dict())
+    [box] = [w for w in walk(review.region) if isinstance(w, ipywidgets.Checkbox)]
+    assert box.value and offered["told"].startswith(box.description[:40])
+    box.value = False
+    assert review.primary.description == Labels("zh")("plan_without", n=1)
+    review.submit()
+    assert heard[-1]["decisions"][0]["edited_action"]["args"] == {"struck": [offered["memory_id"]]}
+    wb.close()
+    at = ["--workspace", str(tmp_path / "w")]
+    shown = CliRunner().invoke(main, ["show", run.run_id, *at]).output
+    assert offered["memory_id"] in shown, "the way to name it is shown"
+    assert CliRunner().invoke(main, ["resume", run.run_id, "--strike", offered["memory_id"], *at]).exit_code == 3
+    done = CliRunner().invoke(main, ["resume", run.run_id, "--approve", "--json", *at])
+    assert done.exit_code == 0 and "The Long Dark" in str(json.loads(done.stdout)["evidence"])
+
+
+def walk(widget: Any) -> Iterator[Any]:
+    yield widget
+    for child in getattr(widget, "children", ()):
+        yield from walk(child)
+
+
+def test_forgetting_is_one_call_away(bench: Make) -> None:  # noqa: F811
+    wb = bench(memory_core=True)
+    run, *_ = told(wb, "I don't like horror films.")
+    [memory] = wb.memory.view().memories
+    would = wb.memory.forget(memory=memory["id"], dry_run=True)
+    assert not would.done and run.run_id in would.runs and wb.memory.view().memories
+    assert wb.memory.forget(memory=memory["id"]).done and not wb.memory.view(ended=True).memories
+
+
+# --- The command line, and agents by the protocol ---
+
+
+def test_every_command_says_what_it_did(bench: Make, tmp_path: Any) -> None:  # noqa: F811
+    wb = bench(memory_core=True)
+    *_, run = told(wb, "I don't like horror films.", "Recommend some films.")
+    wb.close()
+
+    def command(*words: str) -> Any:
+        done = CliRunner().invoke(main, ["memory", *words, "--workspace", str(tmp_path / "w"), "--json"])
+        assert done.exit_code == 0, done.output
+        return json.loads(done.stdout)
+
+    [memory] = command("show")["memories"]
+    assert memory["turn"] == 1 and command("show", "--session", "s", "--at", "1")["memories"] == [memory]
+    assert command("show", "--at", "2001-01-01")["memories"] == []
+    assert command("search", "horror")["found"][0]["text"] == memory["content"]
+    [edited] = command("edit", memory["id"], "I don't like comedies.", "--why", "a slip")["memories"]
+    assert edited["version"] == 2 and command("diff", "1", "--session", "s")["changes"][0]["why"] == "a slip"
+    assert command("pin", edited["id"])["memories"][0]["pinned"]
+    assert not command("pin", edited["id"], "--off")["memories"][0]["pinned"]
+    assert command("add", "name", "Ann")["core"]["human"]["name"] == "Ann"
+    assert len(command("add", "archival", "The east kiln is hot.")["memories"]) == 3
+    assert len(command("undo")["memories"]) == 2
+    assert len(command("invalidate", edited["id"], "--why", "no more")["memories"]) == 1
+    assert len(command("show", "--ended")["memories"]) == 3
+    told_of = command("blame", run.run_id)
+    assert told_of["blame"][0]["how"] == "obeyed" and told_of["parts"][0]["part"] == "system"
+    assert json.loads((tmp_path / "out.json").read_text()) if command("export", str(tmp_path / "out.json")) else None
+    assert not command("forget", "--memory", edited["id"])["done"]
+    assert command("forget", "--memory", edited["id"], "--yes")["done"]
+    assert all(row["id"] != edited["id"] for row in command("show", "--ended")["memories"])
+    plain = CliRunner().invoke(main, ["memory", "show", "--workspace", str(tmp_path / "w")])
+    assert "Ann" in plain.output and "{" not in plain.output
+    wrong = CliRunner().invoke(main, ["memory", "edit", "nothing", "x", "--workspace", str(tmp_path / "w")])
+    assert wrong.exit_code == 1 and "is no memory of 'default' that holds" in wrong.output
+
+
+@pytest.mark.parametrize("mode", ["legacy", "auto"])
+async def test_an_agent_edits_and_searches_memory_by_the_protocol(bench: Make, mode: str) -> None:  # noqa: F811
+    wb = bench()
+    async with Client(server_of(wb, serve.TOOLS), mode=mode) as agent:
+        given = {"section": "human", "content": "不喜欢恐怖片", "user": "ann"}
+        core = (await agent.call_tool("core_memory_update", given)).structured_content["core_memory"]
+        kept = await agent.call_tool("archival_memory_insert", {"content": "The east kiln is hot.", "user": "ann"})
+        asked = {"query": "kiln", "user": "ann"}
+        found = (await agent.call_tool("archival_memory_search", asked)).structured_content["memories"]
+        refused = await agent.call_tool("core_memory_update", {"section": "mood", "content": "x"})
+    assert core["human"]["preferences"] == ["不喜欢恐怖片"] and refused.is_error
+    assert [row["id"] for row in found] == [kept.structured_content["id"]] and not wb.memory.view().memories
+
+
+def test_where_a_message_stands_is_told_by_every_store(store: SqlConversations) -> None:  # noqa: F811
+    talk(store, "ann", "s", ("one", "yes"), ("two", "no"))
+    other = talk(store, "ann", "t", ("three", "so"))
+    store.remember("bob", "name", "Bob")
+    assert store.people() == ["ann", "bob"]
+    assert [(t["session_id"], t["messages"]) for t in store.talks("ann")] == [("s", 4), ("t", 2)]
+    [asked, answered] = store.list_messages(other)
+    told = store.source(answered["id"])
+    assert told is not None and (told["session_id"], told["turn"], told["content"]) == ("t", 1, "so")
+    second = store.list_messages(store.conversation_id("ann", "s"))[2]
+    assert store.source(second["id"])["turn"] == 2 and store.source("nothing") is None and asked["content"] == "three"
+
+
+def test_what_is_pressed_on_the_bench_changes_what_is_remembered(bench: Make) -> None:  # noqa: F811
+    wb = bench(memory_core=True)
+    *_, run = told(wb, "I don't like horror films.", "Recommend some films.")
+    [obeyed] = run.obeyed
+    page = wb.bench(run, session="s", lang="zh")
+    knew = page.working.knew
+    assert knew is not None and "回答可能依据的记忆" in knew.list.picture.html and "第 1 轮" in knew.list.picture.html
+    memory_id = obeyed["memory_id"]
+    knew.list.press("pin", memory_id)
+    assert wb.memory.view().memories[0]["pinned"] and "取消固定" in knew.list.picture.html
+    knew.list.press("invalidate", memory_id)
+    assert not wb.memory.view().memories and "已不再成立" in knew.list.picture.html
+    knew.list.press("undo")
+    knew.list.press("correct", memory_id)
+    knew.text.value = "I don't like comedy films."
+    [now] = wb.memory.view().memories
+    assert now["content"] == knew.text.value and now["version"] == 2
+    knew.list.press("without", memory_id)
+    page.wait(20)
+    assert page.run_id != run.run_id and page.run.origin == run.run_id and not page.run.obeyed
+    alone = wb.ask("How is the weather?", kb="general", session="fresh", user="bob")
+    page.put(alone)
+    assert page.working.knew is None or page.working.knew.region.layout.display == "none"
+
+
+def test_what_a_conversation_costs_is_drawn_turn_by_turn(bench: Make) -> None:  # noqa: F811
+    wb = bench(memory_core=True)
+    told(
+        wb, *[f"How is the weather in town number {n}, and in the villages around it?" for n in range(12)], kb="general"
+    )
+    picture = wb.memory.tokens("s")
+    rows = picture.to_frame()
+    assert list(rows["turn"]) == list(range(1, 13)) and rows["all"].is_monotonic_increasing and rows["all"][0] == 0
+    assert rows["history"].max() == rows["history"][6:].max(), "the window does not grow"
+    assert "turn 12" in picture.layout.title.subtitle.text and wb.memory.tokens("none").to_frame().empty

@@ -1,0 +1,271 @@
+"""What is remembered, to be looked at: what is known of whom, what a prompt is made of, what is behind a sentence."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from workbench.views.labels import Labels, labels_for
+from workbench.views.outline import Block, Column, Lines, clipped, columns
+from workbench.views.page import Markup, Picture, button, cut, el, glyph
+from workbench.views.render import Shown
+
+if TYPE_CHECKING:
+    import pandas
+
+Row = Mapping[str, Any]
+ORDER = ("system", "core", "summary", "episode", "evidence", "history", "question")
+"""The parts of a prompt, in their order."""
+_OF_MEMORY = ("core", "summary", "episode", "history")
+_BAR, _LINE = 24, 300
+
+
+class Rows(list[Any], Shown):
+    """Rows that show themselves, in the language of ``message``; ``to_frame()`` makes a table of them."""
+
+    def __init__(self, rows: Iterable[Any], message: str, blocks: Callable[[Sequence[Any], Labels], list[Block]]):
+        super().__init__(rows)
+        self.message, self._blocks = message, blocks
+
+    def blocks(self) -> list[Block]:
+        """A table of them."""
+        return self._blocks(self, labels_for(self.message))
+
+    def to_frame(self) -> pandas.DataFrame:
+        """One row each."""
+        import pandas
+
+        return pandas.DataFrame([dict(row) for row in self])
+
+    def __repr__(self) -> str:
+        return str(self)
+
+
+# static forms
+
+
+def known_blocks(known: Mapping[str, Any], labels: Labels) -> list[Block]:
+    """What is known of a person: what holds, what ended, their conversations, and a summary."""
+    who = labels("mem_known_of", who=known["user"])
+    when = labels("mem_as_of", at=day(known["at"])) if known["at"] else ""
+    holding = [row for row in known["memories"] if not row["ended_at"]]
+    heads = columns(
+        labels, "mem_section", "mem_content", "mem_from", "mem_who", "mem_since", "mem_version:number", "mem_id:code"
+    )
+    rows = [
+        (
+            labels(f"mem_{row['section']}"),
+            _content(row, labels),
+            source(row, labels),
+            author(row["author"], labels),
+            day(row["created_at"]),
+            str(row["version"]),
+            row["id"],
+        )
+        for row in holding
+    ]
+    title = " · ".join(filter(None, (who, when, labels("mem_count", n=len(rows)))))
+    found: list[Block] = [clipped(title, heads, rows, notes=[] if rows else [labels("mem_nothing")])]
+    if ended := [row for row in known["memories"] if row["ended_at"]]:
+        heads = columns(labels, "mem_section", "mem_content", "mem_from", "mem_until", "mem_why", "mem_id:code")
+        gone = [
+            (
+                labels(f"mem_{row['section']}"),
+                _content(row, labels),
+                source(row, labels),
+                day(row["ended_at"]),
+                row["ended_why"],
+                row["id"],
+            )
+            for row in ended
+        ]
+        found.append(clipped(labels("mem_ended"), heads, gone, opened=False))
+    if talks := known["conversations"]:
+        heads = columns(labels, "mem_session", "mem_messages:number", "mem_since")
+        told = [(one["session_id"], str(one["messages"]), day(one["created_at"])) for one in talks]
+        found.append(clipped(labels("mem_talks", n=len(told)), heads, told, opened=False))
+    for one in known["summaries"]:
+        by = " · ".join(
+            filter(None, (author(one["author"], labels), labels("mem_covers", n=one["covered_message_count"])))
+        )
+        lines = [((line, ""),) for line in cut(one["text"], 1_500).splitlines()]
+        heading = f"{labels('mem_summary')}{labels('colon')}{one['session_id']}"
+        found.append(Lines((((heading, "strong"),), *lines, ((by, "dim"),))))
+    return found
+
+
+def found_blocks(query: str, rows: Sequence[Row], labels: Labels) -> list[Block]:
+    """What a search found, best first."""
+    heads = columns(labels, ":number", "mem_part", "mem_content", "mem_from", "mem_id:code")
+    told = [
+        (f"{row['similarity']:.2f}", labels(f"mem_{row['part']}"), row["text"], source(row, labels), row["id"])
+        for row in rows
+    ]
+    return [clipped(labels("mem_found", n=len(told), query=query), heads, told)]
+
+
+def changes_blocks(changes: Sequence[Row], labels: Labels) -> list[Block]:
+    """What changed between two moments."""
+    heads = columns(labels, "mem_change:status", "mem_before", "mem_after", "mem_why")
+    told = [(_change(row, labels), row["before"], row["after"], row["why"]) for row in changes]
+    notes = [] if told else [labels("mem_no_change")]
+    return [clipped(labels("mem_changes", n=len(told)), heads, told, notes=notes)]
+
+
+def _change(row: Row, labels: Labels) -> str:
+    sign = {"new": "+", "changed": "→", "ended": "−"}[row["change"]]
+    return f"{sign} {labels('mem_' + row['change'])}"
+
+
+def prompt_blocks(parts: Sequence[Row], labels: Labels) -> list[Block]:
+    """The token map of a prompt, and what was left out of it."""
+    total = sum(part["tokens"] for part in parts if part["kept"]) or 1
+    rows = [
+        (labels(f"mem_{name}"), str(count), f"{tokens:,}", "█" * max(round(_BAR * tokens / total), 1))
+        for name, count, tokens in _by_part(parts)
+    ]
+    heads = (*columns(labels, "mem_part", "mem_pieces:number", "mem_tokens:number"), Column("", "bar"))
+    found: list[Block] = [clipped(labels("mem_prompt", n=f"{total:,}"), heads, rows)]
+    if out := [part for part in parts if not part["kept"]]:
+        heads = columns(labels, "mem_part", "mem_content", "mem_from", "mem_tokens:number", "mem_why")
+        left = [
+            (labels(f"mem_{p['part']}"), p["text"], source(p, labels), str(p["tokens"]), labels(f"mem_why_{p['why']}"))
+            for p in out
+        ]
+        found.append(clipped(labels("mem_left_out", n=len(out)), heads, left))
+    return found
+
+
+def blame_blocks(rows: Sequence[Row], labels: Labels) -> list[Block]:
+    """Which memory probably stood behind which sentence."""
+    heads = columns(labels, "mem_sentence", "mem_memory", "mem_from", "mem_how", "mem_id:code")
+    told = [
+        (row["sentence"] or labels("mem_whole"), row["text"], source(row, labels), _how(row, labels), row["id"])
+        for row in rows
+    ]
+    return [clipped(labels("mem_blame"), heads, told, notes=[labels("mem_probably" if told else "mem_no_blame")])]
+
+
+def _by_part(parts: Sequence[Row]) -> Iterator[tuple[str, int, int]]:
+    """Name, pieces and tokens of each part that stands in a prompt."""
+    for name in ORDER:
+        if kept := [part for part in parts if part["part"] == name and part["kept"]]:
+            yield name, len(kept), sum(part["tokens"] for part in kept)
+
+
+def _how(row: Row, labels: Labels) -> str:
+    return labels(f"mem_how_{row['how']}", n=f"{row['share']:.0%}")
+
+
+def source(row: Row, labels: Labels) -> str:
+    """Where something was said: which turn of which conversation, else by hand or on which day."""
+    if row.get("turn"):
+        told = labels("mem_turn", n=row["turn"])
+        return f"{told} · {cut(row['session'], 40)}" if row.get("session") else told
+    if row.get("author") == "person":
+        return labels("mem_by_hand")
+    return day(row.get("at") or row.get("created_at") or "")
+
+
+def author(name: str, labels: Labels) -> str:
+    """Who noted something: the rules, a person, or a model by its name."""
+    return labels(f"mem_by_{name}") if name in ("rules", "person", "agent") else name
+
+
+def day(moment: str) -> str:
+    """A moment in UTC, to the minute."""
+    return moment[:16].replace("T", " ")
+
+
+def _content(row: Row, labels: Labels) -> str:
+    return f"{row['content']} · {labels('mem_pinned')}" if row["pinned"] else str(row["content"])
+
+
+# on the bench
+
+
+def panel(
+    parts: Sequence[Row], blamed: Sequence[Row], labels: Labels, *, held: Mapping[str, Row], undo: bool = False
+) -> Picture:
+    """What a run knew, of what its prompt was made, and what stood behind its answer; nothing where it knew nothing.
+
+    Args:
+        parts: of ``Run.prompt_parts``.
+        blamed: of ``Run.blame``.
+        labels: the words.
+        held: memories that hold now, by id: these can be corrected, pinned, and said to be over.
+        undo: whether something was changed here that can be taken back.
+    """
+    of_memory = [part for part in parts if part["part"] in _OF_MEMORY]
+    if not of_memory and not blamed:
+        return Picture()
+    kept = [part for part in of_memory if part["kept"]]
+    told = labels("mem_panel_told", n=len(kept), tokens=f"{sum(p['tokens'] for p in kept):,}")
+    head = el("summary", labels("mem_panel"), " ", el("span.wb-dim", told))
+    now = [{**row, "kept": True, "why": "", "author": "", "tokens": 0} for row in blamed]
+    known = {row["id"]: row for row in [*now, *of_memory]}
+    rows = [_row(part, labels, held) for part in known.values() if part["part"] != "history"]
+    recalled = el("div", _title("mem_recalled", labels), el("div.wb-mem-rows", rows)) if rows else None
+    back = button(labels("mem_undo"), "undo") if undo else None
+    inside = [_map(parts, labels), _blame(blamed, labels), recalled, back]
+    return Picture(el("details.wb-mem", head, inside, data_fold="memory"))
+
+
+def _title(key: str, labels: Labels, **values: object) -> Markup:
+    return el("div.wb-dim.wb-strong.wb-mem-title", labels(key, **values))
+
+
+def _map(parts: Sequence[Row], labels: Labels) -> Markup:
+    """The prompt as one bar, a segment a part, each named beneath with its tokens."""
+    found = list(_by_part(parts))
+    total = sum(tokens for *_, tokens in found) or 1
+    told = labels("comma").join(f"{labels(f'mem_{name}')} {tokens:,}" for name, _, tokens in found)
+    bar = [el("i", cls=f"wb-part-{name}", style=f"width:{100 * tokens / total:.2f}%") for name, _, tokens in found]
+    legend = [
+        el(
+            "li",
+            el("i", cls=f"wb-part-{name}", aria_hidden="true"),
+            el("span", labels(f"mem_{name}")),
+            el("span.wb-number", f"{tokens:,}"),
+            el("span.wb-number.wb-dim", f"{tokens / total:.0%}"),
+        )
+        for name, _, tokens in found
+    ]
+    line = el("div.wb-mem-bar", bar, role="img", aria_label=told)
+    return el("div", _title("mem_prompt", labels, n=f"{total:,}"), line, el("ul.wb-mem-legend", legend))
+
+
+def _blame(rows: Sequence[Row], labels: Labels) -> Markup:
+    if not rows:
+        return el("div", _title("mem_blame", labels), el("p.wb-dim", labels("mem_no_blame")))
+    lines = [
+        el(
+            "li",
+            el("q", cut(row["sentence"], _LINE)) if row["sentence"] else el("b", labels("mem_whole")),
+            el("div.wb-dim", "← ", cut(row["text"], _LINE), " · ", source(row, labels), " · ", _how(row, labels)),
+        )
+        for row in rows
+    ]
+    return el("div", _title("mem_blame", labels), el("ul.wb-mem-lines", lines), el("p.wb-dim", labels("mem_probably")))
+
+
+def _row(part: Row, labels: Labels, held: Mapping[str, Row]) -> Markup:
+    """One thing that was recalled: from where, whether it was used; and what can be done about it."""
+    what, now = cut(part["text"], 60), held.get(part["id"])
+    tokens = labels("mem_of_tokens", n=f"{part['tokens']:,}") if part["tokens"] else ""
+    notes = [source(part, labels), author(part["author"], labels), tokens]
+    notes += [labels(f"mem_why_{part['why']}")] if part["why"] else []
+    if part["part"] == "core":
+        notes += [labels("mem_pinned")] if now and now["pinned"] else [] if now else [labels("mem_over")]
+    do = [("without", "mem_without")] if part["why"] not in ("left_out", "struck") else []
+    if now:
+        do += [("correct", "mem_correct"), ("pin", "mem_unpin" if now["pinned"] else "mem_pin")]
+        do += [("invalidate", "mem_invalidate")]
+    buttons = [
+        button(labels(key), kind, key=part["id"], cls="wb-quiet", name=f"{labels(key)}{labels('colon')}{what}")
+        for kind, key in do
+    ]
+    text = el("div.wb-mem-text", el("span.wb-code", labels(f"mem_{part['part']}")), " ", cut(part["text"], _LINE))
+    aside = el("div.wb-dim", " · ".join(filter(None, notes)))
+    state = glyph("done" if part["kept"] else "skipped", labels, said=False)
+    return el("div.wb-mem-row", state, el("div.wb-main", text, aside, el("div.wb-mem-do", buttons)))

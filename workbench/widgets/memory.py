@@ -1,0 +1,81 @@
+"""What a run knew, on the bench: its prompt by part, what stood behind its answer; switched off, and corrected."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import ipywidgets
+
+from workbench.runs.run import Run
+from workbench.views.labels import Labels
+from workbench.views.memory import panel
+from workbench.widgets.panel import Event, Panel, Pick, display_if
+
+
+class Knew(Panel):
+    """The memory of a run under its answer, folded.
+
+    It asks for ``{"without": id}``, a fork that does not recall it, and for changes of what is remembered:
+    ``{"edit": id, "content": "..."}``, ``{"invalidate": id}``, ``{"pin": id, "pinned": bool}``, ``{"undo": True}``.
+    """
+
+    def __init__(self, labels: Labels):
+        super().__init__(labels)
+        self._read: tuple[str, Any, Any] = ("", (), ())
+        self._editing, self._changed = "", False
+        self._held: dict[str, dict[str, Any]] = {}
+        self.list = Pick(heard=self._pressed)
+        self.text = ipywidgets.Text(description=labels("mem_correct_field"), continuous_update=False)
+        self.text.observe(lambda change: self._typed(change.new), "value")
+        self.region = ipywidgets.VBox([self.list, self.text]).add_class("wb-knew")
+        display_if(self.text, False)
+
+    def show(self, run: Run, memory: Any) -> bool:
+        """Show what a run that is done knew, beside what of it still holds; whether there is anything to show."""
+        if self._read[0] != run.run_id:
+            self._read, self._changed = (run.run_id, run.prompt_parts(), run.blame()), False
+            self._close()
+        self._held = {row["id"]: row for row in memory.view(run.user_id).memories}
+        picture = panel(*self._read[1:], self.labels, held=self._held, undo=self._changed)
+        self.list.show(picture)
+        return bool(picture.html)
+
+    def _pressed(self, event: Event) -> None:
+        held = self._held.get(event.key)
+        if event.kind == "without":
+            self.ask(without=event.key)
+        elif event.kind == "undo":
+            self._changed = False
+            self.ask(undo=True)
+        elif held and event.kind == "correct":
+            self._editing = ""
+            self.text.value = held["content"]
+            self._editing = event.key
+            display_if(self.text, True)
+            self.text.focus()
+        elif held and event.kind in ("invalidate", "pin"):
+            self._changed = event.kind == "invalidate" or self._changed
+            self.ask(**{event.kind: event.key, "pinned": not held["pinned"]})
+
+    def _typed(self, content: str) -> None:
+        held = self._held.get(self._editing)
+        if held and content.strip() and content != held["content"]:
+            memory_id, self._changed = self._editing, True
+            self._close()
+            self.ask(edit=memory_id, content=content)
+
+    def _close(self) -> None:
+        self._editing = ""
+        display_if(self.text, False)
+
+
+def steer(memory: Any, asked: Any, user: str, labels: Labels) -> None:
+    """Do what was asked for of what is remembered of a person."""
+    if "edit" in asked:
+        memory.edit(asked["edit"], asked["content"], user=user)
+    elif "invalidate" in asked:
+        memory.invalidate(asked["invalidate"], labels("mem_invalidated"), user=user)
+    elif "pin" in asked:
+        memory.pin(asked["pin"], asked["pinned"], user=user)
+    elif "undo" in asked:
+        memory.undo(user=user)
