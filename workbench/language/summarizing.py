@@ -30,6 +30,8 @@ _ANSWER = 2
 """Sentences of an answer that are kept at most."""
 _WORTH = {"statement": 3.0, "intent": 3.0, "unanswered": 2.4, "told": 2.2, "answer": 1.0, "said": 0.8, "question": 0.6}
 _OF_PERSON = ("statement", "intent", "told", "said")
+_OWN = re.compile(r"\b(?:i|me|my|mine|we|us|our|ours)\b|[我咱]", re.IGNORECASE)
+"""What is of the person themselves, whatever it says: an answer can be found again, and this cannot."""
 _SHARED = 2
 """Rare words that a message has in common with a sentence of which it speaks again."""
 _HALF = 60
@@ -202,7 +204,9 @@ class _Kept:
                     "question"
                     if asked
                     else "told"
-                    if phrase("summary", "name").search(sentence) or phrase("summary", "number").search(sentence)
+                    if _OWN.search(sentence)
+                    or phrase("summary", "name").search(sentence)
+                    or phrase("summary", "number").search(sentence)
                     else "said"
                 )
                 self._add("needs", Item(sentence, self.now, kind, _signal(sentence)))
