@@ -3,7 +3,7 @@
     python experiments/memory_costs.py [--only tokens,assembly,growth,together,many] [--most 100000] [--json]
 
 ``tokens``: of the conversation in the prompt of turn 51, and what "what did I say about X" gets right, in English and
-Chinese, over conversations whose truth is known (``evaluating/lifecycle.py``) with answers of ``--words`` words.
+Chinese, over conversations whose truth is known (``evaluating/lifecycle.py``) with answers of ``--length`` tokens.
 ``assembly``: the whole node ``recall`` on 10,000 messages, a hundred questions. ``growth``: the same, and bytes on disk, by
 number of messages; an exponent of 1 is linear, 0 constant. ``together``: ten conversations at once, each asking five
 questions of a small corpus: seconds from the question to the stored answer. ``many``: how much the process grows by a
@@ -23,6 +23,7 @@ import statistics
 import subprocess
 import sys
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -45,8 +46,8 @@ from workbench.state import Asked
 PARTS = ("tokens", "assembly", "growth", "together", "many")
 SIZES = (100, 1_000, 10_000, 100_000)
 CALLS, AT_ONCE, MANY, TURNS = 100, 10, 100, 50
-WORDS = 100
-"""Of an answer: fifty turns are 8,000 tokens then, as the requirement has them."""
+LENGTH = 148
+"""Tokens of an answer: fifty turns are about 8,000 then, as the requirement has them."""
 _PAGE = os.sysconf("SC_PAGE_SIZE") if hasattr(os, "sysconf") else 4_096
 _SUBJECTS = "harbour kiln orchard ledger beacon quarry loom cistern viaduct glacier apiary foundry archive mill".split()
 _SAID = "was measured again|lies north of the old town|needs two people|had been closed for a year|is older than it looks"
@@ -59,29 +60,29 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", default=",".join(PARTS))
     parser.add_argument("--most", type=int, default=SIZES[-1], help="messages of the longest conversation")
-    parser.add_argument("--words", type=int, default=WORDS, help="of an answer in `tokens`")
+    parser.add_argument("--length", type=int, default=LENGTH, help="tokens of an answer in `tokens`")
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args()
     asked = [part for part in options.only.split(",") if part]
     if unknown := set(asked) - set(PARTS):
         sys.exit(f"There is no part {', '.join(sorted(unknown))}. Known: {', '.join(PARTS)}.")
     if len(asked) > 1:  # each in a process of its own: none is warm, or large, by another
-        given = ["--most", str(options.most), "--words", str(options.words), "--json"]
+        given = ["--most", str(options.most), "--length", str(options.length), "--json"]
         found: dict[str, Any] = {}
         for part in asked:
             print(f"{part} ...", file=sys.stderr)
             done = subprocess.run([sys.executable, __file__, "--only", part, *given], stdout=subprocess.PIPE, check=True)
             found |= json.loads(done.stdout)
     else:
-        found = {part: measured(part, options.most, options.words) for part in asked}
+        found = {part: measured(part, options.most, options.length) for part in asked}
     print(json.dumps(found, indent=1) if options.json else text(found))
 
 
-def measured(part: str, most: int = SIZES[-1], words: int = WORDS) -> dict[str, Any]:
+def measured(part: str, most: int = SIZES[-1], length: int = LENGTH) -> dict[str, Any]:
     """One part."""
     sizes = [size for size in SIZES if size <= most]
     of: dict[str, Callable[[], dict[str, Any]]] = {
-        "tokens": lambda: tokens(words),
+        "tokens": lambda: tokens(length),
         "assembly": lambda: assembly(min(10_000, most)),
         "growth": lambda: growth(sizes),
         "together": together,
@@ -101,27 +102,25 @@ def opened(**settings: Any) -> Iterator[Workbench]:
 # --- Tokens, and whether anything is lost by them ---
 
 
-def answer(draw: random.Random, language: str, words: int) -> str:
-    """An answer of so many words, of sentences that are drawn; a Chinese one of as many tokens."""
-    told, length = list[str](), 0
-    while length < words:
+def answer(draw: random.Random, language: str, length: int) -> str:
+    """An answer of about so many tokens, of sentences that are drawn."""
+    told = list[str]()
+    while estimated_tokens(told) < length:
         if language == "zh":
-            one = f"{draw.choice(_ZH)}{draw.randint(2, 900)}{draw.choice(_ZH_SAID.split('|'))}。"
-            length += len(one)
+            told.append(f"{draw.choice(_ZH)}{draw.randint(2, 900)}{draw.choice(_ZH_SAID.split('|'))}。")
         else:
-            one = f"The {draw.choice(_SUBJECTS)} of {draw.randint(2, 900)} {draw.choice(_SAID.split('|'))}."
-            length += len(one.split())
-        told.append(one)
+            told.append(f"The {draw.choice(_SUBJECTS)} of {draw.randint(2, 900)} {draw.choice(_SAID.split('|'))}.")
     return ("" if language == "zh" else " ").join(told)
 
 
-def tokens(words: int = WORDS, few: int | None = None, **settings: Any) -> dict[str, Any]:
+def tokens(length: int = LENGTH, few: int | None = None, **settings: Any) -> dict[str, Any]:
     """Tokens of turn 51 with memory, with all messages and with the last ones, and what each still knows."""
     counted: dict[str, list[int]] = {"memory": [], "all": [], "window": []}
     right: dict[str, list[bool]] = {"memory": [], "all": [], "window": []}
+    parts = Counter[str]()
     with opened(**settings) as wb:
         for one in list(conversations(turns=TURNS, splits=("open",)))[:few]:
-            for name, count, known in _turn_51(wb, one, words):
+            for name, count, known in _turn_51(wb, one, length, parts):
                 counted[name].append(count)
                 right[name] += known
     mean = {name: statistics.mean(some) for name, some in counted.items()}
@@ -130,12 +129,13 @@ def tokens(words: int = WORDS, few: int | None = None, **settings: Any) -> dict[
         "questions": len(right["all"]),
         "tokens": {name: round(value) for name, value in mean.items()},
         "saved": round(100 * (1 - mean["memory"] / mean["all"]), 1),
+        "parts": {part: round(n / len(counted["all"])) for part, n in sorted(parts.items())},
         "right": {name: round(100 * statistics.mean(some), 1) for name, some in right.items()},
         "aim": "91 % saved, and as much right as with all",
     }
 
 
-def _turn_51(wb: Workbench, one: Planted, words: int) -> Iterator[tuple[str, int, list[bool]]]:
+def _turn_51(wb: Workbench, one: Planted, length: int, parts: Counter[str]) -> Iterator[tuple[str, int, list[bool]]]:
     """By what is sent: tokens, and which of the things said are found by it."""
     from workbench.graphs.remember import bring_up
 
@@ -143,21 +143,25 @@ def _turn_51(wb: Workbench, one: Planted, words: int) -> Iterator[tuple[str, int
     store: Any = context.conversations
     conversation = store.get_or_create_conversation_id(one.name, "s")
     for turn in one.turns:
-        said = one.items[turn[0]].said[turn[1]] if isinstance(turn[1], int) else turn[0]
+        if isinstance(turn[1], int):
+            wb.ask(one.items[turn[0]].said[turn[1]], kb="general", user=one.name, session="s")
+            continue
+        said = turn[0]
         asked = store.append_message(conversation, "user", said)
-        store.append_message(conversation, "assistant", answer(draw, one.language, words), answers=asked)
+        store.append_message(conversation, "assistant", answer(draw, one.language, length), answers=asked)
         if len(store.list_messages(conversation)) % 6 == 0:
             asyncio.run(bring_up(context, store, conversation))
     context.memory.embed(conversation)  # type: ignore[attr-defined]
     messages = store.list_messages(conversation)
     sent = {"all": messages, "window": messages[-context.settings.history_window :]}
-    plain = one.turns[5][0] if isinstance(one.turns[5][1], str) else one.asks["abstention"]
-    run = wb.ask(plain, kb="general", user=one.name, session="s")
+    run = wb.ask({"en": "How is glass made?", "zh": "玻璃是怎么做成的？"}[one.language], kb="general", user=one.name, session="s")
     things = ("retention", "scope", "forgetting")
     known = {name: [_holds(_reader(one, kind, some), one.items[kind].marks[0]) for kind in things] for name, some in sent.items()}
     yield from ((name, sum(estimated_tokens(m["content"]) for m in some), known[name]) for name, some in sent.items())
     answers = (wb.ask(one.asks[k], kb="general", user=one.name, session="s").answer for k in things)
     found = [_holds(said, one.items[kind].marks[0]) for kind, said in zip(things, answers, strict=True)]
+    for part in run.remembered:
+        parts[part["part"]] += part["tokens"] if part["kept"] else 0
     yield "memory", sum(part["tokens"] for part in run.remembered if part["kept"]), found
 
 
@@ -313,7 +317,7 @@ def text(found: dict[str, Any]) -> str:
     if one := found.get("tokens"):
         lines += [f"tokens in turn 51 ({one['conversations']} conversations; aim: {one['aim']})"]
         lines += [f"  {n:<10}{one['tokens'][n]:>8,}{one['right'][n]:>8.1f} % right" for n in ("memory", "window", "all")]
-        lines += [f"  saved {one['saved']} %, over {one['questions']} questions of what was said"]
+        lines += [f"  saved {one['saved']} %, over {one['questions']} questions of what was said; of what: {one['parts']}"]
     if one := found.get("assembly"):
         lines += [f"assembly at {one['messages']:,} messages, {one['calls']} calls (aim: {one['aim']})"]
         lines += [f"  {name:<10}" + _ms(one[key]) for name, key in (("memory", "ms"), ("window", "window_ms"))]

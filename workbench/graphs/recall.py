@@ -23,7 +23,7 @@ from workbench.ports import Context
 from workbench.records.prompts import fenced
 from workbench.records.tape import estimated_tokens
 from workbench.state import Asked, ConversationState, Message, Noted, Remembered
-from workbench.text import clean, language_of
+from workbench.text import STOP_WORDS, clean, language_of, sentences, terms
 
 _HEADINGS = {
     "persona": ("The assistant", "助手"),
@@ -35,6 +35,8 @@ _HEADINGS = {
 }
 _PERSONAL = re.compile(r"\b(?:i|me|my|mine|we|us|our|you|your)\b|[我咱你您]|刚才|刚刚", re.IGNORECASE)
 """Who speaks: a message that names neither of the two says nothing of a person, and asks nothing of a conversation."""
+_EXCERPT = 50
+"""Tokens of a message of an earlier exchange."""
 MOST_NOTED = 8
 """Notes of one message."""
 
@@ -59,10 +61,10 @@ async def recall(state: ConversationState, runtime: Runtime[Context]) -> dict[st
     left_out = set(state.get("without", {}).get("memories", []))
     memories = [m for m in told["memories"] if m["id"] not in left_out]
     read = await noticed(context, message, history, memories)
-    summary = summary_text(told["summary"], message) if "summary" not in left_out else ""
-    parts = assembled(
-        {**told, "summary_text": summary_text(told["summary"], message)}, stored, left_out, context, message
-    )
+    known = [*(m["content"] for m in memories), *(m["content"] for m in stored)]
+    text = summary_text(told["summary"], message, known)
+    summary = text if "summary" not in left_out else ""
+    parts = assembled({**told, "summary_text": text}, stored, left_out, context, message)
     kept = {(p["part"], p["id"]) for p in parts if p["kept"]}
     zh = language_of(message) == "zh"
     return {
@@ -91,7 +93,7 @@ def assembled(
     text = told["summary_text"]
     said = [("summary", "summary", text, told["summary"]["updated_at"], 1.0)] if text else []
     fitting = [e for e in told["episodes"] if not e["shown"]]
-    episodes = [("episode", e["id"], told_episode(e), e["created_at"], e["similarity"]) for e in fitting]
+    episodes = [("episode", e["id"], told_episode(e, message), e["created_at"], e["similarity"]) for e in fitting]
     history = [("history", m["id"], m["content"], m["created_at"], 1.0) for m in window]
     left, parts = settings.memory_token_budget, dict[tuple[str, str], Remembered]()
     by_need = [*sorted(core, key=lambda c: (-c[4], c[3]), reverse=False), *reversed(history), *said, *episodes]
@@ -129,10 +131,21 @@ def told_core(memories: Sequence[Memory], zh: bool) -> str:
     return "\n".join(lines)
 
 
-def told_episode(episode: Mapping[str, Any]) -> str:
-    """An exchange in a line, as the requirement has it."""
+def told_episode(episode: Mapping[str, Any], message: str) -> str:
+    """An exchange in a line, as the requirement has it: of what is long, the sentences that fit the message."""
     asked, said = (" ".join(clean(str(episode.get(k, ""))).split()) for k in ("user_message", "assistant_message"))
-    return f"- {asked[:300]} → {said[:500]}"
+    return f"- {_fitting(asked, message)} → {_fitting(said, message)}"
+
+
+def _fitting(text: str, message: str) -> str:
+    """The sentences with most of the message's words, as they come, up to ``_EXCERPT`` tokens."""
+    wanted, told = set(terms(message)) - STOP_WORDS, sentences(text) or [text]
+    left, kept = _EXCERPT, set[int]()
+    for number in sorted(range(len(told)), key=lambda n: (-len(wanted & set(terms(told[n]))), n)):
+        if (size := estimated_tokens(told[number])) <= left:
+            kept.add(number)
+            left -= size
+    return " ".join(told[n] for n in sorted(kept)) or text[:_EXCERPT] + "…"
 
 
 # --- What a message says of the person, and what it asks of the conversation ---

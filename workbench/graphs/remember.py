@@ -166,11 +166,13 @@ async def _by_model(context: Context, old: str, messages: Sequence[Mapping[str, 
     return "" if said.form is None else said.form.summary.strip()
 
 
-def summary_text(summary: Mapping[str, Any] | None, message: str) -> str:
-    """A kept summary in words, in the language of the message."""
+def summary_text(summary: Mapping[str, Any] | None, message: str, known: Sequence[str] = ()) -> str:
+    """A kept summary in words, in the language of the message; by rules without what is said in ``known`` anyway."""
     if summary is None:
         return ""
-    return loads(summary["summary"]).text(language_of(message)) if summary["author"] == RULES else summary["summary"]
+    if summary["author"] != RULES:
+        return str(summary["summary"])
+    return loads(summary["summary"]).text(language_of(message), known)
 
 
 def noted_sections(noted: Sequence[Noted]) -> list[str]:

@@ -19,11 +19,11 @@ from workbench.language.judging import stems
 from workbench.language.quoting import bare
 from workbench.language.reading import is_smalltalk
 from workbench.language.statements import Statement, phrase, read_statements, same_thing
-from workbench.text import STOP_WORDS, fold, sentences
+from workbench.text import CJK, STOP_WORDS, fold, sentences
 
 Part = Literal["needs", "found", "open"]
-MOST = 1200
-"""Characters of a summary as it is read."""
+MOST = 800
+"""Characters of a summary as it is read: 200 tokens. A Chinese one counts as 2.4, which is what it costs."""
 _POOL = 3
 """As many times as much is kept to choose from when the conversation goes on."""
 _ANSWER = 2
@@ -69,9 +69,11 @@ class Summary:
     covered: int = 0
     most: int = MOST
 
-    def text(self, language: str) -> str:
-        """As it is read: under headings in English or Chinese, in the order in which it was said."""
+    def text(self, language: str, known: Sequence[str] = ()) -> str:
+        """As it is read: under headings in English or Chinese, in the order in which it was said; without the known."""
+        beside = fold("\n".join(known))
         heads, chosen = _HEADS["zh" if language == "zh" else "en"], set(self._chosen())
+        chosen = {item for item in chosen if fold(item.text).strip(" .。") not in beside}
         told = []
         for part in ("needs", "found", "open"):
             items: tuple[Item, ...] = getattr(self, part)
@@ -279,11 +281,16 @@ def _content(text: str) -> frozenset[str]:
     )
 
 
+def _size(text: str) -> int:
+    """Characters, as ``MOST`` counts them."""
+    return len(text) + 7 * len(CJK.findall(text)) // 5
+
+
 def _within(items: Sequence[Item], most: int, now: int) -> list[Item]:
     """The items worth most that fit, in their order."""
     left, kept = most, []
     for item in sorted(items, key=lambda i: (-i.worth(now), i.turn, i.text)):
-        if len(item.text) <= left:
+        if (size := _size(item.text)) <= left:
             kept.append(item)
-            left -= len(item.text)
+            left -= size
     return [item for item in items if item in kept]
