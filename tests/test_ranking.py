@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ from click.testing import CliRunner
 from workbench.cli import main
 from workbench.errors import CorpusError
 from workbench.evaluating.memory import eval_memory, read_errata, table_text
-from workbench.memory.ranking import Conversation, Turn, spans_in
+from workbench.memory.ranking import WEIGHTS, Conversation, Turn, spans_in
 from workbench.models.embeddings import HashingEmbeddings
 from workbench.settings import Settings
 
@@ -38,9 +39,9 @@ ASKED = [
 def numbered() -> list[dict[str, Any]]:
     counts: dict[str, int] = {}
     rows = []
-    for conv, session, date, speaker, text in TURNS:
+    for conv, session, day, speaker, text in TURNS:
         number = counts[conv] = counts.get(conv, -1) + 1
-        row = {"id": f"{conv}{number}", "conv": conv, "session": f"{conv}-{session}", "date": date}
+        row = {"id": f"{conv}{number}", "conv": conv, "session": f"{conv}-{session}", "date": day}
         rows.append({**row, "speaker": speaker, "text": text})
     return rows
 
@@ -73,21 +74,81 @@ def test_what_a_question_is_about_comes_first_in_both_languages(vectors):
 
 def test_turns_that_come_one_by_one_rank_as_those_that_came_together():
     grown = talk(True, 3)
-    grown.rank("warm up what is cached", HashingEmbeddings().array(["warm up"])[0])
+    list(grown.rank("warm up what is cached", HashingEmbeddings().array(["warm up"])[0]))
     for row in [row for row in numbered() if row["conv"] == "a"][3:]:
         turn = Turn(row["id"], row["session"], row["date"], row["speaker"], row["text"])
         grown.add(turn, HashingEmbeddings().array([turn.text])[0])
     asked = "大理的天气如何？", HashingEmbeddings().array(["大理的天气如何？"])[0]
-    assert grown.rank(*asked) == talk(True).rank(*asked) == talk(True).rank(*asked)
+    assert list(grown.rank(*asked)) == list(talk(True).rank(*asked)) == list(talk(True).rank(*asked))
     assert next(iter(grown.sessions(grown.rank(*asked)))).id == "a-2"
     with pytest.raises(ValueError, match="have a vector or none"):
         grown.add(Turn("x", "s", "", "Tom", "no vector"))
-    assert Conversation().rank("anything") == []
+    assert list(Conversation().rank("anything")) == []
+
+
+def test_every_set_of_weights_is_of_signals_that_there_are():
+    vector = HashingEmbeddings().array(["x"])[0]
+    near = Conversation(lambda words: HashingEmbeddings().array(list(words)))
+    near.add(Turn("1", "s", "", "Ann", "The kiln is hot."), vector)
+    found = {
+        "words": talk(False).signals("x"),
+        "vectors": talk(True).signals("x", vector),
+        "nearest": near.signals("x", vector),
+    }
+    assert all(set(WEIGHTS[kind]) == set(signals) for kind, signals in found.items())
+
+
+def test_who_is_named_is_preferred_and_pronouns_name_the_roles():
+    def two(one: str, other: str) -> Conversation:
+        made = Conversation()
+        for speaker in (one, other):
+            made.add(Turn(speaker, "1", "", speaker, "My bicycle is new."))
+        return made
+
+    assert next(two("Ann", "Bo").rank("What about Bo's bicycle?")).id == "Bo"
+    roles = two("user", "assistant")
+    assert roles.signals("What did I say about it?")["who"].tolist() == [1, 0]
+    assert roles.signals("你推荐了什么？")["who"].tolist() == [0, 1]
+    assert roles.signals("我说过什么，你说过什么？")["who"].tolist() == [0, 0]
+
+
+@pytest.mark.parametrize(
+    ("question", "session"),
+    [("What was said on 10 April?", "a-2"), ("3月4日说了什么？", "a-1"), ("What happened in March 2024?", "a-1")],
+)
+def test_a_day_or_a_month_that_is_asked_for_finds_its_session(question, session):
+    assert talk(False).sessions(talk(False).rank(question))[0].id == session
+
+
+def test_yesterday_is_a_day_and_no_word_of_the_question():
+    made = talk(False)
+    made.add(Turn("late", "a-3", "2024-04-20", "Tom", "I told you yesterday that the boat is sold."))
+    assert made.sessions(made.rank("What did we talk about yesterday?", today="2024-04-11"))[0].id == "a-2"
+    assert made.signals("4月9日在哪里？")["said"].tolist()[3] == 1
+
+
+@pytest.mark.parametrize(
+    ("text", "begin", "end"),
+    [
+        ("three days ago", "2024-05-05", "2024-05-05"),
+        ("上个月", "2024-04-01", "2024-04-30"),
+        ("上周五", "2024-05-03", "2024-05-03"),
+        ("last weekend", "2024-05-04", "2024-05-05"),
+        ("March 2023", "2023-03-01", "2023-03-31"),
+        ("the day before yesterday", "2024-05-06", "2024-05-06"),
+        ("十二月", "2024-12-01", "2024-12-31"),
+    ],
+)
+def test_relative_days(text, begin, end):
+    found = [tuple(str(date.fromordinal(day)) for day in span) for span in spans_in(text, date(2024, 5, 8))]
+    assert found == [(begin, end)]
+
+
+def test_may_and_march_are_verbs_too():
+    assert spans_in("It may rain, I march on and the sun rose.", date(2024, 5, 8)) == []
 
 
 def test_days_are_read_in_both_languages():
-    from datetime import date
-
     today = date(2024, 4, 10)
     yesterday = (date(2024, 4, 9).toordinal(),) * 2
     assert yesterday in [tuple(span) for span in spans_in("昨天我去了大理", today)]

@@ -196,6 +196,17 @@ def test_what_was_read_is_said_and_what_was_not(bases: Any) -> None:
     assert read("projects longer than 3 hours", [bases["lab"]])["conditions"] == []
 
 
+def test_how_long_is_what_is_asked_and_no_word_to_look_for(bases: Any) -> None:
+    assert "long" not in read("How long did the kiln burn?", [bases["lab"]])["words"]
+    assert not any("多久" in word for word in read("窑烧了多久？", [bases["lab"]])["words"])
+
+
+@pytest.mark.parametrize("said", ["I'm looking for a project about speech", "I am searching for some running project"])
+def test_who_looks_for_some_thing_wants_recommendations(bases: Any, said: str) -> None:
+    assert read(said, [bases["lab"]])["intent"] == "recommend"
+    assert read("Who is looking for a project about speech?", [bases["lab"]])["intent"] != "recommend"
+
+
 def test_a_theme_is_no_condition(bases: Any) -> None:
     reading = read("What do we know about retrieval?", [bases["lab"]])
     assert (reading["conditions"], reading["words"]) == ([], ["retrieval"])

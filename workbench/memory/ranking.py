@@ -16,7 +16,7 @@ import math
 import re
 from array import array
 from collections import Counter, defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import date, timedelta
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -32,55 +32,55 @@ AROUND = 2
 """How many turns on each side are read together with one."""
 WEIGHTS: Mapping[str, Mapping[str, float]] = {
     "words": {
-        "answer": 1.72,
-        "around": 2.67,
-        "asks": -0.86,
-        "before": 0.31,
-        "best": 1.66,
-        "kind": 1.28,
-        "length": 0.81,
-        "pairs": 0.97,
-        "said": 0.49,
-        "session": 1.35,
-        "turn": 1.95,
-        "when": 1.48,
-        "who": 0.93,
+        "answer": 2.45,
+        "around": 3.37,
+        "asks": -0.71,
+        "before": -0.57,
+        "best": 3.16,
+        "kind": 1.64,
+        "length": 2.41,
+        "pairs": 1.04,
+        "said": 1.07,
+        "session": 0.86,
+        "turn": 1.81,
+        "when": 5.57,
+        "who": 1.23,
     },
     "vectors": {
-        "answer": 1.56,
-        "around": 2.3,
-        "asks": -1.04,
-        "before": 0.1,
-        "best": 1.39,
-        "cosine": 0.74,
-        "kind": 1.2,
-        "length": 0.78,
-        "near": 1.39,
-        "pairs": 0.86,
-        "said": 0.48,
-        "session": 1.34,
-        "turn": 1.47,
-        "when": 1.46,
-        "who": 0.92,
+        "answer": 2.33,
+        "around": 2.88,
+        "asks": -1.06,
+        "before": -0.77,
+        "best": 2.24,
+        "cosine": 1.27,
+        "kind": 1.59,
+        "length": 2.48,
+        "near": 1.32,
+        "pairs": 0.9,
+        "said": 1.06,
+        "session": 1.18,
+        "turn": 1.16,
+        "when": 5.24,
+        "who": 1.28,
     },
     "nearest": {
-        "answer": 1.46,
-        "around": 1.86,
-        "asks": -0.94,
-        "before": -0.15,
-        "best": 1.21,
-        "cosine": 0.48,
-        "kind": 1.12,
-        "length": 0.46,
-        "near": 1.29,
-        "pairs": 0.58,
-        "said": 0.43,
-        "session": 1.22,
-        "turn": 0.38,
-        "when": 1.46,
-        "who": 0.9,
-        "word": 1.22,
-        "word_before": 1.57,
+        "answer": 2.32,
+        "around": 2.39,
+        "asks": -0.95,
+        "before": -1.66,
+        "best": 1.73,
+        "cosine": 0.96,
+        "kind": 1.49,
+        "length": 0.99,
+        "near": 1.45,
+        "pairs": 0.68,
+        "said": 0.85,
+        "session": 1.31,
+        "turn": -0.85,
+        "when": 5.1,
+        "who": 1.25,
+        "word": 1.33,
+        "word_before": 2.61,
     },
 }
 """Of each signal, for words alone, with vectors of turns, and with vectors of words as well."""
@@ -109,8 +109,8 @@ class Conversation:
     >>> talk = Conversation()
     >>> talk.add(Turn("1", "s1", "2023-05-08", "Ann", "I went to Lisbon last week."))
     >>> talk.add(Turn("2", "s1", "2023-05-08", "Bo", "Nice! My sister makes pottery."))
-    >>> [found.id for found in talk.rank("Where did Ann go?")]
-    ['1', '2']
+    >>> [found.id for found in talk.rank("Who makes pottery?")]
+    ['2', '1']
     """
 
     def __init__(self, words: Callable[[Sequence[str]], np.ndarray] | None = None):
@@ -126,6 +126,7 @@ class Conversation:
         self._traits: dict[str, array[float]] = {name: array("d") for name in (*_KINDS, "asks", "inquires", "length")}
         self._days: list[list[Span]] = []
         self._said: dict[int, list[Span]] = {}
+        self._years: set[int] = set()
         self._names: dict[str, list[str]] = {}
         self._words = _Words(words) if words else None
 
@@ -154,12 +155,17 @@ class Conversation:
             self._traits[name].append(value)
         today = _day(turn.time)
         self._days.append([(today.toordinal(),) * 2] if today else [])
+        self._years |= {today.year} if today else set()
         if spans := spans_in(turn.text, today):
             self._said[number] = spans
 
     def rank(
-        self, question: str, vector: Sequence[float] | np.ndarray | None = None, *, today: str = ""
-    ) -> list[Ranked]:
+        self,
+        question: str,
+        vector: Sequence[float] | np.ndarray | None = None,
+        *,
+        today: str = "",
+    ) -> Iterator[Ranked]:
         """All turns, best first; equal ones in their order.
 
         Args:
@@ -170,15 +176,14 @@ class Conversation:
         import numpy as np
 
         if not self.turns:
-            return []
+            return
         found = self.signals(question, vector, today=today)
-        weights = WEIGHTS["nearest" if "word" in found else "vectors" if "cosine" in found else "words"]
-        scores = np.round(
-            np.sum([found[name] * weight for name, weight in weights.items() if name in found], axis=0), 5
-        )
-        return [Ranked(self.turns[i].id, float(scores[i])) for i in np.argsort(-scores, kind="stable").tolist()]
+        weights = WEIGHTS["words" if "cosine" not in found else "nearest" if "word" in found else "vectors"]
+        scores = np.sum([found[name] * weight for name, weight in weights.items()], axis=0).round(5)
+        for number in np.argsort(-scores, kind="stable").tolist():
+            yield Ranked(self.turns[number].id, float(scores[number]))
 
-    def sessions(self, ranked: Sequence[Ranked]) -> list[Ranked]:
+    def sessions(self, ranked: Iterable[Ranked]) -> list[Ranked]:
         """Sessions in the order of their best turns."""
         of = {turn.id: turn.session for turn in self.turns}
         best: dict[str, float] = {}
@@ -193,6 +198,7 @@ class Conversation:
         import numpy as np
 
         near = _Near(np.frombuffer(self._session, np.int64))
+        whole, question = question, _without_days(question) if today else question
         asked = _terms(question)
         people = {term for name in self._names.values() for term in name}
         alone = [term for term in asked if term not in people] or asked
@@ -215,7 +221,7 @@ class Conversation:
             found["word"] = _scaled(closest.sum(1))
             found["word_before"] = _scaled(np.maximum(closest, near.before(closest)).sum(1))
             base = base + found["word"]
-        return found | self._circumstances(question, near, base / (base.max() + _TINY), today)
+        return found | self._circumstances(whole, near, base / (base.max() + _TINY), today)
 
     def keywords(self, question: str) -> np.ndarray:
         """BM25 of each turn, its speaker's name read with it."""
@@ -275,8 +281,7 @@ class Conversation:
         return np.array([float(turn.speaker in named) for turn in self.turns])
 
     def _asked_days(self, question: str, today: str) -> list[Span]:
-        years = sorted({date.fromordinal(span[0]).year for spans in self._days for span in spans})
-        return spans_in(question, _day(today), years)
+        return spans_in(question, _day(today), sorted(self._years))
 
 
 class _Near:
@@ -361,11 +366,15 @@ class _Words:
         """``(words, asked)``: the square of each cosine above 0, the mean of all words taken away from both."""
         import numpy as np
 
-        if new := list(self._numbers)[len(self._rows) :]:
-            rows = np.asarray(self._vectors_of(new), np.float32)
-            self._rows = np.concatenate([self._rows.reshape(-1, rows.shape[1]), rows])
+        new = list(self._numbers)[len(self._rows) :]
+        strange = [word for word in asked if word not in self._numbers]
+        if new or strange:  # in one call, since a call has a price of its own
+            given = np.asarray(self._vectors_of([*new, *strange]), np.float32)
+            self._rows = np.concatenate([self._rows.reshape(-1, given.shape[1]), given[: len(new)]])
+        others = dict(zip(strange, given[len(new) :], strict=True)) if strange else {}
         middle = self._rows.mean(axis=0)
-        wanted = np.asarray(self._vectors_of(asked), np.float32) - middle
+        known = [others[word] if word in others else self._rows[self._numbers[word]] for word in asked]
+        wanted = np.array(known) - middle
         wanted /= np.linalg.norm(wanted, axis=1, keepdims=True) + _TINY
         lengths = np.einsum("ij,ij->i", self._rows, self._rows) - 2 * products(self._rows, middle) + middle @ middle
         across = np.array([products(self._rows, row) - middle @ row for row in wanted]).T
@@ -375,7 +384,10 @@ class _Words:
 # --- Words ---
 
 _TINY = 1e-9
-_EMPTY = STOP_WORDS | frozenset("的了是在和与吗呢哪谁有我你他她它")
+_EMPTY_ZH = (
+    "的 了 是 在 和 与 吗 呢 哪 谁 有 我 你 他 她 它 什么 怎么 么样 哪里 哪儿 哪个 多少 时候 我们 你们 他们 她们"
+)
+_EMPTY = STOP_WORDS | frozenset(("about after into than while " + _EMPTY_ZH).split())
 
 
 def _terms(text: str) -> list[str]:
@@ -533,7 +545,8 @@ def _exists(day: tuple[int, int, int]) -> bool:
 _CHINESE = "一二三四五六七八九十"
 _MONTH_ALONE = re.compile(
     rf"(?:(?P<y>(?:19|20)\d\d)年)?(?P<zh>1[0-2]|[1-9]|十[一二]?|[一二三四五六七八九])月(?!\s*\d)"
-    rf"|\b(?:(?P<en>{_MONTH})(?<!may)|(?:in|of|during|since|by|early|late|mid)[ -](?P<may>may))\b"
+    rf"|\b(?:(?P<en>{_MONTH})(?:(?<!may)(?<!march)|(?=,? (?:19|20)\d\d))"
+    r"|(?:in|of|during|since|by|early|late|mid|last|this|next)[ -](?P<may>may|march))\b"
     r"(?:,? (?P<when>(?:19|20)\d\d))?",
     re.I,
 )
@@ -629,6 +642,17 @@ def _relative(text: str, today: date) -> list[Span]:
         back = (today.weekday() - weekday - 1) % 7 + 1
         found.append((today.toordinal() - back,) * 2)
     return found
+
+
+def _without_days(question: str) -> str:
+    """A question without its relative days: once they are read, a turn that says "yesterday" too is none the nearer.
+
+    >>> _without_days("What did Ann say yesterday?"), _without_days("上周五谁来了")
+    ('What did Ann say  ?', ' 谁来了')
+    """
+    for pattern in (_COUNTED, _LAST_WEEKDAY, *(pattern for pattern, _ in _RELATIVE)):
+        question = pattern.sub(" ", question)
+    return question
 
 
 def _ordinals(span: tuple[date, date]) -> Span:

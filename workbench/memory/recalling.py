@@ -7,14 +7,15 @@ has none yet is found by its words, and so is every one where the embedding mode
 
 from __future__ import annotations
 
+import itertools
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from workbench.errors import ModelError, WorkbenchError
-from workbench.memory.ranking import Conversation, Turn
+from workbench.memory.ranking import Conversation, Ranked, Turn
 from workbench.memory.remembered import Episode, Memory
 from workbench.memory.store import SqlConversations
 from workbench.models import rerank
@@ -25,9 +26,9 @@ from workbench.text import STOP_WORDS, stem, terms
 if TYPE_CHECKING:
     import numpy as np
 
-_KEPT, _BATCH, _INLINE, _FAILURES, _OPENING = 100, 64, 8, 3, 5
+_KEPT, _BATCH, _INLINE, _FAILURES, _OPENING, _LOOKED_AT = 100, 64, 8, 3, 5, 50
 """Conversations at hand; exchanges embedded at once, and while a question waits; how often that may fail; messages of a
-beginning."""
+beginning; exchanges of which the similarity is looked at."""
 _PARTS = ("user_message", "assistant_message")
 
 
@@ -89,10 +90,8 @@ class Recalling:
             held, vector, note = self._asked(message, "" if of_user else conversation_id, user_id)
             ranked = held.turns.rank(message, vector, today=today.date().isoformat())
             found = list[dict[str, Any]]()
-            for episode_id in dict.fromkeys(turn.id.partition(" ")[0] for turn in ranked):
-                episode = held.episodes[episode_id]
-                if episode["user_message_id"] == before or episode["created_at"] < since:
-                    continue
+            for episode in itertools.islice(held.first(ranked, before, since), _LOOKED_AT):
+                episode_id = episode["id"]
                 similarity = held.similarity(episode_id, message, vector)
                 shown = episode["user_message_id"] in window
                 if similarity >= settings.memory_least:
@@ -183,6 +182,16 @@ class _Held:
                 session, speaker = f"{episode['conversation_id']} {day}", part.partition("_")[0]
                 self.turns.add(Turn(f"{one} {speaker}", session, day, speaker, episode[part]), row)  # type: ignore[literal-required]
             self.episodes[one], self.last = episode, episode["position"]
+
+    def first(self, ranked: Iterable[Ranked], before: str | None, since: str) -> Iterator[Episode]:
+        """The exchanges in the order of their best turns, without the one that is asked and those before a day."""
+        seen: set[str] = set()
+        for turn in ranked:
+            episode = self.episodes[turn.id.partition(" ")[0]]
+            if episode["id"] in seen or episode["user_message_id"] == before or episode["created_at"] < since:
+                continue
+            seen.add(episode["id"])
+            yield episode
 
     def similarity(self, episode_id: str, message: str, vector: np.ndarray | None) -> float:
         """How near the nearer message of an exchange is to the question."""

@@ -10,6 +10,7 @@ from typing import Any
 
 from workbench.knowledge.reading.files import LONGEST, text_lines
 
+_SENTENCE = re.compile(r"[。！？]|[.!?](\s+[A-Z]|$)")
 _ANEW = 20
 """How often a table is read anew behind a quote that swallowed lines; later ones are reported with their lines."""
 
@@ -61,16 +62,18 @@ def _record(header: list[str], row: list[str]) -> dict[str, Any] | str:
 
 
 def typed(cell: str) -> Any:
-    """A cell as the value that it spells.
+    """A cell as the value that it spells; what has a sentence in it is a text and no list.
 
     >>> typed("1993"), typed("7.5"), typed("Drama | Comedy"), typed("007"), typed("喜剧；爱情")
     (1993, 7.5, ['Drama', 'Comedy'], '007', ['喜剧', '爱情'])
+    >>> typed("先洗净；再切块。"), typed("Press Ctrl|C to stop it. Then wait.")
+    ('先洗净；再切块。', 'Press Ctrl|C to stop it. Then wait.')
     """
     cell = cell.strip()
     if re.fullmatch(r"-?(0|[1-9]\d{0,15})", cell):
         return int(cell)
     if re.fullmatch(r"-?(0|[1-9]\d{0,15})\.\d{1,15}", cell):
         return float(cell)
-    if len(cell) < 300 and re.search(r"[|；]", cell):
+    if len(cell) < 300 and re.search(r"[|；]", cell) and not _SENTENCE.search(cell):
         return [part.strip() for part in re.split(r"[|；]", cell) if part.strip()]
     return cell
