@@ -46,7 +46,7 @@ from workbench.state import Asked
 PARTS = ("tokens", "assembly", "growth", "together", "many")
 SIZES = (100, 1_000, 10_000, 100_000)
 CALLS, AT_ONCE, MANY, TURNS = 100, 10, 100, 50
-LENGTH = 148
+LENGTH = 182
 """Tokens of an answer: fifty turns are about 8,000 then, as the requirement has them."""
 _PAGE = os.sysconf("SC_PAGE_SIZE") if hasattr(os, "sysconf") else 4_096
 _SUBJECTS = "harbour kiln orchard ledger beacon quarry loom cistern viaduct glacier apiary foundry archive mill".split()

@@ -22,8 +22,8 @@ from workbench.language.statements import Statement, phrase, read_statements, sa
 from workbench.text import CJK, STOP_WORDS, fold, sentences
 
 Part = Literal["needs", "found", "open"]
-MOST = 800
-"""Characters of a summary as it is read: 200 tokens. A Chinese one counts as 2.4, which is what it costs."""
+MOST = 640
+"""Characters of a summary as it is read: 160 tokens. A Chinese one counts as 2.4, which is what it costs."""
 _POOL = 3
 """As many times as much is kept to choose from when the conversation goes on."""
 _ANSWER = 2
@@ -56,7 +56,7 @@ class Item:
 
     def worth(self, now: int) -> float:
         """How much would be lost without it."""
-        return _WORTH[self.kind] + self.signal + 0.4 * math.log1p(self.again) + 0.5 ** (1 + (now - self.turn) / _HALF)
+        return _WORTH[self.kind] + self.signal + 0.8 * math.log1p(self.again) + 0.5 ** (1 + (now - self.turn) / _HALF)
 
 
 @dataclass(frozen=True)
