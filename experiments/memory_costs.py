@@ -5,10 +5,10 @@
 ``tokens``: of the conversation in the prompt of turn 51, and what "what did I say about X" gets right, in English and
 Chinese, over conversations whose truth is known (``evaluating/lifecycle.py``) with answers of ``--length`` tokens.
 ``assembly``: the whole node ``recall`` on 10,000 messages, a hundred questions. ``growth``: the same, and bytes on disk, by
-number of messages; an exponent of 1 is linear, 0 constant. ``together``: ten conversations at once, each asking five
-questions of a small corpus: seconds from the question to the stored answer. ``many``: how much the process grows by a
-hundred conversations of fifty turns, each asked. Messages are sentences of a seed; where there are more than 2,000, their
-vectors are drawn near those of real ones. No language model takes part. Times are of this machine: read ratios.
+number of messages; an exponent of 1 is linear, 0 constant. ``together``: ten conversations ask a small corpus at once,
+five times: from each question to its stored answer; ``cpu`` is what a turn takes of a processor, whoever else is at work.
+``many``: how much the process grows by a hundred conversations of fifty turns, each asked. Messages are sentences of a
+seed, their vectors drawn near those of real ones. No language model takes part. Times are of this machine: read ratios.
 """
 
 from __future__ import annotations
@@ -50,7 +50,9 @@ LENGTH = 182
 """Tokens of an answer: fifty turns are about 8,000 then, as the requirement has them."""
 _PAGE = os.sysconf("SC_PAGE_SIZE") if hasattr(os, "sysconf") else 4_096
 _SUBJECTS = "harbour kiln orchard ledger beacon quarry loom cistern viaduct glacier apiary foundry archive mill".split()
-_SAID = "was measured again|lies north of the old town|needs two people|had been closed for a year|is older than it looks"
+_SAID = (
+    "was measured again|lies north of the old town|needs two people|had been closed for a year|is older than it looks"
+)
 _ZH = "港口 窑炉 果园 账本 灯塔 采石场 织机 蓄水池 高架桥 冰川 蜂场 铸造厂 档案馆 磨坊".split()
 _ZH_SAID = "又测量了一次|在老城北面|需要两个人|关闭了一年|比看上去要老"
 
@@ -71,7 +73,9 @@ def main() -> None:
         found: dict[str, Any] = {}
         for part in asked:
             print(f"{part} ...", file=sys.stderr)
-            done = subprocess.run([sys.executable, __file__, "--only", part, *given], stdout=subprocess.PIPE, check=True)
+            done = subprocess.run(
+                [sys.executable, __file__, "--only", part, *given], stdout=subprocess.PIPE, check=True
+            )
             found |= json.loads(done.stdout)
     else:
         found = {part: measured(part, options.most, options.length) for part in asked}
@@ -154,9 +158,14 @@ def _turn_51(wb: Workbench, one: Planted, length: int, parts: Counter[str]) -> I
     context.memory.embed(conversation)  # type: ignore[attr-defined]
     messages = store.list_messages(conversation)
     sent = {"all": messages, "window": messages[-context.settings.history_window :]}
-    run = wb.ask({"en": "How is glass made?", "zh": "玻璃是怎么做成的？"}[one.language], kb="general", user=one.name, session="s")
+    run = wb.ask(
+        {"en": "How is glass made?", "zh": "玻璃是怎么做成的？"}[one.language], kb="general", user=one.name, session="s"
+    )
     things = ("retention", "scope", "forgetting")
-    known = {name: [_holds(_reader(one, kind, some), one.items[kind].marks[0]) for kind in things] for name, some in sent.items()}
+    known = {
+        name: [_holds(_reader(one, kind, some), one.items[kind].marks[0]) for kind in things]
+        for name, some in sent.items()
+    }
     yield from ((name, sum(estimated_tokens(m["content"]) for m in some), known[name]) for name, some in sent.items())
     answers = (wb.ask(one.asks[k], kb="general", user=one.name, session="s").answer for k in things)
     found = [_holds(said, one.items[kind].marks[0]) for kind, said in zip(things, answers, strict=True)]
@@ -239,7 +248,7 @@ def growth(sizes: Sequence[int] = SIZES, calls: int = CALLS, **settings: Any) ->
         with opened(**settings) as wb:
             context = wb.ports()
             conversation = fill(context, "ann", size)
-            found = assembled(context, conversation, "ann", calls)
+            found = assembled(context, conversation, "ann", calls if size < SIZES[-1] else calls // 5)
             kept = sum(path.stat().st_size for path in Path(wb.path).glob("workbench.db*"))
             rows.append({"messages": size, **found, "bytes": kept, "bytes_a_message": round(kept / size)})
     step = math.log(sizes[-1] / sizes[0])
@@ -260,23 +269,29 @@ def together(conversations: int = AT_ONCE, questions: int = 5, **settings: Any) 
         for n in range(conversations):
             fill(context, f"user {n}", 2 * TURNS)
 
-        async def turns(number: int, several: int) -> list[float]:
-            seconds = []
-            for k in range(several):
-                begun = time.perf_counter()
-                asked = f"What about the {_SUBJECTS[(number + k) % len(_SUBJECTS)]}?"
-                run = await wb.aask(asked, kb="reports", user=f"user {number}", session="s")
-                seconds.append(time.perf_counter() - begun)
-                assert run.status == "done", run.status
-            return seconds
+        async def turn(number: int, k: int) -> float:
+            asked = f"What about the {_SUBJECTS[(number + k) % len(_SUBJECTS)]}?"
+            begun = time.perf_counter()
+            run = await wb.aask(asked, kb="reports", user=f"user {number}", session="s")
+            if run.status != "done":
+                raise RuntimeError(f"A question ended as {run.status}: {run.error}")
+            return time.perf_counter() - begun
 
-        async def all_at_once() -> list[float]:
-            return [s for some in await asyncio.gather(*(turns(n, questions) for n in range(conversations))) for s in some]
+        async def all_at_once(k: int) -> list[float]:
+            return await asyncio.gather(*(turn(n, k) for n in range(conversations)))
 
-        asyncio.run(turns(0, 3))  # what is loaded once
-        alone = asyncio.run(turns(0, questions))
-        found = asyncio.run(all_at_once())
-    figures = {"mean": statistics.mean(found), "p95": sorted(found)[int(0.95 * len(found))], "alone": statistics.mean(alone)}
+        for n in range(conversations):  # what is loaded once, and each conversation's turns
+            asyncio.run(turn(n, -1))
+        alone = [asyncio.run(turn(0, k)) for k in range(questions)]
+        used = time.process_time()
+        found = [seconds for k in range(questions) for seconds in asyncio.run(all_at_once(k))]
+        used = time.process_time() - used
+    figures = {
+        "mean": statistics.mean(found),
+        "p95": sorted(found)[int(0.95 * len(found))],
+        "alone": statistics.mean(alone),
+    }
+    figures["cpu"] = used / len(found)
     return {
         "conversations": conversations,
         "turns": len(found),
@@ -316,24 +331,38 @@ def text(found: dict[str, Any]) -> str:
     lines = []
     if one := found.get("tokens"):
         lines += [f"tokens in turn 51 ({one['conversations']} conversations; aim: {one['aim']})"]
-        lines += [f"  {n:<10}{one['tokens'][n]:>8,}{one['right'][n]:>8.1f} % right" for n in ("memory", "window", "all")]
-        lines += [f"  saved {one['saved']} %, over {one['questions']} questions of what was said; of what: {one['parts']}"]
+        lines += [
+            f"  {n:<10}{one['tokens'][n]:>8,}{one['right'][n]:>8.1f} % right" for n in ("memory", "window", "all")
+        ]
+        lines += [
+            f"  saved {one['saved']} %, over {one['questions']} questions of what was said; of what: {one['parts']}"
+        ]
     if one := found.get("assembly"):
         lines += [f"assembly at {one['messages']:,} messages, {one['calls']} calls (aim: {one['aim']})"]
         lines += [f"  {name:<10}" + _ms(one[key]) for name, key in (("memory", "ms"), ("window", "window_ms"))]
     if one := found.get("growth"):
         lines += ["growth"]
-        lines += [f"  {r['messages']:>8,}  {_ms(r)}  {r['bytes']:>12,} bytes, {r['bytes_a_message']:,} each" for r in one["sizes"]]
+        lines += [
+            f"  {r['messages']:>8,}  {_ms(r)}  {r['bytes']:>12,} bytes, {r['bytes_a_message']:,} each"
+            for r in one["sizes"]
+        ]
         lines += [f"  exponents: {one['exponents']}"] if "exponents" in one else []
     if one := found.get("together"):
-        lines += [f"{one['conversations']} conversations at once, {one['turns']} turns (aim: {one['aim']})", f"  {_ms(one['ms'])}"]
+        lines += [
+            f"{one['conversations']} conversations at once, {one['turns']} turns (aim: {one['aim']})",
+            f"  {_ms(one['ms'])}",
+        ]
     if one := found.get("many"):
-        lines += [f"{one['conversations']} conversations of {one['turns']} turns: {one['mb']} MB more (aim: {one['aim']})"]
+        lines += [
+            f"{one['conversations']} conversations of {one['turns']} turns: {one['mb']} MB more (aim: {one['aim']})"
+        ]
     return "\n".join(lines)
 
 
 def _ms(figures: dict[str, float]) -> str:
-    return "".join(f"{n} {figures[n]:,.1f} ms  " for n in ("first", "mean", "p95", "max", "alone") if n in figures)
+    return "".join(
+        f"{n} {figures[n]:,.1f} ms  " for n in ("first", "mean", "p95", "max", "alone", "cpu") if n in figures
+    )
 
 
 if __name__ == "__main__":

@@ -352,7 +352,9 @@ class _Here:
         left += [run.answer, summary["summary"] if summary else "", *(p["text"] for p in run.remembered)]
         ours = not any(_holds(text, item.marks[0]) for text in left)
         others = {name: not self._found(item)(self._read(item, state)) for name, state in self._others.items()}
-        return Mark(kind, self._one.language, self._one.split, {"ours": ours, **others}, self._one.asks[kind], run.answer)
+        return Mark(
+            kind, self._one.language, self._one.split, {"ours": ours, **others}, self._one.asks[kind], run.answer
+        )
 
     def _read(self, item: Item, state: Mapping[str, Any]) -> str:
         return from_conversation(Asked(about=item.about, whose="user", which=""), state, self._zh)
