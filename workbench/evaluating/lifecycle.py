@@ -120,8 +120,8 @@ def _item(row: Mapping[str, Any], draw: random.Random) -> Item:
     given = dict(zip("abc", draw.sample(row["v"], len(row["v"])), strict=False)) if "v" in row else {}
     given |= {"x": draw.choice(row["x"])} if "x" in row else {}
     marks = row.get("mark") or [f"{{{'abc'[n]}}}" for n in range(len(row["said"]))]
-    return Item(*([text.format(**given) for text in part] for part in ([row["about"]], row["said"], marks)))._replace(
-        about=row["about"].format(**given)
+    return Item(
+        row["about"].format(**given), *([text.format(**given) for text in part] for part in (row["said"], marks))
     )
 
 
@@ -207,7 +207,7 @@ def _held(wb: Any, one: Planted, summed: dict[str, int]) -> list[Mark]:
         conversation = store.get_or_create_conversation_id(one.name, "main")
         if isinstance(turn[1], int):
             wb.ask(one.items[turn[0]].said[turn[1]], kb="general", user=one.name, session="main")
-            one.ids[turn] = store.list_messages(conversation, 2)[0]["id"]  # type: ignore[index]
+            one.ids[turn] = store.list_messages(conversation, 2)[0]["id"]
         else:
             asked = store.append_message(conversation, "user", turn[0])
             store.append_message(conversation, "assistant", turn[1], answers=asked)
@@ -305,7 +305,7 @@ class _Here:
 
     def _memories(self, ended: bool = False) -> list[Any]:
         store = self._context.conversations
-        return store.memories(self._one.name, ended=ended)  # type: ignore[attr-defined, no-any-return]
+        return store.memories(self._one.name, ended=ended)
 
     def _stale(self, kind: str, item: Item) -> bool:
         """Whether something older than the last is held to be so."""
