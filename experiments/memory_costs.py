@@ -4,9 +4,9 @@
 
 ``tokens``: of the conversation in the prompt of turn 51, and what "what did I say about X" gets right, in English and
 Chinese, over conversations whose truth is known (``evaluating/lifecycle.py``) with answers of ``--length`` tokens.
-``assembly``: the whole node ``recall`` on 10,000 messages, a hundred questions. ``growth``: the same, and bytes of disk,
-by number of messages; an exponent of 1 is linear, 0 constant. ``together``: ten conversations ask a small corpus at
-once, five times: from each question to its stored answer; ``cpu`` is what a turn takes of a processor, whoever else works.
+``assembly``: the whole node ``recall`` on 10,000 messages, a hundred questions. ``growth``: the same, and bytes of
+disk, by number of messages; an exponent of 1 is linear, 0 constant. ``together``: ten conversations ask a small corpus
+at once, five times: from each question to its stored answer; ``cpu`` is what a turn takes of a processor.
 ``many``: how much the process grows by a hundred conversations of fifty turns, each asked. Messages are sentences of a
 seed, their vectors drawn near those of real ones. No language model takes part. Times are of this machine: read ratios.
 """
@@ -49,41 +49,11 @@ CALLS, AT_ONCE, MANY, TURNS = 100, 10, 100, 50
 LENGTH = 182
 """Tokens of an answer: fifty turns are about 8,000 then, as the requirement has them."""
 _PAGE = os.sysconf("SC_PAGE_SIZE") if hasattr(os, "sysconf") else 4_096
-_SUBJECTS = ["harbour", "kiln", "orchard", "ledger", "beacon", "quarry", "loom", "cistern", "viaduct", "glacier", "mill"]
-    "harbour",
-    "kiln",
-    "orchard",
-    "ledger",
-    "beacon",
-    "quarry",
-    "loom",
-    "cistern",
-    "viaduct",
-    "glacier",
-    "apiary",
-    "foundry",
-    "archive",
-    "mill",
-]
+_SUBJECTS = ["harbour", "kiln", "orchard", "ledger", "beacon", "quarry", "loom", "cistern", "viaduct", "glacier"]
 _SAID = (
     "was measured again|lies north of the old town|needs two people|had been closed for a year|is older than it looks"
 )
-_ZH = ["港口", "窑炉", "果园", "账本", "灯塔", "采石场", "织机", "蓄水池", "高架桥", "冰川", "磨坊"]
-    "港口",
-    "窑炉",
-    "果园",
-    "账本",
-    "灯塔",
-    "采石场",
-    "织机",
-    "蓄水池",
-    "高架桥",
-    "冰川",
-    "蜂场",
-    "铸造厂",
-    "档案馆",
-    "磨坊",
-]
+_ZH = ["港口", "窑炉", "果园", "账本", "灯塔", "采石场", "织机", "蓄水池", "高架桥", "冰川"]
 _ZH_SAID = "又测量了一次|在老城北面|需要两个人|关闭了一年|比看上去要老"
 
 
