@@ -19,6 +19,7 @@ from workbench.evaluating.lifecycle import (
     conversations,
     lifecycle,
 )
+from workbench.maintenance.forgetting import forget
 from workbench.session import Workbench
 
 
@@ -58,7 +59,7 @@ def test_the_card_counts_each_kind_language_and_split_with_its_interval():
 
 def test_what_is_remembered_is_right_where_the_window_is_not(tmp_path):
     with Workbench.open(tmp_path, memory_core=True, embedding_model="hashing") as wb:
-        made = lifecycle(wb, turns=30, splits=["reserved"])
+        made = lifecycle(wb, forget, turns=30, splits=["reserved"])
     kinds = made["kinds"]
     assert set(kinds) == set(AIMS) and kinds["scope"]["n"] == 3 * kinds["forgetting"]["n"]
     assert kinds["forgetting"]["share"] == kinds["scope"]["share"] == 100
@@ -71,7 +72,7 @@ def test_the_command_needs_files_or_makes_the_card_itself(monkeypatch):
     assert refused.exit_code and "--card" in refused.output
     asked = {}
 
-    def small(wb, told):
+    def small(wb, forget, told):
         asked["core"] = wb.settings.memory_core
         return card([], dict.fromkeys(("kept", "planted", "foreign", "sentences"), 0), 0, 0)
 

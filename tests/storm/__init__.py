@@ -1,6 +1,6 @@
 """kill -9 at drawn moments, then a new process: is anything lost, doubled, repeated or answered otherwise?
 
-make storm                     300 kills or more over the film run, a conversation, `kb add`, `kb remove`, `gc`, `doctor`
+make storm                     300 kills over the film run, a conversation, `kb add`, `kb remove`, `gc`, `doctor`
 python -m tests.storm --kills 300 --seed 7
 
 scenarios.py   what is done while the kills come: questions with their reviews, a conversation, adding, keeping order

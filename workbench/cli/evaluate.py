@@ -269,11 +269,12 @@ def memory(page: Page, conversations: Path | None, file: Path | None, card: bool
 def _lifecycle_card(page: Page) -> None:
     """Measured in a workspace of its own, which is gone afterwards."""
     from workbench.evaluating.lifecycle import card_text, lifecycle
+    from workbench.maintenance.forgetting import forget
     from workbench.session import Workbench
 
     own: dict[str, Any] = {"memory_core": True, "postgres_dsn": "", "postgres_host": "", "metrics": ""}
     with TemporaryDirectory() as folder, _progress(page, 8) as told, Workbench.open(folder, **own) as wb:
-        made = lifecycle(wb, told=told)
+        made = lifecycle(wb, forget, told=told)
     if page.as_json:
         page.result(made)
     else:

@@ -28,7 +28,6 @@ from workbench.evaluating.statistics import percent, wilson
 from workbench.graphs.remember import RULES, bring_up, summary_text
 from workbench.graphs.said_before import from_conversation
 from workbench.language.summarizing import loads
-from workbench.maintenance.forgetting import forget
 from workbench.memory.remembered import core_of
 from workbench.state import Asked
 
@@ -127,6 +126,7 @@ def _item(row: Mapping[str, Any], draw: random.Random) -> Item:
 
 def lifecycle(
     wb: Any,
+    forget: Callable[..., Any],
     *,
     rounds: int = 1,
     turns: int = TURNS,
@@ -137,6 +137,7 @@ def lifecycle(
 
     Args:
         wb: open, empty, and with core memory on.
+        forget: ``maintenance.forgetting.forget``.
         rounds: how often every sentence is used, with other things drawn.
         turns: of a conversation.
         splits: which sentences.
@@ -145,7 +146,7 @@ def lifecycle(
     planted = list(conversations(rounds, turns, splits))
     marks, summed = list[Mark](), dict.fromkeys(("kept", "planted", "foreign", "sentences"), 0)
     for number, one in enumerate(planted, start=1):
-        marks += _held(wb, one, summed)
+        marks += _held(wb, forget, one, summed)
         if told:
             told("conversations", number, len(planted))
     return card(marks, summed, len(planted), turns)
@@ -198,7 +199,7 @@ def _interval(right: int, asked: int) -> dict[str, float]:
 # --- One conversation ---
 
 
-def _held(wb: Any, one: Planted, summed: dict[str, int]) -> list[Mark]:
+def _held(wb: Any, forget: Callable[..., Any], one: Planted, summed: dict[str, int]) -> list[Mark]:
     """Hold it, sum it up, and ask."""
     context = wb.ports()
     store = context.conversations
@@ -217,7 +218,7 @@ def _held(wb: Any, one: Planted, summed: dict[str, int]) -> list[Mark]:
     here = _Here(wb, one, conversation)
     found = [here.ask(kind) for kind in ("retention", "update", "contradiction", "abstention", "freshness")]
     found += here.scope()
-    return [*found, here.forgetting()]
+    return [*found, here.forgetting(forget)]
 
 
 def _count(summed: dict[str, int], one: Planted, summary: Mapping[str, Any], store: Any) -> None:
@@ -341,7 +342,7 @@ class _Here:
             found.append(mark._replace(right={"ours": ours, "window": True, "summary": True}))
         return found
 
-    def forgetting(self) -> Mark:
+    def forgetting(self, forget: Callable[..., Any]) -> Mark:
         """Forget the exchange, and ask."""
         kind = "forgetting"
         item, store = self._one.items[kind], self._context.conversations

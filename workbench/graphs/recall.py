@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
@@ -66,7 +67,10 @@ async def recall(state: ConversationState, runtime: Runtime[Context]) -> dict[st
     summary = text if "summary" not in left_out else ""
     parts = assembled({**told, "summary_text": text}, stored, left_out, context, message)
     kept = {(p["part"], p["id"]) for p in parts if p["kept"]}
-    zh = language_of(message) == "zh"
+    zh, counted = language_of(message) == "zh", Counter(part for part, _ in kept)
+    told_of = {"history_count": len(history), "has_memory_context": bool(counted["core"])}
+    told_of |= {"has_summary": bool(counted["summary"]), "episodic_count": counted["episode"]}
+    runtime.stream_writer({"history": told_of})
     return {
         "history": history,
         "memory_context": told_core([m for m in memories if ("core", m["id"]) in kept], zh),
