@@ -254,7 +254,7 @@ def test_an_equal_request_of_the_summarizer_is_sent_once(bench, server):
 
 
 def test_the_log_says_what_was_recalled(bench):
-    wb = bench(memory_core=True, summary_from=4, history_window=2)
+    wb = bench(memory_core=True, summary_from=4, summary_every=1, history_window=2)
     for said in ("I don't like horror films.", "Which films are there?", "And which of 2005?", "And of 2010?"):
         run = wb.ask(said, kb="film", session="s")
         wb._work.loop.settle(10)
