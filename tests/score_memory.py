@@ -12,7 +12,7 @@ from pathlib import Path
 
 from workbench.evaluating.statistics import wilson
 from workbench.knowledge.indexes.keywords import stem
-from workbench.language.statements import read_statements
+from workbench.language.statements import asks, read_statements
 from workbench.text import CJK, fold
 
 from .blind import BLIND, rows
@@ -36,14 +36,14 @@ def near(one: str, other: str) -> bool:
 def ours(row: dict) -> dict:
     """What ``read_statements`` makes of a message."""
     read = read_statements(row["text"], [row["earlier"]] if row.get("earlier") else [])
-    asks = bool(read.rest or read.recalls)
+    wants = bool(read.recalls) or asks(read.rest)
     if read.recalls:
-        return {"kind": "recall", "polarity": None, "about": [read.recalls.about], "also_question": asks}
+        return {"kind": "recall", "polarity": None, "about": [read.recalls.about], "also_question": wants}
     first = max(read.statements, key=lambda s: s.kind == "correction", default=None)
     if not first:
-        return {"kind": "none", "polarity": None, "about": [], "also_question": asks}
+        return {"kind": "none", "polarity": None, "about": [], "also_question": wants}
     about = [s.about for s in read.statements if s.kind == first.kind]
-    return {"kind": first.kind, "polarity": first.polarity or None, "about": about, "also_question": asks}
+    return {"kind": first.kind, "polarity": first.polarity or None, "about": about, "also_question": wants}
 
 
 def keyword(row: dict) -> dict:
@@ -73,6 +73,16 @@ def table(some: list[dict]) -> list[str]:
         most = Counter(str(row[name]) for row in some).most_common(1)[0][1]
         plain = sum(mark[name] for mark in marks["keyword"])
         lines.append(f"| {name} | {n}/{len(some)} = {n / len(some):.0%} | {low:.0%} to {high:.0%} | {most} | {plain} |")
+    return [*lines, *kinds(some, marks)]
+
+
+def kinds(some: list[dict], marks: dict[str, list[dict]]) -> list[str]:
+    """Of the messages read as a statement or a question for the conversation, and of those that are: the right ones."""
+    lines = []
+    for name, of in (("precision", lambda row: ours(row)["kind"]), ("recall", lambda row: row["kind"])):
+        hit = [mark["kind"] for row, mark in zip(some, marks["ours"], strict=True) if of(row) != "none"]
+        low, high = wilson(sum(hit), len(hit))
+        lines.append(f"| {name} | {sum(hit)}/{len(hit)} = {sum(hit) / len(hit):.0%} | {low:.0%} to {high:.0%} | | |")
     return lines
 
 
@@ -88,10 +98,14 @@ def wrong(some: list[dict]) -> list[str]:
 
 
 def main() -> None:
-    messages = rows(BLIND / "memory" / "statements.jsonl")
-    parts = {name: [row for row in messages if row["split"] == name] for name in ("dev", "test")}
-    told = "\n\n".join("\n".join([f"**{name}**", "", *table(some)]) for name, some in parts.items())
-    seen = "\n".join(["| message of `dev` | what is wrong |", "| --- | --- |", *wrong(parts["dev"])])
+    halves = {
+        f"{name}.jsonl, {half}": [row for row in rows(BLIND / "memory" / f"{name}.jsonl") if row["split"] == half]
+        for name in ("statements", "said")
+        for half in ("dev", "test")
+    }
+    told = "\n\n".join("\n".join([f"**{name}**", "", *table(some)]) for name, some in halves.items())
+    bad = [line for name, some in halves.items() if name.endswith("dev") for line in wrong(some)]
+    seen = "\n".join(["| message of `dev` | what is wrong |", "| --- | --- |", *bad])
     print(f"{told}\n\n{seen}" if "--wrong" in sys.argv else told)
     for name in [arg for arg in sys.argv[1:] if not arg.startswith("--")]:
         commit = subprocess.check_output(["git", "describe", "--always", "--dirty"], cwd=ROOT, text=True).strip()

@@ -79,8 +79,9 @@ def test_what_is_asked_of_a_conversation_rests_on_its_turns(name):
         assert ("stale" in q) == (q["type"] == "update") and not set(q["answer"]) & set(q.get("stale", ())), q["id"]
 
 
-def test_a_statement_has_what_its_kind_asks_for():
-    said = rows(BLIND / "memory" / "statements.jsonl")
+@pytest.mark.parametrize("name", ["statements", "said"])
+def test_a_statement_has_what_its_kind_asks_for(name):
+    said = rows(BLIND / "memory" / f"{name}.jsonl")
     assert len(said) >= 120 and _halved(said, "kind")
     kinds = {"preference", "fact", "correction", "intent", "none", "recall"}
     for lang in ("en", "zh"):

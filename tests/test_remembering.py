@@ -14,6 +14,8 @@ from tests.servers import Reply, ScriptedServer, scripted_server
 from tests.servers.roles import role_of
 from tests.test_store import postgres, store  # noqa: F401  every database
 from workbench.errors import ModelError, WorkbenchError
+from workbench.graphs.remember import obeyed
+from workbench.graphs.route import decide
 from workbench.memory.recalling import Recalling
 from workbench.memory.remembered import core_of
 from workbench.memory.store import SqlConversations
@@ -167,8 +169,71 @@ def test_a_preference_is_noted_obeyed_struck_and_replayed(bench):
     assert not other.obeyed
 
 
-def test_nothing_is_noted_where_it_is_off_or_incognito(bench):
+FILM_WORDS = Path(__file__).parents[1] / "data" / "films.vocabulary.toml"
+
+
+def liked(polarity: str, about: str, memory_id: str | None = "m") -> dict[str, Any]:
+    kept = {"id": memory_id} if memory_id else {}
+    return {"about": about, "polarity": polarity, "content": f"{polarity} {about}", **kept}
+
+
+@pytest.mark.parametrize(
+    ("question", "preferences", "conditions"),
+    [
+        ("Recommend some films", [liked("dislike", "horror")], ["ne Horror"]),
+        ("Recommend some films", [liked("like", "comedy")], ["in ['Comedy']"]),
+        ("Recommend some films", [liked("like", "scary films")], ["in ['Horror']"]),
+        # newest wins, also where it was said in other words
+        ("Recommend some films", [liked("like", "scary films", "1"), liked("dislike", "horror", "2")], ["ne Horror"]),
+        ("Recommend some films", [liked("dislike", "horror", "1"), liked("like", "horror", "2")], ["in ['Horror']"]),
+        # the question itself asks for it: by its words, by what they mean, by all that there is of it
+        ("Recommend a horror film", [liked("dislike", "horror")], []),
+        ("Recommend a scary film", [liked("dislike", "horror")], []),
+        ("Recommend some films of 2001", [liked("dislike", "horror")], []),
+        ("Recommend some films before 2003", [liked("like", "comedy")], []),
+        # no narrowing of what is not recommended
+        ("Who wrote Paper Boats?", [liked("like", "comedy"), liked("dislike", "drama")], []),
+        ("Which films are there?", [liked("like", "comedy"), liked("dislike", "horror")], []),
+        ("Which films are there?", [liked("dislike", "horror", None)], ["ne Horror"]),
+        ("Who wrote Paper Boats?", [liked("dislike", "drama", None)], []),
+    ],
+)
+def test_a_preference_is_obeyed_where_it_cannot_go_against_the_question(
+    bench, tmp_path, question, preferences, conditions
+):
     wb = bench()
+    wb.add_knowledge("worded", [tmp_path / "films.jsonl"], vocabulary=FILM_WORDS)
+    knowledge = wb.ports().knowledge
+    found = obeyed(preferences, decide(question, ["worded"], "", knowledge), [knowledge.get("worded")])
+    assert [f"{one['condition']['op']} {one['condition']['value']}" for one in found] == conditions
+
+
+def test_a_dislike_of_the_message_itself_holds_for_what_it_asks(bench):
+    run = bench().ask("I don't like horror. Which films are there?", kb="film", session="s")
+    assert {r["metadata"]["title"] for r in run.evidence} >= {"Paper Boats", "Cold Soup"}
+    assert "The Long Dark" not in run.answer
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "asked"),
+    [
+        ("I love horror.", "I don't like horror films any more.", "What did I say about horror?"),
+        ("我喜欢恐怖片。", "我不喜欢恐怖片了。", "关于恐怖片我刚才说了什么？"),
+    ],
+)
+def test_what_is_no_longer_liked_takes_the_place_of_what_was(bench, before, after, asked):
+    wb = bench()
+    for said in (before, after):
+        run = wb.ask(said, kb="film", session="s")
+        assert not run.records and said.rstrip(".。") in run.answer
+    [now] = wb.ports().memory.recall("x", user_id="default", conversation_id="")["memories"]
+    assert now["polarity"] == "dislike" and now["content"] == after.rstrip(".。")
+    run = wb.ask(asked, kb="film", session="s")
+    assert after in run.answer and not run.records
+
+
+def test_nothing_is_noted_where_it_is_off_or_incognito(bench):
+    wb = bench(memory_core=False)
     run = wb.ask("I don't like horror films.", kb="film", session="s")
     assert not run._values()["noted"]
     wb.close()

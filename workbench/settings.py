@@ -161,7 +161,7 @@ class Settings(BaseSettings):
     merge_max_results: int = Field(50, ge=1)
     merge_max_characters: int = Field(10_000, ge=100)
     history_window: int = Field(6, ge=0, description="last messages that stand in a prompt as they were said")
-    memory_core: bool = Field(False, description="what a person says of themselves is noted and obeyed")
+    memory_core: bool = Field(True, description="what a person says plainly of themselves is noted and obeyed")
     memory_summary: bool = Field(True, description="a conversation is summed up")
     memory_episodes: bool = Field(True, description="earlier exchanges are recalled")
     memory_scope: Literal["conversation", "user"] = Field("conversation", description="whose exchanges are recalled")

@@ -182,11 +182,15 @@ async def noticed(
     context: Context, message: str, history: Sequence[Message], memories: Sequence[Memory]
 ) -> dict[str, Any]:
     """What of the message is to be remembered, what it asks of the conversation, and what is left to be searched."""
-    nothing: dict[str, Any] = {"noted": [], "recalls": None, "to_search": message}
     if not context.settings.memory_core:
-        return nothing
+        return {"noted": [], "recalls": None, "to_search": message}
     if "memory" in context.models and (read := await _by_model(context, message, history, memories)):
         return read
+    return by_rules(message, history, memories)
+
+
+def by_rules(message: str, history: Sequence[Message] = (), memories: Sequence[Memory] = ()) -> dict[str, Any]:
+    """``noticed`` without a model."""
     found = read_statements(message, [m["content"] for m in history if m["role"] == "user"])
     noted = [
         Noted(

@@ -32,8 +32,9 @@ def obeyed(
 ) -> list[Obeyed]:
     """What preferences come to as conditions on what is recommended.
 
-    What is disliked is left out. What is liked is looked for where the question itself asks for nothing in particular:
-    then the newest like leads, with the others of its field.
+    What is disliked is left out, of a list too when this very message says so. What is liked is looked for where the
+    question asks for nothing in particular: then the newest like leads, with the others of its field. Of two about one
+    value the newest counts; none counts about what the question itself asks for, or that would leave nothing of it.
 
     Args:
         preferences: memories or notes, oldest first: ``about``, ``polarity``, ``content`` and, if kept, ``id``.
@@ -42,31 +43,37 @@ def obeyed(
         struck: ids of those that are not to count.
     """
     reading = route.decision.get("reading")
-    if not reading or reading["intent"] != "recommend":
+    if not reading or reading["intent"] not in ("recommend", "list"):
         return []
-    asked, zh, not_these = fold(reading["question"]), reading["language"] == "zh", set(struck)
-    free = not reading["conditions"] and not reading["names"]
-    disliked, liked = list[Obeyed](), list[Obeyed]()
+    question, not_these, newest = fold(reading["question"]), set(struck), dict[tuple[str, str], Obeyed]()
     for one in preferences:
+        now = not one.get("id") and one["polarity"] == "dislike"
         memory_id = str(one.get("id") or f"now:{one['about']}")
-        if not one["polarity"] or memory_id in not_these:
+        if not one["polarity"] or memory_id in not_these or not (now or reading["intent"] == "recommend"):
             continue
         for base in bases:
             for field, value in _values(base, one["about"]):
-                if fold(value) in asked or fold(one["about"]) in asked:
-                    continue  # the question is about it
-                likes = one["polarity"] == "like"
-                condition = Condition(field=field, op="in" if likes else "ne", value=[value] if likes else value)
-                about = next(f for f in base.schema() if f["name"] == field)
-                told = in_words(condition, about, reading["language"])
-                because = f"（因为你说过：{one['content']}）" if zh else f" (since you said: {one['content']})"
-                (liked if likes else disliked).append(
-                    Obeyed(memory_id=memory_id, condition=condition, told=told + because)
-                )
-    if not free or not liked:
-        return disliked
-    leading = [one for one in liked if one["condition"]["field"] == liked[-1]["condition"]["field"]]
-    return [*disliked, *leading]
+                newest.pop((field, value), None)
+                if fold(value) not in question and fold(one["about"]) not in question:
+                    newest[field, value] = _as_condition(one, memory_id, base, field, value, reading["language"])
+    likes = [one for one in newest.values() if one["condition"]["op"] == "in"]
+    asked, dislikes = reading["conditions"], [one for one in newest.values() if one["condition"]["op"] == "ne"]
+    if asked:
+        return [one for one in dislikes if any(base.select([*asked, one["condition"]], limit=1) for base in bases)]
+    if reading["names"] or not likes:
+        return dislikes
+    leading = [one for one in likes if one["condition"]["field"] == likes[-1]["condition"]["field"]]
+    return [*dislikes, *leading]
+
+
+def _as_condition(
+    one: Mapping[str, Any], memory_id: str, base: KnowledgeBase, field: str, value: str, language: str
+) -> Obeyed:
+    likes = one["polarity"] == "like"
+    condition = Condition(field=field, op="in" if likes else "ne", value=[value] if likes else value)
+    about = next(f for f in base.schema() if f["name"] == field)
+    because = f"（因为你说过：{one['content']}）" if language == "zh" else f" (since you said: {one['content']})"
+    return Obeyed(memory_id=memory_id, condition=condition, told=in_words(condition, about, language) + because)
 
 
 def _values(base: KnowledgeBase, about: str) -> list[tuple[str, str]]:

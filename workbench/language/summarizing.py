@@ -18,7 +18,7 @@ from typing import Any, Literal
 from workbench.language.judging import stems
 from workbench.language.quoting import bare
 from workbench.language.reading import is_smalltalk
-from workbench.language.statements import Statement, phrase, read_statements, same_thing
+from workbench.language.statements import Statement, asks, phrase, read_statements, same_thing
 from workbench.text import CJK, STOP_WORDS, fold, sentences
 
 Part = Literal["needs", "found", "open"]
@@ -191,7 +191,7 @@ class _Kept:
             self._state(statement, content)
         stated = " ".join(s.text for s in read.statements)
         for sentence in sentences(content):
-            asked = bool(re.search(r"[?？]\W*$", sentence)) or (read.rest and sentence.strip(" .。") in read.rest)
+            asked = asks(sentence)
             if (
                 read.recalls
                 or phrase("summary", "chat").match(sentence)
