@@ -54,7 +54,7 @@ async def recall(state: ConversationState, runtime: Runtime[Context]) -> dict[st
     history = [Message(role=m["role"], content=m["content"], created_at=m["created_at"]) for m in stored]
     told = await asyncio.to_thread(
         context.memory.recall,
-        message,
+        _sought(context, message, history),
         user_id=state.get("user_id", ""),
         conversation_id=conversation,
         before=state.get("user_message_id") or None,
@@ -82,6 +82,15 @@ async def recall(state: ConversationState, runtime: Runtime[Context]) -> dict[st
         "remembered": parts,
         **read,
     }
+
+
+def _sought(context: Context, message: str, history: Sequence[Message]) -> str:
+    """What exchanges are to fit: the message, or what it asks about where it asks what was said before.
+
+    By its own words it would fit the earlier questions of that kind best, of whatever they were.
+    """
+    asked = by_rules(message, history)["recalls"] if context.settings.memory_core else None
+    return asked["about"] if asked and asked["about"] and not asked["which"] else message
 
 
 def assembled(
