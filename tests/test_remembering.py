@@ -310,3 +310,42 @@ def test_a_model_reads_messages_and_what_it_gives_is_bounded(bench, server):
     assert now["author"] == "openai:m" and now["content"] == "No horror, please", "one takes the place of the other"
     run = wb.ask("Recommend some films.", kb="film", session="s")
     assert run.obeyed, "where the model gives nothing usable the rules read, and what is known is obeyed"
+
+
+def test_an_equal_request_of_the_summarizer_is_sent_once(bench, server):
+    server.respond = lambda request: Reply([json.dumps({"summary": f"Towns, at {server.url}."})])
+    wb = bench(chat_base_url=server.url, summarizer_model="openai:m")
+    for session in ("one", "two"):
+        for n in range(5):
+            wb.ask(f"Town number {n}?", kb="general", session=session)
+            wb._work.loop.settle(10)
+    asked = [r for r in server.requests if role_of(r) == "summarizer"]
+    kept = [wb._work.durable.conversations.get_summary(run._row["conversation_id"]) for run in wb.runs()]
+    assert len(asked) == 1 and {row["summary"] for row in kept} == {f"Towns, at {server.url}."}
+    assert {row["author"] for row in kept} == {"openai:m"}
+
+
+def test_the_log_says_what_was_recalled(bench):
+    wb = bench(memory_core=True, summary_from=4, summary_every=1, history_window=2)
+    for said in ("I don't like horror films.", "Which films are there?", "And which of 2005?", "And of 2010?"):
+        run = wb.ask(said, kb="film", session="s")
+        wb._work.loop.settle(10)
+    [told] = [event["history"] for event in run.debug_events if "history" in event]
+    assert told == {"history_count": 2, "has_memory_context": True, "has_summary": True, "episodic_count": 0}
+
+
+def test_a_server_of_embeddings_that_fails_leaves_words_and_the_window(bench, server):
+    server.respond = lambda request: Reply(status=500, message="out of order")
+    wb = bench(embedding_model="hashing")
+    wb.ask("My cat is called Biscuit.", kb="general", session="s")
+    conversation = wb.runs()[0]._row["conversation_id"]
+    settings = Settings.load(
+        **{**CORE, "embedding_model": "openai:e", "embedding_base_url": server.url, "model_retries": 0},
+        history_window=2,
+    )
+    kept = wb._work.durable.conversations
+    told = Recalling(kept, settings, kept._now).recall(
+        "Where is Biscuit?", user_id="default", conversation_id=conversation
+    )
+    assert "by words alone" in told["note"] and told["episodes"][0]["shown"], "what is in the window is not told twice"
+    assert len(kept.list_messages(conversation, settings.history_window)) == 2 and server.requests

@@ -787,14 +787,18 @@ class Workbench:
 
     async def _keep_up(self, run_id: str) -> None:
         """Vectors for new exchanges, and a summary where it is due: beside whatever goes on, and no answer waits."""
-        from workbench.graphs.remember import bring_up  # it brings LangGraph
+        from workbench.graphs.remember import RULES, bring_up  # it brings LangGraph
 
         driver = self._work.driver(run_id)
         conversation_id = driver.runs.get(run_id)["conversation_id"]
         with suppress(ModelError):  # it is tried again with the next exchange
             await asyncio.to_thread(self._memory_of(driver).embed, conversation_id)
+        ports = self._ports(driver)
         async with self._summing:
-            await bring_up(self._ports(driver), driver.conversations, conversation_id)
+            with self._observers.timed("summary_generation"):
+                author = await bring_up(ports, driver.conversations, conversation_id)
+            if author == RULES and "summarizer" in ports.models:
+                self._observers.failed("summary_generation")
 
     def _ports(self, driver: Driver) -> Context:
         in_graph = {name: part for name, part in self._parts.items() if name not in ("planner", "reranker")}
@@ -812,7 +816,7 @@ class Workbench:
             handlers=dict(self._handlers),
             unsearched=frozenset(self._unsearched),
             parts=in_graph,
-            memory=self._memory_of(driver),
+            memory=self._observers.watching(self._memory_of(driver)),
         )
 
     def call(self, work: Coroutine[Any, Any, T]) -> T:

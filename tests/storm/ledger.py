@@ -58,6 +58,22 @@ def lost(before: dict[Key, list[Any]], after: dict[Key, list[Any]]) -> list[str]
     return faults
 
 
+def conversation(workspace: Path) -> dict[str, Any]:
+    """What is kept of the only one: its messages in order, its episodes, how many lack a vector, and its summary."""
+    with closing(sqlite3.connect(workspace / "workbench.db", timeout=30)) as connection:
+
+        def rows(sql: str) -> list[Any]:
+            return connection.execute(sql).fetchall()
+
+        return {
+            "messages": rows("SELECT role, content, partial, id FROM messages ORDER BY position"),
+            "episodes": rows("SELECT user_message_id, assistant_message_id FROM episodes ORDER BY position"),
+            "memories": rows("SELECT content FROM memories WHERE ended_at IS NULL ORDER BY position"),
+            "bare": rows("SELECT COUNT(*) FROM episodes WHERE vector IS NULL")[0][0],
+            "summaries": rows("SELECT summary, covered_message_count, author FROM conversation_summaries"),
+        }
+
+
 def counts(kept: dict[Key, list[Any]]) -> Counter[str]:
     """How many rows of each kind; log entries by their node, messages by what they say."""
     found: Counter[str] = Counter()

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.storm.moments import Failpoints, Moment, line
-from tests.storm.scenarios import Adding, Keeping, Question
+from tests.storm.scenarios import Adding, Keeping, Question, Talk
 
 Tell = Callable[[dict[str, Any]], None]
 
@@ -55,6 +55,27 @@ def ask(pipe: Connection, folder: str, scenario: Question, moment: Moment | None
             run.wait()
         document = {**run.to_dict(), "evidence": run.evidence, "merged": run.merged}
         tell({"done": canonical(document).decode(), "answer": run.answer})
+
+
+def talk(pipe: Connection, folder: str, scenario: Talk, moment: Moment | None, options: Mapping[str, Any]) -> None:
+    """Hold the conversation from wherever it stands; without a moment to be killed at, to its end. Tells ``done``."""
+    tell, points = _prepared(pipe, moment)
+    from workbench.session import Workbench
+
+    with Workbench.open(folder, **options) as wb:
+        tell({"begun": True})
+        known = {run.message: run for run in wb.runs()}
+        for number in range(1, scenario.turns + 1 - (moment is not None)):
+            message = scenario.message(number)
+            run = known.get(message) or wb.start(message, kb="general", session="storm")
+            if run.status == "interrupted":
+                run.resume(wait=False)
+            run.wait()
+            if run.status != "done":
+                tell({"failed": f"turn {number}: {run.status}: {run.error}"})
+                return
+            points.heard("turn")
+    tell({"done": "held"})
 
 
 def _listen(run: Any, points: Failpoints, tell: Tell) -> None:

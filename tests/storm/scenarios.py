@@ -1,5 +1,5 @@
-"""What is done while the kills come: questions over the film corpus with scripted decisions, adding documents, and
-what keeps a workspace in order.
+"""What is done while the kills come: questions over the film corpus with scripted decisions, a long conversation,
+adding documents, and what keeps a workspace in order.
 """
 
 from __future__ import annotations
@@ -67,6 +67,21 @@ QUESTIONS = (
     ),
     Question("streamed", "Who directed Memento?", streamed=True),
 )
+
+
+@dataclass(frozen=True)
+class Talk:
+    """A conversation of so many turns over no corpus, the last of them undisturbed."""
+
+    name: str
+    turns: int
+
+    def message(self, number: int) -> str:
+        """What is said in a turn: something of the person, or a question."""
+        return f"My shelf {number} is {number} cm wide." if number % 3 else f"What did I say about shelf {number - 1}?"
+
+
+TALKS = (Talk("a conversation of 200 turns", 200),)
 
 
 @dataclass(frozen=True)

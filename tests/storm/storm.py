@@ -15,7 +15,7 @@ from tests.servers import Reply, scripted_server
 from tests.shelves import CORE
 from tests.storm import ledger, process
 from tests.storm.moments import Moment
-from tests.storm.scenarios import ADDINGS, FILMS, KEEPINGS, QUESTIONS, Adding, Keeping, Question
+from tests.storm.scenarios import ADDINGS, FILMS, KEEPINGS, QUESTIONS, TALKS, Adding, Keeping, Question, Talk
 from tests.storm.trial import (
     Calm,
     Outcome,
@@ -26,9 +26,10 @@ from tests.storm.trial import (
     survive_adding,
     survive_keeping,
     survive_question,
+    survive_talk,
 )
 
-Scenario = Question | Adding | Keeping
+Scenario = Question | Adding | Keeping | Talk
 _TOKENS = ["Christopher ", "Nolan ", "directed ", "Memento", " [1]", "."]
 
 
@@ -48,10 +49,13 @@ class Storm:
         self._calm: dict[str, Calm] = {}
         self._numbers = iter(range(1_000_000))
         self._lock = threading.Lock()
-        self.scenarios: list[Scenario] = [s for s in (*QUESTIONS, *ADDINGS, *KEEPINGS) if s.name.startswith(only)]
+        self.scenarios: list[Scenario] = [
+            s for s in (*QUESTIONS, *TALKS, *ADDINGS, *KEEPINGS) if s.name.startswith(only)
+        ]
         self._knowledge = knowledge
         self._ways: dict[type, tuple[Callable[[Any], Calm], Callable[..., Outcome]]] = {
             Question: (self._prepare_question, survive_question),
+            Talk: (self._prepare_talk, survive_talk),
             Adding: (self._prepare_adding, survive_adding),
             Keeping: (self._prepare_keeping, survive_keeping),
         }
@@ -111,6 +115,8 @@ class Storm:
 
     def _more(self, scenario: Scenario) -> list[Moment]:
         """Kills of the processes that come after the first one."""
+        if isinstance(scenario, Talk):
+            return [Moment("write", self._draw.randint(1, 2_000)) for _ in range(10)]
         return [self._anywhere(scenario) for _ in range(self._draw.choice((0, 1, 1, 2)))]
 
     def _anywhere(self, scenario: Scenario) -> Moment:
@@ -139,6 +145,8 @@ class Storm:
         """The settings of the scenario's processes."""
         if isinstance(scenario, Keeping):
             return CORE
+        if isinstance(scenario, Talk):
+            return {**CORE, "memory_core": True}
         if isinstance(scenario, Adding):
             few = {"index_memory_mb": 0.001} if scenario.part else {}
             return {"names": "rules", **few}  # the models for names would take longer to load than the rest to run
@@ -170,6 +178,20 @@ class Storm:
             Counter(told.told("heard")),
             told.seconds,
         )
+
+    def _prepare_talk(self, scenario: Talk) -> Calm:
+        template = self._template(scenario)
+        template.mkdir()
+        told = _finished(
+            stretch(
+                process.talk,
+                fresh(template, self._folder / f"calm-{template.name}"),
+                scenario,
+                None,
+                **self._options(scenario),
+            )
+        )
+        return Calm(gaps=told.told("gap"), events=Counter(told.told("heard")), seconds=told.seconds)
 
     def _prepare_adding(self, scenario: Adding) -> Calm:
         template, before = self._template(scenario), Calm()

@@ -16,7 +16,10 @@ from typing import Any
 
 from tests.storm import ledger, process
 from tests.storm.moments import Moment
-from tests.storm.scenarios import Adding, Keeping, Question
+from tests.storm.scenarios import Adding, Keeping, Question, Talk
+from workbench.graphs.remember import due
+from workbench.language.summarizing import loads
+from workbench.settings import Settings
 
 LIMIT_S = 180.0
 """How long one stretch of work may take, on a busy machine, before it counts as hung."""
@@ -143,6 +146,49 @@ def survive_question(
         f"{count} less of {name!r}" for name, count in sorted((calm.counts - ledger.counts(before)).items())
     ]
     return outcome
+
+
+def survive_talk(
+    folder: Path, scenario: Talk, moments: Sequence[Moment], calm: Calm, options: dict[str, Any]
+) -> Outcome:
+    """Hold a conversation under kills: every message, episode and note once and in order, the summary as it is due."""
+    outcome, before = Outcome(scenario.name, list(moments)), ledger.read(folder)
+    for moment in [*moments, None]:
+        told = stretch(process.talk, folder, scenario, moment, **options)
+        _failures(outcome, told)
+        after = ledger.read(folder)
+        outcome.lost += ledger.lost(before, after)
+        before = after
+        if told.killed and not told.hung:
+            outcome.kills.append((*_drawn(told, moment), scenario.name))
+    outcome.wrong += talked(scenario, ledger.conversation(folder))
+    return outcome
+
+
+def talked(scenario: Talk, kept: dict[str, Any]) -> list[str]:
+    """What is wrong with what is kept of a conversation that was held to its end."""
+    said = [scenario.message(number) for number in range(1, scenario.turns + 1)]
+    rows, settings, faults = kept["messages"], Settings.load(), list[str]()
+    if [row[1] for row in rows[::2]] != said or [row[0] for row in rows] != ["user", "assistant"] * len(said):
+        faults.append(f"{len(rows)} messages, not each of the {len(said)} and its answer once and in order")
+    if any(row[2] for row in rows):
+        faults.append("an answer is partial")
+    if kept["episodes"] != [(one[3], other[3]) for one, other in zip(rows[::2], rows[1::2], strict=False)]:
+        faults.append(f"{len(kept['episodes'])} episodes, not each once and in order")
+    if kept["bare"]:
+        faults.append(f"{kept['bare']} episodes have no vector")
+    stated = [f"My shelf {n} is {n} cm wide" for n in range(1, scenario.turns + 1) if n % 3]
+    if (noted := [row[0] for row in kept["memories"]]) != stated:
+        faults.append(f"{len(noted)} notes, not each of the {len(stated)} once and in order")
+    [(summary, covered, author)] = kept["summaries"] or [("", 0, "nobody")]
+    window = settings.history_window
+    if author != "rules" or due(
+        len(rows), covered, begins=settings.summary_from, window=window, every=settings.summary_every
+    ):
+        faults.append(f"the summary by {author} covers {covered} of {len(rows)} messages")
+    elif unsaid := set(loads(summary).sentences()) - {s for row in rows for s in (row[1], row[1].strip("."))}:
+        faults.append(f"the summary says {unsaid}")
+    return faults
 
 
 def survive_adding(

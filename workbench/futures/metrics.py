@@ -25,11 +25,14 @@ _COUNTERS = {
     "model_calls": ("Calls of models.", ("role", "outcome")),
     "tokens": ("Tokens as the servers count them; those read include the cached ones.", ("role", "kind")),
     "money": ("What models cost, by the prices.", ("role",)),
+    "summary_generation_errors": ("Summaries for which the model failed, so that the rules made them.", ()),
 }
 _SECONDS = {
     "run": ("What runs took, without waiting for a person.", ("status",)),
     "step": ("What attempts at steps took.", ("tool",)),
     "model_call": ("What calls of models took.", ("role",)),
+    "summary_generation": ("What it took to bring a conversation's summary up.", ()),
+    "vector_search": ("What recalling earlier exchanges took.", ()),
 }
 """Name -> what it is, and its labels. A metric more is a line here, and one in ``Metrics.count``."""
 _BUCKETS = (0.005, 0.02, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300)
@@ -85,6 +88,14 @@ class Metrics:
         for kind in ("input", "cached", "output"):
             self._counters["tokens"].labels(role, kind).inc(call[kind] or 0)
         self._counters["money"].labels(role).inc(call["money"] or 0)
+
+    def took(self, name: str, seconds: float) -> None:
+        """Count what is done beside runs."""
+        self._seconds[name].observe(seconds)
+
+    def failed(self, name: str) -> None:
+        """Count a failure of it."""
+        self._counters[f"{name}_errors"].inc()
 
     def close(self) -> None:
         """Serve them no longer, when no open workspace of this process counts here any more."""

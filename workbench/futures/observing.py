@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable, Container
+import time
+from collections.abc import Callable, Container, Iterator
+from contextlib import contextmanager
+from typing import Any
 
 from workbench.futures import metrics, spans
+from workbench.ports import Remembering
 from workbench.runs.recording import Recording
 from workbench.settings import Settings
 
@@ -61,9 +65,45 @@ class Observers:
                 told = f"{type(error).__name__}: {error}"
                 _log.warning("The %s of run %s are lost: %s", name, run.run_id, told)
 
+    @contextmanager
+    def timed(self, name: str) -> Iterator[None]:
+        """Count what the block takes."""
+        begun = time.perf_counter()
+        yield
+        if self._counters:
+            self._counters.took(name, time.perf_counter() - begun)
+
+    def failed(self, name: str) -> None:
+        """Count a failure of what is timed."""
+        if self._counters:
+            self._counters.failed(name)
+
+    def watching(self, memory: Remembering) -> Remembering:
+        """The memory, with its recalls counted where anything is."""
+        return _Watched(memory, self) if self._counters else memory
+
     def close(self) -> None:
         """Wait for what is under way, and serve the counters no longer."""
         for sending in self._sending:
             sending.join(_SENDING_S)
         if self._counters:
             self._counters.close()
+
+
+class _Watched:
+    """A memory whose recalls are timed."""
+
+    def __init__(self, memory: Remembering, observers: Observers):
+        self._memory, self._observers = memory, observers
+
+    def recall(self, message: str, **whose: Any) -> dict[str, Any]:
+        """As the memory does it."""
+        with self._observers.timed("vector_search"):
+            return self._memory.recall(message, **whose)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._memory, name)
+
+    def remember(self, user_id: str, section: str, content: str, **about: Any) -> str:
+        """As the memory does it."""
+        return self._memory.remember(user_id, section, content, **about)

@@ -68,7 +68,7 @@ def memory(state: Mapping[str, Any], zh: bool) -> str:
     remembered = (
         core,
         state.get("conversation_summary"),
-        episodes(state.get("episodic_memory") or []),
+        episodes(state.get("episodic_memory") or [], state["message"]),
     )
     colon = "" if zh else ":"
     told = [f"{heading[zh]}{colon}\n{clean(text)}" for heading, text in zip(_KNOWN, remembered, strict=True) if text]
@@ -94,9 +94,9 @@ def totals(state: Mapping[str, Any], context: Context, zh: bool) -> str:
 _COUNTS = 40
 
 
-def episodes(found: Sequence[Mapping[str, Any]], most: int = 2) -> str:
+def episodes(found: Sequence[Mapping[str, Any]], message: str, most: int = 2) -> str:
     """At most two earlier exchanges, one a line."""
-    return "\n".join(map(told_episode, found[:most]))
+    return "\n".join(told_episode(episode, message) for episode in found[:most])
 
 
 def asked(state: Mapping[str, Any]) -> str:

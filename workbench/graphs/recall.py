@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
@@ -23,7 +24,7 @@ from workbench.ports import Context
 from workbench.records.prompts import fenced
 from workbench.records.tape import estimated_tokens
 from workbench.state import Asked, ConversationState, Message, Noted, Remembered
-from workbench.text import STOP_WORDS, clean, language_of, stem, terms
+from workbench.text import STOP_WORDS, clean, language_of, sentences, stem, terms
 
 _HEADINGS = {
     "persona": ("The assistant", "助手"),
@@ -35,6 +36,8 @@ _HEADINGS = {
 }
 _PERSONAL = re.compile(r"\b(?:i|me|my|mine|we|us|our|you|your)\b|[我咱你您]|刚才|刚刚", re.IGNORECASE)
 """Who speaks: a message that names neither of the two says nothing of a person, and asks nothing of a conversation."""
+_EXCERPT = 50
+"""Tokens of a message of an earlier exchange."""
 MOST_NOTED = 8
 """Notes of one message."""
 
@@ -51,7 +54,7 @@ async def recall(state: ConversationState, runtime: Runtime[Context]) -> dict[st
     history = [Message(role=m["role"], content=m["content"], created_at=m["created_at"]) for m in stored]
     told = await asyncio.to_thread(
         context.memory.recall,
-        message,
+        _sought(context, message, history),
         user_id=state.get("user_id", ""),
         conversation_id=conversation,
         before=state.get("user_message_id") or None,
@@ -59,12 +62,15 @@ async def recall(state: ConversationState, runtime: Runtime[Context]) -> dict[st
     left_out = set(state.get("without", {}).get("memories", []))
     memories = [m for m in told["memories"] if m["id"] not in left_out]
     read = await noticed(context, message, history, memories)
-    summary = summary_text(told["summary"], message) if "summary" not in left_out else ""
-    parts = assembled(
-        {**told, "summary_text": summary_text(told["summary"], message)}, stored, left_out, context, message
-    )
+    known = [*(m["content"] for m in memories), *(m["content"] for m in stored)]
+    text = summary_text(told["summary"], message, known)
+    summary = text if "summary" not in left_out else ""
+    parts = assembled({**told, "summary_text": text}, stored, left_out, context, message)
     kept = {(p["part"], p["id"]) for p in parts if p["kept"]}
-    zh = language_of(message) == "zh"
+    zh, counted = language_of(message) == "zh", Counter(part for part, _ in kept)
+    told_of = {"history_count": len(history), "has_memory_context": bool(counted["core"])}
+    told_of |= {"has_summary": bool(counted["summary"]), "episodic_count": counted["episode"]}
+    runtime.stream_writer({"history": told_of})
     return {
         "history": history,
         "memory_context": told_core([m for m in memories if ("core", m["id"]) in kept], zh),
@@ -76,6 +82,15 @@ async def recall(state: ConversationState, runtime: Runtime[Context]) -> dict[st
         "remembered": parts,
         **read,
     }
+
+
+def _sought(context: Context, message: str, history: Sequence[Message]) -> str:
+    """What exchanges are to fit: the message, or what it asks about where it asks what was said before.
+
+    By its own words it would fit the earlier questions of that kind best, of whatever they were.
+    """
+    asked = by_rules(message, history)["recalls"] if context.settings.memory_core else None
+    return asked["about"] if asked and asked["about"] and not asked["which"] else message
 
 
 def assembled(
@@ -92,7 +107,7 @@ def assembled(
     text = told["summary_text"]
     said = [("summary", "summary", text, told["summary"]["updated_at"], 1.0)] if text else []
     fitting = [e for e in told["episodes"] if not e["shown"]]
-    episodes = [("episode", e["id"], told_episode(e), e["created_at"], e["similarity"]) for e in fitting]
+    episodes = [("episode", e["id"], told_episode(e, message), e["created_at"], e["similarity"]) for e in fitting]
     history = [("history", m["id"], m["content"], m["created_at"], 1.0) for m in window]
     left, parts = settings.memory_token_budget, dict[tuple[str, str], Remembered]()
     spare = [c for c, m in zip(core, told["memories"], strict=True) if _only_archived(m, message)]
@@ -137,10 +152,21 @@ def told_core(memories: Sequence[Memory], zh: bool) -> str:
     return "\n".join(lines)
 
 
-def told_episode(episode: Mapping[str, Any]) -> str:
-    """An exchange in a line, as the requirement has it."""
+def told_episode(episode: Mapping[str, Any], message: str) -> str:
+    """An exchange in a line, as the requirement has it: of what is long, the sentences that fit the message."""
     asked, said = (" ".join(clean(str(episode.get(k, ""))).split()) for k in ("user_message", "assistant_message"))
-    return f"- {asked[:300]} → {said[:500]}"
+    return f"- {_fitting(asked, message)} → {_fitting(said, message)}"
+
+
+def _fitting(text: str, message: str) -> str:
+    """The sentences with most of the message's words, as they come, up to ``_EXCERPT`` tokens."""
+    wanted, told = set(terms(message)) - STOP_WORDS, sentences(text) or [text]
+    left, kept = _EXCERPT, set[int]()
+    for number in sorted(range(len(told)), key=lambda n: (-len(wanted & set(terms(told[n]))), n)):
+        if (size := estimated_tokens(told[number])) <= left:
+            kept.add(number)
+            left -= size
+    return " ".join(told[n] for n in sorted(kept)) or text[:_EXCERPT] + "…"
 
 
 # --- What a message says of the person, and what it asks of the conversation ---

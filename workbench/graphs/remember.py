@@ -7,6 +7,9 @@ down when it has been answered, by a run of its own alone: forks and replays wri
 
 from __future__ import annotations
 
+import hashlib
+import json
+from collections import OrderedDict
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -151,8 +154,8 @@ def due(count: int, covered: int, *, begins: int, window: int, every: int) -> bo
     return count >= begins and count - window - covered >= (every if covered else 1)
 
 
-async def bring_up(context: Context, store: Any, conversation_id: str) -> bool:
-    """Sum up what has left the window of a conversation, if that is due; whether it was.
+async def bring_up(context: Context, store: Any, conversation_id: str) -> str:
+    """Sum up what has left the window of a conversation, if that is due; by whom, or "" where it was not.
 
     Incremental, and of all messages again at every ``summary_anew``-th time. Where the model fails the rules do it.
     """
@@ -161,7 +164,7 @@ async def bring_up(context: Context, store: Any, conversation_id: str) -> bool:
     count, covered = store.count_messages(conversation_id), old["covered_message_count"] if old else 0
     limits = {"begins": settings.summary_from, "window": window, "every": settings.summary_every}
     if not settings.memory_summary or not due(count, covered, **limits):
-        return False
+        return ""
     anew = old is None or (old["update_count"] + 1) % settings.summary_anew == 0
     messages = store.list_messages(conversation_id)[: count - window]
     fresh = messages if anew else messages[covered:]
@@ -172,21 +175,39 @@ async def bring_up(context: Context, store: Any, conversation_id: str) -> bool:
         before = loads(old["summary"]) if old and old["author"] == RULES and not anew else None
         text = summarized(messages if before is None else fresh, before).dumps()
     store.save_summary(conversation_id, text, len(messages), author, [m["id"] for m in messages])
-    return True
+    return author
+
+
+_summed: OrderedDict[str, str] = OrderedDict()
+"""What models made of requests, by their digests: an equal one is not sent again."""
+_KEPT = 1_000
 
 
 async def _by_model(context: Context, old: str, messages: Sequence[Mapping[str, Any]]) -> str:
     told = "\n".join(f"{m['role']}: {' '.join(m['content'].split())[:1_000]}" for m in messages)
     slots = {"summary": fenced(old) or "—", "messages": fenced(told)}
-    said = await say(context, "summarizer", SummedUp, slots, question=messages[-1]["content"], quiet=True)
-    return "" if said.form is None else said.form.summary.strip()
+    question, settings = messages[-1]["content"], context.settings
+    prompt = context.prompts.of("summarizer", language_of(question)).messages(slots)
+    asked = json.dumps([prompt, settings.model_of("summarizer"), settings.chat_base_url])
+    key = hashlib.sha256(asked.encode()).hexdigest()
+    if key not in _summed:
+        said = await say(context, "summarizer", SummedUp, slots, question=question, quiet=True)
+        if said.form is None:
+            return ""
+        _summed[key] = said.form.summary.strip()
+    _summed.move_to_end(key)
+    while len(_summed) > _KEPT:
+        _summed.popitem(last=False)
+    return _summed[key]
 
 
-def summary_text(summary: Mapping[str, Any] | None, message: str) -> str:
-    """A kept summary in words, in the language of the message."""
+def summary_text(summary: Mapping[str, Any] | None, message: str, known: Sequence[str] = ()) -> str:
+    """A kept summary in words, in the language of the message; by rules without what is said in ``known`` anyway."""
     if summary is None:
         return ""
-    return loads(summary["summary"]).text(language_of(message)) if summary["author"] == RULES else summary["summary"]
+    if summary["author"] != RULES:
+        return str(summary["summary"])
+    return loads(summary["summary"]).text(language_of(message), known)
 
 
 def noted_sections(noted: Sequence[Noted]) -> list[str]:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
 from typing import Any, NamedTuple
 
+from workbench.language.statements import read_statements
 from workbench.state import Asked, Noted
 from workbench.text import STOP_WORDS, fold, sentences, terms
 
@@ -28,11 +30,20 @@ def acknowledged(noted: Sequence[Noted], zh: bool) -> str:
 
 
 def from_conversation(asked: Asked, state: Mapping[str, Any], zh: bool) -> str:
-    """What was said, quoted with its day; that nothing was, where nothing is found."""
+    """What was said, quoted with its day, the newest first; that nothing was, where nothing is found.
+
+    Earlier questions of this kind, and their answers, say nothing of it: they are passed over, unless asked by place.
+    """
+    recalled = [e for e in state.get("recalled_episodes") or [] if not _asks_back(e["user_message"])]
     turns = [t for t in _turns(state, asked) if not asked["whose"] or t.role == asked["whose"]]
-    found = _placed(turns, asked["which"]) if asked["which"] else _about(turns, asked["about"])
+    if asked["which"]:
+        found = _placed(turns, asked["which"])
+    elif wanted := set(terms(asked["about"])) - STOP_WORDS:
+        found = _about(turns, asked["about"], wanted)
+    else:
+        found = [t for e in recalled for t in _sides(e) if t in turns][:_MOST]
     if not found:
-        near = [e for e in state.get("recalled_episodes") or [] if e["similarity"] >= _NEAR]
+        near = [e for e in recalled if e["similarity"] >= _NEAR]
         sides = [(asked["whose"] or "user", e) for e in near[:_MOST]]
         found = [Turn(role, e["created_at"], e[f"{role}_message"]) for role, e in sides]
     if not found:
@@ -46,17 +57,30 @@ def from_conversation(asked: Asked, state: Mapping[str, Any], zh: bool) -> str:
 def _turns(state: Mapping[str, Any], asked: Asked) -> Iterator[Turn]:
     """What was recalled, oldest first: the beginning of the conversation where that is asked for, exchanges, window."""
     seen: set[str] = set()
-    told = (
-        [Turn(m["role"], m["created_at"], m["content"]) for m in state.get("opening") or []] if asked["which"] else []
-    )
+    told = _told(state.get("opening") or []) if asked["which"] else []
     for episode in sorted(state.get("recalled_episodes") or [], key=lambda e: e["created_at"]):
-        told += [Turn("user", episode["created_at"], episode["user_message"])]
-        told += [Turn("assistant", episode["created_at"], episode["assistant_message"])]
-    told += [Turn(m["role"], m["created_at"], m["content"]) for m in state.get("history") or []]
+        told += _sides(episode)
+    told += _told(state.get("history") or [])
+    passed = False
     for turn in told:
-        if turn.text not in seen:
+        passed = _asks_back(turn.text) if turn.role == "user" else passed
+        if turn.text not in seen and (asked["which"] or not passed):
             seen.add(turn.text)
             yield turn
+
+
+def _told(messages: Iterable[Mapping[str, Any]]) -> list[Turn]:
+    return [Turn(m["role"], m["created_at"], m["content"]) for m in messages]
+
+
+def _sides(episode: Mapping[str, Any]) -> list[Turn]:
+    return [Turn(role, episode["created_at"], episode[f"{role}_message"]) for role in ("user", "assistant")]
+
+
+@lru_cache(maxsize=512)
+def _asks_back(text: str) -> bool:
+    """Whether a message asks what was said before."""
+    return bool(read_statements(text).recalls)
 
 
 def _placed(turns: Sequence[Turn], which: str) -> list[Turn]:
@@ -64,17 +88,14 @@ def _placed(turns: Sequence[Turn], which: str) -> list[Turn]:
     return [turns[place]] if turns and -1 <= place < len(turns) else []
 
 
-def _about(turns: Sequence[Turn], about: str) -> list[Turn]:
-    """The turns of which a sentence has most of the words asked for; with none, those that were recalled first."""
-    wanted = set(terms(about)) - STOP_WORDS
-    if not wanted:
-        return list(turns[:_MOST])
+def _about(turns: Sequence[Turn], about: str, wanted: set[str]) -> list[Turn]:
+    """The turns of which a sentence has most of the words asked for, of those that have as many the newest first."""
     scored = []
     for number, turn in enumerate(turns):
         best = max(sentences(turn.text) or [turn.text], key=lambda s: len(wanted & set(terms(s))))
         share = len(wanted & set(terms(best))) / len(wanted)
         if share >= 0.5 or fold(about) in fold(turn.text):
-            scored.append((-share, number, turn._replace(text=best)))
+            scored.append((-share, -number, turn._replace(text=best)))
     return [turn for _, _, turn in sorted(scored)[:_MOST]]
 
 

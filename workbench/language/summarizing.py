@@ -19,17 +19,19 @@ from workbench.language.judging import stems
 from workbench.language.quoting import bare
 from workbench.language.reading import is_smalltalk
 from workbench.language.statements import Statement, asks, phrase, read_statements, same_thing
-from workbench.text import STOP_WORDS, fold, sentences
+from workbench.text import CJK, STOP_WORDS, fold, sentences
 
 Part = Literal["needs", "found", "open"]
-MOST = 1200
-"""Characters of a summary as it is read."""
+MOST = 640
+"""Characters of a summary as it is read: 160 tokens. A Chinese one counts as 2.4, which is what it costs."""
 _POOL = 3
 """As many times as much is kept to choose from when the conversation goes on."""
 _ANSWER = 2
 """Sentences of an answer that are kept at most."""
 _WORTH = {"statement": 3.0, "intent": 3.0, "unanswered": 2.4, "told": 2.2, "answer": 1.0, "said": 0.8, "question": 0.6}
 _OF_PERSON = ("statement", "intent", "told", "said")
+_OWN = re.compile(r"\b(?:i|me|my|mine|we|us|our|ours)\b|[我咱]", re.IGNORECASE)
+"""What is of the person themselves, whatever it says: an answer can be found again, and this cannot."""
 _SHARED = 2
 """Rare words that a message has in common with a sentence of which it speaks again."""
 _HALF = 60
@@ -54,7 +56,7 @@ class Item:
 
     def worth(self, now: int) -> float:
         """How much would be lost without it."""
-        return _WORTH[self.kind] + self.signal + 0.4 * math.log1p(self.again) + 0.5 ** (1 + (now - self.turn) / _HALF)
+        return _WORTH[self.kind] + self.signal + 0.8 * math.log1p(self.again) + 0.5 ** (1 + (now - self.turn) / _HALF)
 
 
 @dataclass(frozen=True)
@@ -67,9 +69,11 @@ class Summary:
     covered: int = 0
     most: int = MOST
 
-    def text(self, language: str) -> str:
-        """As it is read: under headings in English or Chinese, in the order in which it was said."""
+    def text(self, language: str, known: Sequence[str] = ()) -> str:
+        """As it is read: under headings in English or Chinese, in the order in which it was said; without the known."""
+        beside = fold("\n".join(known))
         heads, chosen = _HEADS["zh" if language == "zh" else "en"], set(self._chosen())
+        chosen = {item for item in chosen if fold(item.text).strip(" .。") not in beside}
         told = []
         for part in ("needs", "found", "open"):
             items: tuple[Item, ...] = getattr(self, part)
@@ -202,7 +206,9 @@ class _Kept:
                     "question"
                     if asked
                     else "told"
-                    if phrase("summary", "name").search(sentence) or phrase("summary", "number").search(sentence)
+                    if _OWN.search(sentence)
+                    or phrase("summary", "name").search(sentence)
+                    or phrase("summary", "number").search(sentence)
                     else "said"
                 )
                 self._add("needs", Item(sentence, self.now, kind, _signal(sentence)))
@@ -275,11 +281,16 @@ def _content(text: str) -> frozenset[str]:
     )
 
 
+def _size(text: str) -> int:
+    """Characters, as ``MOST`` counts them."""
+    return len(text) + 7 * len(CJK.findall(text)) // 5
+
+
 def _within(items: Sequence[Item], most: int, now: int) -> list[Item]:
     """The items worth most that fit, in their order."""
     left, kept = most, []
     for item in sorted(items, key=lambda i: (-i.worth(now), i.turn, i.text)):
-        if len(item.text) <= left:
+        if (size := _size(item.text)) <= left:
             kept.append(item)
-            left -= len(item.text)
+            left -= size
     return [item for item in items if item in kept]
