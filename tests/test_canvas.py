@@ -1,0 +1,273 @@
+"""JSON Canvas: read as knowledge, shown, edited and written back to the byte, worked on, and made of runs."""
+
+import json
+import os
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from workbench.knowledge.reading import canvas as reading
+from workbench.knowledge.reading.corpus import load
+from workbench.knowledge.reading.files import Unreadable
+from workbench.session import Workbench
+
+
+def node(node_id, text="", x=0, y=0, width=200, height=80, **more):
+    kind = more.pop("type", "text")
+    content = {reading.CONTENT[kind] or "label": text}
+    return {"id": node_id, "type": kind, **content, "x": x, "y": y, "width": width, "height": height, **more}
+
+
+def edge(start, end, label="", **more):
+    said = {"label": label} if label else {}
+    return {"id": more.pop("id", f"{start}-{end}"), "fromNode": start, "toNode": end, **said, **more}
+
+
+NOTES = {
+    "nodes": [
+        node("all", "Mathematics", -100, -100, 2000, 1000, type="group"),
+        node("logic", "Logic", -20, -20, 900, 400, type="group", color="4"),
+        node("a", "Proposition\nA proposition is a sentence that is true or false.", mine={"kept": [1]}),
+        node("b", "**Implication**\nAn implication is false only when its premise is true and not its end.", 300),
+        node("c", "a.md", 600, type="file"),
+        node("d", "https://www.example.org/x?y", 1600, type="link", color="#FF00aa"),
+    ],
+    "edges": [
+        edge("a", "b", "is needed for"),
+        edge("c", "b", fromEnd="arrow", toEnd="none"),
+        edge("d", "logic", "explains", fromEnd="arrow"),
+    ],
+}
+
+
+@pytest.fixture
+def folder(tmp_path):
+    place = tmp_path / "vault" / "notes"
+    place.mkdir(parents=True)
+    (place / "a.md").write_text("# Truth tables\n\nA truth table lists the value of a formula in every case.")
+    (place.parent / "secret.md").write_text("The password is tulip.")
+    (place / "notes.canvas").write_text(json.dumps(NOTES, ensure_ascii=False), "utf-8")
+    return place
+
+
+def write(folder, nodes, edges=(), name="notes.canvas"):
+    path = folder / name
+    path.write_text(json.dumps({"nodes": list(nodes), "edges": list(edges)}), "utf-8")
+    return path
+
+
+# --- read as knowledge ---
+
+
+def test_nodes_are_documents_and_edges_and_groups_relations(folder, tmp_path):
+    with Workbench.open(tmp_path / "ws") as wb:
+        assert wb.add_knowledge("math", [folder / "notes.canvas"], lambda *_: None).problems == []
+        base = wb.knowledge.get("math")
+        related = {
+            (r["source"], r["type"], r["target"])
+            for entity in base.graph().nodes
+            for r in base.relations_of(entity)
+            if r["type"] != "mentions"
+        }
+        answer = wb.ask("What is a proposition needed for?", kb="math").answer
+    doc = "doc:notes.canvas#{}".format
+    assert related == {
+        (doc("a"), "is_needed_for", doc("b")),
+        (doc("b"), "leads_to", doc("c")),  # its arrow is at the beginning
+        (doc("d"), "explains", doc("logic")),
+        (doc("logic"), "explains", doc("d")),  # it has two arrows
+        *((doc(one), "in_group", doc("logic")) for one in "abc"),
+        (doc("d"), "in_group", doc("all")),
+        (doc("logic"), "in_group", doc("all")),
+    }
+    assert "Implication" in answer
+
+
+def test_groups_positions_and_colours_are_fields(folder):
+    found = {document.doc_id.partition("#")[2]: document for document in load([folder / "notes.canvas"]).documents}
+    assert [(d.type, d.title) for d in found.values()] == [
+        ("Group", "Mathematics"), ("Group", "Logic"), ("Text", "Proposition"), ("Text", "Implication"),
+        ("File", "Truth tables"), ("Link", "example.org/x"),
+    ]  # fmt: skip
+    assert found["a"].fields["group"] == ["Mathematics", "Logic"]
+    assert (found["logic"].fields["color"], found["d"].fields["color"]) == ("green", "#ff00aa")
+    assert found["b"].fields[reading.STRUCTURE]["position"] == {"x": 300, "y": 0, "width": 200, "height": 80}
+    assert found["c"].text.startswith("# Truth tables\n\nA truth table lists")
+    assert (found["c"].aliases, found["d"].url) == (("a",), "https://www.example.org/x?y")
+
+
+def test_what_is_taken_from_a_canvas_goes_from_the_base(folder, tmp_path):
+    with Workbench.open(tmp_path / "ws") as wb:
+        wb.add_knowledge("math", [folder / "notes.canvas"], lambda *_: None)
+        write(folder, [one for one in NOTES["nodes"] if one["id"] != "b"])
+        report = wb.add_knowledge("math", [folder / "notes.canvas"], lambda *_: None)
+        assert (report.deleted, report.problems) == (1, [])
+        assert wb.knowledge.get("math").relations_of("doc:notes.canvas#b") == []
+
+
+def test_the_innermost_group_is_the_smallest_that_holds_a_node():
+    def held(*nodes):
+        return reading.Canvas(json.dumps({"nodes": nodes})).parents
+
+    outer, inner = node("o", "", 0, 0, 900, 900, type="group"), node("i", "", 100, 100, 300, 300, type="group")
+    assert held(inner, node("x", "x", 110, 110), outer) == {"x": "i", "i": "o"}
+    assert held(outer, inner, node("x", "x", 390, 390)) == {"i": "o", "x": "o"}  # it sticks out of the inner one
+    assert held(inner, node("x", "x", 350, 110)) == {}
+    beside = [node(f"g{n}", "", 110, 110 + 40 * n, 30, 30, type="group") for n in range(7)]
+    assert held(outer, inner, *beside, node("x", "x", 150, 300, 10, 10)) == dict.fromkeys(
+        [*(f"g{n}" for n in range(7)), "x"], "i"
+    ) | {"i": "o"}
+
+
+@given(st.lists(st.tuples(*[st.integers(0, 12)] * 4, st.booleans()), max_size=14))
+def test_no_group_is_around_itself_and_each_holds_what_is_in_it(boxes):
+    nodes = [
+        node(str(n), "", x, y, w, h, type="group" if group else "text") for n, (x, y, w, h, group) in enumerate(boxes)
+    ]
+    canvas = reading.Canvas(json.dumps({"nodes": nodes}))
+    for inner, outer in canvas.parents.items():
+        assert inner not in canvas.around(inner)
+        (a, b, c, d), (e, f, g, h) = (reading._box(canvas.nodes[one]) for one in (outer, inner))
+        assert a <= e and b <= f and c >= g and d >= h
+
+
+# --- files beside it ---
+
+
+@pytest.mark.parametrize(
+    ("file", "why"),
+    [
+        ("../secret.md", "leads out of the folder"),
+        ("x/../../secret.md", "leads out of the folder"),
+        ("..\\secret.md", "leads out of the folder"),
+        ("{}/secret.md", "leads out of the folder"),
+        ("C:\\secret.md", "leads out of the folder"),
+        ("file:///etc/passwd", "leads out of the folder"),
+        ("a\0.md", "leads out of the folder"),
+        ("out.md", "is a link out of the folder"),
+        ("under/secret.md", "is a link out of the folder"),
+        (".hidden.md", "is hidden"),
+        ("gone.md", "is not beside the canvas"),
+        ("b" * 5000, "is not beside the canvas"),
+        ("pipe.md", "a pipe, a device or a folder"),
+        ("rows.csv", "is many records"),
+        ("notes.canvas", "is many records"),
+    ],
+)
+def test_nothing_outside_the_folder_is_read(folder, file, why):
+    (folder / "out.md").symlink_to(folder.parent / "secret.md")
+    (folder / "under").symlink_to(folder.parent)
+    (folder / ".hidden.md").write_text("The password is tulip.")
+    (folder / "rows.csv").write_text("title,text\na,b\n")
+    os.mkfifo(folder / "pipe.md")
+    loaded = load([write(folder, [node("f", file.format(folder.parent), type="file"), node("g", "here")])])
+    [problem] = loaded.problems
+    assert why in problem["reason"] and "'f'" in problem["reason"] and ":" in problem["reason"]
+    assert len(loaded.documents) == 2 and not any("tulip" in document.text for document in loaded.documents)
+
+
+def test_a_file_is_found_from_the_root_of_the_vault_too_and_a_picture_is_no_fault(folder):
+    (folder / "p.png").write_bytes(b"\x89PNG")
+    nodes = [node("f", "notes/a.md", type="file"), node("p", "p.png", type="file")]
+    loaded = load([write(folder, nodes)])
+    assert loaded.problems == [] and "truth table" in loaded.documents[0].text
+    assert loaded.documents[1].text == "p.png"
+
+
+def test_no_link_is_fetched(folder, monkeypatch):
+    import socket
+
+    monkeypatch.setattr(socket, "socket", None)
+    schemes = [
+        "http://a.b/c",
+        "javascript:alert(1)",
+        "file:///etc/passwd",
+        "data:text/html,<b>",
+        "ftp://x",
+        "obsidian://open",
+    ]
+    found = load([write(folder, [node(f"l{n}", url, type="link") for n, url in enumerate(schemes)])])
+    assert [document.url for document in found.documents] == ["http://a.b/c", *[""] * 5]
+    assert not found.problems
+
+
+# --- malformed ---
+
+
+@pytest.mark.parametrize(
+    ("nodes", "edges", "why", "left"),
+    [
+        ([node("a", "x")], [edge("a", "zz")], "edge 'a-zz' has toNode 'zz', which is no usable node", 1),
+        ([node("a", "x")], [edge("a", "a", fromNode=[1])], "has fromNode [1]", 1),
+        ([node("a", "x"), node("a", "y")], [], "node 'a' is there twice, and the first is kept", 1),
+        ([node("a", "x"), {}], [], "node number 2 has no id", 1),
+        ([7, node("a", "x")], [], "node number 1 has no id", 1),
+        ([node("", "x")], [], "has no id", 0),
+        ([node("a" * 500, "x")], [], "more than 400 characters", 0),
+        ([{**node("a"), "type": "video"}], [], "has type 'video': use one of text, file, link, group", 0),
+        ([{**node("a"), "type": ["text"]}], [], "has type ['text']", 0),
+        ([{**node("a"), "text": 7}], [], "has text 7: a text node needs a text there", 0),
+        ([node("a", "x", x="1")], [], "has x '1': a number of pixels is needed", 0),
+        ([node("a", "x", y=True)], [], "has y True", 0),
+        ([node("a", "x", x=float("nan"))], [], "has x nan", 0),
+        ([node("a", "x", width=-1)], [], "has width -1: it must not be negative", 0),
+        ([node("a", "x", color="mauve")], [], "has color 'mauve', which is ignored: use 1 to 6", 1),
+        ([node("a", "x", label=7)], [], "has label 7, which is ignored", 1),
+        ([node("a", "x")], [edge("a", "a", fromSide="up")], "has fromSide 'up', which is ignored: use one of top", 1),
+        (
+            [node("a", "A", type="group"), node("b", "B", type="group")], [],
+            "group 'b' covers just what group 'a' covers, so that each would hold the other", 2,
+        ),
+    ],
+)  # fmt: skip
+def test_what_is_wrong_is_said_with_id_and_mend_and_the_rest_is_used(folder, nodes, edges, why, left):
+    loaded = load([write(folder, nodes, edges)])
+    [problem] = loaded.problems
+    assert why in problem["reason"] and problem["line"] == 1
+    assert len(loaded.documents) == left
+    canvas = reading.Canvas.read(folder / "notes.canvas")
+    assert canvas.written() == canvas.raw
+
+
+@pytest.mark.parametrize(
+    ("raw", "why"),
+    [
+        (b"[]", "a canvas is {"),
+        (b"{", "not JSON: .* at line 1, column 2"),
+        (b'{"nodes": {}}', "nodes is {}: it must be a list"),
+        (b"[" * 100_000, "make it flatter"),
+        (b'{"nodes": [' + b"9" * 5000 + b"]}", "its numbers shorter"),
+        ('{"nodes": "集合"}'.encode("gb18030"), "save the canvas as UTF-8"),
+    ],
+)
+def test_a_file_that_is_no_canvas_says_why(folder, raw, why):
+    path = folder / "no.canvas"
+    path.write_bytes(raw)
+    with pytest.raises(Unreadable, match=why):
+        reading.Canvas.read(path)
+    assert load([path]).documents == []
+
+
+def test_hostile_text_is_only_text(folder):
+    text = "\ud800\u202e<script>alert(1)</script>\x00" + "((" * 50_000
+    loaded = load([write(folder, [node("a\ud800", text), node("g", text, type="group")], [edge("a\ud800", "g", text)])])
+    assert loaded.problems == []
+    assert all(document.digest() for document in loaded.documents)  # it can be kept
+
+
+def counted(monkeypatch, size):
+    """How many nodes of the tree and steps up the groups are looked at, for a canvas of that many nodes."""
+    calls = []
+    monkeypatch.setattr(reading, "_holds", lambda *ends, real=reading._holds: calls.append(1) or real(*ends))
+    nested = [node(f"g{n}", f"G{n}", n, n, 10**6 - 2 * n, 10**6 - 2 * n, type="group") for n in range(size // 4)]
+    row = [node(f"n{n}", "x", 210 * n, -500) for n in range(size // 2)]
+    inner = [node(f"i{n}", "x", size // 4 + 5 * n, 400_000, 4, 4) for n in range(size // 4)]
+    canvas = reading.Canvas(json.dumps({"nodes": [*row, *nested, *inner], "edges": [edge("n0", n["id"]) for n in row]}))
+    assert canvas.parents["i3"] == f"g{size // 4 - 1}" and canvas.problems == []
+    return len(calls)
+
+
+def test_the_work_for_50_000_nodes_grows_with_their_number(monkeypatch):
+    small = counted(monkeypatch, 2_000)
+    assert counted(monkeypatch, 50_000) <= 25 * small * 1.6
