@@ -226,7 +226,7 @@ def test_what_is_wrong_is_said_with_id_and_mend_and_the_rest_is_used(folder, nod
     [problem] = loaded.problems
     assert why in problem["reason"] and problem["line"] == 1
     assert len(loaded.documents) == left
-    canvas = reading.Canvas.read(folder / "notes.canvas")
+    canvas = reading.Canvas((folder / "notes.canvas").read_text())
     assert canvas.written() == canvas.raw
 
 
@@ -238,14 +238,14 @@ def test_what_is_wrong_is_said_with_id_and_mend_and_the_rest_is_used(folder, nod
         (b'{"nodes": {}}', "nodes is {}: it must be a list"),
         (b"[" * 100_000, "make it flatter"),
         (b'{"nodes": [' + b"9" * 5000 + b"]}", "its numbers shorter"),
-        ('{"nodes": "集合"}'.encode("gb18030"), "save the canvas as UTF-8"),
+        ('{"nodes": "集合"}'.encode("gb18030"), "save it as UTF-8"),
     ],
 )
 def test_a_file_that_is_no_canvas_says_why(folder, raw, why):
     path = folder / "no.canvas"
     path.write_bytes(raw)
     with pytest.raises(Unreadable, match=why):
-        reading.Canvas.read(path)
+        reading.Canvas(reading.Canvas.raw_of(path))
     assert load([path]).documents == []
 
 
@@ -271,3 +271,149 @@ def counted(monkeypatch, size):
 def test_the_work_for_50_000_nodes_grows_with_their_number(monkeypatch):
     small = counted(monkeypatch, 2_000)
     assert counted(monkeypatch, 50_000) <= 25 * small * 1.6
+
+
+# --- shown, edited, written back ---
+
+
+@pytest.fixture(scope="module")
+def desk(tmp_path_factory):
+    with Workbench.open(tmp_path_factory.mktemp("desk")) as opened:
+        yield opened
+
+
+STYLES = [
+    lambda held: json.dumps(held),
+    lambda held: json.dumps(held, ensure_ascii=False, separators=(",", ":")),
+    lambda held: "\ufeff" + json.dumps({"mine": [1, {"nodes": 2}], **held}, indent=2) + "\n\n",
+    lambda held: json.dumps({**held, "mine": "]}"}, indent="\t").replace("\n", "\r\n"),
+    lambda held: '{\n\t"edges":[\n\t\t' + ",\n\t\t".join(map(json.dumps, held["edges"])) + '\n\t],\n\t"nodes":[\n\t\t'
+    + ",\n\t\t".join(map(json.dumps, held["nodes"])) + "\n\t]\n}",  # as Obsidian writes it, edges first
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("style", STYLES)
+def test_what_was_not_touched_stays_to_the_byte(folder, desk, style):
+    path = folder / "notes.canvas"
+    odd = {**NOTES, "nodes": [*NOTES["nodes"], {"id": "wb-text-7", "type": "odd"}, 1e3]}
+    path.write_bytes(style(odd).encode())
+    before = path.read_bytes()
+    canvas = desk.canvas(path)
+    assert canvas.save().read_bytes() == before
+    canvas.edit("a", text="Proposition\nSomething else.")
+    new = canvas.add("text", "An answer", beside="a", color="4")
+    canvas.connect("a", new, "answered by")
+    canvas.remove("d")
+    canvas.save()
+    again = desk.canvas(path)
+    assert new == "wb-text-8" and again.nodes["a"]["mine"] == {"kept": [1]}
+    assert list(again.nodes) == ["all", "logic", "a", "b", "c", new]
+    assert list(again.edges) == ["a-b", "c-b", "wb-edge-9"]
+    after, text = path.read_bytes().decode(), before.decode()
+    for start, end, _ in again._arrays["nodes"][:2]:
+        assert again.raw[start:end] in text  # as it was written
+    assert after.startswith(text[: text.index("{") + 6]) and after[-3:] == text[-3:]
+    again.edit("a", text=NOTES["nodes"][2]["text"])
+    again.remove(new)
+    again.nodes["d"] = canvas._arrays["nodes"][5][2]
+    assert len(again.written()) > 100 and json.loads(again.written().lstrip("\ufeff"))["edges"] == NOTES["edges"][:2]
+
+
+IDS = st.sampled_from(["a", "b", "c", "d", "logic"])
+
+
+@given(
+    st.lists(st.tuples(st.sampled_from(["edit", "add", "remove", "connect"]), IDS, IDS), max_size=8),
+    st.sampled_from(STYLES),
+)
+def test_any_edits_are_read_back_as_they_were_made(edits, style):
+    canvas = reading.Canvas(style(NOTES))
+    for what, one, other in edits:
+        if {one, other} <= set(canvas.nodes):
+            if what == "edit":
+                canvas.edit(one, x=canvas.nodes[one]["x"] + 7, note="né\ud800")
+            elif what == "add":
+                canvas.add("text", other, beside=one)
+            elif what == "remove":
+                canvas.remove(one)
+            else:
+                canvas.connect(one, other)
+    written = reading.Canvas(canvas.written())
+    assert (written.nodes, written.edges) == (canvas.nodes, canvas.edges)
+    assert list(written.nodes) == list(canvas.nodes) and not written.problems
+    canvas.written().encode()
+
+
+@pytest.mark.parametrize("raw", ["", "{}", '{"nodes":[]}', '{"nodes": [ ], "edges": [\n]}', '{"mine":1}'])
+def test_a_canvas_may_begin_empty(folder, desk, raw):
+    path = folder / "new.canvas"
+    path.write_text(raw)
+    canvas = desk.canvas(path)
+    assert "Nothing is on this canvas yet" in canvas._repr_html_() or "还没有" in canvas._repr_html_()
+    assert canvas.save().read_text() == raw
+    first = canvas.add("text", "集合")
+    canvas.connect(first, canvas.add("group", "组", beside=first))
+    again = desk.canvas(canvas.save())
+    assert [len(again.nodes), len(again.edges), again.problems] == [2, 1, []]
+
+
+def test_new_nodes_stand_beside_their_target_and_on_nothing(desk, folder):
+    canvas = desk.canvas(folder / "notes.canvas")
+    made = [canvas.add("text", "word " * n, beside="a") for n in (5, 60, 5)] + [canvas.add("text", "below")]
+    boxes = {i: reading._box(canvas.nodes[i]) for i in [*made, "a", "b", "c", "d"]}
+    for one in made:
+        for other, (left, top, right, low) in boxes.items():
+            x, y, r, bottom = boxes[one]
+            assert one == other or r <= left or right <= x or bottom <= top or low <= y, (one, other)
+    assert all(canvas.nodes[i]["x"] > 200 for i in made[:3]) and canvas.nodes[made[3]]["y"] > 900
+
+
+@pytest.mark.parametrize(
+    ("edit", "why"),
+    [
+        (lambda c: c.edit("zz", x=1), "no node 'zz' here. Known: 'all', 'logic'"),
+        (lambda c: c.edit("a", x="1"), "'a' has x '1': a number of pixels is needed"),
+        (lambda c: c.edit("a", text=None), "'a' has text None"),
+        (lambda c: c.edit("a-b", toNode="zz"), "'a-b' has toNode 'zz', which is no usable node"),
+        (lambda c: c.add("video", "x"), "has type 'video'"),
+        (lambda c: c.add("text", "x", color="red"), "has color 'red'"),
+        (lambda c: c.connect("a", "zz"), "the new edge has toNode 'zz'"),
+        (lambda c: c.remove("zz"), "no node 'zz' here"),
+        (lambda c: c.save(c.path.with_name("there.canvas")), "is there already: name another file"),
+        (lambda c: c.save(c.path.with_name("there.txt")), "end it in .canvas"),
+        (lambda c: c.save(c.path / "x.canvas"), "cannot be written: Not a directory"),
+        (lambda c: (c.path.write_text("{}"), c.save()), "was changed since it was opened"),
+    ],
+)
+def test_a_wrong_edit_changes_nothing_and_says_the_mend(desk, folder, edit, why):
+    (folder / "there.canvas").write_text("{}")
+    canvas = desk.canvas(folder / "notes.canvas")
+    with pytest.raises(reading.CanvasError) as caught:
+        edit(canvas)
+    assert why in str(caught.value)
+    assert canvas.written() == canvas.raw
+
+
+@pytest.mark.parametrize(
+    ("name", "why"), [("gone.canvas", "there is no such file"), ("a.md", "rename it"), ("p.canvas", "a pipe")]
+)
+def test_what_cannot_be_opened_says_why(desk, folder, name, why):
+    os.mkfifo(folder / "p.canvas")
+    with pytest.raises(reading.CanvasError, match=why):
+        desk.canvas(folder / name)
+
+
+def test_a_canvas_is_drawn_with_everything_escaped(desk, folder):
+    bad = "<img src=x onerror=alert(1)>\u202e"
+    nodes = [
+        node("<b>", bad),
+        node("g", bad, -9, -9, 900, 300, type="group", color="#abcdef"),
+        node("l", bad, 300, type="link"),
+    ]
+    shown = desk.canvas(write(folder, nodes, [edge("<b>", "l", bad, fromSide="bottom"), edge("l", "zz")]))
+    page = shown._repr_html_()
+    assert "<img" not in page and "<b>" not in page and "\u202e" not in page
+    assert page.count("&lt;img src=x") >= 5 and '"#abcdef"' in page and "marker-end" in page
+    assert "edge 'l-zz' has toNode 'zz'" in str(shown) and "3 nodes" in str(shown)
+    many = desk.canvas(write(folder, [node(f"n{n}", "x", n) for n in range(1200)]))
+    assert "200 nodes and edges are not drawn" in many._repr_html_()

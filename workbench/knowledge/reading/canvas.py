@@ -21,7 +21,7 @@ from json.decoder import WHITESPACE, scanstring  # type: ignore[attr-defined]
 from pathlib import Path, PurePosixPath
 from typing import Any, NamedTuple
 
-from workbench.errors import shown
+from workbench.errors import CorpusError, shown
 from workbench.knowledge.reading.files import Unreadable, must_be_file, must_be_short
 from workbench.knowledge.reading.triples import said as in_words
 from workbench.text import clean, sentences
@@ -44,6 +44,10 @@ _TITLE, _ID, _TOLD = 80, 400, 100
 _NO_ID = [("has no id: give it one, a short text that no other has", True)]
 _TWICE = [("is there twice, and the first is kept: give this one another id", True)]
 _ENDS_SENTENCE = tuple(".!?。！？…;；")
+
+
+class CanvasError(CorpusError, Unreadable):
+    """A canvas cannot be read, changed or written; the message names the node and the mend."""
 
 
 class Fault(NamedTuple):
@@ -75,7 +79,7 @@ class Canvas:
     """
 
     def __init__(self, raw: str = "{}"):
-        self.raw = raw if raw.strip() else "{}"
+        self.was, self.raw = raw, raw if raw.strip() else "{}"
         self.nodes: dict[str, dict[str, Any]] = {}
         self.edges: dict[str, dict[str, Any]] = {}
         self.problems: list[Fault] = []
@@ -101,15 +105,23 @@ class Canvas:
                 told = f"{both}, so that each would hold the other; it counts as inside: move one"
                 self._blame(self._starts["nodes", node["id"]], told)
 
-    @classmethod
-    def read(cls, path: Path) -> Canvas:
-        """The canvas in a file.
+    @staticmethod
+    def raw_of(path: Path) -> str:
+        """The text of a file.
 
         Raises:
-            Unreadable: it is no JSON, no canvas, or not UTF-8; with the mend.
+            Unreadable: it is no file, too long, or not UTF-8; with the mend.
         """
+        if not path.exists():
+            raise CanvasError("there is no such file: name one that is there")
+        if not path.is_file() or path.stat().st_size:  # a new canvas is an empty file
+            must_be_file(path)
         must_be_short(path)
-        return cls(_decoded(path.read_bytes()))
+        raw = path.read_bytes()
+        try:
+            return raw.decode("utf-8")
+        except UnicodeDecodeError as error:
+            raise CanvasError(f"not UTF-8: {error.reason} at byte {error.start}; save it as UTF-8") from None
 
     def _blame(self, at: int, reason: str) -> None:
         self.problems.append(Fault(bisect_left(self._ends, at) + 1, reason))
@@ -155,13 +167,13 @@ class Canvas:
         """Change a node or an edge; None takes a key away.
 
         Raises:
-            Unreadable: there is none of that id, or a value is not allowed.
+            CanvasError: there is none of that id, or a value is not allowed.
         """
         held = self.edges if node_id in self.edges else self.nodes
         now = {**self.named(node_id, held), **changes, "id": node_id}
         now = {key: value for key, value in now.items() if value is not None}
         for why, _ in self._edge_faults(now) if held is self.edges else _node_faults(now):
-            raise Unreadable(f"{shown(node_id)} {why}")
+            raise CanvasError(f"{shown(node_id)} {why}")
         held[node_id] = now
         self.__dict__.pop("parents", None)
         return now
@@ -180,7 +192,7 @@ class Canvas:
         if not {"x", "y"} <= made.keys():
             made["x"], made["y"] = self._room(made, self.nodes.get(beside or ""))
         for why, _ in _node_faults(made):
-            raise Unreadable(f"the new node {why}")
+            raise CanvasError(f"the new node {why}")
         self.nodes[made["id"]] = made
         self.__dict__.pop("parents", None)
         return str(made["id"])
@@ -190,7 +202,7 @@ class Canvas:
         made = {"id": self._free("edge"), "fromNode": start, "toNode": end, **({"label": label} if label else {})}
         made |= more
         for why, _ in self._edge_faults(made):
-            raise Unreadable(f"the new edge {why}")
+            raise CanvasError(f"the new edge {why}")
         self.edges[made["id"]] = made
         return str(made["id"])
 
@@ -208,12 +220,12 @@ class Canvas:
         """The node of that id.
 
         Raises:
-            Unreadable: with the known ones.
+            CanvasError: with the known ones.
         """
         held = self.nodes if held is None else held
         if node_id not in held:
             known = ", ".join(map(repr, list(self.nodes)[:8])) or "none"
-            raise Unreadable(f"no node {shown(node_id)} here. Known: {known}{', …' if len(self.nodes) > 8 else ''}")
+            raise CanvasError(f"no node {shown(node_id)} here. Known: {known}{', …' if len(self.nodes) > 8 else ''}")
         return held[node_id]
 
     def _free(self, kind: str) -> str:
@@ -239,16 +251,16 @@ class Canvas:
         last_first = sorted(("nodes", "edges"), key=lambda n: -self._arrays[n].open if n in self._arrays else 1)
         for name in last_first:  # so that what is before keeps its place
             text = self._with(text, name, self.nodes if name == "nodes" else self.edges)
-        return text
+        return self.was if text == self.raw else text
 
     def _with(self, text: str, name: str, held: Mapping[str, dict[str, Any]]) -> str:
         """The text with one array as it is now; what is not usable stays in it."""
         by_place = {start: i for (kind, i), start in self._starts.items() if kind == name}
         new = [element for i, element in held.items() if (name, i) not in self._starts]
         array = self._arrays.get(name)
+        if not array and not new:
+            return text
         if array is None:
-            if not new:
-                return text
             end = text.rindex("}")
             head, told = text[:end].rstrip(), ",\n\t\t".join(_dumped(one, "") for one in new)
             return f'{head}{"" if head.endswith("{") else ","}\n\t"{name}":[\n\t\t{told}\n\t]\n{text[end:]}'
@@ -264,8 +276,8 @@ class Canvas:
         between = between if len(array) > 1 else f",{lead}"
         for element in new:
             parts += [between if parts else lead, _dumped(element, style)]
-        tail = text[at : array.close] if array else "\n\t" if new else lead[:0]
-        return text[: array.open] + "".join(parts) + (tail if parts else "") + text[array.close :]
+        tail = (text[at : array.close] if array else "\n\t") if parts else ""
+        return text[: array.open] + "".join(parts) + tail + text[array.close :]
 
     # documents
 
@@ -345,31 +357,24 @@ def beside(folder: Path, file: str) -> Path:
     """The file that a node names, inside the folder of its canvas, whether from there or from the vault's root.
 
     Raises:
-        Unreadable: it lies elsewhere, is hidden or not there; nothing was opened.
+        CanvasError: it lies elsewhere, is hidden or not there; nothing was opened.
     """
     name = PurePosixPath(file.replace("\\", "/"))
     named = f"file {shown(file)}"
     if name.is_absolute() or ".." in name.parts or ":" in file or "\0" in file:
-        raise Unreadable(f"{named} leads out of the folder of the canvas, and is not read: put it beside the canvas")
+        raise CanvasError(f"{named} leads out of the folder of the canvas, and is not read: put it beside the canvas")
     if any(part.startswith(".") for part in name.parts):
-        raise Unreadable(f"{named} is hidden, by the dot before its name, and is not read: give it another name")
+        raise CanvasError(f"{named} is hidden, by the dot before its name, and is not read: give it another name")
     root = Path(os.path.realpath(folder))
     shorter = [n for n in range(1, len(name.parts)) if root.parts[-n:] == name.parts[:n]]
     for start in (0, *shorter):
         found = Path(os.path.realpath(root.joinpath(*name.parts[start:])))
         if not found.is_relative_to(root):
-            raise Unreadable(f"{named} is a link out of the folder of the canvas, and is not read: copy it here")
+            raise CanvasError(f"{named} is a link out of the folder of the canvas, and is not read: copy it here")
         if os.path.lexists(found):
             must_be_file(found)
             return found
-    raise Unreadable(f"{named} is not beside the canvas: put it there, or delete the node")
-
-
-def _decoded(raw: bytes) -> str:
-    try:
-        return raw.decode("utf-8")
-    except UnicodeDecodeError as error:
-        raise Unreadable(f"not UTF-8: {error.reason} at byte {error.start}; save the canvas as UTF-8") from None
+    raise CanvasError(f"{named} is not beside the canvas: put it there, or delete the node")
 
 
 class _Array(list[tuple[int, int, Any]]):
@@ -385,14 +390,18 @@ def _arrays(raw: str) -> dict[str, _Array]:
     try:
         whole = json.loads(raw[bare:])
     except json.JSONDecodeError as error:
-        raise Unreadable(f"not JSON: {error.msg} at line {error.lineno}, column {error.colno}: mend it there") from None
+        raise CanvasError(
+            f"not JSON: {error.msg} at line {error.lineno}, column {error.colno}: mend it there"
+        ) from None
     except (RecursionError, ValueError) as error:
-        raise Unreadable(f"not usable as JSON ({type(error).__name__}): make it flatter, its numbers shorter") from None
+        raise CanvasError(
+            f"not usable as JSON ({type(error).__name__}): make it flatter, its numbers shorter"
+        ) from None
     if not isinstance(whole, dict):
-        raise Unreadable(f'a canvas is {{"nodes": [...], "edges": [...]}}, not {type(whole).__name__}')
+        raise CanvasError(f'a canvas is {{"nodes": [...], "edges": [...]}}, not {type(whole).__name__}')
     for name in ("nodes", "edges"):
         if not isinstance(whole.get(name, []), list):
-            raise Unreadable(f"{name} is {shown(whole[name])}: it must be a list")
+            raise CanvasError(f"{name} is {shown(whole[name])}: it must be a list")
 
     def space(at: int) -> int:
         match = WHITESPACE.match(raw, at)

@@ -368,7 +368,7 @@ _MANY_RECORDS = (".jsonl", ".jsonl.gz", ".csv", *triples.SUFFIXES, canvas.SUFFIX
 
 def _canvas(path: Path, doc_id: str, reader: documents.Reader) -> Iterator[tuple[int, Document | str]]:
     """A document for each node; that of a file says what the file says."""
-    found, source = canvas.Canvas.read(path), path.resolve().as_posix()
+    found, source = canvas.Canvas(canvas.Canvas.raw_of(path)), path.resolve().as_posix()
     yield from found.problems
     for card in found.cards(path.parent):
         if isinstance(card, canvas.Fault):
