@@ -175,6 +175,15 @@ def test_a_file_is_found_from_the_root_of_the_vault_too_and_a_picture_is_no_faul
     assert loaded.documents[1].text == "p.png"
 
 
+def test_a_file_that_a_canvas_shows_is_there_once_with_its_folder(folder):
+    (folder / "other.md").write_text("Other words.")
+    loaded = load([folder])
+    assert sorted(document.doc_id for document in loaded.documents) == [
+        *(f"notes.canvas#{one}" for one in ("a", "all", "b", "c", "d", "logic")), "other.md",
+    ]  # fmt: skip
+    assert not loaded.problems
+
+
 def test_no_link_is_fetched(folder, monkeypatch):
     import socket
 

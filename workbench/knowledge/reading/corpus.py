@@ -129,7 +129,8 @@ class Reading:
         self.problems: list[Problem] = []
         self.sources: list[str] = []
         self.places: Places = dict[str, tuple[str, int]]()
-        self._files = list(files(given_paths(paths)))
+        found = files(given_paths(paths))
+        self._files = sorted(found, key=lambda one: not one[1].endswith(canvas.SUFFIX))  # they say more of a file
 
     def __iter__(self) -> Iterator[Document]:
         seen, sources = self.places, set[str]()
@@ -140,7 +141,7 @@ class Reading:
                     continue
                 sources.add(source)
                 self.sources.append(source)
-                for line, found in _read(path, name, reader):
+                for line, found in _read(path, name, reader, sources):
                     if isinstance(found, str):
                         self._leave_out(path, line, found)
                     elif found.doc_id in seen:
@@ -317,8 +318,8 @@ def _short(sentence: str, limit: int) -> Iterator[str]:
         yield rest
 
 
-def _read(path: Path, doc_id: str, reader: documents.Reader) -> Iterator[tuple[int, Document | str]]:
-    """(line, document) or (line, reason why there is none)."""
+def _read(path: Path, doc_id: str, reader: documents.Reader, also: set[str]) -> Iterator[tuple[int, Document | str]]:
+    """(line, document) or (line, reason why there is none); ``also`` gets other files that were read for it."""
     name = path.name.lower()
     try:
         must_be_file(path)
@@ -329,7 +330,7 @@ def _read(path: Path, doc_id: str, reader: documents.Reader) -> Iterator[tuple[i
         elif name.endswith(triples.SUFFIXES):
             yield from _triples(path)
         elif name.endswith(canvas.SUFFIX):
-            yield from _canvas(path, doc_id, reader)
+            yield from _canvas(path, doc_id, reader, also)
         elif path.suffix.lower() in documents.READERS:
             found = reader.read(path)
             title = str(found.pop("title", "")).strip()[:200] or path.stem
@@ -366,7 +367,7 @@ def _triples(path: Path) -> Iterator[tuple[int, Document | str]]:
 _MANY_RECORDS = (".jsonl", ".jsonl.gz", ".csv", *triples.SUFFIXES, canvas.SUFFIX)
 
 
-def _canvas(path: Path, doc_id: str, reader: documents.Reader) -> Iterator[tuple[int, Document | str]]:
+def _canvas(path: Path, doc_id: str, reader: documents.Reader, also: set[str]) -> Iterator[tuple[int, Document | str]]:
     """A document for each node; that of a file says what the file says."""
     found, source = canvas.Canvas(canvas.Canvas.raw_of(path)), path.resolve().as_posix()
     yield from found.problems
@@ -378,10 +379,11 @@ def _canvas(path: Path, doc_id: str, reader: documents.Reader) -> Iterator[tuple
         if card.file and card.file.name.lower().endswith(_MANY_RECORDS):
             yield card.line, f"node {shown(card.node['id'])}: {card.file.name} is many records: add it by itself"
         elif card.file and card.file.name.lower().endswith(SUFFIXES):
-            for _, read in _read(card.file, card.title, reader):
+            for _, read in _read(card.file, card.title, reader, also):
                 if isinstance(read, str):
                     yield card.line, f"node {shown(card.node['id'])}: {card.file.name}: {read}"
                 else:
+                    also.add(read.source)  # it needs no document of its own
                     title, fields = read.title, {**read.fields, **fields}
                     text = "\n\n".join([read.text, *card.text.split("\n\n")[1:]])
         address = canvas.text_of(card.node, "url")
