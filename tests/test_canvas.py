@@ -2,11 +2,15 @@
 
 import json
 import os
+from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as st
 
+from workbench.cli import main
+from workbench.cli.canvas import OPERATIONS
 from workbench.knowledge.reading import canvas as reading
 from workbench.knowledge.reading.corpus import load
 from workbench.knowledge.reading.files import Unreadable
@@ -426,3 +430,144 @@ def test_a_canvas_is_drawn_with_everything_escaped(desk, folder):
     assert "edge 'l-zz' has toNode 'zz'" in str(shown) and "3 nodes" in str(shown)
     many = desk.canvas(write(folder, [node(f"n{n}", "x", n) for n in range(1200)]))
     assert "200 nodes and edges are not drawn" in many._repr_html_()
+
+
+# --- worked on ---
+
+SAMPLES = Path(__file__).resolve().parent.parent / "data" / "canvases"
+MATHS, LEAF = SAMPLES / "离散数学.canvas", SAMPLES / "photosynthesis.canvas"
+
+
+def found(desk, path, operation, *nodes):
+    entries = desk.canvas(path).work(operation, nodes).entries
+    return {entry["node"]: entry for entry in entries}
+
+
+def kinds(entry):
+    return {row["text"]: row["kind"] for row in entry["rows"]}
+
+
+@pytest.mark.parametrize("path", [MATHS, LEAF])
+def test_the_samples_have_nothing_to_mend_and_every_edge_and_file_holds(path):
+    loaded, canvas = load([path]), reading.Canvas(path.read_text("utf-8"))
+    assert loaded.problems == [] and len(loaded.documents) == len(canvas.nodes) >= 25
+    assert {node["type"] for node in canvas.nodes.values()} == set(reading.CONTENT)
+    assert all(len(canvas.around(i)) in (0, 1, 2) for i in canvas.nodes) and len(canvas.edges) > 20
+    boxes = [reading._box(node) for node in canvas.nodes.values() if node["type"] != "group"]
+    overlap = [
+        1 for n, a in enumerate(boxes) for b in boxes[:n] if a[0] < b[2] and b[0] < a[2] and a[1] < b[3] and b[1] < a[3]
+    ]
+    assert not overlap and canvas.written() == path.read_text("utf-8")
+
+
+def test_decomposition_asks_first_what_comes_first(desk):
+    entry = found(desk, MATHS, "decomposition", "shuang-she", "g-rel")
+    rows = entry["shuang-she"]["rows"]
+    before = [row["node"] for row in rows if row["kind"] == "presupposes"]
+    assert before == ["ji-he", "di-ka-er", "guan-xi", "han-shu", "dan-she", "man-she"]  # 函数 —是一种→ 二元关系
+    assert rows[0]["text"] == "什么是“集合”？" and rows[0]["because"].endswith("函数 → 单射 → 双射")
+    assert [row["kind"] for row in rows[6:]] == ["statement"] * 3 and "为什么" in rows[7]["text"]
+    parts = {row["node"] for row in entry["g-rel"]["rows"]}
+    assert parts == {"guan-xi", "deng-jia", "pian-xu", "zi-fan", "hua-fen"}
+    needs = [row["node"] for row in found(desk, LEAF, "decomposition", "calvin")["calvin"]["rows"]]
+    assert {"light", "rubisco"} <= set(needs) and "sugar" not in needs  # «depends on» leads to what comes first
+
+
+def test_scoring_says_what_an_answer_covers_lacks_and_has_wrong(desk):
+    entries = found(desk, LEAF, "scoring")  # without nodes: the learner's answers
+    assert list(entries) == ["answer-light", "answer-calvin"]
+    light = kinds(entries["answer-light"])
+    assert light["They turn the energy of light into ATP and NADPH."] == "covered"
+    assert light["The light reactions take place in the thylakoid membranes."] == "missing"
+    assert entries["answer-light"]["score"] == 0.5 > entries["answer-calvin"]["score"]
+    wrong = found(desk, MATHS, "scoring", "da-mi-ji", "da-deng-jia")
+    assert kinds(wrong["da-mi-ji"])["例如有3个元素的集合，幂集有8个元素。"] == "contradicted"
+    assert kinds(wrong["da-deng-jia"])["等价关系是自反的、对称的和传递的二元关系。"] == "contradicted"
+
+
+def test_verification_holds_each_sentence_against_others_and_no_answer_is_a_source(desk):
+    answer = found(desk, MATHS, "verification", "da-deng-jia")["da-deng-jia"]
+    told = {row["text"]: (row["kind"], row["node"]) for row in answer["rows"]}
+    assert told == {
+        "等价关系是自反的和对称的二元关系，但不是传递的。": ("contradicted", "deng-jia"),
+        "它的等价类构成集合的一个划分。": ("supported", "hua-fen"),
+    }
+    number = found(desk, MATHS, "verification", "da-mi-ji")["da-mi-ji"]
+    assert kinds(number)["有3个元素的集合，幂集有6个元素。"] == "contradicted"
+    light = kinds(found(desk, LEAF, "verification", "answer-light")["answer-light"])
+    assert light["The light reactions turn the energy of light into ATP and NADPH."] == "supported"
+    assert light["They take place in the stroma."] == "partly"  # the Calvin cycle does
+    assert kinds(found(desk, LEAF, "verification", "site")["site"]) == {}
+
+
+def test_explanation_asks_the_base_and_tells_the_evidence_and_the_way(desk):
+    entry = found(desk, MATHS, "explanation", "shu", "ren-wu-2")
+    rows = entry["shu"]["rows"]
+    assert "没有回路" in rows[0]["text"] and ("evidence", "shu") in {(row["kind"], row["node"]) for row in rows}
+    assert rows[-1]["kind"] == "way" and rows[-1]["text"].endswith("图 → 连通图 → 树")
+    assert desk.run(entry["shu"]["run_id"]).status == "done"
+    assert "双射有反函数，反函数也是双射。" in kinds(entry["ren-wu-2"])
+
+
+def test_review_goes_from_what_others_rest_on_and_from_the_weakest(desk):
+    worked = desk.canvas(MATHS).work("review", ["shuang-she", "mi-ji", "ji-he", "guan-xi", "di-ka-er", "zi-ji"])
+    order = [entry["node"] for entry in worked.entries]
+    assert order[0] == "ji-he" and order.index("di-ka-er") < order.index("guan-xi") < order.index("shuang-she")
+    assert order.index("zi-ji") < order.index("mi-ji")
+    power = next(entry for entry in worked.entries if entry["node"] == "mi-ji")
+    assert power["score"] < 0.4 and "1 天" in power["note"]  # as the learner's answer is
+    assert any("8个元素" in row["text"] for row in power["rows"]) and "复习" in str(worked)
+
+
+def test_the_five_results_differ_and_are_the_same_each_time(desk):
+    canvas = desk.canvas(LEAF)
+    once = [canvas.work(one, "calvin").to_dict()["results"][0]["rows"] for one in OPERATIONS]
+    assert len({json.dumps(rows) for rows in once}) == 5 and all(once)
+    assert once == [canvas.work(one, "calvin").to_dict()["results"][0]["rows"] for one in OPERATIONS]
+
+
+def test_what_was_found_is_written_into_a_copy_beside_its_targets(desk, folder):
+    before, copy = LEAF.read_bytes(), folder / "copy.canvas"
+    worked = desk.canvas(LEAF).work("verification", ["answer-light", "answer-calvin"])
+    written = worked.save(copy)
+    assert LEAF.read_bytes() == before and not written.problems
+    old, new = desk.canvas(LEAF), [i for i in written.nodes if i.startswith("wb-text-")]
+    assert {i: n for i, n in written.nodes.items() if i not in new} == old.nodes and len(new) == 2
+    assert "Verification" in written.nodes[new[0]]["text"] and "contradicted" in written.nodes[new[1]]["text"]
+    edges = {(e["fromNode"], e["toNode"]): e["label"] for i, e in written.edges.items() if i not in old.edges}
+    assert edges["answer-light", new[0]] == "Verification" and edges["calvin", new[1]]
+    assert worked.save(copy).written() == written.written()  # the same once more
+    with pytest.raises(reading.CanvasError, match="is there already"):
+        desk.canvas(LEAF).work("scoring").save(copy)
+
+
+@pytest.mark.parametrize(
+    ("operation", "nodes", "why"),
+    [("sing", [], "no operation 'sing'"), ("review", ["zz"], "no node 'zz'"), ("review", "zz", "no node 'zz'")],
+)
+def test_an_unknown_operation_or_node_says_what_is_known(desk, operation, nodes, why):
+    with pytest.raises(reading.CanvasError, match=f"{why}.*Known: "):
+        desk.canvas(LEAF).work(operation, nodes)
+
+
+def test_too_many_nodes_at_once_are_refused(desk, folder):
+    path = write(
+        folder, [node(f"n{n}", f"Thing {n}\nIt is number {n}.", 300 * n) for n in range(60)], name="many.canvas"
+    )
+    with pytest.raises(reading.CanvasError, match="60 nodes are too many at once: name at most 50"):
+        desk.canvas(path).work("decomposition")
+
+
+def test_canvas_from_the_terminal(workspace, tmp_path):
+    def run(*words):
+        return CliRunner().invoke(main, ["canvas", *map(str, words), "--workspace", str(workspace)])
+
+    assert "Calvin cycle" in run(LEAF).stdout and json.loads(run(LEAF, "--json").stdout)["problems"] == []
+    copy = tmp_path / "copy.canvas"
+    done = run(LEAF, "--operation", "scoring", "--nodes", "answer-light", "--write", copy)
+    assert done.exit_code == 0 and "missing" in done.stdout and "copy.canvas" in done.stderr
+    assert "Scoring" in copy.read_text("utf-8")
+    done = run(LEAF, "--operation", "decomposition", "--nodes", "calvin, light", "--json", "--kb", "film")
+    assert [one["node"] for one in json.loads(done.stdout)["results"]] == ["calvin", "light"]
+    assert run(LEAF, "--write", copy).exit_code == 2
+    assert run(tmp_path / "no.canvas").exit_code == 1

@@ -283,22 +283,25 @@ class Canvas:
 
     def cards(self, folder: Path) -> Iterator[Card | Fault]:
         """Every node that says something as a document, and what is wrong with files beside the canvas."""
-        lines = {i: bisect_left(self._ends, self._starts["nodes", i]) + 1 for i in self.nodes}
-        told = {i: _told(node) for i, node in self.nodes.items()}
+        at = {i: bisect_left(self._ends, self._starts["nodes", i]) + 1 for i in self.nodes}
+        said = {i: told(node) for i, node in self.nodes.items()}
         inside, links = defaultdict[str, list[str]](list), defaultdict[str, list[list[str]]](list)
-        labelled = {node["id"] for node in self.groups if told[node["id"]][0]}
+        lines = defaultdict[str, list[str]](list)  # edges in words; a question or an answer would only be repeated
+        labelled = {node["id"] for node in self.groups if said[node["id"]][0]}
         for node_id in self.nodes:
             home = next((group for group in self.around(node_id) if group in labelled), "")
-            if home and told[node_id][0]:
-                inside[home].append(told[node_id][0])
-                sentence = in_words(told[node_id][0], IN_GROUP, told[home][0])
+            if home and said[node_id][0]:
+                inside[home] += [said[node_id][0]] * is_name(said[node_id][0])
+                sentence = in_words(said[node_id][0], IN_GROUP, said[home][0])
                 links[node_id].append([IN_GROUP, home, sentence])
         for _, start, label, end in self.links():
-            if told[start][0] and told[end][0] and start != end:
+            if said[start][0] and said[end][0] and start != end:
                 relation = "_".join(clean(label).split())[:200] or LEADS_TO
-                links[start].append([relation, end, in_words(told[start][0], relation, told[end][0])])
+                links[start].append([relation, end, in_words(said[start][0], relation, said[end][0])])
+                if is_name(said[end][0]):
+                    lines[start].append(f"{links[start][-1][2]}.")
         for node_id, node in self.nodes.items():
-            (title, text), file = told[node_id], None
+            (title, text), file = said[node_id], None
             if not title:
                 continue
             if node["type"] == "group":
@@ -307,14 +310,20 @@ class Canvas:
                 try:
                     file = beside(folder, node["file"])
                 except Unreadable as error:
-                    yield Fault(lines[node_id], f"node {shown(node_id)}: {error}")
-            stated = [f"{line}." for relation, _, line in links[node_id][:_TOLD] if relation != IN_GROUP]
-            groups = [told[i][0] for i in self.around(node_id)[::-1] if i in labelled]
+                    yield Fault(at[node_id], f"node {shown(node_id)}: {error}")
+            groups = [said[i][0] for i in self.around(node_id)[::-1] if i in labelled]
             fields = {"group": groups, "color": color_of(node)}
             place = {key: node[key] for key in _PLACE}
             structure = {"id": clean(node_id), "position": place, "links": links[node_id]}
             kept = {key: value for key, value in fields.items() if value}
-            yield Card(lines[node_id], node, title, "\n\n".join([text, *stated]), {**kept, STRUCTURE: structure}, file)
+            yield Card(
+                at[node_id],
+                node,
+                title,
+                "\n\n".join([text, *lines[node_id][:_TOLD]]),
+                {**kept, STRUCTURE: structure},
+                file,
+            )
 
 
 _ENDS = ("none", "arrow")
@@ -331,12 +340,17 @@ def color_of(element: Mapping[str, Any]) -> str:
     return COLORS.get(color) or (color.lower() if _HEX.fullmatch(color) else "")
 
 
+def is_name(title: str) -> bool:
+    """Whether a title names a thing; others are the beginning of a text."""
+    return not title.endswith(_ENDS_SENTENCE)
+
+
 def title_of(node: Mapping[str, Any]) -> str:
     """What a node is called."""
-    return _told(node)[0]
+    return told(node)[0]
 
 
-def _told(node: Mapping[str, Any]) -> tuple[str, str]:
+def told(node: Mapping[str, Any]) -> tuple[str, str]:
     """The title of a node, and its text, which a short first line heads."""
     kind, content = node["type"], clean(text_of(node, CONTENT[node["type"]] or "label")).strip()
     if kind == "file":
