@@ -92,7 +92,11 @@ class CanvasFile(Canvas, Shown):
         place = self.path if path is None else Path(path).expanduser()
         if path is None and self.raw_of(place) != self.was:
             raise CanvasError(f"{shown(str(place))} was changed since it was opened: open it again, or save a copy.")
-        return write(place, self.written(), over=path is None)
+        text = self.written()
+        write(place, text, over=path is None)
+        if path is None:
+            super().__init__(text)
+        return place
 
 
 @dataclass(frozen=True)

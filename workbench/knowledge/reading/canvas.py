@@ -41,6 +41,7 @@ _HEX = re.compile(r"#[0-9a-fA-F]{6}")
 _DEEPEST = 20
 """Groups in one another that are told; more hold no name that helps."""
 _TITLE, _ID, _TOLD = 80, 400, 100
+_EMPHASIS = re.compile(r"\*{1,3}|`|(?<!\w)_{1,3}(?=\w)|(?<=\w)_{1,3}(?!\w)")
 _NO_ID = [("has no id: give it one, a short text that no other has", True)]
 _TWICE = [("is there twice, and the first is kept: give this one another id", True)]
 _ENDS_SENTENCE = tuple(".!?。！？…;；")
@@ -361,7 +362,7 @@ def told(node: Mapping[str, Any]) -> tuple[str, str]:
     if kind == "group":
         return content[:_TITLE], content
     first, _, rest = content.partition("\n")
-    bare = re.sub(r"[*_`]{1,3}", "", first.lstrip("#").strip())
+    bare = _EMPHASIS.sub("", first.lstrip("#").strip())
     if bare and len(bare) <= _TITLE and not bare.endswith(_ENDS_SENTENCE):
         return bare, f"# {bare}\n\n{rest.strip()}" if rest.strip() else content
     return (sentences(content)[0][:_TITLE] if sentences(content) else ""), content
