@@ -66,6 +66,7 @@ if TYPE_CHECKING:
     from workbench.graphs.agents import AgentPool
     from workbench.knowledge.adding.extraction import Extractor, Forecast
     from workbench.maintenance.memories import Memories
+    from workbench.runs.canvases import CanvasFile
     from workbench.views.knowledge import Inspected
     from workbench.widgets.bench import Bench
     from workbench.widgets.inbox import Inbox
@@ -186,7 +187,7 @@ class Workbench:
 
         Args:
             name: the knowledge base, made when it is missing.
-            paths: JSONL, Markdown, text, CSV or triples (``.tsv``), files or folders.
+            paths: JSONL, Markdown, text, CSV, triples (``.tsv``) or canvases (``.canvas``), files or folders.
             progress: called with ``(stage, done, total)``; None shows a bar, in a notebook and in a terminal. An
                 interrupt leaves the base as it was.
             vocabulary: a TOML file that says what the words of their fields mean, in English and Chinese; None for
@@ -224,6 +225,17 @@ class Workbench:
     def remove_knowledge(self, name: str) -> None:
         """Forget a knowledge base; the runs that used it stay."""
         self.knowledge.remove(name)
+
+    def canvas(self, path: str | Path) -> CanvasFile:
+        """Open a JSON Canvas: see it, edit it, write it back, work on its nodes, put answers beside them.
+
+        Raises:
+            CanvasError: it is no canvas, or cannot be read.
+        """
+        from workbench.runs.canvases import CanvasFile
+
+        self._must_be_open()
+        return CanvasFile(Path(path).expanduser(), self)
 
     def ports(self) -> Context:
         """The ports that nodes see, for graphs of one's own."""

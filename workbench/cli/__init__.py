@@ -9,6 +9,7 @@ from __future__ import annotations
 import click
 
 from workbench.cli.ask import ask, resume
+from workbench.cli.canvas import canvas
 from workbench.cli.doctor import doctor
 from workbench.cli.evaluate import evaluate
 from workbench.cli.futures import checkpoints, compare, export, fork, graft, import_, make_test, replay, tree, what_if
@@ -33,6 +34,7 @@ def main() -> None:
 for _command in (
     demo,
     kb,
+    canvas,
     ask,
     resume,
     cancel,

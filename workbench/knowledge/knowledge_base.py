@@ -28,6 +28,7 @@ from workbench.knowledge.names.linking import Linker
 from workbench.knowledge.names.schema import IndexTyped
 from workbench.knowledge.names.surfaces import candidates, key_of
 from workbench.knowledge.names.title_links import IndexWays
+from workbench.knowledge.reading import canvas
 from workbench.models import rerank
 from workbench.models.embeddings import TextModel, products, text_model, word_vectors
 from workbench.ports import Community, Enricher, Entity, Field, Matches, Mention, Passage, Relation, scored
@@ -720,6 +721,8 @@ _PASSAGES = (
 
 def _passage(row: Sequence[Any]) -> Passage:
     chunk_id, doc_id, title, text, position, url, licence, fields = row
+    held = json.loads(fields)
+    held.pop(canvas.STRUCTURE, None)  # where a node stands is no fact to be told
     return {
         "chunk_id": chunk_id,
         "doc_id": doc_id,
@@ -728,5 +731,5 @@ def _passage(row: Sequence[Any]) -> Passage:
         "position": position,
         "url": url,
         "licence": licence,
-        "fields": json.loads(fields),
+        "fields": held,
     }

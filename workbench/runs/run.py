@@ -6,6 +6,7 @@ import asyncio
 import queue
 from collections.abc import AsyncGenerator, Collection, Iterable, Iterator
 from contextlib import suppress
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from workbench.errors import UnknownKnowledge
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
     from workbench.futures.graft import Graft
     from workbench.futures.tree import Tree
     from workbench.futures.what_if import LeaveOneOut, WhatIf
+    from workbench.runs.canvas_export import Part
+    from workbench.runs.canvases import CanvasFile
     from workbench.runs.fork import Forecast
     from workbench.views.figures.findings import By
     from workbench.views.figures.picture import Picture
@@ -376,6 +379,31 @@ class Run(Recording):
         from workbench.runs.pictures import around_answer
 
         return around_answer(self, self.workspace.knowledge, path, expand)
+
+    # as a JSON Canvas, which Obsidian opens
+
+    def to_canvas(self, path: str | Path, what: Part = "run") -> CanvasFile:
+        """Write the run as a canvas: question, steps, evidence, answer; or its ``plan``, ``knowledge`` or ``tree``.
+
+        Raises:
+            CanvasError: there is no such part, or the file is there already, with something else in it.
+        """
+        from workbench.runs.canvas_export import made_of
+        from workbench.runs.canvases import CanvasFile, write
+
+        return CanvasFile(write(Path(path).expanduser(), made_of(self, what)), self.workspace)
+
+    def plan_from_canvas(self, path: str | Path) -> Plan:
+        """The plan as a person left it on the canvas of ``to_canvas(path, "plan")``, for ``edit`` or ``fork``.
+
+        Raises:
+            CanvasError: it is no canvas, or a step takes its input from one that no edge leads from any more.
+            PlanError: the plan is not valid.
+        """
+        from workbench.runs.canvas_export import plan_of
+        from workbench.runs.canvases import CanvasFile
+
+        return plan_of(CanvasFile(Path(path).expanduser(), self.workspace), self.plan or Plan())
 
     # how it shows itself
 

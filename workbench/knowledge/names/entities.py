@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 from workbench.knowledge.aliases import is_alias, says_names
 from workbench.knowledge.names.linking import Linker, common_keys, nearest
 from workbench.knowledge.names.surfaces import Surface, compiled, key_of, surnames, without_common, writings
-from workbench.knowledge.reading import triples
+from workbench.knowledge.reading import canvas, triples
 from workbench.knowledge.vocabulary import FieldMeaning, Vocabulary
 from workbench.ports import Entity, Relation
 from workbench.text import iso, sentences
@@ -125,6 +125,7 @@ def extract(
     for source in ordered:
         if source.type == triples.NODE:
             build.add_triples(source)
+        build.add_links(source, linked)
     for source in texts if named else ():
         build.add_names(source)
     return build.finish(texts, linked)
@@ -163,7 +164,7 @@ class _Build:
         stated = _Sentences(source)
         others = {key_of(name): aliases for name, aliases in source.names.items()}
         for name, value in sorted(source.fields.items()):
-            if says_names(name, source.fields):
+            if says_names(name, source.fields) or (canvas.STRUCTURE in source.fields and name in canvas.LOOKS):
                 continue
             says = self._vocabulary.meaning(name)
             for text in values(name, value):
@@ -198,6 +199,17 @@ class _Build:
             node = self._heads.get(tail) or self._stated("node", key_of(tail) or tail, tail, kind)
             self._mentions.add((node, chunk_id))
             self._relate(doc, relation, node, sentence, chunk_id)
+
+    def add_links(self, source: Source, complete: bool) -> None:
+        """Where the edges of a canvas lead from a node, and the group that it is in; ``complete`` when all are here."""
+        doc, canvas_id = document_entity(source.doc_id), source.doc_id.rpartition("#")[0]
+        for relation, node_id, sentence in source.fields.get(canvas.STRUCTURE, {}).get("links", ()):
+            other = document_entity(f"{canvas_id}#{node_id}")
+            if other in self._entities or not complete:
+                holds = (chunk_id for chunk_id, text, _ in source.passages if sentence in text)
+                first = source.passages[0][0] if source.passages else ""
+                self._relate(doc, relation, other, sentence, next(holds, first))
+                self._related.update({(doc, other), (other, doc)})
 
     def _enter(
         self, entity_id: str, name: str, kind: str, aliases: Iterable[str] = (), doc_id: str | None = None

@@ -1,4 +1,4 @@
-"""Files and folders to documents (JSONL, Markdown, text, CSV, triples, and what ``documents`` reads), and to passages.
+"""Files and folders to documents (JSONL, Markdown, text, CSV, triples, canvases, what ``formats`` reads), and passages.
 
 A record's text is its ``text``, ``overview`` or ``content``. ``id``, ``title``, ``url``, ``licence``, ``type`` (what
 the document is about: ``Paper``), ``aliases`` (other names of the document) and ``names`` (other names of anybody in
@@ -23,8 +23,8 @@ import yaml
 
 from workbench.errors import shown
 from workbench.knowledge import aliases, vocabulary
+from workbench.knowledge.reading import canvas, tables, triples
 from workbench.knowledge.reading import formats as documents
-from workbench.knowledge.reading import tables, triples
 from workbench.knowledge.reading.blocks import Block, blocks
 from workbench.knowledge.reading.files import (
     BROKEN,
@@ -50,7 +50,7 @@ _LONGEST_ID = 500
 _LONGEST_FENCE = 20
 _TIGHT = tuple("。！？；，、》”")
 _DEEPEST = 20
-_RESERVED = {*TEXT_KEYS, "id", "title", "url", "licence", "license", "type", "aliases", "names"}
+_RESERVED = {*TEXT_KEYS, "id", "title", "url", "licence", "license", "type", "aliases", "names", canvas.STRUCTURE}
 
 
 USED_BEFORE = "was used before"
@@ -129,7 +129,8 @@ class Reading:
         self.problems: list[Problem] = []
         self.sources: list[str] = []
         self.places: Places = dict[str, tuple[str, int]]()
-        self._files = list(files(given_paths(paths)))
+        found = files(given_paths(paths))
+        self._files = sorted(found, key=lambda one: not one[1].endswith(canvas.SUFFIX))  # they say more of a file
 
     def __iter__(self) -> Iterator[Document]:
         seen, sources = self.places, set[str]()
@@ -140,7 +141,7 @@ class Reading:
                     continue
                 sources.add(source)
                 self.sources.append(source)
-                for line, found in _read(path, name, reader):
+                for line, found in _read(path, name, reader, sources):
                     if isinstance(found, str):
                         self._leave_out(path, line, found)
                     elif found.doc_id in seen:
@@ -317,8 +318,8 @@ def _short(sentence: str, limit: int) -> Iterator[str]:
         yield rest
 
 
-def _read(path: Path, doc_id: str, reader: documents.Reader) -> Iterator[tuple[int, Document | str]]:
-    """(line, document) or (line, reason why there is none)."""
+def _read(path: Path, doc_id: str, reader: documents.Reader, also: set[str]) -> Iterator[tuple[int, Document | str]]:
+    """(line, document) or (line, reason why there is none); ``also`` gets other files that were read for it."""
     name = path.name.lower()
     try:
         must_be_file(path)
@@ -328,6 +329,8 @@ def _read(path: Path, doc_id: str, reader: documents.Reader) -> Iterator[tuple[i
             yield from _csv(path)
         elif name.endswith(triples.SUFFIXES):
             yield from _triples(path)
+        elif name.endswith(canvas.SUFFIX):
+            yield from _canvas(path, doc_id, reader, also)
         elif path.suffix.lower() in documents.READERS:
             found = reader.read(path)
             title = str(found.pop("title", "")).strip()[:200] or path.stem
@@ -359,6 +362,35 @@ def _triples(path: Path) -> Iterator[tuple[int, Document | str]]:
         else:
             text, others = triples.card(head.name, head.tails), tuple(dict.fromkeys(aliases.of_document(head.tails)))
             yield line, Document(head.name, head.name, text, "", "", triples.NODE, head.tails, others, source=source)
+
+
+_MANY_RECORDS = (".jsonl", ".jsonl.gz", ".csv", *triples.SUFFIXES, canvas.SUFFIX)
+
+
+def _canvas(path: Path, doc_id: str, reader: documents.Reader, also: set[str]) -> Iterator[tuple[int, Document | str]]:
+    """A document for each node; that of a file says what the file says."""
+    found, source = canvas.Canvas(canvas.Canvas.raw_of(path)), path.resolve().as_posix()
+    yield from found.problems
+    for card in found.cards(path.parent):
+        if isinstance(card, canvas.Fault):
+            yield card
+            continue
+        text, title, fields, kind = card.text, card.title, card.fields, card.node["type"].capitalize()
+        if card.file and card.file.name.lower().endswith(_MANY_RECORDS):
+            yield card.line, f"node {shown(card.node['id'])}: {card.file.name} is many records: add it by itself"
+        elif card.file and card.file.name.lower().endswith(SUFFIXES):
+            for _, read in _read(card.file, card.title, reader, also):
+                if isinstance(read, str):
+                    yield card.line, f"node {shown(card.node['id'])}: {card.file.name}: {read}"
+                else:
+                    also.add(read.source)  # it needs no document of its own
+                    title, fields = read.title, {**read.fields, **fields}
+                    text = "\n\n".join([read.text, *card.text.split("\n\n")[1:]])
+        address = canvas.text_of(card.node, "url")
+        url = clean(address) if re.match("https?://", address) else ""
+        made = f"{doc_id}#{fields[canvas.STRUCTURE]['id']}"
+        called = (card.title,) if title != card.title else ()
+        yield card.line, Document(made, title, text, url, "", kind, fields, called, source=source)
 
 
 def _json(text: str) -> Any:

@@ -32,6 +32,7 @@ SUFFIXES = (
     ".ipynb",
     ".pdf",
     ".docx",
+    ".canvas",
 )
 LONGEST = 16 * 2**20
 """Bytes of one line of JSONL, one cell of CSV, one whole Markdown or text file."""

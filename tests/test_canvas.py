@@ -1,0 +1,666 @@
+"""JSON Canvas: read as knowledge, shown, edited and written back to the byte, worked on, and made of runs."""
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+from hypothesis import given
+from hypothesis import strategies as st
+
+from workbench.cli import main
+from workbench.cli.canvas import OPERATIONS
+from workbench.knowledge.reading import canvas as reading
+from workbench.knowledge.reading.corpus import load
+from workbench.knowledge.reading.files import Unreadable
+from workbench.plans import Plan, PlanError, PlanStep
+from workbench.runs.canvas_export import plan_of
+from workbench.session import Workbench
+
+
+def node(node_id, text="", x=0, y=0, width=200, height=80, **more):
+    kind = more.pop("type", "text")
+    content = {reading.CONTENT[kind] or "label": text}
+    return {"id": node_id, "type": kind, **content, "x": x, "y": y, "width": width, "height": height, **more}
+
+
+def edge(start, end, label="", **more):
+    said = {"label": label} if label else {}
+    return {"id": more.pop("id", f"{start}-{end}"), "fromNode": start, "toNode": end, **said, **more}
+
+
+NOTES = {
+    "nodes": [
+        node("all", "Mathematics", -100, -100, 2000, 1000, type="group"),
+        node("logic", "Logic", -20, -20, 900, 400, type="group", color="4"),
+        node("a", "Proposition\nA proposition is a sentence that is true or false.", mine={"kept": [1]}),
+        node("b", "**Implication**\nAn implication is false only when its premise is true and not its end.", 300),
+        node("c", "a.md", 600, type="file"),
+        node("d", "https://www.example.org/x?y", 1600, type="link", color="#FF00aa"),
+    ],
+    "edges": [
+        edge("a", "b", "is needed for"),
+        edge("c", "b", fromEnd="arrow", toEnd="none"),
+        edge("d", "logic", "explains", fromEnd="arrow"),
+    ],
+}
+
+
+@pytest.fixture
+def folder(tmp_path):
+    place = tmp_path / "vault" / "notes"
+    place.mkdir(parents=True)
+    (place / "a.md").write_text("# Truth tables\n\nA truth table lists the value of a formula in every case.")
+    (place.parent / "secret.md").write_text("The password is tulip.")
+    (place / "notes.canvas").write_text(json.dumps(NOTES, ensure_ascii=False), "utf-8")
+    return place
+
+
+def write(folder, nodes, edges=(), name="notes.canvas"):
+    path = folder / name
+    path.write_text(json.dumps({"nodes": list(nodes), "edges": list(edges)}), "utf-8")
+    return path
+
+
+# --- read as knowledge ---
+
+
+def test_nodes_are_documents_and_edges_and_groups_relations(folder, tmp_path):
+    with Workbench.open(tmp_path / "ws") as wb:
+        assert wb.add_knowledge("math", [folder / "notes.canvas"], lambda *_: None).problems == []
+        base = wb.knowledge.get("math")
+        related = {
+            (r["source"], r["type"], r["target"])
+            for entity in base.graph().nodes
+            for r in base.relations_of(entity)
+            if r["type"] != "mentions"
+        }
+        answer = wb.ask("What is a proposition needed for?", kb="math").answer
+    doc = "doc:notes.canvas#{}".format
+    assert related == {
+        (doc("a"), "is_needed_for", doc("b")),
+        (doc("b"), "leads_to", doc("c")),  # its arrow is at the beginning
+        (doc("d"), "explains", doc("logic")),
+        (doc("logic"), "explains", doc("d")),  # it has two arrows
+        *((doc(one), "in_group", doc("logic")) for one in "abc"),
+        (doc("d"), "in_group", doc("all")),
+        (doc("logic"), "in_group", doc("all")),
+    }
+    assert "Implication" in answer
+
+
+def test_groups_positions_and_colours_are_fields(folder):
+    found = {document.doc_id.partition("#")[2]: document for document in load([folder / "notes.canvas"]).documents}
+    assert [(d.type, d.title) for d in found.values()] == [
+        ("Group", "Mathematics"), ("Group", "Logic"), ("Text", "Proposition"), ("Text", "Implication"),
+        ("File", "Truth tables"), ("Link", "example.org/x"),
+    ]  # fmt: skip
+    assert found["a"].fields["group"] == ["Mathematics", "Logic"]
+    assert (found["logic"].fields["color"], found["d"].fields["color"]) == ("green", "#ff00aa")
+    assert found["b"].fields[reading.STRUCTURE]["position"] == {"x": 300, "y": 0, "width": 200, "height": 80}
+    assert found["c"].text.startswith("# Truth tables\n\nA truth table lists")
+    assert (found["c"].aliases, found["d"].url) == (("a",), "https://www.example.org/x?y")
+
+
+def test_what_is_taken_from_a_canvas_goes_from_the_base(folder, tmp_path):
+    with Workbench.open(tmp_path / "ws") as wb:
+        wb.add_knowledge("math", [folder / "notes.canvas"], lambda *_: None)
+        write(folder, [one for one in NOTES["nodes"] if one["id"] != "b"])
+        report = wb.add_knowledge("math", [folder / "notes.canvas"], lambda *_: None)
+        assert (report.deleted, report.problems) == (1, [])
+        assert wb.knowledge.get("math").relations_of("doc:notes.canvas#b") == []
+
+
+def test_the_innermost_group_is_the_smallest_that_holds_a_node():
+    def held(*nodes):
+        return reading.Canvas(json.dumps({"nodes": nodes})).parents
+
+    outer, inner = node("o", "", 0, 0, 900, 900, type="group"), node("i", "", 100, 100, 300, 300, type="group")
+    assert held(inner, node("x", "x", 110, 110), outer) == {"x": "i", "i": "o"}
+    assert held(outer, inner, node("x", "x", 390, 390)) == {"i": "o", "x": "o"}  # it sticks out of the inner one
+    assert held(inner, node("x", "x", 350, 110)) == {}
+    beside = [node(f"g{n}", "", 110, 110 + 40 * n, 30, 30, type="group") for n in range(7)]
+    assert held(outer, inner, *beside, node("x", "x", 150, 300, 10, 10)) == dict.fromkeys(
+        [*(f"g{n}" for n in range(7)), "x"], "i"
+    ) | {"i": "o"}
+
+
+@given(st.lists(st.tuples(*[st.integers(0, 12)] * 4, st.booleans()), max_size=14))
+def test_no_group_is_around_itself_and_each_holds_what_is_in_it(boxes):
+    nodes = [
+        node(str(n), "", x, y, w, h, type="group" if group else "text") for n, (x, y, w, h, group) in enumerate(boxes)
+    ]
+    canvas = reading.Canvas(json.dumps({"nodes": nodes}))
+    for inner, outer in canvas.parents.items():
+        assert inner not in canvas.around(inner)
+        (a, b, c, d), (e, f, g, h) = (reading._box(canvas.nodes[one]) for one in (outer, inner))
+        assert a <= e and b <= f and c >= g and d >= h
+
+
+# --- files beside it ---
+
+
+@pytest.mark.parametrize(
+    ("file", "why"),
+    [
+        ("../secret.md", "leads out of the folder"),
+        ("x/../../secret.md", "leads out of the folder"),
+        ("..\\secret.md", "leads out of the folder"),
+        ("{}/secret.md", "leads out of the folder"),
+        ("C:\\secret.md", "leads out of the folder"),
+        ("file:///etc/passwd", "leads out of the folder"),
+        ("a\0.md", "leads out of the folder"),
+        ("out.md", "is a link out of the folder"),
+        ("under/secret.md", "is a link out of the folder"),
+        (".hidden.md", "is hidden"),
+        ("gone.md", "is not beside the canvas"),
+        ("b" * 5000, "is not beside the canvas"),
+        ("pipe.md", "a pipe, a device or a folder"),
+        ("rows.csv", "is many records"),
+        ("notes.canvas", "is many records"),
+    ],
+)
+def test_nothing_outside_the_folder_is_read(folder, file, why):
+    (folder / "out.md").symlink_to(folder.parent / "secret.md")
+    (folder / "under").symlink_to(folder.parent)
+    (folder / ".hidden.md").write_text("The password is tulip.")
+    (folder / "rows.csv").write_text("title,text\na,b\n")
+    os.mkfifo(folder / "pipe.md")
+    loaded = load([write(folder, [node("f", file.format(folder.parent), type="file"), node("g", "here")])])
+    [problem] = loaded.problems
+    assert why in problem["reason"] and "'f'" in problem["reason"] and ":" in problem["reason"]
+    assert len(loaded.documents) == 2 and not any("tulip" in document.text for document in loaded.documents)
+
+
+def test_a_file_is_found_from_the_root_of_the_vault_too_and_a_picture_is_no_fault(folder):
+    (folder / "p.png").write_bytes(b"\x89PNG")
+    nodes = [node("f", "notes/a.md", type="file"), node("p", "p.png", type="file")]
+    loaded = load([write(folder, nodes)])
+    assert loaded.problems == [] and "truth table" in loaded.documents[0].text
+    assert loaded.documents[1].text == "p.png"
+
+
+def test_a_file_that_a_canvas_shows_is_there_once_with_its_folder(folder):
+    (folder / "other.md").write_text("Other words.")
+    loaded = load([folder])
+    assert sorted(document.doc_id for document in loaded.documents) == [
+        *(f"notes.canvas#{one}" for one in ("a", "all", "b", "c", "d", "logic")), "other.md",
+    ]  # fmt: skip
+    assert not loaded.problems
+
+
+def test_no_link_is_fetched(folder, monkeypatch):
+    import socket
+
+    monkeypatch.setattr(socket, "socket", None)
+    schemes = [
+        "http://a.b/c",
+        "javascript:alert(1)",
+        "file:///etc/passwd",
+        "data:text/html,<b>",
+        "ftp://x",
+        "obsidian://open",
+    ]
+    found = load([write(folder, [node(f"l{n}", url, type="link") for n, url in enumerate(schemes)])])
+    assert [document.url for document in found.documents] == ["http://a.b/c", *[""] * 5]
+    assert not found.problems
+
+
+# --- malformed ---
+
+
+@pytest.mark.parametrize(
+    ("nodes", "edges", "why", "left"),
+    [
+        ([node("a", "x")], [edge("a", "zz")], "edge 'a-zz' has toNode 'zz', which is no usable node", 1),
+        ([node("a", "x")], [edge("a", "a", fromNode=[1])], "has fromNode [1]", 1),
+        ([node("a", "x"), node("a", "y")], [], "node 'a' is there twice, and the first is kept", 1),
+        ([node("a", "x"), {}], [], "node number 2 has no id", 1),
+        ([7, node("a", "x")], [], "node number 1 has no id", 1),
+        ([node("", "x")], [], "has no id", 0),
+        ([node("a" * 500, "x")], [], "more than 400 characters", 0),
+        ([{**node("a"), "type": "video"}], [], "has type 'video': use one of text, file, link, group", 0),
+        ([{**node("a"), "type": ["text"]}], [], "has type ['text']", 0),
+        ([{**node("a"), "text": 7}], [], "has text 7: a text node needs a text there", 0),
+        ([node("a", "x", x="1")], [], "has x '1': a number of pixels is needed", 0),
+        ([node("a", "x", y=True)], [], "has y True", 0),
+        ([node("a", "x", x=float("nan"))], [], "has x nan", 0),
+        ([node("a", "x", width=-1)], [], "has width -1: it must not be negative", 0),
+        ([node("a", "x", color="mauve")], [], "has color 'mauve', which is ignored: use 1 to 6", 1),
+        ([node("a", "x", label=7)], [], "has label 7, which is ignored", 1),
+        ([node("a", "x")], [edge("a", "a", fromSide="up")], "has fromSide 'up', which is ignored: use one of top", 1),
+        (
+            [node("a", "A", type="group"), node("b", "B", type="group")], [],
+            "group 'b' covers just what group 'a' covers, so that each would hold the other", 2,
+        ),
+    ],
+)  # fmt: skip
+def test_what_is_wrong_is_said_with_id_and_mend_and_the_rest_is_used(folder, nodes, edges, why, left):
+    loaded = load([write(folder, nodes, edges)])
+    [problem] = loaded.problems
+    assert why in problem["reason"] and problem["line"] == 1
+    assert len(loaded.documents) == left
+    canvas = reading.Canvas((folder / "notes.canvas").read_text())
+    assert canvas.written() == canvas.raw
+
+
+@pytest.mark.parametrize(
+    ("raw", "why"),
+    [
+        (b"[]", "a canvas is {"),
+        (b"{", "not JSON: .* at line 1, column 2"),
+        (b'{"nodes": {}}', "nodes is {}: it must be a list"),
+        (b"[" * 100_000, "make it flatter"),
+        (b'{"nodes": [' + b"9" * 5000 + b"]}", "its numbers shorter"),
+        ('{"nodes": "集合"}'.encode("gb18030"), "save it as UTF-8"),
+    ],
+)
+def test_a_file_that_is_no_canvas_says_why(folder, raw, why):
+    path = folder / "no.canvas"
+    path.write_bytes(raw)
+    with pytest.raises(Unreadable, match=why):
+        reading.Canvas(reading.Canvas.raw_of(path))
+    assert load([path]).documents == []
+
+
+def test_hostile_text_is_only_text(folder):
+    text = "\ud800\u202e<script>alert(1)</script>\x00" + "((" * 50_000
+    loaded = load([write(folder, [node("a\ud800", text), node("g", text, type="group")], [edge("a\ud800", "g", text)])])
+    assert loaded.problems == []
+    assert all(document.digest() for document in loaded.documents)  # it can be kept
+
+
+def counted(monkeypatch, size):
+    """How many nodes of the tree and steps up the groups are looked at, for a canvas of that many nodes."""
+    calls = []
+    monkeypatch.setattr(reading, "_holds", lambda *ends, real=reading._holds: calls.append(1) or real(*ends))
+    nested = [node(f"g{n}", f"G{n}", n, n, 10**6 - 2 * n, 10**6 - 2 * n, type="group") for n in range(size // 4)]
+    row = [node(f"n{n}", "x", 210 * n, -500) for n in range(size // 2)]
+    inner = [node(f"i{n}", "x", size // 4 + 5 * n, 400_000, 4, 4) for n in range(size // 4)]
+    canvas = reading.Canvas(json.dumps({"nodes": [*row, *nested, *inner], "edges": [edge("n0", n["id"]) for n in row]}))
+    assert canvas.parents["i3"] == f"g{size // 4 - 1}" and canvas.problems == []
+    return len(calls)
+
+
+def test_the_work_for_50_000_nodes_grows_with_their_number(monkeypatch):
+    small = counted(monkeypatch, 2_000)
+    assert counted(monkeypatch, 50_000) <= 25 * small * 1.6
+
+
+# --- shown, edited, written back ---
+
+
+@pytest.fixture(scope="module")
+def desk(tmp_path_factory):
+    with Workbench.open(tmp_path_factory.mktemp("desk")) as opened:
+        yield opened
+
+
+STYLES = [
+    lambda held: json.dumps(held),
+    lambda held: json.dumps(held, ensure_ascii=False, separators=(",", ":")),
+    lambda held: "\ufeff" + json.dumps({"mine": [1, {"nodes": 2}], **held}, indent=2) + "\n\n",
+    lambda held: json.dumps({**held, "mine": "]}"}, indent="\t").replace("\n", "\r\n"),
+    lambda held: '{\n\t"edges":[\n\t\t' + ",\n\t\t".join(map(json.dumps, held["edges"])) + '\n\t],\n\t"nodes":[\n\t\t'
+    + ",\n\t\t".join(map(json.dumps, held["nodes"])) + "\n\t]\n}",  # as Obsidian writes it, edges first
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("style", STYLES)
+def test_what_was_not_touched_stays_to_the_byte(folder, desk, style):
+    path = folder / "notes.canvas"
+    odd = {**NOTES, "nodes": [*NOTES["nodes"], {"id": "wb-text-7", "type": "odd"}, 1e3]}
+    path.write_bytes(style(odd).encode())
+    before = path.read_bytes()
+    canvas = desk.canvas(path)
+    assert canvas.save().read_bytes() == before
+    canvas.edit("a", text="Proposition\nSomething else.")
+    new = canvas.add("text", "An answer", beside="a", color="4")
+    canvas.connect("a", new, "answered by")
+    canvas.remove("d")
+    canvas.save()
+    again = desk.canvas(path)
+    assert new == "wb-text-8" and again.nodes["a"]["mine"] == {"kept": [1]}
+    assert list(again.nodes) == ["all", "logic", "a", "b", "c", new]
+    assert list(again.edges) == ["a-b", "c-b", "wb-edge-9"]
+    after, text = path.read_bytes().decode(), before.decode()
+    for start, end, _ in again._arrays["nodes"][:2]:
+        assert again.raw[start:end] in text  # as it was written
+    assert after.startswith(text[: text.index("{") + 6]) and after[-3:] == text[-3:]
+    again.edit("a", text=NOTES["nodes"][2]["text"])
+    again.remove(new)
+    again.nodes["d"] = canvas._arrays["nodes"][5][2]
+    assert len(again.written()) > 100 and json.loads(again.written().lstrip("\ufeff"))["edges"] == NOTES["edges"][:2]
+
+
+IDS = st.sampled_from(["a", "b", "c", "d", "logic"])
+
+
+@given(
+    st.lists(st.tuples(st.sampled_from(["edit", "add", "remove", "connect"]), IDS, IDS), max_size=8),
+    st.sampled_from(STYLES),
+)
+def test_any_edits_are_read_back_as_they_were_made(edits, style):
+    canvas = reading.Canvas(style(NOTES))
+    for what, one, other in edits:
+        if {one, other} <= set(canvas.nodes):
+            if what == "edit":
+                canvas.edit(one, x=canvas.nodes[one]["x"] + 7, note="né\ud800")
+            elif what == "add":
+                canvas.add("text", other, beside=one)
+            elif what == "remove":
+                canvas.remove(one)
+            else:
+                canvas.connect(one, other)
+    written = reading.Canvas(canvas.written())
+    assert (written.nodes, written.edges) == (canvas.nodes, canvas.edges)
+    assert list(written.nodes) == list(canvas.nodes) and not written.problems
+    canvas.written().encode()
+
+
+@pytest.mark.parametrize("raw", ["", "{}", '{"nodes":[]}', '{"nodes": [ ], "edges": [\n]}', '{"mine":1}'])
+def test_a_canvas_may_begin_empty(folder, desk, raw):
+    path = folder / "new.canvas"
+    path.write_text(raw)
+    canvas = desk.canvas(path)
+    assert "Nothing is on this canvas yet" in canvas._repr_html_() or "还没有" in canvas._repr_html_()
+    assert canvas.save().read_text() == raw
+    first = canvas.add("text", "集合")
+    canvas.connect(first, canvas.add("group", "组", beside=first))
+    again = desk.canvas(canvas.save())
+    assert [len(again.nodes), len(again.edges), again.problems] == [2, 1, []]
+
+
+def test_new_nodes_stand_beside_their_target_and_on_nothing(desk, folder):
+    canvas = desk.canvas(folder / "notes.canvas")
+    made = [canvas.add("text", "word " * n, beside="a") for n in (5, 60, 5)] + [canvas.add("text", "below")]
+    boxes = {i: reading._box(canvas.nodes[i]) for i in [*made, "a", "b", "c", "d"]}
+    for one in made:
+        for other, (left, top, right, low) in boxes.items():
+            x, y, r, bottom = boxes[one]
+            assert one == other or r <= left or right <= x or bottom <= top or low <= y, (one, other)
+    assert all(canvas.nodes[i]["x"] > 200 for i in made[:3]) and canvas.nodes[made[3]]["y"] > 900
+
+
+@pytest.mark.parametrize(
+    ("edit", "why"),
+    [
+        (lambda c: c.edit("zz", x=1), "no node 'zz' here. Known: 'all', 'logic'"),
+        (lambda c: c.edit("a", x="1"), "'a' has x '1': a number of pixels is needed"),
+        (lambda c: c.edit("a", text=None), "'a' has text None"),
+        (lambda c: c.edit("a-b", toNode="zz"), "'a-b' has toNode 'zz', which is no usable node"),
+        (lambda c: c.add("video", "x"), "has type 'video'"),
+        (lambda c: c.add("text", "x", color="red"), "has color 'red'"),
+        (lambda c: c.connect("a", "zz"), "the new edge has toNode 'zz'"),
+        (lambda c: c.remove("zz"), "no node 'zz' here"),
+        (lambda c: c.save(c.path.with_name("there.canvas")), "is there already: name another file"),
+        (lambda c: c.save(c.path.with_name("there.txt")), "end it in .canvas"),
+        (lambda c: c.save(c.path / "x.canvas"), "cannot be written: Not a directory"),
+        (lambda c: (c.path.write_text("{}"), c.save()), "was changed since it was opened"),
+    ],
+)
+def test_a_wrong_edit_changes_nothing_and_says_the_mend(desk, folder, edit, why):
+    (folder / "there.canvas").write_text("{}")
+    canvas = desk.canvas(folder / "notes.canvas")
+    with pytest.raises(reading.CanvasError) as caught:
+        edit(canvas)
+    assert why in str(caught.value)
+    assert canvas.written() == canvas.raw
+
+
+@pytest.mark.parametrize(
+    ("name", "why"), [("gone.canvas", "there is no such file"), ("a.md", "rename it"), ("p.canvas", "a pipe")]
+)
+def test_what_cannot_be_opened_says_why(desk, folder, name, why):
+    os.mkfifo(folder / "p.canvas")
+    with pytest.raises(reading.CanvasError, match=why):
+        desk.canvas(folder / name)
+
+
+def test_a_canvas_is_drawn_with_everything_escaped(desk, folder):
+    bad = "<img src=x onerror=alert(1)>\u202e"
+    nodes = [
+        node("<b>", bad),
+        node("g", bad, -9, -9, 900, 300, type="group", color="#abcdef"),
+        node("l", bad, 300, type="link"),
+    ]
+    shown = desk.canvas(write(folder, nodes, [edge("<b>", "l", bad, fromSide="bottom"), edge("l", "zz")]))
+    page = shown._repr_html_()
+    assert "<img" not in page and "<b>" not in page and "\u202e" not in page
+    assert page.count("&lt;img src=x") >= 5 and '"#abcdef"' in page and "marker-end" in page
+    assert "edge 'l-zz' has toNode 'zz'" in str(shown) and "3 nodes" in str(shown)
+    many = desk.canvas(write(folder, [node(f"n{n}", "x", n) for n in range(1200)]))
+    assert "200 nodes and edges are not drawn" in many._repr_html_()
+
+
+# --- worked on ---
+
+SAMPLES = Path(__file__).resolve().parent.parent / "data" / "canvases"
+MATHS, LEAF = SAMPLES / "离散数学.canvas", SAMPLES / "photosynthesis.canvas"
+
+
+def found(desk, path, operation, *nodes):
+    entries = desk.canvas(path).work(operation, nodes).entries
+    return {entry["node"]: entry for entry in entries}
+
+
+def kinds(entry):
+    return {row["text"]: row["kind"] for row in entry["rows"]}
+
+
+@pytest.mark.parametrize("path", [MATHS, LEAF])
+def test_the_samples_have_nothing_to_mend_and_every_edge_and_file_holds(path):
+    loaded, canvas = load([path]), reading.Canvas(path.read_text("utf-8"))
+    assert loaded.problems == [] and len(loaded.documents) == len(canvas.nodes) >= 25
+    assert {node["type"] for node in canvas.nodes.values()} == set(reading.CONTENT)
+    assert all(len(canvas.around(i)) in (0, 1, 2) for i in canvas.nodes) and len(canvas.edges) > 20
+    boxes = [reading._box(node) for node in canvas.nodes.values() if node["type"] != "group"]
+    overlap = [
+        1 for n, a in enumerate(boxes) for b in boxes[:n] if a[0] < b[2] and b[0] < a[2] and a[1] < b[3] and b[1] < a[3]
+    ]
+    assert not overlap and canvas.written() == path.read_text("utf-8")
+
+
+def test_decomposition_asks_first_what_comes_first(desk):
+    entry = found(desk, MATHS, "decomposition", "shuang-she", "g-rel")
+    rows = entry["shuang-she"]["rows"]
+    before = [row["node"] for row in rows if row["kind"] == "presupposes"]
+    assert before == ["ji-he", "di-ka-er", "guan-xi", "han-shu", "dan-she", "man-she"]  # 函数 —是一种→ 二元关系
+    assert rows[0]["text"] == "什么是“集合”？" and rows[0]["because"].endswith("函数 → 单射 → 双射")
+    assert [row["kind"] for row in rows[6:]] == ["statement"] * 3 and "为什么" in rows[7]["text"]
+    parts = {row["node"] for row in entry["g-rel"]["rows"]}
+    assert parts == {"guan-xi", "deng-jia", "pian-xu", "zi-fan", "hua-fen"}
+    needs = [row["node"] for row in found(desk, LEAF, "decomposition", "calvin")["calvin"]["rows"]]
+    assert {"light", "rubisco"} <= set(needs) and "sugar" not in needs  # «depends on» leads to what comes first
+
+
+def test_scoring_says_what_an_answer_covers_lacks_and_has_wrong(desk):
+    entries = found(desk, LEAF, "scoring")  # without nodes: the learner's answers
+    assert list(entries) == ["answer-light", "answer-calvin"]
+    light = kinds(entries["answer-light"])
+    assert light["They turn the energy of light into ATP and NADPH."] == "covered"
+    assert light["The light reactions take place in the thylakoid membranes."] == "missing"
+    assert entries["answer-light"]["score"] == 0.5 > entries["answer-calvin"]["score"]
+    wrong = found(desk, MATHS, "scoring", "da-mi-ji", "da-deng-jia")
+    assert kinds(wrong["da-mi-ji"])["例如有3个元素的集合，幂集有8个元素。"] == "contradicted"
+    assert kinds(wrong["da-deng-jia"])["等价关系是自反的、对称的和传递的二元关系。"] == "contradicted"
+
+
+def test_verification_holds_each_sentence_against_others_and_no_answer_is_a_source(desk):
+    answer = found(desk, MATHS, "verification", "da-deng-jia")["da-deng-jia"]
+    told = {row["text"]: (row["kind"], row["node"]) for row in answer["rows"]}
+    assert told == {
+        "等价关系是自反的和对称的二元关系，但不是传递的。": ("contradicted", "deng-jia"),
+        "它的等价类构成集合的一个划分。": ("supported", "hua-fen"),
+    }
+    number = found(desk, MATHS, "verification", "da-mi-ji")["da-mi-ji"]
+    assert kinds(number)["有3个元素的集合，幂集有6个元素。"] == "contradicted"
+    light = kinds(found(desk, LEAF, "verification", "answer-light")["answer-light"])
+    assert light["The light reactions turn the energy of light into ATP and NADPH."] == "supported"
+    assert light["They take place in the stroma."] == "partly"  # the Calvin cycle does
+    assert kinds(found(desk, LEAF, "verification", "site")["site"]) == {}
+
+
+def test_explanation_asks_the_base_and_tells_the_evidence_and_the_way(desk):
+    entry = found(desk, MATHS, "explanation", "shu", "ren-wu-2")
+    rows = entry["shu"]["rows"]
+    assert "没有回路" in rows[0]["text"] and ("evidence", "shu") in {(row["kind"], row["node"]) for row in rows}
+    assert rows[-1]["kind"] == "way" and rows[-1]["text"].endswith("图 → 连通图 → 树")
+    assert desk.run(entry["shu"]["run_id"]).status == "done"
+    assert "双射有反函数，反函数也是双射。" in kinds(entry["ren-wu-2"])
+
+
+def test_review_goes_from_what_others_rest_on_and_from_the_weakest(desk):
+    worked = desk.canvas(MATHS).work("review", ["shuang-she", "mi-ji", "ji-he", "guan-xi", "di-ka-er", "zi-ji"])
+    order = [entry["node"] for entry in worked.entries]
+    assert order[0] == "ji-he" and order.index("di-ka-er") < order.index("guan-xi") < order.index("shuang-she")
+    assert order.index("zi-ji") < order.index("mi-ji")
+    power = next(entry for entry in worked.entries if entry["node"] == "mi-ji")
+    assert power["score"] < 0.4 and "1 天" in power["note"]  # as the learner's answer is
+    assert any("8个元素" in row["text"] for row in power["rows"]) and "复习" in str(worked)
+
+
+def test_the_five_results_differ_and_are_the_same_each_time(desk):
+    canvas = desk.canvas(LEAF)
+    once = [canvas.work(one, "calvin").to_dict()["results"][0]["rows"] for one in OPERATIONS]
+    assert len({json.dumps(rows) for rows in once}) == 5 and all(once)
+    assert once == [canvas.work(one, "calvin").to_dict()["results"][0]["rows"] for one in OPERATIONS]
+
+
+def test_what_was_found_is_written_into_a_copy_beside_its_targets(desk, folder):
+    before, copy = LEAF.read_bytes(), folder / "copy.canvas"
+    worked = desk.canvas(LEAF).work("verification", ["answer-light", "answer-calvin"])
+    written = worked.save(copy)
+    assert LEAF.read_bytes() == before and not written.problems
+    old, new = desk.canvas(LEAF), [i for i in written.nodes if i.startswith("wb-text-")]
+    assert {i: n for i, n in written.nodes.items() if i not in new} == old.nodes and len(new) == 2
+    assert "Verification" in written.nodes[new[0]]["text"] and "contradicted" in written.nodes[new[1]]["text"]
+    edges = {(e["fromNode"], e["toNode"]): e["label"] for i, e in written.edges.items() if i not in old.edges}
+    assert edges["answer-light", new[0]] == "Verification" and edges["calvin", new[1]]
+    assert worked.save(copy).written() == written.written()  # the same once more
+    with pytest.raises(reading.CanvasError, match="is there already"):
+        desk.canvas(LEAF).work("scoring").save(copy)
+
+
+@pytest.mark.parametrize(
+    ("operation", "nodes", "why"),
+    [("sing", [], "no operation 'sing'"), ("review", ["zz"], "no node 'zz'"), ("review", "zz", "no node 'zz'")],
+)
+def test_an_unknown_operation_or_node_says_what_is_known(desk, operation, nodes, why):
+    with pytest.raises(reading.CanvasError, match=f"{why}.*Known: "):
+        desk.canvas(LEAF).work(operation, nodes)
+
+
+def test_too_many_nodes_at_once_are_refused(desk, folder):
+    path = write(
+        folder, [node(f"n{n}", f"Thing {n}\nIt is number {n}.", 300 * n) for n in range(60)], name="many.canvas"
+    )
+    with pytest.raises(reading.CanvasError, match="60 nodes are too many at once: name at most 50"):
+        desk.canvas(path).work("decomposition")
+
+
+def test_canvas_from_the_terminal(workspace, tmp_path):
+    def run(*words):
+        return CliRunner().invoke(main, ["canvas", *map(str, words), "--workspace", str(workspace)])
+
+    assert "Calvin cycle" in run(LEAF).stdout and json.loads(run(LEAF, "--json").stdout)["problems"] == []
+    copy = tmp_path / "copy.canvas"
+    done = run(LEAF, "--operation", "scoring", "--nodes", "answer-light", "--write", copy)
+    assert done.exit_code == 0 and "missing" in done.stdout and "copy.canvas" in done.stderr
+    assert "Scoring" in copy.read_text("utf-8")
+    done = run(LEAF, "--operation", "decomposition", "--nodes", "calvin, light", "--json", "--kb", "film")
+    assert [one["node"] for one in json.loads(done.stdout)["results"]] == ["calvin", "light"]
+    assert run(LEAF, "--write", copy).exit_code == 2
+    assert run(tmp_path / "no.canvas").exit_code == 1
+
+
+# --- made of runs, and a plan from a canvas ---
+
+
+@pytest.fixture(scope="module")
+def compared(desk):
+    desk.add_knowledge("maths", [MATHS], lambda *_: None)
+    return desk.ask("单射和满射有什么区别？", kb="maths")
+
+
+@pytest.mark.parametrize("what", ["run", "plan", "knowledge", "tree"])
+def test_a_run_is_a_canvas_on_which_nothing_covers_anything(compared, tmp_path, what):
+    canvas = compared.to_canvas(tmp_path / f"{what}.canvas", what)
+    boxes = [reading._box(node) for node in canvas.nodes.values()]
+    assert not [
+        1 for n, a in enumerate(boxes) for b in boxes[:n] if a[0] < b[2] and b[0] < a[2] and a[1] < b[3] and b[1] < a[3]
+    ]
+    assert canvas.nodes and not canvas.problems and load([canvas.path]).problems == []
+    assert compared.to_canvas(canvas.path, what).written() == canvas.written()
+
+
+def test_the_canvas_of_a_run_tells_it_from_question_to_answer(compared, tmp_path):
+    canvas = compared.to_canvas(tmp_path / "run.canvas")
+    assert compared.message in canvas.nodes["question"]["text"] and compared.answer in canvas.nodes["answer"]["text"]
+    ways = {(start, end) for _, start, _, end in canvas.links()}
+    steps = {f"step-{step.step_id}" for step in compared.plan.steps}
+    pieces = {i for i in canvas.nodes if i.startswith("piece-")}
+    assert pieces and {start for start, end in ways if end == "answer"} >= pieces
+    assert {end for start, end in ways if start == "question"} <= steps
+    assert {start for start, end in ways if end in pieces} <= steps
+    tree = compared.fork(query="什么是双射？").to_canvas(tmp_path / "tree.canvas", "tree")
+    assert compared.run_id in tree.nodes and [e["fromNode"] for e in tree.edges.values()] == [compared.run_id]
+
+
+def test_a_plan_comes_back_from_its_canvas_as_it_was_rearranged(compared, tmp_path):
+    path = tmp_path / "plan.canvas"
+    canvas = compared.to_canvas(path, "plan")
+    assert compared.plan_from_canvas(path) == compared.plan
+    first, second, *_ = steps = [step.step_id for step in compared.plan.steps]
+    for edge_id in list(canvas.edges):
+        canvas.remove(edge_id)
+    for one in list(canvas.nodes):  # moved about, which changes nothing
+        canvas.edit(one, x=canvas.nodes[one]["x"] + 1000, y=-canvas.nodes[one]["y"])
+    canvas.connect(f"step-{first}", f"step-{second}")
+    head = canvas.nodes[f"step-{first}"]["text"].split("\n")[0]
+    canvas.edit(f"step-{first}", text=f"{head}\nLook it up\nquery: 单射 定义")
+    new = canvas.add("text", "满射的例子", beside=f"step-{second}")
+    canvas.connect(f"step-{second}", new)
+    canvas.save()
+    plan = compared.plan_from_canvas(path)
+    assert (plan.step(first).objective, plan.step(first).tool_input["query"]) == ("Look it up", "单射 定义")
+    assert plan.step(second).depends_on == [first] and plan.step(first).budget == compared.plan.step(first).budget
+    added = plan.steps[-1]
+    assert (added.tool, added.tool_input, added.depends_on) == (
+        "hybrid_search",
+        {"query": "满射的例子"},
+        [second],
+    )
+    assert [step.step_id for step in plan.steps[:-1]] == steps
+    fork = compared.fork(plan=plan)
+    assert fork.status == "done" and fork.plans[0].steps[0].tool_input["query"] == "单射 定义"
+    canvas.connect(new, f"step-{first}")
+    canvas.save()
+    with pytest.raises(PlanError, match="Cycle"):
+        compared.plan_from_canvas(path)
+    canvas.remove(f"step-{first}")
+    canvas.save()
+    assert first not in compared.plan_from_canvas(path).by_id()
+
+
+def test_an_edge_that_carries_an_input_must_stay():
+    steps = [PlanStep(step_id="a", objective="x", tool="hybrid_search", tool_input={"query": "x"})]
+    steps.append(PlanStep(step_id="b", objective="y", tool="hybrid_search", tool_input={"query": {"$from": "a.names"}}))
+    plan, canvas = Plan(steps=steps), reading.Canvas()
+    for step in steps:
+        canvas.add("text", f"**{step.step_id}** · hybrid_search\n{step.objective}", id=f"step-{step.step_id}")
+    with pytest.raises(reading.CanvasError, match="Step 'b' takes its input from 'a', and no edge leads from there"):
+        plan_of(canvas, plan)
+    canvas.connect("step-a", "step-b")
+    canvas.edit("step-a", text="**a** · hybrid_search\nx\nquery: x")
+    assert plan_of(canvas, plan) == plan
+
+
+def test_a_canvas_of_what_is_not_there_says_so(desk, compared, tmp_path):
+    with pytest.raises(reading.CanvasError, match=r"no canvas of 'song'\. Known: run, plan, knowledge, tree"):
+        compared.to_canvas(tmp_path / "x.canvas", "song")
+    hello = desk.ask("hello")
+    with pytest.raises(reading.CanvasError, match="has no plan"):
+        hello.to_canvas(tmp_path / "x.canvas", "plan")
+    assert len(hello.to_canvas(tmp_path / "x.canvas").nodes) == 2

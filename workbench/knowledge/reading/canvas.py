@@ -1,0 +1,550 @@
+"""JSON Canvas 1.0: a file of nodes (text, file, link, group) and edges, read leniently and written back to the byte.
+
+What is wrong with a node or an edge is said with its id, its line and the mend; it stays in the file as it is, and the
+rest is used. Which group a node is in says where it stands. Nothing is fetched, and no file outside the folder of the
+canvas is opened.
+"""
+
+from __future__ import annotations
+
+import codecs
+import heapq
+import json
+import math
+import os
+import re
+from bisect import bisect_left, bisect_right
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property
+from json.decoder import WHITESPACE, scanstring  # type: ignore[attr-defined]
+from pathlib import Path, PurePosixPath
+from typing import Any, NamedTuple
+
+from workbench.errors import CorpusError, shown
+from workbench.knowledge.reading.files import Unreadable, must_be_file, must_be_short
+from workbench.knowledge.reading.triples import said as in_words
+from workbench.text import clean, sentences
+
+SUFFIX = ".canvas"
+STRUCTURE = "canvas:node"
+"""The field of a document that keeps its node: ``id``, ``position``, ``links``; nothing else that is read has it."""
+LOOKS = ("group", "color")
+"""Fields that say where a node stands and how it looks; they name nothing in the graph."""
+CONTENT = {"text": "text", "file": "file", "link": "url", "group": ""}
+"""What a node of each type must have."""
+COLORS = {"1": "red", "2": "orange", "3": "yellow", "4": "green", "5": "cyan", "6": "purple"}
+SIDES = ("top", "right", "bottom", "left")
+LEADS_TO, IN_GROUP = "leads_to", "in_group"
+_PLACE = ("x", "y", "width", "height")
+_HEX = re.compile(r"#[0-9a-fA-F]{6}")
+_DEEPEST = 20
+"""Groups in one another that are told; more hold no name that helps."""
+_TITLE, _ID, _TOLD = 80, 400, 100
+_EMPHASIS = re.compile(r"\*{1,3}|`|(?<!\w)_{1,3}(?=\w)|(?<=\w)_{1,3}(?!\w)")
+_NO_ID = [("has no id: give it one, a short text that no other has", True)]
+_TWICE = [("is there twice, and the first is kept: give this one another id", True)]
+_ENDS_SENTENCE = tuple(".!?。！？…;；")
+
+
+class CanvasError(CorpusError, Unreadable):
+    """A canvas cannot be read, changed or written; the message names the node and the mend."""
+
+
+class Fault(NamedTuple):
+    """What is wrong with one node or edge, in which line, and the mend."""
+
+    line: int
+    reason: str
+
+
+class Card(NamedTuple):
+    """A node as a document will say it; ``file`` is what is to be read for it."""
+
+    line: int
+    node: Mapping[str, Any]
+    title: str
+    text: str
+    fields: dict[str, Any]
+    file: Path | None = None
+
+
+class Canvas:
+    """A canvas as it stands in a file.
+
+    Attributes:
+        nodes: the usable ones by id, in the order of the file. Edit them with ``edit``, ``add``, ``connect``,
+            ``remove``; what is not known of them is kept.
+        edges: the usable ones by id.
+        problems: what is wrong with others.
+    """
+
+    def __init__(self, raw: str = "{}"):
+        self.was, self.raw = raw, raw if raw.strip() else "{}"
+        self.nodes: dict[str, dict[str, Any]] = {}
+        self.edges: dict[str, dict[str, Any]] = {}
+        self.problems: list[Fault] = []
+        self._starts: dict[tuple[str, str], int] = {}
+        self._arrays = _arrays(self.raw)
+        self._last = max(map(int, re.findall(r'"wb-\w+-(\d{1,9})"', self.raw)), default=0)
+        self._ends = [match.start() for match in re.finditer("\n", self.raw)]
+        for name, kept, check in (("nodes", self.nodes, _node_faults), ("edges", self.edges, self._edge_faults)):
+            for place, (start, _, found) in enumerate(self._arrays.get(name, ())):
+                what, why = f"{name[:-1]} number {place + 1}", [*_NO_ID]
+                if _has_id(found):
+                    what = f"{name[:-1]} {shown(found['id'])}"
+                    why = _TWICE if found["id"] in kept else list(check(found))
+                for reason, _ in why:
+                    self._blame(start, f"{what} {reason}")
+                if not any(fatal for _, fatal in why):
+                    kept[found["id"]] = found
+                    self._starts[name, found["id"]] = start
+        seen: dict[tuple[float, ...], str] = {}
+        for node in self.groups:
+            if (other := seen.setdefault(_box(node), node["id"])) != node["id"]:
+                both = f"group {shown(node['id'])} covers just what group {shown(other)} covers"
+                told = f"{both}, so that each would hold the other; it counts as inside: move one"
+                self._blame(self._starts["nodes", node["id"]], told)
+
+    @staticmethod
+    def raw_of(path: Path) -> str:
+        """The text of a file.
+
+        Raises:
+            Unreadable: it is no file, too long, or not UTF-8; with the mend.
+        """
+        if not path.exists():
+            raise CanvasError("there is no such file: name one that is there")
+        if not path.is_file() or path.stat().st_size:  # a new canvas is an empty file
+            must_be_file(path)
+        must_be_short(path)
+        raw = path.read_bytes()
+        try:
+            return raw.decode("utf-8")
+        except UnicodeDecodeError as error:
+            raise CanvasError(f"not UTF-8: {error.reason} at byte {error.start}; save it as UTF-8") from None
+
+    def _blame(self, at: int, reason: str) -> None:
+        self.problems.append(Fault(bisect_left(self._ends, at) + 1, reason))
+
+    def _edge_faults(self, edge: Mapping[str, Any]) -> Iterator[tuple[str, bool]]:
+        for end in ("fromNode", "toNode"):
+            if not isinstance(edge.get(end), str) or edge[end] not in self.nodes:
+                yield f"has {end} {shown(edge.get(end))}, which is no usable node: draw it anew, or delete it", True
+        yield from _optional(edge, {"fromSide": SIDES, "toSide": SIDES, "fromEnd": _ENDS, "toEnd": _ENDS})
+
+    # where things stand
+
+    @property
+    def groups(self) -> list[dict[str, Any]]:
+        """The nodes that are groups."""
+        return [node for node in self.nodes.values() if node["type"] == "group"]
+
+    @cached_property
+    def parents(self) -> dict[str, str]:
+        """The innermost group that holds each node, by id; a node in none is not in it."""
+        return _parents(list(self.nodes.values()))
+
+    def around(self, node_id: str) -> list[str]:
+        """The ids of the groups around a node, the innermost first."""
+        found, one = list[str](), node_id
+        while (one := self.parents.get(one, "")) and len(found) < _DEEPEST:
+            found.append(one)
+        return found
+
+    def links(self) -> Iterator[tuple[str, str, str, str]]:
+        """(id of the edge, from, label, to) the way each arrow points; an edge with two arrows comes twice."""
+        for edge_id, edge in self.edges.items():
+            ends, label = (edge["fromNode"], edge["toNode"]), text_of(edge, "label")
+            back = edge.get("fromEnd", "none") == "arrow"
+            if not back or edge.get("toEnd", "arrow") != "none":
+                yield edge_id, ends[0], label, ends[1]
+            if back:
+                yield edge_id, ends[1], label, ends[0]
+
+    # edits
+
+    def edit(self, node_id: str, **changes: Any) -> dict[str, Any]:
+        """Change a node or an edge; None takes a key away.
+
+        Raises:
+            CanvasError: there is none of that id, or a value is not allowed.
+        """
+        held = self.edges if node_id in self.edges else self.nodes
+        now = {**self.named(node_id, held), **changes, "id": node_id}
+        now = {key: value for key, value in now.items() if value is not None}
+        for why, _ in self._edge_faults(now) if held is self.edges else _node_faults(now):
+            raise CanvasError(f"{shown(node_id)} {why}")
+        held[node_id] = now
+        self.__dict__.pop("parents", None)
+        return now
+
+    def add(self, kind: str = "text", content: str = "", *, beside: str | None = None, **more: Any) -> str:
+        """A new node, where there is room beside another one or below all; its id.
+
+        Args:
+            kind: ``text``, ``file``, ``link`` or ``group``.
+            content: the text, the path, the address or the label.
+            beside: the id of a node.
+            **more: other keys of the node, as ``color``, ``width``.
+        """
+        size = {"width": 400, "height": max(80, 40 + 26 * sum(1 + len(li) // 45 for li in content.split("\n")))}
+        made = {"id": self._free(kind), "type": kind, CONTENT.get(kind) or "label": content, **size, **more}
+        if not {"x", "y"} <= made.keys():
+            made["x"], made["y"] = self._room(made, self.nodes.get(beside or ""))
+        for why, _ in _node_faults(made):
+            raise CanvasError(f"the new node {why}")
+        self.nodes[made["id"]] = made
+        self.__dict__.pop("parents", None)
+        return str(made["id"])
+
+    def connect(self, start: str, end: str, label: str = "", **more: Any) -> str:
+        """A new edge from one node to another; its id."""
+        made = {"id": self._free("edge"), "fromNode": start, "toNode": end, **({"label": label} if label else {})}
+        made |= more
+        for why, _ in self._edge_faults(made):
+            raise CanvasError(f"the new edge {why}")
+        self.edges[made["id"]] = made
+        return str(made["id"])
+
+    def remove(self, node_id: str) -> None:
+        """Take out a node with its edges, or an edge."""
+        if node_id in self.edges:
+            del self.edges[node_id]
+            return
+        self.named(node_id)
+        del self.nodes[node_id]
+        self.edges = {i: e for i, e in self.edges.items() if node_id not in (e["fromNode"], e["toNode"])}
+        self.__dict__.pop("parents", None)
+
+    def named(self, node_id: str, held: Mapping[str, dict[str, Any]] | None = None) -> dict[str, Any]:
+        """The node of that id.
+
+        Raises:
+            CanvasError: with the known ones.
+        """
+        held = self.nodes if held is None else held
+        if node_id not in held:
+            known = ", ".join(map(repr, list(self.nodes)[:8])) or "none"
+            raise CanvasError(f"no node {shown(node_id)} here. Known: {known}{', …' if len(self.nodes) > 8 else ''}")
+        return held[node_id]
+
+    def _free(self, kind: str) -> str:
+        """An id that nothing in the file has."""
+        self._last += 1
+        return f"wb-{kind}-{self._last}"
+
+    def _room(self, made: Mapping[str, Any], beside: Mapping[str, Any] | None) -> tuple[int, int]:
+        """Right of a node, lower where something stands; below all without one."""
+        gap, others = 40, [node for node in self.nodes.values() if node["type"] != "group"]
+        if beside is None:
+            return 0, math.ceil(max((n["y"] + n["height"] for n in self.nodes.values()), default=-gap)) + gap
+        x, y = math.ceil(beside["x"] + beside["width"]) + 2 * gap, math.ceil(beside["y"])
+        column = [n for n in others if n["x"] < x + made["width"] + gap and n["x"] + n["width"] + gap > x]
+        for node in sorted(column, key=lambda n: n["y"]):
+            if node["y"] < y + made["height"] + gap and node["y"] + node["height"] + gap > y:
+                y = math.ceil(node["y"] + node["height"]) + gap
+        return x, y
+
+    def written(self) -> str:
+        """The canvas as a file has it; what was not touched is as it was, to the byte."""
+        text = self.raw
+        last_first = sorted(("nodes", "edges"), key=lambda n: -self._arrays[n].open if n in self._arrays else 1)
+        for name in last_first:  # so that what is before keeps its place
+            text = self._with(text, name, self.nodes if name == "nodes" else self.edges)
+        return self.was if text == self.raw else text
+
+    def _with(self, text: str, name: str, held: Mapping[str, dict[str, Any]]) -> str:
+        """The text with one array as it is now; what is not usable stays in it."""
+        by_place = {start: i for (kind, i), start in self._starts.items() if kind == name}
+        new = [element for i, element in held.items() if (name, i) not in self._starts]
+        array = self._arrays.get(name)
+        if not array and not new:
+            return text
+        if array is None:
+            end = text.rindex("}")
+            head, told = text[:end].rstrip(), ",\n\t\t".join(_dumped(one, "") for one in new)
+            return f'{head}{"" if head.endswith("{") else ","}\n\t"{name}":[\n\t\t{told}\n\t]\n{text[end:]}'
+        parts, at, between = list[str](), array.open, "\n\t\t"
+        lead = text[at : array[0][0]] if array else between
+        for start, end, _ in array:
+            between, one = text[at:start], by_place.get(start)
+            if one is None or one in held:
+                now = text[start:end] if one is None else _now(text[start:end], held[one])
+                parts += [between if parts else lead, now]
+            at = end
+        style = text[array[0][0] : array[0][1]] if array else ""
+        between = between if len(array) > 1 else f",{lead}"
+        for element in new:
+            parts += [between if parts else lead, _dumped(element, style)]
+        tail = (text[at : array.close] if array else "\n\t") if parts else ""
+        return text[: array.open] + "".join(parts) + tail + text[array.close :]
+
+    # documents
+
+    def cards(self, folder: Path) -> Iterator[Card | Fault]:
+        """Every node that says something as a document, and what is wrong with files beside the canvas."""
+        at = {i: bisect_left(self._ends, self._starts["nodes", i]) + 1 for i in self.nodes}
+        said = {i: told(node) for i, node in self.nodes.items()}
+        inside, links = defaultdict[str, list[str]](list), defaultdict[str, list[list[str]]](list)
+        lines = defaultdict[str, list[str]](list)  # edges in words; a question or an answer would only be repeated
+        labelled = {node["id"] for node in self.groups if said[node["id"]][0]}
+        for node_id in self.nodes:
+            home = next((group for group in self.around(node_id) if group in labelled), "")
+            if home and said[node_id][0]:
+                inside[home] += [said[node_id][0]] * is_name(said[node_id][0])
+                sentence = in_words(said[node_id][0], IN_GROUP, said[home][0])
+                links[node_id].append([IN_GROUP, home, sentence])
+        for _, start, label, end in self.links():
+            if said[start][0] and said[end][0] and start != end:
+                relation = "_".join(clean(label).split())[:200] or LEADS_TO
+                links[start].append([relation, end, in_words(said[start][0], relation, said[end][0])])
+                if is_name(said[end][0]):
+                    lines[start].append(f"{links[start][-1][2]}.")
+        for node_id, node in self.nodes.items():
+            (title, text), file = said[node_id], None
+            if not title:
+                continue
+            if node["type"] == "group":
+                text = f"{title}: {', '.join(inside[node_id][:_TOLD])}" if inside[node_id] else title
+            if node["type"] == "file":
+                try:
+                    file = beside(folder, node["file"])
+                except Unreadable as error:
+                    yield Fault(at[node_id], f"node {shown(node_id)}: {error}")
+            groups = [said[i][0] for i in self.around(node_id)[::-1] if i in labelled]
+            fields = {"group": groups, "color": color_of(node)}
+            place = {key: node[key] for key in _PLACE}
+            structure = {"id": clean(node_id), "position": place, "links": links[node_id]}
+            kept = {key: value for key, value in fields.items() if value}
+            yield Card(
+                at[node_id],
+                node,
+                title,
+                "\n\n".join([text, *lines[node_id][:_TOLD]]),
+                {**kept, STRUCTURE: structure},
+                file,
+            )
+
+
+_ENDS = ("none", "arrow")
+
+
+def text_of(element: Mapping[str, Any], key: str) -> str:
+    """A text of a node or an edge; what is none counts for nothing."""
+    return element[key] if isinstance(element.get(key), str) else ""
+
+
+def color_of(element: Mapping[str, Any]) -> str:
+    """The colour by its name, or as ``#rrggbb``; "" is none."""
+    color = text_of(element, "color")
+    return COLORS.get(color) or (color.lower() if _HEX.fullmatch(color) else "")
+
+
+def is_name(title: str) -> bool:
+    """Whether a title names a thing; others are the beginning of a text."""
+    return not title.endswith(_ENDS_SENTENCE)
+
+
+def title_of(node: Mapping[str, Any]) -> str:
+    """What a node is called."""
+    return told(node)[0]
+
+
+def told(node: Mapping[str, Any]) -> tuple[str, str]:
+    """The title of a node, and its text, which a short first line heads."""
+    kind, content = node["type"], clean(text_of(node, CONTENT[node["type"]] or "label")).strip()
+    if kind == "file":
+        name = PurePosixPath(content.replace("\\", "/")).stem[:_TITLE] + text_of(node, "subpath")[:_TITLE]
+        return name, f"{content}{text_of(node, 'subpath')}"
+    if kind == "link":
+        return re.sub(r"^\w+://(?:www\.)?|[?#].*$", "", content).rstrip("/")[:_TITLE], content
+    if kind == "group":
+        return content[:_TITLE], content
+    first, _, rest = content.partition("\n")
+    bare = _EMPHASIS.sub("", first.lstrip("#").strip())
+    if bare and len(bare) <= _TITLE and not bare.endswith(_ENDS_SENTENCE):
+        return bare, f"# {bare}\n\n{rest.strip()}" if rest.strip() else content
+    return (sentences(content)[0][:_TITLE] if sentences(content) else ""), content
+
+
+def beside(folder: Path, file: str) -> Path:
+    """The file that a node names, inside the folder of its canvas, whether from there or from the vault's root.
+
+    Raises:
+        CanvasError: it lies elsewhere, is hidden or not there; nothing was opened.
+    """
+    name = PurePosixPath(file.replace("\\", "/"))
+    named = f"file {shown(file)}"
+    if name.is_absolute() or ".." in name.parts or ":" in file or "\0" in file:
+        raise CanvasError(f"{named} leads out of the folder of the canvas, and is not read: put it beside the canvas")
+    if any(part.startswith(".") for part in name.parts):
+        raise CanvasError(f"{named} is hidden, by the dot before its name, and is not read: give it another name")
+    root = Path(os.path.realpath(folder))
+    shorter = [n for n in range(1, len(name.parts)) if root.parts[-n:] == name.parts[:n]]
+    for start in (0, *shorter):
+        found = Path(os.path.realpath(root.joinpath(*name.parts[start:])))
+        if not found.is_relative_to(root):
+            raise CanvasError(f"{named} is a link out of the folder of the canvas, and is not read: copy it here")
+        if os.path.lexists(found):
+            must_be_file(found)
+            return found
+    raise CanvasError(f"{named} is not beside the canvas: put it there, or delete the node")
+
+
+class _Array(list[tuple[int, int, Any]]):
+    """The elements of an array, with where they begin and end; and where it does: after ``[``, at ``]``."""
+
+    open = close = 0
+
+
+def _arrays(raw: str) -> dict[str, _Array]:
+    """Where nodes and edges stand in the text."""
+    bare = len(raw) - len(raw.removeprefix(codecs.BOM_UTF8.decode()))
+    decode, found = json.JSONDecoder().raw_decode, dict[str, _Array]()
+    try:
+        whole = json.loads(raw[bare:])
+    except json.JSONDecodeError as error:
+        raise CanvasError(
+            f"not JSON: {error.msg} at line {error.lineno}, column {error.colno}: mend it there"
+        ) from None
+    except (RecursionError, ValueError) as error:
+        raise CanvasError(
+            f"not usable as JSON ({type(error).__name__}): make it flatter, its numbers shorter"
+        ) from None
+    if not isinstance(whole, dict):
+        raise CanvasError(f'a canvas is {{"nodes": [...], "edges": [...]}}, not {type(whole).__name__}')
+    for name in ("nodes", "edges"):
+        if not isinstance(whole.get(name, []), list):
+            raise CanvasError(f"{name} is {shown(whole[name])}: it must be a list")
+
+    def space(at: int) -> int:
+        match = WHITESPACE.match(raw, at)
+        return int(match.end()) if match else at
+
+    at = space(space(bare) + 1)
+    while raw[at] != "}":
+        key, at = scanstring(raw, at + 1)
+        at = space(space(at) + 1)
+        if key in ("nodes", "edges"):
+            found[key] = array = _Array()
+            array.open = at + 1
+            at = space(at + 1)
+            while raw[at] != "]":
+                value, end = decode(raw, at)
+                array.append((at, end, value))
+                at = space(end)
+                at = space(at + 1) if raw[at] == "," else at
+            array.close = at
+            at += 1
+        else:
+            _, at = decode(raw, at)
+        at = space(at)
+        at = space(at + 1) if raw[at] == "," else at
+    return found
+
+
+def _now(before: str, element: Mapping[str, Any]) -> str:
+    return before if json.dumps(json.loads(before)) == json.dumps(element) else _dumped(element, before)
+
+
+def _dumped(element: Mapping[str, Any], style: str) -> str:
+    """An element in the style of one that is there: on one line or several, with blanks or without."""
+    plain = not re.search("[\ud800-\udfff]", json.dumps(element, ensure_ascii=False))  # half a sign is no UTF-8
+    if "\n" in style:
+        inner, outer = re.match(r"\{\s*?\n([ \t]*)\S", style), re.search(r"\n([ \t]*)\}$", style)
+        around = outer[1] if outer else ""
+        step = inner[1].removeprefix(around) if inner else "  "
+        return json.dumps(element, ensure_ascii=not plain, indent=step).replace("\n", f"\n{around}")
+    spaced = re.match(r'\{"[^"]*": ', style)
+    return json.dumps(element, ensure_ascii=not plain, separators=None if spaced else (",", ":"))
+
+
+def _has_id(found: Any) -> bool:
+    return isinstance(found, dict) and isinstance(found.get("id"), str) and bool(found["id"].strip())
+
+
+def _node_faults(node: Mapping[str, Any]) -> Iterator[tuple[str, bool]]:
+    """(what is wrong with the mend, whether the node cannot be used for it)."""
+    kind = node.get("type")
+    if len(node["id"]) > _ID:
+        yield f"has an id of more than {_ID} characters: shorten it", True
+    if not isinstance(kind, str) or kind not in CONTENT:
+        yield f"has type {shown(kind)}: use one of {', '.join(CONTENT)}", True
+        return
+    for key in _PLACE:
+        value = node.get(key)
+        if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) < 1e9:
+            yield f"has {key} {shown(value)}: a number of pixels is needed", True
+        elif value < 0 and key in ("width", "height"):
+            yield f"has {key} {value}: it must not be negative", True
+    needed = CONTENT[kind]
+    if needed and not isinstance(node.get(needed), str):
+        yield f"has {needed} {shown(node.get(needed))}: a {kind} node needs a text there", True
+    yield from _optional(node, {})
+
+
+def _optional(element: Mapping[str, Any], allowed: Mapping[str, Sequence[str]]) -> Iterator[tuple[str, bool]]:
+    for key in ("label", "color", "subpath"):
+        if key in element and not isinstance(element[key], str):
+            yield f"has {key} {shown(element[key])}, which is ignored: write a text", False
+    if text_of(element, "color") and not color_of(element):
+        yield f"has color {shown(element['color'])}, which is ignored: use 1 to 6, or #rrggbb", False
+    for key, values in allowed.items():
+        if key in element and element[key] not in values:
+            yield f"has {key} {shown(element[key])}, which is ignored: use one of {', '.join(values)}", False
+
+
+def _box(node: Mapping[str, Any]) -> tuple[float, ...]:
+    """Left, top, right, bottom."""
+    return node["x"], node["y"], node["x"] + node["width"], node["y"] + node["height"]
+
+
+def _holds(outer: Mapping[str, Any], inner: Mapping[str, Any]) -> bool:
+    (a, b, c, d), (e, f, g, h) = _box(outer), _box(inner)
+    return a <= e and b <= f and c >= g and d >= h
+
+
+def _parents(nodes: Sequence[Mapping[str, Any]]) -> dict[str, str]:
+    """The smallest group around each node: a line sweeps over x, and a tree over y knows the open groups.
+
+    Each group opens in O(log n) places of the tree, and each node looks at as many. Where groups overlap and none
+    holds the other, a node goes to the smallest one around it, or to one that holds that.
+    """
+    groups = [(n, node) for n, node in enumerate(nodes) if node["type"] == "group"]
+    if not groups:
+        return {}
+    size = {n: (node["width"] * node["height"], -n) for n, node in groups}
+    heights = sorted({y for _, node in groups for y in (_box(node)[1], _box(node)[3])})
+    width = 1 << len(heights).bit_length()
+    opened: list[list[tuple[float, float, int]]] = [[] for _ in range(2 * width)]
+    rows = [
+        (node["x"], node["type"] != "group", [-part for part in size.get(n, (0, 0))], n) for n, node in enumerate(nodes)
+    ]
+    parents: dict[int, int] = {}
+    for x, _, _, n in sorted(rows):  # groups before what stands on their edge, large ones before small ones
+        node = nodes[n]
+        best, leaf = None, bisect_right(heights, node["y"]) - 1 + width if node["y"] >= heights[0] else 0
+        while leaf:
+            heap = opened[leaf]
+            while heap and _box(nodes[heap[0][2]])[2] < x:
+                heapq.heappop(heap)
+            best = min(filter(None, (best, heap[0] if heap else None)), default=None)
+            leaf //= 2
+        found, steps = (best[2] if best else -1), 0
+        while found >= 0 and steps < 3 * _DEEPEST and not _holds(nodes[found], node):
+            found, steps = parents.get(found, -1), steps + 1
+        if found >= 0 and _holds(nodes[found], node):
+            parents[n] = found
+        if n in size:
+            low = bisect_left(heights, node["y"]) + width
+            high = bisect_left(heights, _box(node)[3]) + width + 1
+            while low < high:
+                if low & 1:
+                    heapq.heappush(opened[low], (*size[n], n))
+                    low += 1
+                if high & 1:
+                    high -= 1
+                    heapq.heappush(opened[high], (*size[n], n))
+                low, high = low // 2, high // 2
+    return {nodes[n]["id"]: nodes[group]["id"] for n, group in parents.items()}

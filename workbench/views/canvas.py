@@ -1,0 +1,124 @@
+"""A canvas to look at: its nodes where they stand, as SVG without a script; its rows, and what an operation found."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from workbench.knowledge.reading.canvas import COLORS, SIDES, Canvas, color_of, text_of, title_of
+from workbench.views.labels import Labels
+from workbench.views.outline import Block, Lines, clipped, columns
+from workbench.views.page import Markup, cut, el
+
+MOST_DRAWN = 1_000
+"""Nodes and edges that a picture shows; the rest is counted."""
+MOST_ROWS = 200
+_INK = dict(
+    zip(COLORS.values(), ("#e93147", "#ec7500", "#d9a800", "#08b94e", "#00a8a5", "#7852ee"), strict=True)
+)  # readable on white and on black
+_TEXT = "box-sizing:border-box;height:100%;padding:8px;overflow:hidden;white-space:pre-wrap;font:14px/1.4 sans-serif"
+
+
+def drawn(canvas: Canvas, labels: Labels) -> Markup:
+    """The picture: groups behind, then edges, then nodes; everything in it is text."""
+    nodes = sorted(canvas.nodes.values(), key=lambda node: node["type"] != "group")[:MOST_DRAWN]
+    if not nodes:
+        return el("p", labels("canvas_empty"))
+    shown = {node["id"] for node in nodes}
+    edges = [e for e in canvas.edges.values() if {e["fromNode"], e["toNode"]} <= shown][:MOST_DRAWN]
+    left, top = (min(node[key] for node in nodes) - 40 for key in ("x", "y"))
+    right, low = (max(n[key] + n[size] for n in nodes) + 40 for key, size in (("x", "width"), ("y", "height")))
+    head = el("path", d="M0 0L10 5L0 10z", fill="currentColor")
+    corner = {"markerWidth": 9, "markerHeight": 9, "refX": 9, "refY": 5, "viewBox": "0 0 10 10"}
+    marker = el("marker", head, id="wb-canvas-end", orient="auto-start-reverse", **corner)
+    behind = [_box(node) for node in nodes if node["type"] == "group"]
+    before = [_box(node) for node in nodes if node["type"] != "group"]
+    lines = [_line(edge, canvas.nodes) for edge in edges]
+    told = _counted(canvas, labels)
+    style = f"width:100%;max-height:640px;aspect-ratio:{(right - left) / (low - top):.3f}"
+    inside = (el("defs", marker), behind, lines, before)
+    box = f"{left:g} {top:g} {right - left:g} {low - top:g}"
+    picture = el("svg", inside, viewBox=box, style=style, role="img", aria_label=told)
+    hidden = len(canvas.nodes) + len(canvas.edges) - len(nodes) - len(edges)
+    return el("div", picture, el("p", labels("canvas_hidden", n=hidden)) if hidden else None)
+
+
+def _counted(canvas: Canvas, labels: Labels) -> str:
+    return labels("canvas_told", n=len(canvas.nodes), m=len(canvas.edges), g=len(canvas.groups))
+
+
+def _box(node: Mapping[str, Any]) -> Markup:
+    group, ink = node["type"] == "group", _ink(node)
+    place = {"x": node["x"], "y": node["y"], "width": node["width"], "height": node["height"]}
+    said = title_of(node) if group or node["type"] == "file" else text_of(node, "text") or text_of(node, "url")
+    tint = el("rect", rx=8, fill=ink, fill_opacity=0.07 if group else 0.12, stroke=ink, stroke_width=2, **place)
+    bold = ";font-weight:600" if group else ""
+    return el("g", tint, el("foreignObject", el("div", cut(said, 1_000), style=_TEXT + bold), **place))
+
+
+def _ink(element: Mapping[str, Any]) -> str:
+    color = color_of(element)
+    return _INK.get(color) or color or "currentColor"
+
+
+def _line(edge: Mapping[str, Any], nodes: Mapping[str, Mapping[str, Any]]) -> Markup:
+    (x1, y1), (x2, y2) = _ends(edge, nodes)
+    ends = {
+        f"marker_{mark}": "url(#wb-canvas-end)"
+        for mark, key, otherwise in (("start", "fromEnd", "none"), ("end", "toEnd", "arrow"))
+        if edge.get(key, otherwise) == "arrow"
+    }
+    line = el("line", x1=x1, y1=y1, x2=x2, y2=y2, stroke=_ink(edge), stroke_width=2, **ends)
+    label = text_of(edge, "label")
+    place = {"x": (x1 + x2) / 2, "y": (y1 + y2) / 2 - 6, "text_anchor": "middle", "fill": "currentColor"}
+    return el("g", line, el("text", cut(label, 60), font_size=14, **place) if label else None)
+
+
+def _ends(edge: Mapping[str, Any], nodes: Mapping[str, Mapping[str, Any]]) -> list[tuple[float, float]]:
+    """Where an edge begins and ends: at the sides that it names, else at those that face one another."""
+    pair = [nodes[edge["fromNode"]], nodes[edge["toNode"]]]
+    (ax, ay), (bx, by) = ((n["x"] + n["width"] / 2, n["y"] + n["height"] / 2) for n in pair)
+    across, down = bx - ax, by - ay
+    level = abs(across) >= abs(down)
+    facing = ("right" if across >= 0 else "left") if level else ("bottom" if down >= 0 else "top")
+    opposite = {"right": "left", "left": "right", "bottom": "top", "top": "bottom"}[facing]
+    found = []
+    for node, key, side in zip(pair, ("fromSide", "toSide"), (facing, opposite), strict=True):
+        side = text_of(edge, key) if edge.get(key) in SIDES else side
+        x = node["x"] + node["width"] * {"left": 0, "right": 1}.get(side, 0.5)
+        found.append((x, node["y"] + node["height"] * {"top": 0, "bottom": 1}.get(side, 0.5)))
+    return found
+
+
+def canvas_blocks(canvas: Canvas, name: str, labels: Labels) -> Iterator[Block]:
+    """What is on a canvas, as tables."""
+    yield Lines((((name, "strong"), (f"  {_counted(canvas, labels)}", "dim")),))
+    rows = [
+        (node["id"], labels(f"canvas_{node['type']}"), title_of(node), _path(canvas, node["id"]), color_of(node))
+        for node in list(canvas.nodes.values())[:MOST_ROWS]
+    ]
+    heads = columns(labels, "canvas_id:code", "kb_type", "title", "canvas_group", "canvas_color")
+    yield clipped(labels("canvas_nodes", n=len(canvas.nodes)), heads, rows)
+    names = {i: title_of(node) for i, node in canvas.nodes.items()}
+    links = [(names[start], label, names[end]) for _, start, label, end in list(canvas.links())[:MOST_ROWS]]
+    if links:
+        heads = columns(labels, "canvas_from", "relation", "canvas_to")
+        yield clipped(labels("canvas_edges", n=len(canvas.edges)), heads, links, opened=False)
+    if canvas.problems:
+        heads = columns(labels, "canvas_line:number", "why_wrong")
+        faults = [(str(line), reason) for line, reason in canvas.problems[:MOST_ROWS]]
+        yield clipped(labels("canvas_problems", n=len(canvas.problems)), heads, faults)
+
+
+def _path(canvas: Canvas, node_id: str) -> str:
+    return " › ".join(filter(None, (title_of(canvas.nodes[i]) for i in canvas.around(node_id)[::-1])))
+
+
+def work_blocks(operation: str, entries: Sequence[Mapping[str, Any]], labels: Labels) -> Iterator[Block]:
+    """What an operation found for each node."""
+    yield Lines((((labels(f"canvas_{operation}"), "strong"),),))
+    for entry in entries:
+        heads = columns(labels, "canvas_what", "canvas_said", "canvas_because")
+        rows = [(labels(f"canvas_{row['kind']}"), row["text"], row["because"]) for row in entry["rows"]]
+        score = f" · {entry['score']:.0%}" if entry["score"] is not None else ""
+        yield clipped(f"{entry['title']}{score}", heads, rows, notes=filter(None, [entry["note"]]))
