@@ -349,3 +349,61 @@ def test_a_server_of_embeddings_that_fails_leaves_words_and_the_window(bench, se
     )
     assert "by words alone" in told["note"] and told["episodes"][0]["shown"], "what is in the window is not told twice"
     assert len(kept.list_messages(conversation, settings.history_window)) == 2 and server.requests
+
+
+def test_what_is_liked_gives_way_to_what_is_not(bench):
+    wb = bench()
+    for said in ("I don't like horror films.", "I love films by R. Lund."):
+        wb.ask(said, kb="film", session="s")
+    run = wb.ask("Recommend some films.", kb="film", session="s")
+    assert run.status == "done" and run.obeyed and run.evidence, run.answer
+
+
+@pytest.mark.parametrize(
+    ("said", "message"),
+    [
+        ("I don't like horror films.", "Please forget that I don't like horror."),
+        ("我不喜欢恐怖片。", "忘掉我不喜欢恐怖片这件事"),
+        ("My name is Dana.", "Forget my name."),
+    ],
+)
+def test_what_is_asked_to_be_forgotten_does_not_hold_any_more_and_says_how_to_erase_it(bench, said, message):
+    wb = bench()
+    wb.ask(said, kb="film", session="s")
+    [kept] = wb.memory.view().memories
+    run = wb.ask(message, kb="film", session="s")
+    assert not run.records and f'wb.memory.forget("{kept["id"]}")' in run.answer
+    assert not wb.memory.view().memories
+    [ended] = wb.memory.view(ended=True).memories
+    assert ended["ended_why"] == message
+    assert not wb.ask("Recommend some films.", kb="film", session="s").obeyed
+    assert wb.replay(run.run_id).answer == run.answer
+
+
+def test_what_is_not_known_is_not_forgotten_and_a_question_about_forgetting_is_one(bench):
+    wb = bench()
+    wb.ask("I don't like horror films.", kb="film", session="s")
+    for message in (
+        "Forget about Paris, which films are from 2005?",
+        "Who will forget The Long Dark?",
+        "别忘了我不喜欢恐怖片",
+    ):
+        wb.ask(message, kb="film", session="s")
+    assert wb.memory.view().memories
+
+
+def test_a_name_is_told_in_either_language_and_the_first_question_is_a_question(bench):
+    wb = bench()
+    for said in ("Hi, my name is Dana.", "Which films are from 2005?"):
+        wb.ask(said, kb="film", session="s")
+    assert "Dana" in wb.ask("我叫什么名字？", kb="film", session="s").answer
+    assert "2005" in wb.ask("What was my first question?", kb="film", session="s").answer
+
+
+def test_a_read_of_a_base_may_name_its_arguments(bench):
+    """On a tape they stand by their places."""
+    wb = bench()
+    run = wb.ask("I like Paper Boats.", kb="film", session="s")
+    again = wb.ask("Recommend some films.", kb="film", session="s")
+    assert (run.status, again.status) == ("done", "done")
+    assert wb.replay(again.run_id).answer == again.answer

@@ -409,6 +409,9 @@ class Remembering(Protocol):
     def remember(self, user_id: str, section: str, content: str, **about: Any) -> str:
         """Keep a memory, once for its ``key``, and end those that it replaces; its id."""
 
+    def end(self, user_id: str, memory_ids: Sequence[str], why: str) -> None:
+        """Say that memories do not hold any more; those that had ended stay as they were."""
+
 
 class NoMemory:
     """Where nothing is remembered: agents, and graphs of one's own."""
@@ -420,6 +423,9 @@ class NoMemory:
     def remember(self, user_id: str, section: str, content: str, **about: Any) -> str:
         """Nowhere."""
         return ""
+
+    def end(self, user_id: str, memory_ids: Sequence[str], why: str) -> None:
+        """Nothing."""
 
 
 class RunLog(Protocol):

@@ -230,7 +230,11 @@ def config_of(config: RunnableConfig, **settings: Any) -> FusionConfig:
 
 def fusion_options(settings: Settings) -> dict[str, Any]:
     """What ``config["configurable"]`` has where nothing else is said."""
-    return {name: getattr(settings, name) for name in ("fusion_strategy", "quality_threshold", "max_retries")}
+    return {
+        "fusion_strategy": settings.fusion_strategy,
+        "quality_threshold": settings.quality_threshold,
+        "max_retries": settings.max_retries,
+    }
 
 
 def build_fusion() -> StateGraph[Any, Context, Any, Any]:

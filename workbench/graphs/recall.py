@@ -16,7 +16,7 @@ from typing import Any, Literal
 from langgraph.runtime import Runtime
 from pydantic import BaseModel, ConfigDict, Field
 
-from workbench.graphs.remember import summary_text
+from workbench.graphs.remember import TAKEN_BACK, summary_text
 from workbench.graphs.roles import numbered, say, told_history
 from workbench.language.statements import Statement, read_statements, same_thing
 from workbench.memory.remembered import Memory, core_of
@@ -208,6 +208,12 @@ async def noticed(
 
 def by_rules(message: str, history: Sequence[Message] = (), memories: Sequence[Memory] = ()) -> dict[str, Any]:
     """``noticed`` without a model."""
+    if gone := taken_back(message, memories):
+        told = ("；" if language_of(message) == "zh" else "; ").join(m["content"] for m in gone)
+        note = Noted(
+            section=TAKEN_BACK, content=told, about="", attribute="", polarity="", replaces=[m["id"] for m in gone]
+        )
+        return {"noted": [note], "recalls": None, "to_search": ""}
     found = read_statements(message, [m["content"] for m in history if m["role"] == "user"])
     noted = [
         Noted(
@@ -226,6 +232,31 @@ def by_rules(message: str, history: Sequence[Message] = (), memories: Sequence[M
     # only what is disliked leaves the question: its words would be searched for
     cut = not found.rest or any(note["polarity"] == "dislike" for note in noted)
     return {"noted": noted, "recalls": recalls, "to_search": found.rest if noted and cut else message}
+
+
+_FORGET = re.compile(
+    r"^\W*(?:(?:please|ok|now|can you|could you|you can) )*forget "
+    r"(?:(?:about|that|what i (?:said|told you) about) )?(?P<en>.+?)\W*$"
+    r"|^\W*(?:请|麻烦)?你?(?:把(?P<ba>.+?))?(?:忘[掉了记]|别再?记着?|不要再?记着?)(?P<zh>.*?)(?:这件事|这回事|的事|吧|了)*\W*$",
+    re.IGNORECASE,
+)
+
+
+def taken_back(message: str, memories: Sequence[Memory]) -> list[Memory]:
+    """The memories that a message asks to forget: those that hold most of its words, or say the same of the person."""
+    asked = _FORGET.match(message)
+    what = next(filter(None, asked.groups()), "") if asked else ""
+    wanted = set(map(stem, terms(what))) - STOP_WORDS - {"not", "don't", "don", "t"}
+    said = read_statements(what).statements
+    return [
+        m
+        for m in memories
+        if not m["pinned"]
+        and (
+            (wanted and wanted <= {*map(stem, terms(f"{m['content']} {m['about']} {m['attribute']}"))})
+            or any(same_thing(one, as_statement(m)) for one in said)
+        )
+    ]
 
 
 def section_of(one: Statement) -> str:

@@ -25,6 +25,8 @@ from workbench.state import Condition, Noted, Obeyed
 from workbench.text import fold, language_of
 
 RULES = "rules"
+TAKEN_BACK = "taken back"
+"""The section of a note that ends others and says nothing of its own."""
 
 
 def obeyed(
@@ -34,7 +36,8 @@ def obeyed(
 
     What is disliked is left out, of a list too when this very message says so. What is liked is looked for where the
     question asks for nothing in particular: then the newest like leads, with the others of its field. Of two about one
-    value the newest counts; none counts about what the question itself asks for, or that would leave nothing of it.
+    value the newest counts; none counts about what the question itself asks for, or that would leave nothing of it;
+    and what is liked gives way to what is not.
 
     Args:
         preferences: memories or notes, oldest first: ``about``, ``polarity``, ``content`` and, if kept, ``id``.
@@ -63,7 +66,8 @@ def obeyed(
     if reading["names"] or not likes:
         return dislikes
     leading = [one for one in likes if one["condition"]["field"] == likes[-1]["condition"]["field"]]
-    return [*dislikes, *leading]
+    every = with_conditions(route, [*dislikes, *leading]).decision["reading"]["conditions"]
+    return [*dislikes, *leading] if any(base.select(every, limit=1) for base in bases) else dislikes
 
 
 def _as_condition(
@@ -118,6 +122,9 @@ def obeying(
 def keep_noted(memory: Remembering, state: Mapping[str, Any], author: str) -> None:
     """Write down what the message said of the person; running again writes it once."""
     for number, note in enumerate(state.get("noted") or []):
+        if note["section"] == TAKEN_BACK:
+            memory.end(state["user_id"], note["replaces"], state["message"])
+            continue
         memory.remember(
             state["user_id"],
             note["section"],

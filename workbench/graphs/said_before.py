@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple
 
+from workbench.graphs.remember import TAKEN_BACK
 from workbench.language.statements import read_statements
 from workbench.state import Asked, Noted
 from workbench.text import STOP_WORDS, fold, sentences, terms
@@ -26,6 +27,11 @@ class Turn(NamedTuple):
 def acknowledged(noted: Sequence[Noted], zh: bool) -> str:
     """That what a message says of the person is remembered, in their own words."""
     told = ("；" if zh else "; ").join(note["content"].rstrip(" .。！!") for note in noted)
+    if gone := [one for note in noted if note["section"] == TAKEN_BACK for one in note["replaces"]]:
+        erase = ", ".join(f'wb.memory.forget("{one}")' for one in gone)
+        if zh:
+            return f"不再采用：{told}。它还留在历史里；要彻底删除：{erase}。"
+        return f"No longer held: {told}. It stays in the history; to erase it everywhere: {erase}."
     return f"记住了：{told}。" if zh else f"Noted: {told}."
 
 
@@ -34,10 +40,12 @@ def from_conversation(asked: Asked, state: Mapping[str, Any], zh: bool) -> str:
 
     Earlier questions of this kind, and their answers, say nothing of it: they are passed over, unless asked by place.
     """
+    if named := _called(asked, state):
+        return _quoted(named, zh)
     recalled = [e for e in state.get("recalled_episodes") or [] if not _asks_back(e["user_message"])]
     turns = [t for t in _turns(state, asked) if not asked["whose"] or t.role == asked["whose"]]
     if asked["which"]:
-        found = _placed(turns, asked["which"])
+        found = _placed(turns, asked)
     elif wanted := set(terms(asked["about"])) - STOP_WORDS:
         found = _about(turns, asked["about"], wanted)
     else:
@@ -52,6 +60,14 @@ def from_conversation(asked: Asked, state: Mapping[str, Any], zh: bool) -> str:
             return f"在这段对话里没有找到关于“{about}”的内容。" if about else "在这段对话里没有找到。"
         return f"Nothing in this conversation is about “{about}”." if about else "Nothing of that kind was said here."
     return "\n".join(_quoted(turn, zh) for turn in found)
+
+
+def _called(asked: Asked, state: Mapping[str, Any]) -> Turn | None:
+    """The name of the person, where that is asked for: in whatever language it was said."""
+    known = [m for m in state.get("known") or [] if m["section"] == "name"]
+    if not known or asked["whose"] == "assistant" or not re.fullmatch(r"(?i)(?:user)?name|名字|姓名", asked["about"]):
+        return None
+    return Turn("user", known[-1]["created_at"], known[-1]["content"])
 
 
 def _turns(state: Mapping[str, Any], asked: Asked) -> Iterator[Turn]:
@@ -83,7 +99,11 @@ def _asks_back(text: str) -> bool:
     return bool(read_statements(text).recalls)
 
 
-def _placed(turns: Sequence[Turn], which: str) -> list[Turn]:
+def _placed(turns: Sequence[Turn], asked: Asked) -> list[Turn]:
+    """The first, the last, the third of all turns; of the questions among them, where a question is meant."""
+    which = asked["which"]
+    if re.search(r"(?i)question|问", asked["about"]):
+        turns = [t for t in turns if re.search(r"[?？]\W*$|[吗呢]\W*$", t.text)] or turns
     place = {"first": 0, "last": -1}.get(which, int(which) - 1 if which.isdecimal() else 0)
     return [turns[place]] if turns and -1 <= place < len(turns) else []
 

@@ -11,6 +11,7 @@ import itertools
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
@@ -73,6 +74,12 @@ class Recalling:
     def remember(self, user_id: str, section: str, content: str, **about: Any) -> str:
         """Keep a memory; see ``SqlRemembered.remember``."""
         return self.store.remember(user_id, section, content, **about)
+
+    def end(self, user_id: str, memory_ids: Sequence[str], why: str) -> None:
+        """See ``ports.Remembering``."""
+        for memory_id in memory_ids:
+            with suppress(WorkbenchError):  # it has ended
+                self.store.end(user_id, memory_id, why)
 
     def episodes(
         self, message: str, user_id: str, conversation_id: str, before: str | None = None

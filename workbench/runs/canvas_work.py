@@ -16,7 +16,7 @@ from workbench.knowledge.reading.canvas import CanvasError, is_name, told
 from workbench.language import support
 from workbench.ports import KnowledgeBase, Passage
 from workbench.text import clean, sentences
-from workbench.tools.hybrid import fuse
+from workbench.tools.fusing import rrf
 from workbench.views.labels import Labels
 from workbench.views.layout import layered
 from workbench.views.page import cut
@@ -104,8 +104,8 @@ class Desk:
 
     def sources(self, query: str, without: str) -> list[tuple[Passage, str]]:
         """What says most of this, and its text: no group, question or answer, and not the node itself."""
-        rankings = [self.base.keyword_search(query, 20), self.base.vector_search(query, 20)]
-        found = self.base.passages([i for i, _ in fuse([[i for i, _ in ranking] for ranking in rankings])])
+        rankings = {"bm25": self.base.keyword_search(query, 20), "dense": self.base.vector_search(query, 20)}
+        found = self.base.passages([i for i, _ in rrf(rankings)])
         kept = list[tuple[Passage, str]]()
         for passage in found:
             node, text = self.id_of(passage), passage["text"].strip()

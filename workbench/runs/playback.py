@@ -6,6 +6,7 @@ settings of that run, its tape, and its recorded decisions; all of it follows fr
 
 from __future__ import annotations
 
+import inspect
 import json
 import platform
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -170,7 +171,11 @@ class TapedBase:
         if method not in READS:
             raise AttributeError(f"A knowledge base has no {method!r}.")
 
-        def read(*arguments: Any) -> Any:
+        def read(*arguments: Any, **named: Any) -> Any:
+            if named:  # the tape knows arguments by their places
+                bound = inspect.signature(getattr(KnowledgeBase, method)).bind(self, *arguments, **named)
+                bound.apply_defaults()
+                arguments = bound.args[1:]
             given = [sorted(a) if isinstance(a, (set, frozenset)) else a for a in arguments]
             place = (method, json.dumps(given, sort_keys=True, ensure_ascii=False))
             if place not in self._known:
@@ -251,6 +256,11 @@ class TapedMemory:
     def remember(self, user_id: str, section: str, content: str, **about: Any) -> str:
         """Kept by a run of its own alone."""
         return self._real.remember(user_id, section, content, **about) if self._tape.mode == "live" else ""
+
+    def end(self, user_id: str, memory_ids: Sequence[str], why: str) -> None:
+        """Ended by a run of its own alone."""
+        if self._tape.mode == "live":
+            self._real.end(user_id, memory_ids, why)
 
 
 def _loaded(method: str, value: Any) -> Any:
