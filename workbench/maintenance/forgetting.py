@@ -204,15 +204,13 @@ class _Forgetting:
             "capsules": len({c.file for c in self._capsules}),
         }
         began = {m["message_id"] for m in erased} | {self._what}
-        told = (
-            c for c in self._going if not c.messages & began and c.row["conversation_id"] not in found.conversations
-        )
+        told = [c for c in self._going if c.had.of(found) and not c.messages & began]
         return Forgotten(
             kind=self._kind,
             done=False,
             counts=counts,
             runs=tuple(c.run_id for c in self._going),
-            dependents=tuple(c.run_id for c in told),
+            dependents=tuple(c.run_id for c in told if c.row["conversation_id"] not in found.conversations),
             waiting=tuple(c.run_id for c in self._going if self._work.status(c.run_id) == "paused"),
             capsules=tuple(str(c.file) for c in self._capsules),
             left=(),
@@ -230,9 +228,9 @@ class _Forgetting:
 
     def _labels_of(self, trace: Trace, going: list[Candidate]) -> list[str]:
         """Answers that people judge, to what only this person asked there, or in which it stands."""
-        asked = {c.row["message"] for c in going if c.run_id in self._found.saying}
-        asked -= {row["message"] for row in self._runs.newest(-1) if row["user_id"] != self._who} if asked else set()
         judged = [(str(one["digest"]), one["asked"]) for one in self._runs.labels()]
+        asked = {c.row["message"] for c in going if c.run_id in self._found.saying} if judged else set()
+        asked -= {row["message"] for row in self._runs.newest(-1) if row["user_id"] != self._who} if asked else set()
         return [d for d, one in judged if one["question"] in asked or trace.words.within(strings(dict(one)))]
 
     # doing
