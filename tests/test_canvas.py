@@ -381,19 +381,21 @@ def test_new_nodes_stand_beside_their_target_and_on_nothing(desk, folder):
             x, y, r, bottom = boxes[one]
             assert one == other or r <= left or right <= x or bottom <= top or low <= y, (one, other)
     assert all(canvas.nodes[i]["x"] > 200 for i in made[:3]) and canvas.nodes[made[3]]["y"] > 900
+    canvas.add("group", "Another", id="other", x=180, y=400, width=900, height=900)
+    assert canvas.nodes[canvas.add("text", "word " * 300, beside="a")]["y"] > 1300  # in no group of others
 
 
 @pytest.mark.parametrize(
     ("edit", "why"),
     [
-        (lambda c: c.edit("zz", x=1), "no node 'zz' here. Known: 'all', 'logic'"),
+        (lambda c: c.edit("zz", x=1), "There is no node 'zz'. Known: 'all', 'logic'"),
         (lambda c: c.edit("a", x="1"), "'a' has x '1': a number of pixels is needed"),
         (lambda c: c.edit("a", text=None), "'a' has text None"),
         (lambda c: c.edit("a-b", toNode="zz"), "'a-b' has toNode 'zz', which is no usable node"),
         (lambda c: c.add("video", "x"), "has type 'video'"),
         (lambda c: c.add("text", "x", color="red"), "has color 'red'"),
-        (lambda c: c.connect("a", "zz"), "the new edge has toNode 'zz'"),
-        (lambda c: c.remove("zz"), "no node 'zz' here"),
+        (lambda c: c.connect("a", "zz"), "The new edge has toNode 'zz'"),
+        (lambda c: c.remove("zz"), "no node 'zz'"),
         (lambda c: c.save(c.path.with_name("there.canvas")), "is there already: name another file"),
         (lambda c: c.save(c.path.with_name("there.txt")), "end it in .canvas"),
         (lambda c: c.save(c.path / "x.canvas"), "cannot be written: Not a directory"),

@@ -170,11 +170,11 @@ class Canvas:
         Raises:
             CanvasError: there is none of that id, or a value is not allowed.
         """
-        held = self.edges if node_id in self.edges else self.nodes
+        held = self.edges if node_id in self.edges.keys() - self.nodes.keys() else self.nodes
         now = {**self.named(node_id, held), **changes, "id": node_id}
         now = {key: value for key, value in now.items() if value is not None}
         for why, _ in self._edge_faults(now) if held is self.edges else _node_faults(now):
-            raise CanvasError(f"{shown(node_id)} {why}")
+            raise CanvasError(f"{shown(node_id)} {why}.")
         held[node_id] = now
         self.__dict__.pop("parents", None)
         return now
@@ -193,7 +193,7 @@ class Canvas:
         if not {"x", "y"} <= made.keys():
             made["x"], made["y"] = self._room(made, self.nodes.get(beside or ""))
         for why, _ in _node_faults(made):
-            raise CanvasError(f"the new node {why}")
+            raise CanvasError(f"The new node {why}.")
         self.nodes[made["id"]] = made
         self.__dict__.pop("parents", None)
         return str(made["id"])
@@ -203,13 +203,13 @@ class Canvas:
         made = {"id": self._free("edge"), "fromNode": start, "toNode": end, **({"label": label} if label else {})}
         made |= more
         for why, _ in self._edge_faults(made):
-            raise CanvasError(f"the new edge {why}")
+            raise CanvasError(f"The new edge {why}.")
         self.edges[made["id"]] = made
         return str(made["id"])
 
     def remove(self, node_id: str) -> None:
         """Take out a node with its edges, or an edge."""
-        if node_id in self.edges:
+        if node_id in self.edges and node_id not in self.nodes:
             del self.edges[node_id]
             return
         self.named(node_id)
@@ -226,7 +226,9 @@ class Canvas:
         held = self.nodes if held is None else held
         if node_id not in held:
             known = ", ".join(map(repr, list(self.nodes)[:8])) or "none"
-            raise CanvasError(f"no node {shown(node_id)} here. Known: {known}{', …' if len(self.nodes) > 8 else ''}")
+            raise CanvasError(
+                f"There is no node {shown(node_id)}. Known: {known}{', …' if len(self.nodes) > 8 else ''}"
+            )
         return held[node_id]
 
     def _free(self, kind: str) -> str:
@@ -235,8 +237,9 @@ class Canvas:
         return f"wb-{kind}-{self._last}"
 
     def _room(self, made: Mapping[str, Any], beside: Mapping[str, Any] | None) -> tuple[int, int]:
-        """Right of a node, lower where something stands; below all without one."""
-        gap, others = 40, [node for node in self.nodes.values() if node["type"] != "group"]
+        """Right of a node, lower where something or another group stands; below all without one."""
+        gap, groups = 40, self.around(beside["id"]) if beside else ()
+        others = [node for node_id, node in self.nodes.items() if node_id not in groups]
         if beside is None:
             return 0, math.ceil(max((n["y"] + n["height"] for n in self.nodes.values()), default=-gap)) + gap
         x, y = math.ceil(beside["x"] + beside["width"]) + 2 * gap, math.ceil(beside["y"])
