@@ -297,11 +297,11 @@ class Canvas:
             if home and said[node_id][0]:
                 inside[home] += [said[node_id][0]] * is_name(said[node_id][0])
                 sentence = in_words(said[node_id][0], IN_GROUP, said[home][0])
-                links[node_id].append([IN_GROUP, home, sentence])
+                links[node_id].append([IN_GROUP, clean(home), sentence])
         for _, start, label, end in self.links():
             if said[start][0] and said[end][0] and start != end:
                 relation = "_".join(clean(label).split())[:200] or LEADS_TO
-                links[start].append([relation, end, in_words(said[start][0], relation, said[end][0])])
+                links[start].append([relation, clean(end), in_words(said[start][0], relation, said[end][0])])
                 if is_name(said[end][0]):
                     lines[start].append(f"{links[start][-1][2]}.")
         for node_id, node in self.nodes.items():
@@ -316,18 +316,13 @@ class Canvas:
                 except Unreadable as error:
                     yield Fault(at[node_id], f"node {shown(node_id)}: {error}")
             groups = [said[i][0] for i in self.around(node_id)[::-1] if i in labelled]
-            fields = {"group": groups, "color": color_of(node)}
+            fields: dict[str, Any] = {
+                key: value for key, value in (("group", groups), ("color", color_of(node))) if value
+            }
             place = {key: node[key] for key in _PLACE}
-            structure = {"id": clean(node_id), "position": place, "links": links[node_id]}
-            kept = {key: value for key, value in fields.items() if value}
-            yield Card(
-                at[node_id],
-                node,
-                title,
-                "\n\n".join([text, *lines[node_id][:_TOLD]]),
-                {**kept, STRUCTURE: structure},
-                file,
-            )
+            fields[STRUCTURE] = {"id": clean(node_id), "position": place, "links": links[node_id]}
+            text = "\n\n".join([text, *lines[node_id][:_TOLD]])
+            yield Card(at[node_id], node, title, text, fields, file)
 
 
 _ENDS = ("none", "arrow")
