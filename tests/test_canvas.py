@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from workbench.cli import main
 from workbench.cli.canvas import OPERATIONS
+from workbench.knowledge.adding import adding
 from workbench.knowledge.reading import canvas as reading
 from workbench.knowledge.reading.corpus import load
 from workbench.knowledge.reading.files import Unreadable
@@ -101,6 +102,38 @@ def test_groups_positions_and_colours_are_fields(folder):
     assert found["b"].fields[reading.STRUCTURE]["position"] == {"x": 300, "y": 0, "width": 200, "height": 80}
     assert found["c"].text.startswith("# Truth tables\n\nA truth table lists")
     assert (found["c"].aliases, found["d"].url) == (("a",), "https://www.example.org/x?y")
+
+
+def test_an_id_may_be_any_text(folder, tmp_path):
+    odd = ["a#b", "#", "notes.canvas#a", "\ud800x", "doc:a"]
+    path = write(folder, [node(one, f"Thing{n}") for n, one in enumerate(odd)], [edge(odd[0], one) for one in odd[1:]])
+    with Workbench.open(tmp_path / "ws") as wb:
+        assert wb.add_knowledge("odd", [path], lambda *_: None).problems == []
+        found = wb.knowledge.get("odd").relations_of("doc:notes.canvas#a#b")
+        assert {r["target"] for r in found} == {f"doc:notes.canvas#{one}" for one in [*odd[1:3], "?x", odd[4]]}
+        assert all(wb.knowledge.get("odd").entity(r["target"]) for r in found)
+
+
+def test_a_graph_that_grows_has_the_edges_of_one_made_anew(folder, tmp_path, monkeypatch):
+    def stated(wb, name):
+        base = wb.knowledge.get(name)
+        every = (r for entity in base.graph().nodes for r in base.relations_of(entity))
+        return {(r["source"], r["type"], r["target"], r["sentence"]) for r in every if r["type"] != "mentions"}
+
+    nodes = [node("g", "Alphabet", -50, -50, 20_000, 500, type="group")]
+    nodes += [node(f"n{n}", f"Letter {chr(97 + n % 26)}{n}\nIt is number {n}.", 220 * n) for n in range(80)]
+    edges = [edge(f"n{n}", f"n{n + 1}", "comes before") for n in range(79)]
+    path = write(folder, nodes, edges)
+    with Workbench.open(tmp_path / "ws") as wb:
+        wb.add_knowledge("grown", [path], lambda *_: None)
+        monkeypatch.setattr(adding, "SMALL", 0)
+        nodes[5]["text"] = "Letter changed\nIt is another."
+        write(folder, [*nodes, node("new", "Letter new", 9000, 300)], [*edges[1:], edge("new", "n3", "comes before")])
+        report = wb.add_knowledge("grown", [path], lambda *_: None)
+        assert (report.added, report.changed) == (1, 4)  # n0, n4, n5 and the group
+        monkeypatch.setattr(adding, "SMALL", 2_000)
+        wb.add_knowledge("anew", [path], lambda *_: None)
+        assert stated(wb, "grown") == stated(wb, "anew")
 
 
 def test_what_is_taken_from_a_canvas_goes_from_the_base(folder, tmp_path):
@@ -381,19 +414,21 @@ def test_new_nodes_stand_beside_their_target_and_on_nothing(desk, folder):
             x, y, r, bottom = boxes[one]
             assert one == other or r <= left or right <= x or bottom <= top or low <= y, (one, other)
     assert all(canvas.nodes[i]["x"] > 200 for i in made[:3]) and canvas.nodes[made[3]]["y"] > 900
+    canvas.add("group", "Another", id="other", x=180, y=400, width=900, height=900)
+    assert canvas.nodes[canvas.add("text", "word " * 300, beside="a")]["y"] > 1300  # in no group of others
 
 
 @pytest.mark.parametrize(
     ("edit", "why"),
     [
-        (lambda c: c.edit("zz", x=1), "no node 'zz' here. Known: 'all', 'logic'"),
+        (lambda c: c.edit("zz", x=1), "There is no node 'zz'. Known: 'all', 'logic'"),
         (lambda c: c.edit("a", x="1"), "'a' has x '1': a number of pixels is needed"),
         (lambda c: c.edit("a", text=None), "'a' has text None"),
         (lambda c: c.edit("a-b", toNode="zz"), "'a-b' has toNode 'zz', which is no usable node"),
         (lambda c: c.add("video", "x"), "has type 'video'"),
         (lambda c: c.add("text", "x", color="red"), "has color 'red'"),
-        (lambda c: c.connect("a", "zz"), "the new edge has toNode 'zz'"),
-        (lambda c: c.remove("zz"), "no node 'zz' here"),
+        (lambda c: c.connect("a", "zz"), "The new edge has toNode 'zz'"),
+        (lambda c: c.remove("zz"), "no node 'zz'"),
         (lambda c: c.save(c.path.with_name("there.canvas")), "is there already: name another file"),
         (lambda c: c.save(c.path.with_name("there.txt")), "end it in .canvas"),
         (lambda c: c.save(c.path / "x.canvas"), "cannot be written: Not a directory"),

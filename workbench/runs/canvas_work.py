@@ -87,8 +87,8 @@ class Desk:
 
     def id_of(self, passage: Mapping[str, Any]) -> str:
         """The node that a passage or a source is of, "" for none."""
-        name, _, node_id = passage["doc_id"].rpartition("#")
-        return node_id if name == self.canvas.path.name and node_id in self.canvas.nodes else ""
+        node_id = passage["doc_id"].removeprefix(f"{self.canvas.path.name}#")
+        return node_id if node_id != passage["doc_id"] and node_id in self.canvas.nodes else ""
 
     def text(self, node_id: str) -> str:
         """What a node says, without its title; of a file what was read in it, of a link or a group nothing."""

@@ -16,7 +16,7 @@ MOST_ROWS = 200
 _INK = dict(
     zip(COLORS.values(), ("#e93147", "#ec7500", "#d9a800", "#08b94e", "#00a8a5", "#7852ee"), strict=True)
 )  # readable on white and on black
-_TEXT = "box-sizing:border-box;height:100%;padding:8px;overflow:hidden;white-space:pre-wrap;font:14px/1.4 sans-serif"
+_TEXT = "box-sizing:border-box;height:100%;padding:8px;overflow:hidden;white-space:pre-wrap;font:16px/1.4 sans-serif"
 
 
 def drawn(canvas: Canvas, labels: Labels) -> Markup:
@@ -51,9 +51,10 @@ def _box(node: Mapping[str, Any]) -> Markup:
     group, ink = node["type"] == "group", _ink(node)
     place = {"x": node["x"], "y": node["y"], "width": node["width"], "height": node["height"]}
     said = title_of(node) if group or node["type"] == "file" else text_of(node, "text") or text_of(node, "url")
-    tint = el("rect", rx=8, fill=ink, fill_opacity=0.07 if group else 0.12, stroke=ink, stroke_width=2, **place)
+    ground = None if group else el("rect", rx=8, style="fill:var(--jp-layout-color1,Canvas)", **place)
+    tint = el("rect", rx=8, fill=ink, fill_opacity=0.07, stroke=ink, stroke_width=2, **place)
     bold = ";font-weight:600" if group else ""
-    return el("g", tint, el("foreignObject", el("div", cut(said, 1_000), style=_TEXT + bold), **place))
+    return el("g", ground, tint, el("foreignObject", el("div", cut(said, 1_000), style=_TEXT + bold), **place))
 
 
 def _ink(element: Mapping[str, Any]) -> str:

@@ -202,9 +202,9 @@ class _Build:
 
     def add_links(self, source: Source, complete: bool) -> None:
         """Where the edges of a canvas lead from a node, and the group that it is in; ``complete`` when all are here."""
-        doc, canvas_id = document_entity(source.doc_id), source.doc_id.rpartition("#")[0]
-        for relation, node_id, sentence in source.fields.get(canvas.STRUCTURE, {}).get("links", ()):
-            other = document_entity(f"{canvas_id}#{node_id}")
+        doc, node = document_entity(source.doc_id), source.fields.get(canvas.STRUCTURE, {"id": "", "links": ()})
+        for relation, node_id, sentence in node["links"]:
+            other = f"{doc.removesuffix(node['id'])}{node_id}"
             if other in self._entities or not complete:
                 holds = (chunk_id for chunk_id, text, _ in source.passages if sentence in text)
                 first = source.passages[0][0] if source.passages else ""

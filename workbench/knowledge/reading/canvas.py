@@ -170,11 +170,11 @@ class Canvas:
         Raises:
             CanvasError: there is none of that id, or a value is not allowed.
         """
-        held = self.edges if node_id in self.edges else self.nodes
+        held = self.edges if node_id in self.edges.keys() - self.nodes.keys() else self.nodes
         now = {**self.named(node_id, held), **changes, "id": node_id}
         now = {key: value for key, value in now.items() if value is not None}
         for why, _ in self._edge_faults(now) if held is self.edges else _node_faults(now):
-            raise CanvasError(f"{shown(node_id)} {why}")
+            raise CanvasError(f"{shown(node_id)} {why}.")
         held[node_id] = now
         self.__dict__.pop("parents", None)
         return now
@@ -193,7 +193,7 @@ class Canvas:
         if not {"x", "y"} <= made.keys():
             made["x"], made["y"] = self._room(made, self.nodes.get(beside or ""))
         for why, _ in _node_faults(made):
-            raise CanvasError(f"the new node {why}")
+            raise CanvasError(f"The new node {why}.")
         self.nodes[made["id"]] = made
         self.__dict__.pop("parents", None)
         return str(made["id"])
@@ -203,13 +203,13 @@ class Canvas:
         made = {"id": self._free("edge"), "fromNode": start, "toNode": end, **({"label": label} if label else {})}
         made |= more
         for why, _ in self._edge_faults(made):
-            raise CanvasError(f"the new edge {why}")
+            raise CanvasError(f"The new edge {why}.")
         self.edges[made["id"]] = made
         return str(made["id"])
 
     def remove(self, node_id: str) -> None:
         """Take out a node with its edges, or an edge."""
-        if node_id in self.edges:
+        if node_id in self.edges and node_id not in self.nodes:
             del self.edges[node_id]
             return
         self.named(node_id)
@@ -226,7 +226,9 @@ class Canvas:
         held = self.nodes if held is None else held
         if node_id not in held:
             known = ", ".join(map(repr, list(self.nodes)[:8])) or "none"
-            raise CanvasError(f"no node {shown(node_id)} here. Known: {known}{', …' if len(self.nodes) > 8 else ''}")
+            raise CanvasError(
+                f"There is no node {shown(node_id)}. Known: {known}{', …' if len(self.nodes) > 8 else ''}"
+            )
         return held[node_id]
 
     def _free(self, kind: str) -> str:
@@ -235,8 +237,9 @@ class Canvas:
         return f"wb-{kind}-{self._last}"
 
     def _room(self, made: Mapping[str, Any], beside: Mapping[str, Any] | None) -> tuple[int, int]:
-        """Right of a node, lower where something stands; below all without one."""
-        gap, others = 40, [node for node in self.nodes.values() if node["type"] != "group"]
+        """Right of a node, lower where something or another group stands; below all without one."""
+        gap, groups = 40, self.around(beside["id"]) if beside else ()
+        others = [node for node_id, node in self.nodes.items() if node_id not in groups]
         if beside is None:
             return 0, math.ceil(max((n["y"] + n["height"] for n in self.nodes.values()), default=-gap)) + gap
         x, y = math.ceil(beside["x"] + beside["width"]) + 2 * gap, math.ceil(beside["y"])
@@ -294,11 +297,11 @@ class Canvas:
             if home and said[node_id][0]:
                 inside[home] += [said[node_id][0]] * is_name(said[node_id][0])
                 sentence = in_words(said[node_id][0], IN_GROUP, said[home][0])
-                links[node_id].append([IN_GROUP, home, sentence])
+                links[node_id].append([IN_GROUP, clean(home), sentence])
         for _, start, label, end in self.links():
             if said[start][0] and said[end][0] and start != end:
                 relation = "_".join(clean(label).split())[:200] or LEADS_TO
-                links[start].append([relation, end, in_words(said[start][0], relation, said[end][0])])
+                links[start].append([relation, clean(end), in_words(said[start][0], relation, said[end][0])])
                 if is_name(said[end][0]):
                     lines[start].append(f"{links[start][-1][2]}.")
         for node_id, node in self.nodes.items():
@@ -313,18 +316,13 @@ class Canvas:
                 except Unreadable as error:
                     yield Fault(at[node_id], f"node {shown(node_id)}: {error}")
             groups = [said[i][0] for i in self.around(node_id)[::-1] if i in labelled]
-            fields = {"group": groups, "color": color_of(node)}
+            fields: dict[str, Any] = {
+                key: value for key, value in (("group", groups), ("color", color_of(node))) if value
+            }
             place = {key: node[key] for key in _PLACE}
-            structure = {"id": clean(node_id), "position": place, "links": links[node_id]}
-            kept = {key: value for key, value in fields.items() if value}
-            yield Card(
-                at[node_id],
-                node,
-                title,
-                "\n\n".join([text, *lines[node_id][:_TOLD]]),
-                {**kept, STRUCTURE: structure},
-                file,
-            )
+            fields[STRUCTURE] = {"id": clean(node_id), "position": place, "links": links[node_id]}
+            text = "\n\n".join([text, *lines[node_id][:_TOLD]])
+            yield Card(at[node_id], node, title, text, fields, file)
 
 
 _ENDS = ("none", "arrow")
