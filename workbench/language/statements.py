@@ -88,7 +88,7 @@ def _words() -> dict[str, Any]:
 
 
 def _compiled(written: str) -> re.Pattern[str]:
-    parts = {**_words()["parts"], "说": _words()["recalls"]["说"], "问": _words()["recalls"]["问"]}
+    parts = {**_words()["parts"], **{name: _words()["recalls"][name] for name in "说问讲忆亲"}}
     return re.compile(re.sub(r"\{([A-Z]+|[\u4e00-\u9fff])\}", lambda match: parts[match[1]], written))
 
 
@@ -293,7 +293,7 @@ def _about(words: str, zh: bool) -> str:
 
 
 def _whose(who: str) -> Literal["user", "assistant", ""]:
-    if re.search(r"we|us|our|[我咱]们|咱", who):
+    if not who or re.search(r"we|us|our|[我咱]们|咱", who):
         return ""
     return "user" if re.match(r"i\b|m[ey]\b|我", who) else "assistant"
 
