@@ -130,7 +130,6 @@ def test_what_is_recalled_is_ones_own_and_was_not_forgotten(fresh, steps, scope)
             told = marks([m["content"] for m in messages])
             store.forget(conversations=[conversation]) if what != "clear" else store.clear(who, session)
             said.gone |= told
-        recalling.forget() if what.startswith(("forget", "clear")) else None  # as the workspace does
         if what == "recall":
             found = recalling.recall("Where is it?", user_id=who, conversation_id=conversation)
             said.check(marks(found), who, "recalled")

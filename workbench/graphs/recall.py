@@ -18,7 +18,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from workbench.graphs.remember import TAKEN_BACK, summary_text
 from workbench.graphs.roles import numbered, say, told_history
-from workbench.language.statements import Statement, read_statements, same_thing
+from workbench.language.statements import Statement, asks, names, phrase, read_statements, same_thing
 from workbench.memory.remembered import Memory, core_of
 from workbench.ports import Context
 from workbench.records.prompts import fenced
@@ -215,6 +215,8 @@ def by_rules(message: str, history: Sequence[Message] = (), memories: Sequence[M
         )
         return {"noted": [note], "recalls": None, "to_search": ""}
     found = read_statements(message, [m["content"] for m in history if m["role"] == "user"])
+    if not found.recalls and (turned := turned_round(message, found.statements, memories)):
+        return {"noted": turned, "recalls": None, "to_search": message if asks(message) else ""}
     noted = [
         Noted(
             section=section_of(one),
@@ -256,6 +258,37 @@ def taken_back(message: str, memories: Sequence[Memory]) -> list[Memory]:
             (wanted and wanted <= {*map(stem, terms(f"{m['content']} {m['about']} {m['attribute']}"))})
             or any(same_thing(one, as_statement(m)) for one in said)
         )
+    ]
+
+
+def turned_round(message: str, said: Sequence[Statement], memories: Sequence[Memory]) -> list[Noted]:
+    """A change of mind about what is known to be liked or disliked, in words that are no statement by themselves.
+
+    >>> known = dict.fromkeys(Memory.__annotations__, "") | {"id": "m", "about": "opera", "polarity": "like"}
+    >>> turned_round("I've had enough of opera.", [], [known])[0]["polarity"]
+    'dislike'
+    """
+    if asks(message) or not phrase("changes", "mind").search(message.lower()):
+        return []
+    about = [
+        m
+        for m in memories
+        if m["polarity"]
+        and not m["pinned"]
+        and names(m["about"], message)
+        and not any(names(m["about"], s.about) for s in said)
+    ]
+    flipped = {"like": "dislike", "dislike": "like"}
+    return [
+        Noted(
+            section="preferences",
+            content=" ".join(message.split()),
+            about=m["about"],
+            attribute="",
+            polarity=flipped[m["polarity"]],
+            replaces=[m["id"]],
+        )
+        for m in about[:1]
     ]
 
 

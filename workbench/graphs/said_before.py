@@ -8,11 +8,12 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 
 from workbench.graphs.remember import TAKEN_BACK
+from workbench.language.reading import is_smalltalk
 from workbench.language.statements import read_statements
 from workbench.state import Asked, Noted
 from workbench.text import STOP_WORDS, fold, sentences, terms
 
-_MOST, _LONGEST, _NEAR = 3, 300, 0.45
+_MOST, _LONGEST, _NEAR = 3, 300, 0.5
 """Turns that are quoted; characters of one; how near an exchange must be that shares no word with the question."""
 
 
@@ -51,7 +52,7 @@ def from_conversation(asked: Asked, state: Mapping[str, Any], zh: bool) -> str:
     else:
         found = [t for e in recalled for t in _sides(e) if t in turns][:_MOST]
     if not found:
-        near = [e for e in recalled if e["similarity"] >= _NEAR]
+        near = [e for e in recalled if e["similarity"] >= _NEAR and not is_smalltalk(e["user_message"])]
         sides = [(asked["whose"] or "user", e) for e in near[:_MOST]]
         found = [Turn(role, e["created_at"], e[f"{role}_message"]) for role, e in sides]
     if not found:
@@ -114,7 +115,7 @@ def _about(turns: Sequence[Turn], about: str, wanted: set[str]) -> list[Turn]:
     for number, turn in enumerate(turns):
         best = max(sentences(turn.text) or [turn.text], key=lambda s: len(wanted & set(terms(s))))
         share = len(wanted & set(terms(best))) / len(wanted)
-        if share >= 0.5 or fold(about) in fold(turn.text):
+        if share > 0.5 or fold(about) in fold(turn.text):
             scored.append((-share, -number, turn._replace(text=best)))
     return [turn for _, _, turn in sorted(scored)[:_MOST]]
 

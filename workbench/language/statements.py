@@ -370,6 +370,17 @@ def same_thing(one: Statement, other: Statement) -> bool:
     return any(_overlap(a, b) for a in filter(None, (one.about, one.replaces)) for b in filter(None, (other.about,)))
 
 
+def names(thing: str, text: str) -> bool:
+    """Whether a text names a thing in its own words.
+
+    >>> names("brass bands", "I can do without a brass band"), names("恐怖片", "恐怖片看腻了"), names("band", "A bandage")
+    (True, True, False)
+    """
+    if CJK.search(thing):
+        return fold(thing).replace(" ", "") in fold(text).replace(" ", "")
+    return bool(_keys(fold(thing))) and set(_keys(fold(thing))) <= set(_keys(fold(text)))
+
+
 def _overlap(one: str, other: str) -> bool:
     a, b = (re.sub(r"^(?:看|吃|喝|听|读|玩)(?=..)", "", fold(text)) for text in (one, other))
     if CJK.search(a) or CJK.search(b):

@@ -121,7 +121,7 @@ class Recalling:
         """What is kept at hand of a conversation, with what has come since."""
         key = f"{conversation_id or f'user:{user_id}'} {model}"
         held = self._held.pop(key, None)
-        if held is None or len(held.episodes) > self.store.count_episodes(conversation_id, user_id):
+        if held is None or len(held.episodes) != self.store.count_episodes(conversation_id, user_id, held.last):
             held = _Held(self._words if model else None)  # of what was forgotten nothing stays at hand
         while len(self._held) >= _KEPT:
             self._held.popitem(last=False)
