@@ -46,7 +46,7 @@ def test_the_harness_sees_what_is_wrong_with_a_conversation():
         for role, text in (("user", short.message(n)), ("assistant", "So."))
     ]
     summary = summarized([{"role": row[0], "content": row[1]} for row in rows[:12]]).dumps()
-    notes = [(f"My shelf {n} is {n} cm wide",) for n in range(1, 10) if n % 3]
+    notes = [(f"I like shelf {n}",) for n in range(1, 10) if n % 3]
     episodes = [(f"{n} user", f"{n} assistant") for n in range(1, 10)]
     well = {"messages": rows, "episodes": episodes, "memories": notes, "bare": 0, "summaries": [(summary, 12, "rules")]}
     assert talked(short, well) == []

@@ -64,7 +64,7 @@ def talk(pipe: Connection, folder: str, scenario: Talk, moment: Moment | None, o
 
     with Workbench.open(folder, **options) as wb:
         tell({"begun": True})
-        known = {run.message: run for run in wb.runs()}
+        known = {run.message: run for run in wb.runs(2 * scenario.turns)}
         for number in range(1, scenario.turns + 1 - (moment is not None)):
             message = scenario.message(number)
             run = known.get(message) or wb.start(message, kb="general", session="storm")

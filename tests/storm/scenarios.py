@@ -78,7 +78,7 @@ class Talk:
 
     def message(self, number: int) -> str:
         """What is said in a turn: something of the person, or a question."""
-        return f"My shelf {number} is {number} cm wide." if number % 3 else f"What did I say about shelf {number - 1}?"
+        return f"I like shelf {number}." if number % 3 else f"What did I say about shelf {number - 1}?"
 
 
 TALKS = (Talk("a conversation of 200 turns", 200),)

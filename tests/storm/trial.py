@@ -177,7 +177,7 @@ def talked(scenario: Talk, kept: dict[str, Any]) -> list[str]:
         faults.append(f"{len(kept['episodes'])} episodes, not each once and in order")
     if kept["bare"]:
         faults.append(f"{kept['bare']} episodes have no vector")
-    stated = [f"My shelf {n} is {n} cm wide" for n in range(1, scenario.turns + 1) if n % 3]
+    stated = [f"I like shelf {n}" for n in range(1, scenario.turns + 1) if n % 3]
     if (noted := [row[0] for row in kept["memories"]]) != stated:
         faults.append(f"{len(noted)} notes, not each of the {len(stated)} once and in order")
     [(summary, covered, author)] = kept["summaries"] or [("", 0, "nobody")]
