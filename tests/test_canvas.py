@@ -223,6 +223,20 @@ def test_a_file_that_a_canvas_shows_is_there_once_with_its_folder(folder):
     assert not loaded.problems
 
 
+def test_a_node_may_show_a_section_of_a_file(folder):
+    (folder / "a.md").write_text(
+        "# Tables\n\nAll.\n\n## Truth\n\nIn every case.\n\n### More\n\nRows.\n\n## Other\n\nNot it."
+    )
+    write(
+        folder, [node("f", "a.md", type="file", subpath="#Truth"), node("w", "a.md", 300, type="file", subpath="#Gone")]
+    )
+    shown, whole = load([folder / "notes.canvas"]).documents
+    assert (shown.title, shown.text) == ("a#Truth", "## Truth\n\nIn every case.\n\n### More\n\nRows.\n\n")
+    assert "Not it." in whole.text
+    write(folder, [node("f", "a.md", type="file", subpath="#Truth")])
+    assert "a.md" in {document.doc_id for document in load([folder]).documents}  # its rest is there by itself
+
+
 def test_no_link_is_fetched(folder, monkeypatch):
     import socket
 

@@ -45,7 +45,7 @@ def kb() -> None:
 @click.option("--forecast", is_flag=True, help="Only say what the extractor's model would take; nothing is added.")
 @paged
 def add(page: Page, name: str, paths: tuple[str, ...], vocabulary: str | None, forecast: bool) -> None:
-    """Index files or folders (JSONL, Markdown, text, CSV, triples) under NAME; what has not changed costs nothing."""
+    """Index files or folders (JSONL, Markdown, text, CSV, triples, canvases) under NAME; what is unchanged is free."""
     if forecast:
         with page.open(make=True) as wb:
             show_forecast(page, wb.forecast_knowledge(name, paths))

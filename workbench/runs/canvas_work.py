@@ -28,8 +28,8 @@ MOST_NODES = 50
 """Nodes that are worked on at once."""
 _ANSWER = re.compile(r"\banswer|回答|答案", re.I)
 _NEEDS = re.compile(
-    r"\b(?:needs?|requires?|depends? on|presupposes?|uses?|based on|rests on|is an?|is one|kind of|follows from|part of"
-    r"|is slowed by|case of|example of)\b|需要|依赖|前提是|基于|用到|是一种|属于|取决于|的特例|的例子",
+    r"\b(?:needs?|requires?|depends? on|presupposes?|uses?|based on|rests on|is an?|kind of|follows from|part of"
+    r"|case of|example of)\b|需要|依赖|前提是|基于|用到|是一种|属于|取决于|的特例|的例子",
     re.I,
 )
 """What stands on an edge that leads from a thing to what it rests on; every other edge leads the other way."""

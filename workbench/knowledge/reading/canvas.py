@@ -366,6 +366,20 @@ def told(node: Mapping[str, Any]) -> tuple[str, str]:
     return (sentences(content)[0][:_TITLE] if sentences(content) else ""), content
 
 
+def section(text: str, subpath: str) -> str:
+    r"""The part of a text under the heading that a subpath names; all of it where there is no such heading.
+
+    >>> section("# Tea\n## Green\nHot.\n## Black\nStrong.", "#Green")
+    '## Green\nHot.\n'
+    """
+    name = re.escape(subpath.rpartition("#")[2].strip())
+    begin = re.search(rf"(?m)^(#{{1,6}})[ \t]+{name}[ \t]*$", text) if name else None
+    if begin is None:
+        return text
+    end = re.search(rf"(?m)^#{{1,{len(begin[1])}}}[ \t]", text[begin.end() :])
+    return text[begin.start() : begin.end() + end.start() if end else None]
+
+
 def beside(folder: Path, file: str) -> Path:
     """The file that a node names, inside the folder of its canvas, whether from there or from the vault's root.
 

@@ -383,9 +383,12 @@ def _canvas(path: Path, doc_id: str, reader: documents.Reader, also: set[str]) -
                 if isinstance(read, str):
                     yield card.line, f"node {shown(card.node['id'])}: {card.file.name}: {read}"
                 else:
-                    also.add(read.source)  # it needs no document of its own
-                    title, fields = read.title, {**read.fields, **fields}
-                    text = "\n\n".join([read.text, *card.text.split("\n\n")[1:]])
+                    said = canvas.section(read.text, canvas.text_of(card.node, "subpath"))
+                    if said == read.text:
+                        also.add(read.source)  # it needs no document of its own
+                        title = read.title
+                    fields = {**read.fields, **fields}
+                    text = "\n\n".join([said, *card.text.split("\n\n")[1:]])
         address = canvas.text_of(card.node, "url")
         url = clean(address) if re.match("https?://", address) else ""
         made = f"{doc_id}#{fields[canvas.STRUCTURE]['id']}"
