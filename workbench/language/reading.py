@@ -278,7 +278,9 @@ class _Reader(Conditions):
             *(self.marks.heads if self.conditions else ()),
             *(n[:2] for n in self.marks.negations),
             *(c[:2] for c in self.marks.called),
-            *(asks.span() for asks in way("answers", "number").finditer(self.plain)),  # "how long": what kind, not of what
+            *(
+                asks.span() for asks in way("answers", "number").finditer(self.plain)
+            ),  # "how long": what kind, not of what
         ]
         left = blotted(self.plain, spans)
         generic = ways("generic")
