@@ -310,6 +310,10 @@ def test_a_model_reads_messages_and_what_it_gives_is_bounded(bench, server):
     assert now["author"] == "openai:m" and now["content"] == "No horror, please", "one takes the place of the other"
     run = wb.ask("Recommend some films.", kb="film", session="s")
     assert run.obeyed, "where the model gives nothing usable the rules read, and what is known is obeyed"
+    asked = [r for r in server.requests if role_of(r) == "memory"]
+    wb.ask("Which films are there?", kb="film", session="s")
+    after = [r for r in server.requests if role_of(r) == "memory"]
+    assert asked and after == asked, "who speaks of nobody says nothing of themselves"
 
 
 def test_an_equal_request_of_the_summarizer_is_sent_once(bench, server):

@@ -201,7 +201,8 @@ async def noticed(
     """What of the message is to be remembered, what it asks of the conversation, and what is left to be searched."""
     if not context.settings.memory_core:
         return {"noted": [], "recalls": None, "to_search": message}
-    if "memory" in context.models and (read := await _by_model(context, message, history, memories)):
+    said = "memory" in context.models and _PERSONAL.search(message)  # a model is not asked about every question
+    if said and (read := await _by_model(context, message, history, memories)):
         return read
     return by_rules(message, history, memories)
 
