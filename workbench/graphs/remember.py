@@ -190,6 +190,11 @@ _summed: OrderedDict[str, str] = OrderedDict()
 _KEPT = 1_000
 
 
+def let_go() -> None:
+    """Keep no summary at hand; those that are stored stay."""
+    _summed.clear()
+
+
 async def _by_model(context: Context, old: str, messages: Sequence[Mapping[str, Any]]) -> str:
     told = "\n".join(f"{m['role']}: {' '.join(m['content'].split())[:1_000]}" for m in messages)
     slots = {"summary": fenced(old) or "—", "messages": fenced(told)}

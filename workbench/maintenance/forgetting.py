@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from workbench.errors import RunError, UnknownRun, WorkbenchError, WorkspaceBusy, shown
+from workbench.graphs.remember import let_go
 from workbench.maintenance.tracing import Candidate, Found, Trace, kept, own_files, sealed, strings
 from workbench.memory.store import SqliteConversations
 from workbench.records.lease import taken
@@ -289,6 +290,7 @@ class _Forgetting:
         )
         for recalling in self._wb._recalling.values():
             recalling.forget()
+        let_go()
 
     def _read_by(self) -> None:
         """Wait for runs that may have read it before it was gone, until their tapes say whether they have."""
