@@ -36,7 +36,7 @@ _HEADINGS = {
 }
 _PERSONAL = re.compile(r"\b(?:i|me|my|mine|we|us|our|you|your)\b|[我咱你您]|刚才|刚刚", re.IGNORECASE)
 """Who speaks: a message that names neither of the two says nothing of a person, and asks nothing of a conversation."""
-_EXCERPT = 50
+_EXCERPT = 24
 """Tokens of a message of an earlier exchange."""
 MOST_NOTED = 8
 """Notes of one message."""

@@ -22,7 +22,7 @@ from workbench.language.statements import Statement, asks, phrase, read_statemen
 from workbench.text import CJK, STOP_WORDS, fold, sentences
 
 Part = Literal["needs", "found", "open"]
-MOST = 640
+MOST = 590
 """Characters of a summary as it is read: 160 tokens. A Chinese one counts as 2.4, which is what it costs."""
 _POOL = 3
 """As many times as much is kept to choose from when the conversation goes on."""
