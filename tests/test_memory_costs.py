@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import random
 import sys
@@ -12,7 +13,7 @@ import pytest
 from workbench.records.tape import estimated_tokens
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "experiments"))
-import memory_costs
+memory_costs = importlib.import_module("memory_costs")
 
 HASHING = {"embedding_model": "hashing", "rerank_model": "none"}
 
