@@ -376,7 +376,7 @@ def test_what_is_asked_to_be_forgotten_does_not_hold_any_more_and_says_how_to_er
     wb.ask(said, kb="film", session="s")
     [kept] = wb.memory.view().memories
     run = wb.ask(message, kb="film", session="s")
-    assert not run.records and f'wb.memory.forget("{kept["id"]}")' in run.answer
+    assert not run.records and f"wb.memory.forget({kept['id']!r})" in run.answer
     assert not wb.memory.view().memories
     [ended] = wb.memory.view(ended=True).memories
     assert ended["ended_why"] == message

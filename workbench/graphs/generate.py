@@ -195,7 +195,7 @@ def without_evidence(state: Mapping[str, Any], context: Context) -> str | None:
         if asked := state.get("recalls"):
             return from_conversation(asked, state, zh)
         if (noted := state.get("noted")) and not state.get("to_search"):
-            return acknowledged(noted, zh)
+            return acknowledged(noted, zh, state.get("user_id") or "default")
         names = context.knowledge.names()
         example = next(iter(context.knowledge.get(names[0]).notable(1)), "") if names else ""
         return greeting(zh, names, state["message"], example)

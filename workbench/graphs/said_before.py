@@ -25,11 +25,12 @@ class Turn(NamedTuple):
     text: str
 
 
-def acknowledged(noted: Sequence[Noted], zh: bool) -> str:
-    """That what a message says of the person is remembered, in their own words."""
+def acknowledged(noted: Sequence[Noted], zh: bool, user: str = "default") -> str:
+    """That what a message says of the person is remembered, in their own words; or that it does not hold any more."""
     told = ("；" if zh else "; ").join(note["content"].rstrip(" .。！!") for note in noted)
     if gone := [one for note in noted if note["section"] == TAKEN_BACK for one in note["replaces"]]:
-        erase = ", ".join(f'wb.memory.forget("{one}")' for one in gone)
+        whose = "" if user == "default" else f", user={user!r}"
+        erase = ", ".join(f"wb.memory.forget({one!r}{whose})" for one in gone)
         if zh:
             return f"不再采用：{told}。它还留在历史里；要彻底删除：{erase}。"
         return f"No longer held: {told}. It stays in the history; to erase it everywhere: {erase}."

@@ -248,9 +248,9 @@ class Memories:
         """Take back the last change of what is remembered of a person; the id of the memory that it was about."""
         return self._store.undo(user)
 
-    def forget(self, **what: Any) -> Forgotten:
-        """Forget for good: ``memory=``, ``message=``, ``session=``, ``user=``, ``dry_run=``; see ``forgetting.py``."""
-        return forget(self._wb, **what)
+    def forget(self, memory: str | None = None, **what: Any) -> Forgotten:
+        """Forget for good: a memory, or ``message=``, ``session=``, ``user=``; ``dry_run=``; see ``forgetting.py``."""
+        return forget(self._wb, memory=memory, **what)
 
     # the tools of an agent
 
