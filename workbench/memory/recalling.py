@@ -121,11 +121,14 @@ class Recalling:
         """What is kept at hand of a conversation, with what has come since."""
         key = f"{conversation_id or f'user:{user_id}'} {model}"
         held = self._held.pop(key, None)
-        if held is None or len(held.episodes) != self.store.count_episodes(conversation_id, user_id, held.last):
-            held = _Held(self._words if model else None)  # of what was forgotten nothing stays at hand
+        new = self.store.episodes(conversation_id, user_id, after=held.last - 1 if held else 0)
+        if held and held.is_as_kept(new, self.store.count_episodes(conversation_id, user_id, held.last)):
+            new = new[1:]
+        else:  # of what was forgotten nothing stays at hand
+            held = _Held(self._words if model else None)
+            new = self.store.episodes(conversation_id, user_id)
         while len(self._held) >= _KEPT:
             self._held.popitem(last=False)
-        new = self.store.episodes(conversation_id, user_id, after=held.last)
         vectors = self.store.vectors([episode["id"] for episode in new], model) if model else {}
         if model and len(vectors) < len(new):
             raise ModelError(f"{len(new) - len(vectors)} exchanges have no vectors yet")
@@ -189,6 +192,11 @@ class _Held:
                 session, speaker = f"{episode['conversation_id']} {day}", part.partition("_")[0]
                 self.turns.add(Turn(f"{one} {speaker}", session, day, speaker, episode[part]), row)  # type: ignore[literal-required]
             self.episodes[one], self.last = episode, episode["position"]
+
+    def is_as_kept(self, from_last: Sequence[Episode], count: int) -> bool:
+        """Whether the store still has what is at hand; the place of one that was forgotten may be taken by another."""
+        newest = next(reversed(self.episodes), None)
+        return newest is not None and len(self.episodes) == count and [e["id"] for e in from_last[:1]] == [newest]
 
     def first(self, ranked: Iterable[Ranked], before: str | None, since: str) -> Iterator[Episode]:
         """The exchanges in the order of their best turns, without the one that is asked and those before a day."""
