@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import sys
 import threading
+import time
 import weakref
 from collections.abc import AsyncIterator, Callable, Collection, Coroutine, Iterable, Mapping, Sequence
 from concurrent.futures import Future, wait
@@ -807,8 +808,10 @@ class Workbench:
             await asyncio.to_thread(self._memory_of(driver).embed, conversation_id)
         ports = self._ports(driver)
         async with self._summing:
-            with self._observers.timed("summary_generation"):
-                author = await bring_up(ports, driver.conversations, conversation_id)
+            begun = time.perf_counter()
+            author = await bring_up(ports, driver.conversations, conversation_id)
+            if author:  # it was due
+                self._observers.took("summary_generation", time.perf_counter() - begun)
             if author == RULES and "summarizer" in ports.models:
                 self._observers.failed("summary_generation")
 

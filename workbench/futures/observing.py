@@ -5,8 +5,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable, Container, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Container
 from typing import Any
 
 from workbench.futures import metrics, spans
@@ -65,16 +64,13 @@ class Observers:
                 told = f"{type(error).__name__}: {error}"
                 _log.warning("The %s of run %s are lost: %s", name, run.run_id, told)
 
-    @contextmanager
-    def timed(self, name: str) -> Iterator[None]:
-        """Count what the block takes."""
-        begun = time.perf_counter()
-        yield
+    def took(self, name: str, seconds: float) -> None:
+        """Count what was done beside runs."""
         if self._counters:
-            self._counters.took(name, time.perf_counter() - begun)
+            self._counters.took(name, seconds)
 
     def failed(self, name: str) -> None:
-        """Count a failure of what is timed."""
+        """Count a failure of it."""
         if self._counters:
             self._counters.failed(name)
 
@@ -98,12 +94,10 @@ class _Watched:
 
     def recall(self, message: str, **whose: Any) -> dict[str, Any]:
         """As the memory does it."""
-        with self._observers.timed("vector_search"):
-            return self._memory.recall(message, **whose)
+        begun = time.perf_counter()
+        told = self._memory.recall(message, **whose)
+        self._observers.took("vector_search", time.perf_counter() - begun)
+        return told
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._memory, name)
-
-    def remember(self, user_id: str, section: str, content: str, **about: Any) -> str:
-        """As the memory does it."""
-        return self._memory.remember(user_id, section, content, **about)

@@ -38,6 +38,8 @@ _PERSONAL = re.compile(r"\b(?:i|me|my|mine|we|us|our|you|your)\b|[我咱你您]|
 """Who speaks: a message that names neither of the two says nothing of a person, and asks nothing of a conversation."""
 _EXCERPT = 24
 """Tokens of a message of an earlier exchange."""
+_LONGEST = 500
+"""Characters of a message that may be a change of mind; what is longer is pasted."""
 MOST_NOTED = 8
 """Notes of one message."""
 
@@ -201,6 +203,11 @@ async def noticed(
     """What of the message is to be remembered, what it asks of the conversation, and what is left to be searched."""
     if not context.settings.memory_core:
         return {"noted": [], "recalls": None, "to_search": message}
+    if gone := taken_back(message, memories):
+        told, ids = [m["content"] for m in gone], [m["id"] for m in gone]
+        content = ("；" if language_of(message) == "zh" else "; ").join(told)
+        note = Noted(section=TAKEN_BACK, content=content, about="", attribute="", polarity="", replaces=ids)
+        return {"noted": [note], "recalls": None, "to_search": ""}
     said = "memory" in context.models and _PERSONAL.search(message)  # a model is not asked about every question
     if said and (read := await _by_model(context, message, history, memories)):
         return read
@@ -209,16 +216,9 @@ async def noticed(
 
 def by_rules(message: str, history: Sequence[Message] = (), memories: Sequence[Memory] = ()) -> dict[str, Any]:
     """``noticed`` without a model."""
-    if gone := taken_back(message, memories):
-        told = ("；" if language_of(message) == "zh" else "; ").join(m["content"] for m in gone)
-        note = Noted(
-            section=TAKEN_BACK, content=told, about="", attribute="", polarity="", replaces=[m["id"] for m in gone]
-        )
-        return {"noted": [note], "recalls": None, "to_search": ""}
     found = read_statements(message, [m["content"] for m in history if m["role"] == "user"])
-    if not found.recalls and (turned := turned_round(message, found.statements, memories)):
-        return {"noted": turned, "recalls": None, "to_search": message if asks(message) else ""}
-    noted = [
+    turned = [] if found.recalls else turned_round(message, found.statements, memories)
+    noted = turned + [
         Noted(
             section=section_of(one),
             content=one.text,
@@ -234,7 +234,8 @@ def by_rules(message: str, history: Sequence[Message] = (), memories: Sequence[M
     recalls = None if asked is None else Asked(about=asked.about, whose=asked.whose, which=asked.which)
     # only what is disliked leaves the question: its words would be searched for
     cut = not found.rest or any(note["polarity"] == "dislike" for note in noted)
-    return {"noted": noted, "recalls": recalls, "to_search": found.rest if noted and cut else message}
+    left = "" if turned else found.rest if noted and cut else message
+    return {"noted": noted, "recalls": recalls, "to_search": left}
 
 
 _FORGET = re.compile(
@@ -265,32 +266,35 @@ def taken_back(message: str, memories: Sequence[Memory]) -> list[Memory]:
 def turned_round(message: str, said: Sequence[Statement], memories: Sequence[Memory]) -> list[Noted]:
     """A change of mind about what is known to be liked or disliked, in words that are no statement by themselves.
 
+    The sentence has to be about the person, and to lead away from what is liked, or back to what is not.
+
     >>> known = dict.fromkeys(Memory.__annotations__, "") | {"id": "m", "about": "opera", "polarity": "like"}
     >>> turned_round("I've had enough of opera.", [], [known])[0]["polarity"]
     'dislike'
     """
-    if asks(message) or not phrase("changes", "mind").search(message.lower()):
+    if asks(message) or len(message) > _LONGEST:
         return []
-    about = [
-        m
-        for m in memories
-        if m["polarity"]
-        and not m["pinned"]
-        and names(m["about"], message)
-        and not any(names(m["about"], s.about) for s in said)
-    ]
     flipped = {"like": "dislike", "dislike": "like"}
     return [
         Noted(
             section="preferences",
-            content=" ".join(message.split()),
+            content=" ".join(sentence.split()),
             about=m["about"],
             attribute="",
             polarity=flipped[m["polarity"]],
             replaces=[m["id"]],
         )
-        for m in about[:1]
-    ]
+        for m in memories
+        if m["polarity"] and not m["pinned"] and not any(names(m["about"], s.about) for s in said)
+        if (sentence := next((s for s in sentences(message) if _turns(s.lower(), m)), ""))
+    ][:1]
+
+
+def _turns(sentence: str, memory: Memory) -> bool:
+    """Whether a sentence of the person says of something known that it is the other way round."""
+    way = "off" if memory["polarity"] == "like" else "on"
+    changed = phrase("changes", "mind").search(sentence) or phrase("changes", way).search(sentence)
+    return bool(changed and phrase("changes", "me").search(sentence) and names(memory["about"], sentence))
 
 
 def section_of(one: Statement) -> str:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import re
+import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, date, datetime, time
 from pathlib import Path
@@ -410,8 +411,8 @@ class Memories:
             try:
                 vectors = text_model(self._wb.settings).array([query, *(m["content"] for m in held)])
                 near = [max(one, float(cosine)) for one, cosine in zip(near, vectors[1:] @ vectors[0], strict=True)]
-            except ModelError:  # words do without
-                pass
+            except ModelError as error:
+                warnings.warn(f"Memories are searched by words alone: {error}", stacklevel=3)
         return [(m, round(one, 4)) for m, one in zip(held, near, strict=True)]
 
     def _summary(self, talk: Mapping[str, Any], moment: str | None) -> dict[str, Any] | None:

@@ -11,7 +11,6 @@ import itertools
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import suppress
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
@@ -77,9 +76,7 @@ class Recalling:
 
     def end(self, user_id: str, memory_ids: Sequence[str], why: str) -> None:
         """See ``ports.Remembering``."""
-        for memory_id in memory_ids:
-            with suppress(WorkbenchError):  # it has ended
-                self.store.end(user_id, memory_id, why)
+        self.store.end_all(user_id, memory_ids, why)
 
     def episodes(
         self, message: str, user_id: str, conversation_id: str, before: str | None = None

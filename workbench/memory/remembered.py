@@ -316,6 +316,11 @@ class SqlRemembered(ABC):
             if not self._end(execute, clean(user_id), [memory_id], self._time(), why, ""):
                 raise WorkbenchError(f"{shown(memory_id)} is no memory of {shown(user_id)} that holds.")
 
+    def end_all(self, user_id: str, memory_ids: Sequence[str], why: str) -> None:
+        """End those of them that hold, at once."""
+        with self._transaction() as execute:
+            self._end(execute, clean(user_id), memory_ids, self._time(), why, "")
+
     @staticmethod
     def _end(execute: Execute, user_id: str, ids: Sequence[str], now: str, why: str, by: str) -> int:
         sql = (
