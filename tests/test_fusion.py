@@ -92,7 +92,7 @@ async def test_a_hard_question_is_asked_again_and_the_best_pass_stands(wb, monke
     monkeypatch.setattr(fusion, "quality_of", quality)
     state = await ask(wb, "Where was the director of The Wedding Banquet born?")
     assert state["quality_score"] == 0.9 and state["retry_count"] == 2 and len(passes) == 3
-    assert len(set(state["asked"])) == 3 and {hit["pass"] for hit in state["graph_results"]} == {1, 2, 3}
+XX
     assert [result["result_id"] for result in state["reranked_results"]] == passes[2]
 
 

@@ -3,8 +3,9 @@
     START -> retrieve_graph   -> fuse_results -> rerank_results -> check_quality -> END
     START -> retrieve_vectors ->                                                -> both sources again
 
-Its nodes are the stages of ``hybrid_search`` (``tools/hybrid.py``), which runs one pass of them. A retry asks for the
-question in other words, then for the words that nothing found so far says; the best pass is what stands at the end.
+Its nodes are the stages of ``hybrid_search`` (``tools/hybrid.py``), which runs one pass of them. A retry asks what the
+best passages leave of the question, of each name that they bring in (``tools/next_hop.py``), else the question in other
+words; what it finds joins what was found before, and the best pass is what stands at the end.
 With the strategy ``cascade`` the vectors are asked only where the graph is not sure.
 """
 
@@ -12,7 +13,7 @@ from __future__ import annotations
 
 import asyncio
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Annotated, Any, Literal, Required, cast
 
 from langchain_core.messages import HumanMessage
@@ -24,13 +25,13 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from workbench.errors import WorkbenchError, shown
 from workbench.graphs.completeness import FIRST, incomplete
+from workbench.graphs.merge import with_hops
 from workbench.graphs.rewrite import rewritten
 from workbench.ports import Context, KnowledgeBase
 from workbench.settings import Settings
 from workbench.state import RetrievalResult
-from workbench.tools import evidence, hybrid
+from workbench.tools import evidence, hybrid, next_hop
 from workbench.tools.fusing import STRATEGIES
-from workbench.tools.next_hop import sub_questions
 from workbench.tools.scoring import LEAD, Question, probability
 from workbench.tools.tool import StepLog
 
@@ -65,18 +66,19 @@ class FusionInput(MessagesState, total=False):
 class FusionState(FusionInput, total=False):
     """What each node gives.
 
-    ``graph_results`` and ``vector_results`` are ``{"source", "pass", "chunk_id", "score"}``, best first, source by
-    source; ``fused_results`` are ids of passages; ``reranked_results`` is evidence (``RetrievalResult``). ``asked`` is
-    what each pass asks, and the last one the next pass; ``best`` is the best pass so far.
+    ``asked`` is what was asked, ``{"pass", "query"}``, of a sub-question all of ``next_hop.Input``; those of the last
+    pass are asked next. ``graph_results`` and ``vector_results`` are ``{"source", "pass", "ask", "chunk_id",
+    "score"}``, best first, source by source, ``ask`` counting in ``asked``; ``fused_results`` are ``{"pass", "ask",
+    "chunk_id"}``; ``reranked_results`` is evidence (``RetrievalResult``). ``best`` is the best pass so far.
     """
 
     graph_results: list[dict[str, Any]]
     vector_results: list[dict[str, Any]]
-    fused_results: list[str]
+    fused_results: list[dict[str, Any]]
     reranked_results: list[dict[str, Any]]
     quality_score: float
     retry_count: int
-    asked: list[str]
+    asked: list[dict[str, Any]]
     best: dict[str, Any]
     reading: Annotated[Any, UntrackedValue(Any, guard=False)]
     """The question as the base sees it; not kept, so a resume reads it again."""
@@ -95,17 +97,18 @@ async def retrieve_vectors(state: FusionState, config: RunnableConfig, runtime: 
 def _retrieve(source: Any, key: str, state: FusionState, config: RunnableConfig, runtime: Runtime[Context]) -> Any:
     """What one source finds for what this pass asks, behind what it found before."""
     base, options = _asked(config, runtime)
-    asked = state.get("asked") or [query_of(state)]
+    found, reading = [], None
     with base.reading():
-        question = Question.of(asked[-1], base)
-        hits = source(question, _pool(options), StepLog(runtime.context.clock))
-    found = [
-        {"source": name, "pass": len(asked), "chunk_id": chunk_id, "score": score}
-        for name, ranking in hits.items()
-        for chunk_id, score in ranking
-    ]
+        for number, ask in _now(state):
+            reading = Question.of(ask["query"], base)
+            hits = source(reading, _pool(ask, options), StepLog(runtime.context.clock))
+            found += [
+                {"source": name, "pass": ask["pass"], "ask": number, "chunk_id": chunk_id, "score": score}
+                for name, ranking in hits.items()
+                for chunk_id, score in ranking
+            ]
     change: dict[str, Any] = {key: [*cast(Any, state).get(key, []), *found]}
-    return {**change, "reading": question} if len(asked) == 1 else change
+    return change if "asked" in state else {**change, "reading": reading}
 
 
 def sources(state: FusionState, config: RunnableConfig) -> list[str]:
@@ -124,57 +127,80 @@ def after_graph(
     question = _reading(state, base)
     first = base.passages([hit["chunk_id"] for hit in state["graph_results"][:FIRST]])
     best = max((probability("local_search", question.signals(passage)) for passage in first), default=0.0)
-    return "fuse_results" if best >= SURE and len(state.get("asked", [])) < 2 else "retrieve_vectors"
+    return "fuse_results" if best >= SURE and "asked" not in state else "retrieve_vectors"
 
 
 def fuse_results(state: FusionState, config: RunnableConfig, runtime: Runtime[Context]) -> dict[str, Any]:
-    """The passages of both sources, of every pass so far, in one order."""
+    """The passages of both sources in one order, for each thing that this pass asks."""
     base, options = _asked(config, runtime)
-    hits = _hits([*state.get("vector_results", []), *state.get("graph_results", [])])
-    rankings = {f"{source} {number}": ranking for (source, number), ranking in hits.items()}
-    if options.fusion_strategy == "cascade":
-        rankings = dict(sorted(rankings.items(), key=lambda one: not one[0].startswith("graph")))
+    fused = []
     with base.reading():
-        found = hybrid.fused(_reading(state, base), rankings, _pool(options), StepLog(), options.fusion_strategy)
-    return {"fused_results": [passage["chunk_id"] for passage in found]}
+        for number, ask in _now(state):
+            question = _reading(state, base) if ask["pass"] == 1 else Question.of(ask["query"], base)
+            hits = _hits(state, number, first="graph" if options.fusion_strategy == "cascade" else "bm25")
+            found = hybrid.fused(question, hits, _pool(ask, options), StepLog(), options.fusion_strategy)
+            fused += [{"pass": ask["pass"], "ask": number, "chunk_id": passage["chunk_id"]} for passage in found]
+    return {"fused_results": fused}
 
 
 def rerank_results(state: FusionState, config: RunnableConfig, runtime: Runtime[Context]) -> dict[str, Any]:
-    """The passages read again beside the question, as evidence with calibrated scores."""
+    """The passages read again beside what was asked, as evidence with calibrated scores, with the best of before."""
     base, options = _asked(config, runtime)
-    hits = _best(_hits(state.get("vector_results", [])))
+    found: list[RetrievalResult] = list(state.get("best", {}).get("reranked_results", []))
+    hops: list[RetrievalResult] = []
     with base.reading():
-        question, passages = _reading(state, base), base.passages(state["fused_results"])
-        found = hybrid.reranked(question, passages, hits, StepLog(), options.rerank_model)
-        return {"reranked_results": evidence.ranked(found, options.top_k)}
+        for number, ask in _now(state):
+            passages = base.passages([one["chunk_id"] for one in state["fused_results"] if one["ask"] == number])
+            hits = _hits(state, number)
+            if ask.get("name"):
+                hops += next_hop.judged(_sub_question(ask), passages, hits, base)
+            else:
+                found += hybrid.reranked(_reading(state, base), passages, hits, StepLog(), options.rerank_model)
+    together = evidence.ranked(found, len(found))
+    return {"reranked_results": evidence.ranked(with_hops(together, hops) if hops else together, options.top_k)}
 
 
 def check_quality(state: FusionState, config: RunnableConfig, runtime: Runtime[Context]) -> dict[str, Any]:
     """How likely it is that nothing needed is missing, 0 to 1; the best pass; and what to ask next, if anything."""
     base, options = _asked(config, runtime)
     query, found = query_of(state), state["reranked_results"]
-    asked = state.get("asked") or [query]
-    retries = len(asked) - 1
+    asked = state.get("asked") or [{"pass": 1, "query": query}]
+    retries = asked[-1]["pass"] - 1
     with base.reading():
         quality = quality_of(query, found, base)
-        wanting = quality < options.quality_threshold and retries < options.max_retries
-        following = next((one for one in further(query, found, base) if one not in asked), "") if wanting else ""
-    best = state.get("best") or {"quality_score": -1.0}
-    if quality > best["quality_score"]:
-        best = {"quality_score": quality, "reranked_results": found, "retry_count": retries}
+        best = state.get("best") or {"quality_score": -1.0}
+        if quality > best["quality_score"]:
+            best = {"quality_score": quality, "reranked_results": found, "retry_count": retries}
+        following = []
+        if best["quality_score"] < options.quality_threshold and retries < options.max_retries:
+            following = further(query, best["reranked_results"], base, [ask["query"] for ask in asked], 1 - quality)
     shown = {name: best[name] for name in ("quality_score", "reranked_results")}
-    return {**shown, "best": best, "retry_count": retries, "asked": [*asked, following] if following else asked}
+    asked = [*asked, *({"pass": retries + 2, **ask} for ask in following)]
+    return {**shown, "best": best, "retry_count": retries, "asked": asked}
 
 
-def further(query: str, found: Sequence[Mapping[str, Any]], base: KnowledgeBase) -> Iterator[str]:
-    """What else may be asked: what the evidence leaves of the question, of the names it brings in; other words."""
-    results = cast(Sequence[RetrievalResult], found)
-    for hop in sub_questions(query, results, base):
-        yield hop.query
+def further(
+    query: str, found: Sequence[RetrievalResult], base: KnowledgeBase, asked: Collection[str], doubt: float
+) -> list[dict[str, Any]]:
+    """What else may be asked: what the evidence leaves of the question, of the names it brings in; else other words."""
+    hops = [hop for hop in next_hop.sub_questions(query, found, base) if hop.query not in asked]
+    if hops:
+        return [
+            {
+                "query": hop.query,
+                "question": query,
+                "name": hop.name,
+                "passage": hop.passage,
+                "sentence": f"{hop.title}. {hop.sentence}",
+                "doubt": round(doubt, 3),
+            }
+            for hop in hops
+        ]
     names = [entity for mention in base.link(query) if (entity := base.entity(mention["entity_id"]))]
     aliases = [alias for entity in names for alias in (entity["name"], *entity["aliases"])]
     most = math.log(1 + base.counts()["passages"])
-    yield rewritten(query, aliases, results, lambda term: base.term_weight(term) / most, base.nouns().get("en", ()))
+    other = rewritten(query, aliases, found, lambda term: base.term_weight(term) / most, base.nouns().get("en", ()))
+    return [] if other in asked else [{"query": other}]
 
 
 def should_retry(state: FusionState, config: RunnableConfig) -> Literal["retry", "end"]:
@@ -182,7 +208,7 @@ def should_retry(state: FusionState, config: RunnableConfig) -> Literal["retry",
     options = config_of(config)
     if state["quality_score"] >= options.quality_threshold or state["retry_count"] >= options.max_retries:
         return "end"
-    return "retry" if len(state["asked"]) > state["retry_count"] + 1 else "end"
+    return "retry" if state["asked"][-1]["pass"] > state["retry_count"] + 1 else "end"
 
 
 def again(state: FusionState, config: RunnableConfig) -> list[str]:
@@ -273,24 +299,24 @@ def _reading(state: FusionState, base: KnowledgeBase) -> Question:
     return state.get("reading") or Question.of(query_of(state), base)
 
 
-def _pool(options: FusionConfig) -> int:
-    return max(LEAD, options.top_k)
+def _now(state: Mapping[str, Any]) -> list[tuple[int, dict[str, Any]]]:
+    """What this pass asks, and its places in ``asked``."""
+    asked = state.get("asked") or [{"pass": 1, "query": query_of(state)}]
+    return [(number, ask) for number, ask in enumerate(asked) if ask["pass"] == asked[-1]["pass"]]
 
 
-def _hits(results: Iterable[Mapping[str, Any]]) -> dict[tuple[str, int], list[tuple[str, float]]]:
-    """The rankings of each source and pass."""
-    found: dict[tuple[str, int], list[tuple[str, float]]] = {}
-    for one in results:
-        found.setdefault((one["source"], one["pass"]), []).append((one["chunk_id"], one["score"]))
+def _sub_question(ask: Mapping[str, Any]) -> next_hop.Input:
+    return next_hop.Input.model_validate({name: value for name, value in ask.items() if name != "pass"})
+
+
+def _pool(ask: Mapping[str, Any], options: FusionConfig) -> int:
+    return next_hop.HITS if ask.get("name") else max(LEAD, options.top_k)
+
+
+def _hits(state: FusionState, ask: int, first: str = "") -> dict[str, list[tuple[str, float]]]:
+    """The ranking of each source for one thing that was asked, that of ``first`` before the others."""
+    found: dict[str, list[tuple[str, float]]] = {first: []} if first else {}
+    for one in (*state.get("vector_results", []), *state.get("graph_results", [])):
+        if one["ask"] == ask:
+            found.setdefault(one["source"], []).append((one["chunk_id"], one["score"]))
     return found
-
-
-def _best(hits: Mapping[tuple[str, int], Sequence[tuple[str, float]]]) -> dict[str, list[tuple[str, float]]]:
-    """Of each source the best that any pass says of a passage; word scores as shares of their pass's best one."""
-    best: dict[str, dict[str, float]] = {}
-    for (source, _), ranking in hits.items():
-        kept = best.setdefault(source, {})
-        top = ranking[0][1] if source == "bm25" and ranking else 1.0
-        for chunk_id, score in ranking:
-            kept[chunk_id] = max(kept.get(chunk_id, -1.0), score / top)
-    return {s: sorted(kept.items(), key=lambda pair: (-pair[1], pair[0])) for s, kept in best.items()}

@@ -20,6 +20,7 @@ from workbench.text import CJK, fold, sentences
 from workbench.tools import evidence
 from workbench.tools.chain import chain_of, says
 from workbench.tools.chain_walk import HUB
+from workbench.tools.fusing import Ranking
 from workbench.tools.scoring import Question, shares
 from workbench.tools.tool import Found, FunctionTool, Search
 
@@ -158,7 +159,7 @@ class Output(Found):
 
 def search(tool_input: Input, knowledge: KnowledgeBase, log: ToolLog) -> Output:
     """Passages that say of the name what is left of the question."""
-    query, name = tool_input.query, fold(tool_input.name)
+    query = tool_input.query
     with log("bm25", k=HITS) as detail:
         lexical = knowledge.keyword_search(query, HITS)
         detail["hits"] = len(lexical)
@@ -167,26 +168,42 @@ def search(tool_input: Input, knowledge: KnowledgeBase, log: ToolLog) -> Output:
         detail["hits"] = len(near)
     with log("read") as detail:
         passages = knowledge.passages(list(dict.fromkeys(i for i, _ in [*near, *lexical])))
-        texts = [f"{passage['title']}. {passage['text']}" for passage in passages]
-        reading = Reading.of(tool_input.question or query, [tool_input.sentence, *texts], knowledge)
         detail["read"] = len(passages)
     with log("calibrate"):
-        bm25, explained = shares(lexical), reading.texts[0]
-        places = [{i: 1 / place for place, (i, _) in enumerate(hits, start=1)} for hits in (lexical, near)]
-        results = []
-        for passage, text, row in zip(passages, texts, reading.texts[1:], strict=True):
-            chunk_id = passage["chunk_id"]
-            seen = {
-                "holds": float(bool(name) and name in fold(text)),
-                "gain": reading.share([max(0.0, new - old) for new, old in zip(row, explained, strict=True)]),
-                "bm25": bm25.get(chunk_id, 0.0),
-                "said": places[0].get(chunk_id, 0.0),
-                "near": places[1].get(chunk_id, 0.0),
-            }
-            result = evidence.judged(TOOL.name, passage, seen, knowledge)
-            result["metadata"] |= {"doubt": tool_input.doubt, **_way(tool_input, passage, seen)}
-            results.append(result)
+        results = judged(tool_input, passages, {"bm25": lexical, "dense": near}, knowledge)
     return Output(**evidence.answer(Question.of(query, knowledge), results, tool_input.top_k))
+
+
+def judged(
+    asked: Input, passages: Sequence[Passage], hits: Mapping[str, Ranking], knowledge: KnowledgeBase
+) -> list[RetrievalResult]:
+    """The passages as evidence for a sub-question, by what they say beyond the sentence that it goes on from.
+
+    Args:
+        asked: the sub-question.
+        passages: those that were found.
+        hits: ``bm25`` and ``dense``, as they were found.
+        knowledge: where.
+    """
+    name = fold(asked.name)
+    texts = [f"{passage['title']}. {passage['text']}" for passage in passages]
+    reading = Reading.of(asked.question or asked.query, [asked.sentence, *texts], knowledge)
+    bm25, explained = shares(hits.get("bm25", ())), reading.texts[0]
+    places = {source: {i: 1 / place for place, (i, _) in enumerate(found, start=1)} for source, found in hits.items()}
+    results = []
+    for passage, text, row in zip(passages, texts, reading.texts[1:], strict=True):
+        chunk_id = passage["chunk_id"]
+        seen = {
+            "holds": float(bool(name) and name in fold(text)),
+            "gain": reading.share([max(0.0, new - old) for new, old in zip(row, explained, strict=True)]),
+            "bm25": bm25.get(chunk_id, 0.0),
+            "said": places.get("bm25", {}).get(chunk_id, 0.0),
+            "near": places.get("dense", {}).get(chunk_id, 0.0),
+        }
+        result = evidence.judged(TOOL.name, passage, seen, knowledge)
+        result["metadata"] |= {"doubt": asked.doubt, **_way(asked, passage, seen)}
+        results.append(result)
+    return results
 
 
 def _way(tool_input: Input, passage: Passage, seen: Mapping[str, float]) -> dict[str, object]:

@@ -1,0 +1,315 @@
+"""Measure the fusion graph: strategies, weights by the kind of question, what its quality tells, what a retry brings.
+
+    python experiments/fusing.py WORKSPACE DATA [--limit 150]
+
+WORKSPACE holds the bases of the question sets in DATA (``make bench`` keeps one with ``--work``); a set that is not
+there is skipped. Every question is asked once, with as many retries as there may be; the rest is arithmetic.
+
+- *strategies*: R@5 of each source alone and of what each strategy makes of them, before anything is reread; and of one
+  pass after it, beside each source reread alone, with the difference and its interval.
+- *weights*: chosen for each kind of question (``named``: it has a name that the base knows; ``across``: most of it is in
+  another script than the texts; ``plain``), for all alike, or none. Which of the three, is chosen within each of five
+  folds, by four folds of the others; every question is ranked with what was chosen without it.
+- *quality*: fitted on half of the questions of every set (``calibrate._half``), each set counting the same, and
+  reported on the other half: how well it tells whether every gold document is among the first five.
+- *retries*: on that other half, before and after, by threshold.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import hashlib
+import sys
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from itertools import product
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+sys.path.insert(0, str(Path(__file__).parent))
+from calibrate import _half, ece
+from merging import ranking, sets_there
+from second_pass import area, ridge
+
+from workbench.evaluating.rankings import OneBase, asked_of, listed, order
+from workbench.evaluating.statistics import Bootstrap
+from workbench.graphs.completeness import QUALITY, signals
+from workbench.graphs.fusion import build_fusion
+from workbench.ports import Context, KnowledgeBase
+from workbench.session import Workbench
+from workbench.tools import hybrid
+from workbench.tools.fusing import STRATEGIES, Ranking
+from workbench.tools.scoring import LEAD, Question
+from workbench.tools.tool import StepLog
+
+SOURCES = ("bm25", "dense", "graph")
+KINDS = ("named", "across", "plain")
+WEIGHTS = tuple(
+    dict(zip(SOURCES, w, strict=True)) for w in product((1.0,), (0.3, 0.6, 1.0, 1.6), (0.25, 0.5, 1.0, 2.0))
+)
+EVEN = WEIGHTS[0] | dict.fromkeys(SOURCES, 1.0)
+FOLDS, FIRST, RETRIES = 5, 5, 3
+THRESHOLDS = (0.3, 0.5, 0.6, 0.7, 0.8, 0.9)
+
+
+class Asked(NamedTuple):
+    """What was found for one question.
+
+    Attributes:
+        hits: source -> its ranking of passages; ``kind``: of the question.
+        alone: ``graph`` or ``texts`` -> the documents of one source, reread.
+        passes: of each pass, the documents, what the quality is made of, and how many questions it asked.
+    """
+
+    id: str
+    gold: frozenset[str]
+    kind: str
+    hits: Mapping[str, Ranking]
+    alone: Mapping[str, list[str]]
+    passes: list[tuple[list[str], Mapping[str, float], int]]
+
+    @property
+    def fits(self) -> bool:
+        """Whether it is of the half that fits."""
+        return _half(self.id)
+
+
+def main() -> None:
+    """Ask, fit, and print."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("workspace", type=Path)
+    parser.add_argument("data", type=Path)
+    parser.add_argument("--limit", type=int, default=150, help="questions of each set, at most")
+    options = parser.parse_args()
+    asked = {}
+    with Workbench.open(options.workspace) as wb:
+        for name, rows, gold in sets_there(wb, options.workspace, options.data, options.limit):
+            asked[name] = list(observe(wb.ports(), wb.knowledge.get(name), rows, gold))
+    for chapter in (strategies, weights, quality, retries):
+        sys.stdout.write("\n".join([*chapter(asked), "", ""]))
+
+
+def observe(context: Context, base: KnowledgeBase, rows: Sequence[Mapping[str, Any]], gold: str) -> Iterator[Asked]:
+    """Every question with its sources, and all passes over it."""
+    base.warm()
+    graph = build_fusion().compile()
+    for row in rows:
+        asked = asked_of(dict(row))
+        with base.reading():
+            question = Question.of(asked.question, base)
+            log = StepLog()
+            of_texts, of_graph = hybrid.from_texts(question, LEAD, log), hybrid.from_graph(question, LEAD, log)
+            alone = {
+                name: ranking(hybrid.reranked(question, hybrid.fused(question, hits, LEAD, log), hits, log))
+                for name, hits in (("texts", of_texts), ("graph", of_graph))
+            }
+        yield Asked(
+            asked.id,
+            frozenset(listed(dict(row), gold)),
+            kind(question),
+            of_texts | of_graph,
+            alone,
+            asyncio.run(passes(graph, asked.question, base, context)),
+        )
+
+
+def kind(question: Question) -> str:
+    """``named``, ``across`` or ``plain``."""
+    if question.named:
+        return "named"
+    first = question.knowledge.passages([i for i, _ in question.knowledge.vector_search(question.text, 1)])
+    return "across" if first and question.signals(first[0])["unread"] > 0.5 else "plain"
+
+
+async def passes(graph: Any, query: str, base: KnowledgeBase, context: Context) -> list[Any]:
+    """Of each pass the documents, the signals, and how many questions it asked; all retries are made."""
+    given = {"session_id": "", "canvas_path": "", "operation": "explanation", "query": query, "messages": []}
+    config: Any = {"configurable": {"kb_prefix": base.name, "quality_threshold": 1.0, "max_retries": RETRIES}}
+    found, asks = [], 1
+    async for update in graph.astream(
+        given, config, context=replace(context, knowledge=OneBase(base)), stream_mode="updates"
+    ):
+        if "rerank_results" in update:
+            results = update["rerank_results"]["reranked_results"]
+            found.append((ranking(results), signals(query, results, base), asks))
+        if "check_quality" in update:
+            asked = update["check_quality"]["asked"]
+            asks = sum(one["pass"] == asked[-1]["pass"] for one in asked)
+    return found
+
+
+# --- Strategies, and weights for them ---
+
+
+def strategies(asked: Mapping[str, Sequence[Asked]]) -> Iterator[str]:
+    """R@5 of each source, of each strategy, and of one pass beside each source alone."""
+    yield f"R@{FIRST}, before rereading" + " " * 6 + "".join(f"{name:>11}" for name in (*SOURCES, *STRATEGIES))
+    for name, group in asked.items():
+        rows = [[recall(documents([(s, one.hits[s])]), one.gold) for s in SOURCES] for one in group]
+        rows = [
+            row + [recall(documents(one.hits.items(), how), one.gold) for how in STRATEGIES]
+            for row, one in zip(rows, group, strict=True)
+        ]
+        yield f"{name:12}{len(group):>6}{'':10}" + "".join(f"{100 * v:>11.1f}" for v in np.mean(rows, axis=0))
+    yield ""
+    yield f"R@{FIRST}, reread               one pass    texts alone              graph alone"
+    for name, group in asked.items():
+        once = {one.id: recall(one.passes[0][0], one.gold) for one in group}
+        told = []
+        for source in ("texts", "graph"):
+            other = {one.id: recall(one.alone[source], one.gold) for one in group}
+            apart = Bootstrap(list(once), 2 * len(asked)).compare({"R": once}, {"R": other})["R"]
+            told.append(
+                f"{100 * np.mean(list(other.values())):>6.1f} {apart['difference']:+6.1f} [{apart['low']:+.1f}, {apart['high']:+.1f}]"
+            )
+        yield f"{name:12}{len(group):>6}{'':10}{100 * np.mean(list(once.values())):>8.1f}    " + "   ".join(
+            f"{t:22}" for t in told
+        )
+
+
+def weights(asked: Mapping[str, Sequence[Asked]]) -> Iterator[str]:
+    """Weights by the kind of question, nested: each question is ranked with what was chosen without it."""
+    every = [(name, one) for name, group in asked.items() for one in group]
+    size = {name: len(group) for name, group in asked.items()}
+    shared = np.array([1 / size[name] for name, _ in every])
+    kinds = np.array([KINDS.index(one.kind) for _, one in every])
+    folds = np.array([_fold(one.id) for _, one in every])
+    yield "weights by kind: " + ", ".join(f"{k} {int((kinds == n).sum())}" for n, k in enumerate(KINDS))
+    for how in ("rrf", "weighted", "zscore", "percentile"):
+        seen = np.array([[gain(one, how, w) for w in WEIGHTS] for _, one in every])
+        even = np.array([gain(one, how, EVEN) for _, one in every])
+        nested = np.array(even)
+        said = []
+        for outer in range(FOLDS):
+            inside = np.flatnonzero(folds != outer)
+            way = max(("none", "all", "kind"), key=lambda way: _inner(way, inside, seen, even, kinds, folds, shared))
+            said.append(way)
+            left = np.flatnonzero(folds == outer)
+            nested[left] = _ranked(way, inside, left, seen, even, kinds, shared)
+        ids = [f"{name} {one.id}" for name, one in every]
+        apart = Bootstrap(ids).compare(
+            {"R": dict(zip(ids, nested, strict=True))}, {"R": dict(zip(ids, even, strict=True))}
+        )["R"]
+        best = _chosen("kind", np.arange(len(every)), seen, kinds, shared)
+        yield (
+            f"  {how:11} mean of R@{FIRST} and R@20: even {100 * even @ shared / shared.sum():.1f}, nested "
+            f"{100 * nested @ shared / shared.sum():.1f}, difference by question {apart['difference']:+.2f} "
+            f"[{apart['low']:+.2f}, {apart['high']:+.2f}]; chosen {', '.join(said)}"
+        )
+        yield "".join(f"    {k}: {WEIGHTS[best[n]]}" for n, k in enumerate(KINDS))
+
+
+def _inner(way: str, inside: Any, seen: Any, even: Any, kinds: Any, folds: Any, shared: Any) -> float:
+    total = 0.0
+    for fold in np.unique(folds[inside]):
+        fits, left = inside[folds[inside] != fold], inside[folds[inside] == fold]
+        total += float(_ranked(way, fits, left, seen, even, kinds, shared) @ shared[left])
+    return round(total, 9)
+
+
+def _ranked(way: str, fits: Any, left: Any, seen: Any, even: Any, kinds: Any, shared: Any) -> Any:
+    if way == "none":
+        return even[left]
+    return seen[left, [_chosen(way, fits, seen, kinds, shared)[k] for k in kinds[left]]]
+
+
+def _chosen(way: str, fits: Any, seen: Any, kinds: Any, shared: Any) -> list[int]:
+    groups = [fits[kinds[fits] == k] if way == "kind" else fits for k in range(len(KINDS))]
+    return [int(np.argmax(np.round(shared[g] @ seen[g], 9))) if len(g) else 0 for g in groups]
+
+
+def _fold(question_id: str) -> int:
+    return int(hashlib.sha256(f"fusing {question_id}".encode()).hexdigest(), 16) % FOLDS
+
+
+def gain(one: Asked, how: str, weights: Mapping[str, float]) -> float:
+    """The mean of R@5 and R@20 of the fused documents."""
+    found = documents(one.hits.items(), how, weights)
+    return (recall(found, one.gold) + recall(found, one.gold, 20)) / 2
+
+
+def documents(
+    hits: Iterable[tuple[str, Ranking]], how: str = "rrf", weights: Mapping[str, float] | None = None
+) -> list[str]:
+    """The documents in the order of the fused passages."""
+    return order(i.rpartition("#")[0] for i, _ in STRATEGIES[how](dict(hits), weights))
+
+
+def recall(found: Sequence[str], gold: frozenset[str], first: int = FIRST) -> float:
+    """The share of the gold documents among the first.
+
+    >>> recall(["a", "c", "b"], frozenset("ad"))
+    0.5
+    """
+    return len(gold & set(found[:first])) / len(gold)
+
+
+# --- Quality, and what a retry brings ---
+
+
+def quality(asked: Mapping[str, Sequence[Asked]]) -> Iterator[str]:
+    """How well the quality tells that every gold document is among the first five, on the half that fits nothing."""
+    model = ridge(
+        [
+            [(one.passes[n][1], complete(one, n)) for one in group if one.fits for n in range(len(one.passes))]
+            for group in asked.values()
+        ]
+    )
+    yield f"fitted: {model}"
+    for when, by in {"in the package": QUALITY, "fitted": model}.items():
+        yield f"{when:20}complete  AUC by the top score     AUC                  ECE"
+        for name, group in asked.items():
+            rest = [one for one in group if not one.fits]
+            said = np.array([by(one.passes[0][1]) for one in rest])
+            top = np.array([one.passes[0][1]["first"] for one in rest])
+            held = np.array([complete(one, 0) for one in rest])
+            yield f"{name:12}{len(rest):>6}{held.sum():>8}    {area(top, held):22} {area(said, held):20} {ece(said, held):.2f}"
+        every = [one for group in asked.values() for one in group if not one.fits]
+        said, held = np.array([by(one.passes[0][1]) for one in every]), np.array([complete(one, 0) for one in every])
+        top = np.array([one.passes[0][1]["first"] for one in every])
+        yield f"{'all':12}{len(every):>6}{held.sum():>8}    {area(top, held):22} {area(said, held):20} {ece(said, held):.2f}"
+
+
+def complete(one: Asked, n: int) -> bool:
+    """Whether every gold document is among the first five after this pass."""
+    return one.gold <= set(one.passes[n][0][:FIRST])
+
+
+def retries(asked: Mapping[str, Sequence[Asked]]) -> Iterator[str]:
+    """Recall before and after, by threshold, on the half that fits nothing."""
+    yield f"half that fits nothing   threshold   retried      R@{FIRST} before, after [difference]      all@{FIRST} before, after    questions asked"
+    for name, group in asked.items():
+        rest = [one for one in group if not one.fits]
+        for threshold in THRESHOLDS:
+            best = [standing(one, threshold) for one in rest]
+            before = {one.id: recall(one.passes[0][0], one.gold) for one in rest}
+            after = {one.id: recall(one.passes[n][0], one.gold) for one, (n, _) in zip(rest, best, strict=True)}
+            apart = Bootstrap(list(before)).compare({"R": after}, {"R": before})["R"]
+            whole = [
+                np.mean([complete(one, 0) for one in rest]),
+                np.mean([complete(one, n) for one, (n, _) in zip(rest, best, strict=True)]),
+            ]
+            made = np.mean([made for _, made in best])
+            cost = np.mean(
+                [sum(p[2] for p in one.passes[: made + 1]) for one, (_, made) in zip(rest, best, strict=True)]
+            )
+            yield (
+                f"{name:12}{len(rest):>6}{'':10}{threshold:>6.1f}{made:>12.2f}"
+                f"{100 * np.mean(list(before.values())):>12.1f} {100 * np.mean(list(after.values())):>6.1f} "
+                f"{apart['difference']:+.1f} [{apart['low']:+.1f}, {apart['high']:+.1f}]"
+                f"{100 * whole[0]:>14.1f} {100 * whole[1]:>6.1f} {cost:>14.2f}"
+            )
+
+
+def standing(one: Asked, threshold: float) -> tuple[int, int]:
+    """Which pass stands, and how many retries were made."""
+    said = [QUALITY(seen) for _, seen, _ in one.passes]
+    made = next((n for n in range(len(said)) if max(said[: n + 1]) >= threshold), len(said) - 1)
+    return int(np.argmax(said[: made + 1])), made
+
+
+if __name__ == "__main__":
+    main()
