@@ -69,7 +69,7 @@ async def test_what_is_found_at_once_is_not_asked_for_again(wb):
     assert {hit["source"] for hit in state["vector_results"]} == {"bm25", "dense"}
     assert {hit["source"] for hit in state["graph_results"]} == {"graph"}
     ranks = [result["metadata"]["rank"] for result in state["reranked_results"]]
-    assert ranks == list(range(1, len(ranks) + 1)) and set(state["fused_results"]) >= {
+    assert ranks == list(range(1, len(ranks) + 1)) and {one["chunk_id"] for one in state["fused_results"]} >= {
         result["source_id"] for result in state["reranked_results"]
     }
 
@@ -92,7 +92,11 @@ async def test_a_hard_question_is_asked_again_and_the_best_pass_stands(wb, monke
     monkeypatch.setattr(fusion, "quality_of", quality)
     state = await ask(wb, "Where was the director of The Wedding Banquet born?")
     assert state["quality_score"] == 0.9 and state["retry_count"] == 2 and len(passes) == 3
-XX
+    assert {ask["pass"] for ask in state["asked"]} == {1, 2, 3} and {hit["pass"] for hit in state["graph_results"]} == {
+        1,
+        2,
+        3,
+    }
     assert [result["result_id"] for result in state["reranked_results"]] == passes[2]
 
 
@@ -105,9 +109,9 @@ async def test_at_the_limit_the_best_pass_is_given_and_says_which_it_was(wb, mon
 
 async def test_it_ends_where_nothing_else_can_be_asked(wb, monkeypatch):
     monkeypatch.setattr(fusion, "quality_of", lambda *_: 0.0)
-    monkeypatch.setattr(fusion, "further", lambda query, found, base: iter([query]))
+    monkeypatch.setattr(fusion, "further", lambda *_: [])
     state = await ask(wb, "Memento")
-    assert state["retry_count"] == 0 and state["asked"] == ["Memento"]
+    assert state["retry_count"] == 0 and state["asked"] == [{"pass": 1, "query": "Memento"}]
 
 
 async def test_both_sources_work_at_once_and_a_sure_cascade_asks_one(wb, monkeypatch):
@@ -149,11 +153,11 @@ def test_its_input_has_a_published_schema():
 
 
 def test_should_retry_reads_what_a_call_configures():
-    state: Any = {"quality_score": 0.5, "retry_count": 1, "asked": ["a", "b", "c"]}
+    state: Any = {"quality_score": 0.5, "retry_count": 1, "asked": [{"pass": n, "query": "a"} for n in (1, 2, 3)]}
     assert should_retry(state, {}) == "retry"
     assert should_retry(state, {"configurable": {"quality_threshold": 0.4}}) == "end"
     assert should_retry(state, {"configurable": {"max_retries": 1}}) == "end"
-    assert should_retry({**state, "asked": ["a", "b"]}, {}) == "end"
+    assert should_retry({**state, "asked": [{"pass": n, "query": "a"} for n in (1, 2)]}, {}) == "end"
 
 
 @pytest.mark.parametrize(

@@ -90,31 +90,39 @@ def reranked(
         reread = rerank(question.text, passages, question.knowledge, model)
         detail["reranked"] = len(reread)
     with log("calibrate"):
-        return list(_judged(question, passages, hits.get("bm25", []), hits.get("dense", []), reread))
+        return list(_judged(question, passages, hits, reread))
 
 
 def _judged(
-    question: Question,
-    passages: Sequence[Passage],
-    lexical: Ranking,
-    near: Ranking,
-    reread: Mapping[str, float],
+    question: Question, passages: Sequence[Passage], hits: Mapping[str, Ranking], reread: Mapping[str, float]
 ) -> Iterator[RetrievalResult]:
     """The passages in the order of ``worth``; what is probable of them is given out in that order, the highest first.
 
-    What ranks best and what is known for certain are seen in different signals: the reranker always has a best one.
+    What ranks best and what is known for certain are seen in different signals: the reranker always has a best one,
+    and what the graph leads to need not say the question's words.
     """
-    bm25, dense, far = shares(lexical), cosine_signals(near), {"cosine": min((c for _, c in near), default=0.0)}
+    near = hits.get("dense", [])
+    bm25, dense, far = shares(hits.get("bm25", [])), cosine_signals(near), min((c for _, c in near), default=0.0)
+    led = _led(hits.get("graph", [])) if question.subjects else {}
     seen = {}
     for passage in passages:
         chunk_id = passage["chunk_id"]
-        signals = both(question.signals(passage), dense.get(chunk_id, far))
+        signals = both(question.signals(passage), dense.get(chunk_id, {"cosine": far}))
         signals |= {"bm25": bm25.get(chunk_id, 0.0), "reranked": reread.get(chunk_id, 0.0)}
+        signals["led"] = led.get(chunk_id, 0.0)
         seen[chunk_id] = {**signals, "reread": signals["unread"] * signals["reranked"]}
     ordered = sorted(passages, key=lambda passage: (-worth(seen[passage["chunk_id"]]), passage["chunk_id"]))
     scores = descending(sorted((probability(TOOL.name, signals) for signals in seen.values()), reverse=True))
     for passage, score in zip(ordered, scores, strict=True):
         yield evidence.chunk(passage, score, TOOL.name, question.knowledge.name, seen[passage["chunk_id"]])
+
+
+def _led(ranking: Ranking) -> dict[str, float]:
+    """By chunk id, how soon the graph comes to a passage: 1 at once, 0 behind the first ``RERANKED``.
+
+    Only where a name in the question has a document: then the graph leads from text to text.
+    """
+    return {i: 1 - place / RERANKED for place, (i, _) in enumerate(ranking[:RERANKED])}
 
 
 def worth(seen: Mapping[str, float]) -> float:
