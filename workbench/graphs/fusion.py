@@ -5,24 +5,37 @@
 
 Its nodes are the stages of ``hybrid_search`` (``tools/hybrid.py``), which runs one pass of them. A retry asks for the
 question in other words, then for the words that nothing found so far says; the best pass is what stands at the end.
-With the strategy ``cascade`` the vectors are asked only where the graph is not sure.
+With the strategy ``cascade`` the vectors are asked only where the graph is not sure. ``wb.fusion`` makes a run of it.
+
+| elsewhere it is called | here |
+| --- | --- |
+| ``CanvasRAGState``, ``CanvasRAGConfig`` | ``FusionState``, ``FusionConfig`` |
+| node ``retrieve_graphiti`` giving ``graphiti_results`` | ``retrieve_graph``, ``graph_results`` |
+| node ``retrieve_lancedb`` giving ``lancedb_results`` | ``retrieve_vectors``, ``vector_results`` |
+| ``build_canvas_rag_graph()`` | ``build_fusion().compile(checkpointer=...)`` |
 """
 
 from __future__ import annotations
 
 import asyncio
+import inspect
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Annotated, Any, Literal, Required, cast
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from types import MappingProxyType
+from typing import Annotated, Any, Literal, Required, cast, get_args
 
 from langchain_core.messages import HumanMessage
 from langchain_core.runnables import RunnableConfig
 from langgraph.channels import UntrackedValue
+from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import END, START, MessagesState, StateGraph
+from langgraph.graph.state import CompiledStateGraph
 from langgraph.runtime import Runtime
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from workbench.errors import WorkbenchError, shown
+from workbench.events import progress
+from workbench.graphs.canvas_question import base_of, question_of
 from workbench.graphs.completeness import FIRST, incomplete
 from workbench.graphs.rewrite import rewritten
 from workbench.ports import Context, KnowledgeBase
@@ -53,7 +66,10 @@ class FusionConfig(BaseModel):
 
 
 class FusionInput(MessagesState, total=False):
-    """What is asked: ``query``, else the last message of a person."""
+    """What is asked: ``query``, else the last message of a person, else what the operation asks of the canvas.
+
+    The base that holds the canvas is asked where no ``kb_prefix`` is given; names on the target nodes are meant too.
+    """
 
     session_id: Required[str]
     canvas_path: Required[str]
@@ -62,22 +78,34 @@ class FusionInput(MessagesState, total=False):
     query: str
 
 
+def _joined(old: list[dict[str, Any]], new: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The log with more entries, once each; a first pass begins it anew, when a thread carries several questions."""
+    kept = [] if old and new and new[0]["pass"] < old[-1]["pass"] else old
+    return list({(one["node"], one["pass"]): one for one in [*kept, *new]}.values())
+
+
 class FusionState(FusionInput, total=False):
     """What each node gives.
 
     ``graph_results`` and ``vector_results`` are ``{"source", "pass", "chunk_id", "score"}``, best first, source by
-    source; ``fused_results`` are ids of passages; ``reranked_results`` is evidence (``RetrievalResult``). ``asked`` is
-    what each pass asks, and the last one the next pass; ``best`` is the best pass so far.
+    source; ``fused_results`` are ``{"chunk_id", "score", "sources"}``; ``reranked_results`` is evidence
+    (``RetrievalResult``). ``asked`` is what each pass asks, and until it has ``ended`` the last one the next pass.
+    ``best`` is the best pass so far, which is given at the end; ``best_effort`` says that even it falls short.
+    ``passes`` has ``pass``, ``asked``, ``quality_score`` and ``found`` of each; ``log`` a line for each node that ran.
     """
 
     graph_results: list[dict[str, Any]]
     vector_results: list[dict[str, Any]]
-    fused_results: list[str]
+    fused_results: list[dict[str, Any]]
     reranked_results: list[dict[str, Any]]
     quality_score: float
     retry_count: int
     asked: list[str]
+    ended: bool
     best: dict[str, Any]
+    best_effort: bool
+    passes: list[dict[str, Any]]
+    log: Annotated[list[dict[str, Any]], _joined]
     reading: Annotated[Any, UntrackedValue(Any, guard=False)]
     """The question as the base sees it; not kept, so a resume reads it again."""
 
@@ -94,18 +122,20 @@ async def retrieve_vectors(state: FusionState, config: RunnableConfig, runtime: 
 
 def _retrieve(source: Any, key: str, state: FusionState, config: RunnableConfig, runtime: Runtime[Context]) -> Any:
     """What one source finds for what this pass asks, behind what it found before."""
-    base, options = _asked(config, runtime)
-    asked = state.get("asked") or [query_of(state)]
+    base, options = _asked(state, config, runtime)
+    asked = _so_far(state, base)
     with base.reading():
-        question = Question.of(asked[-1], base)
+        question = Question.of(asked[-1], base, _meant(state, base)[1])
         hits = source(question, _pool(options), StepLog(runtime.context.clock))
     found = [
         {"source": name, "pass": len(asked), "chunk_id": chunk_id, "score": score}
         for name, ranking in hits.items()
         for chunk_id, score in ranking
     ]
-    change: dict[str, Any] = {key: [*cast(Any, state).get(key, []), *found]}
-    return {**change, "reading": question} if len(asked) == 1 else change
+    if len(asked) > 1:
+        return {key: [*cast(Any, state).get(key, []), *found]}
+    alone = {"vector_results": []} if options.fusion_strategy == "cascade" and key == "graph_results" else {}
+    return {**alone, key: found, "reading": question}
 
 
 def sources(state: FusionState, config: RunnableConfig) -> list[str]:
@@ -120,50 +150,60 @@ def after_graph(
     """On to the fusion; a cascade whose graph is not sure asks the vectors too."""
     if config_of(config).fusion_strategy != "cascade":
         return "fuse_results"
-    base, _ = _asked(config, runtime)
+    base, _ = _asked(state, config, runtime)
     question = _reading(state, base)
     first = base.passages([hit["chunk_id"] for hit in state["graph_results"][:FIRST]])
     best = max((probability("local_search", question.signals(passage)) for passage in first), default=0.0)
-    return "fuse_results" if best >= SURE and len(state.get("asked", [])) < 2 else "retrieve_vectors"
+    return "fuse_results" if best >= SURE and len(_so_far(state, base)) < 2 else "retrieve_vectors"
 
 
 def fuse_results(state: FusionState, config: RunnableConfig, runtime: Runtime[Context]) -> dict[str, Any]:
     """The passages of both sources, of every pass so far, in one order."""
-    base, options = _asked(config, runtime)
+    base, options = _asked(state, config, runtime)
     hits = _hits([*state.get("vector_results", []), *state.get("graph_results", [])])
     rankings = {f"{source} {number}": ranking for (source, number), ranking in hits.items()}
     if options.fusion_strategy == "cascade":
         rankings = dict(sorted(rankings.items(), key=lambda one: not one[0].startswith("graph")))
     with base.reading():
         found = hybrid.fused(_reading(state, base), rankings, _pool(options), StepLog(), options.fusion_strategy)
-    return {"fused_results": [passage["chunk_id"] for passage in found]}
+    by = {name: {i for (source, _), ranking in hits.items() if source == name for i, _ in ranking} for name, _ in hits}
+    return {
+        "fused_results": [
+            {"chunk_id": i, "score": score, "sources": [name for name, ids in by.items() if i in ids]}
+            for i, score in ((passage["chunk_id"], score) for passage, score in found)
+        ]
+    }
 
 
 def rerank_results(state: FusionState, config: RunnableConfig, runtime: Runtime[Context]) -> dict[str, Any]:
     """The passages read again beside the question, as evidence with calibrated scores."""
-    base, options = _asked(config, runtime)
+    base, options = _asked(state, config, runtime)
     hits = _best(_hits(state.get("vector_results", [])))
     with base.reading():
-        question, passages = _reading(state, base), base.passages(state["fused_results"])
+        question, passages = _reading(state, base), base.passages([one["chunk_id"] for one in state["fused_results"]])
         found = hybrid.reranked(question, passages, hits, StepLog(), options.rerank_model)
         return {"reranked_results": evidence.ranked(found, options.top_k)}
 
 
 def check_quality(state: FusionState, config: RunnableConfig, runtime: Runtime[Context]) -> dict[str, Any]:
     """How likely it is that nothing needed is missing, 0 to 1; the best pass; and what to ask next, if anything."""
-    base, options = _asked(config, runtime)
-    query, found = query_of(state), state["reranked_results"]
-    asked = state.get("asked") or [query]
+    base, options = _asked(state, config, runtime)
+    query, found = _meant(state, base)[0], state["reranked_results"]
+    asked = _so_far(state, base)
     retries = len(asked) - 1
     with base.reading():
         quality = quality_of(query, found, base)
         wanting = quality < options.quality_threshold and retries < options.max_retries
         following = next((one for one in further(query, found, base) if one not in asked), "") if wanting else ""
-    best = state.get("best") or {"quality_score": -1.0}
+    best = {"quality_score": -1.0} if len(asked) == 1 else state["best"]
     if quality > best["quality_score"]:
         best = {"quality_score": quality, "reranked_results": found, "retry_count": retries}
     shown = {name: best[name] for name in ("quality_score", "reranked_results")}
-    return {**shown, "best": best, "retry_count": retries, "asked": [*asked, following] if following else asked}
+    change = {**shown, "best": best, "best_effort": best["quality_score"] < options.quality_threshold}
+    this = {"pass": len(asked), "asked": asked[-1], "quality_score": quality}
+    this |= {"found": [result["source_id"] for result in found]}
+    change |= {"retry_count": retries, "passes": [*(state["passes"] if retries else []), this]}
+    return {**change, "asked": [*asked, following] if following else asked, "ended": not following}
 
 
 def further(query: str, found: Sequence[Mapping[str, Any]], base: KnowledgeBase) -> Iterator[str]:
@@ -180,9 +220,8 @@ def further(query: str, found: Sequence[Mapping[str, Any]], base: KnowledgeBase)
 def should_retry(state: FusionState, config: RunnableConfig) -> Literal["retry", "end"]:
     """Again while the quality is below the threshold, retries are left, and there is something else to ask."""
     options = config_of(config)
-    if state["quality_score"] >= options.quality_threshold or state["retry_count"] >= options.max_retries:
-        return "end"
-    return "retry" if len(state["asked"]) > state["retry_count"] + 1 else "end"
+    enough = state["quality_score"] >= options.quality_threshold or state["retry_count"] >= options.max_retries
+    return "end" if enough or state.get("ended") else "retry"
 
 
 def again(state: FusionState, config: RunnableConfig) -> list[str]:
@@ -195,14 +234,14 @@ def quality_of(question: str, found: Sequence[Mapping[str, Any]], base: Knowledg
     return round(1 - incomplete(question, cast(Sequence[RetrievalResult], found), base), 3) if found else 0.0
 
 
-def query_of(state: Mapping[str, Any]) -> str:
-    """The question: ``query``, else the last message of a person.
+def query_of(state: Mapping[str, Any], otherwise: str = "") -> str:
+    """The question: ``query``, else the last message of a person, else what a canvas asks.
 
     Raises:
         WorkbenchError: there is neither.
     """
     said = [str(m.content) for m in state.get("messages", []) if isinstance(m, HumanMessage)]
-    query = str(state.get("query") or (said[-1] if said else "")).strip()
+    query = str(state.get("query") or (said[-1] if said else otherwise)).strip()
     if not query:
         raise WorkbenchError('Nothing is asked. Give a question: {"query": "..."}, or a message of a person.')
     return query
@@ -228,49 +267,115 @@ def config_of(config: RunnableConfig, **settings: Any) -> FusionConfig:
     return options
 
 
+def known_operation(name: Any) -> Operation:
+    """The operation of that name.
+
+    Raises:
+        WorkbenchError: there is none; lists those that there are.
+    """
+    if name not in get_args(Operation):
+        raise WorkbenchError(f"There is no operation {shown(name)}. Known: {', '.join(get_args(Operation))}.")
+    return cast(Operation, name)
+
+
 def fusion_options(settings: Settings) -> dict[str, Any]:
     """What ``config["configurable"]`` has where nothing else is said."""
     return {
         "fusion_strategy": settings.fusion_strategy,
         "quality_threshold": settings.quality_threshold,
         "max_retries": settings.max_retries,
+        "rerank_model": settings.rerank_model,
     }
 
 
-def build_fusion() -> StateGraph[Any, Context, Any, Any]:
-    """The graph, not compiled: ``build_fusion().compile(checkpointer=...)``."""
-    graph = StateGraph(FusionState, context_schema=Context, input_schema=FusionInput)
-    for name, node in (
-        ("retrieve_graph", retrieve_graph),
-        ("retrieve_vectors", retrieve_vectors),
-        ("fuse_results", fuse_results),
-        ("rerank_results", rerank_results),
-        ("check_quality", check_quality),
-    ):
-        graph.add_node(name, cast(Any, node), input_schema=FusionState)
-    graph.add_conditional_edges(START, cast(Any, sources), ["retrieve_graph", "retrieve_vectors"])
-    graph.add_conditional_edges("retrieve_graph", after_graph, ["fuse_results", "retrieve_vectors"])
-    graph.add_edge("retrieve_vectors", "fuse_results")
-    graph.add_edge("fuse_results", "rerank_results")
-    graph.add_edge("rerank_results", "check_quality")
-    graph.add_conditional_edges("check_quality", cast(Any, again), ["retrieve_graph", "retrieve_vectors", END])
+def build_fusion(
+    schema: type[FusionState] = FusionState, names: Mapping[str, str] = MappingProxyType({})
+) -> StateGraph[Any, Context, Any, Any]:
+    """The graph, not compiled: ``build_fusion().compile(checkpointer=...)``; ``names`` are other names in it."""
+    graph = StateGraph(schema, context_schema=Context, input_schema=FusionInput)
+    nodes = (retrieve_graph, retrieve_vectors, fuse_results, rerank_results, check_quality)
+    called = {node.__name__: names.get(node.__name__, node.__name__) for node in nodes}
+    for node in nodes:
+        graph.add_node(called[node.__name__], cast(Any, _noted(node, names)), input_schema=schema)
+    graph_node, vectors, fuse, rerank, check = called.values()
+    first = {name: called[name] for name in ("retrieve_graph", "retrieve_vectors")}
+    graph.add_conditional_edges(START, cast(Any, sources), cast(Any, first))
+    graph.add_conditional_edges(graph_node, after_graph, {"fuse_results": fuse, "retrieve_vectors": vectors})
+    graph.add_edge(vectors, fuse)
+    graph.add_edge(fuse, rerank)
+    graph.add_edge(rerank, check)
+    graph.add_conditional_edges(check, cast(Any, again), cast(Any, {**first, END: END}))
     return graph
 
 
-def _asked(config: RunnableConfig, runtime: Runtime[Context]) -> tuple[KnowledgeBase, FusionConfig]:
+CanvasRAGConfig = FusionConfig
+
+
+class CanvasRAGState(FusionState, total=False):
+    """The state with the names that the two sources have elsewhere, as well."""
+
+    graphiti_results: list[dict[str, Any]]
+    lancedb_results: list[dict[str, Any]]
+
+
+def build_canvas_rag_graph() -> CompiledStateGraph[Any, Context, Any, Any]:
+    """The graph under the names that it has elsewhere, compiled, its checkpoints in memory."""
+    own = {"retrieve_graph": "retrieve_graphiti", "retrieve_vectors": "retrieve_lancedb"}
+    own |= {"graph_results": "graphiti_results", "vector_results": "lancedb_results"}
+    return build_fusion(CanvasRAGState, own).compile(checkpointer=InMemorySaver())
+
+
+def _noted(node: Callable[..., Any], names: Mapping[str, str]) -> Callable[..., Any]:
+    """The node with a line in the state's log and an event in the stream; what it gives is given by other names too."""
+
+    async def noted(state: FusionState, config: RunnableConfig, runtime: Runtime[Context]) -> dict[str, Any]:
+        clock = runtime.context.clock
+        at, began, given = clock.now().isoformat(), clock.monotonic(), (state, config, runtime)
+        change = await node(*given) if inspect.iscoroutinefunction(node) else await asyncio.to_thread(node, *given)
+        took = {"at": at, "duration_ms": round((clock.monotonic() - began) * 1000, 3)}
+        counts = {key: len(value) for key, value in change.items() if key.endswith("_results") and value}
+        told = change["passes"][-1] if "passes" in change else {"pass": _number(state), **counts}
+        line = {"node": node.__name__, **told, **took}
+        runtime.stream_writer(progress("fusion", **line))
+        return {**change, "log": [line], **{names[key]: value for key, value in change.items() if key in names}}
+
+    return noted
+
+
+def _asked(state: FusionState, config: RunnableConfig, runtime: Runtime[Context]) -> tuple[KnowledgeBase, FusionConfig]:
     """The base that is asked, and how."""
-    options = config_of(config)
-    known = runtime.context.searched
-    names = known.names()
-    if not options.kb_prefix and len(names) != 1:
+    options, known, canvas = config_of(config), runtime.context.searched, state.get("canvas_path")
+    known_operation(state.get("operation"))
+    name, names = options.kb_prefix, known.names()
+    if canvas:
+        name = base_of(known, canvas, [name] if name else names)
+    elif not name and len(names) != 1:
         raise WorkbenchError(
             f'Which base? Give config["configurable"]["kb_prefix"]: one of {", ".join(names) or "none"}.'
         )
-    return known.get(options.kb_prefix or names[0]), options
+    return known.get(name or names[0]), options
+
+
+def _meant(state: FusionState, base: KnowledgeBase) -> tuple[str, list[str]]:
+    """The question, and the names on the target nodes, which are meant too."""
+    if not state.get("canvas_path"):
+        return query_of(state), []
+    said, names = question_of(base, state["canvas_path"], state["operation"], state.get("target_nodes") or [])
+    return query_of(state, said), names
+
+
+def _so_far(state: FusionState, base: KnowledgeBase) -> list[str]:
+    """What each pass asks, this one last; a state that has ended is that of the thread's last question."""
+    return [_meant(state, base)[0]] if state.get("ended", True) else state["asked"]
+
+
+def _number(state: FusionState) -> int:
+    return 1 if state.get("ended", True) else len(state["asked"])
 
 
 def _reading(state: FusionState, base: KnowledgeBase) -> Question:
-    return state.get("reading") or Question.of(query_of(state), base)
+    query, names = _meant(state, base)
+    return state.get("reading") or Question.of(query, base, names)
 
 
 def _pool(options: FusionConfig) -> int:
