@@ -103,7 +103,7 @@ def observe(context: Context, base: KnowledgeBase, rows: Sequence[Mapping[str, A
             log = StepLog()
             of_texts, of_graph = hybrid.from_texts(question, LEAD, log), hybrid.from_graph(question, LEAD, log)
             alone = {
-                name: ranking(hybrid.reranked(question, hybrid.fused(question, hits, LEAD, log), hits, log))
+                name: ranking(hybrid.reranked(question, [p for p, _ in hybrid.fused(question, hits, LEAD, log)], hits, log))
                 for name, hits in (("texts", of_texts), ("graph", of_graph))
             }
         yield Asked(

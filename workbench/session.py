@@ -27,6 +27,7 @@ from workbench.knowledge.library import Library
 from workbench.maintenance.repair import settle
 from workbench.memory import open_conversations
 from workbench.memory.recalling import Recalling
+from workbench.plans import Plan
 from workbench.ports import Context, Handler, Planner
 from workbench.records.lease import Lease, SystemClock
 from workbench.records.prompts import Prompts
@@ -48,13 +49,14 @@ from workbench.runs.calls import models_of, own_prompts
 from workbench.runs.driver import Driver, Live
 from workbench.runs.feedback import Feedbacks
 from workbench.runs.feedback import read as read_feedback
+from workbench.runs.fork import checked
 from workbench.runs.playback import context_of
 from workbench.runs.recording import Recording
 from workbench.runs.run import Run
 from workbench.runs.workers import Work
 from workbench.settings import MODELS, PREFIX, ROLES, Settings, named
 from workbench.text import clean
-from workbench.tools.registry import ToolRegistry
+from workbench.tools.registry import ToolRegistry, require
 from workbench.views.labels import speak
 from workbench.widgets.display import register
 from workbench.widgets.indexing import watched
@@ -74,6 +76,8 @@ if TYPE_CHECKING:
 
 
 T = TypeVar("T")
+_OF_GRAPHS = {"fusion_search": "workbench.graphs.fusion_search"}
+"""Tools that are graphs themselves, and so stand above the room of the tools."""
 _KEEPING_S = 10
 """How long closing waits for summaries and vectors that are under way."""
 _opened: weakref.WeakSet[Workbench] = weakref.WeakSet()
@@ -103,7 +107,7 @@ class Workbench:
         self._summing = asyncio.Lock()
         required(settings)
         self.prompts, self._prices = Prompts(path / "prompts"), read_prices(settings.prices)
-        self.knowledge, self.tools = Library(path / "knowledge", settings), ToolRegistry()
+        self.knowledge, self.tools = Library(path / "knowledge", settings), ToolRegistry(beside=_OF_GRAPHS)
         self.knowledge.extractor = self._extractor
         self._agents: AgentPool | None = None
         lease = Lease(path / "leases")
@@ -353,6 +357,8 @@ class Workbench:
         decisions: Iterable[Mapping[str, Any]] | None = None,
         models: Mapping[str, Any] | None = None,
         prompts: Mapping[str, Any] | None = None,
+        plan: Plan | Mapping[str, Any] | None = None,
+        settings: Mapping[str, Any] | None = None,
         incognito: bool = False,
         debug: bool = False,
     ) -> Run:
@@ -372,6 +378,8 @@ class Workbench:
             models: a chat model for each role that is to have another than the settings say, by its name or as a
                 LangChain object; ``"rules"`` keeps its deterministic default, and ``"all"`` stands for every role.
             prompts: prompts for this run alone, as ``wb.prompts`` takes them.
+            plan: the first plan, in place of the planner's.
+            settings: single settings that differ for this run, as ``{"max_iterations": 1}``.
             incognito: write nothing down; the run cannot be resumed elsewhere, and is forgotten 50 runs after its end.
             debug: send the debug events to listeners too.
 
@@ -393,8 +401,10 @@ class Workbench:
             incognito=incognito,
             debug=debug,
         )
-        if models:
-            options["settings"] = models_of(models)
+        if plan is not None:
+            options["plan"] = require(plan if isinstance(plan, Plan) else Plan.load(plan), self.tools).dump()
+        if models or settings:
+            options["settings"] = {**checked(settings or {}), **models_of(models or {})}
             self._models_for(self.settings.model_copy(update=options["settings"]))  # said now, not in the run
         own = {**self.prompts.own(), **own_prompts(prompts, self.prompts)}
         if own:
@@ -402,6 +412,50 @@ class Workbench:
         live = Live(run_id, who if decisions is None else ReplayReviewer(recorded(decisions)))
         self._work.begin(live.run_id, asked, options, live)
         return Run(self._work, live.run_id)
+
+    def fusion(
+        self,
+        question: str = "",
+        *,
+        strategy: str | None = None,
+        rerank: str | None = None,
+        quality_threshold: float | None = None,
+        max_retries: int | None = None,
+        canvas: str | Path = "",
+        operation: str = "explanation",
+        nodes: Iterable[str] = (),
+        wait: bool = True,
+        **options: Unpack[Options],
+    ) -> Run:
+        """Ask the fusion graph: a run whose plan is that graph, so it is shown, streamed, resumed, replayed and forked.
+
+        ``run.fusion`` says how good each pass was, and what the operation found for the nodes of the canvas;
+        ``run.fork(plan=run.plan.replace("fusion", tool_input={...}))`` asks it otherwise.
+
+        Args:
+            question: what is asked; empty with a canvas, whose nodes and operation then ask.
+            strategy: ``rrf``, ``weighted``, ``cascade``, ``zscore`` or ``percentile``; None for the setting, as below.
+            rerank: the reranker, by name.
+            quality_threshold: below it is asked again, 0 to 1.
+            max_retries: how often at most.
+            canvas: a canvas in a knowledge base, which is asked if ``kb`` names none.
+            operation: what is done with its nodes.
+            nodes: their ids.
+            wait: False returns at once.
+            **options: those of ``start``.
+
+        Raises:
+            WorkbenchError: no such canvas, node, operation or strategy; it says which there are.
+        """
+        from workbench.runs.fusing import fusion_plan
+
+        self._must_be_open()
+        own = {"fusion_strategy": strategy, "rerank_model": rerank, "quality_threshold": quality_threshold}
+        targets = [nodes] if isinstance(nodes, str) else list(nodes)
+        on = {"canvas_path": str(canvas), "operation": operation, "target_nodes": targets}
+        plan, kb = fusion_plan(self, question, {**own, "max_retries": max_retries}, on, options.pop("kb", None))
+        given: Any = {"kb": kb, "plan": plan, "settings": {"max_iterations": 1}, **options}
+        return (self.ask if wait else self.start)(plan.problem_statement, **given)
 
     def map(
         self,

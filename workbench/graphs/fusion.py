@@ -5,26 +5,40 @@
 
 Its nodes are the stages of ``hybrid_search`` (``tools/hybrid.py``), which runs one pass of them. A retry asks what the
 best passages leave of the question, of each name that they bring in (``tools/next_hop.py``), else the question in other
-words; what it finds joins what was found before, and the best pass is what stands at the end.
-With the strategy ``cascade`` the vectors are asked only where the graph is not sure.
+words, else for more of the same; what it finds joins what was found before, and the best pass is what stands at the
+end. With the strategy ``cascade`` the vectors are asked only where the graph is not sure. ``wb.fusion`` makes a run of
+it.
+
+| elsewhere it is called | here |
+| --- | --- |
+| ``CanvasRAGState``, ``CanvasRAGConfig`` | ``FusionState``, ``FusionConfig`` |
+| node ``retrieve_graphiti`` giving ``graphiti_results`` | ``retrieve_graph``, ``graph_results`` |
+| node ``retrieve_lancedb`` giving ``lancedb_results`` | ``retrieve_vectors``, ``vector_results`` |
+| ``build_canvas_rag_graph()`` | ``build_fusion().compile(checkpointer=...)`` |
 """
 
 from __future__ import annotations
 
 import asyncio
+import inspect
 import math
-from collections.abc import Collection, Mapping, Sequence
-from typing import Annotated, Any, Literal, Required, cast
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
+from typing import Annotated, Any, Literal, Required, cast, get_args
 
 from langchain_core.messages import HumanMessage
 from langchain_core.runnables import RunnableConfig
 from langgraph.channels import UntrackedValue
+from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import END, START, MessagesState, StateGraph
+from langgraph.graph.state import CompiledStateGraph
 from langgraph.runtime import Runtime
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from workbench.errors import WorkbenchError, shown
-from workbench.graphs.completeness import FIRST, incomplete
+from workbench.events import progress
+from workbench.graphs.canvas_question import base_of, question_of
+from workbench.graphs.completeness import FIRST, QUALITY, signals
 from workbench.graphs.merge import with_hops
 from workbench.graphs.rewrite import rewritten
 from workbench.ports import Context, KnowledgeBase
@@ -54,7 +68,10 @@ class FusionConfig(BaseModel):
 
 
 class FusionInput(MessagesState, total=False):
-    """What is asked: ``query``, else the last message of a person."""
+    """What is asked: ``query``, else the last message of a person, else what the operation asks of the canvas.
+
+    The base that holds the canvas is asked where no ``kb_prefix`` is given; names on the target nodes are meant too.
+    """
 
     session_id: Required[str]
     canvas_path: Required[str]
@@ -63,13 +80,21 @@ class FusionInput(MessagesState, total=False):
     query: str
 
 
+def _joined(old: list[dict[str, Any]], new: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The log with more entries, once each; a first pass begins it anew, when a thread carries several questions."""
+    kept = [] if old and new and new[0]["pass"] < old[-1]["pass"] else old
+    return list({(one["node"], one["pass"]): one for one in [*kept, *new]}.values())
+
+
 class FusionState(FusionInput, total=False):
     """What each node gives.
 
-    ``asked`` is what was asked, ``{"pass", "query"}``, of a sub-question all of ``next_hop.Input``; those of the last
-    pass are asked next. ``graph_results`` and ``vector_results`` are ``{"source", "pass", "ask", "chunk_id",
-    "score"}``, best first, source by source, ``ask`` counting in ``asked``; ``fused_results`` are ``{"pass", "ask",
-    "chunk_id"}``; ``reranked_results`` is evidence (``RetrievalResult``). ``best`` is the best pass so far.
+    ``asked`` is what was asked, ``{"pass", "query"}``, of a sub-question all of ``next_hop.Input``; until it has
+    ``ended`` those of the last pass are asked next. ``graph_results`` and ``vector_results`` are ``{"source", "pass",
+    "ask", "chunk_id", "score"}``, best first, source by source, ``ask`` counting in ``asked``; ``fused_results`` are
+    ``{"pass", "ask", "chunk_id", "score", "sources"}``; ``reranked_results`` is evidence (``RetrievalResult``).
+    ``best`` is the best pass so far, which is given at the end; ``best_effort`` says that even it falls short.
+    ``passes`` has ``pass``, ``asked``, ``quality_score`` and ``found`` of each; ``log`` a line for each node that ran.
     """
 
     graph_results: list[dict[str, Any]]
@@ -79,7 +104,11 @@ class FusionState(FusionInput, total=False):
     quality_score: float
     retry_count: int
     asked: list[dict[str, Any]]
+    ended: bool
     best: dict[str, Any]
+    best_effort: bool
+    passes: list[dict[str, Any]]
+    log: Annotated[list[dict[str, Any]], _joined]
     reading: Annotated[Any, UntrackedValue(Any, guard=False)]
     """The question as the base sees it; not kept, so a resume reads it again."""
 
@@ -96,19 +125,22 @@ async def retrieve_vectors(state: FusionState, config: RunnableConfig, runtime: 
 
 def _retrieve(source: Any, key: str, state: FusionState, config: RunnableConfig, runtime: Runtime[Context]) -> Any:
     """What one source finds for what this pass asks, behind what it found before."""
-    base, options = _asked(config, runtime)
+    base, options = _asked(state, config, runtime)
     found, reading = [], None
+    first = _number(state) == 1
     with base.reading():
-        for number, ask in _now(state):
-            reading = Question.of(ask["query"], base)
+        for number, ask in _now(state, base):
+            reading = Question.of(ask["query"], base, _meant(state, base)[1] if first else ())
             hits = source(reading, _pool(ask, options), StepLog(runtime.context.clock))
             found += [
                 {"source": name, "pass": ask["pass"], "ask": number, "chunk_id": chunk_id, "score": score}
                 for name, ranking in hits.items()
                 for chunk_id, score in ranking
             ]
-    change: dict[str, Any] = {key: [*cast(Any, state).get(key, []), *found]}
-    return change if "asked" in state else {**change, "reading": reading}
+    if not first:
+        return {key: [*cast(Any, state).get(key, []), *found]}
+    alone: dict[str, Any] = {"vector_results": []} if options.fusion_strategy == "cascade" and key == "graph_results" else {}
+    return {**alone, key: found, "reading": reading}
 
 
 def sources(state: FusionState, config: RunnableConfig) -> list[str]:
@@ -123,92 +155,115 @@ def after_graph(
     """On to the fusion; a cascade whose graph is not sure asks the vectors too."""
     if config_of(config).fusion_strategy != "cascade":
         return "fuse_results"
-    base, _ = _asked(config, runtime)
+    base, _ = _asked(state, config, runtime)
     question = _reading(state, base)
     first = base.passages([hit["chunk_id"] for hit in state["graph_results"][:FIRST]])
     best = max((probability("local_search", question.signals(passage)) for passage in first), default=0.0)
-    return "fuse_results" if best >= SURE and "asked" not in state else "retrieve_vectors"
+    return "fuse_results" if best >= SURE and _number(state) == 1 else "retrieve_vectors"
 
 
 def fuse_results(state: FusionState, config: RunnableConfig, runtime: Runtime[Context]) -> dict[str, Any]:
     """The passages of both sources in one order, for each thing that this pass asks."""
-    base, options = _asked(config, runtime)
+    base, options = _asked(state, config, runtime)
     fused = []
     with base.reading():
-        for number, ask in _now(state):
+        for number, ask in _now(state, base):
             question = _reading(state, base) if ask["pass"] == 1 else Question.of(ask["query"], base)
             hits = _hits(state, number, first="graph" if options.fusion_strategy == "cascade" else "bm25")
+            by = {name: {i for i, _ in ranking} for name, ranking in hits.items()}
             found = hybrid.fused(question, hits, _pool(ask, options), StepLog(), options.fusion_strategy)
-            fused += [{"pass": ask["pass"], "ask": number, "chunk_id": passage["chunk_id"]} for passage in found]
+            fused += [
+                {
+                    "pass": ask["pass"],
+                    "ask": number,
+                    "chunk_id": passage["chunk_id"],
+                    "score": score,
+                    "sources": [name for name, ids in by.items() if passage["chunk_id"] in ids],
+                }
+                for passage, score in found
+            ]
     return {"fused_results": fused}
 
 
 def rerank_results(state: FusionState, config: RunnableConfig, runtime: Runtime[Context]) -> dict[str, Any]:
     """The passages read again beside what was asked, as evidence with calibrated scores, with the best of before."""
-    base, options = _asked(config, runtime)
-    found: list[RetrievalResult] = list(state.get("best", {}).get("reranked_results", []))
+    base, options = _asked(state, config, runtime)
+    found: list[RetrievalResult] = [] if _number(state) == 1 else list(state["best"]["reranked_results"])
     hops: list[RetrievalResult] = []
     with base.reading():
-        for number, ask in _now(state):
+        for number, ask in _now(state, base):
             passages = base.passages([one["chunk_id"] for one in state["fused_results"] if one["ask"] == number])
             hits = _hits(state, number)
-            if ask.get("name"):
-                hops += next_hop.judged(_sub_question(ask), passages, hits, base)
+            if "hop" in ask:
+                hops += next_hop.judged(next_hop.Input.model_validate(ask["hop"]), passages, hits, base)
             else:
                 found += hybrid.reranked(_reading(state, base), passages, hits, StepLog(), options.rerank_model)
-    together = evidence.ranked(found, len(found))
+    together = cast(list[RetrievalResult], evidence.ranked(found, len(found)))
     return {"reranked_results": evidence.ranked(with_hops(together, hops) if hops else together, options.top_k)}
 
 
 def check_quality(state: FusionState, config: RunnableConfig, runtime: Runtime[Context]) -> dict[str, Any]:
     """How likely it is that nothing needed is missing, 0 to 1; the best pass; and what to ask next, if anything."""
-    base, options = _asked(config, runtime)
-    query, found = query_of(state), state["reranked_results"]
-    asked = state.get("asked") or [{"pass": 1, "query": query}]
-    retries = asked[-1]["pass"] - 1
+    base, options = _asked(state, config, runtime)
+    query, found = _meant(state, base)[0], state["reranked_results"]
+    retries, asked = _number(state) - 1, _so_far(state, base)
     with base.reading():
         quality = quality_of(query, found, base)
-        best = state.get("best") or {"quality_score": -1.0}
+        best: dict[str, Any] = state["best"] if retries else {"quality_score": -1.0}
         if quality > best["quality_score"]:
             best = {"quality_score": quality, "reranked_results": found, "retry_count": retries}
         following = []
         if best["quality_score"] < options.quality_threshold and retries < options.max_retries:
-            following = further(query, best["reranked_results"], base, [ask["query"] for ask in asked], 1 - quality)
-    shown = {name: best[name] for name in ("quality_score", "reranked_results")}
-    asked = [*asked, *({"pass": retries + 2, **ask} for ask in following)]
-    return {**shown, "best": best, "retry_count": retries, "asked": asked}
+            following = further(query, best["reranked_results"], base, asked, 1 - best["quality_score"])
+    this = {
+        "pass": retries + 1,
+        "asked": [ask["query"] for _, ask in _now(state, base)],
+        "quality_score": quality,
+        "found": [result["source_id"] for result in found],
+    }
+    return {
+        **{name: best[name] for name in ("quality_score", "reranked_results")},
+        "best": best,
+        "best_effort": best["quality_score"] < options.quality_threshold,
+        "retry_count": retries,
+        "passes": [*(state["passes"] if retries else []), this],
+        "asked": [*asked, *({"pass": retries + 2, **ask} for ask in following)],
+        "ended": not following,
+    }
 
 
 def further(
-    query: str, found: Sequence[RetrievalResult], base: KnowledgeBase, asked: Collection[str], doubt: float
+    query: str, found: Sequence[RetrievalResult], base: KnowledgeBase, asked: Sequence[Mapping[str, Any]], doubt: float
 ) -> list[dict[str, Any]]:
-    """What else may be asked: what the evidence leaves of the question, of the names it brings in; else other words."""
-    hops = [hop for hop in next_hop.sub_questions(query, found, base) if hop.query not in asked]
-    if hops:
-        return [
-            {
-                "query": hop.query,
-                "question": query,
-                "name": hop.name,
-                "passage": hop.passage,
-                "sentence": f"{hop.title}. {hop.sentence}",
-                "doubt": round(doubt, 3),
-            }
-            for hop in hops
-        ]
+    """What the next pass asks.
+
+    That is what the evidence leaves of the question, of the names it brings in; else the question in other words; else
+    for more passages than before.
+    """
+    said = {ask["query"] for ask in asked}
+    hops = next_hop.sub_questions(query, found, base, next_hop.MOST + len(said))
+    left = [hop for hop in hops if hop.query not in said][: next_hop.MOST]
+    if left:
+        return [{"query": hop.query, "hop": _input(hop, query, doubt)} for hop in left]
     names = [entity for mention in base.link(query) if (entity := base.entity(mention["entity_id"]))]
     aliases = [alias for entity in names for alias in (entity["name"], *entity["aliases"])]
     most = math.log(1 + base.counts()["passages"])
     other = rewritten(query, aliases, found, lambda term: base.term_weight(term) / most, base.nouns().get("en", ()))
-    return [] if other in asked else [{"query": other}]
+    return [{"query": query, "wide": asked[-1]["pass"] + 1} if other in said else {"query": other}]
+
+
+def _input(hop: next_hop.SubQuestion, question: str, doubt: float) -> dict[str, Any]:
+    """What ``next_hop`` is asked of a sub-question."""
+    sentence = f"{hop.title}. {hop.sentence}"
+    told = {"query": hop.query, "name": hop.name, "passage": hop.passage, "sentence": sentence}
+    return {**told, "question": question, "doubt": round(doubt, 3)}
 
 
 def should_retry(state: FusionState, config: RunnableConfig) -> Literal["retry", "end"]:
     """Again while the quality is below the threshold, retries are left, and there is something else to ask."""
     options = config_of(config)
-    if state["quality_score"] >= options.quality_threshold or state["retry_count"] >= options.max_retries:
-        return "end"
-    return "retry" if state["asked"][-1]["pass"] > state["retry_count"] + 1 else "end"
+    enough = state["quality_score"] >= options.quality_threshold or state["retry_count"] >= options.max_retries
+    return "end" if enough or state.get("ended") else "retry"
 
 
 def again(state: FusionState, config: RunnableConfig) -> list[str]:
@@ -218,17 +273,17 @@ def again(state: FusionState, config: RunnableConfig) -> list[str]:
 
 def quality_of(question: str, found: Sequence[Mapping[str, Any]], base: KnowledgeBase) -> float:
     """The probability, to three digits, that the first five hold all that is needed."""
-    return round(1 - incomplete(question, cast(Sequence[RetrievalResult], found), base), 3) if found else 0.0
+    return round(QUALITY(signals(question, cast(Sequence[RetrievalResult], found), base)), 3) if found else 0.0
 
 
-def query_of(state: Mapping[str, Any]) -> str:
-    """The question: ``query``, else the last message of a person.
+def query_of(state: Mapping[str, Any], otherwise: str = "") -> str:
+    """The question: ``query``, else the last message of a person, else what a canvas asks.
 
     Raises:
         WorkbenchError: there is neither.
     """
     said = [str(m.content) for m in state.get("messages", []) if isinstance(m, HumanMessage)]
-    query = str(state.get("query") or (said[-1] if said else "")).strip()
+    query = str(state.get("query") or (said[-1] if said else otherwise)).strip()
     if not query:
         raise WorkbenchError('Nothing is asked. Give a question: {"query": "..."}, or a message of a person.')
     return query
@@ -254,63 +309,125 @@ def config_of(config: RunnableConfig, **settings: Any) -> FusionConfig:
     return options
 
 
+def known_operation(name: Any) -> Operation:
+    """The operation of that name.
+
+    Raises:
+        WorkbenchError: there is none; lists those that there are.
+    """
+    if name not in get_args(Operation):
+        raise WorkbenchError(f"There is no operation {shown(name)}. Known: {', '.join(get_args(Operation))}.")
+    return cast(Operation, name)
+
+
 def fusion_options(settings: Settings) -> dict[str, Any]:
     """What ``config["configurable"]`` has where nothing else is said."""
     return {
         "fusion_strategy": settings.fusion_strategy,
         "quality_threshold": settings.quality_threshold,
         "max_retries": settings.max_retries,
+        "rerank_model": settings.rerank_model,
     }
 
 
-def build_fusion() -> StateGraph[Any, Context, Any, Any]:
-    """The graph, not compiled: ``build_fusion().compile(checkpointer=...)``."""
-    graph = StateGraph(FusionState, context_schema=Context, input_schema=FusionInput)
-    for name, node in (
-        ("retrieve_graph", retrieve_graph),
-        ("retrieve_vectors", retrieve_vectors),
-        ("fuse_results", fuse_results),
-        ("rerank_results", rerank_results),
-        ("check_quality", check_quality),
-    ):
-        graph.add_node(name, cast(Any, node), input_schema=FusionState)
-    graph.add_conditional_edges(START, cast(Any, sources), ["retrieve_graph", "retrieve_vectors"])
-    graph.add_conditional_edges("retrieve_graph", after_graph, ["fuse_results", "retrieve_vectors"])
-    graph.add_edge("retrieve_vectors", "fuse_results")
-    graph.add_edge("fuse_results", "rerank_results")
-    graph.add_edge("rerank_results", "check_quality")
-    graph.add_conditional_edges("check_quality", cast(Any, again), ["retrieve_graph", "retrieve_vectors", END])
+def build_fusion(
+    schema: type[FusionState] = FusionState, names: Mapping[str, str] = MappingProxyType({})
+) -> StateGraph[Any, Context, Any, Any]:
+    """The graph, not compiled: ``build_fusion().compile(checkpointer=...)``; ``names`` are other names in it."""
+    graph = StateGraph(schema, context_schema=Context, input_schema=FusionInput)
+    nodes = (retrieve_graph, retrieve_vectors, fuse_results, rerank_results, check_quality)
+    called = {node.__name__: names.get(node.__name__, node.__name__) for node in nodes}
+    for node in nodes:
+        graph.add_node(called[node.__name__], cast(Any, _noted(node, names)), input_schema=schema)
+    graph_node, vectors, fuse, rerank, check = called.values()
+    first = {name: called[name] for name in ("retrieve_graph", "retrieve_vectors")}
+    graph.add_conditional_edges(START, cast(Any, sources), cast(Any, first))
+    graph.add_conditional_edges(graph_node, after_graph, {"fuse_results": fuse, "retrieve_vectors": vectors})
+    graph.add_edge(vectors, fuse)
+    graph.add_edge(fuse, rerank)
+    graph.add_edge(rerank, check)
+    graph.add_conditional_edges(check, cast(Any, again), cast(Any, {**first, END: END}))
     return graph
 
 
-def _asked(config: RunnableConfig, runtime: Runtime[Context]) -> tuple[KnowledgeBase, FusionConfig]:
+CanvasRAGConfig = FusionConfig
+
+
+class CanvasRAGState(FusionState, total=False):
+    """The state with the names that the two sources have elsewhere, as well."""
+
+    graphiti_results: list[dict[str, Any]]
+    lancedb_results: list[dict[str, Any]]
+
+
+def build_canvas_rag_graph() -> CompiledStateGraph[Any, Context, Any, Any]:
+    """The graph under the names that it has elsewhere, compiled, its checkpoints in memory."""
+    own = {"retrieve_graph": "retrieve_graphiti", "retrieve_vectors": "retrieve_lancedb"}
+    own |= {"graph_results": "graphiti_results", "vector_results": "lancedb_results"}
+    return build_fusion(CanvasRAGState, own).compile(checkpointer=InMemorySaver())
+
+
+def _noted(node: Callable[..., Any], names: Mapping[str, str]) -> Callable[..., Any]:
+    """The node with a line in the state's log and an event in the stream; what it gives is given by other names too."""
+
+    async def noted(state: FusionState, config: RunnableConfig, runtime: Runtime[Context]) -> dict[str, Any]:
+        clock = runtime.context.clock
+        at, began, given = clock.now().isoformat(), clock.monotonic(), (state, config, runtime)
+        change = await node(*given) if inspect.iscoroutinefunction(node) else await asyncio.to_thread(node, *given)
+        took = {"at": at, "duration_ms": round((clock.monotonic() - began) * 1000, 3)}
+        counts = {key: len(value) for key, value in change.items() if key.endswith("_results") and value}
+        told = change["passes"][-1] if "passes" in change else {"pass": _number(state), **counts}
+        line = {"node": node.__name__, **told, **took}
+        runtime.stream_writer(progress("fusion", **line))
+        return {**change, "log": [line], **{names[key]: value for key, value in change.items() if key in names}}
+
+    return noted
+
+
+def _asked(state: FusionState, config: RunnableConfig, runtime: Runtime[Context]) -> tuple[KnowledgeBase, FusionConfig]:
     """The base that is asked, and how."""
-    options = config_of(config)
-    known = runtime.context.searched
-    names = known.names()
-    if not options.kb_prefix and len(names) != 1:
+    options, known, canvas = config_of(config), runtime.context.searched, state.get("canvas_path")
+    known_operation(state.get("operation"))
+    name, names = options.kb_prefix, known.names()
+    if canvas:
+        name = base_of(known, canvas, [name] if name else names)
+    elif not name and len(names) != 1:
         raise WorkbenchError(
             f'Which base? Give config["configurable"]["kb_prefix"]: one of {", ".join(names) or "none"}.'
         )
-    return known.get(options.kb_prefix or names[0]), options
+    return known.get(name or names[0]), options
+
+
+def _meant(state: FusionState, base: KnowledgeBase) -> tuple[str, list[str]]:
+    """The question, and the names on the target nodes, which are meant too."""
+    if not state.get("canvas_path"):
+        return query_of(state), []
+    said, names = question_of(base, state["canvas_path"], state["operation"], state.get("target_nodes") or [])
+    return query_of(state, said), names
+
+
+def _so_far(state: FusionState, base: KnowledgeBase) -> list[dict[str, Any]]:
+    """What was asked, this pass last; a state that has ended is that of the thread's last question."""
+    return [{"pass": 1, "query": _meant(state, base)[0]}] if _number(state) == 1 else state["asked"]
+
+
+def _now(state: FusionState, base: KnowledgeBase) -> list[tuple[int, dict[str, Any]]]:
+    """What this pass asks, and its places in ``asked``."""
+    return [(n, ask) for n, ask in enumerate(_so_far(state, base)) if ask["pass"] == _number(state)]
+
+
+def _number(state: FusionState) -> int:
+    """Which pass this is, from 1."""
+    return 1 if state.get("ended", True) else int(state["asked"][-1]["pass"])
 
 
 def _reading(state: FusionState, base: KnowledgeBase) -> Question:
-    return state.get("reading") or Question.of(query_of(state), base)
-
-
-def _now(state: Mapping[str, Any]) -> list[tuple[int, dict[str, Any]]]:
-    """What this pass asks, and its places in ``asked``."""
-    asked = state.get("asked") or [{"pass": 1, "query": query_of(state)}]
-    return [(number, ask) for number, ask in enumerate(asked) if ask["pass"] == asked[-1]["pass"]]
-
-
-def _sub_question(ask: Mapping[str, Any]) -> next_hop.Input:
-    return next_hop.Input.model_validate({name: value for name, value in ask.items() if name != "pass"})
+    query, names = _meant(state, base)
+    return state.get("reading") or Question.of(query, base, names)
 
 
 def _pool(ask: Mapping[str, Any], options: FusionConfig) -> int:
-    return next_hop.HITS if ask.get("name") else max(LEAD, options.top_k)
+    return next_hop.HITS if "hop" in ask else max(LEAD, options.top_k) * ask.get("wide", 1)
 
 
 def _hits(state: FusionState, ask: int, first: str = "") -> dict[str, list[tuple[str, float]]]:

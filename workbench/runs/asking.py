@@ -13,7 +13,7 @@ from pydantic import ValidationError
 
 from workbench.errors import RunError, UnknownKnowledge, shown
 from workbench.graphs.reviewers import Reviewer
-from workbench.plans import unkeepable
+from workbench.plans import Plan, unkeepable
 from workbench.records.spending import spent
 from workbench.runs.run import Run
 from workbench.state import REVIEW_POINTS
@@ -36,6 +36,8 @@ class Options(TypedDict, total=False):
     decisions: Iterable[Mapping[str, Any]] | None
     models: Mapping[str, Any] | None
     prompts: Mapping[str, Any] | None
+    plan: Plan | Mapping[str, Any] | None
+    settings: Mapping[str, Any] | None
     incognito: bool
     debug: bool
 

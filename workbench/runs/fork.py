@@ -82,7 +82,7 @@ def forked(
     options |= {"session": f"{row['options']['session']} ({mode} {new_id})"[:200], "incognito": False}
     own = [] if row["run_id"] in sources else [row["run_id"]]
     options["tape"] = {"mode": mode, "sources": [*own, *sources]}
-    options["settings"] = {**row["options"].get("settings", {}), **_checked(settings or {})}
+    options["settings"] = {**row["options"].get("settings", {}), **checked(settings or {})}
     if review is not None:
         options["review"] = list(review)
     if without is not None:
@@ -164,7 +164,7 @@ def left_out(without: Mapping[str, Any], **known: Sequence[str]) -> Without:
     return cast(Without, told)
 
 
-def _checked(settings: Mapping[str, Any]) -> dict[str, Any]:
+def checked(settings: Mapping[str, Any]) -> dict[str, Any]:
     """The edits of settings, as JSON.
 
     Raises:

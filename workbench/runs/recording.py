@@ -210,6 +210,14 @@ class Recording:
         return self._values().get("stop_reason")
 
     @property
+    def fusion(self) -> dict[str, Any]:
+        """What the fusion graph came to, {} without one: ``quality_score``, ``retry_count``, ``best_pass``,
+        ``best_effort``, the ``passes``, and the ``operation_results`` of a canvas."""
+        from workbench.runs.fusing import told
+
+        return told(self)
+
+    @property
     def log(self) -> list[dict[str, Any]]:
         """One entry a node that ran: ``node, node_type, duration_ms, timestamp, input, output, sub_steps``.
 

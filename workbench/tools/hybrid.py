@@ -46,7 +46,7 @@ def search(tool_input: Input, knowledge: KnowledgeBase, log: ToolLog) -> Output:
         question = Question.of(tool_input.query, knowledge, tool_input.entities)
         detail |= question.linked
     hits = from_texts(question, pool, log) | from_graph(question, pool, log)
-    passages = fused(question, hits, pool, log)
+    passages = [passage for passage, _ in fused(question, hits, pool, log)]
     found = reranked(question, passages, hits, log)
     return Output(**evidence.answer(question, found, tool_input.top_k))
 
@@ -73,13 +73,14 @@ def from_texts(question: Question, pool: int, log: ToolLog) -> dict[str, Ranking
 
 def fused(
     question: Question, hits: Mapping[str, Ranking], pool: int, log: ToolLog, strategy: str = "rrf"
-) -> list[Passage]:
-    """The passages of all sources in one order, those about a name in the question first."""
+) -> list[tuple[Passage, float]]:
+    """The passages of all sources in one order, with their fused scores; those about a name in the question first."""
     with log("fuse", strategy=strategy) as detail:
         own = [p["chunk_id"] for p in question.knowledge.passages_of(question.subjects)][: RERANKED // 2]
-        order = STRATEGIES[strategy](hits, None)
+        order = dict(STRATEGIES[strategy](hits, None))
         detail["distinct"] = len(order)
-        return question.knowledge.passages(list(dict.fromkeys([*own, *(i for i, _ in order)]))[:pool])
+        passages = question.knowledge.passages(list(dict.fromkeys([*own, *order]))[:pool])
+        return [(passage, order.get(passage["chunk_id"], 0.0)) for passage in passages]
 
 
 def reranked(

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from importlib import import_module
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel, ValidationError
@@ -51,8 +52,8 @@ class ToolRegistry(Mapping[str, Tool]):
     (['naive_search', 'keyword_search'], True)
     """
 
-    def __init__(self, built_in: bool = True):
-        self._tools: dict[str, Tool | str] = dict(BUILT_IN) if built_in else {}
+    def __init__(self, built_in: bool = True, beside: Mapping[str, str] = MappingProxyType({})):
+        self._tools: dict[str, Tool | str] = {**(BUILT_IN if built_in else {}), **beside}
 
     def __getitem__(self, name: str) -> Tool:
         if not isinstance(name, str) or name not in self._tools:

@@ -1,0 +1,99 @@
+"""``fusion_search``: the whole fusion graph as a step of a plan, with its retries; what ``wb.fusion`` plans.
+
+Inside a run the graph keeps its checkpoints among the run's, so a run that was killed goes on at its unfinished node.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+from functools import cache
+from typing import Any, cast
+
+from langgraph.runtime import get_runtime
+from pydantic import Field
+
+from workbench.graphs.fusion import FusionInput, Operation, build_fusion
+from workbench.ports import Context, KnowledgeBase, ToolLog
+from workbench.records.lease import SystemClock
+from workbench.state import SubStep
+from workbench.tools.evidence import titles
+from workbench.tools.tool import Found, FunctionTool, Search
+
+
+class Input(Search):
+    """What ``fusion_search`` can be asked."""
+
+    top_k: int = Field(10, ge=1, le=1000, description="How many results at most")
+    fusion_strategy: str = Field("rrf", description="rrf, weighted, cascade, zscore or percentile")
+    rerank_model: str = Field("", description="The reranker; empty: the one of the knowledge base, none: none")
+    quality_threshold: float = Field(0.7, ge=0, le=1, description="Below it is asked again")
+    max_retries: int = Field(3, ge=0, le=10, description="How often it is asked again")
+    canvas_path: str = Field("", description="A canvas in the knowledge base; empty: none")
+    operation: Operation = Field("explanation", description="What is done with its nodes")
+    target_nodes: list[str] = Field(default_factory=list, description="Their ids")
+
+
+class Output(Found):
+    """What ``fusion_search`` gives."""
+
+    quality_score: float = Field(0, description="How likely it is that nothing needed is missing, 0 to 1")
+    retry_count: int = Field(0, description="How often it was asked again")
+    best_pass: int = Field(1, description="The pass whose results these are")
+    best_effort: bool = Field(False, description="Whether even the best pass falls short")
+    passes: list[dict[str, Any]] = Field(default_factory=list, description="What each asked, how good it was")
+
+
+class _Alone:
+    """The ports of the graph where no run brings its own."""
+
+    def __init__(self, base: KnowledgeBase):
+        self.base, self.searched, self.clock = base, self, SystemClock()
+
+    def names(self) -> list[str]:
+        return [self.base.name]
+
+    def get(self, name: str) -> KnowledgeBase:
+        return self.base
+
+
+@cache
+def _graph() -> Any:
+    return build_fusion().compile()
+
+
+async def search(tool_input: Input, knowledge: KnowledgeBase, log: ToolLog) -> Output:
+    """Both sources at once, fused, reranked, judged, and asked again for what is missing; the best pass."""
+    asked = {name: value for name, value in tool_input if name in FusionInput.__annotations__}
+    options = {name: value for name, value in tool_input if name not in asked}
+    config: Any = {"configurable": {**options, "kb_prefix": knowledge.name}}
+    ports = None if _in_run() else cast(Any, _Alone(knowledge))
+    state = await _graph().ainvoke({**asked, "session_id": "", "messages": []}, config, context=ports)
+    began = min(datetime.fromisoformat(line["at"]) for line in state["log"])
+    for line in state["log"]:
+        offset = (datetime.fromisoformat(line["at"]) - began).total_seconds() * 1000
+        detail = {name: value for name, value in line.items() if name not in ("node", "at", "duration_ms")}
+        took = {"offset_ms": round(offset, 3), "duration_ms": line["duration_ms"]}
+        log.sub_steps.append(SubStep(name=line["node"], detail=detail, **took))
+    return Output(
+        results=state["reranked_results"],
+        candidates=titles(state["reranked_results"]),
+        best_pass=state["best"]["retry_count"] + 1,
+        **{name: state[name] for name in ("quality_score", "retry_count", "best_effort", "passes")},
+    )
+
+
+def _in_run() -> bool:
+    try:
+        return isinstance(getattr(get_runtime(), "context", None), Context)
+    except RuntimeError:
+        return False
+
+
+TOOL = FunctionTool(
+    name="fusion_search",
+    description="The fusion graph: two sources at once, fused, reranked, judged, and asked again; slower and surer.",
+    input_schema=Input,
+    output_schema=Output,
+    function=search,
+    calibration="As hybrid_search.",
+)
