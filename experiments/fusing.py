@@ -12,7 +12,8 @@ there is skipped. Every question is asked once, with as many retries as there ma
   folds, by four folds of the others; every question is ranked with what was chosen without it.
 - *quality*: fitted on half of the questions of every set (``calibrate._half``), each set counting the same, and
   reported on the other half: how well it tells whether every gold document is among the first five.
-- *retries*: on that other half, before and after, by threshold.
+- *retries*: on that other half, before and after, by threshold. MuSiQue fits nothing, so all of it is reported.
+- *time*: of one pass of the graph beside ``hybrid_search``; read the ratio.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ import argparse
 import asyncio
 import hashlib
 import sys
+import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import product
@@ -34,10 +36,9 @@ from calibrate import _half, ece
 from merging import ranking, sets_there
 from second_pass import area, ridge
 
-from workbench.evaluating.rankings import OneBase, asked_of, listed, order
+from workbench.evaluating.rankings import OneBase, asked_of, chosen, listed, order, read_rows
 from workbench.evaluating.statistics import Bootstrap
-from workbench.graphs.completeness import QUALITY, signals
-from workbench.graphs.fusion import build_fusion
+from workbench.graphs.fusion import QUALITY, build_fusion, quality_signals
 from workbench.ports import Context, KnowledgeBase
 from workbench.session import Workbench
 from workbench.tools import hybrid
@@ -46,12 +47,17 @@ from workbench.tools.scoring import LEAD, Question
 from workbench.tools.tool import StepLog
 
 SOURCES = ("bm25", "dense", "graph")
+REPORTED = "musique"
+"""A set that fits nothing."""
 KINDS = ("named", "across", "plain")
 WEIGHTS = tuple(
     dict(zip(SOURCES, w, strict=True)) for w in product((1.0,), (0.3, 0.6, 1.0, 1.6), (0.25, 0.5, 1.0, 2.0))
 )
 EVEN = WEIGHTS[0] | dict.fromkeys(SOURCES, 1.0)
 FOLDS, FIRST, RETRIES = 5, 5, 3
+ASKS = {"session_id": "", "canvas_path": "", "operation": "explanation", "messages": []}
+SPEED = 40
+"""Questions whose time is taken."""
 THRESHOLDS = (0.3, 0.5, 0.6, 0.7, 0.8, 0.9)
 
 
@@ -84,12 +90,23 @@ def main() -> None:
     parser.add_argument("data", type=Path)
     parser.add_argument("--limit", type=int, default=150, help="questions of each set, at most")
     options = parser.parse_args()
-    asked = {}
+    asked, asked_ms = {}, {}
     with Workbench.open(options.workspace) as wb:
-        for name, rows, gold in sets_there(wb, options.workspace, options.data, options.limit):
+        for name, rows, gold in all_there(wb, options.workspace, options.data, options.limit):
             asked[name] = list(observe(wb.ports(), wb.knowledge.get(name), rows, gold))
+            asked_ms[name] = times(wb.ports(), wb.knowledge.get(name), rows[:SPEED])
     for chapter in (strategies, weights, quality, retries):
         sys.stdout.write("\n".join([*chapter(asked), "", ""]))
+    sys.stdout.write("one pass beside hybrid_search, p50 ms\n")
+    for name, (tool, once) in asked_ms.items():
+        sys.stdout.write(f"{name:12}{once:>8.1f}{tool:>8.1f}   ratio {once / tool:.2f}\n")
+
+
+def all_there(wb: Workbench, workspace: Path, data: Path, limit: int) -> Iterator[tuple[str, list[Any], str]]:
+    """The sets that are there, and the one that fits nothing."""
+    yield from sets_there(wb, workspace, data, limit)
+    if REPORTED in wb.knowledge.names() and (data / REPORTED).exists():
+        yield REPORTED, chosen(read_rows(data / REPORTED / "questions.jsonl", "id", "question"), {}, limit), "gold"
 
 
 def observe(context: Context, base: KnowledgeBase, rows: Sequence[Mapping[str, Any]], gold: str) -> Iterator[Asked]:
@@ -103,7 +120,9 @@ def observe(context: Context, base: KnowledgeBase, rows: Sequence[Mapping[str, A
             log = StepLog()
             of_texts, of_graph = hybrid.from_texts(question, LEAD, log), hybrid.from_graph(question, LEAD, log)
             alone = {
-                name: ranking(hybrid.reranked(question, [p for p, _ in hybrid.fused(question, hits, LEAD, log)], hits, log))
+                name: ranking(
+                    hybrid.reranked(question, [p for p, _ in hybrid.fused(question, hits, LEAD, log)], hits, log)
+                )
                 for name, hits in (("texts", of_texts), ("graph", of_graph))
             }
         yield Asked(
@@ -116,6 +135,26 @@ def observe(context: Context, base: KnowledgeBase, rows: Sequence[Mapping[str, A
         )
 
 
+def times(context: Context, base: KnowledgeBase, rows: Sequence[Mapping[str, Any]]) -> tuple[float, float]:
+    """The median milliseconds of ``hybrid_search`` and of one pass of the graph, asked in turn."""
+    graph, tool = build_fusion().compile(), context.tools["hybrid_search"]
+    config: Any = {"configurable": {"kb_prefix": base.name, "max_retries": 0}}
+    alone = replace(context, knowledge=OneBase(base))
+
+    async def both() -> list[tuple[float, float]]:
+        found = []
+        for row in rows:
+            began = time.perf_counter()
+            await tool(tool.input_schema(query=row["question"], top_k=10), base, StepLog())
+            between = time.perf_counter()
+            await graph.ainvoke({**ASKS, "query": row["question"]}, config, context=alone)
+            found.append((between - began, time.perf_counter() - between))
+        return found
+
+    tool_s, graph_s = np.median(asyncio.run(both()), axis=0)
+    return 1000 * float(tool_s), 1000 * float(graph_s)
+
+
 def kind(question: Question) -> str:
     """``named``, ``across`` or ``plain``."""
     if question.named:
@@ -126,15 +165,14 @@ def kind(question: Question) -> str:
 
 async def passes(graph: Any, query: str, base: KnowledgeBase, context: Context) -> list[Any]:
     """Of each pass the documents, the signals, and how many questions it asked; all retries are made."""
-    given = {"session_id": "", "canvas_path": "", "operation": "explanation", "query": query, "messages": []}
     config: Any = {"configurable": {"kb_prefix": base.name, "quality_threshold": 1.0, "max_retries": RETRIES}}
     found, asks = [], 1
     async for update in graph.astream(
-        given, config, context=replace(context, knowledge=OneBase(base)), stream_mode="updates"
+        {**ASKS, "query": query}, config, context=replace(context, knowledge=OneBase(base)), stream_mode="updates"
     ):
         if "rerank_results" in update:
             results = update["rerank_results"]["reranked_results"]
-            found.append((ranking(results), signals(query, results, base), asks))
+            found.append((ranking(results), quality_signals(query, results, base), asks))
         if "check_quality" in update:
             asked = update["check_quality"]["asked"]
             asks = sum(one["pass"] == asked[-1]["pass"] for one in asked)
@@ -172,9 +210,8 @@ def strategies(asked: Mapping[str, Sequence[Asked]]) -> Iterator[str]:
 
 def weights(asked: Mapping[str, Sequence[Asked]]) -> Iterator[str]:
     """Weights by the kind of question, nested: each question is ranked with what was chosen without it."""
-    every = [(name, one) for name, group in asked.items() for one in group]
-    size = {name: len(group) for name, group in asked.items()}
-    shared = np.array([1 / size[name] for name, _ in every])
+    every = [(name, one) for name, group in asked.items() if name != REPORTED for one in group]
+    shared = np.array([1 / len(asked[name]) for name, _ in every])
     kinds = np.array([KINDS.index(one.kind) for _, one in every])
     folds = np.array([_fold(one.id) for _, one in every])
     yield "weights by kind: " + ", ".join(f"{k} {int((kinds == n).sum())}" for n, k in enumerate(KINDS))
@@ -193,13 +230,14 @@ def weights(asked: Mapping[str, Sequence[Asked]]) -> Iterator[str]:
         apart = Bootstrap(ids).compare(
             {"R": dict(zip(ids, nested, strict=True))}, {"R": dict(zip(ids, even, strict=True))}
         )["R"]
-        best = _chosen("kind", np.arange(len(every)), seen, kinds, shared)
+        whole = np.arange(len(every))
+        best = [*_chosen("kind", whole, seen, kinds, shared), _chosen("all", whole, seen, kinds, shared)[0]]
         yield (
             f"  {how:11} mean of R@{FIRST} and R@20: even {100 * even @ shared / shared.sum():.1f}, nested "
             f"{100 * nested @ shared / shared.sum():.1f}, difference by question {apart['difference']:+.2f} "
             f"[{apart['low']:+.2f}, {apart['high']:+.2f}]; chosen {', '.join(said)}"
         )
-        yield "".join(f"    {k}: {WEIGHTS[best[n]]}" for n, k in enumerate(KINDS))
+        yield "".join(f"    {k}: {WEIGHTS[best[n]]}" for n, k in enumerate((*KINDS, "all")))
 
 
 def _inner(way: str, inside: Any, seen: Any, even: Any, kinds: Any, folds: Any, shared: Any) -> float:
@@ -255,22 +293,28 @@ def quality(asked: Mapping[str, Sequence[Asked]]) -> Iterator[str]:
     model = ridge(
         [
             [(one.passes[n][1], complete(one, n)) for one in group if one.fits for n in range(len(one.passes))]
-            for group in asked.values()
+            for name, group in asked.items()
+            if name != REPORTED
         ]
     )
     yield f"fitted: {model}"
     for when, by in {"in the package": QUALITY, "fitted": model}.items():
         yield f"{when:20}complete  AUC by the top score     AUC                  ECE"
         for name, group in asked.items():
-            rest = [one for one in group if not one.fits]
+            rest = held_out(name, group)
             said = np.array([by(one.passes[0][1]) for one in rest])
             top = np.array([one.passes[0][1]["first"] for one in rest])
             held = np.array([complete(one, 0) for one in rest])
             yield f"{name:12}{len(rest):>6}{held.sum():>8}    {area(top, held):22} {area(said, held):20} {ece(said, held):.2f}"
-        every = [one for group in asked.values() for one in group if not one.fits]
+        every = [one for name, group in asked.items() for one in held_out(name, group)]
         said, held = np.array([by(one.passes[0][1]) for one in every]), np.array([complete(one, 0) for one in every])
         top = np.array([one.passes[0][1]["first"] for one in every])
         yield f"{'all':12}{len(every):>6}{held.sum():>8}    {area(top, held):22} {area(said, held):20} {ece(said, held):.2f}"
+
+
+def held_out(name: str, group: Sequence[Asked]) -> list[Asked]:
+    """The questions that fit nothing."""
+    return [one for one in group if name == REPORTED or not one.fits]
 
 
 def complete(one: Asked, n: int) -> bool:
@@ -282,7 +326,7 @@ def retries(asked: Mapping[str, Sequence[Asked]]) -> Iterator[str]:
     """Recall before and after, by threshold, on the half that fits nothing."""
     yield f"half that fits nothing   threshold   retried      R@{FIRST} before, after [difference]      all@{FIRST} before, after    questions asked"
     for name, group in asked.items():
-        rest = [one for one in group if not one.fits]
+        rest = held_out(name, group)
         for threshold in THRESHOLDS:
             best = [standing(one, threshold) for one in rest]
             before = {one.id: recall(one.passes[0][0], one.gold) for one in rest}

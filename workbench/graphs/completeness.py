@@ -54,8 +54,6 @@ ALONE = Logistic(
 )
 """Where nothing did."""
 
-QUALITY = Logistic(0.0, {})
-"""Of the fusion graph: that nothing is missing, whatever a pass is made of (``experiments/fusing.py``)."""
 LEAST = 0.04
 """A chance below which no second pass is made: no difference is expected of it. On the half that fits
 20 of 21 gains lie above."""

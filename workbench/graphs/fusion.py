@@ -38,7 +38,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from workbench.errors import WorkbenchError, shown
 from workbench.events import progress
 from workbench.graphs.canvas_question import base_of, question_of
-from workbench.graphs.completeness import FIRST, QUALITY, signals
+from workbench.graphs.completeness import FIRST, signals
 from workbench.graphs.merge import with_hops
 from workbench.graphs.rewrite import rewritten
 from workbench.ports import Context, KnowledgeBase
@@ -46,12 +46,34 @@ from workbench.settings import Settings
 from workbench.state import RetrievalResult
 from workbench.tools import evidence, hybrid, next_hop
 from workbench.tools.fusing import STRATEGIES
-from workbench.tools.scoring import LEAD, Question, probability
+from workbench.tools.scoring import LEAD, Logistic, Question, probability
 from workbench.tools.tool import StepLog
 
 Operation = Literal["decomposition", "scoring", "explanation", "verification", "review"]
 SURE = 0.8
 """How probable the graph's best passage must be, by itself, for a cascade to leave the vectors alone."""
+
+QUALITY = Logistic(
+    -5.9,
+    {
+        "first": -0.18,
+        "second": -0.03,
+        "third": -0.0,
+        "fifth": -0.23,
+        "said": 1.92,
+        "added": 2.77,
+        "unsaid": -0.28,
+        "words": -0.02,
+        "rarity": 5.84,
+        "phrases": 0.42,
+        "covered": 1.43,
+        "of_first": 2.46,
+        "of_three": -1.66,
+        "cosine": 1.08,
+        "lead": 0.69,
+    },
+)
+"""That the first five hold all that is needed; ``experiments/fusing.py`` fits it on one half of public questions."""
 
 
 class FusionConfig(BaseModel):
@@ -139,7 +161,9 @@ def _retrieve(source: Any, key: str, state: FusionState, config: RunnableConfig,
             ]
     if not first:
         return {key: [*cast(Any, state).get(key, []), *found]}
-    alone: dict[str, Any] = {"vector_results": []} if options.fusion_strategy == "cascade" and key == "graph_results" else {}
+    alone: dict[str, Any] = (
+        {"vector_results": []} if options.fusion_strategy == "cascade" and key == "graph_results" else {}
+    )
     return {**alone, key: found, "reading": reading}
 
 
@@ -237,14 +261,14 @@ def further(
 ) -> list[dict[str, Any]]:
     """What the next pass asks.
 
-    That is what the evidence leaves of the question, of the names it brings in; else the question in other words; else
-    for more passages than before.
+    That is what the evidence leaves of the question, of the names it brings in that have a document; else the question
+    in other words; else for more passages than before.
     """
     said = {ask["query"] for ask in asked}
     hops = next_hop.sub_questions(query, found, base, next_hop.MOST + len(said))
-    left = [hop for hop in hops if hop.query not in said][: next_hop.MOST]
+    left = [hop for hop in hops if hop.query not in said and base.ways.titles_in(hop.name)]
     if left:
-        return [{"query": hop.query, "hop": _input(hop, query, doubt)} for hop in left]
+        return [{"query": hop.query, "hop": _input(hop, query, doubt)} for hop in left[: next_hop.MOST]]
     names = [entity for mention in base.link(query) if (entity := base.entity(mention["entity_id"]))]
     aliases = [alias for entity in names for alias in (entity["name"], *entity["aliases"])]
     most = math.log(1 + base.counts()["passages"])
@@ -271,9 +295,23 @@ def again(state: FusionState, config: RunnableConfig) -> list[str]:
     return sources(state, config) if should_retry(state, config) == "retry" else [END]
 
 
-def quality_of(question: str, found: Sequence[Mapping[str, Any]], base: KnowledgeBase) -> float:
+def quality_of(question: str, found: Sequence[RetrievalResult], base: KnowledgeBase) -> float:
     """The probability, to three digits, that the first five hold all that is needed."""
-    return round(QUALITY(signals(question, cast(Sequence[RetrievalResult], found), base)), 3) if found else 0.0
+    return round(QUALITY(quality_signals(question, found, base)), 3) if found else 0.0
+
+
+def quality_signals(question: str, found: Sequence[RetrievalResult], base: KnowledgeBase) -> Mapping[str, float]:
+    """What the quality is made of: ``completeness.signals``, and of the first five what the search saw.
+
+    Returns:
+        ``covered``, ``cosine`` and ``lead``: the most of any; ``of_first`` and ``of_three``: what the first, and the
+        first three on average, cover of the question.
+    """
+    seen = [cast(Mapping[str, float], result["metadata"].get("signals", {})) for result in found[:FIRST]]
+    most = {name: max((one.get(name, 0.0) for one in seen), default=0.0) for name in ("covered", "cosine", "lead")}
+    cover = [one.get("covered", 0.0) for one in seen]
+    of = {"of_first": sum(cover[:1]), "of_three": sum(cover[:3]) / max(1, len(cover[:3]))}
+    return {**signals(question, found, base), **most, **of}
 
 
 def query_of(state: Mapping[str, Any], otherwise: str = "") -> str:

@@ -65,7 +65,7 @@ ORDER: Mapping[str, float] = {
     "reread": 7.58,
     "bm25": 2.98,
     "reranked": 1.79,
-    "led": 4.0,
+    "led": 5.0,
 }
 """In what order ``hybrid_search`` gives its probabilities out: chosen by ``experiments/searching.py`` for what it
 ranks. ``reread`` is the reranker's view as far as words cannot tell: it orders well, but it always has a best one, and
