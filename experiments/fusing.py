@@ -7,8 +7,8 @@ there is skipped. Every question is asked once, with as many retries as there ma
 
 - *strategies*: R@5 of each source alone and of what each strategy makes of them, before anything is reread; and of one
   pass after it, beside each source reread alone, with the difference and its interval.
-- *weights*: chosen for each kind of question (``named``: it has a name that the base knows; ``across``: most of it is in
-  another script than the texts; ``plain``), for all alike, or none. Which of the three, is chosen within each of five
+- *weights*: chosen for each kind of question (``named``: it has a name that the base knows; ``across``: most of it is
+  in another script than the texts; ``plain``), for all alike, or none. Which of the three is chosen within each of five
   folds, by four folds of the others; every question is ranked with what was chosen without it.
 - *quality*: fitted on half of the questions of every set (``calibrate._half``), each set counting the same, and
   reported on the other half: how well it tells whether every gold document is among the first five.
@@ -97,9 +97,11 @@ def main() -> None:
             asked_ms[name] = times(wb.ports(), wb.knowledge.get(name), rows[:SPEED])
     for chapter in (strategies, weights, quality, retries):
         sys.stdout.write("\n".join([*chapter(asked), "", ""]))
-    sys.stdout.write("one pass beside hybrid_search, p50 ms\n")
-    for name, (tool, once) in asked_ms.items():
-        sys.stdout.write(f"{name:12}{once:>8.1f}{tool:>8.1f}   ratio {once / tool:.2f}\n")
+    sys.stdout.write("p50 ms       hybrid_search   one pass   ratio   cascade   one source was enough\n")
+    for name, (tool, once, cascade, spared) in asked_ms.items():
+        sys.stdout.write(
+            f"{name:12}{tool:>14.1f}{once:>11.1f}{once / tool:>8.2f}{cascade:>10.1f}{100 * spared:>20.0f} %\n"
+        )
 
 
 def all_there(wb: Workbench, workspace: Path, data: Path, limit: int) -> Iterator[tuple[str, list[Any], str]]:
@@ -135,24 +137,31 @@ def observe(context: Context, base: KnowledgeBase, rows: Sequence[Mapping[str, A
         )
 
 
-def times(context: Context, base: KnowledgeBase, rows: Sequence[Mapping[str, Any]]) -> tuple[float, float]:
-    """The median milliseconds of ``hybrid_search`` and of one pass of the graph, asked in turn."""
+def times(context: Context, base: KnowledgeBase, rows: Sequence[Mapping[str, Any]]) -> tuple[float, ...]:
+    """Median milliseconds of ``hybrid_search``, of one pass, and of a cascade; how often that spared a source."""
     graph, tool = build_fusion().compile(), context.tools["hybrid_search"]
-    config: Any = {"configurable": {"kb_prefix": base.name, "max_retries": 0}}
     alone = replace(context, knowledge=OneBase(base))
 
-    async def both() -> list[tuple[float, float]]:
+    async def once(query: str, **options: Any) -> Any:
+        config: Any = {"configurable": {"kb_prefix": base.name, "max_retries": 0, **options}}
+        return await graph.ainvoke({**ASKS, "query": query}, config, context=alone)
+
+    async def each() -> list[tuple[float, ...]]:
         found = []
         for row in rows:
-            began = time.perf_counter()
+            await once(row["question"])  # so that none of the three is the first to read what it needs
+            at = [time.perf_counter()]
             await tool(tool.input_schema(query=row["question"], top_k=10), base, StepLog())
-            between = time.perf_counter()
-            await graph.ainvoke({**ASKS, "query": row["question"]}, config, context=alone)
-            found.append((between - began, time.perf_counter() - between))
+            at.append(time.perf_counter())
+            await once(row["question"])
+            at.append(time.perf_counter())
+            cascade = await once(row["question"], fusion_strategy="cascade")
+            at.append(time.perf_counter())
+            found.append((*np.diff(at), float(not cascade["vector_results"])))
         return found
 
-    tool_s, graph_s = np.median(asyncio.run(both()), axis=0)
-    return 1000 * float(tool_s), 1000 * float(graph_s)
+    taken = np.array(asyncio.run(each()))
+    return (*(1000 * float(m) for m in np.median(taken[:, :3], axis=0)), float(taken[:, 3].mean()))
 
 
 def kind(question: Question) -> str:
@@ -193,19 +202,25 @@ def strategies(asked: Mapping[str, Sequence[Asked]]) -> Iterator[str]:
         ]
         yield f"{name:12}{len(group):>6}{'':10}" + "".join(f"{100 * v:>11.1f}" for v in np.mean(rows, axis=0))
     yield ""
-    yield f"R@{FIRST}, reread               one pass    texts alone              graph alone"
+    yield f"R@{FIRST}, reread{'':7}one pass   texts alone [difference]       graph alone [difference]"
     for name, group in asked.items():
         once = {one.id: recall(one.passes[0][0], one.gold) for one in group}
-        told = []
+        told = ""
         for source in ("texts", "graph"):
             other = {one.id: recall(one.alone[source], one.gold) for one in group}
-            apart = Bootstrap(list(once), 2 * len(asked)).compare({"R": once}, {"R": other})["R"]
-            told.append(
-                f"{100 * np.mean(list(other.values())):>6.1f} {apart['difference']:+6.1f} [{apart['low']:+.1f}, {apart['high']:+.1f}]"
-            )
-        yield f"{name:12}{len(group):>6}{'':10}{100 * np.mean(list(once.values())):>8.1f}    " + "   ".join(
-            f"{t:22}" for t in told
-        )
+            told += f"   {percent(other.values())} {apart(once, other, 2 * len(asked)):22}"
+        yield f"{name:12}{len(group):>6}{percent(once.values())}{told}"
+
+
+def percent(values: Iterable[float]) -> str:
+    """The mean, in percent."""
+    return f"{100 * np.mean(list(values)):>6.1f}"
+
+
+def apart(one: dict[str, float], other: dict[str, float], family: int = 1) -> str:
+    """How much more one has by question, with the interval."""
+    found = Bootstrap(list(one), family).compare({"R": one}, {"R": other})["R"]
+    return f"{found['difference']:+.1f} [{found['low']:+.1f}, {found['high']:+.1f}]"
 
 
 def weights(asked: Mapping[str, Sequence[Asked]]) -> Iterator[str]:
@@ -227,15 +242,12 @@ def weights(asked: Mapping[str, Sequence[Asked]]) -> Iterator[str]:
             left = np.flatnonzero(folds == outer)
             nested[left] = _ranked(way, inside, left, seen, even, kinds, shared)
         ids = [f"{name} {one.id}" for name, one in every]
-        apart = Bootstrap(ids).compare(
-            {"R": dict(zip(ids, nested, strict=True))}, {"R": dict(zip(ids, even, strict=True))}
-        )["R"]
+        more = apart(dict(zip(ids, nested, strict=True)), dict(zip(ids, even, strict=True)))
         whole = np.arange(len(every))
         best = [*_chosen("kind", whole, seen, kinds, shared), _chosen("all", whole, seen, kinds, shared)[0]]
         yield (
             f"  {how:11} mean of R@{FIRST} and R@20: even {100 * even @ shared / shared.sum():.1f}, nested "
-            f"{100 * nested @ shared / shared.sum():.1f}, difference by question {apart['difference']:+.2f} "
-            f"[{apart['low']:+.2f}, {apart['high']:+.2f}]; chosen {', '.join(said)}"
+            f"{100 * nested @ shared / shared.sum():.1f}, by question {more}; chosen {', '.join(said)}"
         )
         yield "".join(f"    {k}: {WEIGHTS[best[n]]}" for n, k in enumerate((*KINDS, "all")))
 
@@ -298,18 +310,15 @@ def quality(asked: Mapping[str, Sequence[Asked]]) -> Iterator[str]:
         ]
     )
     yield f"fitted: {model}"
+    every = {name: held_out(name, group) for name, group in asked.items()}
+    every["all"] = [one for group in every.values() for one in group]
     for when, by in {"in the package": QUALITY, "fitted": model}.items():
         yield f"{when:20}complete  AUC by the top score     AUC                  ECE"
-        for name, group in asked.items():
-            rest = held_out(name, group)
-            said = np.array([by(one.passes[0][1]) for one in rest])
-            top = np.array([one.passes[0][1]["first"] for one in rest])
-            held = np.array([complete(one, 0) for one in rest])
-            yield f"{name:12}{len(rest):>6}{held.sum():>8}    {area(top, held):22} {area(said, held):20} {ece(said, held):.2f}"
-        every = [one for name, group in asked.items() for one in held_out(name, group)]
-        said, held = np.array([by(one.passes[0][1]) for one in every]), np.array([complete(one, 0) for one in every])
-        top = np.array([one.passes[0][1]["first"] for one in every])
-        yield f"{'all':12}{len(every):>6}{held.sum():>8}    {area(top, held):22} {area(said, held):20} {ece(said, held):.2f}"
+        for name, rest in every.items():
+            seen = [one.passes[0][1] for one in rest]
+            said, held = np.array([by(one) for one in seen]), np.array([complete(one, 0) for one in rest])
+            top = area(np.array([one["first"] for one in seen]), held)
+            yield f"{name:12}{len(rest):>6}{held.sum():>8}    {top:22} {area(said, held):20} {ece(said, held):.2f}"
 
 
 def held_out(name: str, group: Sequence[Asked]) -> list[Asked]:
@@ -324,27 +333,22 @@ def complete(one: Asked, n: int) -> bool:
 
 def retries(asked: Mapping[str, Sequence[Asked]]) -> Iterator[str]:
     """Recall before and after, by threshold, on the half that fits nothing."""
-    yield f"half that fits nothing   threshold   retried      R@{FIRST} before, after [difference]      all@{FIRST} before, after    questions asked"
+    yield (
+        f"{'':12}asked  threshold  retries  R@{FIRST} before, after [difference]"
+        f"     all@{FIRST} before, after  questions asked"
+    )
     for name, group in asked.items():
         rest = held_out(name, group)
         for threshold in THRESHOLDS:
-            best = [standing(one, threshold) for one in rest]
+            stands = [(one, *standing(one, threshold)) for one in rest]
             before = {one.id: recall(one.passes[0][0], one.gold) for one in rest}
-            after = {one.id: recall(one.passes[n][0], one.gold) for one, (n, _) in zip(rest, best, strict=True)}
-            apart = Bootstrap(list(before)).compare({"R": after}, {"R": before})["R"]
-            whole = [
-                np.mean([complete(one, 0) for one in rest]),
-                np.mean([complete(one, n) for one, (n, _) in zip(rest, best, strict=True)]),
-            ]
-            made = np.mean([made for _, made in best])
-            cost = np.mean(
-                [sum(p[2] for p in one.passes[: made + 1]) for one, (_, made) in zip(rest, best, strict=True)]
-            )
+            after = {one.id: recall(one.passes[n][0], one.gold) for one, n, _ in stands}
+            whole = [[complete(one, 0), complete(one, n)] for one, n, _ in stands]
+            cost = np.mean([sum(asks for _, _, asks in one.passes[: made + 1]) for one, _, made in stands])
             yield (
-                f"{name:12}{len(rest):>6}{'':10}{threshold:>6.1f}{made:>12.2f}"
-                f"{100 * np.mean(list(before.values())):>12.1f} {100 * np.mean(list(after.values())):>6.1f} "
-                f"{apart['difference']:+.1f} [{apart['low']:+.1f}, {apart['high']:+.1f}]"
-                f"{100 * whole[0]:>14.1f} {100 * whole[1]:>6.1f} {cost:>14.2f}"
+                f"{name:12}{len(rest):>5}{threshold:>11.1f}{np.mean([made for _, _, made in stands]):>9.2f}"
+                f"  {percent(before.values())} {percent(after.values())} {apart(after, before):22}"
+                f"  {percent(w for w, _ in whole)} {percent(w for _, w in whole)}{cost:>15.2f}"
             )
 
 
