@@ -38,6 +38,7 @@ WALK_NODES = {
     "every_answer",
     "film_hops",
     "followup",
+    "fusion",
     "generate",
     "hops",
     "merge",

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import json
+import subprocess
+import sys
 import uuid
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -69,9 +73,11 @@ async def test_what_is_found_at_once_is_not_asked_for_again(wb):
     assert {hit["source"] for hit in state["vector_results"]} == {"bm25", "dense"}
     assert {hit["source"] for hit in state["graph_results"]} == {"graph"}
     ranks = [result["metadata"]["rank"] for result in state["reranked_results"]]
-    assert ranks == list(range(1, len(ranks) + 1)) and {one["chunk_id"] for one in state["fused_results"]} >= {
-        result["source_id"] for result in state["reranked_results"]
-    }
+    fused = {hit["chunk_id"]: hit for hit in state["fused_results"]}
+    assert ranks == list(range(1, len(ranks) + 1))
+    assert set(fused) >= {result["source_id"] for result in state["reranked_results"]}
+    assert all(set(hit["sources"]) <= {"bm25", "dense", "graph"} and hit["score"] >= 0 for hit in fused.values())
+    assert any(len(hit["sources"]) == 3 for hit in fused.values())
 
 
 async def test_one_pass_is_what_hybrid_search_finds(wb):
@@ -105,6 +111,7 @@ async def test_at_the_limit_the_best_pass_is_given_and_says_which_it_was(wb, mon
     monkeypatch.setattr(fusion, "quality_of", lambda *_: next(given))
     state = await ask(wb, "Where was the director of The Wedding Banquet born?", max_retries=3)
     assert state["retry_count"] == 3 and state["quality_score"] == 0.6 and state["best"]["retry_count"] == 1
+    assert state["best_effort"] and [one["quality_score"] for one in state["passes"]] == [0.2, 0.6, 0.1, 0.3]
 
 
 async def test_it_ends_where_nothing_else_can_be_asked(wb, monkeypatch):
@@ -128,7 +135,7 @@ async def test_both_sources_work_at_once_and_a_sure_cascade_asks_one(wb, monkeyp
     assert (await ask(wb, "Who directed Memento?"))["vector_results"]
     monkeypatch.setattr(fusion, "_retrieve", retrieve)
     sure = await ask(wb, "Memento", fusion_strategy="cascade")
-    assert "vector_results" not in sure and sure["reranked_results"][0]["metadata"]["title"] == "Memento"
+    assert not sure["vector_results"] and sure["reranked_results"][0]["metadata"]["title"] == "Memento"
     unsure = await ask(wb, "a quiet story of two old friends", fusion_strategy="cascade", max_retries=0)
     assert unsure["vector_results"]
 
@@ -145,8 +152,10 @@ async def test_it_is_kept_between_nodes_and_goes_on(wb):
     assert done["reranked_results"] == (await ask(wb, "Who directed Memento?"))["reranked_results"]
 
 
-def test_its_input_has_a_published_schema():
-    schema = build_fusion().compile().get_input_jsonschema()
+def test_its_input_has_a_published_schema(project):
+    published = (project / "workbench/graphs/fusion.schema.json").read_text("utf-8")
+    assert published == fusion.schema_text(), "write fusion.schema_text() there anew"
+    schema = json.loads(published)
     assert {"session_id", "canvas_path", "operation"} <= set(schema["required"])
     names = ["decomposition", "scoring", "explanation", "verification", "review"]
     assert schema["properties"]["operation"]["enum"] == names
@@ -157,7 +166,10 @@ def test_should_retry_reads_what_a_call_configures():
     assert should_retry(state, {}) == "retry"
     assert should_retry(state, {"configurable": {"quality_threshold": 0.4}}) == "end"
     assert should_retry(state, {"configurable": {"max_retries": 1}}) == "end"
-    assert should_retry({**state, "asked": [{"pass": n, "query": "a"} for n in (1, 2)]}, {}) == "end"
+    assert should_retry({**state, "ended": True}, {}) == "end"
+    plain: Any = {"quality_score": 0.69, "retry_count": 2}
+    assert should_retry(plain, {}) == "retry" and should_retry({**plain, "retry_count": 3}, {}) == "end"
+    assert should_retry({**plain, "quality_score": 0.7}, {}) == "end"
 
 
 @pytest.mark.parametrize(
@@ -178,3 +190,209 @@ async def test_nothing_asked_and_no_base_named_are_errors(wb):
         query_of({"messages": []})
     with pytest.raises(WorkbenchError, match="nosuch"):
         await ask(wb, "Memento", kb_prefix="nosuch")
+
+
+# --- By the names that it has elsewhere ---
+
+
+CANVASES = Path(__file__).parent.parent / "data/canvases"
+
+
+async def ask_elsewhere(wb: Any, given: dict[str, Any], **options: Any) -> dict[str, Any]:
+    config: Any = {"configurable": {"thread_id": uuid.uuid4().hex, **options}}
+    return await fusion.build_canvas_rag_graph().ainvoke({"session_id": "s", **given}, config, context=wb.ports())
+
+
+async def test_scenario_1_found_at_once_on_a_canvas(wb):
+    wb.add_knowledge("math", [CANVASES / "离散数学.canvas"], lambda *_: None)
+    state = await ask_elsewhere(wb, {"canvas_path": "离散数学.canvas", "operation": "explanation"})
+    assert state["quality_score"] >= 0.7 and state["retry_count"] == 0 and not state["best_effort"]
+    assert state["graphiti_results"] == state["graph_results"] and state["lancedb_results"] == state["vector_results"]
+    assert {"retrieve_graphiti", "retrieve_lancedb"} <= set(fusion.build_canvas_rag_graph().nodes)
+
+
+async def test_scenario_2_better_on_a_retry(wb, monkeypatch):
+    given = iter([0.5, 0.8])
+    monkeypatch.setattr(fusion, "quality_of", lambda *_: next(given))
+    asked = {"canvas_path": "", "operation": "review", "query": "Where was the director of The Wedding Banquet born?"}
+    state = await ask_elsewhere(wb, asked, kb_prefix="film")
+    assert state["quality_score"] >= 0.7 and state["retry_count"] == 1 and not state["best_effort"]
+
+
+async def test_scenario_3_at_the_limit(wb, monkeypatch):
+    monkeypatch.setattr(fusion, "quality_of", lambda *_: 0.4)
+    asked = {"canvas_path": "", "operation": "review", "query": "Where was the director of The Wedding Banquet born?"}
+    state = await ask_elsewhere(wb, asked, kb_prefix="film")
+    assert state["retry_count"] == 3 and state["best_effort"] and state["reranked_results"]
+
+
+async def test_a_thread_takes_one_question_after_another(wb):
+    graph, config = build_fusion().compile(checkpointer=InMemorySaver()), {"configurable": {"thread_id": "t"}}
+    config["configurable"] |= {"kb_prefix": "film", "quality_threshold": 1.0, "max_retries": 1}
+    await graph.ainvoke({**ASKED, "query": "Where was Ang Lee born?"}, config, context=wb.ports())
+    config["configurable"] |= {"fusion_strategy": "cascade", "max_retries": 0}
+    state = await graph.ainvoke({**ASKED, "query": "Memento"}, config, context=wb.ports())
+    assert (
+        state["asked"] == [{"pass": 1, "query": "Memento"}]
+        and state["retry_count"] == 0
+        and not state["vector_results"]
+    )
+    assert {line["pass"] for line in state["log"]} == {1} and len(state["passes"]) == 1
+    assert state["reranked_results"] == (await ask(wb, "Memento", fusion_strategy="cascade"))["reranked_results"]
+
+
+# --- Canvases ---
+
+
+@pytest.fixture
+def math(wb):
+    wb.add_knowledge("math", [CANVASES / "离散数学.canvas"], lambda *_: None)
+    wb.add_knowledge("leaves", [CANVASES / "photosynthesis.canvas"], lambda *_: None)
+    return wb
+
+
+@pytest.mark.parametrize(
+    ("operation", "nodes", "asked", "first"),
+    [
+        ("explanation", ["mi-ji"], "什么是“幂集”？", {"幂集"}),
+        ("explanation", ["ren-wu-1"], "为什么证明逆否命题就等于证明了原命题？", {"逆否命题"}),
+        ("decomposition", ["deng-jia", "hua-fen"], "“等价关系、划分”由什么组成？", {"等价关系", "划分"}),
+        (
+            "verification",
+            ["da-mi-ji"],
+            "我的回答：幂集是集合的所有子集组成的集合。有3个元素的集合，幂集有6个元素。",
+            {"幂集"},
+        ),
+    ],
+)
+def test_operation_and_nodes_ask_and_rank(math, operation, nodes, asked, first):
+    run = math.fusion(canvas=CANVASES / "离散数学.canvas", operation=operation, nodes=nodes)
+    assert run.message == asked and run.kb_prefix == "math" and run.status == "done"
+    assert first <= {piece["metadata"]["title"] for piece in run.evidence[:2]}
+    found = run.fusion["operation_results"]
+    assert [entry["node"] for entry in found] == ([] if operation == "explanation" else nodes)
+
+
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        ({"canvas": "nosuch.canvas"}, "No canvas 'nosuch.canvas' in film, leaves, math"),
+        ({"canvas": "离散数学.canvas", "kb": "film"}, "in film"),
+        ({"canvas": "离散数学.canvas", "nodes": ["nosuch"]}, "no node 'nosuch'.*da-deng-jia"),
+        ({"canvas": "离散数学.canvas", "operation": "drawing"}, "no operation 'drawing'.*decomposition"),
+        ({"question": "Memento", "strategy": "best"}, "rrf, weighted, cascade"),
+    ],
+)
+def test_what_is_not_there_is_named(math, given, told):
+    with pytest.raises(WorkbenchError, match=told):
+        math.fusion(**given)
+
+
+async def test_the_graph_names_what_is_not_there(math):
+    with pytest.raises(WorkbenchError, match="no operation 'drawing'"):
+        await ask_elsewhere(math, {"canvas_path": "", "operation": "drawing", "query": "a"}, kb_prefix="film")
+    with pytest.raises(WorkbenchError, match="Which base"):
+        await ask_elsewhere(math, {"canvas_path": "", "operation": "review", "query": "a"})
+
+
+# --- As a run ---
+
+HARD = "Where was the director of The Wedding Banquet born?"
+
+
+def test_a_run_shows_its_passes_and_a_replay_asks_nothing(wb):
+    run = wb.fusion(HARD, kb="film", quality_threshold=1.0, max_retries=2)
+    told = run.fusion
+    assert run.status == "done" and run.answer and told["retry_count"] == 2 and told["best_effort"]
+    assert told["passes"][0]["asked"] == [HARD] and len(told["passes"]) == 3
+    assert told["quality_score"] == max(one["quality_score"] for one in told["passes"])
+    nodes = [sub["name"] for sub in run.records[0]["sub_steps"]]
+    assert nodes.count("check_quality") == 3 and "retrieve_graph" in str(run) and len(run.records) == 1
+    again = wb.replay(run.run_id)
+    assert again.fusion == told and again.answer == run.answer and not again.called
+    given = {**run.plan.step("fusion").tool_input, "fusion_strategy": "weighted"}
+    fork = run.fork(plan=run.plan.replace("fusion", tool_input=given))
+    assert fork.called == ["fusion"] and "weighted" in str(wb.compare(run, fork))
+    assert wb.ask("Memento", kb="film").fusion == {}
+
+
+async def test_its_nodes_are_streamed(wb):
+    plan = wb.fusion("Memento", kb="film").plan
+    told = [e["content"] async for e in wb.astream("Memento", kb="film", plan=plan) if e["status"] == "progress"]
+    nodes = [one["node"] for one in told if one["stage"] == "fusion"]
+    assert sorted(nodes[:2]) == ["retrieve_graph", "retrieve_vectors"]
+    assert nodes[2:] == ["fuse_results", "rerank_results", "check_quality"]
+
+
+def test_both_sources_overlap_in_the_record(wb, monkeypatch):
+    import threading
+
+    both, retrieve = threading.Barrier(2, timeout=30), fusion._retrieve
+
+    def meeting(*given: Any) -> Any:
+        both.wait()
+        found = retrieve(*given)
+        both.wait()
+        return found
+
+    monkeypatch.setattr(fusion, "_retrieve", meeting)
+    steps = wb.fusion("Memento", kb="film").records[0]["sub_steps"]
+    one, other = (
+        (s["offset_ms"], s["offset_ms"] + s["duration_ms"]) for s in steps if s["name"].startswith("retrieve")
+    )
+    assert max(one[0], other[0]) < min(one[1], other[1])
+
+
+async def test_the_step_works_without_a_run(wb):
+    tool, base = wb.tools["fusion_search"], wb.knowledge.get("film")
+    found = await tool(tool.input_schema(query="Memento"), base, StepLog())
+    assert found.results == (await ask(wb, "Memento"))["reranked_results"] and found.best_pass == 1
+
+
+KILLED = """
+import sys, time
+from workbench import Workbench
+from workbench.graphs import fusion
+
+def hang(*given):
+    print("reranking", flush=True)
+    time.sleep(600)
+
+fusion.hybrid.reranked = hang
+wb = Workbench.open(sys.argv[1])
+print(wb.fusion(sys.argv[2], kb="film", wait=False).run_id, flush=True)
+time.sleep(600)
+"""
+
+
+def test_killed_between_nodes_it_goes_on_and_repeats_none(workspace, monkeypatch):
+    from workbench.session import Workbench
+
+    process = subprocess.Popen([sys.executable, "-c", KILLED, workspace, HARD], stdout=subprocess.PIPE, text=True)
+    run_id, said = process.stdout.readline().strip(), process.stdout.readline().strip()
+    process.kill()
+    process.wait()
+    process.stdout.close()
+    assert said == "reranking"
+
+    def never(*_: Any) -> Any:
+        raise AssertionError("the sources had answered")
+
+    monkeypatch.setattr(fusion, "_retrieve", never)
+    with Workbench.open(workspace) as wb:
+        run = wb.run(run_id)
+        assert run.status == "interrupted" and run.resume().status == "done", run.error
+        assert [s["name"] for s in run.records[0]["sub_steps"]][-1] == "check_quality" and run.fusion["passes"]
+
+
+def test_settings_reach_it_and_a_call_wins(workspace, monkeypatch):
+    from workbench.session import Workbench
+
+    monkeypatch.setenv("WORKBENCH_FUSION_STRATEGY", "zscore")
+    monkeypatch.setenv("WORKBENCH_QUALITY_THRESHOLD", "0.2")
+    monkeypatch.setenv("WORKBENCH_MAX_RETRIES", "1")
+    monkeypatch.setenv("WORKBENCH_RERANK_MODEL", "none")
+    with Workbench.open(workspace) as wb:
+        given = wb.fusion("Memento", kb="film", max_retries=0).plan.step("fusion").tool_input
+    names = ("fusion_strategy", "quality_threshold", "max_retries", "rerank_model")
+    assert [given[name] for name in names] == ["zscore", 0.2, 0, "none"]

@@ -104,7 +104,14 @@ async def fusion() -> AsyncIterator[CompiledStateGraph[Any, Any, Any, Any]]:
         ports, options = wb.ports(), fusion_options(wb.settings)
 
         def prepare(given: Mapping[str, Any], thread: str) -> Mapping[str, Any]:
-            return {"session_id": thread, "canvas_path": "", "operation": "explanation", "messages": [], **given}
+            return {
+                "session_id": thread,
+                "canvas_path": "",
+                "operation": "explanation",
+                "messages": [],
+                "query": "",
+                **given,
+            }
 
         yield _bound(build_fusion().compile().with_config({"configurable": options}), ports, prepare)
 

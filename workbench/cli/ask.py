@@ -319,6 +319,23 @@ def ask(
 
 
 @click.command()
+@click.argument("question", type=Text(), default="")
+@click.option("--kb", type=Text(), help="The knowledge base.")
+@click.option("--strategy", type=Text(), help="rrf, weighted, cascade, zscore or percentile.")
+@click.option("--rerank", type=Text(), help="The reranker, by name; none for none.")
+@click.option("--quality-threshold", type=float, help="Below it is asked again, 0 to 1.")
+@click.option("--max-retries", type=int, help="How often at most.")
+@click.option("--canvas", type=Text(), default="", help="A canvas in the knowledge base, whose nodes ask.")
+@click.option("--operation", type=Text(), default="explanation", show_default=True, help="What is done with them.")
+@click.option("--nodes", type=Text(), default="", metavar="ID,...", help="Which of them.")
+@paged
+def fusion(page: Page, nodes: str, **options: Any) -> int:
+    """Ask the fusion graph: two sources at once, fused, reranked, judged, and asked again where that falls short."""
+    targets = [one.strip() for one in nodes.split(",") if one.strip()]
+    return carry(page, lambda wb: wb.fusion(nodes=targets, wait=False, **options), stream=sys.stdout.isatty())
+
+
+@click.command()
 @click.argument("run_id", type=Text())
 @click.option("--approve", is_flag=True, help="Go on as proposed.")
 @click.option("--reject", is_flag=True, help="Stop here and answer with what there is.")

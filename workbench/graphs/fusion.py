@@ -21,6 +21,7 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+import json
 import math
 from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
@@ -403,6 +404,12 @@ def build_canvas_rag_graph() -> CompiledStateGraph[Any, Context, Any, Any]:
     own = {"retrieve_graph": "retrieve_graphiti", "retrieve_vectors": "retrieve_lancedb"}
     own |= {"graph_results": "graphiti_results", "vector_results": "lancedb_results"}
     return build_fusion(CanvasRAGState, own).compile(checkpointer=InMemorySaver())
+
+
+def schema_text() -> str:
+    """The bytes of ``fusion.schema.json``: what the graph takes."""
+    schema = build_fusion().compile().get_input_jsonschema()
+    return json.dumps(schema, indent=2, sort_keys=True, ensure_ascii=False) + "\n"
 
 
 def _noted(node: Callable[..., Any], names: Mapping[str, str]) -> Callable[..., Any]:
