@@ -222,15 +222,18 @@ def _scored(desk: Desk, target: str) -> Entry:
     for sentence, source in list(dict.fromkeys(points))[:_POINTS]:
         node = source if source in desk.canvas.nodes else ""
         title = desk.title(node) if node else source
-        said = _named(title, sentence)
-        seen = support.signals(said, text, desk.shares)
-        verdict = support.judged(seen, ", ".join(support.lost(said, text)))[0]
+        point = _named(title, sentence)
+        seen = support.signals(point, text, desk.shares)
+        verdict = support.judged(seen, ", ".join(support.lost(point, text)))[0]
         kind = {"supported": "covered", "partly": "partly"}.get(verdict, "missing")
-        kind = "contradicted" if kind != "covered" and contrary(seen, said, text) else kind
-        for one in of_it if kind == "missing" else ():  # what it says may be a part of the point, or its contrary
-            against = contrary(support.signals(one, f"{title}\n{said}", desk.shares), one, said)
-            if against or desk.verdict(one, f"{title}\n{said}") == "supported":
-                kind = "contradicted" if against else "partly"
+        whole = f"{title}\n{point}"
+        if kind != "covered" and (
+            contrary(seen, point, text)
+            or any(contrary(support.signals(one, whole, desk.shares), one, point) for one in of_it)
+        ):
+            kind = "contradicted"
+        elif kind == "missing" and any(desk.verdict(one, whole) == "supported" for one in of_it):
+            kind = "partly"  # what it says is a part of the point
         rows.append(_row(kind, sentence, title, node))
     rows.sort(key=lambda row: tuple(_WORTH).index(row["kind"]))
     score = sum(_WORTH[row["kind"]] for row in rows) / len(rows) if rows else None
