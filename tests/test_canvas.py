@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 from pathlib import Path
 
 import pytest
@@ -18,6 +19,7 @@ from workbench.knowledge.reading.files import Unreadable
 from workbench.plans import Plan, PlanError, PlanStep
 from workbench.runs.canvas_export import plan_of
 from workbench.session import Workbench
+from workbench.widgets.canvas import Board
 
 
 def node(node_id, text="", x=0, y=0, width=200, height=80, **more):
@@ -537,6 +539,62 @@ def test_scoring_says_what_an_answer_covers_lacks_and_has_wrong(desk):
     assert kinds(wrong["da-deng-jia"])["等价关系是自反的、对称的和传递的二元关系。"] == "contradicted"
 
 
+BREAD = [
+    node("g", "Bread", -50, -50, 2000, 1200, type="group"),
+    node("gluten", "Gluten\nGluten is a net of proteins. It holds the gas that yeast makes.", 320),
+    node(
+        "yeast", "Yeast\nYeast eats sugar and makes carbon dioxide and alcohol. It works fastest at 35 degrees.", 0, 200
+    ),
+    node("rise", "Rising\nDough rises because yeast fills the gluten net with gas.", 800),
+    node("why", "Why does bread dough rise?", 800, 300),
+    node(
+        "mine", "My answer: Yeast makes carbon dioxide. It holds the gas. Yeast works fastest at 60 degrees.", 1200, 300
+    ),
+    node("site", "https://example.org/rising-bread-dough", 1600, type="link"),
+]
+LEADS = [
+    edge("gluten", "rise", "holds gas for"), edge("yeast", "rise", "drives"), edge("rise", "why"),
+    edge("why", "mine", "my answer"), edge("site", "rise"),
+]  # fmt: skip
+LAW = [
+    node("g", "合同纠纷", -50, -50, 2000, 1200, type="group"),
+    node("yao", "要约\n要约是希望与他人订立合同的意思表示。要约的内容应当具体确定。", 350),
+    node("cheng", "承诺\n承诺是受要约人同意要约的意思表示。承诺生效时合同成立。", 700),
+    node("wen", "合同什么时候成立？", 0, 400),
+    node("da", "我的答案\n合同在承诺生效时成立。", 350, 400),
+]
+
+
+def test_the_answer_to_a_question_is_scored_by_what_the_question_rests_on(desk, folder):
+    entry = found(desk, write(folder, BREAD, LEADS, "bread.canvas"), "scoring")["mine"]
+    assert kinds(entry) == {
+        "It works fastest at 35 degrees.": "contradicted",
+        "Dough rises because yeast fills the gluten net with gas.": "missing",
+        "Gluten is a net of proteins.": "missing",
+        "Yeast eats sugar and makes carbon dioxide and alcohol.": "partly",
+        "It holds the gas that yeast makes.": "partly",
+    }  # and the address of a page is no point
+    law = write(folder, LAW, [edge("yao", "cheng"), edge("cheng", "wen"), edge("wen", "da", "我的回答")], "law.canvas")
+    assert kinds(found(desk, law, "scoring")["da"])["承诺生效时合同成立。"] == "covered"
+    [claim] = found(desk, law, "verification", "da")["da"]["rows"]
+    assert (claim["kind"], claim["node"]) == ("supported", "cheng")
+
+
+def test_a_group_stands_for_what_is_in_it_and_what_has_no_source_leads_nowhere(desk, folder):
+    path = write(folder, BREAD, LEADS, "bread.canvas")
+    for operation in ("verification", "review"):
+        assert found(desk, path, operation, "g").keys() == {"gluten", "yeast", "rise", "why"}
+    assert list(found(desk, path, "scoring", "g")) == ["mine"]
+    parts = found(desk, path, "decomposition", "g", "gluten")
+    assert {row["node"] for row in parts["g"]["rows"]} >= {"gluten", "yeast", "rise"}
+    assert ("leads_to", "rise") in {(row["kind"], row["node"]) for row in parts["gluten"]["rows"]}
+    [first, second] = found(desk, path, "verification", "yeast")["yeast"]["rows"]
+    assert first["kind"] == second["kind"] == "unsupported" and first["node"] == second["node"] == ""
+    assert first["because"].startswith("nearest to it")
+    [again] = found(desk, path, "review", "why").values()
+    assert again["rows"][0]["text"] == "Why does bread dough rise?"  # asked as it is
+
+
 def test_verification_holds_each_sentence_against_others_and_no_answer_is_a_source(desk):
     answer = found(desk, MATHS, "verification", "da-deng-jia")["da-deng-jia"]
     told = {row["text"]: (row["kind"], row["node"]) for row in answer["rows"]}
@@ -625,6 +683,41 @@ def test_canvas_from_the_terminal(workspace, tmp_path):
     assert run(tmp_path / "no.canvas").exit_code == 1
 
 
+def test_a_board_works_on_what_is_chosen_and_writes_a_copy(desk, folder):
+    (folder / "chlorophyll.md").write_text("# Chlorophyll")
+    (folder / "leaf.canvas").write_bytes(LEAF.read_bytes())
+    board = Board(desk.canvas(folder / "leaf.canvas"))
+    assert board.write.disabled and "Photosynthesis" in board._repr_mimebundle_()["text/html"]
+    places = {node_id: str(n) for n, node_id in enumerate(board.canvas.nodes)}
+    for key in (places["calvin"], places["answer-light"], places["calvin"], "x", "-1", "999", ""):
+        board.picture.press("choose", key)
+    assert board.nodes.value == ("answer-light",)
+    assert board.picture.picture.html.count('aria-selected="true"') == 1
+    board.operation.value = "verification"
+    board.work.click()
+    assert board.worked.entries[0]["node"] == "answer-light" and "supported" in board.found.html
+    assert "supported" in board.picture.picture.html and "verification" in board.copy.value
+    board.picture.press("choose", str(len(places)))  # what was found is no node of the canvas
+    assert board.nodes.value == ("answer-light",)
+    board.write.click()
+    assert len(desk.canvas(folder / "leaf.verification.canvas").nodes) == len(places) + 1
+    board.copy.value = "notes.canvas"
+    board.write.click()
+    assert "is there already" in board.told.html and "wb-alert" in board.told.html
+    board.close()
+
+
+def test_a_board_is_hostile_text_escaped_in_the_language_of_the_canvas(desk, folder):
+    bad = "<img src=x onerror=alert(1)>\u202e坏"
+    nodes = [node("<b>\ud800", bad), node("g", bad, -9, -9, 900, 300, type="group")]
+    board = Board(desk.canvas(write(folder, nodes, [edge("g", "<b>\ud800", bad)], "bad.canvas")))
+    board.work.click()
+    for html in (board.picture.html, board.found.html, board.told.html):
+        assert "<img" not in html and "<b>" not in html and "\u202e" not in html
+    assert "&lt;img" in board.picture.html and "分解" in board.found.html and board.work.description == "执行"
+    board.close()
+
+
 # --- made of runs, and a plan from a canvas ---
 
 
@@ -643,6 +736,59 @@ def test_a_run_is_a_canvas_on_which_nothing_covers_anything(compared, tmp_path, 
     ]
     assert canvas.nodes and not canvas.problems and load([canvas.path]).problems == []
     assert compared.to_canvas(canvas.path, what).written() == canvas.written()
+
+
+COLOR = r"[1-6]|#[0-9a-fA-F]{6}"
+SPECIFIED = {
+    "text": {"text": str}, "file": {"file": str, "subpath": str}, "link": {"url": str},
+    "group": {"label": str, "background": str, "backgroundStyle": str},
+}  # fmt: skip
+ENDS = {"fromSide": reading.SIDES, "toSide": reading.SIDES, "fromEnd": ("none", "arrow"), "toEnd": ("none", "arrow")}
+
+
+def faults(raw):
+    """What JSON Canvas 1.0 (jsoncanvas.org/spec/1.0) does not allow in a text."""
+    whole = json.loads(raw)
+    nodes, edges = whole.get("nodes", []), whole.get("edges", [])
+    ids = [one["id"] for one in [*nodes, *edges]]
+    wrong = [one for one in ids if not isinstance(one, str) or ids.count(one) > 1] + list(
+        whole.keys() - {"nodes", "edges"}
+    )
+    for one in nodes:
+        of_type = SPECIFIED[one["type"]]
+        needed = {"id": str, "type": str, **dict.fromkeys(("x", "y", "width", "height"), int)}
+        needed |= dict(list(of_type.items())[: one["type"] != "group"])
+        wrong += [(one["id"], key) for key, kind in needed.items() if type(one.get(key)) is not kind]
+        wrong += [(one["id"], key) for key in one.keys() - needed.keys() - of_type.keys() - {"color"}]
+    for one in edges:
+        wrong += [one[end] for end in ("fromNode", "toNode") if one[end] not in {node["id"] for node in nodes}]
+        wrong += [(one["id"], key) for key, among in ENDS.items() if one.get(key, among[0]) not in among]
+        wrong += [(one["id"], key) for key in one.keys() - {"id", "fromNode", "toNode", "color", "label", *ENDS}]
+        wrong += [one["id"]] * (type(one.get("label", "")) is not str)
+    return wrong + [one["id"] for one in [*nodes, *edges] if not re.fullmatch(COLOR, one.get("color", "1"))]
+
+
+@pytest.mark.parametrize("what", ["run", "plan", "knowledge", "tree"])
+def test_what_is_exported_is_json_canvas_as_it_is_specified(compared, tmp_path, what):
+    fork = compared.fork(query="什么是双射？")
+    for run in (compared, fork):
+        assert faults(run.to_canvas(tmp_path / f"{run.run_id}-{what}.canvas", what).path.read_text("utf-8")) == []
+
+
+@pytest.mark.parametrize("path", [MATHS, LEAF])
+def test_so_are_the_samples_and_what_operations_write_into_copies(desk, path, tmp_path):
+    assert faults(path.read_text("utf-8")) == []
+    for operation in OPERATIONS:
+        worked = desk.canvas(path).work(operation, list(desk.canvas(path).nodes)[1:4])
+        assert faults(worked.save(tmp_path / f"{operation}.canvas").path.read_text("utf-8")) == []
+
+
+def test_the_specification_is_held_against():
+    wrong = {
+        "nodes": [node("a", "x", x=1.5), node("a", "x", color="red", mine=1)],
+        "edges": [edge("a", "b", toEnd="dot")],
+    }
+    assert len(faults(json.dumps(wrong))) == 7  # two ids, x, color, a key, an end, no node
 
 
 def test_the_canvas_of_a_run_tells_it_from_question_to_answer(compared, tmp_path):

@@ -50,6 +50,7 @@ def test_nodes_are_chosen_worked_on_and_written(notebook: Callable[..., Any], tm
     assert operation in json.dumps(
         json.loads((tmp_path / "notes" / "mine.canvas").read_text("utf-8")), ensure_ascii=False
     )
+    option.click()
     for width, dark in ((1460, False), (1000, True), (320, False)):
         nb.theme(dark=dark)
         nb.resize(width, 2600)

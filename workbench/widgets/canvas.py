@@ -32,7 +32,8 @@ class Board(CellRoot):
         self.labels = labels = labels_for(canvas.message)
         self._ids = list(canvas.nodes)
         self.picture, self.told, self.found = Pick(heard=self._pressed).add_class("wb-board-picture"), Pick(), Pick()
-        named = [(title_of(canvas.nodes[i]) or i, i) for i in self._ids[:MOST_DRAWN]]
+        named = [(f"{title_of(node) or i} · {labels('canvas_' + node['type'])}", i) for i, node in canvas.nodes.items()]
+        named = named[:MOST_DRAWN]
         self.nodes = ipywidgets.SelectMultiple(options=named, description=labels("canvas_choose"), rows=6)
         self.operation = ipywidgets.ToggleButtons(options=[(labels(f"canvas_{one}"), one) for one in OPERATIONS])
         self.work = press_button(labels("canvas_work"), self._work, "wb-primary")

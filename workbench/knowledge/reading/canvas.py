@@ -188,7 +188,8 @@ class Canvas:
             beside: the id of a node.
             **more: other keys of the node, as ``color``, ``width``.
         """
-        size = {"width": 400, "height": max(80, 40 + 26 * sum(1 + len(li) // 45 for li in content.split("\n")))}
+        lines = sum(1 + len(line.encode("gb18030", "replace")) // 42 for line in content.split("\n"))  # 汉字 is wide
+        size = {"width": 400, "height": max(80, 40 + 26 * lines)}
         made = {"id": self._free(kind), "type": kind, CONTENT.get(kind) or "label": content, **size, **more}
         if not {"x", "y"} <= made.keys():
             made["x"], made["y"] = self._room(made, self.nodes.get(beside or ""))
@@ -367,12 +368,14 @@ def told(node: Mapping[str, Any]) -> tuple[str, str]:
 
 
 def section(text: str, subpath: str) -> str:
-    r"""The part of a text under the heading that a subpath names; all of it where there is no such heading.
+    r"""The part of a text under the heading, or the block, that a subpath names; all of it where there is none.
 
-    >>> section("# Tea\n## Green\nHot.\n## Black\nStrong.", "#Green")
-    '## Green\nHot.\n'
+    >>> section("# Tea\n## Green\nHot.\n## Black\nStrong.", "#Green"), section("One.\n\nTwo. ^b", "#^b")
+    ('## Green\nHot.\n', 'Two. ^b')
     """
     name = re.escape(subpath.rpartition("#")[2].strip())
+    if name.startswith(r"\^"):
+        return next((block for block in re.split(r"\n\s*\n", text) if re.search(rf"{name}\s*$", block)), text)
     begin = re.search(rf"(?m)^(#{{1,6}})[ \t]+{name}[ \t]*$", text) if name else None
     if begin is None:
         return text
