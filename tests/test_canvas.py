@@ -542,14 +542,10 @@ def test_scoring_says_what_an_answer_covers_lacks_and_has_wrong(desk):
 BREAD = [
     node("g", "Bread", -50, -50, 2000, 1200, type="group"),
     node("gluten", "Gluten\nGluten is a net of proteins. It holds the gas that yeast makes.", 320),
-    node(
-        "yeast", "Yeast\nYeast eats sugar and makes carbon dioxide and alcohol. It works fastest at 35 degrees.", 0, 200
-    ),
+    node("yeast", "Yeast\nYeast eats sugar and makes carbon dioxide and alcohol. It works fastest at 35 degrees."),
     node("rise", "Rising\nDough rises because yeast fills the gluten net with gas.", 800),
     node("why", "Why does bread dough rise?", 800, 300),
-    node(
-        "mine", "My answer: Yeast makes carbon dioxide. It holds the gas. Yeast works fastest at 60 degrees.", 1200, 300
-    ),
+    node("mine", "My answer: Yeast makes carbon dioxide. It holds the gas. Yeast works fastest at 60 degrees.", 1200),
     node("site", "https://example.org/rising-bread-dough", 1600, type="link"),
 ]
 LEADS = [
@@ -727,6 +723,11 @@ def compared(desk):
     return desk.ask("单射和满射有什么区别？", kb="maths")
 
 
+@pytest.fixture(scope="module")
+def fork(compared):
+    return compared.fork(query="什么是双射？")
+
+
 @pytest.mark.parametrize("what", ["run", "plan", "knowledge", "tree"])
 def test_a_run_is_a_canvas_on_which_nothing_covers_anything(compared, tmp_path, what):
     canvas = compared.to_canvas(tmp_path / f"{what}.canvas", what)
@@ -751,9 +752,7 @@ def faults(raw):
     whole = json.loads(raw)
     nodes, edges = whole.get("nodes", []), whole.get("edges", [])
     ids = [one["id"] for one in [*nodes, *edges]]
-    wrong = [one for one in ids if not isinstance(one, str) or ids.count(one) > 1] + list(
-        whole.keys() - {"nodes", "edges"}
-    )
+    wrong = [*whole.keys() - {"nodes", "edges"}, *(one for one in ids if type(one) is not str or ids.count(one) > 1)]
     for one in nodes:
         of_type = SPECIFIED[one["type"]]
         needed = {"id": str, "type": str, **dict.fromkeys(("x", "y", "width", "height"), int)}
@@ -769,8 +768,7 @@ def faults(raw):
 
 
 @pytest.mark.parametrize("what", ["run", "plan", "knowledge", "tree"])
-def test_what_is_exported_is_json_canvas_as_it_is_specified(compared, tmp_path, what):
-    fork = compared.fork(query="什么是双射？")
+def test_what_is_exported_is_json_canvas_as_it_is_specified(compared, fork, tmp_path, what):
     for run in (compared, fork):
         assert faults(run.to_canvas(tmp_path / f"{run.run_id}-{what}.canvas", what).path.read_text("utf-8")) == []
 
@@ -784,14 +782,13 @@ def test_so_are_the_samples_and_what_operations_write_into_copies(desk, path, tm
 
 
 def test_the_specification_is_held_against():
-    wrong = {
-        "nodes": [node("a", "x", x=1.5), node("a", "x", color="red", mine=1)],
-        "edges": [edge("a", "b", toEnd="dot")],
-    }
-    assert len(faults(json.dumps(wrong))) == 7  # two ids, x, color, a key, an end, no node
+    nodes = [node("a", "x", x=1.5), node("a", "x", color="red", mine=1)]
+    assert (
+        len(faults(json.dumps({"nodes": nodes, "edges": [edge("a", "b", toEnd="dot")]}))) == 7
+    )  # two ids, x, color, a key, an end, no node
 
 
-def test_the_canvas_of_a_run_tells_it_from_question_to_answer(compared, tmp_path):
+def test_the_canvas_of_a_run_tells_it_from_question_to_answer(compared, fork, tmp_path):
     canvas = compared.to_canvas(tmp_path / "run.canvas")
     assert compared.message in canvas.nodes["question"]["text"] and compared.answer in canvas.nodes["answer"]["text"]
     ways = {(start, end) for _, start, _, end in canvas.links()}
@@ -800,7 +797,7 @@ def test_the_canvas_of_a_run_tells_it_from_question_to_answer(compared, tmp_path
     assert pieces and {start for start, end in ways if end == "answer"} >= pieces
     assert {end for start, end in ways if start == "question"} <= steps
     assert {start for start, end in ways if end in pieces} <= steps
-    tree = compared.fork(query="什么是双射？").to_canvas(tmp_path / "tree.canvas", "tree")
+    tree = fork.to_canvas(tmp_path / "tree.canvas", "tree")
     assert compared.run_id in tree.nodes and [e["fromNode"] for e in tree.edges.values()] == [compared.run_id]
 
 
