@@ -170,9 +170,9 @@ def _row(kind: str, text: str, because: str = "", node: str = "") -> Row:
     return Row(kind=kind, text=text, because=because, node=node)
 
 
-def decomposition(desk: Desk, targets: Sequence[str]) -> list[Entry]:
-    """What each node presupposes, is made of, leads to and says, as smaller questions: what comes first is first."""
-    return [desk.entry(one, list(_parts(desk, one))) for one in targets]
+def decomposition(desk: Desk, target: str) -> Entry:
+    """What a node presupposes, is made of, leads to and says, as smaller questions: what comes first is first."""
+    return desk.entry(target, list(_parts(desk, target)))
 
 
 def _parts(desk: Desk, target: str) -> Iterator[Row]:
@@ -198,12 +198,8 @@ def _parts(desk: Desk, target: str) -> Iterator[Row]:
         yield _row("statement", labels(key, title=desk.title(target), said=cut(sentence, 200)), sentence)
 
 
-def scoring(desk: Desk, targets: Sequence[str]) -> list[Entry]:
-    """How much of what the sources say each node says, an answer of what it answers: covered, partly, missing."""
-    return [_scored(desk, one) for one in targets]
-
-
-def _scored(desk: Desk, target: str) -> Entry:
+def scoring(desk: Desk, target: str) -> Entry:
+    """How much of what the sources say a node says, an answer of what it answers: covered, partly, missing."""
     asked = [start for start, end in desk.asked if end == target]
     behind = [lower for one in asked for lower in desk.needs[one]]
     behind += [lower for one in behind for lower in desk.needs[one]]
@@ -240,9 +236,9 @@ def _scored(desk: Desk, target: str) -> Entry:
     return desk.entry(target, rows, score, "" if rows else desk.labels("canvas_no_source"))
 
 
-def verification(desk: Desk, targets: Sequence[str]) -> list[Entry]:
-    """Each sentence of each node against what others say: supported, partly, contradicted, unsupported, and by whom."""
-    return [_verified(desk, one)[0] for one in targets]
+def verification(desk: Desk, target: str) -> Entry:
+    """Each sentence of a node against what others say: supported, partly, contradicted, unsupported, and by whom."""
+    return _verified(desk, target)[0]
 
 
 def _verified(desk: Desk, target: str) -> tuple[Entry, float]:
@@ -276,11 +272,9 @@ def review(desk: Desk, targets: Sequence[str]) -> list[Entry]:
     layers = layered(desk.canvas.nodes, edges).places
     found = []
     for one in targets:
-        answers = [_scored(desk, end) for start, end in desk.asked if start == one]
-        entry, score = _verified(desk, one)
-        if answers:
-            entry = max(answers, key=lambda answer: answer["score"] or 0.0)
-            score = entry["score"] or 0.0
+        answers = [scoring(desk, end) for start, end in desk.asked if start == one]
+        scored = [(answer, answer["score"] or 0.0) for answer in answers] or [_verified(desk, one)]
+        entry, score = max(scored, key=lambda one: one[1])
         title, asks = desk.title(one), _question(desk, one)
         recall = asks if asks == desk.text(one).strip() else desk.labels("canvas_ask_recall", title=title)
         first = desk.labels("comma").join(desk.title(lower) for lower in desk.needs[one])
@@ -321,9 +315,10 @@ def _question(desk: Desk, node_id: str) -> str:
     return said if said.endswith(("?", "？")) else desk.labels("canvas_ask_what", title=desk.title(node_id))
 
 
-OPERATIONS: Mapping[str, Callable[[Desk, Sequence[str]], list[Entry]]] = {
+OPERATIONS: Mapping[str, Callable[[Desk, Any], Any]] = {
     one.__name__: one for one in (decomposition, scoring, explanation, verification, review)
 }
+"""Review and explanation work on all nodes at once, the others on one."""
 
 
 def work(desk: Desk, operation: str, nodes: Sequence[str]) -> list[Entry]:
@@ -339,7 +334,8 @@ def work(desk: Desk, operation: str, nodes: Sequence[str]) -> list[Entry]:
     targets = list(dict.fromkeys(targets))
     if len(targets) > MOST_NODES:
         raise CanvasError(f"{len(targets):,} nodes are too many at once: name at most {MOST_NODES}.")
-    return OPERATIONS[operation](desk, targets)
+    do = OPERATIONS[operation]
+    return list(do(desk, targets)) if do in (review, explanation) else [do(desk, one) for one in targets]
 
 
 def _within(desk: Desk, operation: str, group: str = "") -> list[str]:
