@@ -388,6 +388,17 @@ def test_what_was_not_touched_stays_to_the_byte(folder, desk, style):
     assert len(again.written()) > 100 and json.loads(again.written().lstrip("\ufeff"))["edges"] == NOTES["edges"][:2]
 
 
+def test_of_an_edited_node_what_was_not_touched_stays_to_the_byte():
+    odd = '{ "id" : "\\u0061","type":"text", "text":"\\u4e2d\\/", "x":1.50,"y":-0,"width":9e0,' + "\r\n"
+    odd += '"height":9 , "k":1e400, "n":12345678901234567890.10}'
+    canvas = reading.Canvas(f'{{"nodes" : [ {odd} ] ,"v":2}}')
+    canvas.edit("a", y=7, color="4", note="新")
+    edited = odd.replace('"y":-0', '"y":7').replace(".10}", '.10,"color":"4","note":"新"}')
+    assert canvas.written() == f'{{"nodes" : [ {edited} ] ,"v":2}}'
+    canvas.edit("a", note=None, color=None, y=0)
+    assert canvas.written() == canvas.raw
+
+
 IDS = st.sampled_from(["a", "b", "c", "d", "logic"])
 
 

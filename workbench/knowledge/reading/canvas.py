@@ -413,7 +413,7 @@ class _Array(list[tuple[int, int, Any]]):
 def _arrays(raw: str) -> dict[str, _Array]:
     """Where nodes and edges stand in the text."""
     bare = len(raw) - len(raw.removeprefix(codecs.BOM_UTF8.decode()))
-    decode, found = json.JSONDecoder().raw_decode, dict[str, _Array]()
+    found = dict[str, _Array]()
     try:
         whole = json.loads(raw[bare:])
     except json.JSONDecodeError as error:
@@ -426,42 +426,51 @@ def _arrays(raw: str) -> dict[str, _Array]:
         ) from None
     if not isinstance(whole, dict):
         raise CanvasError(f'a canvas is {{"nodes": [...], "edges": [...]}}, not {type(whole).__name__}')
-    for name in ("nodes", "edges"):
-        if not isinstance(whole.get(name, []), list):
-            raise CanvasError(f"{name} is {shown(whole[name])}: it must be a list")
-
-    def space(at: int) -> int:
-        match = WHITESPACE.match(raw, at)
-        return int(match.end()) if match else at
-
-    at = space(space(bare) + 1)
-    while raw[at] != "}":
-        key, at = scanstring(raw, at + 1)
-        at = space(space(at) + 1)
+    for key, start, end, value in _items(raw, _space(raw, bare)):
         if key in ("nodes", "edges"):
-            found[key] = array = _Array()
-            array.open = at + 1
-            at = space(at + 1)
-            while raw[at] != "]":
-                value, end = decode(raw, at)
-                array.append((at, end, value))
-                at = space(end)
-                at = space(at + 1) if raw[at] == "," else at
-            array.close = at
-            at += 1
-        else:
-            _, at = decode(raw, at)
-        at = space(at)
-        at = space(at + 1) if raw[at] == "," else at
+            if not isinstance(value, list):
+                raise CanvasError(f"{key} is {shown(value)}: it must be a list")
+            found[key] = array = _Array(item[1:] for item in _items(raw, start))
+            array.open, array.close = start + 1, end - 1
     return found
 
 
+def _space(raw: str, at: int) -> int:
+    match = WHITESPACE.match(raw, at)
+    return int(match.end()) if match else at
+
+
+def _items(raw: str, at: int) -> Iterator[tuple[str, int, int, Any]]:
+    """(key, begin, end, value) of everything in the object or array that begins there."""
+    decode, close = json.JSONDecoder().raw_decode, "}" if raw[at] == "{" else "]"
+    at, key = _space(raw, at + 1), ""
+    while raw[at] != close:
+        if close == "}":
+            key, at = scanstring(raw, at + 1)
+            at = _space(raw, _space(raw, at) + 1)
+        value, end = decode(raw, at)
+        yield key, at, end, value
+        at = _space(raw, end)
+        at = _space(raw, at + 1) if raw[at] == "," else at
+
+
 def _now(before: str, element: Mapping[str, Any]) -> str:
-    return before if json.dumps(json.loads(before)) == json.dumps(element) else _dumped(element, before)
+    """An element as it is now: values that are not as they were, and new keys; all else as it was written."""
+    items, keys = list(_items(before, 0)), list(element)
+    style = re.match(r'(,\s*)"(?:[^"\\]|\\.)*"(\s*:\s*)', before[items[0][2] :])
+    if not style or keys[: len(items)] != [item[0] for item in items]:
+        return before if json.dumps(json.loads(before)) == json.dumps(element) else _dumped(element, before)
+    gap, colon = style.groups()
+    new = [f"{gap}{_dumped(key, '')}{colon}{_dumped(element[key], '')}" for key in keys[len(items) :]]
+    before = before[: items[-1][2]] + "".join(new) + before[items[-1][2] :]
+    for key, start, end, value in reversed(items):
+        if json.dumps(value) != json.dumps(element[key]):
+            before = before[:start] + _dumped(element[key], "") + before[end:]
+    return before
 
 
-def _dumped(element: Mapping[str, Any], style: str) -> str:
-    """An element in the style of one that is there: on one line or several, with blanks or without."""
+def _dumped(element: Any, style: str) -> str:
+    """A value in the style of one that is there: on one line or several, with blanks or without."""
     plain = not re.search("[\ud800-\udfff]", json.dumps(element, ensure_ascii=False))  # half a sign is no UTF-8
     if "\n" in style:
         inner, outer = re.match(r"\{\s*?\n([ \t]*)\S", style), re.search(r"\n([ \t]*)\}$", style)
