@@ -721,11 +721,12 @@ def test_a_board_works_on_what_is_chosen_and_writes_a_copy(desk, folder):
 
 def test_a_board_is_hostile_text_escaped_in_the_language_of_the_canvas(desk, folder):
     bad = "<img src=x onerror=alert(1)>\u202e坏"
-    nodes = [node("<b>\ud800", bad), node("g", bad, -9, -9, 900, 300, type="group")]
+    nodes = [node("<b>\ud800", bad), node("\ud800", ""), node("g", bad, -9, -9, 900, 300, type="group")]
     board = Board(desk.canvas(write(folder, nodes, [edge("g", "<b>\ud800", bad)], "bad.canvas")))
     board.work.click()
     for html in (board.picture.html, board.found.html, board.told.html):
         assert "<img" not in html and "<b>" not in html and "\u202e" not in html
+    assert all("\u202e" not in told and told.encode() for told, _ in board.nodes.options)
     assert "&lt;img" in board.picture.html and "分解" in board.found.html and board.work.description == "执行"
     board.close()
 

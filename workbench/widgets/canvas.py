@@ -10,6 +10,7 @@ from workbench.errors import WorkbenchError
 from workbench.knowledge.reading.canvas import Canvas, title_of
 from workbench.runs.canvas_work import OPERATIONS
 from workbench.runs.canvases import CanvasFile, Worked
+from workbench.text import visible
 from workbench.views.canvas import MOST_DRAWN, drawn
 from workbench.views.labels import labels_for
 from workbench.views.page import Markup, Picture, el, glyph
@@ -30,10 +31,10 @@ class Board(CellRoot):
         self._shown: Canvas = canvas
         self.worked: Worked | None = None
         self.labels = labels = labels_for(canvas.message)
-        self._ids = list(canvas.nodes)
+        self._ids = list(canvas.nodes)[:MOST_DRAWN]
         self.picture, self.told, self.found = Pick(heard=self._pressed).add_class("wb-board-picture"), Pick(), Pick()
-        named = [(f"{title_of(node) or i} · {labels('canvas_' + node['type'])}", i) for i, node in canvas.nodes.items()]
-        named = named[:MOST_DRAWN]
+        kinds = {i: labels(f"canvas_{canvas.nodes[i]['type']}") for i in self._ids}
+        named = [(visible(f"{title_of(canvas.nodes[i]) or i} · {kind}"), i) for i, kind in kinds.items()]
         self.nodes = ipywidgets.SelectMultiple(options=named, description=labels("canvas_choose"), rows=6)
         self.operation = ipywidgets.ToggleButtons(options=[(labels(f"canvas_{one}"), one) for one in OPERATIONS])
         self.work = press_button(labels("canvas_work"), self._work, "wb-primary")
@@ -58,7 +59,7 @@ class Board(CellRoot):
 
     def _pressed(self, event: Event) -> None:
         """Choose a node, or choose it no more."""
-        if event.kind == "choose" and event.key.isdecimal() and int(event.key) < len(self._ids[:MOST_DRAWN]):
+        if event.kind == "choose" and event.key.isdecimal() and int(event.key) < len(self._ids):
             one, before = self._ids[int(event.key)], self.nodes.value
             self.nodes.value = tuple(i for i in before if i != one) if one in before else (*before, one)
 
