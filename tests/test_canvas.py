@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 from pathlib import Path
 
 import pytest
@@ -18,6 +19,7 @@ from workbench.knowledge.reading.files import Unreadable
 from workbench.plans import Plan, PlanError, PlanStep
 from workbench.runs.canvas_export import plan_of
 from workbench.session import Workbench
+from workbench.widgets.canvas import Board
 
 
 def node(node_id, text="", x=0, y=0, width=200, height=80, **more):
@@ -160,15 +162,17 @@ def test_the_innermost_group_is_the_smallest_that_holds_a_node():
 
 
 @given(st.lists(st.tuples(*[st.integers(0, 12)] * 4, st.booleans()), max_size=14))
-def test_no_group_is_around_itself_and_each_holds_what_is_in_it(boxes):
+def test_each_node_is_in_the_smallest_group_that_holds_it_and_no_group_is_around_itself(boxes):
     nodes = [
         node(str(n), "", x, y, w, h, type="group" if group else "text") for n, (x, y, w, h, group) in enumerate(boxes)
     ]
     canvas = reading.Canvas(json.dumps({"nodes": nodes}))
-    for inner, outer in canvas.parents.items():
-        assert inner not in canvas.around(inner)
-        (a, b, c, d), (e, f, g, h) = (reading._box(canvas.nodes[one]) for one in (outer, inner))
-        assert a <= e and b <= f and c >= g and d >= h
+    sizes = {str(n): (w * h, -n) for n, (_, _, w, h, group) in enumerate(boxes) if group}
+    for one, inner in canvas.nodes.items():
+        larger = [i for i in sizes if i != one and sizes[i] > sizes.get(one, (-1, 0))]
+        around = [i for i in larger if reading._holds(canvas.nodes[i], inner)]
+        assert canvas.parents.get(one) == min(around, key=sizes.get, default=None)
+        assert one not in canvas.around(one)
 
 
 # --- files beside it ---
@@ -319,12 +323,15 @@ def test_hostile_text_is_only_text(folder):
 
 
 def counted(monkeypatch, size):
-    """How many nodes of the tree and steps up the groups are looked at, for a canvas of that many nodes."""
+    """How many groups are looked at, for a canvas of that many nodes."""
     calls = []
     monkeypatch.setattr(reading, "_holds", lambda *ends, real=reading._holds: calls.append(1) or real(*ends))
     nested = [node(f"g{n}", f"G{n}", n, n, 10**6 - 2 * n, 10**6 - 2 * n, type="group") for n in range(size // 4)]
     row = [node(f"n{n}", "x", 210 * n, -500) for n in range(size // 2)]
     inner = [node(f"i{n}", "x", size // 4 + 5 * n, 400_000, 4, 4) for n in range(size // 4)]
+    # at one place, of one size, and none around what stands below them
+    row += [node(f"s{n}", "S", -900, -900, 100 + n / 1000, 50, type="group") for n in range(size // 4)]
+    row += [node(f"t{n}", "x", -895, -849, 9, 9) for n in range(size // 4)]
     canvas = reading.Canvas(json.dumps({"nodes": [*row, *nested, *inner], "edges": [edge("n0", n["id"]) for n in row]}))
     assert canvas.parents["i3"] == f"g{size // 4 - 1}" and canvas.problems == []
     return len(calls)
@@ -379,6 +386,17 @@ def test_what_was_not_touched_stays_to_the_byte(folder, desk, style):
     again.remove(new)
     again.nodes["d"] = canvas._arrays["nodes"][5][2]
     assert len(again.written()) > 100 and json.loads(again.written().lstrip("\ufeff"))["edges"] == NOTES["edges"][:2]
+
+
+def test_of_an_edited_node_what_was_not_touched_stays_to_the_byte():
+    odd = '{ "id" : "\\u0061","type":"text", "text":"\\u4e2d\\/", "x":1.50,"y":-0,"width":9e0,' + "\r\n"
+    odd += '"height":9 , "k":1e400, "n":12345678901234567890.10}'
+    canvas = reading.Canvas(f'{{"nodes" : [ {odd} ] ,"v":2}}')
+    canvas.edit("a", y=7, color="4", note="新")
+    edited = odd.replace('"y":-0', '"y":7').replace(".10}", '.10,"color":"4","note":"新"}')
+    assert canvas.written() == f'{{"nodes" : [ {edited} ] ,"v":2}}'
+    canvas.edit("a", note=None, color=None, y=0)
+    assert canvas.written() == canvas.raw
 
 
 IDS = st.sampled_from(["a", "b", "c", "d", "logic"])
@@ -520,8 +538,9 @@ def test_decomposition_asks_first_what_comes_first(desk):
     assert [row["kind"] for row in rows[6:]] == ["statement"] * 3 and "为什么" in rows[7]["text"]
     parts = {row["node"] for row in entry["g-rel"]["rows"]}
     assert parts == {"guan-xi", "deng-jia", "pian-xu", "zi-fan", "hua-fen"}
-    needs = [row["node"] for row in found(desk, LEAF, "decomposition", "calvin")["calvin"]["rows"]]
-    assert {"light", "rubisco"} <= set(needs) and "sugar" not in needs  # «depends on» leads to what comes first
+    calvin = {row["node"]: row["kind"] for row in found(desk, LEAF, "decomposition", "calvin")["calvin"]["rows"]}
+    # «depends on» leads to what comes first
+    assert calvin["light"] == calvin["rubisco"] == "presupposes" and calvin["sugar"] == "leads_to"
 
 
 def test_scoring_says_what_an_answer_covers_lacks_and_has_wrong(desk):
@@ -534,6 +553,58 @@ def test_scoring_says_what_an_answer_covers_lacks_and_has_wrong(desk):
     wrong = found(desk, MATHS, "scoring", "da-mi-ji", "da-deng-jia")
     assert kinds(wrong["da-mi-ji"])["例如有3个元素的集合，幂集有8个元素。"] == "contradicted"
     assert kinds(wrong["da-deng-jia"])["等价关系是自反的、对称的和传递的二元关系。"] == "contradicted"
+
+
+BREAD = [
+    node("g", "Bread", -50, -50, 2000, 1200, type="group"),
+    node("gluten", "Gluten\nGluten is a net of proteins. It holds the gas that yeast makes.", 320),
+    node("yeast", "Yeast\nYeast eats sugar and makes carbon dioxide and alcohol. It works fastest at 35 degrees."),
+    node("rise", "Rising\nDough rises because yeast fills the gluten net with gas.", 800),
+    node("why", "Why does bread dough rise?", 800, 300),
+    node("mine", "My answer: Yeast makes carbon dioxide. It holds the gas. Yeast works fastest at 60 degrees.", 1200),
+    node("site", "https://example.org/rising-bread-dough", 1600, type="link"),
+]
+LEADS = [
+    edge("gluten", "rise", "holds gas for"), edge("yeast", "rise", "drives"), edge("rise", "why"),
+    edge("why", "mine", "my answer"), edge("site", "rise"),
+]  # fmt: skip
+LAW = [
+    node("g", "合同纠纷", -50, -50, 2000, 1200, type="group"),
+    node("yao", "要约\n要约是希望与他人订立合同的意思表示。要约的内容应当具体确定。", 350),
+    node("cheng", "承诺\n承诺是受要约人同意要约的意思表示。承诺生效时合同成立。", 700),
+    node("wen", "合同什么时候成立？", 0, 400),
+    node("da", "我的答案\n合同在承诺生效时成立。", 350, 400),
+]
+
+
+def test_the_answer_to_a_question_is_scored_by_what_the_question_rests_on(desk, folder):
+    entry = found(desk, write(folder, BREAD, LEADS, "bread.canvas"), "scoring")["mine"]
+    assert kinds(entry) == {
+        "It works fastest at 35 degrees.": "contradicted",
+        "Dough rises because yeast fills the gluten net with gas.": "missing",
+        "Gluten is a net of proteins.": "missing",
+        "Yeast eats sugar and makes carbon dioxide and alcohol.": "partly",
+        "It holds the gas that yeast makes.": "partly",
+    }  # and the address of a page is no point
+    law = write(folder, LAW, [edge("yao", "cheng"), edge("cheng", "wen"), edge("wen", "da", "我的回答")], "law.canvas")
+    assert kinds(found(desk, law, "scoring")["da"])["承诺生效时合同成立。"] == "covered"
+    [claim] = found(desk, law, "verification", "da")["da"]["rows"]
+    assert (claim["kind"], claim["node"]) == ("supported", "cheng")
+
+
+def test_a_group_stands_for_what_is_in_it_and_what_has_no_source_leads_nowhere(desk, folder):
+    path = write(folder, BREAD, LEADS, "bread.canvas")
+    for operation in ("verification", "review"):
+        assert found(desk, path, operation, "g").keys() == {"gluten", "yeast", "rise", "why"}
+    assert list(found(desk, path, "scoring", "g")) == ["mine"]
+    parts = found(desk, path, "decomposition", "g", "gluten")
+    assert {row["node"] for row in parts["g"]["rows"]} >= {"gluten", "yeast", "rise"}
+    assert ("leads_to", "rise") in {(row["kind"], row["node"]) for row in parts["gluten"]["rows"]}
+    [first, second] = found(desk, path, "verification", "yeast")["yeast"]["rows"]
+    assert first["kind"] == second["kind"] == "unsupported" and first["node"] == second["node"] == ""
+    assert first["because"].startswith("nearest to it")
+    [again] = found(desk, path, "review", "why").values()
+    assert again["rows"][0]["text"] == "Why does bread dough rise?"  # asked as it is
 
 
 def test_verification_holds_each_sentence_against_others_and_no_answer_is_a_source(desk):
@@ -560,12 +631,12 @@ def test_explanation_asks_the_base_and_tells_the_evidence_and_the_way(desk):
     assert "双射有反函数，反函数也是双射。" in kinds(entry["ren-wu-2"])
 
 
-def test_review_goes_from_what_others_rest_on_and_from_the_weakest(desk):
+def test_review_goes_from_the_weakest_and_of_equals_from_what_others_rest_on(desk, folder):
     worked = desk.canvas(MATHS).work("review", ["shuang-she", "mi-ji", "ji-he", "guan-xi", "di-ka-er", "zi-ji"])
-    order = [entry["node"] for entry in worked.entries]
-    assert order[0] == "ji-he" and order.index("di-ka-er") < order.index("guan-xi") < order.index("shuang-she")
-    assert order.index("zi-ji") < order.index("mi-ji")
-    power = next(entry for entry in worked.entries if entry["node"] == "mi-ji")
+    scores = [entry["score"] for entry in worked.entries]
+    assert scores == sorted(scores) and len(set(scores)) == 6
+    power = worked.entries[0]
+    assert power["node"] == "mi-ji"
     assert power["score"] < 0.4 and "1 天" in power["note"]  # as the learner's answer is
     assert any("8个元素" in row["text"] for row in power["rows"]) and "复习" in str(worked)
 
@@ -624,6 +695,42 @@ def test_canvas_from_the_terminal(workspace, tmp_path):
     assert run(tmp_path / "no.canvas").exit_code == 1
 
 
+def test_a_board_works_on_what_is_chosen_and_writes_a_copy(desk, folder):
+    (folder / "chlorophyll.md").write_text("# Chlorophyll")
+    (folder / "leaf.canvas").write_bytes(LEAF.read_bytes())
+    board = Board(desk.canvas(folder / "leaf.canvas"))
+    assert board.write.disabled and "Photosynthesis" in board._repr_mimebundle_()["text/html"]
+    places = {node_id: str(n) for n, node_id in enumerate(board.canvas.nodes)}
+    for key in (places["calvin"], places["answer-light"], places["calvin"], "x", "-1", "999", ""):
+        board.picture.press("choose", key)
+    assert board.nodes.value == ("answer-light",)
+    assert board.picture.picture.html.count('aria-selected="true"') == 1
+    board.operation.value = "verification"
+    board.work.click()
+    assert board.worked.entries[0]["node"] == "answer-light" and "supported" in board.found.html
+    assert "supported" in board.picture.picture.html and "verification" in board.copy.value
+    board.picture.press("choose", str(len(places)))  # what was found is no node of the canvas
+    assert board.nodes.value == ("answer-light",)
+    board.write.click()
+    assert len(desk.canvas(folder / "leaf.verification.canvas").nodes) == len(places) + 1
+    board.copy.value = "notes.canvas"
+    board.write.click()
+    assert "is there already" in board.told.html and "wb-alert" in board.told.html
+    board.close()
+
+
+def test_a_board_is_hostile_text_escaped_in_the_language_of_the_canvas(desk, folder):
+    bad = "<img src=x onerror=alert(1)>\u202e坏"
+    nodes = [node("<b>\ud800", bad), node("\ud800", ""), node("g", bad, -9, -9, 900, 300, type="group")]
+    board = Board(desk.canvas(write(folder, nodes, [edge("g", "<b>\ud800", bad)], "bad.canvas")))
+    board.work.click()
+    for html in (board.picture.html, board.found.html, board.told.html):
+        assert "<img" not in html and "<b>" not in html and "\u202e" not in html
+    assert all("\u202e" not in told and told.encode() for told, _ in board.nodes.options)
+    assert "&lt;img" in board.picture.html and "分解" in board.found.html and board.work.description == "执行"
+    board.close()
+
+
 # --- made of runs, and a plan from a canvas ---
 
 
@@ -631,6 +738,11 @@ def test_canvas_from_the_terminal(workspace, tmp_path):
 def compared(desk):
     desk.add_knowledge("maths", [MATHS], lambda *_: None)
     return desk.ask("单射和满射有什么区别？", kb="maths")
+
+
+@pytest.fixture(scope="module")
+def fork(compared):
+    return compared.fork(query="什么是双射？")
 
 
 @pytest.mark.parametrize("what", ["run", "plan", "knowledge", "tree"])
@@ -644,7 +756,55 @@ def test_a_run_is_a_canvas_on_which_nothing_covers_anything(compared, tmp_path, 
     assert compared.to_canvas(canvas.path, what).written() == canvas.written()
 
 
-def test_the_canvas_of_a_run_tells_it_from_question_to_answer(compared, tmp_path):
+COLOR = r"[1-6]|#[0-9a-fA-F]{6}"
+SPECIFIED = {
+    "text": {"text": str}, "file": {"file": str, "subpath": str}, "link": {"url": str},
+    "group": {"label": str, "background": str, "backgroundStyle": str},
+}  # fmt: skip
+ENDS = {"fromSide": reading.SIDES, "toSide": reading.SIDES, "fromEnd": ("none", "arrow"), "toEnd": ("none", "arrow")}
+
+
+def faults(raw):
+    """What JSON Canvas 1.0 (jsoncanvas.org/spec/1.0) does not allow in a text."""
+    whole = json.loads(raw)
+    nodes, edges = whole.get("nodes", []), whole.get("edges", [])
+    ids = [one["id"] for one in [*nodes, *edges]]
+    wrong = [*whole.keys() - {"nodes", "edges"}, *(one for one in ids if type(one) is not str or ids.count(one) > 1)]
+    for one in nodes:
+        of_type = SPECIFIED[one["type"]]
+        needed = {"id": str, "type": str, **dict.fromkeys(("x", "y", "width", "height"), int)}
+        needed |= dict(list(of_type.items())[: one["type"] != "group"])
+        wrong += [(one["id"], key) for key, kind in needed.items() if type(one.get(key)) is not kind]
+        wrong += [(one["id"], key) for key in one.keys() - needed.keys() - of_type.keys() - {"color"}]
+    for one in edges:
+        wrong += [one[end] for end in ("fromNode", "toNode") if one[end] not in {node["id"] for node in nodes}]
+        wrong += [(one["id"], key) for key, among in ENDS.items() if one.get(key, among[0]) not in among]
+        wrong += [(one["id"], key) for key in one.keys() - {"id", "fromNode", "toNode", "color", "label", *ENDS}]
+        wrong += [one["id"]] * (type(one.get("label", "")) is not str)
+    return wrong + [one["id"] for one in [*nodes, *edges] if not re.fullmatch(COLOR, one.get("color", "1"))]
+
+
+@pytest.mark.parametrize("what", ["run", "plan", "knowledge", "tree"])
+def test_what_is_exported_is_json_canvas_as_it_is_specified(compared, fork, tmp_path, what):
+    for run in (compared, fork):
+        assert faults(run.to_canvas(tmp_path / f"{run.run_id}-{what}.canvas", what).path.read_text("utf-8")) == []
+
+
+@pytest.mark.parametrize("path", [MATHS, LEAF])
+def test_so_are_the_samples_and_what_operations_write_into_copies(desk, path, tmp_path):
+    assert faults(path.read_text("utf-8")) == []
+    for operation in OPERATIONS:
+        worked = desk.canvas(path).work(operation, list(desk.canvas(path).nodes)[1:4])
+        assert faults(worked.save(tmp_path / f"{operation}.canvas").path.read_text("utf-8")) == []
+
+
+def test_the_specification_is_held_against():
+    nodes = [node("a", "x", x=1.5), node("a", "x", color="red", mine=1)]
+    wrong = faults(json.dumps({"nodes": nodes, "edges": [edge("a", "b", toEnd="dot")]}))
+    assert len(wrong) == 7  # two ids, x, color, a key, an end, no node
+
+
+def test_the_canvas_of_a_run_tells_it_from_question_to_answer(compared, fork, tmp_path):
     canvas = compared.to_canvas(tmp_path / "run.canvas")
     assert compared.message in canvas.nodes["question"]["text"] and compared.answer in canvas.nodes["answer"]["text"]
     ways = {(start, end) for _, start, _, end in canvas.links()}
@@ -653,7 +813,7 @@ def test_the_canvas_of_a_run_tells_it_from_question_to_answer(compared, tmp_path
     assert pieces and {start for start, end in ways if end == "answer"} >= pieces
     assert {end for start, end in ways if start == "question"} <= steps
     assert {start for start, end in ways if end in pieces} <= steps
-    tree = compared.fork(query="什么是双射？").to_canvas(tmp_path / "tree.canvas", "tree")
+    tree = fork.to_canvas(tmp_path / "tree.canvas", "tree")
     assert compared.run_id in tree.nodes and [e["fromNode"] for e in tree.edges.values()] == [compared.run_id]
 
 

@@ -2,7 +2,7 @@
 
 ``decomposition`` asks what a node presupposes and is made of; ``scoring`` what an answer covers and lacks;
 ``explanation`` asks the base, as any question is asked; ``verification`` holds each sentence against the base;
-``review`` orders nodes by what rests on what, the weakest first. A learner's answers are no source.
+``review`` orders nodes by their support, the weakest first. A learner's answers are no source.
 """
 
 from __future__ import annotations
@@ -103,13 +103,13 @@ class Desk:
         return re.sub(r"^(?:my answer|我的回答)\s*[:：]\s*", "", text, flags=re.I)
 
     def sources(self, query: str, without: str) -> list[tuple[Passage, str]]:
-        """What says most of this, and its text: no group, question or answer, and not the node itself."""
+        """What says most of this, and its text: no group, link, question or answer, nor the node itself."""
         rankings = {"bm25": self.base.keyword_search(query, 20), "dense": self.base.vector_search(query, 20)}
         found = self.base.passages([i for i, _ in rrf(rankings)])
         kept = list[tuple[Passage, str]]()
         for passage in found:
             node, text = self.id_of(passage), passage["text"].strip()
-            if node and (node in (without, *self.answers) or self.canvas.nodes[node]["type"] == "group"):
+            if node and (node in (without, *self.answers) or self.canvas.nodes[node]["type"] in ("group", "link")):
                 continue
             for relation in self.base.relations_of(f"doc:{passage['doc_id']}") if node else ():
                 text = text.replace(f"{relation['sentence']}.", "").strip()  # an edge is no sentence of it
@@ -117,23 +117,28 @@ class Desk:
                 kept.append((passage, text))
         return kept[:_SOURCES]
 
-    def held(self, sentence: str, without: str) -> tuple[str, list[tuple[Passage, str]]]:
-        """``supported``, ``partly``, ``contradicted`` or ``unsupported``, and by what."""
+    def held(self, sentence: str, without: str) -> tuple[str, float, list[tuple[Passage, str]]]:
+        """``supported``, ``partly``, ``contradicted`` or ``unsupported``; how much of it the nearest says; by what."""
         about = next((start for start, end in self.asked if end == without), without)
-        said = _PRONOUN.sub(lambda found: f"{self.title(about)} ", sentence)
+        said = _named(self.title(about), sentence)
         sources = self.sources(said, without)
-        texts = {n: f"{passage['title']}\n{text}" for n, (passage, text) in enumerate(sources, 1)}
+        texts = {
+            n: "\n".join([title, *(_named(title, one) for one in sentences(text))])
+            for n, (title, text) in enumerate(((passage["title"], text) for passage, text in sources), 1)
+        }
         if not texts:
-            return "unsupported", []
+            return "unsupported", 0.0, []
         seen = {n: support.signals(said, text, self.shares) for n, text in texts.items()}
-        each = {n: self._verdict(said, text) for n, text in texts.items()}  # by itself: together they say anything
+        each = {n: self.verdict(said, text) for n, text in texts.items()}  # by itself: together they say anything
         nearest = max(seen, key=lambda n: (seen[n]["covered"], -n))
         surest = max(each, key=lambda n: (_WORTH[each[n]], n == nearest, -n))
         if each[surest] != "supported" and contrary(seen[nearest], said, texts[nearest]):
-            return "contradicted", [sources[nearest - 1]]
-        return each[surest], [sources[(nearest if each[surest] == "unsupported" else surest) - 1]]
+            return "contradicted", 0.0, [sources[nearest - 1]]
+        by = sources[(nearest if each[surest] == "unsupported" else surest) - 1]
+        return each[surest], seen[nearest]["covered"], [by]
 
-    def _verdict(self, said: str, text: str) -> str:
+    def verdict(self, said: str, text: str) -> str:
+        """Whether a text supports a sentence, every word of it."""
         verdict = support.held(f"{said}[1]", {1: text}, self.shares).verdict
         unsaid = min(self.base.matches(said, [text]).texts[0], default=1.0) < _SAID
         return "partly" if verdict == "supported" and unsaid else verdict
@@ -148,6 +153,11 @@ class Desk:
         return Entry(node=node_id, title=self.title(node_id), score=rounded, note=note, run_id="", rows=list(rows))
 
 
+def _named(title: str, sentence: str) -> str:
+    """A sentence that says what its first pronoun stands for."""
+    return _PRONOUN.sub(lambda _: f"{title} ", sentence) if is_name(title) else sentence
+
+
 def contrary(seen: Mapping[str, float], sentence: str, text: str) -> bool:
     """Whether a text speaks of the same and says otherwise: one of them denies it, or their numbers differ."""
     if seen["covered"] < _ALIKE or not seen["lost"]:
@@ -160,9 +170,9 @@ def _row(kind: str, text: str, because: str = "", node: str = "") -> Row:
     return Row(kind=kind, text=text, because=because, node=node)
 
 
-def decomposition(desk: Desk, targets: Sequence[str]) -> list[Entry]:
-    """What each node presupposes, is made of and says, as smaller questions: what comes first stands first."""
-    return [desk.entry(one, list(_parts(desk, one))) for one in targets]
+def decomposition(desk: Desk, target: str) -> Entry:
+    """What a node presupposes, is made of, leads to and says, as smaller questions: what comes first is first."""
+    return desk.entry(target, list(_parts(desk, target)))
 
 
 def _parts(desk: Desk, target: str) -> Iterator[Row]:
@@ -179,50 +189,72 @@ def _parts(desk: Desk, target: str) -> Iterator[Row]:
     for one in inside[:_MOST_ROWS]:
         asked = labels("canvas_ask_part", title=desk.title(one), whole=desk.title(target))
         yield _row("part", asked, desk.title(target), one)
+    above = [(end, label) for _, start, label, end in desk.links if start == target and start in desk.needs[end]]
+    for one, label in [(one, label) for one, label in above if is_name(desk.title(one))][:_MOST_ROWS]:
+        said = " → ".join(filter(None, (desk.title(target), label, desk.title(one))))
+        yield _row("leads_to", labels("canvas_ask_what", title=desk.title(one)), said, one)
     for place, sentence in enumerate(support.statements(desk.text(target))[:_MOST_ROWS]):
         key = "canvas_ask_why" if place else "canvas_ask_own"
         yield _row("statement", labels(key, title=desk.title(target), said=cut(sentence, 200)), sentence)
 
 
-def scoring(desk: Desk, targets: Sequence[str]) -> list[Entry]:
-    """How much of what the sources say each node says, an answer of what it answers: covered, partly, missing."""
-    return [_scored(desk, one) for one in targets]
-
-
-def _scored(desk: Desk, target: str) -> Entry:
+def scoring(desk: Desk, target: str) -> Entry:
+    """How much of what the sources say a node says, an answer of what it answers: covered, partly, missing."""
     asked = [start for start, end in desk.asked if end == target]
-    points = [(sentence, one) for one in asked for sentence in support.statements(desk.text(one))]
+    behind = [lower for one in asked for lower in desk.needs[one]]
+    behind += [lower for one in behind for lower in desk.needs[one]]
+    for among in (asked, dict.fromkeys(behind)):  # a question states nothing, and what it rests on does
+        points = [(sentence, one) for one in among for sentence in support.statements(desk.text(one))]
+        if len(points) > 1:
+            break
     query = " ".join(f"{desk.title(one)} {desk.text(one)}" for one in asked or [target])
     for passage, text in desk.sources(query, target) if len(points) < 2 else ():
         said = support.statements(text)
         near = zip(said, support.by_words(query, said), strict=True)
         points += [(one, desk.id_of(passage) or passage["title"]) for one, share in near if share >= _NEAR]
-    text, rows = f"{desk.title(target)}\n{desk.text(target)}", list[Row]()
+    text, rows = desk.text(target), list[Row]()
+    of_it = [_named(desk.title(asked[0]) if asked else desk.title(target), one) for one in support.statements(text)]
+    text = f"{desk.title(target)}\n{text}"
     for sentence, source in list(dict.fromkeys(points))[:_POINTS]:
-        seen = support.signals(sentence, text, desk.shares)
-        verdict = support.judged(seen, ", ".join(support.lost(sentence, text)))[0]
-        kind = {"supported": "covered", "partly": "partly"}.get(verdict, "missing")
-        kind = "contradicted" if kind != "covered" and contrary(seen, sentence, text) else kind
         node = source if source in desk.canvas.nodes else ""
-        rows.append(_row(kind, sentence, desk.title(node) if node else source, node))
+        title = desk.title(node) if node else source
+        point = _named(title, sentence)
+        seen = support.signals(point, text, desk.shares)
+        verdict = support.judged(seen, ", ".join(support.lost(point, text)))[0]
+        kind = {"supported": "covered", "partly": "partly"}.get(verdict, "missing")
+        whole = f"{title}\n{point}"
+        if kind != "covered" and (
+            contrary(seen, point, text)
+            or any(contrary(support.signals(one, whole, desk.shares), one, point) for one in of_it)
+        ):
+            kind = "contradicted"
+        elif kind == "missing" and any(desk.verdict(one, whole) == "supported" for one in of_it):
+            kind = "partly"  # what it says is a part of the point
+        rows.append(_row(kind, sentence, title, node))
     rows.sort(key=lambda row: tuple(_WORTH).index(row["kind"]))
     score = sum(_WORTH[row["kind"]] for row in rows) / len(rows) if rows else None
     return desk.entry(target, rows, score, "" if rows else desk.labels("canvas_no_source"))
 
 
-def verification(desk: Desk, targets: Sequence[str]) -> list[Entry]:
-    """Each sentence of each node against what others say: supported, partly, contradicted, unsupported, and by whom."""
-    return [_verified(desk, one) for one in targets]
+def verification(desk: Desk, target: str) -> Entry:
+    """Each sentence of a node against what others say: supported, partly, contradicted, unsupported, and by whom."""
+    return _verified(desk, target)[0]
 
 
-def _verified(desk: Desk, target: str) -> Entry:
-    rows = list[Row]()
+def _verified(desk: Desk, target: str) -> tuple[Entry, float]:
+    """What holds of a node; and its strength, to which the nearest source of what has none adds up to a half."""
+    rows, strong = list[Row](), list[float]()
     for sentence in support.statements(desk.text(target)):
-        verdict, by = desk.held(sentence, target)
+        verdict, near, by = desk.held(sentence, target)
         said = "; ".join(f"{passage['title']}: {cut(_nearest(sentence, text), 160)}" for passage, text in by)
-        rows.append(_row(verdict, sentence, said, desk.id_of(by[0][0]) if by else ""))
+        node = desk.id_of(by[0][0]) if by else ""
+        if verdict == "unsupported" and by:
+            node, said = "", f"{desk.labels('canvas_nearest')}{desk.labels('colon')}{said}"
+        rows.append(_row(verdict, sentence, said, node))
+        strong.append(max(_WORTH[verdict], near / 2))
     score = sum(_WORTH[row["kind"]] for row in rows) / len(rows) if rows else None
-    return desk.entry(target, rows, score, "" if rows else desk.labels("canvas_no_statement"))
+    entry = desk.entry(target, rows, score, "" if rows else desk.labels("canvas_no_statement"))
+    return entry, sum(strong) / len(strong) if strong else 0.0
 
 
 def _nearest(sentence: str, text: str) -> str:
@@ -232,7 +264,7 @@ def _nearest(sentence: str, text: str) -> str:
 
 
 def review(desk: Desk, targets: Sequence[str]) -> list[Entry]:
-    """What to go over, in the order in which one thing rests on another; of equals the weakest first.
+    """What to go over, the weakest first; of equals what others rest on.
 
     A node that a learner has answered is as strong as the best answer; another one as what others say of it.
     """
@@ -240,16 +272,18 @@ def review(desk: Desk, targets: Sequence[str]) -> list[Entry]:
     layers = layered(desk.canvas.nodes, edges).places
     found = []
     for one in targets:
-        answers = [_scored(desk, end) for start, end in desk.asked if start == one]
-        seen = max(answers, key=lambda entry: entry["score"] or 0.0) if answers else _verified(desk, one)
-        score, title = seen["score"] or 0.0, desk.title(one)
+        answers = [scoring(desk, end) for start, end in desk.asked if start == one]
+        scored = [(answer, answer["score"] or 0.0) for answer in answers] or [_verified(desk, one)]
+        entry, score = max(scored, key=lambda one: one[1])
+        title, asks = desk.title(one), _question(desk, one)
+        recall = asks if asks == desk.text(one).strip() else desk.labels("canvas_ask_recall", title=title)
         first = desk.labels("comma").join(desk.title(lower) for lower in desk.needs[one])
-        rows = [_row("question", desk.labels("canvas_ask_recall", title=title), first, one)]
-        for weak in [row for row in seen["rows"] if _WORTH[row["kind"]] < 1][:2]:
+        rows = [_row("question", recall, first, one)]
+        for weak in [row for row in entry["rows"] if _WORTH[row["kind"]] < 1][:2]:
             asked = desk.labels("canvas_ask_why", title=title, said=cut(weak["text"], 200))
             rows.append(_row("question", asked, weak["because"], weak["node"]))
         note = desk.labels("canvas_again", n=_AGAIN[(score >= 0.4) + (score >= 0.8)])
-        found.append((layers[one][0], score, desk.entry(one, rows, score, note)))
+        found.append((score, layers[one][0], desk.entry(one, rows, score, note)))
     return [entry for _, _, entry in sorted(found, key=lambda one: one[:2])]
 
 
@@ -266,7 +300,7 @@ def explanation(desk: Desk, targets: Sequence[str]) -> list[Entry]:
                 _row("evidence", citation["sentence"], f"[{citation['n']}] {citation['source']['title']}", node)
             )
         if not run.citations:
-            for passage, text in desk.sources(run.query, one)[:3]:
+            for passage, text in desk.sources(run.query, "")[:3]:
                 rows.append(_row("nearest", _nearest(run.query, text), passage["title"], desk.id_of(passage)))
         above = [row for row in _parts(desk, one) if row["kind"] == "presupposes"]
         rows += [_row("way", row["because"], "", row["node"]) for row in above[:1]]
@@ -281,24 +315,32 @@ def _question(desk: Desk, node_id: str) -> str:
     return said if said.endswith(("?", "？")) else desk.labels("canvas_ask_what", title=desk.title(node_id))
 
 
-OPERATIONS: Mapping[str, Callable[[Desk, Sequence[str]], list[Entry]]] = {
+OPERATIONS: Mapping[str, Callable[[Desk, Any], Any]] = {
     one.__name__: one for one in (decomposition, scoring, explanation, verification, review)
 }
+"""Review and explanation work on all nodes at once, the others on one."""
 
 
 def work(desk: Desk, operation: str, nodes: Sequence[str]) -> list[Entry]:
-    """Do it for these nodes; for scoring without any the answers, else every node with a text.
+    """Do it for these nodes; a group that says nothing itself stands for what is in it, and none for all.
 
     Raises:
         CanvasError: there is no such node, or there are too many.
     """
-    targets = list(dict.fromkeys(nodes))
-    for one in targets:
-        desk.canvas.named(one)
-    if not targets:
-        texts = [i for i, node in desk.canvas.nodes.items() if node["type"] in ("text", "file") and desk.title(i)]
-        answers = [i for i in texts if i in desk.answers]
-        targets = answers if operation == "scoring" and answers else [i for i in texts if i not in desk.answers]
+    targets = list[str]() if nodes else _within(desk, operation)
+    for one in nodes:
+        group = desk.canvas.named(one)["type"] == "group" and operation not in ("decomposition", "explanation")
+        targets += _within(desk, operation, one) if group else [one]
+    targets = list(dict.fromkeys(targets))
     if len(targets) > MOST_NODES:
         raise CanvasError(f"{len(targets):,} nodes are too many at once: name at most {MOST_NODES}.")
-    return OPERATIONS[operation](desk, targets)
+    do = OPERATIONS[operation]
+    return list(do(desk, targets)) if do in (review, explanation) else [do(desk, one) for one in targets]
+
+
+def _within(desk: Desk, operation: str, group: str = "") -> list[str]:
+    """What an operation is for, in a group or anywhere: answers for scoring, if there are any; else every text."""
+    texts = [i for i, node in desk.canvas.nodes.items() if node["type"] in ("text", "file") and desk.title(i)]
+    texts = [i for i in texts if not group or group in desk.canvas.around(i)]
+    answers = [i for i in texts if i in desk.answers]
+    return answers if operation == "scoring" and answers else [i for i in texts if i not in desk.answers]

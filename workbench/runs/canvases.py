@@ -55,7 +55,7 @@ class CanvasFile(Canvas, Shown):
 
     def _repr_html_(self) -> str:
         labels = labels_for(self.message)
-        return drawn(self, labels) + page_html(self.blocks(), labels)
+        return drawn(self, labels).html + page_html(self.blocks(), labels)
 
     def _repr_mimebundle_(self, **_: Any) -> dict[str, str]:
         return {"text/plain": str(self), "text/html": self._repr_html_()}
@@ -130,12 +130,8 @@ class Worked(Shown):
         """A table for each node."""
         return list(work_blocks(self.operation, self.entries, labels_for(self.message)))
 
-    def save(self, path: str | Path) -> CanvasFile:
-        """Write it into a copy of the canvas: a new node beside each target, and edges to what it is about.
-
-        Raises:
-            CanvasError: the file is there already, with something else in it.
-        """
+    def copy(self) -> Canvas:
+        """The canvas with it: a new node beside each target, and edges to what it is about."""
         labels, copy = labels_for(self.message), Canvas(self.canvas.written())
         for entry in self.entries:
             score = "" if entry["score"] is None else f" · {entry['score']:.0%}"
@@ -148,7 +144,15 @@ class Worked(Shown):
             for kind, node in dict.fromkeys((row["kind"], row["node"]) for row in entry["rows"]):
                 if node not in ("", entry["node"]):
                     copy.connect(node, new, labels(f"canvas_{kind}"))
-        return CanvasFile(write(Path(path).expanduser(), copy.written()), self.canvas.workspace)
+        return copy
+
+    def save(self, path: str | Path) -> CanvasFile:
+        """Write that copy into a file.
+
+        Raises:
+            CanvasError: the file is there already, with something else in it.
+        """
+        return CanvasFile(write(Path(path).expanduser(), self.copy().written()), self.canvas.workspace)
 
 
 def write(place: Path, text: str, *, over: bool = False) -> Path:

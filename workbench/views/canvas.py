@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 from workbench.knowledge.reading.canvas import COLORS, SIDES, Canvas, color_of, text_of, title_of
 from workbench.views.labels import Labels
 from workbench.views.outline import Block, Lines, clipped, columns
-from workbench.views.page import Markup, cut, el
+from workbench.views.page import Markup, Picture, closed, cut, el, joined, opened
 
 MOST_DRAWN = 1_000
 """Nodes and edges that a picture shows; the rest is counted."""
@@ -19,42 +19,48 @@ _INK = dict(
 _TEXT = "box-sizing:border-box;height:100%;padding:8px;overflow:hidden;white-space:pre-wrap;font:16px/1.4 sans-serif"
 
 
-def drawn(canvas: Canvas, labels: Labels) -> Markup:
-    """The picture: groups behind, then edges, then nodes; everything in it is text."""
+def drawn(canvas: Canvas, labels: Labels, chosen: Collection[str] | None = None) -> Picture:
+    """The picture: groups behind, then nodes, over the edges; everything in it is text.
+
+    With ``chosen`` nodes are options, to be chosen by their places.
+    """
+    places = {node_id: n for n, node_id in enumerate(canvas.nodes)}
     nodes = sorted(canvas.nodes.values(), key=lambda node: node["type"] != "group")[:MOST_DRAWN]
     if not nodes:
-        return el("p", labels("canvas_empty"))
+        return Picture(el("p", labels("canvas_empty")))
     shown = {node["id"] for node in nodes}
     edges = [e for e in canvas.edges.values() if {e["fromNode"], e["toNode"]} <= shown][:MOST_DRAWN]
     left, top = (min(node[key] for node in nodes) - 40 for key in ("x", "y"))
     right, low = (max(n[key] + n[size] for n in nodes) + 40 for key, size in (("x", "width"), ("y", "height")))
-    head = el("path", d="M0 0L10 5L0 10z", fill="currentColor")
     corner = {"markerWidth": 9, "markerHeight": 9, "refX": 9, "refY": 5, "viewBox": "0 0 10 10"}
-    marker = el("marker", head, id="wb-canvas-end", orient="auto-start-reverse", **corner)
-    behind = [_box(node) for node in nodes if node["type"] == "group"]
-    before = [_box(node) for node in nodes if node["type"] != "group"]
-    lines = [_line(edge, canvas.nodes) for edge in edges]
-    told = _counted(canvas, labels)
+    end = "wb-canvas-end" if chosen is None else "wb-board-end"  # the static form, hidden, would hide its own
+    tip = el("path", d="M0 0L10 5L0 10z", fill="currentColor")
+    marker = el("defs", el("marker", tip, id=end, orient="auto-start-reverse", **corner))
     style = f"width:100%;max-height:640px;aspect-ratio:{(right - left) / (low - top):.3f}"
-    inside = (el("defs", marker), behind, lines, before)
+    aria = {"role": "img"} if chosen is None else {"role": "listbox", "aria_multiselectable": True}
     box = f"{left:g} {top:g} {right - left:g} {low - top:g}"
-    picture = el("svg", inside, viewBox=box, style=style, role="img", aria_label=told)
+    picture = opened("svg", viewBox=box, style=style, aria_label=_counted(canvas, labels), **aria)
+    rows = {str(places[node["id"]]): _box(node, places[node["id"]], chosen) for node in nodes}
     hidden = len(canvas.nodes) + len(canvas.edges) - len(nodes) - len(edges)
-    return el("div", picture, el("p", labels("canvas_hidden", n=hidden)) if hidden else None)
+    note = el("p", labels("canvas_hidden", n=hidden)) if hidden else None
+    lines = [_line(edge, canvas.nodes, end) for edge in edges]
+    return Picture(joined([opened("div"), picture, marker, lines]), rows, joined([closed("svg"), note, closed("div")]))
 
 
 def _counted(canvas: Canvas, labels: Labels) -> str:
     return labels("canvas_told", n=len(canvas.nodes), m=len(canvas.edges), g=len(canvas.groups))
 
 
-def _box(node: Mapping[str, Any]) -> Markup:
-    group, ink = node["type"] == "group", _ink(node)
+def _box(node: Mapping[str, Any], key: int, chosen: Collection[str] | None) -> Markup:
+    group, ink, aria = node["type"] == "group", _ink(node), dict[str, Any]()
     place = {"x": node["x"], "y": node["y"], "width": node["width"], "height": node["height"]}
     said = title_of(node) if group or node["type"] == "file" else text_of(node, "text") or text_of(node, "url")
     ground = None if group else el("rect", rx=8, style="fill:var(--jp-layout-color1,Canvas)", **place)
-    tint = el("rect", rx=8, fill=ink, fill_opacity=0.07, stroke=ink, stroke_width=2, **place)
-    bold = ";font-weight:600" if group else ""
-    return el("g", ground, tint, el("foreignObject", el("div", cut(said, 1_000), style=_TEXT + bold), **place))
+    tint = el("rect.wb-tint", rx=8, fill=ink, fill_opacity=0.07, stroke=ink, stroke_width=2, **place)
+    text = el("foreignObject", el("div", cut(said, 1_000), style=_TEXT + ";font-weight:600" * group), **place)
+    if chosen is not None:
+        aria = {"role": "option", "aria_selected": node["id"] in chosen, "aria_label": title_of(node) or node["id"]}
+    return el("g.wb-card", ground, tint, text, data_key=key, **aria)
 
 
 def _ink(element: Mapping[str, Any]) -> str:
@@ -62,10 +68,10 @@ def _ink(element: Mapping[str, Any]) -> str:
     return _INK.get(color) or color or "currentColor"
 
 
-def _line(edge: Mapping[str, Any], nodes: Mapping[str, Mapping[str, Any]]) -> Markup:
+def _line(edge: Mapping[str, Any], nodes: Mapping[str, Mapping[str, Any]], end: str) -> Markup:
     (x1, y1), (x2, y2) = _ends(edge, nodes)
     ends = {
-        f"marker_{mark}": "url(#wb-canvas-end)"
+        f"marker_{mark}": f"url(#{end})"
         for mark, key, otherwise in (("start", "fromEnd", "none"), ("end", "toEnd", "arrow"))
         if edge.get(key, otherwise) == "arrow"
     }

@@ -28,10 +28,10 @@ def run_html(document: Data) -> str:
     return page_html(outline(document), labels_for(document["message"]))
 
 
-def page_html(blocks: Iterable[Block], labels: Labels) -> str:
+def page_html(blocks: Iterable[Block], labels: Labels, classes: str = CLASSES) -> str:
     """Blocks as static HTML, in the language of these labels."""
     body = "\n".join(_block(block) for block in blocks)
-    return f'<div class="{CLASSES}" lang="{labels.html_lang}">\n{body}\n</div>'
+    return f'<div class="{classes}" lang="{labels.html_lang}">\n{body}\n</div>'
 
 
 def display_data(blocks: Sequence[Block], labels: Labels) -> dict[str, str]:

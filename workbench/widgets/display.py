@@ -8,6 +8,7 @@ from typing import Any, cast
 
 _WIDGETS = {
     ("workbench.runs.run", "Run"): ("workbench.widgets.bench", "bench_of"),
+    ("workbench.runs.canvases", "CanvasFile"): ("workbench.widgets.canvas", "Board"),
     ("workbench.runs.past", "Past"): ("workbench.widgets.past", "past_of"),
     ("workbench.futures.tree", "Tree"): ("workbench.widgets.futures", "forks_of"),
     ("workbench.futures.compare", "Comparison"): ("workbench.widgets.futures", "beside_of"),
@@ -16,7 +17,7 @@ _WIDGETS = {
 
 
 def register() -> None:
-    """Let this kernel's cells show runs, checkpoints, trees and comparisons as widgets; elsewhere nothing is done.
+    """Let this kernel's cells show runs, canvases, checkpoints and the like as widgets; elsewhere nothing is done.
 
     It is IPython's own registry of display functions, so that what is shown knows nothing of its widget.
     """

@@ -8,7 +8,6 @@ canvas is opened.
 from __future__ import annotations
 
 import codecs
-import heapq
 import json
 import math
 import os
@@ -17,6 +16,7 @@ from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
+from itertools import islice
 from json.decoder import WHITESPACE, scanstring  # type: ignore[attr-defined]
 from pathlib import Path, PurePosixPath
 from typing import Any, NamedTuple
@@ -40,6 +40,8 @@ _PLACE = ("x", "y", "width", "height")
 _HEX = re.compile(r"#[0-9a-fA-F]{6}")
 _DEEPEST = 20
 """Groups in one another that are told; more hold no name that helps."""
+_TRIED = 100
+"""Groups about as large and at the same place that are looked at, for the one around a node."""
 _TITLE, _ID, _TOLD = 80, 400, 100
 _EMPHASIS = re.compile(r"\*{1,3}|`|(?<!\w)_{1,3}(?=\w)|(?<=\w)_{1,3}(?!\w)")
 _NO_ID = [("has no id: give it one, a short text that no other has", True)]
@@ -173,11 +175,7 @@ class Canvas:
         held = self.edges if node_id in self.edges.keys() - self.nodes.keys() else self.nodes
         now = {**self.named(node_id, held), **changes, "id": node_id}
         now = {key: value for key, value in now.items() if value is not None}
-        for why, _ in self._edge_faults(now) if held is self.edges else _node_faults(now):
-            raise CanvasError(f"{shown(node_id)} {why}.")
-        held[node_id] = now
-        self.__dict__.pop("parents", None)
-        return now
+        return self._put(held, now, shown(node_id))
 
     def add(self, kind: str = "text", content: str = "", *, beside: str | None = None, **more: Any) -> str:
         """A new node, where there is room beside another one or below all; its id.
@@ -188,24 +186,24 @@ class Canvas:
             beside: the id of a node.
             **more: other keys of the node, as ``color``, ``width``.
         """
-        size = {"width": 400, "height": max(80, 40 + 26 * sum(1 + len(li) // 45 for li in content.split("\n")))}
+        lines = sum(1 + len(line.encode("gb18030", "replace")) // 42 for line in content.split("\n"))  # 汉字 is wide
+        size = {"width": 400, "height": max(80, 40 + 26 * lines)}
         made = {"id": self._free(kind), "type": kind, CONTENT.get(kind) or "label": content, **size, **more}
         if not {"x", "y"} <= made.keys():
             made["x"], made["y"] = self._room(made, self.nodes.get(beside or ""))
-        for why, _ in _node_faults(made):
-            raise CanvasError(f"The new node {why}.")
-        self.nodes[made["id"]] = made
-        self.__dict__.pop("parents", None)
-        return str(made["id"])
+        return str(self._put(self.nodes, made, "The new node")["id"])
 
     def connect(self, start: str, end: str, label: str = "", **more: Any) -> str:
         """A new edge from one node to another; its id."""
         made = {"id": self._free("edge"), "fromNode": start, "toNode": end, **({"label": label} if label else {})}
-        made |= more
-        for why, _ in self._edge_faults(made):
-            raise CanvasError(f"The new edge {why}.")
-        self.edges[made["id"]] = made
-        return str(made["id"])
+        return str(self._put(self.edges, made | more, "The new edge")["id"])
+
+    def _put(self, held: dict[str, dict[str, Any]], element: dict[str, Any], name: str) -> dict[str, Any]:
+        for why, _ in self._edge_faults(element) if held is self.edges else _node_faults(element):
+            raise CanvasError(f"{name} {why}.")
+        held[element["id"]] = element
+        self.__dict__.pop("parents", None)
+        return element
 
     def remove(self, node_id: str) -> None:
         """Take out a node with its edges, or an edge."""
@@ -367,12 +365,14 @@ def told(node: Mapping[str, Any]) -> tuple[str, str]:
 
 
 def section(text: str, subpath: str) -> str:
-    r"""The part of a text under the heading that a subpath names; all of it where there is no such heading.
+    r"""The part of a text under the heading, or the block, that a subpath names; all of it where there is none.
 
-    >>> section("# Tea\n## Green\nHot.\n## Black\nStrong.", "#Green")
-    '## Green\nHot.\n'
+    >>> section("# Tea\n## Green\nHot.\n## Black\nStrong.", "#Green"), section("One.\n\nTwo. ^b", "#^b")
+    ('## Green\nHot.\n', 'Two. ^b')
     """
     name = re.escape(subpath.rpartition("#")[2].strip())
+    if name.startswith(r"\^"):
+        return next((block for block in re.split(r"\n\s*\n", text) if re.search(rf"{name}\s*$", block)), text)
     begin = re.search(rf"(?m)^(#{{1,6}})[ \t]+{name}[ \t]*$", text) if name else None
     if begin is None:
         return text
@@ -413,7 +413,7 @@ class _Array(list[tuple[int, int, Any]]):
 def _arrays(raw: str) -> dict[str, _Array]:
     """Where nodes and edges stand in the text."""
     bare = len(raw) - len(raw.removeprefix(codecs.BOM_UTF8.decode()))
-    decode, found = json.JSONDecoder().raw_decode, dict[str, _Array]()
+    found = dict[str, _Array]()
     try:
         whole = json.loads(raw[bare:])
     except json.JSONDecodeError as error:
@@ -426,42 +426,51 @@ def _arrays(raw: str) -> dict[str, _Array]:
         ) from None
     if not isinstance(whole, dict):
         raise CanvasError(f'a canvas is {{"nodes": [...], "edges": [...]}}, not {type(whole).__name__}')
-    for name in ("nodes", "edges"):
-        if not isinstance(whole.get(name, []), list):
-            raise CanvasError(f"{name} is {shown(whole[name])}: it must be a list")
-
-    def space(at: int) -> int:
-        match = WHITESPACE.match(raw, at)
-        return int(match.end()) if match else at
-
-    at = space(space(bare) + 1)
-    while raw[at] != "}":
-        key, at = scanstring(raw, at + 1)
-        at = space(space(at) + 1)
+    for key, start, end, value in _items(raw, _space(raw, bare)):
         if key in ("nodes", "edges"):
-            found[key] = array = _Array()
-            array.open = at + 1
-            at = space(at + 1)
-            while raw[at] != "]":
-                value, end = decode(raw, at)
-                array.append((at, end, value))
-                at = space(end)
-                at = space(at + 1) if raw[at] == "," else at
-            array.close = at
-            at += 1
-        else:
-            _, at = decode(raw, at)
-        at = space(at)
-        at = space(at + 1) if raw[at] == "," else at
+            if not isinstance(value, list):
+                raise CanvasError(f"{key} is {shown(value)}: it must be a list")
+            found[key] = array = _Array(item[1:] for item in _items(raw, start))
+            array.open, array.close = start + 1, end - 1
     return found
 
 
+def _space(raw: str, at: int) -> int:
+    match = WHITESPACE.match(raw, at)
+    return int(match.end()) if match else at
+
+
+def _items(raw: str, at: int) -> Iterator[tuple[str, int, int, Any]]:
+    """(key, begin, end, value) of everything in the object or array that begins there."""
+    decode, close = json.JSONDecoder().raw_decode, "}" if raw[at] == "{" else "]"
+    at, key = _space(raw, at + 1), ""
+    while raw[at] != close:
+        if close == "}":
+            key, at = scanstring(raw, at + 1)
+            at = _space(raw, _space(raw, at) + 1)
+        value, end = decode(raw, at)
+        yield key, at, end, value
+        at = _space(raw, end)
+        at = _space(raw, at + 1) if raw[at] == "," else at
+
+
 def _now(before: str, element: Mapping[str, Any]) -> str:
-    return before if json.dumps(json.loads(before)) == json.dumps(element) else _dumped(element, before)
+    """An element as it is now: values that are not as they were, and new keys; all else as it was written."""
+    items, keys = list(_items(before, 0)), list(element)
+    style = re.match(r'(,\s*)"(?:[^"\\]|\\.)*"(\s*:\s*)', before[items[0][2] :])
+    if not style or keys[: len(items)] != [item[0] for item in items]:
+        return before if json.dumps(json.loads(before)) == json.dumps(element) else _dumped(element, before)
+    gap, colon = style.groups()
+    new = [f"{gap}{_dumped(key, '')}{colon}{_dumped(element[key], '')}" for key in keys[len(items) :]]
+    before = before[: items[-1][2]] + "".join(new) + before[items[-1][2] :]
+    for key, start, end, value in reversed(items):
+        if json.dumps(value) != json.dumps(element[key]):
+            before = before[:start] + _dumped(element[key], "") + before[end:]
+    return before
 
 
-def _dumped(element: Mapping[str, Any], style: str) -> str:
-    """An element in the style of one that is there: on one line or several, with blanks or without."""
+def _dumped(element: Any, style: str) -> str:
+    """A value in the style of one that is there: on one line or several, with blanks or without."""
     plain = not re.search("[\ud800-\udfff]", json.dumps(element, ensure_ascii=False))  # half a sign is no UTF-8
     if "\n" in style:
         inner, outer = re.match(r"\{\s*?\n([ \t]*)\S", style), re.search(r"\n([ \t]*)\}$", style)
@@ -518,45 +527,27 @@ def _holds(outer: Mapping[str, Any], inner: Mapping[str, Any]) -> bool:
 
 
 def _parents(nodes: Sequence[Mapping[str, Any]]) -> dict[str, str]:
-    """The smallest group around each node: a line sweeps over x, and a tree over y knows the open groups.
+    """The smallest group around each node; of equal rectangles the later one is inside.
 
-    Each group opens in O(log n) places of the tree, and each node looks at as many. Where groups overlap and none
-    holds the other, a node goes to the smallest one around it, or to one that holds that.
+    Groups lie in a grid for each size, in few cells; a node looks into the cell of its corner, the small ones first.
     """
-    groups = [(n, node) for n, node in enumerate(nodes) if node["type"] == "group"]
-    if not groups:
-        return {}
-    size = {n: (node["width"] * node["height"], -n) for n, node in groups}
-    heights = sorted({y for _, node in groups for y in (_box(node)[1], _box(node)[3])})
-    width = 1 << len(heights).bit_length()
-    opened: list[list[tuple[float, float, int]]] = [[] for _ in range(2 * width)]
-    rows = [
-        (node["x"], node["type"] != "group", [-part for part in size.get(n, (0, 0))], n) for n, node in enumerate(nodes)
-    ]
-    parents: dict[int, int] = {}
-    for x, _, _, n in sorted(rows):  # groups before what stands on their edge, large ones before small ones
-        node = nodes[n]
-        best, leaf = None, bisect_right(heights, node["y"]) - 1 + width if node["y"] >= heights[0] else 0
-        while leaf:
-            heap = opened[leaf]
-            while heap and _box(nodes[heap[0][2]])[2] < x:
-                heapq.heappop(heap)
-            best = min(filter(None, (best, heap[0] if heap else None)), default=None)
-            leaf //= 2
-        found, steps = (best[2] if best else -1), 0
-        while found >= 0 and steps < 3 * _DEEPEST and not _holds(nodes[found], node):
-            found, steps = parents.get(found, -1), steps + 1
-        if found >= 0 and _holds(nodes[found], node):
-            parents[n] = found
-        if n in size:
-            low = bisect_left(heights, node["y"]) + width
-            high = bisect_left(heights, _box(node)[3]) + width + 1
-            while low < high:
-                if low & 1:
-                    heapq.heappush(opened[low], (*size[n], n))
-                    low += 1
-                if high & 1:
-                    high -= 1
-                    heapq.heappush(opened[high], (*size[n], n))
-                low, high = low // 2, high // 2
-    return {nodes[n]["id"]: nodes[group]["id"] for n, group in parents.items()}
+    sizes = {n: (node["width"] * node["height"], -n) for n, node in enumerate(nodes) if node["type"] == "group"}
+    cells = defaultdict[tuple[int, ...], list[tuple[float, int]]](list)
+    grids = set[tuple[int, int]]()
+    for n in sorted(sizes, key=lambda n: sizes[n]):
+        left, top, right, low = _box(nodes[n])
+        wide, high = (1 << math.ceil(nodes[n][key]).bit_length() for key in ("width", "height"))
+        grids.add((wide, high))
+        for x, y in {(x // wide, y // high) for x in (left, right) for y in (top, low)}:
+            cells[wide, high, x, y].append(sizes[n])
+    parents = dict[str, str]()
+    for n, node in enumerate(nodes):
+        found = list[tuple[float, int]]()
+        for wide, high in grids:
+            cell = cells.get((wide, high, node["x"] // wide, node["y"] // high), [])
+            larger = bisect_right(cell, sizes.get(n, (-1.0, 0)))
+            around = (one for one in islice(cell, larger, larger + _TRIED) if _holds(nodes[-one[1]], node))
+            found += islice(around, 1)
+        if found:
+            parents[node["id"]] = nodes[-min(found)[1]]["id"]
+    return parents
