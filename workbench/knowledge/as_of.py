@@ -6,7 +6,7 @@ that nothing from after the date can be found by any tool. What had ended by the
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property
 from typing import Any
 
@@ -57,9 +57,7 @@ class AsOf:
     @cached_property
     def _hidden(self) -> frozenset[str]:
         told = self._times.items()
-        return frozenset(
-            i for i, at in told if after(at.valid_from, self.as_of) or after(at.known_since, self.known)
-        )
+        return frozenset(i for i, at in told if after(at.valid_from, self.as_of) or after(at.known_since, self.known))
 
     @cached_property
     def _facts(self) -> dict[str, list[TimedFact]]:

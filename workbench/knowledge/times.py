@@ -1,7 +1,7 @@
 """Times in what documents say: from when a clause holds, and until when; facts that follow one another.
 
-A date is taken as its first day, and what is asked "as of" it as its last; ``valid_to`` is the first day on which a fact
-holds no more. The grammar is in ``times.toml``.
+A date is taken as its first day, and what is asked "as of" it as its last; ``valid_to`` is the first day on
+which a fact holds no more. The grammar is in ``times.toml``.
 """
 
 from __future__ import annotations
@@ -17,10 +17,11 @@ from typing import Any, NamedTuple
 from workbench.state import TimedFact
 from workbench.text import CJK, STOP_WORDS, dates, fold, iso, sentences, stem, terms
 
-
 _AS_GOOD = 0.25
 _NAMED = 0.6
 """The share of the words of its subject with which a question names a fact."""
+_ROLE = 5
+"""Characters of a Chinese attribute that does not say whose it is."""
 _LONGEST = 80
 """Characters of a value."""
 
@@ -52,7 +53,7 @@ def _words() -> dict[str, Any]:
 
 @cache
 def _time(name: str) -> re.Pattern[str]:
-    return re.compile(_words()["time"][name], re.I)
+    return re.compile(_words()["time"][name])
 
 
 @cache
@@ -110,13 +111,19 @@ def clauses(sentence: str) -> tuple[Clause, ...]:
     return tuple(found)
 
 
-def _clause(sentence: str, start: int, end: int, own: Sequence[tuple[int, int, str]], before: Sequence[Clause]) -> Clause:
+def _clause(
+    sentence: str, start: int, end: int, own: Sequence[tuple[int, int, str]], before: Sequence[Clause]
+) -> Clause:
     begin, until, cuts, bare, last = "", "", list[tuple[int, int, str]](), "", start
     for place, (at, to, date) in enumerate(own):
         lead, behind = sentence[start:at], sentence[to:end]
         ends, closes = _time("until").search(lead), _time("closes").match(behind)
         joint = bool(ends and re.fullmatch(r"(?i)\s*and\b.*", ends[0]))
-        if (ends and (place or not re.match(r"(?i)\s*to\b", ends[0])) and (not joint or re.search(r"(?i)\bbetween\b", lead))) or closes:
+        if (
+            ends
+            and (place or not re.match(r"(?i)\s*to\b", ends[0]))
+            and (not joint or re.search(r"(?i)\bbetween\b", lead))
+        ) or closes:
             full = _time("included").search(lead) or _time("included_behind").match(behind)
             until = until or (str(int(date[:4]) + 1) if full and len(date) == 4 else date)
             cuts.append((start + (ends.start() if ends else len(lead)), to + (closes.end() if closes else 0), date))
@@ -132,7 +139,9 @@ def _clause(sentence: str, start: int, end: int, own: Sequence[tuple[int, int, s
     if not begin and not until and before:
         one = before[-1]
         begin = (one.until or one.begin) if later else one.begin
-    return Clause(start, end, re.sub(r"\s+", " ", bare).strip(" ,，.。;；:：()（）*_-"), begin, until, tuple(cuts), later)
+    return Clause(
+        start, end, re.sub(r"\s+", " ", bare).strip(" ,，.。;；:：()（）*_-"), begin, until, tuple(cuts), later
+    )
 
 
 def as_seen(text: str, as_of: str) -> str:
@@ -146,7 +155,11 @@ def as_seen(text: str, as_of: str) -> str:
     kept, headed = [], False
     for line in text.split("\n"):
         parts, gone = sentences(line), headed
-        if parts and (alone := dates(line)) and not re.search(r"[^\W\d_]", clauses(line)[0].bare if clauses(line) else ""):
+        if (
+            parts
+            and (alone := dates(line))
+            and not re.search(r"[^\W\d_]", clauses(line)[0].bare if clauses(line) else "")
+        ):
             headed = gone = after(alone[0][2], as_of)
         seen = []
         for part in parts:
@@ -162,7 +175,7 @@ def as_seen(text: str, as_of: str) -> str:
 
 
 def _sentence_seen(sentence: str, as_of: str) -> str:
-    """As much of a sentence as is told by then: all before the first clause that is later; "" where that comes first."""
+    """As much of a sentence as is told by then: all before the first clause that is later, which may be nothing."""
     end, cuts, told = len(sentence), list[tuple[int, int, str]](), False
     for clause in clauses(sentence):
         if after(clause.begin, as_of):
@@ -172,13 +185,15 @@ def _sentence_seen(sentence: str, as_of: str) -> str:
             break
         told = told or bool(clause.begin or clause.until)
         cuts += clause.cuts
-    if end == len(sentence) and not any(after(cut[2], as_of) for cut in cuts):
+    if not any(after(date, as_of) for _, _, date in dates(sentence)):
         return sentence
     left, stop = sentence[:end], sentence[-1] if sentence[-1] in ".。!！?？" else ""
     for start, to, date in reversed(cuts):
         if after(date, as_of) and start < end:
             left = left[:start].rstrip() + left[to:]
     left = re.sub(r"(?i)(?:[\s,，;；、(（]|\b(?:and|but|while|whereas)\b)+$", "", left).lstrip(" ,，")
+    if any(after(date, as_of) for _, _, date in dates(left)):
+        return ""  # a date that is no clause's own
     return left if left.endswith(stop) else left + stop
 
 
@@ -196,7 +211,10 @@ def times_of(fields: Mapping[str, Any], added: str = "") -> Times:
 def read_facts(title: str, text: str, times: Times, fields: Mapping[str, Any]) -> Iterator[TimedFact]:
     """The facts with times that a document states, in their order."""
     held = dict[str, TimedFact]()
-    given = {str(name).lower() for name in fields} & {*_words()["fields"]["valid_from"], *_words()["fields"]["valid_to"]}
+    given = {str(name).lower() for name in fields} & {
+        *_words()["fields"]["valid_from"],
+        *_words()["fields"]["valid_to"],
+    }
     for name, value in fields.items() if given else ():
         if isinstance(value, str | int | float) and name.lower() not in _named_times() and len(str(value)) < _LONGEST:
             yield _fact(title, name, str(value), f"{name}: {value}", times.valid_from, times.valid_to, times, title)
@@ -246,7 +264,14 @@ def _stated(
 def _fact(
     subject: str, attribute: str, value: str, sentence: str, begin: str, until: str, times: Times, title: str
 ) -> TimedFact:
-    subject = title if _time("general").match(subject) else re.sub(r"(?i)^the ", "", subject)
+    short = re.fullmatch(r"(?:[Tt]he )(\w+)", subject)
+    if _time("general").match(subject) or (short and short[1].lower() in title.lower().split()):
+        own = not CJK.search(attribute) or len(attribute) <= _ROLE or attribute.startswith(title) or " " in attribute
+        subject = title if own else ""
+    subject, attribute = (
+        re.sub(r"(?i)^the ", "", subject),
+        attribute.removeprefix(subject or "\0").lstrip("的") or attribute,
+    )
     given = {"subject": subject, "attribute": attribute, "value": re.sub(r"(?i)^(?:an?|the) ", "", value.strip())}
     said = {"sentence": sentence, "valid_from": begin, "valid_to": until, "known_since": times.known_since}
     return TimedFact(**given, **said, doc_id="", chunk_id="", holds=True)  # type: ignore[typeddict-item]
@@ -257,7 +282,9 @@ def words(text: str) -> frozenset[str]:
     return frozenset(stem(t) for t in terms(text) if t not in STOP_WORDS)
 
 
-def insert(connection: Any, doc_id: str, title: str, texts: Sequence[str], fields: Mapping[str, Any], added: str) -> None:
+def insert(
+    connection: Any, doc_id: str, title: str, texts: Sequence[str], fields: Mapping[str, Any], added: str
+) -> None:
     """Keep the facts with times of a document, in place of those that it had."""
     connection.execute("DELETE FROM timed WHERE doc_id = ?", (doc_id,))
     times, rows = times_of(fields, added), dict[str, tuple[str, str, str]]()
@@ -276,7 +303,9 @@ def tell(index: Any) -> None:
         return
     with index.transaction() as connection:
         for doc_id, title, fields, added in index.rows("SELECT doc_id, title, fields, added FROM documents"):
-            texts = [t for (t,) in index.rows("SELECT text FROM passages WHERE doc_id = ? ORDER BY position", (doc_id,))]
+            texts = [
+                t for (t,) in index.rows("SELECT text FROM passages WHERE doc_id = ? ORDER BY position", (doc_id,))
+            ]
             insert(connection, doc_id, title, texts, json.loads(fields), added)
         connection.execute("INSERT OR REPLACE INTO meta VALUES ('timed', 'told')")
 
@@ -294,7 +323,11 @@ def settled(facts: Iterable[TimedFact], as_of: str = "", known: str = "") -> lis
     ``holds`` is false of what has ended by then. They come by subject and attribute, in the order of their times.
     """
     told: dict[str, list[TimedFact]] = {}
-    for fact in facts:
+    every = list(facts)
+    begun = {(_key(fact), fold(fact["value"])) for fact in every if fact["valid_from"]}
+    for fact in every:
+        if not fact["valid_from"] and (_key(fact), fold(fact["value"])) in begun:
+            continue  # who was succeeded, of whom it is known since when
         if not after(fact["valid_from"], as_of) and not after(fact["known_since"], known):
             told.setdefault(_key(fact), []).append(fact)
     found = []
@@ -308,7 +341,12 @@ def settled(facts: Iterable[TimedFact], as_of: str = "", known: str = "") -> lis
                 end = ""
             now, said = last_day(as_of) or "9999", as_seen(fact["sentence"], as_of)
             said = said or f"{fact['subject']}, {fact['attribute'].split()[0]}: {fact['value']}"
-            found.append(TimedFact(**{**fact, "sentence": said, "valid_to": end, "holds": not end or first_day(end) > now}))  # type: ignore[typeddict-item]
+            found.append(
+                TimedFact(**{**fact, "sentence": said, "valid_to": end, "holds": not end or first_day(end) > now})
+            )  # type: ignore[typeddict-item]
+        now = [fact for fact in found[-len(group) :] if fact["holds"] and fact["valid_from"]]
+        for fact in found[-len(group) :] if now else ():
+            fact["holds"] = fact["holds"] and bool(fact["valid_from"])
     return found
 
 
@@ -345,27 +383,33 @@ def _against(one: TimedFact, other: TimedFact) -> bool:
 
 
 def asked_for(query: str, as_of: str, facts: Callable[[str], list[TimedFact]]) -> list[TimedFact]:
-    """The facts that a question asks for, as of the time that it names, else as of the date; those that hold, if any."""
+    """The facts that a question asks for, as of the time that it names, else as of the date: those that hold."""
     named = [date for _, _, date in dates(query) if not after(date, as_of)]
-    scored = [(_about(words(query), fact), fact) for fact in facts(named[0] if len(named) == 1 else as_of)]
-    best = max((score for score, _ in scored), default=0.0)
-    found = [fact for score, fact in scored if score and score >= best - _AS_GOOD]
-    return [fact for fact in found if fact["holds"]] or found[-1:]
+    asks = (words(given) for said, given in _words()["asks"].items() if re.search(said, query, re.I))
+    asked = words(query).union(*asks)
+    groups: dict[str, list[TimedFact]] = {}
+    for fact in facts(named[0] if len(named) == 1 else as_of):
+        groups.setdefault(_key(fact), []).append(fact)
+    scores = {key: max(_about(asked, fact) for fact in group) for key, group in groups.items()}
+    best = max(scores.values(), default=0.0)
+    meant = [groups[key] for key, score in scores.items() if score and score >= best - _AS_GOOD]
+    return [fact for group in meant for fact in ([one for one in group if one["holds"]] or group[-1:])]
 
 
 def _about(asked: frozenset[str], fact: TimedFact) -> float:
     subject, attribute = words(fact["subject"]), words(fact["attribute"])
-    if not subject or len(subject & asked) < _NAMED * len(subject) or not attribute & asked:
+    whole = subject or attribute
+    named = len(whole & asked) / (len(whole) or 1)
+    if named < _NAMED or not attribute & asked:
         return 0.0
-    named = len(subject & asked) / len(subject)
     return named + len(attribute & asked) / len(attribute) + 0.1 * len(words(fact["sentence"]) & asked)
 
 
 def asked_as_of(message: str) -> tuple[str, int, int]:
     """The date that a question is asked as of, and where it says so; "" where it names none.
 
-    >>> asked_as_of("As of March 2003, who leads it?"), asked_as_of("截至2003年，谁是馆长？"), asked_as_of("Who led it in 2003?")
-    (('2003-03', 0, 17), ('2003', 0, 8), ('', 0, 0))
+    >>> asked_as_of("As of March 2003, who leads it?"), asked_as_of("截至2003年，谁是馆长？"), asked_as_of("in 2003?")
+    (('2003-03', 0, 18), ('2003', 0, 8), ('', 0, 0))
     """
     for start, end, date in dates(message):
         if match := _time("as_of").search(message[:start]):

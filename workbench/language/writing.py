@@ -247,12 +247,14 @@ class _Writer(Voice):
 
     def _as_of(self) -> str:
         """The facts that hold at the time that is asked about; what had ended where nothing does, and says so."""
-        told = [(n, r["metadata"]["as_of"], f) for n, r in enumerate(self.results, 1) for f in r["metadata"].get("facts", ())]
+        told = [
+            (n, r["metadata"]["as_of"], f)
+            for n, r in enumerate(self.results, 1)
+            for f in r["metadata"].get("facts", ())
+        ]
         lines = dict[str, list[int]]()
         for n, _, fact in told:
-            attribute = "" if fact["attribute"] in fact["subject"] else fact["attribute"].split()[0]
-            if " " in fact["attribute"] and fact["attribute"] in fact["sentence"]:
-                attribute = fact["attribute"]
+            attribute = fact["attribute"] if fact["attribute"] in fact["sentence"] else fact["attribute"].split()[0]
             since, until = fact["valid_from"], "" if fact["holds"] else fact["valid_to"]
             times = [self._say(f"since {since}", f"{since} 起")] if since else []
             times += [self._say(f"until {until}", f"{until} 止")] if until else []

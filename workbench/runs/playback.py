@@ -48,7 +48,17 @@ from workbench.tools.tool import FunctionTool
 READS = (
     *("counts", "keyword_search", "vector_search", "rerank", "matches", "near", "term_weight"),
     *("passages", "passages_of", "select", "schema", "nouns", "lexicon", "values_in", "tally", "notable"),
-    *("facts", "facts_about", "link", "entity", "find_entity", "relations_of", "mentions_of", "communities", "communities_of"),
+    *(
+        "facts",
+        "facts_about",
+        "link",
+        "entity",
+        "find_entity",
+        "relations_of",
+        "mentions_of",
+        "communities",
+        "communities_of",
+    ),
     *("typed.kinds", "typed.readings", "typed.sides", "ways.links_from", "ways.shared"),
 )
 

@@ -1,4 +1,4 @@
-"""``temporal_search``: facts with times, those that hold at the time that is asked about first, each with its source."""
+"""``temporal_search``: facts with times, those that hold at the time that is asked about, each with its source."""
 
 from __future__ import annotations
 
