@@ -8,13 +8,14 @@ import pytest
 
 from .blind import BLIND, SETS, corpus, questions, rows
 
+KINDS = (".jsonl", ".csv", ".md", ".rst", ".canvas")
 CONVERSATIONS = ("film_en", "film_zh", "work_en", "work_zh", "friends_en", "family_zh")
 
 
 def test_the_blind_sets_are_those_that_were_frozen():
     """A vocabulary may change its form, the corpora and the gold may not."""
     frozen = (BLIND / "SHA256SUMS").read_text(encoding="utf-8").splitlines()
-    files = [path for path in BLIND.rglob("*") if path.is_file() and path.suffix in (".jsonl", ".csv", ".md", ".rst")]
+    files = [path for path in BLIND.rglob("*") if path.is_file() and path.suffix in KINDS]
     found = [f"{hashlib.sha256(p.read_bytes()).hexdigest()}  {p.relative_to(BLIND).as_posix()}" for p in files]
     assert {line for line in found if not line.endswith("README.md")} == set(frozen)
 
@@ -90,3 +91,19 @@ def test_a_statement_has_what_its_kind_asks_for(name):
         kind, allowed = row["kind"], ("like", "dislike", None)
         assert bool(row["about"]) == (kind != "none") and ("earlier" in row) == (kind == "correction"), row
         assert row["polarity"] in {"preference": allowed[:2], "correction": allowed}.get(kind, (None,)), row
+
+
+@pytest.mark.parametrize("half", ("open", "reserved"))
+def test_facts_in_time_stand_in_their_corpora_and_are_asked_about_before_within_and_today(half):
+    slots = {}
+    for q in rows(BLIND / "time" / half / "questions.jsonl"):
+        folder = BLIND / "time" / half / q["knowledge"].removeprefix(f"{half}_")
+        text = " ".join(path.read_text(encoding="utf-8").lower() for path in folder.iterdir())
+        values = q["answer"] + q["past"] + q["future"]
+        assert len(set(values)) == len(values) and any(value.lower() in text for value in q["answer"] or q["future"])
+        assert (q["as_of"] is None) == (q["by"] != "switch") and bool(q["answer"]) == (q["when"] != "before"), q["id"]
+        assert not q["future"] if q["when"] == "today" else q["future"] or q["past"], q["id"]
+        slots.setdefault((q["slot"], q["language"]), []).append((q["when"], tuple(sorted(values))))
+    assert [sum(lang == one for _, lang in slots) for one in ("en", "zh")] == [27, 27]
+    for asked in slots.values():
+        assert {when for when, _ in asked} == {"before", "inside", "today"} and len({v for _, v in asked}) == 1
