@@ -202,7 +202,8 @@ def test_last_months_run_sees_last_months_facts(tmp_path: Path) -> None:
         (tmp_path / "notes" / name).write_text(told, encoding="utf-8")
 
     (tmp_path / "notes").mkdir()
-    (tmp_path / "notes" / "elm.md").write_text("# Elm\n\nThe elm is a tall tree.", encoding="utf-8")
+    for tree in ("elm", "oak", "ash", "fir", "yew"):
+        (tmp_path / "notes" / f"{tree}.md").write_text(f"# {tree}\n\nThe {tree} is a tree.", encoding="utf-8")
     question = "Who is chair of the Alder Trust?"
     write("a.md", "2026-09-01", "Ann Oram", "1998")
     with Workbench.open(tmp_path / "ws") as wb:

@@ -52,7 +52,7 @@ class AsOf:
 
     @cached_property
     def _times(self) -> dict[str, Times]:
-        return self._base.document_times()
+        return dict(self._base.document_times())
 
     @cached_property
     def _hidden(self) -> frozenset[str]:

@@ -291,9 +291,9 @@ def insert(
     for place, text in enumerate(texts):
         if times.valid_from or times.valid_to or dates(text):
             for fact in read_facts(title, text, times, {} if place else fields):
-                told = {**fact, "doc_id": doc_id, "chunk_id": f"{doc_id}#{place}"}
-                kept = json.dumps(told, ensure_ascii=False)
-                rows.setdefault(json.dumps(fact, ensure_ascii=False), (doc_id, told["chunk_id"], kept))
+                chunk_id, own = f"{doc_id}#{place}", json.dumps(fact, ensure_ascii=False)
+                told = json.dumps({**fact, "doc_id": doc_id, "chunk_id": chunk_id}, ensure_ascii=False)
+                rows.setdefault(own, (doc_id, chunk_id, told))
     connection.executemany("INSERT INTO timed VALUES (?, ?, ?)", rows.values())
 
 

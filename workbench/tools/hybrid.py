@@ -59,7 +59,7 @@ def from_graph(question: Question, pool: int, log: ToolLog) -> dict[str, Ranking
         related = passages_around(question, question.knowledge, pool)
         detail["hits"] = len(related)
     told = ranking(question.text, question.knowledge, pool) if getattr(question.knowledge, "as_of", "") else []
-    found = {"graph": [(chunk_id, 1 / place) for place, chunk_id in enumerate(related, start=1)]}
+    found: dict[str, Ranking] = {"graph": [(chunk_id, 1 / place) for place, chunk_id in enumerate(related, start=1)]}
     return {**found, "temporal": told} if told else found
 
 

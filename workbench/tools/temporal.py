@@ -43,8 +43,14 @@ def search(tool_input: Input, knowledge: KnowledgeBase, log: ToolLog) -> Output:
         one["metadata"]["facts"] = by_passage.pop(one["source_id"])
     for chunk_id, told in by_passage.items():  # said by what is not told yet: "was succeeded in 2005"
         for fact in told:
-            ends = {"source": fact["subject"], "type": fact["attribute"], "target": fact["value"]}
-            said = Relation(relation_id=f"fact:{chunk_id}", **ends, sentence=fact["sentence"], chunk_id=chunk_id)
+            said = Relation(
+                relation_id=f"fact:{chunk_id}",
+                source=fact["subject"],
+                type=fact["attribute"],
+                target=fact["value"],
+                sentence=fact["sentence"],
+                chunk_id=chunk_id,
+            )
             found.append(evidence.relationship(said, SAID_LATER, TOOL.name, knowledge.name))
             found[-1]["metadata"]["facts"] = [fact]
     for one in found:
