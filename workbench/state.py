@@ -25,6 +25,23 @@ class Passage(TypedDict):
     url: str
     licence: str
     fields: dict[str, Any]
+    times: NotRequired[dict[str, Any]]
+    """Of a base that is seen as of a date: ``valid_from``, ``valid_to``, ``known_since``, and sentences ``ended``."""
+
+
+class TimedFact(TypedDict):
+    """What a document says of one time: ISO dates of their own precision, "" where open; ``valid_to`` is exclusive."""
+
+    subject: str
+    attribute: str
+    value: str
+    sentence: str
+    valid_from: str
+    valid_to: str
+    known_since: str
+    doc_id: str
+    chunk_id: str
+    holds: bool
 
 
 class Entity(TypedDict):

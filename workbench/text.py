@@ -285,9 +285,33 @@ def day_of(value: str) -> Day | None:
 
 _YEAR_ALONE = re.compile(rf"({_YEAR})\s*年?")
 _MONTH_ALONE = [
-    re.compile(rf"(?P<y>{_YEAR})(?:[-/.]|年\s*)(?P<m>0?[1-9]|1[0-2])\s*月?"),
+    re.compile(rf"(?<!\d)(?P<y>{_YEAR})(?:[-/.]|年\s*)(?P<m>0?[1-9]|1[0-2])(?!\d)\s*月?"),
     re.compile(rf"(?P<m>{_NAMES})\.?,? (?P<y>{_YEAR})", re.I),
 ]
+
+_YEAR_WITHIN = re.compile(
+    rf"(?<![\d.,$€£¥#-])(?<!\d[–—~])(?P<y>{_YEAR})(?:\s*年(?!代)|(?![\d年.,]\d|\d|['’]?s\b|%|\s*(?:people|EUR|km|[人元万米个册家])))"
+    rf"|(?<=\d{{4}}[-–—~])(?P<z>{_YEAR})年?(?!\d)"
+)
+_ZH_YEAR = re.compile("[一二][〇零○一二三四五六七八九]{3}(?=年)")
+_ZH_DIGITS = str.maketrans("〇零○一二三四五六七八九", "000123456789")
+
+
+def dates(text: str) -> list[tuple[int, int, str]]:
+    """``(start, end, date)`` of each day, month and year with its year, in the order of the text, in ISO form.
+
+    >>> [date for _, _, date in dates("1998–2004, in March 2010, 2012年5月起, 二〇一五年, on 3 May 2016, 2005 people")]
+    ['1998', '2004', '2010-03', '2012-05', '2015', '2016-05-03']
+    """
+    text = _ZH_YEAR.sub(lambda match: match[0].translate(_ZH_DIGITS), text)
+    found = [(s, e, f"{day.year}-{day.month:02}-{day.day:02}") for s, e, day in days(text) if day.year]
+    for pattern in (*_MONTH_ALONE, _YEAR_WITHIN):
+        for match in pattern.finditer(text):
+            if all(match.end() <= start or end <= match.start() for start, end, _ in found):
+                said = match.groupdict()
+                month = f"-{_month(said['m']):02}" if "m" in said else ""
+                found.append((*match.span(), f"{said['y'] or said['z']}{month}"))
+    return sorted(found)
 
 
 def iso(value: object) -> str:

@@ -169,6 +169,8 @@ ROWS: dict[tuple[str, str], list[Row]] = {
             "`wb.ask(thresholds=)`",
             python(lambda wb: wb.ask(WHEN, thresholds={"min_top_score": float("nan")})),
         ),
+        Row("no date", "不是日期", "`--as-of`", cli(*ASK, "--as-of", "someday")),
+        Row("the same in Python", "同上，Python", "`wb.ask(known=)`", python(lambda wb: wb.ask(WHEN, known=3))),
         Row(
             "a worker of four parts",
             "四段的 worker 名",

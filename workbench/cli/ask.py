@@ -287,6 +287,10 @@ class Points(click.ParamType):
 )
 @click.option("--session", type=Text(), help="The conversation that this goes on.  [default: a new one]")
 @click.option("--user", type=Text(), default="default", show_default=True, help="Whose conversation.")
+@click.option(
+    "--as-of", type=Text(), metavar="DATE", help="What held then: a year, month or day; nothing later is seen."
+)
+@click.option("--known", type=Text(), metavar="DATE", help="Only what was known by then.")
 @click.option("--stream/--no-stream", default=None, help="Write the answer while it comes.  [default: on a terminal]")
 @click.option("--model", "models", type=Pair(), multiple=True, help="planner=openai:NAME, all=rules: who does what.")
 @click.option("--prompt", "prompts", type=Pair(), multiple=True, help="planner=FILE.toml: what it is asked with.")
@@ -299,6 +303,8 @@ def ask(
     user: str,
     *,
     session: str | None,
+    as_of: str | None,
+    known: str | None,
     stream: bool | None,
     models: tuple[tuple[str, str], ...],
     prompts: tuple[tuple[str, str], ...],
@@ -312,7 +318,7 @@ def ask(
     asked = sys.stdin.read() if message == "-" else message
 
     def begin(wb: Workbench) -> Run:
-        own: Any = {"models": dict(models), "prompts": dict(prompts)}
+        own: Any = {"models": dict(models), "prompts": dict(prompts), "as_of": as_of or "", "known": known or ""}
         return wb.start(asked, kb=list(kb) or None, review=review, session=session, user=user, **own)
 
     return carry(page, begin, stream=sys.stdout.isatty() if stream is None else stream, make=True)

@@ -47,6 +47,8 @@ def compare(page: Page, run_ids: tuple[str, ...]) -> None:
     "--at", type=Text(), metavar="ID", help="Review point, as 1-reflect, or checkpoint; alone it asks you there."
 )
 @click.option("--query", type=Text(), metavar="TEXT", help="Ask this instead.")
+@click.option("--as-of", type=Text(), metavar="DATE", help="Ask as of another date.")
+@click.option("--known", type=Text(), metavar="DATE", help="Ask for what was known by another date.")
 @click.option("--set", "pairs", type=Text(), multiple=True, metavar="NAME=VALUE", help="Change a setting.")
 @click.option("--model", "models", type=Pair(), multiple=True, help="planner=openai:NAME, or rules: another model.")
 @click.option("--prompt", "prompts", type=Pair(), multiple=True, help="planner=FILE.toml: another prompt.")
@@ -60,6 +62,8 @@ def fork(
     decision: str | None,
     at: str | None,
     query: str | None,
+    as_of: str | None,
+    known: str | None,
     pairs: tuple[str, ...],
     forecast: bool,
     **own: tuple[tuple[str, str], ...],
@@ -70,7 +74,13 @@ def fork(
     NEW_ID` then shows what the edit changed.
     """
 
-    edits: dict[str, Any] = {"at": at, "query": query, "settings": dict(map(_setting, pairs)) or None}
+    edits: dict[str, Any] = {
+        "at": at,
+        "query": query,
+        "as_of": as_of,
+        "known": known,
+        "settings": dict(map(_setting, pairs)) or None,
+    }
     edits["plan"] = object_in(plan, "a plan", '{"steps": [...]}') if plan else None
     edits |= {name: dict(given) or None for name, given in own.items()}
     edits["decision"] = _decision(decision) if decision is not None else None

@@ -17,6 +17,7 @@ import click
 from workbench.cli.ask import finish, follow
 from workbench.cli.page import DONE, FAILED, Page, Text, paged, table
 from workbench.errors import CorpusError, WorkbenchError
+from workbench.runs.fork import times_of
 from workbench.text import visible
 
 if TYPE_CHECKING:
@@ -170,6 +171,33 @@ def inspect(page: Page, name: str) -> None:
     """Look into NAME: counts, growth, coverage, what belongs to nothing, what is there twice."""
     with page.open() as wb:
         page.present(wb.inspect_knowledge(name))
+
+
+@kb.command()
+@click.argument("name", type=Text())
+@click.option("--as-of", type=Text(), default="", metavar="DATE", help="What is told by then, and what had ended.")
+@click.option("--known", type=Text(), default="", metavar="DATE", help="Only what was known by then.")
+@click.option("--contradictions", is_flag=True, help="Only facts that say different things of one time.")
+@paged
+def facts(page: Page, name: str, as_of: str, known: str, contradictions: bool) -> None:
+    """List the facts of NAME that have times, by source and time."""
+    from rich.text import Text as RichText
+
+    with page.open() as wb:
+        dates, base = times_of(as_of, known).get("times", ["", ""]), wb.knowledge.get(name)
+        found = base.facts(*dates)
+        if contradictions:
+            found = [fact for group in base.contradictions(*dates) for fact in group]
+    if page.as_json:
+        page.result({"facts": found})
+        return
+    listed = table()
+    columns = ("subject", "attribute", "value", "valid_from", "valid_to", "known_since", "chunk_id")
+    for column in columns:
+        listed.add_column(column)
+    for fact in found:
+        listed.add_row(*(RichText(visible(dict(fact)[column])) for column in columns), style="" if fact["holds"] else "dim")
+    page.out.print(listed)
 
 
 def _table(found: list[dict[str, Any]]) -> Any:

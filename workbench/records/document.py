@@ -88,6 +88,7 @@ class RunDocument(TypedDict):
     status: RunStatus
     holder: str | None
     message: str
+    as_of: NotRequired[list[str]]
     query: str
     session_id: str
     user_id: str
@@ -134,7 +135,9 @@ def run_document(run: Any) -> dict[str, Any]:
         "log": [{name: entry[name] for name in LogEntry.__annotations__} for entry in run.log or []],
     }
     told["figures"] = figures(told)
-    return json.loads(json.dumps({name: told[name] for name in RunDocument.__annotations__}))
+    if dates := getattr(run, "as_of", None):
+        told["as_of"] = dates
+    return json.loads(json.dumps({name: told[name] for name in RunDocument.__annotations__ if name in told}))
 
 
 def plan_document(plan: Plan | Mapping[str, Any] | None) -> dict[str, Any] | None:

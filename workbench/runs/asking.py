@@ -15,6 +15,7 @@ from workbench.errors import RunError, UnknownKnowledge, shown
 from workbench.graphs.reviewers import Reviewer
 from workbench.plans import Plan, unkeepable
 from workbench.records.spending import spent
+from workbench.runs.fork import times_of
 from workbench.runs.run import Run
 from workbench.state import REVIEW_POINTS
 from workbench.text import clean
@@ -32,6 +33,8 @@ class Options(TypedDict, total=False):
     user: str
     worker: str
     thresholds: Mapping[str, float] | None
+    as_of: str
+    known: str
     reviewer: Reviewer | None
     decisions: Iterable[Mapping[str, Any]] | None
     models: Mapping[str, Any] | None
@@ -75,7 +78,16 @@ def message_of(message: Any, longest: int) -> str:
 
 
 def options_of(
-    *, kb: Any, review: Any, session: Any, user: Any, worker: Any, thresholds: Any, known: Iterable[str], **flags: Any
+    *,
+    kb: Any,
+    review: Any,
+    session: Any,
+    user: Any,
+    worker: Any,
+    thresholds: Any,
+    known: Iterable[str],
+    times: tuple[Any, Any] = ("", ""),
+    **flags: Any,
 ) -> dict[str, Any]:
     """The options of a run as the graph begins with them.
 
@@ -91,6 +103,7 @@ def options_of(
         "user": _name("user", user),
         "worker": _worker(worker, names),
         "thresholds": _thresholds(thresholds),
+        **times_of(*times),
         **{name: bool(value) for name, value in flags.items()},
     }
 

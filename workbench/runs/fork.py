@@ -21,6 +21,7 @@ from workbench.records.store import RunRow
 from workbench.records.tape import Effect, answered
 from workbench.settings import Settings
 from workbench.state import Decision, ExecutionRecord, Without
+from workbench.text import iso
 
 
 def forked(
@@ -45,6 +46,8 @@ def forked(
     answers: Sequence[Mapping[str, Any]] | None = None,
     prompts: Mapping[str, Mapping[str, Any]] | None = None,
     replies: Mapping[str, str] | None = None,
+    as_of: str = "",
+    known: str = "",
 ) -> tuple[str, dict[str, Any]]:
     """The message and the options of a run that is made from another.
 
@@ -72,6 +75,7 @@ def forked(
         graft: what the new run is put together from, which is kept with it.
         prompts: those that differ, as JSON, by name.
         replies: what models are to have said, by the keys of their calls.
+        as_of, known: the dates of what is true and known, when not the same.
         answers: decisions in place of the recorded ones, in the order in which they are asked for.
 
     Raises:
@@ -91,6 +95,7 @@ def forked(
     for name, given in kinds.items():
         if given is not None:
             options[name] = {**row["options"].get(name, {}), **given}
+    options |= times_of(as_of, known)
     options.pop("graft", None)  # what is made of a graft is no graft
     if graft is not None:
         options["graft"] = dict(graft)
@@ -111,6 +116,23 @@ def forked(
         kept = kept[: _place(kept, at)[0]]
     options |= {"decisions": kept, "mismatch": mismatch, "rest": rest}
     return (query if query is not None else row["message"]), options
+
+
+def times_of(as_of: Any, known: Any) -> dict[str, list[str]]:
+    """The dates as of which is asked, as ISO; nothing where neither is given.
+
+    >>> times_of("March 2003", ""), times_of(None, "")
+    ({'times': ['2003-03', '']}, {})
+
+    Raises:
+        RunError: one is no date.
+    """
+    told = []
+    for name, given in (("as_of", as_of), ("known", known)):
+        told.append(iso(given))
+        if given not in ("", None) and not told[-1]:
+            raise RunError(f"{name} is {shown(given)}, which is no date. Give a year, a month or a day: '2003-05'.")
+    return {"times": told} if any(told) else {}
 
 
 def _decided(kept: list[dict[str, Any]], decision: Mapping[str, Any], at: str | None) -> list[dict[str, Any]]:

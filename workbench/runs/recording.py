@@ -81,6 +81,11 @@ class Recording:
         return self._row["message"]
 
     @property
+    def as_of(self) -> list[str]:
+        """The dates of what was to be true and known, ``["2003", ""]``; empty where no date was in play."""
+        return list(self.begun.get("as_of", []))
+
+    @property
     def session_id(self) -> str:
         """The conversation to which it belongs: ``ask(..., session=run.session_id)`` goes on with it."""
         return self._row["session_id"]

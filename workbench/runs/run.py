@@ -229,7 +229,8 @@ class Run(Recording):
         versions, records, kb = dict[str, str](), self.records, self.kb_prefix
         for name in {kb, *(str(s.tool_input["kb_prefix"]) for s in plan.steps if s.tool_input.get("kb_prefix"))}:
             with suppress(UnknownKnowledge):  # then what the tape says of it holds
-                versions[name] = self.workspace.knowledge.get(name).fingerprint()
+                seen = f"@{'/'.join(self.as_of)}" if self.as_of else ""
+                versions[name] = self.workspace.knowledge.get(name).fingerprint() + seen
         now: dict[str, Any] = {"versions": versions, "activated": [*self._values().get("activated", []), *activated]}
         now["ended"] = records if self.status in ("running", "paused", "interrupted") else ()
         return forecast(plan, known, records, self.tool_seconds(), kb, **now)

@@ -12,7 +12,15 @@ from workbench.records.timeline import GAPS, Bar, attempts, bars, busy_ms, drawn
 from workbench.state import ExecutionRecord, Reflection
 from workbench.views.foreseen import foreseen_told
 from workbench.views.labels import SIGNS, Labels, labels_for, milliseconds
-from workbench.views.labels.sentences import edits_told, read_told, reason_told, saved_told, took_told, who_told
+from workbench.views.labels.sentences import (
+    as_of_told,
+    edits_told,
+    read_told,
+    reason_told,
+    saved_told,
+    took_told,
+    who_told,
+)
 from workbench.views.page import Data, cut
 
 Span = tuple[str, str]
@@ -86,6 +94,8 @@ def _head(document: Data, labels: Labels) -> Iterator[Block]:
         facts += [(" · ", "dim"), (saved_told(counted, labels), "")]
     if document["kb_prefix"]:
         facts += [(" · ", "dim"), (document["kb_prefix"], "")]
+    if document.get("as_of"):
+        facts += [(" · ", "dim"), (as_of_told(document, labels), "")]
     if plan and plan["version"] > 1:
         facts += [(" · ", "dim"), (f"{labels('plan')} {labels('version', n=plan['version'])}", "")]
     read, held = (((line, "dim"),) if line else () for line in (read_told(document, labels), document["holder"]))

@@ -9,7 +9,7 @@ from typing import Any
 from workbench.records.figures import Piece
 from workbench.text import sentences, terms
 from workbench.views.labels import Labels
-from workbench.views.labels.sentences import read_told, saved_told, took_told
+from workbench.views.labels.sentences import as_of_told, read_told, saved_told, took_told
 from workbench.views.page import Data, Markup, Picture, badge, button, closed, code, el, glyph, joined, opened
 
 # the head of the bench
@@ -70,6 +70,7 @@ def _facts(document: Data, labels: Labels, origin: str | None) -> Sequence[Marku
     counted, reflections = document["figures"], document["reflections"]
     return [
         el("span", document["kb_prefix"]) if document["kb_prefix"] else None,
+        el("span", as_of_told(document, labels)) if document.get("as_of") else None,
         el("span", labels("run"), " ", code(document["run_id"]), *(f" {told}" for told in made)),
         el("span", labels("pass_of", n=reflections[-1]["current_iteration"], most=reflections[-1]["max_iterations"]))
         if reflections

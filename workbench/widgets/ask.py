@@ -13,7 +13,7 @@ from workbench.widgets.panel import Panel, press_button
 
 
 class AskForm(Panel):
-    """The form of a question, which asks for ``message``, ``kb`` and ``review``.
+    """The form of a question, which asks for ``message``, ``kb``, ``review`` and ``as_of``.
 
     Args:
         labels: the words.
@@ -34,10 +34,12 @@ class AskForm(Panel):
         }
         self.button = press_button(labels("ask_now"), self.submit, "wb-primary", "wb-ask-button")
         self.examples = ipywidgets.HBox()
+        self.as_of = ipywidgets.Text(description=labels("as_of"), placeholder=labels("as_of_placeholder"))
+        self.as_of.add_class("wb-ask-as-of")
         self._wanted = kb or ""
         points = ipywidgets.HBox([ipywidgets.Label(labels("pause_at")), *self.points.values()])
         last = ipywidgets.HBox([self.button, self.examples])
-        inside = [self.message, self.kb, points.add_class("wb-ask-points"), last.add_class("wb-ask-last")]
+        inside = [self.message, self.kb, self.as_of, points.add_class("wb-ask-points"), last.add_class("wb-ask-last")]
         self.region = ipywidgets.VBox(inside).add_class("wb-ask")
 
     def show(self, bases: Mapping[str, int], examples: Sequence[str], follows: bool) -> None:
@@ -64,7 +66,7 @@ class AskForm(Panel):
         """Ask what is written there; an empty question does nothing."""
         if message := self.message.value.strip():
             points = [point for point, box in self.points.items() if box.value]
-            self.ask(message=message, kb=self.kb.value or None, review=points)
+            self.ask(message=message, kb=self.kb.value or None, review=points, as_of=self.as_of.value.strip())
 
     def _example(self, text: str) -> Any:
         def take() -> None:

@@ -246,6 +246,7 @@ class Bench(CellRoot):
 
     def _ask(self, asked: Json) -> None:
         options = {**self._asking, "kb": asked["kb"], "review": asked["review"]}
+        options["as_of"] = asked.get("as_of") or self._asking.get("as_of", "")
         run = self._wb.start(asked["message"], **options)
         self.ask.message.value = ""
         run.keep_draft("lang", self.labels.language)

@@ -103,6 +103,13 @@ def run_edits_told(node: Mapping[str, Any], labels: Labels) -> list[str]:
     return told + ([labels("is_gone", run=comma.join(node["gone"]))] if node["gone"] else [])
 
 
+def as_of_told(document: Mapping[str, Any], labels: Labels) -> str:
+    """As of which dates a run asked: of what was true, of what was known."""
+    true, known = document["as_of"]
+    told = [labels("as_of_told", at=true)] if true else []
+    return labels("comma").join([*told, *([labels("known_told", at=known)] if known else [])])
+
+
 def read_told(run: Mapping[str, Any], labels: Labels) -> str:
     """How a question was read that leans on earlier ones; empty where it was taken as it stands."""
     return labels("read_alone", query=run["query"]) if run["query"] not in (run["message"], "") else ""

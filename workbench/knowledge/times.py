@@ -1,0 +1,418 @@
+"""Times in what documents say: from when a clause holds, and until when; facts that follow one another.
+
+A date is taken as its first day, and what is asked "as of" it as its last; ``valid_to`` is the first day on
+which a fact holds no more. The grammar is in ``times.toml``.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import tomllib
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import cache, lru_cache
+from importlib.resources import files
+from typing import Any, NamedTuple
+
+from workbench.state import TimedFact
+from workbench.text import CJK, STOP_WORDS, dates, fold, iso, sentences, stem, terms
+
+_AS_GOOD = 0.25
+_NAMED = 0.6
+"""The share of the words of its subject with which a question names a fact."""
+_ROLE = 5
+"""Characters of a Chinese attribute that does not say whose it is."""
+_LONGEST = 80
+"""Characters of a value."""
+
+
+class Clause(NamedTuple):
+    """``text[start:end]`` of a sentence; ``bare`` is without its dates; ``cuts`` are the ends that it names."""
+
+    start: int
+    end: int
+    bare: str
+    begin: str
+    until: str
+    cuts: tuple[tuple[int, int, str], ...]
+    later: bool
+
+
+class Times(NamedTuple):
+    """When the statements of a document hold, and since when they are known; "" is open."""
+
+    valid_from: str = ""
+    valid_to: str = ""
+    known_since: str = ""
+
+
+@cache
+def _words() -> dict[str, Any]:
+    return tomllib.loads(files("workbench.knowledge").joinpath("times.toml").read_text(encoding="utf-8"))
+
+
+@cache
+def _time(name: str) -> re.Pattern[str]:
+    return re.compile(_words()["time"][name])
+
+
+@cache
+def _patterns() -> tuple[tuple[bool, bool, str, re.Pattern[str]], ...]:
+    """``(Chinese, of a successor, what it is of, pattern)`` in their order."""
+    parts, found = _words()["parts"], []
+    for given in _words()["facts"]:
+        for language in ("en", "zh"):
+            for place, written in enumerate(given[language]):
+                while re.search(r"\{([A-Z]+|[\u4e00-\u9fff])\}", written):
+                    written = re.sub(r"\{([A-Z]+|[\u4e00-\u9fff])\}", lambda m: parts[m[1]], written)
+                name = "" if given.get("successor") else _words()["names"][language][place]
+                found.append((language == "zh", bool(given.get("successor")), name, re.compile(written, re.I)))
+    return tuple(found)
+
+
+def first_day(date: str) -> str:
+    """The first day of a date of any precision.
+
+    >>> first_day("2003"), last_day("2003"), last_day("2003-02")
+    ('2003-01-01', '2003-12-31', '2003-02-31')
+    """
+    return date + "-01-01"[len(date) - 4 :] if date else ""
+
+
+def last_day(date: str) -> str:
+    """Its last day, as texts compare."""
+    return date + "-12-31"[len(date) - 4 :] if date else ""
+
+
+def after(date: str, as_of: str) -> bool:
+    """Whether a date is later than what is asked as of."""
+    return bool(date and as_of) and first_day(date) > last_day(as_of)
+
+
+@lru_cache(maxsize=8192)
+def clauses(sentence: str) -> tuple[Clause, ...]:
+    """The clauses of a sentence with their times; one that only says a date belongs to the next."""
+    spans, start = [], 0
+    for match in _time("split").finditer(sentence):
+        if start < match.start():
+            spans.append((start, match.start()))
+            start = match.end()
+    spans.append((start, len(sentence)))
+    found: list[Clause] = []
+    dated = dates(sentence)
+    opened = -1
+    for begin_at, end_at in spans:
+        own = [one for one in dated if begin_at <= one[0] < end_at]
+        at = opened if opened >= 0 else begin_at
+        clause = _clause(sentence, at, end_at, [one for one in dated if at <= one[0] < end_at], found)
+        opened = at if own and not re.search(r"\w", clause.bare) and end_at != spans[-1][1] else -1
+        if opened < 0:
+            found.append(clause)
+    return tuple(found)
+
+
+def _clause(
+    sentence: str, start: int, end: int, own: Sequence[tuple[int, int, str]], before: Sequence[Clause]
+) -> Clause:
+    begin, until, cuts, bare, last = "", "", list[tuple[int, int, str]](), "", start
+    for place, (at, to, date) in enumerate(own):
+        lead, behind = sentence[start:at], sentence[to:end]
+        ends, closes = _time("until").search(lead), _time("closes").match(behind)
+        joint = bool(ends and re.fullmatch(r"(?i)\s*and\b.*", ends[0]))
+        if (
+            ends
+            and (place or not re.match(r"(?i)\s*to\b", ends[0]))
+            and (not joint or re.search(r"(?i)\bbetween\b", lead))
+        ) or closes:
+            full = _time("included").search(lead) or _time("included_behind").match(behind)
+            until = until or (str(int(date[:4]) + 1) if full and len(date) == 4 else date)
+            cuts.append((start + (ends.start() if ends else len(lead)), to + (closes.end() if closes else 0), date))
+        else:
+            begin = begin or date
+        led = _time("lead").search(sentence[last:at])
+        tail = _time("tail").match(behind)
+        bare += sentence[last : last + led.start()] if led else sentence[last:at]
+        bare += " "
+        last = to + (tail.end() if tail else 0)
+    bare += sentence[last:end]
+    later = bool(_time("later").match(sentence[start:end]))
+    if not begin and not until and before:
+        one = before[-1]
+        begin = (one.until or one.begin) if later else one.begin
+    return Clause(
+        start, end, re.sub(r"\s+", " ", bare).strip(" ,，.。;；:：()（）*_-"), begin, until, tuple(cuts), later
+    )
+
+
+def as_seen(text: str, as_of: str) -> str:
+    """The text without what begins to hold after that date, and without ends that are yet to come.
+
+    >>> as_seen("Ann led it from 1998 until 2004, when Bo took over. It is green.", "2003")
+    'Ann led it from 1998. It is green.'
+    """
+    if not as_of or not any(after(date, as_of) for _, _, date in dates(text)):
+        return text
+    kept, headed = [], False
+    for line in text.split("\n"):
+        parts, gone = sentences(line), headed
+        if (
+            parts
+            and (alone := dates(line))
+            and not re.search(r"[^\W\d_]", clauses(line)[0].bare if clauses(line) else "")
+        ):
+            headed = gone = after(alone[0][2], as_of)
+        seen = []
+        for part in parts:
+            left = "" if headed else _sentence_seen(part, as_of)
+            gone = not left if dates(part) or not gone else bool(_time("follows").match(part))
+            if left and not (gone and not dates(part)):
+                seen.append(left)
+        if seen == parts:
+            kept.append(line)
+        elif seen:
+            kept.append(("" if CJK.search(line) else " ").join(seen))
+    return "\n".join(kept).strip("\n")
+
+
+def _sentence_seen(sentence: str, as_of: str) -> str:
+    """As much of a sentence as is told by then: all before the first clause that is later, which may be nothing."""
+    end, cuts, told = len(sentence), list[tuple[int, int, str]](), False
+    for clause in clauses(sentence):
+        if after(clause.begin, as_of):
+            if not told:
+                return ""
+            end = clause.start
+            break
+        told = told or bool(clause.begin or clause.until)
+        cuts += clause.cuts
+    if not any(after(date, as_of) for _, _, date in dates(sentence)):
+        return sentence
+    left, stop = sentence[:end], sentence[-1] if sentence[-1] in ".。!！?？" else ""
+    for start, to, date in reversed(cuts):
+        if after(date, as_of) and start < end:
+            left = left[:start].rstrip() + left[to:]
+    left = re.sub(r"(?i)(?:[\s,，;；、(（]|\b(?:and|but|while|whereas)\b)+$", "", left).lstrip(" ,，")
+    if any(after(date, as_of) for _, _, date in dates(left)):
+        return ""  # a date that is no clause's own
+    return left if left.endswith(stop) else left + stop
+
+
+def times_of(fields: Mapping[str, Any], added: str = "") -> Times:
+    """The times that a document's metadata gives; a day of publication is when it is known and begins to hold."""
+    low = {str(name).lower(): value for name, value in fields.items()}
+
+    def of(kind: str) -> str:
+        return next((date for name in _words()["fields"][kind] if (date := iso(low.get(name)))), "")
+
+    published = of("published")
+    return Times(of("valid_from") or published, of("valid_to"), of("known_since") or published or added)
+
+
+def read_facts(title: str, text: str, times: Times, fields: Mapping[str, Any]) -> Iterator[TimedFact]:
+    """The facts with times that a document states, in their order."""
+    held = dict[str, TimedFact]()
+    given = {str(name).lower() for name in fields} & {
+        *_words()["fields"]["valid_from"],
+        *_words()["fields"]["valid_to"],
+    }
+    for name, value in fields.items() if given else ():
+        if isinstance(value, str | int | float) and name.lower() not in _named_times() and len(str(value)) < _LONGEST:
+            yield _fact(title, name, str(value), f"{name}: {value}", times.valid_from, times.valid_to, times, title)
+    for sentence in sentences(text):
+        if not (times.valid_from or times.valid_to or dates(sentence)):
+            continue
+        for clause in clauses(sentence):
+            begin = clause.begin or ("" if clause.until else times.valid_from)
+            until = clause.until or ("" if clause.begin else times.valid_to)
+            if begin or until:
+                for fact in _stated(title, clause, sentence, begin, until, times, held):
+                    held[fold(fact["value"])] = held[""] = fact
+                    yield fact
+
+
+@cache
+def _named_times() -> frozenset[str]:
+    return frozenset(name for names in _words()["fields"].values() for name in names)
+
+
+def _stated(
+    title: str, clause: Clause, sentence: str, begin: str, until: str, times: Times, held: Mapping[str, TimedFact]
+) -> Iterator[TimedFact]:
+    bare = re.sub(r"(?i)^(?:when|whereupon|after which|at which point|and|then|who|which)\s+", "", clause.bare)
+    bare = re.sub(r"\s+", " ", _time("adverbs").sub("", bare)).strip(" ,，#-*")
+    bare = re.sub(r"(?<=[\u3400-\u9fff]) | (?=[\u3400-\u9fff])|^(?:后|便|遂|即)(?=[\u3400-\u9fff])", "", bare)
+    chinese = bool(CJK.search(bare))
+    for zh, successor, name, pattern in _patterns():
+        if zh != chinese or not (match := pattern.fullmatch(bare)):
+            continue
+        said = {k: (v or "").strip(" ,，的") for k, v in match.groupdict().items()}
+        attribute = said.get("attribute") or said.get("attribute2") or name
+        subject, last = said.get("subject", ""), held.get(fold(said.get("old", ""))) or held.get("")
+        if (successor or (not attribute and not subject)) and last:
+            subject, attribute = subject or last["subject"], attribute or last["attribute"]
+        if successor and attribute and said["old"]:
+            yield _fact(subject, attribute, said["old"], sentence, "", begin, times, title)
+        if attribute:
+            yield _fact(subject, attribute, said["value"], sentence, begin, until, times, title)
+        return
+    if clause.later and held and bare and len(bare) < _LONGEST:
+        last = held[""]
+        value = re.sub(r"(?i)\s*(?:took over|succeeded|followed|took charge|did)$|^由|(?:接任|继任|担任)$", "", bare)
+        yield _fact(last["subject"], last["attribute"], value, sentence, begin, until, times, title)
+
+
+def _fact(
+    subject: str, attribute: str, value: str, sentence: str, begin: str, until: str, times: Times, title: str
+) -> TimedFact:
+    short = re.fullmatch(r"(?:[Tt]he )(\w+)", subject)
+    if _time("general").match(subject) or (short and short[1].lower() in title.lower().split()):
+        own = not CJK.search(attribute) or len(attribute) <= _ROLE or attribute.startswith(title) or " " in attribute
+        subject = title if own else ""
+    subject, attribute = (
+        re.sub(r"(?i)^the ", "", subject),
+        attribute.removeprefix(subject or "\0").lstrip("的") or attribute,
+    )
+    given = {"subject": subject, "attribute": attribute, "value": re.sub(r"(?i)^(?:an?|the) ", "", value.strip())}
+    said = {"sentence": sentence, "valid_from": begin, "valid_to": until, "known_since": times.known_since}
+    return TimedFact(**given, **said, doc_id="", chunk_id="", holds=True)  # type: ignore[typeddict-item]
+
+
+def words(text: str) -> frozenset[str]:
+    """The stems of a text that tell something."""
+    return frozenset(stem(t) for t in terms(text) if t not in STOP_WORDS)
+
+
+def insert(
+    connection: Any, doc_id: str, title: str, texts: Sequence[str], fields: Mapping[str, Any], added: str
+) -> None:
+    """Keep the facts with times of a document, in place of those that it had."""
+    connection.execute("DELETE FROM timed WHERE doc_id = ?", (doc_id,))
+    times, rows = times_of(fields, added), dict[str, tuple[str, str, str]]()
+    for place, text in enumerate(texts):
+        if times.valid_from or times.valid_to or dates(text):
+            for fact in read_facts(title, text, times, {} if place else fields):
+                chunk_id, own = f"{doc_id}#{place}", json.dumps(fact, ensure_ascii=False)
+                told = json.dumps({**fact, "doc_id": doc_id, "chunk_id": chunk_id}, ensure_ascii=False)
+                rows.setdefault(own, (doc_id, chunk_id, told))
+    connection.executemany("INSERT INTO timed VALUES (?, ?, ?)", rows.values())
+
+
+def tell(index: Any) -> None:
+    """Read the facts of documents that were indexed before facts had times; a kill in the middle is made good."""
+    if index.meta("timed") == "told":
+        return
+    with index.transaction() as connection:
+        for doc_id, title, fields, added in index.rows("SELECT doc_id, title, fields, added FROM documents"):
+            texts = [
+                t for (t,) in index.rows("SELECT text FROM passages WHERE doc_id = ? ORDER BY position", (doc_id,))
+            ]
+            insert(connection, doc_id, title, texts, json.loads(fields), added)
+        connection.execute("INSERT OR REPLACE INTO meta VALUES ('timed', 'told')")
+
+
+def _key(fact: TimedFact) -> str:
+    if CJK.search(fact["attribute"]):
+        return re.sub(r"[\s的《》]", "", fold(fact["subject"] + fact["attribute"].removeprefix(fact["subject"])))
+    of = words(fact["attribute"]) - {"new", "current", "former", "act", "interim"}
+    return " ".join([*sorted(words(fact["subject"])), "|", *sorted(of)])
+
+
+def settled(facts: Iterable[TimedFact], as_of: str = "", known: str = "") -> list[TimedFact]:
+    """The facts that are told and known by then: a later one closes the open end of the earlier one of its kind.
+
+    ``holds`` is false of what has ended by then. They come by subject and attribute, in the order of their times.
+    """
+    told: dict[str, list[TimedFact]] = {}
+    every = list(facts)
+    begun = {(_key(fact), fold(fact["value"])) for fact in every if fact["valid_from"]}
+    for fact in every:
+        if not fact["valid_from"] and (_key(fact), fold(fact["value"])) in begun:
+            continue  # who was succeeded, of whom it is known since when
+        if not after(fact["valid_from"], as_of) and not after(fact["known_since"], known):
+            told.setdefault(_key(fact), []).append(fact)
+    found = []
+    for group in (told[key] for key in sorted(told)):
+        group.sort(key=lambda f: (first_day(f["valid_from"]), f["valid_to"], f["value"]))
+        for place, fact in enumerate(group):
+            nexts = (o["valid_from"] for o in group[place + 1 :] if fold(o["value"]) != fold(fact["value"]))
+            begin = first_day(fact["valid_from"])
+            end = fact["valid_to"] or next((one for one in nexts if first_day(one) > begin), "")
+            if after(end, as_of):
+                end = ""
+            now, said = last_day(as_of) or "9999", as_seen(fact["sentence"], as_of)
+            said = said or f"{fact['subject']}, {fact['attribute'].split()[0]}: {fact['value']}"
+            found.append(
+                TimedFact(**{**fact, "sentence": said, "valid_to": end, "holds": not end or first_day(end) > now})
+            )  # type: ignore[typeddict-item]
+        now = [fact for fact in found[-len(group) :] if fact["holds"] and fact["valid_from"]]
+        for fact in found[-len(group) :] if now else ():
+            fact["holds"] = fact["holds"] and bool(fact["valid_from"])
+    return found
+
+
+def superseded(facts: Iterable[TimedFact]) -> bool:
+    """Whether one of the settled facts was followed by another of its kind that says something else."""
+    groups: dict[str, list[TimedFact]] = {}
+    for fact in facts:
+        groups.setdefault(_key(fact), []).append(fact)
+    return any(
+        not one["holds"] and any(o["valid_from"] and fold(o["value"]) != fold(one["value"]) for o in group)
+        for group in groups.values()
+        for one in group
+    )
+
+
+def disagreeing(facts: Sequence[TimedFact]) -> list[list[TimedFact]]:
+    """Settled facts of one subject and attribute that say different values of one time, from different documents."""
+    groups: dict[str, list[TimedFact]] = {}
+    for fact in facts:
+        groups.setdefault(_key(fact), []).append(fact)
+    found = []
+    for group in groups.values():
+        at_once = [f for f in group if any(_against(f, other) for other in group)]
+        if at_once:
+            found.append(at_once)
+    return found
+
+
+def _against(one: TimedFact, other: TimedFact) -> bool:
+    if fold(one["value"]) == fold(other["value"]) or one["doc_id"] == other["doc_id"]:
+        return False
+    a, b = sorted((one, other), key=lambda f: first_day(f["valid_from"]))
+    return not a["valid_to"] or first_day(a["valid_to"]) > first_day(b["valid_from"])
+
+
+def asked_for(query: str, as_of: str, facts: Callable[[str], list[TimedFact]]) -> list[TimedFact]:
+    """The facts that a question asks for, as of the time that it names, else as of the date: those that hold."""
+    named = [date for _, _, date in dates(query) if not after(date, as_of)]
+    asks = (words(given) for said, given in _words()["asks"].items() if re.search(said, query, re.I))
+    asked = words(query).union(*asks)
+    groups: dict[str, list[TimedFact]] = {}
+    for fact in facts(named[0] if len(named) == 1 else as_of):
+        groups.setdefault(_key(fact), []).append(fact)
+    scores = {key: max(_about(asked, fact) for fact in group) for key, group in groups.items()}
+    best = max(scores.values(), default=0.0)
+    meant = [groups[key] for key, score in scores.items() if score and score >= best - _AS_GOOD]
+    return [fact for group in meant for fact in ([one for one in group if one["holds"]] or group[-1:])]
+
+
+def _about(asked: frozenset[str], fact: TimedFact) -> float:
+    subject, attribute = words(fact["subject"]), words(fact["attribute"])
+    whole = subject or attribute
+    named = len(whole & asked) / (len(whole) or 1)
+    if named < _NAMED or not attribute & asked:
+        return 0.0
+    return named + len(attribute & asked) / len(attribute) + 0.1 * len(words(fact["sentence"]) & asked)
+
+
+def asked_as_of(message: str) -> tuple[str, int, int]:
+    """The date that a question is asked as of, and where it says so; "" where it names none.
+
+    >>> asked_as_of("As of March 2003, who leads it?"), asked_as_of("截至2003年，谁是馆长？"), asked_as_of("in 2003?")
+    (('2003-03', 0, 18), ('2003', 0, 8), ('', 0, 0))
+    """
+    for start, end, date in dates(message):
+        if match := _time("as_of").search(message[:start]):
+            tail = re.match(r"\s*(?:年?(?:底|末)|为止|止)?\s*[,，]?\s*", message[end:])
+            return date, match.start(), end + (tail.end() if tail else 0)
+    return "", 0, 0
