@@ -208,7 +208,7 @@ def test_last_months_run_sees_last_months_facts(tmp_path: Path) -> None:
     write("a.md", "2026-09-01", "Ann Oram", "1998")
     with Workbench.open(tmp_path / "ws") as wb:
         wb.add_knowledge("notes", [tmp_path / "notes"])
-        then = wb.ask(question)
+        then = wb.ask(question, as_of="2026-10-24")
         write("b.md", "2026-11-01", "Bo Lunt", "2005")
         wb.add_knowledge("notes", [tmp_path / "notes"])
         assert wb.replay(then.run_id, corpus="tape").answer == then.answer

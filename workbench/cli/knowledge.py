@@ -196,7 +196,9 @@ def facts(page: Page, name: str, as_of: str, known: str, contradictions: bool) -
     for column in columns:
         listed.add_column(column)
     for fact in found:
-        listed.add_row(*(RichText(visible(dict(fact)[column])) for column in columns), style="" if fact["holds"] else "dim")
+        listed.add_row(
+            *(RichText(visible(dict(fact)[column])) for column in columns), style="" if fact["holds"] else "dim"
+        )
     page.out.print(listed)
 
 
