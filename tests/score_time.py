@@ -28,6 +28,7 @@ ROOT = BLIND.parents[1]
 TIME = BLIND / "time"
 HALVES = ("open", "reserved")
 JUDGED = ("right", "alone", "future said", "future shown")
+SPACED = re.compile(r"(?<=[\u4e00-\u9fff]) (?=[A-Za-z0-9])|(?<=[A-Za-z0-9]) (?=[\u4e00-\u9fff])")
 SENTENCE = re.compile(r"(?<=[.!?])\s+(?!\[)|(?<=[。！？])(?!\s*\[)|\n+")
 
 
@@ -48,6 +49,7 @@ def judged(gold: dict, answer: str, evidence: list[str]) -> dict[str, bool]:
     >>> judged(gold, "Ada led it until 2004, then Karl [1].", ["Ada led it."])
     {'right': True, 'alone': False, 'future said': True, 'future shown': True}
     """
+    answer, *evidence = [SPACED.sub("", text) for text in (answer, *evidence)]  # as the gold writes Chinese
     wrong = gold["past"] + gold["future"]
     first = SENTENCE.split(answer.strip())[0]
     at, other = first_at(first, gold["answer"]), first_at(first, wrong)

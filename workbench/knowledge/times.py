@@ -22,7 +22,7 @@ _NAMED = 0.6
 """The share of the words of its subject with which a question names a fact."""
 _ROLE = 5
 """Characters of a Chinese attribute that does not say whose it is."""
-_LEAST, _SAYS, _NEARLY = 0.3, 0.6, 0.1
+_LEAST, _SAYS, _NEARLY = 0.3, 0.5, 0.1
 """What a word weighs at least; the share of the words with which a passage speaks of them, and as good as the best."""
 _LONGEST = 80
 """Characters of a value."""
@@ -424,7 +424,7 @@ def asked_for(
     named = [date for _, _, date in dates(query) if not after(date, as_of)]
     at = named[0] if len(named) == 1 else as_of
     asks = (words(given) for said, given in _words()["asks"].items() if re.search(said, query, re.I))
-    asked = words(query)
+    asked = words(_time("asking").sub(" ", query))
     meant = asked.union(*asks)
     groups: dict[str, list[TimedFact]] = {}
     for fact in facts(at):
@@ -450,17 +450,19 @@ def _last_said(
         own = as_seen(passage["text"], at, times.since)
         held = words(f"{passage['title']} {own}")
         share = sum(wanted[word] for word in wanted if word in held) / (sum(wanted.values()) or 1.0)
-        prior, dated, undated = "", list[tuple[str, str, str]](), False
+        prior, dated = "", list[tuple[str, str, str]]()
         for sentence in sentences(own):
+            start, mine = 0, len(dated)
             for clause in clauses(sentence, prior) if sentence not in others else ():
-                said = sentence[clause.start : clause.end].strip(" ,，;；。.、#")
-                if clause.begin not in ("", prior) or clause.until or clause.later:
-                    dated.append((clause.begin, clause.until, said))
-                    prior = clause.until or clause.begin
-                undated = undated or not clause.begin
-        if not dated and undated and times.since:
+                if dates(sentence[clause.start : clause.end]) or clause.later or (prior and _years(clause.bare)):
+                    dated.append((clause.begin, clause.until, sentence[start : clause.end]))
+                    start, prior = clause.end, clause.until or clause.begin
+            if len(dated) > mine:  # what follows in its sentence goes on with it
+                dated[-1] = (*dated[-1][:2], dated[-1][2] + sentence[start:])
+        if not dated and times.since:
             dated = [(times.since, times.valid_to, own.strip())]
-        for place, (begin, until, said) in enumerate(dated):
+        for place, (begin, until, part) in enumerate(dated):
+            said = re.sub(r"(?i)^(?:\W|(?:and|but|while|whereas)\b)+|[\s,，;；。.、#]+$", "", part)
             fact = _fact(passage["title"], "", said, said, begin, until, times, passage["title"])
             fact["doc_id"], fact["chunk_id"] = passage["doc_id"], passage["chunk_id"]
             seen.append((share, (first_day(begin), -place), fact))
