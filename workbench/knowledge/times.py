@@ -246,6 +246,8 @@ def read_facts(title: str, text: str, times: Times, fields: Mapping[str, Any]) -
     for name, value in fields.items() if given else ():
         if isinstance(value, str | int | float) and name.lower() not in _named_times() and len(str(value)) < _LONGEST:
             yield _fact(title, name, str(value), f"{name}: {value}", times.valid_from, times.valid_to, times, title)
+    if times.valid_to:  # the whole of it has an end
+        yield _fact(title, "", text.strip()[:_LONGEST], text.strip(), times.valid_from, times.valid_to, times, title)
     for sentence in sentences(text):
         told, before = clauses(sentence, prior), prior
         prior = next((one.until or one.begin for one in reversed(told) if one.until or one.begin), prior)
@@ -368,7 +370,7 @@ def settled(facts: Iterable[TimedFact], as_of: str = "", known: str = "") -> lis
             if after(end, as_of):
                 end = ""
             now, said = last_day(as_of) or "9999", as_seen(fact["sentence"], as_of)
-            said = said or f"{fact['subject']}, {fact['attribute'].split()[0]}: {fact['value']}"
+            said = said or f"{fact['subject']}, {(fact['attribute'].split() or [''])[0]}: {fact['value']}"
             found.append(
                 TimedFact(**{**fact, "sentence": said, "valid_to": end, "holds": not end or first_day(end) > now})
             )
@@ -384,7 +386,8 @@ def superseded(facts: Iterable[TimedFact]) -> bool:
     for fact in facts:
         groups.setdefault(_key(fact), []).append(fact)
     return any(
-        not one["holds"] and any(o["valid_from"] and fold(o["value"]) != fold(one["value"]) for o in group)
+        not one["holds"]
+        and (not one["attribute"] or any(o["valid_from"] and fold(o["value"]) != fold(one["value"]) for o in group))
         for group in groups.values()
         for one in group
     )
@@ -433,7 +436,7 @@ def asked_for(
     best = max(scores.values(), default=0.0)
     own = [groups[key] for key, score in scores.items() if score and score >= best - _AS_GOOD]
     found = [fact for group in own for fact in ([one for one in group if one["holds"]] or group[-1:])]
-    others = {fact["sentence"] for key, group in groups.items() if own and groups[key] not in own for fact in group}
+    others = {fact["sentence"] for key, group in groups.items() if own and not scores[key] for fact in group}
     last = _last_said(asked, at, near(query), weight, others)
     begun = max((first_day(fact["valid_from"]) for fact in found), default="")
     return [last] if last and first_day(last["valid_from"]) > begun else found
