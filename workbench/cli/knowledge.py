@@ -17,7 +17,6 @@ import click
 from workbench.cli.ask import finish, follow
 from workbench.cli.page import DONE, FAILED, Page, Text, paged, table
 from workbench.errors import CorpusError, WorkbenchError
-from workbench.runs.fork import times_of
 from workbench.text import visible
 
 if TYPE_CHECKING:
@@ -182,6 +181,8 @@ def inspect(page: Page, name: str) -> None:
 def facts(page: Page, name: str, as_of: str, known: str, contradictions: bool) -> None:
     """List the facts of NAME that have times, by source and time."""
     from rich.text import Text as RichText
+
+    from workbench.runs.fork import times_of
 
     with page.open() as wb:
         dates, base = times_of(as_of, known).get("times", ["", ""]), wb.knowledge.get(name)
