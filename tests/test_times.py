@@ -87,8 +87,9 @@ def test_who_came_after_whom_is_read_in_both_languages() -> None:
 
 def test_metadata_gives_times_to_what_a_document_says() -> None:
     fields = {"valid_from": "2001", "valid_to": "2004-06-01", "fee": 12, "known_since": "2002"}
-    (fee, chair) = read_facts("Alder", "Ann is chair of Alder.", Times("2001", "2004-06-01", "2002"), fields)
+    (fee, whole, chair) = read_facts("Alder", "Ann is chair of Alder.", Times("2001", "2004-06-01", "2002"), fields)
     assert (fee["attribute"], fee["value"], fee["valid_from"], fee["valid_to"]) == ("fee", "12", "2001", "2004-06-01")
+    assert (whole["attribute"], whole["value"], whole["valid_to"]) == ("", "Ann is chair of Alder.", "2004-06-01")
     assert (chair["value"], chair["valid_to"], chair["known_since"]) == ("Ann", "2004-06-01", "2002")
 
 
@@ -208,7 +209,7 @@ def test_last_months_run_sees_last_months_facts(tmp_path: Path) -> None:
     write("a.md", "2026-09-01", "Ann Oram", "1998")
     with Workbench.open(tmp_path / "ws") as wb:
         wb.add_knowledge("notes", [tmp_path / "notes"])
-        then = wb.ask(question)
+        then = wb.ask(question, as_of="2026-10-24")
         write("b.md", "2026-11-01", "Bo Lunt", "2005")
         wb.add_knowledge("notes", [tmp_path / "notes"])
         assert wb.replay(then.run_id, corpus="tape").answer == then.answer

@@ -17,7 +17,6 @@ import click
 from workbench.cli.ask import finish, follow
 from workbench.cli.page import DONE, FAILED, Page, Text, paged, table
 from workbench.errors import CorpusError, WorkbenchError
-from workbench.runs.fork import times_of
 from workbench.text import visible
 
 if TYPE_CHECKING:
@@ -183,6 +182,8 @@ def facts(page: Page, name: str, as_of: str, known: str, contradictions: bool) -
     """List the facts of NAME that have times, by source and time."""
     from rich.text import Text as RichText
 
+    from workbench.runs.fork import times_of
+
     with page.open() as wb:
         dates, base = times_of(as_of, known).get("times", ["", ""]), wb.knowledge.get(name)
         found = base.facts(*dates)
@@ -196,7 +197,9 @@ def facts(page: Page, name: str, as_of: str, known: str, contradictions: bool) -
     for column in columns:
         listed.add_column(column)
     for fact in found:
-        listed.add_row(*(RichText(visible(dict(fact)[column])) for column in columns), style="" if fact["holds"] else "dim")
+        listed.add_row(
+            *(RichText(visible(dict(fact)[column])) for column in columns), style="" if fact["holds"] else "dim"
+        )
     page.out.print(listed)
 
 

@@ -15,7 +15,7 @@ from workbench.ports import Community, Entity, KnowledgeBase, Mention, Passage, 
 from workbench.state import Condition, Sort, TimedFact
 from workbench.text import stem, terms
 
-_MORE = 4
+_MORE, _LOOKED_AT = 4, 10
 
 
 class AsOfBases:
@@ -70,13 +70,17 @@ class AsOf:
         """The passage as it is told by then; None where nothing of it is."""
         chunk_id = passage["chunk_id"]
         if chunk_id not in self._seen:
-            text = "" if passage["doc_id"] in self._hidden else as_seen(passage["text"], self.as_of)
+            text = (
+                ""
+                if passage["doc_id"] in self._hidden
+                else as_seen(passage["text"], self.as_of, self._times.get(passage["doc_id"], Times()).since)
+            )
             own = self._facts.get(chunk_id, [])
             now = {fact["sentence"] for fact in own if fact["holds"]}
             ended = dict.fromkeys(fact["sentence"] for fact in own if not fact["holds"] and fact["sentence"] not in now)
             at = self._times.get(passage["doc_id"], Times())
             times = {**at._asdict(), "ended": list(ended)}
-            told = Passage(**{**passage, "text": text, "times": times})  # type: ignore[typeddict-item]
+            told = Passage(**{**passage, "text": text, "times": times})
             self._seen[chunk_id] = told if text.strip() else None
         return self._seen[chunk_id]
 
@@ -118,7 +122,11 @@ class AsOf:
 
     def facts_about(self, query: str) -> list[TimedFact]:
         """The facts that a question asks for, what holds first: as of the time that it names, else as of the date."""
-        return asked_for(query, self.as_of, self.facts)
+        return asked_for(query, self.as_of, self.facts, self._near, self._base.term_weight)
+
+    def _near(self, query: str) -> list[Passage]:
+        hits = [*self.keyword_search(query, _LOOKED_AT), *self.vector_search(query, _LOOKED_AT)]
+        return self.passages(list(dict.fromkeys(chunk_id for chunk_id, _ in hits)))
 
     def keyword_search(self, query: str, top_k: int) -> list[tuple[str, float]]:
         """As the base has it, without what is later."""
@@ -189,7 +197,7 @@ class AsOf:
         summary = as_seen(found["summary"], self.as_of)
         doc_ids = [one for one in found["doc_ids"] if one not in self._hidden]
         own = not self._hidden.intersection(found["doc_ids"])
-        return Community(**{**found, "summary": summary, "doc_ids": doc_ids}) if summary and own else None  # type: ignore[typeddict-item]
+        return Community(**{**found, "summary": summary, "doc_ids": doc_ids}) if summary and own else None
 
     def communities(self) -> list[Community]:
         """Communities as they are told by then; one with a later document in it is left out."""

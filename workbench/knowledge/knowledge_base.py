@@ -623,7 +623,8 @@ class CorpusKnowledge:
 
     def facts_about(self, query: str) -> list[TimedFact]:
         """The facts that a question asks for: those that hold at the time that it names, or the last ones."""
-        return times.asked_for(query, "", self.facts)
+        near = [hit for hit, _ in self.keyword_search(query, RIVALS)]
+        return times.asked_for(query, "", self.facts, lambda _: self.passages(near), self.term_weight)
 
     def contradictions(self, as_of: str = "", known: str = "") -> list[list[TimedFact]]:
         """Facts of one subject and attribute that say different things of one time, each with its source."""

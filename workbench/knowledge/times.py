@@ -14,7 +14,7 @@ from functools import cache, lru_cache
 from importlib.resources import files
 from typing import Any, NamedTuple
 
-from workbench.state import TimedFact
+from workbench.state import Passage, TimedFact
 from workbench.text import CJK, STOP_WORDS, dates, fold, iso, sentences, stem, terms
 
 _AS_GOOD = 0.25
@@ -22,6 +22,8 @@ _NAMED = 0.6
 """The share of the words of its subject with which a question names a fact."""
 _ROLE = 5
 """Characters of a Chinese attribute that does not say whose it is."""
+_LEAST, _SAYS, _NEARLY = 0.3, 0.5, 0.1
+"""What a word weighs at least; the share of the words with which a passage speaks of them, and as good as the best."""
 _LONGEST = 80
 """Characters of a value."""
 
@@ -39,11 +41,17 @@ class Clause(NamedTuple):
 
 
 class Times(NamedTuple):
-    """When the statements of a document hold, and since when they are known; "" is open."""
+    """When the statements of a document hold, since when they are known, when it was published; "" is open."""
 
     valid_from: str = ""
     valid_to: str = ""
     known_since: str = ""
+    published: str = ""
+
+    @property
+    def since(self) -> str:
+        """From when on what has no date of its own holds."""
+        return self.valid_from or self.published
 
 
 @cache
@@ -90,8 +98,8 @@ def after(date: str, as_of: str) -> bool:
 
 
 @lru_cache(maxsize=8192)
-def clauses(sentence: str) -> tuple[Clause, ...]:
-    """The clauses of a sentence with their times; one that only says a date belongs to the next."""
+def clauses(sentence: str, prior: str = "") -> tuple[Clause, ...]:
+    """The clauses of a sentence with their times, ``prior`` that of what stands before; a date alone is of the next."""
     spans, start = [], 0
     for match in _time("split").finditer(sentence):
         if start < match.start():
@@ -104,7 +112,7 @@ def clauses(sentence: str) -> tuple[Clause, ...]:
     for begin_at, end_at in spans:
         own = [one for one in dated if begin_at <= one[0] < end_at]
         at = opened if opened >= 0 else begin_at
-        clause = _clause(sentence, at, end_at, [one for one in dated if at <= one[0] < end_at], found)
+        clause = _clause(sentence, at, end_at, [one for one in dated if at <= one[0] < end_at], found, prior)
         opened = at if own and not re.search(r"\w", clause.bare) and end_at != spans[-1][1] else -1
         if opened < 0:
             found.append(clause)
@@ -112,7 +120,7 @@ def clauses(sentence: str) -> tuple[Clause, ...]:
 
 
 def _clause(
-    sentence: str, start: int, end: int, own: Sequence[tuple[int, int, str]], before: Sequence[Clause]
+    sentence: str, start: int, end: int, own: Sequence[tuple[int, int, str]], before: Sequence[Clause], prior: str
 ) -> Clause:
     begin, until, cuts, bare, last = "", "", list[tuple[int, int, str]](), "", start
     for place, (at, to, date) in enumerate(own):
@@ -136,23 +144,39 @@ def _clause(
         last = to + (tail.end() if tail else 0)
     bare += sentence[last:end]
     later = bool(_time("later").match(sentence[start:end]))
-    if not begin and not until and before:
-        one = before[-1]
-        begin = (one.until or one.begin) if later else one.begin
+    stands = (before[-1].until or before[-1].begin) if before else prior
+    if not begin and not until and stands:
+        years = _years(sentence[start:end])
+        inherited = before[-1].begin if before else ""
+        begin = str(int(stands[:4]) + years) if years else stands if later else inherited
     return Clause(
         start, end, re.sub(r"\s+", " ", bare).strip(" ,，.。;；:：()（）*_-"), begin, until, tuple(cuts), later
     )
 
 
-def as_seen(text: str, as_of: str) -> str:
+def _years(text: str) -> int:
+    """How many years later a clause says that it is; 0 where it does not."""
+    match = _time("years_later").search(text)
+    if not match:
+        return 0
+    said = (match["n"] or match["zh"] or "one").lower()
+    numbers = _words()["time"]["numbers"].split()
+    return int(said) if said.isdecimal() else next((n for n, word in enumerate(numbers, 1) if said in word), 0)
+
+
+def as_seen(text: str, as_of: str, since: str = "") -> str:
     """The text without what begins to hold after that date, and without ends that are yet to come.
+
+    ``since`` is from when on what has no date of its own holds.
 
     >>> as_seen("Ann led it from 1998 until 2004, when Bo took over. It is green.", "2003")
     'Ann led it from 1998. It is green.'
     """
-    if not as_of or not any(after(date, as_of) for _, _, date in dates(text)):
+    undated, dated_at_all = after(since, as_of), dates(text)
+    relative = dated_at_all and (_time("later").search(text) or _time("years_later").search(text))
+    if not as_of or not (undated or relative or any(after(date, as_of) for _, _, date in dated_at_all)):
         return text
-    kept, headed = [], False
+    kept, headed, prior = [], False, ""
     for line in text.split("\n"):
         parts, gone = sentences(line), headed
         if (
@@ -163,9 +187,13 @@ def as_seen(text: str, as_of: str) -> str:
             headed = gone = after(alone[0][2], as_of)
         seen = []
         for part in parts:
-            left = "" if headed else _sentence_seen(part, as_of)
-            gone = not left if dates(part) or not gone else bool(_time("follows").match(part))
-            if left and not (gone and not dates(part)):
+            told = clauses(part, prior)
+            left = "" if headed else _sentence_seen(part, told, as_of)
+            dated = any(one.begin or one.until for one in told)
+            left = "" if undated and not dated else left
+            prior = next((one.until or one.begin for one in reversed(told) if one.until or one.begin), prior)
+            gone = not left if dated or not gone else bool(_time("follows").match(part))
+            if left and not (gone and not dated):
                 seen.append(left)
         if seen == parts:
             kept.append(line)
@@ -174,10 +202,10 @@ def as_seen(text: str, as_of: str) -> str:
     return "\n".join(kept).strip("\n")
 
 
-def _sentence_seen(sentence: str, as_of: str) -> str:
+def _sentence_seen(sentence: str, told_by: Sequence[Clause], as_of: str) -> str:
     """As much of a sentence as is told by then: all before the first clause that is later, which may be nothing."""
     end, cuts, told = len(sentence), list[tuple[int, int, str]](), False
-    for clause in clauses(sentence):
+    for clause in told_by:
         if after(clause.begin, as_of):
             if not told:
                 return ""
@@ -185,7 +213,7 @@ def _sentence_seen(sentence: str, as_of: str) -> str:
             break
         told = told or bool(clause.begin or clause.until)
         cuts += clause.cuts
-    if not any(after(date, as_of) for _, _, date in dates(sentence)):
+    if end == len(sentence) and not any(after(date, as_of) for _, _, date in dates(sentence)):
         return sentence
     left, stop = sentence[:end], sentence[-1] if sentence[-1] in ".。!！?？" else ""
     for start, to, date in reversed(cuts):
@@ -205,12 +233,12 @@ def times_of(fields: Mapping[str, Any], added: str = "") -> Times:
         return next((date for name in _words()["fields"][kind] if (date := iso(low.get(name)))), "")
 
     published = of("published")
-    return Times(of("valid_from") or published, of("valid_to"), of("known_since") or published or added)
+    return Times(of("valid_from"), of("valid_to"), of("known_since") or published or added, published)
 
 
 def read_facts(title: str, text: str, times: Times, fields: Mapping[str, Any]) -> Iterator[TimedFact]:
     """The facts with times that a document states, in their order."""
-    held = dict[str, TimedFact]()
+    held, prior = dict[str, TimedFact](), ""
     given = {str(name).lower() for name in fields} & {
         *_words()["fields"]["valid_from"],
         *_words()["fields"]["valid_to"],
@@ -218,11 +246,13 @@ def read_facts(title: str, text: str, times: Times, fields: Mapping[str, Any]) -
     for name, value in fields.items() if given else ():
         if isinstance(value, str | int | float) and name.lower() not in _named_times() and len(str(value)) < _LONGEST:
             yield _fact(title, name, str(value), f"{name}: {value}", times.valid_from, times.valid_to, times, title)
+    if times.valid_to:  # the whole of it has an end
+        yield _fact(title, "", text.strip()[:_LONGEST], text.strip(), times.valid_from, times.valid_to, times, title)
     for sentence in sentences(text):
-        if not (times.valid_from or times.valid_to or dates(sentence)):
-            continue
-        for clause in clauses(sentence):
-            begin = clause.begin or ("" if clause.until else times.valid_from)
+        told, before = clauses(sentence, prior), prior
+        prior = next((one.until or one.begin for one in reversed(told) if one.until or one.begin), prior)
+        for clause in told if times.since or times.valid_to or before or prior else ():
+            begin = clause.begin or ("" if clause.until else times.since)
             until = clause.until or ("" if clause.begin else times.valid_to)
             if begin or until:
                 for fact in _stated(title, clause, sentence, begin, until, times, held):
@@ -289,7 +319,7 @@ def insert(
     connection.execute("DELETE FROM timed WHERE doc_id = ?", (doc_id,))
     times, rows = times_of(fields, added), dict[str, tuple[str, str, str]]()
     for place, text in enumerate(texts):
-        if times.valid_from or times.valid_to or dates(text):
+        if times.since or times.valid_to or dates(text):
             for fact in read_facts(title, text, times, {} if place else fields):
                 chunk_id, own = f"{doc_id}#{place}", json.dumps(fact, ensure_ascii=False)
                 told = json.dumps({**fact, "doc_id": doc_id, "chunk_id": chunk_id}, ensure_ascii=False)
@@ -340,12 +370,12 @@ def settled(facts: Iterable[TimedFact], as_of: str = "", known: str = "") -> lis
             if after(end, as_of):
                 end = ""
             now, said = last_day(as_of) or "9999", as_seen(fact["sentence"], as_of)
-            said = said or f"{fact['subject']}, {fact['attribute'].split()[0]}: {fact['value']}"
+            said = said or f"{fact['subject']}, {(fact['attribute'].split() or [''])[0]}: {fact['value']}"
             found.append(
                 TimedFact(**{**fact, "sentence": said, "valid_to": end, "holds": not end or first_day(end) > now})
-            )  # type: ignore[typeddict-item]
-        now = [fact for fact in found[-len(group) :] if fact["holds"] and fact["valid_from"]]
-        for fact in found[-len(group) :] if now else ():
+            )
+        begun_now = any(fact["holds"] and fact["valid_from"] for fact in found[-len(group) :])
+        for fact in found[-len(group) :] if begun_now else ():
             fact["holds"] = fact["holds"] and bool(fact["valid_from"])
     return found
 
@@ -356,7 +386,8 @@ def superseded(facts: Iterable[TimedFact]) -> bool:
     for fact in facts:
         groups.setdefault(_key(fact), []).append(fact)
     return any(
-        not one["holds"] and any(o["valid_from"] and fold(o["value"]) != fold(one["value"]) for o in group)
+        not one["holds"]
+        and (not one["attribute"] or any(o["valid_from"] and fold(o["value"]) != fold(one["value"]) for o in group))
         for group in groups.values()
         for one in group
     )
@@ -382,18 +413,65 @@ def _against(one: TimedFact, other: TimedFact) -> bool:
     return not a["valid_to"] or first_day(a["valid_to"]) > first_day(b["valid_from"])
 
 
-def asked_for(query: str, as_of: str, facts: Callable[[str], list[TimedFact]]) -> list[TimedFact]:
-    """The facts that a question asks for, as of the time that it names, else as of the date: those that hold."""
+def asked_for(
+    query: str,
+    as_of: str,
+    facts: Callable[[str], list[TimedFact]],
+    near: Callable[[str], Iterable[Passage]],
+    weight: Any,
+) -> list[TimedFact]:
+    """The facts that a question asks for, as of the time that it names, else as of the date: those that hold.
+
+    Beside the facts that were read stands the last that is said of it by then: of equal times the fact wins.
+    """
     named = [date for _, _, date in dates(query) if not after(date, as_of)]
+    at = named[0] if len(named) == 1 else as_of
     asks = (words(given) for said, given in _words()["asks"].items() if re.search(said, query, re.I))
-    asked = words(query).union(*asks)
+    asked = words(_time("asking").sub(" ", query))
+    meant = asked.union(*asks)
     groups: dict[str, list[TimedFact]] = {}
-    for fact in facts(named[0] if len(named) == 1 else as_of):
+    for fact in facts(at):
         groups.setdefault(_key(fact), []).append(fact)
-    scores = {key: max(_about(asked, fact) for fact in group) for key, group in groups.items()}
+    scores = {key: max(_about(meant, fact) for fact in group) for key, group in groups.items()}
     best = max(scores.values(), default=0.0)
-    meant = [groups[key] for key, score in scores.items() if score and score >= best - _AS_GOOD]
-    return [fact for group in meant for fact in ([one for one in group if one["holds"]] or group[-1:])]
+    own = [groups[key] for key, score in scores.items() if score and score >= best - _AS_GOOD]
+    found = [fact for group in own for fact in ([one for one in group if one["holds"]] or group[-1:])]
+    others = {fact["sentence"] for key, group in groups.items() if own and not scores[key] for fact in group}
+    last = _last_said(asked, at, near(query), weight, others)
+    begun = max((first_day(fact["valid_from"]) for fact in found), default="")
+    return [last] if last and first_day(last["valid_from"]) > begun else found
+
+
+def _last_said(
+    asked: frozenset[str], at: str, passages: Iterable[Passage], weight: Callable[[str], float], others: set[str]
+) -> TimedFact | None:
+    """The last dated clause, by then, of what speaks of the words that are asked; None where nothing surely does."""
+    wanted = {word: weight(word) + _LEAST for word in asked if not word.isdecimal() and len(word) > 1}
+    seen: list[tuple[float, tuple[str, int], TimedFact]] = []
+    for passage in passages:
+        times = times_of(passage["fields"])
+        own = as_seen(passage["text"], at, times.since)
+        held = words(f"{passage['title']} {own}")
+        share = sum(wanted[word] for word in wanted if word in held) / (sum(wanted.values()) or 1.0)
+        prior, dated = "", list[tuple[str, str, str]]()
+        for sentence in sentences(own):
+            start, mine = 0, len(dated)
+            for clause in clauses(sentence, prior) if sentence not in others else ():
+                if dates(sentence[clause.start : clause.end]) or clause.later or (prior and _years(clause.bare)):
+                    dated.append((clause.begin, clause.until, sentence[start : clause.end]))
+                    start, prior = clause.end, clause.until or clause.begin
+            if len(dated) > mine:  # what follows in its sentence goes on with it
+                dated[-1] = (*dated[-1][:2], dated[-1][2] + sentence[start:])
+        if not dated and times.since:
+            dated = [(times.since, times.valid_to, own.strip())]
+        for place, (begin, until, part) in enumerate(dated):
+            said = re.sub(r"(?i)^(?:\W|(?:and|but|while|whereas)\b)+|[\s,，;；。.、#]+$", "", part)
+            fact = _fact(passage["title"], "", said, said, begin, until, times, passage["title"])
+            fact["doc_id"], fact["chunk_id"] = passage["doc_id"], passage["chunk_id"]
+            seen.append((share, (first_day(begin), -place), fact))
+    best = max((share for share, *_ in seen), default=0.0)
+    close = [one for one in seen if one[0] >= max(_SAYS, best - _NEARLY)]
+    return max(close, key=lambda one: one[1])[2] if close else None
 
 
 def _about(asked: frozenset[str], fact: TimedFact) -> float:

@@ -254,7 +254,8 @@ class _Writer(Voice):
         ]
         lines = dict[str, list[int]]()
         for n, _, fact in told:
-            attribute = fact["attribute"] if fact["attribute"] in fact["sentence"] else fact["attribute"].split()[0]
+            kind = fact["attribute"].split() or [""]
+            attribute = fact["attribute"] if fact["attribute"] in fact["sentence"] else kind[0]
             since, until = fact["valid_from"], "" if fact["holds"] else fact["valid_to"]
             times = [self._say(f"since {since}", f"{since} 起")] if since else []
             times += [self._say(f"until {until}", f"{until} 止")] if until else []

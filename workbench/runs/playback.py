@@ -23,7 +23,7 @@ from pydantic import SecretStr, create_model
 from workbench.errors import KnowledgeError, RunError, UnknownKnowledge, WorkbenchError
 from workbench.graphs.reviewers import ReplayReviewer, Reviewer
 from workbench.knowledge.as_of import AsOfBases
-from workbench.knowledge.times import asked_as_of, superseded
+from workbench.knowledge.times import after, asked_as_of, superseded
 from workbench.ports import (
     Context,
     Conversations,
@@ -41,7 +41,7 @@ from workbench.records.store import RunRow, RunStore
 from workbench.records.tape import FROM_TAPE, RULES, SEALED, Effect, Tape
 from workbench.settings import ROLES, Settings
 from workbench.settings import RULES as RULES_ONLY
-from workbench.text import language_of
+from workbench.text import dates, language_of
 from workbench.tools.registry import BUILT_IN
 from workbench.tools.tool import FunctionTool
 
@@ -362,7 +362,7 @@ def as_of(row: RunRow, context: Context, begin: Mapping[str, Any]) -> list[str]:
     """The dates of a run: of what was true and of what was known; "" where nothing is asked of times.
 
     What is given, else what the question says, else what the run began with, or that from which it was made; else today
-    where the base that is asked has facts that were superseded.
+    (or the one date that it names) where the base that is asked has facts that were superseded.
     """
     options = row["options"]
     true, known = (options.get("times") or ["", ""])[:2]
@@ -372,7 +372,9 @@ def as_of(row: RunRow, context: Context, begin: Mapping[str, Any]) -> list[str]:
     if not true:
         with suppress(WorkbenchError):
             bases = context.bases(name for name in options["kb"] or context.knowledge.names() if name != "general")
-            true = context.today if any(superseded(base.facts()) for base in bases) else ""
+            named = [date for _, _, date in dates(row["message"]) if not after(date, context.today)]
+            then = named[0] if len(named) == 1 else context.today
+            true = then if any(superseded(base.facts()) for base in bases) else ""
     return [true, known]
 
 
