@@ -251,9 +251,9 @@ def math(wb):
         ("decomposition", ["deng-jia", "hua-fen"], "“等价关系、划分”由什么组成？", {"等价关系", "划分"}),
         (
             "verification",
-            ["da-mi-ji"],
-            "我的回答：幂集是集合的所有子集组成的集合。有3个元素的集合，幂集有6个元素。",
-            {"幂集"},
+            ["du"],
+            "顶点的度是与它相连的边的条数。所有顶点的度之和等于边数的两倍，这叫做握手定理。",
+            {"度"},
         ),
     ],
 )
@@ -296,7 +296,7 @@ def test_a_run_shows_its_passes_and_a_replay_asks_nothing(wb):
     run = wb.fusion(HARD, kb="film", quality_threshold=1.0, max_retries=2)
     told = run.fusion
     assert run.status == "done" and run.answer and told["retry_count"] == 2 and told["best_effort"]
-    assert [one["asked"] for one in told["passes"]][0] == HARD and len(told["passes"]) == 3
+    assert told["passes"][0]["asked"] == HARD and len(told["passes"]) == 3
     assert told["quality_score"] == max(one["quality_score"] for one in told["passes"])
     nodes = [sub["name"] for sub in run.records[0]["sub_steps"]]
     assert nodes.count("check_quality") == 3 and "retrieve_graph" in str(run) and len(run.records) == 1
@@ -328,11 +328,10 @@ def test_both_sources_overlap_in_the_record(wb, monkeypatch):
         return found
 
     monkeypatch.setattr(fusion, "_retrieve", meeting)
-    steps = wb.fusion("Memento", kb="film").records[0]["sub_steps"]
-    one, other = (
-        (s["offset_ms"], s["offset_ms"] + s["duration_ms"]) for s in steps if s["name"].startswith("retrieve")
-    )
-    assert max(one[0], other[0]) < min(one[1], other[1])
+    one, other = wb.fusion("Memento", kb="film").records[0]["sub_steps"][:2]
+    begun = max(one["offset_ms"], other["offset_ms"])
+    assert {one["name"], other["name"]} == {"retrieve_graph", "retrieve_vectors"}
+    assert begun < min(sub["offset_ms"] + sub["duration_ms"] for sub in (one, other))
 
 
 async def test_the_step_works_without_a_run(wb):
@@ -361,11 +360,10 @@ def test_killed_between_nodes_it_goes_on_and_repeats_none(workspace, monkeypatch
     from workbench.session import Workbench
 
     process = subprocess.Popen([sys.executable, "-c", KILLED, workspace, HARD], stdout=subprocess.PIPE, text=True)
-    run_id, said = process.stdout.readline().strip(), process.stdout.readline().strip()
+    [run_id] = {process.stdout.readline().strip() for _ in range(2)} - {"reranking"}
     process.kill()
     process.wait()
     process.stdout.close()
-    assert said == "reranking"
 
     def never(*_: Any) -> Any:
         raise AssertionError("the sources had answered")

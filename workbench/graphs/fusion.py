@@ -135,7 +135,9 @@ def _retrieve(source: Any, key: str, state: FusionState, config: RunnableConfig,
     ]
     if len(asked) > 1:
         return {key: [*cast(Any, state).get(key, []), *found]}
-    alone = {"vector_results": []} if options.fusion_strategy == "cascade" and key == "graph_results" else {}
+    alone: dict[str, Any] = (
+        {"vector_results": []} if options.fusion_strategy == "cascade" and key == "graph_results" else {}
+    )
     return {**alone, key: found, "reading": question}
 
 
