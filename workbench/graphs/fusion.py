@@ -135,10 +135,8 @@ def _retrieve(source: Any, key: str, state: FusionState, config: RunnableConfig,
     ]
     if len(asked) > 1:
         return {key: [*cast(Any, state).get(key, []), *found]}
-    alone: dict[str, Any] = (
-        {"vector_results": []} if options.fusion_strategy == "cascade" and key == "graph_results" else {}
-    )
-    return {**alone, key: found, "reading": question}
+    anew = {"vector_results": list[Any]()} if sources(state, config) == ["retrieve_graph"] else {}
+    return {**anew, key: found, "reading": question}
 
 
 def sources(state: FusionState, config: RunnableConfig) -> list[str]:
