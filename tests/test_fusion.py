@@ -386,3 +386,15 @@ def test_settings_reach_it_and_a_call_wins(workspace, monkeypatch):
         given = wb.fusion("Memento", kb="film", max_retries=0).plan.step("fusion").tool_input
     names = ("fusion_strategy", "quality_threshold", "max_retries", "rerank_model")
     assert [given[name] for name in names] == ["zscore", 0.2, 0, "none"]
+
+
+def test_at_the_terminal(workspace, monkeypatch):
+    from click.testing import CliRunner
+
+    from workbench.cli import main
+
+    monkeypatch.setenv("WORKBENCH_WORKSPACE", str(workspace))
+    asked = CliRunner().invoke(main, ["fusion", "Who directed Memento?", "--kb", "film", "--strategy", "weighted"])
+    assert asked.exit_code == 0 and "Nolan" in asked.stdout
+    wrong = CliRunner().invoke(main, ["fusion", "Memento", "--kb", "film", "--strategy", "best"])
+    assert wrong.exit_code == 1 and "percentile" in wrong.stderr
