@@ -21,6 +21,7 @@ from pathlib import Path
 from workbench import Workbench
 from workbench.evaluating.statistics import wilson
 from workbench.session import Options
+from workbench.text import CJK
 
 from .blind import BLIND, rows
 
@@ -28,13 +29,14 @@ ROOT = BLIND.parents[1]
 TIME = BLIND / "time"
 HALVES = ("open", "reserved")
 JUDGED = ("right", "alone", "future said", "future shown")
-SPACED = re.compile(r"(?<=[\u4e00-\u9fff]) (?=[A-Za-z0-9])|(?<=[A-Za-z0-9]) (?=[\u4e00-\u9fff])")
+SPACED = re.compile(rf"(?<={CJK.pattern})[ \t]+|[ \t]+(?={CJK.pattern})")
+"""Answers are set with a space between Chinese and digits, corpora are not."""
 SENTENCE = re.compile(r"(?<=[.!?])\s+(?!\[)|(?<=[。！？])(?!\s*\[)|\n+")
 
 
 def first_at(text: str, values: list[str]) -> int | None:
     """Where the first of these values begins, as a whole word or number; None when none is there."""
-    found = []
+    text, found = SPACED.sub("", text), []
     for value in values:
         left = r"(?<![a-z0-9.])" if re.match(r"[a-z0-9]", value, re.I) else ""
         right = r"(?![a-z0-9]|\.\d)" if re.search(r"[a-z0-9]$", value, re.I) else ""
@@ -48,8 +50,9 @@ def judged(gold: dict, answer: str, evidence: list[str]) -> dict[str, bool]:
     >>> gold = {"answer": ["Ada"], "past": [], "future": ["Karl"]}
     >>> judged(gold, "Ada led it until 2004, then Karl [1].", ["Ada led it."])
     {'right': True, 'alone': False, 'future said': True, 'future shown': True}
+    >>> judged({"answer": ["8元"], "past": ["18元"], "future": []}, "收费 8 元 [1]。", [])["alone"]
+    True
     """
-    answer, *evidence = [SPACED.sub("", text) for text in (answer, *evidence)]  # as the gold writes Chinese
     wrong = gold["past"] + gold["future"]
     first = SENTENCE.split(answer.strip())[0]
     at, other = first_at(first, gold["answer"]), first_at(first, wrong)

@@ -162,10 +162,8 @@ def _retrieve(source: Any, key: str, state: FusionState, config: RunnableConfig,
             ]
     if not first:
         return {key: [*cast(Any, state).get(key, []), *found]}
-    alone: dict[str, Any] = (
-        {"vector_results": []} if options.fusion_strategy == "cascade" and key == "graph_results" else {}
-    )
-    return {**alone, key: found, "reading": reading}
+    anew = {"vector_results": list[Any]()} if sources(state, config) == ["retrieve_graph"] else {}
+    return {**anew, key: found, "reading": reading}
 
 
 def sources(state: FusionState, config: RunnableConfig) -> list[str]:

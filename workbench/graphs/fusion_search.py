@@ -72,8 +72,8 @@ async def search(tool_input: Input, knowledge: KnowledgeBase, log: ToolLog) -> O
     for line in state["log"]:
         offset = (datetime.fromisoformat(line["at"]) - began).total_seconds() * 1000
         detail = {name: value for name, value in line.items() if name not in ("node", "at", "duration_ms")}
-        took = {"offset_ms": round(offset, 3), "duration_ms": line["duration_ms"]}
-        log.sub_steps.append(SubStep(name=line["node"], detail=detail, **took))
+        took = round(offset, 3), line["duration_ms"]
+        log.sub_steps.append(SubStep(name=line["node"], offset_ms=took[0], duration_ms=took[1], detail=detail))
     return Output(
         results=state["reranked_results"],
         candidates=titles(state["reranked_results"]),
