@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import threading
+from pathlib import Path
 
 import numpy as np
 import pytest
 
+from workbench.errors import MissingExtra
 from workbench.knowledge.indexes import chroma as chroma_module
-from workbench.knowledge.indexes import vectors
+from workbench.knowledge.indexes import stores, vectors
 from workbench.knowledge.indexes.chroma import Chroma
 from workbench.knowledge.indexes.index import Index
 from workbench.knowledge.indexes.lance import Lance
 from workbench.knowledge.indexes.store import Place
+from workbench.knowledge.library import Library
 from workbench.models.embeddings import HashingEmbeddings
+from workbench.settings import Settings
 
 
 class Counting(HashingEmbeddings):
@@ -204,3 +208,41 @@ def test_an_open_store_is_of_one_generation_and_a_new_one_sees_what_another_dele
         assert found <= {"d0#0"}, "what the index does not have any more is never shown"
     with store() as reader:
         assert [i for i, _ in reader.held()] == ["d0#0"]
+
+
+@pytest.mark.parametrize("shared", [False, True])
+def test_both_stores_find_the_same_in_the_films_and_a_base_that_goes_takes_its_table(tmp_path, monkeypatch, shared):
+    pytest.importorskip("lancedb", reason="the extra lancedb is not installed")
+    films = Path(__file__).parent.parent / "data" / "film.jsonl"
+    kept = {"embedding_model": "hashing", "names": "rules", "rerank_model": "none", "exact_search_limit": 2}
+    path = {"lancedb_path": str(tmp_path / "lance")} if shared else {}
+    lance = Library(tmp_path / "kb", Settings.load(**kept, vector_store="lancedb", **path))
+    chroma, some = Library(tmp_path / "kb", Settings.load(**kept)), tmp_path / "film.jsonl"
+    some.write_text("".join(films.read_text(encoding="utf-8").splitlines(keepends=True)[:150]), encoding="utf-8")
+
+    def killed(stage, done, total):
+        if stage == "chroma":
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        lance.add("film", [some], progress=killed)
+    assert not lance.inspect("film")["chroma"], "the index was written, and the store is behind it"
+    lance.add("film", [some])
+    told = lance.inspect("film")
+    assert (told["vector_store"], told["search"], told["chroma"]) == ("lancedb", "exact", True)
+    questions = ["Who directed The Wedding Banquet?", "a war film", "喜宴", "love and tea"]
+    found = [lance.get("film").vector_search(question, 20) for question in questions]
+    chroma.add("film", [some])
+    assert not lance.inspect("film")["chroma"] and chroma.inspect("film")["search"] == "hnsw"
+    assert [chroma.get("film").vector_search(question, 20) for question in questions] == found
+    lance.add("film", [some])
+    lance.remove("film")
+    assert not list(tmp_path.rglob("*.lance"))
+    for one in (lance, chroma):
+        one.close()
+
+
+def test_lancedb_without_its_library_says_how_to_install_it(tmp_path, monkeypatch):
+    monkeypatch.setattr(stores, "find_spec", lambda name: None)
+    with pytest.raises(MissingExtra, match=r"pip install 'workbench\[lancedb\]'$"):
+        stores.place_of(tmp_path, Settings.load(vector_store="lancedb"))

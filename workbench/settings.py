@@ -128,6 +128,9 @@ class Settings(BaseSettings):
     tmdb_base_url: str = "https://api.themoviedb.org/3"
     tmdb_timeout_s: float = Field(6, gt=0, description="for all that one step asks of it")
 
+    graphiti_endpoint: str = Field("", description="Graphiti's REST service, like http://localhost:8000")
+    graphiti_timeout_s: float = Field(6, gt=0, description="for all that one step asks of it")
+
     # others
     http_token: SecretStr = Field(SecretStr(""), description="what `workbench serve` asks of everybody; empty: nothing")
 

@@ -232,7 +232,6 @@ def fusion_options(settings: Settings) -> dict[str, Any]:
     """What ``config["configurable"]`` has where nothing else is said."""
     return {
         "fusion_strategy": settings.fusion_strategy,
-        "rerank_model": settings.rerank_model if settings.rerank_model != "auto" else "",
         "quality_threshold": settings.quality_threshold,
         "max_retries": settings.max_retries,
     }
