@@ -10,6 +10,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 import pytest
 
 from workbench.errors import ToolError
+from workbench.plans import Plan, PlanStep
 from workbench.session import Workbench
 from workbench.settings import Settings
 from workbench.tools.graphiti import Input, graphiti
@@ -122,16 +123,15 @@ def test_an_address_of_something_else_is_refused(url):
 def test_a_run_asks_once_and_its_replay_nobody(wb):
     with server() as (url, asked):
         wb.tools.register(graphiti(Settings.load(graphiti_endpoint=url)), intents=["qa"])
-        from workbench.plans import Plan, PlanStep
 
         async def planner(query, decision, knowledge, tools):
-            return Plan(
-                query=query,
-                steps=[PlanStep(step_id="s1", objective="look", tool="graphiti", tool_input={"query": query})],
-            )
+            step = PlanStep(step_id="s1", objective="look", tool="graphiti", tool_input={"query": query})
+            return Plan(steps=[step])
 
         wb.register_planner(planner)
         run = wb.ask("Where does Mei Lan work?", kb="notes")
         assert run.status == "done" and len(asked) == 1, run.error
         assert "graphiti:u2" in json.dumps(run.to_dict())
-    assert run.replay().answer == run.answer and len(asked) == 1 and "hush-hush" not in json.dumps(run.to_dict())
+    assert (
+        wb.replay(run.run_id).answer == run.answer and len(asked) == 1 and "hush-hush" not in json.dumps(run.to_dict())
+    )

@@ -97,6 +97,7 @@ def test_a_cross_encoder_without_its_library_says_how_to_install_it(tmp_path, mo
 
 def test_a_real_cross_encoder_from_a_folder_and_one_that_is_not_there(tmp_path):
     pytest.importorskip("sentence_transformers", reason="the extra cross-encoder is not installed")
+    import torch
     from transformers import BertConfig, BertForSequenceClassification, BertTokenizer
 
     letters = sorted({word.strip(".?").lower() for text in [*TEXTS, "who makes"] for word in text.split()} | {".", "?"})
@@ -105,7 +106,8 @@ def test_a_real_cross_encoder_from_a_folder_and_one_that_is_not_there(tmp_path):
     (tmp_path / "vocab.txt").write_text("\n".join(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *letters]))
     BertTokenizer(str(tmp_path / "vocab.txt")).save_pretrained(folder)
     small = {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 16}
-    config = BertConfig(vocab_size=len(letters) + 5, num_labels=1, **small)
+    config = BertConfig(vocab_size=len(letters) + 5, num_labels=1, initializer_range=1.0, **small)
+    torch.manual_seed(0)
     BertForSequenceClassification(config).save_pretrained(folder)
     scores = rerank.cross_encoded(str(folder), "Who makes honey?", TEXTS)
     assert len(set(scores)) == 3 and scores == rerank.cross_encoded(str(folder), "Who makes honey?", TEXTS)

@@ -213,7 +213,7 @@ def test_an_open_store_is_of_one_generation_and_a_new_one_sees_what_another_dele
 @pytest.mark.parametrize("shared", [False, True])
 def test_both_stores_find_the_same_in_the_films_and_a_base_that_goes_takes_its_table(tmp_path, monkeypatch, shared):
     pytest.importorskip("lancedb", reason="the extra lancedb is not installed")
-    films = Path(__file__).parent.parent / "data" / "film.jsonl"
+    films = Path(__file__).parent.parent / "data" / "films.jsonl"
     kept = {"embedding_model": "hashing", "names": "rules", "rerank_model": "none", "exact_search_limit": 2}
     path = {"lancedb_path": str(tmp_path / "lance")} if shared else {}
     lance = Library(tmp_path / "kb", Settings.load(**kept, vector_store="lancedb", **path))
