@@ -89,9 +89,12 @@ def corpus(tmp_path: Path) -> Path:
     return folder
 
 
-@pytest.fixture(params=[20_000, 2], ids=["matrix", "chroma"])
-def limit(request: pytest.FixtureRequest) -> int:
-    return request.param
+@pytest.fixture(params=[(20_000, "chroma"), (2, "chroma"), (2, "lancedb")], ids=["matrix", "chroma", "lancedb"])
+def limit(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> int:
+    if request.param[1] == "lancedb":
+        pytest.importorskip("lancedb", reason="the extra lancedb is not installed")
+    monkeypatch.setenv("WORKBENCH_VECTOR_STORE", request.param[1])
+    return request.param[0]
 
 
 @pytest.fixture
@@ -138,7 +141,8 @@ def test_an_open_reader_sees_what_another_process_added_with_its_next_call(tmp_p
             assert {m["surface"] for m in mentions} == {f"Film 3 Gen{generation}", f"Director Gen{generation}"}
             assert base.link(f"Film 3 Gen{generation - 1}") == []
             assert base.term_weight(f"state{generation}") < base.term_weight(f"state{generation - 1}")
-            assert base.describe()["search"] == ("exact" if limit > 2 else "hnsw")
+            approximate = limit == 2 and os.environ["WORKBENCH_VECTOR_STORE"] == "chroma"
+            assert base.describe()["search"] == ("hnsw" if approximate else "exact")
 
 
 def test_a_reader_never_sees_a_mixture(tmp_path, writer, limit):

@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 import threading
+from pathlib import Path
 
 import numpy as np
 import pytest
 
+from workbench.errors import MissingExtra
 from workbench.knowledge.indexes import chroma as chroma_module
-from workbench.knowledge.indexes import vectors
-from workbench.knowledge.indexes.chroma import Chroma, Place
+from workbench.knowledge.indexes import stores, vectors
+from workbench.knowledge.indexes.chroma import Chroma
 from workbench.knowledge.indexes.index import Index
+from workbench.knowledge.indexes.lance import Lance
+from workbench.knowledge.indexes.store import Place
+from workbench.knowledge.library import Library
 from workbench.models.embeddings import HashingEmbeddings
+from workbench.settings import Settings
 
 
 class Counting(HashingEmbeddings):
@@ -29,6 +35,15 @@ class Counting(HashingEmbeddings):
 @pytest.fixture
 def model():
     return Counting()
+
+
+@pytest.fixture(params=["chroma", "lancedb"])
+def store(request, tmp_path):
+    """Opens a store in a folder: one list of tests over both."""
+    kind = {"chroma": Chroma, "lancedb": Lance}[request.param]
+    if kind is Lance:
+        pytest.importorskip("lancedb", reason="the extra lancedb is not installed")
+    return lambda name="store": kind(Place(tmp_path / name, kind=request.param))
 
 
 @pytest.fixture
@@ -85,10 +100,10 @@ def test_ties_at_the_edge_go_by_id():
     assert vectors.best(["e", "d", "c", "b", "a"], scores, 3) == [("d", 0.9), ("b", 0.5), ("c", 0.5)]
 
 
-def test_chroma_follows_what_was_added_changed_and_deleted(tmp_path, index, model):
+def test_a_store_follows_what_was_added_changed_and_deleted(store, index, model):
     hold(index, model, TEXTS)
     query = model.array(["passage on 李安"])[0]
-    with Chroma(Place(tmp_path / "chroma")) as chroma:
+    with store() as chroma:
         assert chroma.search(index, query, 5) == []
         chroma.follow(index)
         assert chroma.count() == len(TEXTS)
@@ -97,7 +112,7 @@ def test_chroma_follows_what_was_added_changed_and_deleted(tmp_path, index, mode
     fewer = {c: t for c, t in TEXTS.items() if c != exact[0][0]} | {"new#0": "passage on 李安"}
     fewer[exact[1][0]] = "something else"
     hold(index, model, fewer)
-    with Chroma(Place(tmp_path / "chroma")) as chroma:
+    with store() as chroma:
         chroma.follow(index)
         assert chroma.count() == len(fewer)
         found = chroma.search(index, query, 10)
@@ -117,20 +132,19 @@ def test_among_more_vectors_a_search_looks_further(tmp_path, index, model, monke
         assert chroma.search(index, query, 10) == vectors.Matrix.load(index).search(query, 10)
 
 
-def test_chroma_is_mended_from_any_state(tmp_path, index, model):
+def test_a_store_is_mended_from_any_state(store, index, model):
     hold(index, model, TEXTS)
-    with Chroma(Place(tmp_path / "chroma")) as chroma:
-        chroma.follow(index)
-        chroma._collection.delete(ids=["d3#0", "d4#0"])
-        wrong = model.array(["wrong"]).tolist()
-        chroma._collection.upsert(ids=["stray"], embeddings=wrong, metadatas=[{"key": "x"}])
-        chroma._collection.upsert(ids=["d5#0"], embeddings=wrong, metadatas=[{"key": "x"}])
-        chroma.follow(index)
-        held = dict(chroma._held())
+    with store() as kept:
+        kept.follow(index)
+        kept.delete(["d3#0", "d4#0"])
+        kept.put(["stray"], ["x"], model.array(["wrong"]))
+        kept.put(["d5#0"], ["x"], model.array(["wrong"]))
+        kept.follow(index)
+        held = dict(kept.held())
     assert held == dict(index.rows("SELECT chunk_id, vector FROM passages"))
 
 
-def test_what_the_process_had_in_memory_is_in_no_file_of_chroma(tmp_path):
+def test_what_the_process_had_in_memory_is_in_no_file_of_a_store(tmp_path, store):
     """HNSW writes its whole table down, used or not; it used to hold whatever had been in that memory before."""
     secret = b"sk-planted-0123456789abcdef"
 
@@ -151,9 +165,84 @@ def test_what_the_process_had_in_memory_is_in_no_file_of_chroma(tmp_path):
             thread.start()
         for thread in threads:
             thread.join()
-        folder = tmp_path / f"chroma-{round_}"
-        with Chroma(Place(folder)) as chroma:
+        folder = tmp_path / f"store-{round_}"
+        with store(folder.name) as chroma:
             chroma.follow(index)
         index.close()
         written = [file for file in folder.rglob("*") if file.is_file() and secret in file.read_bytes()]
         assert written == []
+
+
+HOSTILE = [
+    "a'b",
+    "a\\'b",
+    "a\\",
+    "x\ny",
+    "' OR '1'='1",
+    '") --',
+    "') OR true --",
+    "; DROP TABLE passages",
+    "喜宴'#0",
+    "%_",
+]
+
+
+def test_an_id_is_never_read_as_a_condition(store, index, model):
+    hold(index, model, dict.fromkeys(HOSTILE, "tea") | {"plain#0": "bees"})
+    with store() as kept:
+        kept.follow(index)
+        for number, one in enumerate(HOSTILE, 1):
+            kept.delete([one])
+            assert {i for i, _ in kept.held()} == {*HOSTILE[number:], "plain#0"}
+        assert kept.search(index, model.array(["bees"])[0], 5) == [("plain#0", 1.0)]
+
+
+def test_an_open_store_is_of_one_generation_and_a_new_one_sees_what_another_deleted(store, index, model):
+    hold(index, model, TEXTS)
+    with store() as reader:
+        reader.follow(index)
+        hold(index, model, {"d0#0": TEXTS["d0#0"]})
+        with store() as writer:
+            writer.follow(index)
+        found = {i for i, _ in reader.search(index, model.array(["passage"])[0], 30)}
+        assert found <= {"d0#0"}, "what the index does not have any more is never shown"
+    with store() as reader:
+        assert [i for i, _ in reader.held()] == ["d0#0"]
+
+
+@pytest.mark.parametrize("shared", [False, True])
+def test_both_stores_find_the_same_in_the_films_and_a_base_that_goes_takes_its_table(tmp_path, monkeypatch, shared):
+    pytest.importorskip("lancedb", reason="the extra lancedb is not installed")
+    films = Path(__file__).parent.parent / "data" / "films.jsonl"
+    kept = {"embedding_model": "hashing", "names": "rules", "rerank_model": "none", "exact_search_limit": 2}
+    path = {"lancedb_path": str(tmp_path / "lance")} if shared else {}
+    lance = Library(tmp_path / "kb", Settings.load(**kept, vector_store="lancedb", **path))
+    chroma, some = Library(tmp_path / "kb", Settings.load(**kept)), tmp_path / "film.jsonl"
+    some.write_text("".join(films.read_text(encoding="utf-8").splitlines(keepends=True)[:150]), encoding="utf-8")
+
+    def killed(stage, done, total):
+        if stage == "chroma":
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        lance.add("film", [some], progress=killed)
+    assert not lance.inspect("film")["chroma"], "the index was written, and the store is behind it"
+    lance.add("film", [some])
+    told = lance.inspect("film")
+    assert (told["vector_store"], told["search"], told["chroma"]) == ("lancedb", "exact", True)
+    questions = ["Who directed The Wedding Banquet?", "a war film", "喜宴", "love and tea"]
+    found = [lance.get("film").vector_search(question, 20) for question in questions]
+    chroma.add("film", [some])
+    assert not lance.inspect("film")["chroma"] and chroma.inspect("film")["search"] == "hnsw"
+    assert [chroma.get("film").vector_search(question, 20) for question in questions] == found
+    lance.add("film", [some])
+    lance.remove("film")
+    assert not list(tmp_path.rglob("*.lance"))
+    for one in (lance, chroma):
+        one.close()
+
+
+def test_lancedb_without_its_library_says_how_to_install_it(tmp_path, monkeypatch):
+    monkeypatch.setattr(stores, "find_spec", lambda name: None)
+    with pytest.raises(MissingExtra, match=r"pip install 'workbench\[lancedb\]'$"):
+        stores.place_of(tmp_path, Settings.load(vector_store="lancedb"))

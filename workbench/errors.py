@@ -20,6 +20,7 @@ WorkbenchError
 │       └── DecisionDiffers  a recorded decision was made on another proposal; the run stays paused
 ├── CapsuleError           a run cannot be sealed in a file, or a file is not a sealed run
 ├── ModelError             a model or its server failed
+│   └── Unusable           what it said cannot be used; what is done without it is done
 └── MissingExtra           an optional library is not installed (also an ImportError)
 """
 
@@ -212,6 +213,10 @@ class CapsuleError(WorkbenchError):
 
 class ModelError(WorkbenchError):
     """A model or its server failed."""
+
+
+class Unusable(ModelError):
+    """What a model said cannot be used: what is done without a model is done."""
 
 
 class MissingExtra(WorkbenchError, ImportError):

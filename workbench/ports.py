@@ -214,8 +214,11 @@ class KnowledgeBase(Protocol):
     def vector_search(self, query: str, top_k: int) -> list[tuple[str, float]]:
         """``(chunk_id, cosine)``, best first, ties by id."""
 
-    def rerank(self, query: str, texts: Sequence[str]) -> list[float] | None:
-        """A score for each text, higher is better, or None when no reranker is configured."""
+    def rerank(self, query: str, texts: Sequence[str], model: str = "") -> list[float] | None:
+        """A score for each text, higher is better, or None when no reranker is configured.
+
+        Without ``model`` it is the base's own, which asks no chat model; ``chosen`` is the one of the settings.
+        """
 
     def matches(self, question: str, texts: Sequence[str]) -> Matches:
         """How far each text says each content word of a question, by what words mean where the base can tell."""

@@ -109,6 +109,7 @@ class Workbench:
         self.prompts, self._prices = Prompts(path / "prompts"), read_prices(settings.prices)
         self.knowledge, self.tools = Library(path / "knowledge", settings), ToolRegistry(beside=_OF_GRAPHS)
         self.knowledge.extractor = self._extractor
+        self.knowledge.grader = self._graded
         self._agents: AgentPool | None = None
         lease = Lease(path / "leases")
         try:
@@ -302,6 +303,11 @@ class Workbench:
                 own = getattr(settings, f"{role}_model")
                 self._chats[name] = open_chat_model(settings, f"{role}_model" if own else "chat_model")
         return {role: self._chats[name] for role, name in asked.items()}
+
+    def _graded(self, query: str, texts: Sequence[str]) -> list[float]:
+        from workbench.graphs.grading import grader
+
+        return grader(self.ports, self._work.loop.submit)(query, texts)
 
     def _extractor(self) -> Extractor | None:
         """Who reads what is indexed; None where no model may, or nothing may be spent on it."""

@@ -113,7 +113,9 @@ class Settings(BaseSettings):
     metrics: str = Field(
         "", pattern=r"^$|^(\S+:)?\d{1,5}$", description="HOST:PORT, or a port of this machine: counters for Prometheus"
     )
-    rerank_model: Literal["auto", "none", "maxsim"] = "auto"
+    rerank_model: str = Field(
+        "auto", min_length=1, description="'auto', 'none', 'maxsim', 'grader', or a cross-encoder: a name or a folder"
+    )
     fusion_strategy: Literal["rrf", "weighted", "cascade", "zscore", "percentile"] = Field(
         "rrf", description="how the fusion graph makes one order of what its sources find"
     )
@@ -125,6 +127,9 @@ class Settings(BaseSettings):
     tmdb_key: SecretStr = Field(SecretStr(""), description="a token or key of themoviedb.org; empty: it is not asked")
     tmdb_base_url: str = "https://api.themoviedb.org/3"
     tmdb_timeout_s: float = Field(6, gt=0, description="for all that one step asks of it")
+
+    graphiti_endpoint: str = Field("", description="Graphiti's REST service, like http://localhost:8000")
+    graphiti_timeout_s: float = Field(6, gt=0, description="for all that one step asks of it")
 
     # others
     http_token: SecretStr = Field(SecretStr(""), description="what `workbench serve` asks of everybody; empty: nothing")
@@ -190,6 +195,8 @@ class Settings(BaseSettings):
 
     # the index
     exact_search_limit: int = Field(20_000, ge=1, description="vectors up to which search is exact")
+    vector_store: Literal["chroma", "lancedb"] = Field("chroma", description="what searches the vectors of large bases")
+    lancedb_path: str = Field("", description="a folder for LanceDB, as ~/.lancedb; empty: one in each base")
     chroma_url: str = Field("", description="a Chroma server for the vectors of large bases; empty: files of the base")
     chroma_timeout_s: float = Field(60, gt=0, description="for one answer of that server")
     chunk_characters: int = Field(1_200, ge=100)

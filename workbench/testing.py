@@ -105,7 +105,7 @@ class MemoryKnowledge:
         """As ``keyword_search``, with the share of the query's terms as the cosine."""
         return [(i, score / max(len(terms(query)), 1)) for i, score in self.keyword_search(query, top_k)]
 
-    def rerank(self, query: str, texts: Sequence[str]) -> list[float] | None:
+    def rerank(self, query: str, texts: Sequence[str], model: str = "") -> list[float] | None:
         """No reranker."""
         return None
 

@@ -217,7 +217,8 @@ def _content(folder: Path) -> dict[str, list[Any]]:
     """What an index holds, by content: its tables without numbering, and what Chroma has of it."""
     import sqlite3
 
-    from workbench.knowledge.indexes.chroma import Chroma, Place
+    from workbench.knowledge.indexes.chroma import Chroma
+    from workbench.knowledge.indexes.store import Place
 
     tables = ["documents", "vectors", "words", "found_names", "facts", "entities", "surfaces", "relations"]
     home, content = folder / "knowledge" / "film", {}

@@ -17,13 +17,13 @@ from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
 
-from workbench.errors import KnowledgeError
+from workbench.errors import KnowledgeError, ModelError
 from workbench.knowledge import times
 from workbench.knowledge.graph import view
 from workbench.knowledge.graph.view import View, entities, relations, surfaces
 from workbench.knowledge.indexes import keywords, sketches, vectors
-from workbench.knowledge.indexes.chroma import Place
 from workbench.knowledge.indexes.index import Index
+from workbench.knowledge.indexes.stores import place_of
 from workbench.knowledge.names import schema
 from workbench.knowledge.names.linking import Linker
 from workbench.knowledge.names.schema import IndexTyped
@@ -285,6 +285,7 @@ class CorpusKnowledge:
         self._model = open_model(self._index, name, settings)
         self._reranks = rerank.available(settings, self._model.name)
         self.reranker: Any = None
+        self.grader: Callable[[str, Sequence[str]], list[float] | None] | None = None
         self._lock = threading.RLock()
         self._seen: View | None = None
         self._warm = False
@@ -404,13 +405,33 @@ class CorpusKnowledge:
         return view.matrix.search(vector, top_k) if found is None else found
 
     @_in_one_generation
-    def rerank(self, query: str, texts: Sequence[str]) -> list[float] | None:
+    def rerank(self, query: str, texts: Sequence[str], model: str = "") -> list[float] | None:
         """A score for each text, higher is better, or None when no reranker is configured.
 
         The text of a passage of this base is known with its title, and costs no embedding.
+
+        Args:
+            query: what is asked.
+            texts: what is read beside it.
+            model: by name; "" is the base's own, ``chosen`` the one of the settings. One's own part stands for both.
+
+        Raises:
+            MissingExtra: the library of a cross-encoder is not installed.
+            ModelError: it cannot be read, or a grader is asked for and there is no model for it.
         """
-        if self.reranker is not None:
+        if self.reranker is not None and model in ("", rerank.CHOSEN):
             return scored(self.reranker, query, texts)
+        name = self._settings.rerank_model if model == rerank.CHOSEN else model or "auto"
+        if name == "none":
+            return None
+        if name == "grader":
+            if self.grader is None:
+                raise ModelError("The reranker is 'grader', and there is no model for it. Set WORKBENCH_GRADER_MODEL.")
+            return self.grader(query, texts)
+        if name not in rerank.OWN:
+            return rerank.cross_encoded(name, query, texts)
+        if name == "maxsim":
+            rerank.available(self._settings.model_copy(update={"rerank_model": name}), self._model.name)
         if not self._reranks or not texts:
             return [] if self._reranks else None
         titled, rows = self._titled(texts)
@@ -659,13 +680,21 @@ class CorpusKnowledge:
             "fingerprint": self.fingerprint(),
             "generation": self._index.generation,
             "embedding_model": self._model.name,
-            "reranker": "own" if self.reranker is not None else "maxsim" if self._reranks else "none",
-            "search": "hnsw" if self._is_large else "exact",
+            "reranker": self._told_reranker,
+            "search": "hnsw" if self._is_large and self._settings.vector_store == "chroma" else "exact",
+            "vector_store": self._settings.vector_store,
             "chroma": self._view.in_chroma,
             "chroma_at": place_of(self._folder, self._settings).mark,
             "fields": self.schema(),
             "sources": dict(self._index.rows("SELECT source, count(*) FROM documents GROUP BY source ORDER BY source")),
         }
+
+    @property
+    def _told_reranker(self) -> str:
+        if self.reranker is not None:
+            return "own"
+        own = "maxsim" if self._reranks else "none"
+        return own if self._settings.rerank_model in rerank.OWN else self._settings.rerank_model
 
     @_in_one_generation
     def inspect(self) -> dict[str, Any]:
@@ -719,11 +748,6 @@ def open_model(index: Index, name: str, settings: Settings) -> TextModel:
             f"{model.name!r}. Set WORKBENCH_EMBEDDING_MODEL={remembered}, or remove the base and add its files anew."
         )
     return model
-
-
-def place_of(folder: Path, settings: Settings) -> Place:
-    """Where the base in this folder has its vectors in Chroma."""
-    return Place(folder / "chroma", settings.chroma_url, settings.chroma_timeout_s)
 
 
 def _identity(path: Path) -> tuple[int, int] | None:

@@ -26,9 +26,9 @@ from workbench.knowledge import vocabulary as vocabularies
 from workbench.knowledge.adding.adding import Addition, AddReport, Progress
 from workbench.knowledge.adding.extraction import Extractor, Forecast
 from workbench.knowledge.adding.rebuilding import READY, RebuildReport, rebuild, remember, settle
-from workbench.knowledge.indexes import chroma
+from workbench.knowledge.indexes import stores
 from workbench.knowledge.indexes.index import Index
-from workbench.knowledge.knowledge_base import CorpusKnowledge, place_of
+from workbench.knowledge.knowledge_base import CorpusKnowledge
 from workbench.knowledge.reading import corpus
 from workbench.records.sqlite import named
 from workbench.settings import Settings
@@ -52,6 +52,7 @@ class Library:
         self.root, self._settings = Path(root), settings
         self._open: dict[str, CorpusKnowledge] = {}
         self.reranker: Any = None
+        self.grader: Any = None
         self.extractor: Callable[[], Extractor | None] = lambda: None
         self._lock = threading.Lock()
 
@@ -78,7 +79,7 @@ class Library:
                 self._open.pop(name).close()
             if name not in self._open:
                 self._open[name] = self._opened(name)
-            self._open[name].reranker = self.reranker
+            self._open[name].reranker, self._open[name].grader = self.reranker, self.grader
             return self._open[name]
 
     def _opened(self, name: str) -> CorpusKnowledge:
@@ -202,7 +203,7 @@ class Library:
             if folder.is_symlink():  # what it points at is somebody else's
                 folder.unlink()
                 return
-            chroma.forget(place_of(folder, self._settings), folder / "index.db")
+            stores.forget(stores.place_of(folder, self._settings), folder / "index.db")
             aside = folder.with_name(f".{name}.removed-{uuid.uuid4().hex[:8]}")
             folder.rename(aside)  # at once, so that nobody opens what is half removed
             shutil.rmtree(aside)

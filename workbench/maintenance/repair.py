@@ -153,7 +153,7 @@ def _index_damage(library: Library, name: str) -> str:
     if chroma:
         return f"{sqlite} is damaged: {'; '.join(chroma)}"
     up_to_date = base["chroma"] and (base["chroma_at"] or sqlite.exists())
-    return "" if up_to_date else f"the vectors of {name} in Chroma are behind its index"
+    return "" if up_to_date else f"the vectors of {name} in {base['vector_store']} are behind its index"
 
 
 def _salvaged(path: Path, make: Callable[[Path], None]) -> Iterator[Fault]:

@@ -1,22 +1,27 @@
-"""Reranking without a cross-encoder: late interaction over the word vectors of the sentence encoder.
+"""Rerankers by name: late interaction over the word vectors of the sentence encoder (``maxsim``), or a cross-encoder.
 
-For each word of the question the best-matching word of the text (cosine), weighted by how rare the question's word is,
-plus the cosine of the sentences; both are centred and scaled over the texts at hand and added (after ColBERT's MaxSim,
-Khattab and Zaharia 2020). Scores order the texts of one call; they mean nothing across calls.
+``none`` leaves the order as it is; ``grader`` asks a chat model (``graphs/grading.py``); any other name is a
+cross-encoder of sentence-transformers, read from a folder or the local cache.
+
+MaxSim: for each word of the question the best-matching word of the text (cosine), weighted by how rare the question's
+word is, plus the cosine of the sentences; both are centred and scaled over the texts at hand and added (after ColBERT's
+MaxSim, Khattab and Zaharia 2020). Scores order the texts of one call; they mean nothing across calls.
 """
 
 from __future__ import annotations
 
+import math
 import os
 import re
 import tempfile
+import threading
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache, lru_cache
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from workbench.errors import MissingExtra
+from workbench.errors import MissingExtra, ModelError, shown
 from workbench.models.embeddings import products
 from workbench.settings import Settings
 from workbench.text import CJK, FUNCTION_WORDS, spelled
@@ -25,6 +30,9 @@ if TYPE_CHECKING:
     import numpy as np
 
 
+OWN = ("auto", "maxsim")
+CHOSEN = "chosen"
+"""Stands for the reranker that the settings name."""
 _RUN = re.compile(rf"[a-z0-9']+|{CJK.pattern}+")
 _SKIPPED_WORDS = """
     are was were be been who which that his her their he she they
@@ -49,6 +57,44 @@ def available(settings: Settings, embedding_model: str) -> bool:
             "WORKBENCH_RERANK_MODEL=maxsim (over an index made with the embedding model 'use')", "offline"
         )
     return ready
+
+
+def cross_encoded(name: str, query: str, texts: Sequence[str]) -> list[float]:
+    """A cross-encoder's score for each text, to six digits. Nothing is fetched, and no code of a model is run.
+
+    Raises:
+        MissingExtra: sentence-transformers is not installed.
+        ModelError: the model is in no folder and not in the local cache, or gives no numbers.
+    """
+    if find_spec("sentence_transformers") is None:
+        raise MissingExtra(f"The reranker {shown(name)}", "cross-encoder")
+    if not texts:
+        return []
+    with _reading:
+        found = _cross_encoder(name).predict([(query, text) for text in texts], show_progress_bar=False)
+    if getattr(found, "shape", None) != (len(texts),) or not all(map(math.isfinite, found)):
+        raise ModelError(f"The reranker {shown(name)} does not give one number for a text. Name a cross-encoder.")
+    return [round(float(score), 6) for score in found]
+
+
+_reading = threading.Lock()
+
+
+@lru_cache(maxsize=2)
+def _cross_encoder(name: str) -> Any:
+    from sentence_transformers import CrossEncoder
+
+    try:
+        return CrossEncoder(
+            name, device="cpu", local_files_only=True, trust_remote_code=False, model_kwargs={"use_safetensors": True}
+        )
+    except (OSError, ValueError, KeyError, RuntimeError, ImportError) as error:
+        why = " ".join(str(error).split())[:200]
+        raise ModelError(
+            f"The reranker {shown(name)} is neither a folder with a cross-encoder nor in the local cache ({why}). "
+            f"Where there is a network, run `hf download {name}`, or set WORKBENCH_RERANK_MODEL=auto. "
+            f"Known besides cross-encoders: auto, none, maxsim, grader."
+        ) from None
 
 
 @lru_cache(maxsize=8192)

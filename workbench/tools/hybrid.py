@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from pydantic import Field
 
+from workbench.errors import Unusable
 from workbench.ports import KnowledgeBase, Passage, ToolLog
 from workbench.state import RetrievalResult
 from workbench.tools import evidence
@@ -92,7 +93,10 @@ def reranked(
 ) -> list[RetrievalResult]:
     """The passages read again beside the question, each with the probability that it is relevant."""
     with log("rerank") as detail:
-        reread = rerank(question.text, passages, question.knowledge, model)
+        try:
+            reread = rerank(question.text, passages, question.knowledge, model)
+        except Unusable as error:  # a model's words are a proposal; a model that is not there is an error
+            detail["note"], reread = str(error), rerank(question.text, passages, question.knowledge, "none")
         detail["reranked"] = len(reread)
     with log("calibrate"):
         return list(_judged(question, passages, hits, reread))
@@ -145,7 +149,8 @@ def rerank(query: str, passages: Sequence[Passage], knowledge: KnowledgeBase, mo
     Without a reranker, or with the model ``none``, the order that is there already stands in for it.
     """
     read = passages[:RERANKED]
-    scores = None if model == "none" else knowledge.rerank(query, [p["text"] for p in read]) if read else []
+    texts = [p["text"] for p in read]
+    scores = None if model == "none" else knowledge.rerank(query, texts, model or "chosen") if read else []
     if scores is None:
         scores = [1 / rank for rank, _ in enumerate(read, start=1)]
     low, high = min(scores, default=0.0), max(scores, default=0.0)

@@ -140,7 +140,8 @@ def knowledge_blocks(found: Mapping[str, Any], labels: Labels) -> list[Block]:
 def _head(found: Mapping[str, Any], labels: Labels) -> Iterator[Block]:
     counts = labels("comma").join(f"{n:,} {labels(f'kb_{what}')}" for what, n in found["counts"].items())
     where = labels("kb_behind") if not found["chroma"] else found["chroma_at"] or labels("kb_own_files")
-    facts = f"{found['embedding_model']} · {labels('kb_search')} {found['search']} · Chroma{labels('colon')}{where}"
+    kept = f"{found['vector_store']}{labels('colon')}{where}"
+    facts = f"{found['embedding_model']} · {labels('kb_search')} {found['search']} · {kept}"
     languages = labels("comma").join(f"{language} {count:,}" for language, count in found["languages"].items())
     size = f"{found['bytes'] / 2**20:,.1f} MB · {labels('kb_generation', n=found['generation'])}"
     lines = [((found["name"], "strong"), (f" · {counts}", "")), ((f"{facts} · {size}", "dim"),)]

@@ -22,10 +22,10 @@ from workbench.knowledge import times, vocabulary
 from workbench.knowledge.adding import growing as spool
 from workbench.knowledge.adding.extraction import Extractor, Forecast, Modelled, Titled
 from workbench.knowledge.adding.growing import Growth
-from workbench.knowledge.indexes import chroma, keywords, sketches, vectors
+from workbench.knowledge.indexes import keywords, sketches, stores, vectors
 from workbench.knowledge.indexes.index import Index, fingerprint
 from workbench.knowledge.indexes.vectors import Siblings
-from workbench.knowledge.knowledge_base import open_model, place_of
+from workbench.knowledge.knowledge_base import open_model
 from workbench.knowledge.names import entities, names, schema, title_links
 from workbench.knowledge.reading import corpus, triples
 from workbench.knowledge.reading.corpus import Document, Problem
@@ -426,11 +426,11 @@ class Addition:
         connection.execute("DELETE FROM said WHERE digest != '' AND digest NOT IN (SELECT digest FROM passages)")
 
     def _follow(self) -> None:
-        """Bring Chroma up to the index."""
-        place = place_of(self._folder, self._settings)
+        """Bring the store of vectors up to the index."""
+        place = stores.place_of(self._folder, self._settings)
         if not place.holds(self._index, self._index.generation):
             self._tell("chroma", 0, 1)
-            if chroma.follow(place, self._index, lambda done, total: self._tell("chroma", done, total)):
+            if stores.follow(place, self._index, lambda done, total: self._tell("chroma", done, total)):
                 reason = "was damaged, and has been made anew from the index"
                 self._report.problems.append({"file": str(place.folder), "line": 0, "reason": reason})
             self._tell("chroma", 1, 1)

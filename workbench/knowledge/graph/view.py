@@ -15,8 +15,9 @@ from workbench.knowledge import vocabulary
 from workbench.knowledge.graph import graph
 from workbench.knowledge.graph import graph as communities
 from workbench.knowledge.indexes import keywords, vectors
-from workbench.knowledge.indexes.chroma import Chroma, Place
 from workbench.knowledge.indexes.index import Index, fingerprint
+from workbench.knowledge.indexes.store import Place
+from workbench.knowledge.indexes.stores import opened
 from workbench.knowledge.names import schema
 from workbench.knowledge.names.surfaces import Bearer, Kind, Surface
 from workbench.ports import Community, Entity, Field, Relation
@@ -179,7 +180,7 @@ class View:
         return self._parts[name]
 
     def close(self) -> None:
-        """Let go of Chroma, when nobody searches in it; everything else is left to who still reads it."""
+        """Let go of the store, when nobody searches in it; everything else is left to who still reads it."""
         with self._lock:
             self._closed = True
             chroma = self._parts.pop("chroma", None)
@@ -227,18 +228,18 @@ class View:
 
     @property
     def in_chroma(self) -> bool:
-        """Whether Chroma is up to this generation; a killed ``add`` leaves it behind."""
+        """Whether the store of vectors is up to this generation; a killed ``add`` leaves it behind."""
         return self._place.holds(self._index, self.generation)
 
     def nearest(self, query: np.ndarray, top_k: int) -> list[tuple[str, float]] | None:
-        """What HNSW finds, or None when Chroma is not up to this generation, or was changed while it searched.
+        """What the store finds, or None when it is not up to this generation, or was changed while it searched.
 
-        A writer raises the generation before it touches Chroma, so the same generation afterwards means: untouched.
+        A writer raises the generation before it touches the store, so the same generation afterwards means: untouched.
         """
         with self._lock:
             if self._closed or not self.in_chroma:
                 return None
-            chroma = self._part("chroma", lambda: Chroma.of(self._place, self._index))
+            chroma = self._part("chroma", lambda: opened(self._place, self._index))
             found = chroma.search(self._index, query, top_k)
             return found if self._newest() == self.generation else None
 

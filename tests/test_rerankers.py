@@ -1,0 +1,117 @@
+"""Rerankers behind one interface: by name, per call and by setting; never another one in silence."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+
+import pytest
+
+from tests.servers.scripted import Reply, scripted_server
+from workbench.errors import MissingExtra, ModelError
+from workbench.graphs.fusion import build_fusion
+from workbench.models import rerank
+from workbench.session import Workbench
+
+CORE = {"embedding_model": "hashing", "names": "rules", "model_backoff_s": 0.01}
+TEXTS = ["Tea is grown in the hills.", "Bees make honey all summer.", "Stones are older than tea."]
+
+
+def opened(folder, **settings):
+    wb = Workbench.open(folder / "w", **{**CORE, **settings})
+    path = folder / "notes.jsonl"
+    path.write_text("".join(json.dumps({"id": f"d{n}", "text": t}) + "\n" for n, t in enumerate(TEXTS)))
+    wb.add_knowledge("notes", [path])
+    return wb
+
+
+def pieces(wb, **options):
+    graph = build_fusion().compile()
+    config = {"configurable": {"kb_prefix": "notes", "max_retries": 0, **options}}
+    asked = {"query": "Who makes honey in summer?", "session_id": "s", "canvas_path": "", "operation": "review"}
+    found = asyncio.run(graph.ainvoke(asked, config, context=wb.ports()))
+    return {one["source_id"]: one["metadata"]["signals"]["reranked"] for one in found["reranked_results"]}
+
+
+def grades(*passages):
+    return lambda request: Reply([json.dumps({"passages": list(passages)})])
+
+
+def test_a_grader_orders_the_whole_list_in_one_call(tmp_path):
+    with scripted_server() as server:
+        server.respond = grades(3, 1)
+        with opened(tmp_path, grader_model="openai:tiny", chat_base_url=server.url) as wb:
+            base = wb.knowledge.get("notes")
+            scores = base.rerank("stones?", TEXTS, "grader")
+            assert scores == [0.666667, 0.333333, 1.0] and len(server.requests) == 1
+            assert "[2] Bees make honey" in json.dumps(server.requests[0])
+
+
+@pytest.mark.parametrize(
+    "said", ['{"passages": [9]}', '{"passages": [1, 1]}', "I like the second.", '{"passages": "1"}']
+)
+def test_what_a_grader_says_badly_leaves_the_order_and_is_told_in_the_log(tmp_path, said):
+    from workbench.tools.hybrid import reranked
+    from workbench.tools.scoring import Question
+    from workbench.tools.tool import StepLog
+
+    with scripted_server() as server:
+        server.respond = lambda request: Reply([said])
+        with opened(tmp_path, grader_model="openai:tiny", chat_base_url=server.url) as wb:
+            base, log = wb.knowledge.get("notes"), StepLog()
+            passages = base.passages(["d2#0", "d0#0", "d1#0"])
+            found = reranked(Question.of("honey?", base), passages, {}, log, "grader")
+            signals = {one["source_id"]: one["metadata"]["signals"]["reranked"] for one in found}
+            assert signals["d2#0"] == 1.0 > signals["d0#0"] > signals["d1#0"] == 0.0
+            assert log.sub_steps[0]["detail"]["note"].startswith("The grader gave no order, so the passages keep")
+
+
+def test_a_grader_without_a_model_is_an_error(tmp_path):
+    with opened(tmp_path) as wb, pytest.raises(ModelError, match="WORKBENCH_GRADER_MODEL"):
+        wb.knowledge.get("notes").rerank("honey?", TEXTS, "grader")
+
+
+def test_the_choice_of_a_call_reaches_the_fusion_graph_and_the_setting_its_default(tmp_path, monkeypatch):
+    asked = []
+
+    def scored(name, query, texts):
+        asked.append(name)
+        return [float("Bees" in text) for text in texts]
+
+    monkeypatch.setattr(rerank, "cross_encoded", scored)
+    with opened(tmp_path, rerank_model="some/encoder") as wb:
+        assert pieces(wb)["d1#0"] == 1.0 and pieces(wb, rerank_model="another/one")["d1#0"] == 1.0
+        pieces(wb, rerank_model="none")
+        assert asked == ["some/encoder", "another/one"]
+        assert wb.knowledge.inspect("notes")["reranker"] == "some/encoder"
+        assert wb.knowledge.get("notes").rerank("honey?", TEXTS) is None, "judging sentences asks the base's own"
+        wb.register("reranker", lambda query, texts: [float("Stones" in t) for t in texts])
+        assert pieces(wb)["d2#0"] == 1.0 and asked == ["some/encoder", "another/one"]
+
+
+def test_a_cross_encoder_without_its_library_says_how_to_install_it(tmp_path, monkeypatch):
+    monkeypatch.setattr(rerank, "find_spec", lambda name: None)
+    with opened(tmp_path) as wb, pytest.raises(MissingExtra, match=r"pip install 'workbench\[cross-encoder\]'$"):
+        wb.knowledge.get("notes").rerank("honey?", TEXTS, "cross-encoder/ms-marco-MiniLM-L-6-v2")
+
+
+def test_a_real_cross_encoder_from_a_folder_and_one_that_is_not_there(tmp_path):
+    pytest.importorskip("sentence_transformers", reason="the extra cross-encoder is not installed")
+    import torch
+    from transformers import BertConfig, BertForSequenceClassification, BertTokenizer
+
+    letters = sorted({word.strip(".?").lower() for text in [*TEXTS, "who makes"] for word in text.split()} | {".", "?"})
+    folder = tmp_path / "tiny"
+    folder.mkdir()
+    (tmp_path / "vocab.txt").write_text("\n".join(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *letters]))
+    BertTokenizer(str(tmp_path / "vocab.txt")).save_pretrained(folder)
+    small = {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 16}
+    config = BertConfig(vocab_size=len(letters) + 5, num_labels=1, initializer_range=1.0, **small)
+    torch.manual_seed(0)
+    BertForSequenceClassification(config).save_pretrained(folder)
+    scores = rerank.cross_encoded(str(folder), "Who makes honey?", TEXTS)
+    assert len(set(scores)) == 3 and scores == rerank.cross_encoded(str(folder), "Who makes honey?", TEXTS)
+    assert rerank.cross_encoded(str(folder), "Who makes honey?", TEXTS[::-1]) == pytest.approx(scores[::-1], abs=1e-4)
+    assert rerank.cross_encoded(str(folder), "x", []) == []
+    with pytest.raises(ModelError, match=r"'no/such-model' is neither a folder .* hf download no/such-model"):
+        rerank.cross_encoded("no/such-model", "x", TEXTS)

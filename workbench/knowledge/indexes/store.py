@@ -1,0 +1,206 @@
+"""Where the vectors of a base are searched when they are many: one port, and how whatever is behind it is kept up.
+
+A store is made of the index, and follows it after each change: what came, changed and went since is noted in the index,
+so that following costs what changed, and a kill in the middle nothing. Where it does not hold what it should (a folder
+from elsewhere, a server that lost its files), it is compared with the whole index. A new one is a subclass of ``Store``
+with the methods that are abstract here, and a line in ``stores.py``.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import threading
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Self
+
+from workbench.knowledge.indexes.index import Index
+from workbench.knowledge.indexes.vectors import best, stored
+from workbench.models.embeddings import products
+from workbench.models.wire import address
+
+if TYPE_CHECKING:
+    import numpy as np
+
+
+# --- Memory that is handed out cleared, for a library that writes what it was given to a file ---
+
+_PERTURB = -6
+"""glibc's M_PERTURB: memory is filled with the complement of this byte when it is handed out."""
+_lock, _inside = threading.Lock(), 0
+
+
+@contextmanager
+def cleared() -> Iterator[None]:
+    """Hand out zeroes in this block, in every thread; blocks may overlap."""
+    global _inside
+    with _lock:
+        _inside += 1
+        if _inside == 1:
+            _perturb(0xFF)
+    try:
+        yield
+    finally:
+        with _lock:
+            _inside -= 1
+            if not _inside:
+                _perturb(0)
+
+
+def _perturb(byte: int) -> None:
+    try:
+        mallopt = ctypes.CDLL(None).mallopt
+    except (AttributeError, OSError, TypeError):  # no glibc here
+        return
+    mallopt(_PERTURB, byte)
+
+
+WRITE = 1_000
+_MORE = 50
+"""Candidates beyond those asked for, whose cosines are compared exactly: the last ones may be alike to six digits."""
+LOCAL = "passages"
+"""The collection of a base that has a folder of its own."""
+Told = Callable[[int, int], None]
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where the vectors of a base lie: in its folder, in a folder that many bases share, or on a server."""
+
+    folder: Path
+    url: str = ""
+    timeout_s: float = 60
+    kind: str = "chroma"
+    shared: bool = False
+
+    @property
+    def mark(self) -> str:
+        """What an index notes, to know later whether it was this place that followed it."""
+        if self.kind == "chroma":
+            return address(self.url)
+        return f"{self.kind} {self.folder}" if self.shared else self.kind
+
+    def holds(self, index: Index, generation: int) -> bool:
+        """Whether this place is up to that generation of the index; a killed ``add`` leaves it behind."""
+        there = bool(self.url) or self.folder.exists()
+        return there and index.meta("chroma_generation") == str(generation) and index.meta("chroma_at") == self.mark
+
+    def followed(self, index: Index) -> None:
+        """Note that this place is up to the index, with nothing left to follow."""
+        with index.transaction() as connection:
+            connection.execute("DELETE FROM unfollowed")
+            index.set_meta("chroma_at", self.mark)
+            index.set_meta("chroma_generation", str(index.generation))
+
+
+class Store(ABC):
+    """The vectors of one base. Hold it shortly, or close it when the generation changes: it may show what was."""
+
+    place: Place
+    _count: int
+
+    def __enter__(self) -> Self:
+        """Itself; closed at the end of the block."""
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Close."""
+        self.close()
+
+    @abstractmethod
+    def close(self) -> None:
+        """Let go of the files, or of the connection."""
+
+    @abstractmethod
+    def count(self) -> int:
+        """Vectors kept."""
+
+    @abstractmethod
+    def put(self, ids: Sequence[str], keys: Sequence[str], rows: np.ndarray) -> None:
+        """Keep these vectors under these ids, in place of what is there."""
+
+    @abstractmethod
+    def delete(self, ids: Sequence[str]) -> None:
+        """Keep nothing under these ids."""
+
+    @abstractmethod
+    def held(self) -> Iterator[tuple[str, str]]:
+        """Every id, with the key of its vector."""
+
+    @abstractmethod
+    def near(self, query: np.ndarray, wanted: int) -> Sequence[str]:
+        """The ids of so many vectors that are nearest by cosine."""
+
+    @abstractmethod
+    def remove(self) -> None:
+        """Delete everything of this base."""
+
+    @abstractmethod
+    def settle(self) -> None:
+        """Make searches quick, after it was written."""
+
+    def _answering(self) -> AbstractContextManager[None]:
+        """What goes wrong inside is told in words of ours."""
+        return nullcontext()
+
+    @cleared()
+    def follow(self, index: Index, tell: Told | None = None) -> None:
+        """Bring the collection up to the index: what it lacks, what changed, what is gone. Any state before will do."""
+        with self._answering():
+            known = index.meta("chroma_at", "nowhere") == self.place.mark
+            if known or not self.count():
+                self._catch_up(index, tell or nobody)
+            (passages,) = index.rows("SELECT count(*) FROM passages")[0]
+            if not known or self.count() != passages:
+                self._compare(index)
+            self._count = self.count()
+            self.settle()
+
+    def _catch_up(self, index: Index, tell: Told) -> None:
+        """Follow what the index has noted since it was followed."""
+        (total,) = index.rows("SELECT count(*) FROM unfollowed")[0]
+        sql = (
+            "SELECT unfollowed.chunk_id, vector FROM unfollowed LEFT JOIN passages USING (chunk_id) "
+            f"WHERE unfollowed.chunk_id > ? ORDER BY 1 LIMIT {WRITE}"
+        )
+        last, done = "", 0
+        while rows := index.rows(sql, (last,)):
+            tell(done, total)
+            if gone := [chunk_id for chunk_id, key in rows if key is None]:
+                self.delete(gone)
+            self._put(index, {chunk_id: key for chunk_id, key in rows if key is not None})
+            last, done = rows[-1][0], done + len(rows)
+
+    def _compare(self, index: Index) -> None:
+        """Look through the whole store and the whole index."""
+        wanted = dict(index.rows("SELECT chunk_id, vector FROM passages ORDER BY chunk_id"))
+        held = dict(self.held())
+        gone = sorted(set(held) - set(wanted))
+        changed = [chunk_id for chunk_id, key in wanted.items() if held.get(chunk_id) != key]
+        for start in range(0, len(gone), WRITE):
+            self.delete(gone[start : start + WRITE])
+        for start in range(0, len(changed), WRITE):
+            self._put(index, {chunk_id: wanted[chunk_id] for chunk_id in changed[start : start + WRITE]})
+
+    def _put(self, index: Index, keys: Mapping[str, str]) -> None:
+        if keys:
+            self.put(list(keys), list(keys.values()), stored(index, list(keys.values())))
+
+    @cleared()
+    def search(self, index: Index, query: np.ndarray, top_k: int) -> list[tuple[str, float]]:
+        """As ``Matrix.search``, over the candidates that the store finds, compared exactly."""
+        wanted = min(top_k + _MORE, self._count)
+        if not wanted or top_k < 1:
+            return []
+        with self._answering():
+            ids = sorted(self.near(query, wanted))
+        keys = dict(index.rows_in("SELECT chunk_id, vector FROM passages WHERE chunk_id IN ({})", ids))
+        ids = [chunk_id for chunk_id in ids if chunk_id in keys]
+        return best(ids, products(stored(index, [keys[chunk_id] for chunk_id in ids]), query), top_k) if ids else []
+
+
+def nobody(done: int, total: int) -> None:
+    """Nobody watches."""

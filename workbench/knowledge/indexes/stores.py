@@ -1,0 +1,109 @@
+"""Which store holds the vectors of a base (``settings.vector_store``): opened, kept up with the index, forgotten."""
+
+from __future__ import annotations
+
+import shutil
+import uuid
+from importlib.util import find_spec
+from pathlib import Path
+
+from workbench.errors import KnowledgeError, MissingExtra
+from workbench.knowledge.indexes.index import Index
+from workbench.knowledge.indexes.store import LOCAL, Place, Store, Told, nobody
+from workbench.settings import Settings
+
+
+def place_of(folder: Path, settings: Settings) -> Place:
+    """Where the base in this folder has its vectors.
+
+    Raises:
+        MissingExtra: LanceDB is asked for and cannot be had.
+    """
+    if settings.vector_store == "chroma":
+        return Place(folder / "chroma", settings.chroma_url, settings.chroma_timeout_s)
+    if find_spec("lancedb") is None:
+        raise MissingExtra("WORKBENCH_VECTOR_STORE=lancedb", "lancedb")
+    if settings.lancedb_path:
+        return Place(Path(settings.lancedb_path).expanduser().absolute(), kind="lancedb", shared=True)
+    return Place(folder / "lancedb", kind="lancedb")
+
+
+def opened(place: Place, index: Index, *, make: bool = False) -> Store:
+    """The store of this index; where many workspaces share one, by a name that the index keeps.
+
+    One that many share and that does not have it is an error, unless it may be made there.
+    """
+    name = index.meta("chroma_collection") if place.url or place.shared else LOCAL
+    if place.kind == "lancedb":
+        from workbench.knowledge.indexes.lance import Lance
+
+        return Lance(place, name, make=make)
+    from workbench.knowledge.indexes.chroma import Chroma
+
+    return Chroma(place, name, make=make or not place.url)
+
+
+def _broken(place: Place) -> type[Exception]:
+    """What the library of this store raises when its files are damaged."""
+    if place.kind == "lancedb":
+        from workbench.knowledge.indexes.lance import Damaged
+
+        return Damaged
+    from workbench.knowledge.indexes.chroma import damaged
+
+    return damaged()
+
+
+def _files(place: Place, index: Index) -> Path:
+    """What may be deleted of a damaged store: all of this base's, and nothing of another's."""
+    return place.folder / f"{index.meta('chroma_collection')}.lance" if place.shared else place.folder
+
+
+def follow(place: Place, index: Index, tell: Told = nobody) -> bool:
+    """Bring the store at this place up to the index, and make one in a folder anew when it is damaged.
+
+    Returns:
+        Whether it was damaged.
+
+    Raises:
+        KnowledgeError: it cannot be written; the index itself is whole.
+    """
+    damaged_by = _broken(place)
+    if (place.url or place.shared) and not index.meta("chroma_collection"):
+        index.set_meta("chroma_collection", f"{index.path.parent.name.strip('.')}-{uuid.uuid4().hex[:12]}")
+    damaged = False
+    try:
+        with opened(place, index, make=True) as store:
+            store.follow(index, tell)
+    except damaged_by:  # made of the index, so nothing is lost with it; the caller says that it was made anew
+        shutil.rmtree(_files(place, index))
+        damaged = True
+    try:
+        if damaged:
+            with opened(place, index, make=True) as store:
+                store._compare(index)
+                store.settle()
+    except damaged_by as error:
+        raise KnowledgeError(
+            f"The vectors in {place.folder} cannot be written: {error}. The disk may be full. The index itself is "
+            "whole: free some space and run the `workbench kb add` again."
+        ) from error
+    place.followed(index)
+    return damaged
+
+
+def forget(place: Place, path: Path) -> None:
+    """Delete what a server or a shared folder holds of the index in this file, which is about to be removed.
+
+    Raises:
+        KnowledgeError: the server cannot be asked.
+    """
+    if not (place.url or place.shared) or not path.exists():
+        return
+    index = Index(path)
+    try:
+        if index.meta("chroma_at") == place.mark:
+            with opened(place, index, make=True) as store:
+                store.remove()
+    finally:
+        index.close()

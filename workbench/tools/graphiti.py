@@ -1,0 +1,149 @@
+"""Facts of a Graphiti server, as a tool of one's own: ``wb.tools.register(graphiti(wb.settings))``.
+
+It speaks to the REST service of Graphiti (``server/graph_service`` beside graphiti-core 0.29.3): ``POST /search`` gives
+facts with the times from and until which they hold, and when they were learnt. What comes from there is somebody
+else's words: bounded in time and size, cleaned, marked ``transient``; no base keeps it. A call is one effect of a run,
+so a replay asks nobody. ``docs/graphiti.md`` has the whole example.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Any
+from urllib.parse import urlsplit
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from workbench.errors import ToolError
+from workbench.models.wire import LimitReached, Meter, address, hidden, redact
+from workbench.ports import KnowledgeBase, Passage, ToolLog
+from workbench.settings import Settings
+from workbench.text import clean
+from workbench.tools import evidence
+from workbench.tools.scoring import Question
+from workbench.tools.tool import Found, FunctionTool, Search
+
+_LONG, _SETTING = 4_000, "WORKBENCH_GRAPHITI_TIMEOUT_S"
+
+
+class Input(Search):
+    """What ``graphiti`` can be asked."""
+
+    top_k: int = Field(10, ge=1, le=100, description="How many facts at most")
+    group_ids: list[str] = Field(default_factory=list, description="Of which groups; empty: of all")
+    as_of: datetime | None = Field(default=None, description="Only what held at that time")
+
+
+class Fact(BaseModel):
+    """What the service says of one fact, as far as it is used."""
+
+    model_config = ConfigDict(extra="ignore")
+
+    uuid: str = Field(min_length=1, max_length=200)
+    name: str = Field(max_length=_LONG)
+    fact: str = Field(min_length=1, max_length=_LONG)
+    valid_at: datetime | None = None
+    invalid_at: datetime | None = None
+    created_at: datetime | None = None
+    expired_at: datetime | None = None
+
+    def holds(self, when: datetime) -> bool:
+        """Whether it held then; one without a beginning or an end has always, or still does."""
+        begun, ended = self.valid_at and _utc(self.valid_at), self.invalid_at and _utc(self.invalid_at)
+        return (begun is None or begun <= when) and (ended is None or when < ended)
+
+
+class _Facts(BaseModel):
+    facts: list[Fact] = Field(max_length=1_000)
+
+
+def graphiti(settings: Settings) -> FunctionTool:
+    """The tool for the server at ``settings.graphiti_endpoint``.
+
+    Raises:
+        ToolError: there is no address, or it is not one of the REST service.
+    """
+    url = settings.graphiti_endpoint.strip().rstrip("/")
+    parts = urlsplit(url)
+    if parts.scheme not in ("http", "https") or not parts.hostname:
+        asked = "that is the database behind it" if parts.scheme.startswith(("bolt", "neo4j")) else "it must be http"
+        raise ToolError(
+            f"WORKBENCH_GRAPHITI_ENDPOINT is {address(url)!r}: {asked}. Give the address of Graphiti's REST service "
+            "(`server/` of its repository), like http://localhost:8000."
+        )
+
+    async def search(tool_input: Input, knowledge: KnowledgeBase, log: ToolLog) -> Found:
+        """Ask the server for facts, and judge them by the words of the query."""
+        body = {"query": tool_input.query, "max_facts": tool_input.top_k, "group_ids": tool_input.group_ids or None}
+        with log("ask", source="Graphiti") as detail:
+            facts = await _asked(url, settings.graphiti_timeout_s, body)
+            detail["facts"] = len(facts)
+        when = _utc(tool_input.as_of) if tool_input.as_of else None
+        kept = [fact for fact in facts if when is None or fact.holds(when)]
+        with log("judge") as detail:
+            found = await asyncio.to_thread(_judged, tool_input.query, kept, knowledge)
+            detail["hits"] = len(found)
+        return Found(results=evidence.ranked(found, tool_input.top_k))
+
+    return FunctionTool(
+        name="graphiti",
+        description="Facts of a Graphiti server, with the times from and until which they hold.",
+        input_schema=Input,
+        output_schema=Found,
+        function=search,
+        calibration="keyword_search's model, from the words of the question that the fact holds.",
+    )
+
+
+async def _asked(url: str, timeout_s: float, body: Mapping[str, Any]) -> list[Fact]:
+    import httpx
+
+    try:
+        async with (
+            asyncio.timeout(timeout_s),
+            httpx.AsyncClient(timeout=timeout_s, follow_redirects=False) as client,
+            client.stream("POST", f"{url}/search", json=dict(body)) as response,
+        ):
+            if not response.is_success:
+                raise LimitReached(f"it answered with the status {response.status_code}")
+            meter = Meter(timeout_s, _SETTING)
+            said = b"".join([meter(part) async for part in response.aiter_bytes()])
+        return _Facts.model_validate_json(said).facts
+    except ValidationError as error:
+        first = error.errors()[0]
+        why = f"its answer is not as expected: {'.'.join(map(str, first['loc']))}: {first['msg']}"
+    except TimeoutError:
+        why = f"it did not answer within {timeout_s:g} s; raise {_SETTING}"
+    except (httpx.HTTPError, httpx.InvalidURL, LimitReached) as error:
+        why = " ".join(str(error).split())[:200] or type(error).__name__
+    raise ToolError(
+        redact(f"The Graphiti server at {address(url)} gave nothing: {why.rstrip('.')}. Is it running?", hidden(url))
+    )
+
+
+def _judged(query: str, facts: list[Fact], knowledge: KnowledgeBase) -> list[Any]:
+    question, results = Question.of(query, knowledge), []
+    for place, fact in enumerate(facts):
+        text, place_id = clean(fact.fact), f"graphiti:{clean(fact.uuid)}"
+        times = fact.model_dump(mode="json", include={"valid_at", "invalid_at", "created_at", "expired_at"})
+        passage = Passage(
+            chunk_id=place_id,
+            doc_id=place_id,
+            title=clean(fact.name),
+            text=text,
+            position=place,
+            url="",
+            licence="",
+            fields={name: said for name, said in times.items() if said},
+        )
+        score = question.judge("keyword_search", text, passage["title"], subject=1.0, bm25=1.0)
+        result = evidence.chunk(passage, score, "graphiti", knowledge.name)
+        result["metadata"] |= {**times, "transient": True, "source": "Graphiti"}
+        results.append(result)
+    return results
+
+
+def _utc(when: datetime) -> datetime:
+    return when.replace(tzinfo=UTC) if when.tzinfo is None else when
