@@ -228,7 +228,7 @@ def rerank_results(state: FusionState, config: RunnableConfig, runtime: Runtime[
 def check_quality(state: FusionState, config: RunnableConfig, runtime: Runtime[Context]) -> dict[str, Any]:
     """How likely it is that nothing needed is missing, 0 to 1; the best pass; and what to ask next, if anything."""
     base, options = _asked(state, config, runtime)
-    query, found = _meant(state, base)[0], state["reranked_results"]
+    query, found = _meant(state, base)[0], cast(list[RetrievalResult], state["reranked_results"])
     retries, asked = _number(state) - 1, _so_far(state, base)
     with base.reading():
         quality = quality_of(query, found, base)
