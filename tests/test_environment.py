@@ -123,6 +123,8 @@ BROUGHT_ALONG = {
     "nbclient": "papermill",
     "traitlets": "ipywidgets",
     "mcp-types": "mcp",
+    "torch": "sentence-transformers",
+    "transformers": "sentence-transformers",
     "anyio": "mcp",
     # one namespace of many distributions
     "opentelemetry-api": "opentelemetry-sdk",
@@ -137,7 +139,18 @@ BROUGHT_ALONG = {
 
 def test_every_import_is_declared(project: Path, pyproject: dict) -> None:
     package = declared(
-        pyproject, "offline", "local", "postgres", "eval", "documents", "tracing", "metrics", "mcp", "http"
+        pyproject,
+        "offline",
+        "local",
+        "postgres",
+        "eval",
+        "documents",
+        "tracing",
+        "metrics",
+        "mcp",
+        "http",
+        "lancedb",
+        "cross-encoder",
     )
     for folder, allowed in (("workbench", package), ("tests", package | declared(pyproject, "test", "fuzz"))):
         strangers = {

@@ -113,5 +113,5 @@ def test_a_real_cross_encoder_from_a_folder_and_one_that_is_not_there(tmp_path):
     assert len(set(scores)) == 3 and scores == rerank.cross_encoded(str(folder), "Who makes honey?", TEXTS)
     assert rerank.cross_encoded(str(folder), "Who makes honey?", TEXTS[::-1]) == pytest.approx(scores[::-1], abs=1e-4)
     assert rerank.cross_encoded(str(folder), "x", []) == []
-    with pytest.raises(ModelError, match=r"'no/such-model' is neither a folder .* hf download no/such-model"):
+    with pytest.raises(ModelError, match=r"'no/such-model' is neither a folder .*hf download no/such-model"):
         rerank.cross_encoded("no/such-model", "x", TEXTS)
