@@ -43,13 +43,14 @@ from workbench.ports import Context, KnowledgeBase
 from workbench.session import Workbench
 from workbench.tools import hybrid
 from workbench.tools.fusing import STRATEGIES, Ranking
+from workbench.tools.fusing import WEIGHTS as FITTED
 from workbench.tools.scoring import LEAD, Question
 from workbench.tools.tool import StepLog
 
 SOURCES = ("bm25", "dense", "graph")
 REPORTED = "musique"
 """A set that fits nothing."""
-KINDS = ("named", "across", "plain")
+KINDS = tuple(FITTED)
 WEIGHTS = tuple(
     dict(zip(SOURCES, w, strict=True)) for w in product((1.0,), (0.3, 0.6, 1.0, 1.6), (0.25, 0.5, 1.0, 2.0))
 )
@@ -130,7 +131,7 @@ def observe(context: Context, base: KnowledgeBase, rows: Sequence[Mapping[str, A
         yield Asked(
             asked.id,
             frozenset(listed(dict(row), gold)),
-            kind(question),
+            hybrid.kind(question, of_texts["dense"]),
             of_texts | of_graph,
             alone,
             asyncio.run(passes(graph, asked.question, base, context)),
@@ -162,14 +163,6 @@ def times(context: Context, base: KnowledgeBase, rows: Sequence[Mapping[str, Any
 
     taken = np.array(asyncio.run(each()))
     return (*(1000 * float(m) for m in np.median(taken[:, :3], axis=0)), float(taken[:, 3].mean()))
-
-
-def kind(question: Question) -> str:
-    """``named``, ``across`` or ``plain``."""
-    if question.named:
-        return "named"
-    first = question.knowledge.passages([i for i, _ in question.knowledge.vector_search(question.text, 1)])
-    return "across" if first and question.signals(first[0])["unread"] > 0.5 else "plain"
 
 
 async def passes(graph: Any, query: str, base: KnowledgeBase, context: Context) -> list[Any]:

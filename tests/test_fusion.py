@@ -19,8 +19,10 @@ from workbench.errors import WorkbenchError
 from workbench.graphs import fusion
 from workbench.graphs.fusion import build_fusion, config_of, query_of, should_retry
 from workbench.ports import Context
-from workbench.tools.fusing import STRATEGIES, cascade
+from workbench.tools import hybrid
+from workbench.tools.fusing import STRATEGIES, WEIGHTS, cascade
 from workbench.tools.registry import StepLog
+from workbench.tools.scoring import Question
 
 ASKED = {"session_id": "s", "canvas_path": "", "operation": "explanation", "messages": []}
 RANKING = st.dictionaries(st.sampled_from("abcdefgh"), st.integers(1, 9), max_size=8).map(
@@ -61,6 +63,19 @@ def test_found_by_both_never_ranks_below_found_by_one_that_no_source_puts_before
 def test_a_cascade_puts_the_first_source_first(words, meaning):
     order = [i for i, _ in cascade({"words": words, "meaning": meaning})]
     assert order[: len(words)] == [i for i, _ in words]
+
+
+def test_sums_of_scores_are_weighed_by_the_kind_of_question(wb):
+    base, log = wb.knowledge.get("film"), StepLog()
+    said = {}
+    for query in ("Who directed Memento?", "一部关于两个老朋友的安静的电影", "a quiet story of two old friends"):
+        question = Question.of(query, base)
+        hits = hybrid.from_texts(question, 20, log)
+        said[query] = hybrid.kind(question, hits["dense"])
+        scores = dict(STRATEGIES["weighted"](hits, WEIGHTS[said[query]]))
+        fused = hybrid.fused(question, hits, 20, log, "weighted")
+        assert fused and all(score == scores.get(passage["chunk_id"], 0.0) for passage, score in fused)
+    assert list(said.values()) == ["named", "across", "plain"]
 
 
 # --- The graph ---

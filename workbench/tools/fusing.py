@@ -73,6 +73,16 @@ STRATEGIES: Mapping[str, Callable[[Mapping[str, Ranking], Mapping[str, float] | 
 """By name; one's own joins them here."""
 
 
+WEIGHTS: Mapping[str, Mapping[str, float]] = {
+    "named": {"bm25": 1.0, "dense": 0.3, "graph": 2.0},
+    "across": {"bm25": 1.0, "dense": 1.0, "graph": 0.25},
+    "plain": {"bm25": 1.0, "dense": 0.6, "graph": 0.25},
+}
+"""For sums of scores, by the kind of question: chosen by ``experiments/fusing.py``. Ranks and
+percentiles are best left even."""
+WEIGHED = frozenset({"weighted", "zscore"})
+
+
 def _summed(
     rankings: Mapping[str, Ranking],
     weights: Mapping[str, float] | None,

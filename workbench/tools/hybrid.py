@@ -10,7 +10,7 @@ from workbench.errors import Unusable
 from workbench.ports import KnowledgeBase, Passage, ToolLog
 from workbench.state import RetrievalResult
 from workbench.tools import evidence
-from workbench.tools.fusing import STRATEGIES, Ranking
+from workbench.tools.fusing import STRATEGIES, WEIGHED, WEIGHTS, Ranking
 from workbench.tools.scoring import (
     LEAD,
     ORDER,
@@ -82,10 +82,19 @@ def fused(
     """The passages of all sources in one order, with their fused scores; those about a name in the question first."""
     with log("fuse", strategy=strategy) as detail:
         own = [p["chunk_id"] for p in question.knowledge.passages_of(question.subjects)][: RERANKED // 2]
-        order = dict(STRATEGIES[strategy](hits, None))
+        weights = WEIGHTS[kind(question, hits.get("dense", ()))] if strategy in WEIGHED else None
+        order = dict(STRATEGIES[strategy](hits, weights))
         detail["distinct"] = len(order)
         passages = question.knowledge.passages(list(dict.fromkeys([*own, *order]))[:pool])
         return [(passage, order.get(passage["chunk_id"], 0.0)) for passage in passages]
+
+
+def kind(question: Question, near: Ranking) -> str:
+    """``named``: it has a name that the base knows; ``across``: most is in another script than what is nearest."""
+    if question.named:
+        return "named"
+    first = question.knowledge.passages([chunk_id for chunk_id, _ in near[:1]])
+    return "across" if first and question.signals(first[0])["unread"] > 0.5 else "plain"
 
 
 def reranked(
