@@ -51,27 +51,29 @@ from workbench.tools.scoring import LEAD, Logistic, Question, probability
 from workbench.tools.tool import StepLog
 
 Operation = Literal["decomposition", "scoring", "explanation", "verification", "review"]
+STANDING = 3
+"""Documents of the best pass that stand in front, whatever a retry finds: the graph has led to them already."""
 SURE = 0.8
 """How probable the graph's best passage must be, by itself, for a cascade to leave the vectors alone."""
 
 QUALITY = Logistic(
-    -5.9,
+    -2.97,
     {
-        "first": -0.18,
-        "second": -0.03,
-        "third": -0.0,
-        "fifth": -0.23,
-        "said": 1.92,
-        "added": 2.77,
-        "unsaid": -0.28,
-        "words": -0.02,
-        "rarity": 5.84,
-        "phrases": 0.42,
-        "covered": 1.43,
-        "of_first": 2.46,
-        "of_three": -1.66,
-        "cosine": 1.08,
-        "lead": 0.69,
+        "first": 0.12,
+        "second": 0.01,
+        "third": -0.03,
+        "fifth": -0.39,
+        "said": 1.27,
+        "added": -0.94,
+        "unsaid": -1.85,
+        "words": -0.06,
+        "rarity": 3.1,
+        "phrases": -0.15,
+        "covered": 0.21,
+        "cosine": 1.16,
+        "lead": 0.45,
+        "of_first": 0.11,
+        "of_three": 0.41,
     },
 )
 """That the first five hold all that is needed; ``experiments/fusing.py`` fits it on one half of public questions."""
@@ -222,7 +224,11 @@ def rerank_results(state: FusionState, config: RunnableConfig, runtime: Runtime[
             else:
                 found += hybrid.reranked(_reading(state, base), passages, hits, StepLog(), options.rerank_model)
     together = cast(list[RetrievalResult], evidence.ranked(found, len(found)))
-    return {"reranked_results": evidence.ranked(with_hops(together, hops) if hops else together, options.top_k)}
+    return {
+        "reranked_results": evidence.ranked(
+            with_hops(together, hops, kept=STANDING) if hops else together, options.top_k
+        )
+    }
 
 
 def check_quality(state: FusionState, config: RunnableConfig, runtime: Runtime[Context]) -> dict[str, Any]:

@@ -284,7 +284,10 @@ PLACES = 5
 
 
 def with_hops(
-    first: Sequence[RetrievalResult], hops: Sequence[RetrievalResult], model: Logistic = MODELS[SECOND]
+    first: Sequence[RetrievalResult],
+    hops: Sequence[RetrievalResult],
+    model: Logistic = MODELS[SECOND],
+    kept: int = KEPT,
 ) -> list[RetrievalResult]:
     """The first pass and what the next hops found: its first documents stand, behind them the likeliest come first.
 
@@ -292,13 +295,14 @@ def with_hops(
         first: what the first pass found, best first.
         hops: what every ``next_hop`` found.
         model: of what both say of a document.
+        kept: how many documents of the first pass stand in front.
     """
     known = {identity(result): result for result in first}
     best: dict[Identity, RetrievalResult] = {}
     for hop in sorted(hops, key=_order):
         best.setdefault(identity(hop), hop)
     front = list(dict.fromkeys(map(_document, first)))[:PLACES]
-    standing = list(takewhile(lambda result: _document(result) in front[:KEPT], first))
+    standing = list(takewhile(lambda result: _document(result) in front[:kept], first))
     doubt = max((hop["metadata"].get("doubt", 0.5) for hop in hops), default=0.5)
     of_document = {
         document: round(model(seen), 6)
