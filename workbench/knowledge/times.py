@@ -24,12 +24,16 @@ _ROLE = 5
 """Characters of a Chinese attribute that does not say whose it is."""
 _LEAST, _SAYS, _NEARLY = 0.3, 0.5, 0.1
 """What a word weighs at least; the share of the words with which a passage speaks of them, and as good as the best."""
+_NEVER = "9999"
 _LONGEST = 80
 """Characters of a value."""
 
 
 class Clause(NamedTuple):
-    """``text[start:end]`` of a sentence; ``bare`` is without its dates; ``cuts`` are the ends that it names."""
+    """``text[start:end]`` of a sentence; ``bare`` is without its dates; ``cuts`` are the ends that it names.
+
+    ``told``: it says its beginning itself; ``meant``: and only that it was meant to be.
+    """
 
     start: int
     end: int
@@ -38,6 +42,8 @@ class Clause(NamedTuple):
     until: str
     cuts: tuple[tuple[int, int, str], ...]
     later: bool
+    told: bool
+    meant: bool
 
 
 class Times(NamedTuple):
@@ -52,6 +58,11 @@ class Times(NamedTuple):
     def since(self) -> str:
         """From when on what has no date of its own holds."""
         return self.valid_from or self.published
+
+    @property
+    def now(self) -> str:
+        """When its "now" is: the day on which it came, at the latest."""
+        return self.since or self.known_since
 
 
 @cache
@@ -98,8 +109,11 @@ def after(date: str, as_of: str) -> bool:
 
 
 @lru_cache(maxsize=8192)
-def clauses(sentence: str, prior: str = "") -> tuple[Clause, ...]:
-    """The clauses of a sentence with their times, ``prior`` that of what stands before; a date alone is of the next."""
+def clauses(sentence: str, prior: str = "", now: str = "") -> tuple[Clause, ...]:
+    """The clauses of a sentence with their times; a date alone is of the next.
+
+    ``prior`` is the time of what stands before, ``now`` that of "now" in its document.
+    """
     spans, start = [], 0
     for match in _time("split").finditer(sentence):
         if start < match.start():
@@ -112,7 +126,7 @@ def clauses(sentence: str, prior: str = "") -> tuple[Clause, ...]:
     for begin_at, end_at in spans:
         own = [one for one in dated if begin_at <= one[0] < end_at]
         at = opened if opened >= 0 else begin_at
-        clause = _clause(sentence, at, end_at, [one for one in dated if at <= one[0] < end_at], found, prior)
+        clause = _clause(sentence, at, end_at, [one for one in dated if at <= one[0] < end_at], found, prior, now)
         opened = at if own and not re.search(r"\w", clause.bare) and end_at != spans[-1][1] else -1
         if opened < 0:
             found.append(clause)
@@ -120,7 +134,13 @@ def clauses(sentence: str, prior: str = "") -> tuple[Clause, ...]:
 
 
 def _clause(
-    sentence: str, start: int, end: int, own: Sequence[tuple[int, int, str]], before: Sequence[Clause], prior: str
+    sentence: str,
+    start: int,
+    end: int,
+    own: Sequence[tuple[int, int, str]],
+    before: Sequence[Clause],
+    prior: str,
+    now: str,
 ) -> Clause:
     begin, until, cuts, bare, last = "", "", list[tuple[int, int, str]](), "", start
     for place, (at, to, date) in enumerate(own):
@@ -136,22 +156,26 @@ def _clause(
             until = until or (str(int(date[:4]) + 1) if full and len(date) == 4 else date)
             cuts.append((start + (ends.start() if ends else len(lead)), to + (closes.end() if closes else 0), date))
         else:
-            begin = begin or date
+            begin = max(begin, date)
         led = _time("lead").search(sentence[last:at])
         tail = _time("tail").match(behind)
         bare += sentence[last : last + led.start()] if led else sentence[last:at]
         bare += " "
         last = to + (tail.end() if tail else 0)
     bare += sentence[last:end]
-    later = bool(_time("later").match(sentence[start:end]))
+    said = sentence[start:end]
+    later, years, present = bool(_time("later").match(said)), _years(said), _time("present").search(said)
+    meant = bool(_time("meant").search(said))
     stands = (before[-1].until or before[-1].begin) if before else prior
-    if not begin and not until and stands:
-        years = _years(sentence[start:end])
-        inherited = before[-1].begin if before else ""
-        begin = str(int(stands[:4]) + years) if years else stands if later else inherited
-    return Clause(
-        start, end, re.sub(r"\s+", " ", bare).strip(" ,，.。;；:：()（）*_-"), begin, until, tuple(cuts), later
-    )
+    told = bool(begin or years or later or present)
+    if meant:  # what was only meant is told by whoever knows the end of it
+        begin = max(begin, now)
+    elif not begin and not until:
+        ended = max((one.until for one in before), default="")
+        reckoned = str(int(stands[:4]) + years) if years and stands else ""
+        begin = reckoned or ((ended or now) if present else stands if told else before[-1].begin if before else "")
+    bare = re.sub(r"\s+", " ", bare).strip(" ,，.。;；:：()（）*_-")
+    return Clause(start, end, bare, begin, until, tuple(cuts), later or bool(present), told or meant, meant)
 
 
 def _years(text: str) -> int:
@@ -164,65 +188,72 @@ def _years(text: str) -> int:
     return int(said) if said.isdecimal() else next((n for n, word in enumerate(numbers, 1) if said in word), 0)
 
 
-def as_seen(text: str, as_of: str, since: str = "") -> str:
-    """The text without what begins to hold after that date, and without ends that are yet to come.
-
-    ``since`` is from when on what has no date of its own holds.
+def as_seen(text: str, as_of: str, since: str = "", now: str = "") -> str:
+    """``all_seen`` of one text.
 
     >>> as_seen("Ann led it from 1998 until 2004, when Bo took over. It is green.", "2003")
-    'Ann led it from 1998. It is green.'
+    'Ann led it from 1998.'
     """
-    undated, dated_at_all = after(since, as_of), dates(text)
-    relative = dated_at_all and (_time("later").search(text) or _time("years_later").search(text))
-    if not as_of or not (undated or relative or any(after(date, as_of) for _, _, date in dated_at_all)):
-        return text
-    kept, headed, prior = [], False, ""
-    for line in text.split("\n"):
-        parts, gone = sentences(line), headed
-        if (
-            parts
-            and (alone := dates(line))
-            and not re.search(r"[^\W\d_]", clauses(line)[0].bare if clauses(line) else "")
-        ):
-            headed = gone = after(alone[0][2], as_of)
-        seen = []
-        for part in parts:
-            told = clauses(part, prior)
-            left = "" if headed else _sentence_seen(part, told, as_of)
-            dated = any(one.begin or one.until for one in told)
-            left = "" if undated and not dated else left
-            prior = next((one.until or one.begin for one in reversed(told) if one.until or one.begin), prior)
-            gone = not left if dated or not gone else bool(_time("follows").match(part))
-            if left and not (gone and not dated):
-                seen.append(left)
-        if seen == parts:
-            kept.append(line)
-        elif seen:
-            kept.append(("" if CJK.search(line) else " ").join(seen))
-    return "\n".join(kept).strip("\n")
+    return all_seen([text], as_of, since, now)[0]
 
 
-def _sentence_seen(sentence: str, told_by: Sequence[Clause], as_of: str) -> str:
-    """As much of a sentence as is told by then: all before the first clause that is later, which may be nothing."""
-    end, cuts, told = len(sentence), list[tuple[int, int, str]](), False
-    for clause in told_by:
-        if after(clause.begin, as_of):
-            if not told:
-                return ""
-            end = clause.start
-            break
-        told = told or bool(clause.begin or clause.until)
-        cuts += clause.cuts
-    if end == len(sentence) and not any(after(date, as_of) for _, _, date in dates(sentence)):
-        return sentence
-    left, stop = sentence[:end], sentence[-1] if sentence[-1] in ".。!！?？" else ""
-    for start, to, date in reversed(cuts):
-        if after(date, as_of) and start < end:
+def all_seen(texts: Sequence[str], as_of: str, since: str = "", now: str = "") -> list[str]:
+    """The texts of a document without what begins later, or may: what is undated after it goes with it.
+
+    ``since`` is from when on what has no date of its own holds, ``now`` of when its "now" is; without one that is
+    after every date. Where all that is dated begins later, nothing is left.
+    """
+    if not as_of:
+        return list(texts)
+    gone, prior, early, late, found = after(since, as_of), since, False, False, []
+    for text in texts:
+        lines = []
+        for line in text.split("\n"):
+            seen, parts = [], sentences(line)
+            for part in parts:
+                told = clauses(part, prior, now or _NEVER)
+                left, gone = _seen(part, told, as_of, gone, prior)
+                for one in told:
+                    early |= one.told and bool(one.begin) and not after(one.begin, as_of)
+                    late |= one.told and after(one.begin, as_of)
+                dated = [at for one in told if (at := one.until or one.begin) and at != (now or _NEVER)]
+                prior = dated[-1] if dated else prior
+                seen += [left] if left else []
+            if seen or not parts:
+                lines.append(line if seen == parts else ("" if CJK.search(line) else " ").join(seen))
+        found.append("\n".join(lines).strip("\n") if "\n".join(lines) != text else text)
+    return found if early or not late else [""] * len(found)
+
+
+def _seen(sentence: str, told: Sequence[Clause], as_of: str, gone: bool, prior: str) -> tuple[str, bool]:
+    """As much of a sentence as is told by then, and whether what follows without a date is later."""
+    end, cuts, first = len(sentence), list[tuple[int, int, str]](), next((one for one in told if one.told), None)
+    if first and first.begin and not after(first.begin, as_of):
+        gone = False  # what stands before the date in its sentence goes with it
+    for clause in told:
+        if clause.told:
+            gone = after(clause.begin, as_of)
+        left_open = [cut for cut in clause.cuts if after(cut[2], as_of)]
+        known = (clause.told and clause.begin) or prior or any(one.begin for one in told if one.start < clause.start)
+        if gone or (left_open and not known):
+            end, gone = min(end, clause.start), True
+        elif left_open:
+            gone, cuts = True, cuts + left_open
+            end = min(end, end if clause.told else left_open[0][0])
+    if not any(re.search(r"\w", sentence[one.start : min(one.end, end)]) for one in told if one.start < end):
+        return "", gone
+    if not cuts and end == len(sentence):
+        return sentence, gone
+    if first is None or first.start >= end:
+        return "", gone
+    left, stop = sentence[:end], sentence[-1] if sentence[-1] in ".。!！?？；" else ""
+    for start, to, _ in reversed(cuts):
+        if start < end:
             left = left[:start].rstrip() + left[to:]
     left = re.sub(r"(?i)(?:[\s,，;；、(（]|\b(?:and|but|while|whereas)\b)+$", "", left).lstrip(" ,，")
     if any(after(date, as_of) for _, _, date in dates(left)):
-        return ""  # a date that is no clause's own
-    return left if left.endswith(stop) else left + stop
+        return "", True  # a date that is no clause's own
+    return (left if left.endswith(stop) else left + stop) if left else "", gone
 
 
 def times_of(fields: Mapping[str, Any], added: str = "") -> Times:
@@ -238,7 +269,7 @@ def times_of(fields: Mapping[str, Any], added: str = "") -> Times:
 
 def read_facts(title: str, text: str, times: Times, fields: Mapping[str, Any]) -> Iterator[TimedFact]:
     """The facts with times that a document states, in their order."""
-    held, prior = dict[str, TimedFact](), ""
+    held, prior = dict[str, TimedFact](), times.since
     given = {str(name).lower() for name in fields} & {
         *_words()["fields"]["valid_from"],
         *_words()["fields"]["valid_to"],
@@ -249,12 +280,12 @@ def read_facts(title: str, text: str, times: Times, fields: Mapping[str, Any]) -
     if times.valid_to:  # the whole of it has an end
         yield _fact(title, "", text.strip()[:_LONGEST], text.strip(), times.valid_from, times.valid_to, times, title)
     for sentence in sentences(text):
-        told, before = clauses(sentence, prior), prior
+        told = clauses(sentence, prior, times.now)
         prior = next((one.until or one.begin for one in reversed(told) if one.until or one.begin), prior)
-        for clause in told if times.since or times.valid_to or before or prior else ():
+        for clause in told:
             begin = clause.begin or ("" if clause.until else times.since)
             until = clause.until or ("" if clause.begin else times.valid_to)
-            if begin or until:
+            if (begin or until) and not clause.meant:
                 for fact in _stated(title, clause, sentence, begin, until, times, held):
                     held[fold(fact["value"])] = held[""] = fact
                     yield fact
@@ -370,7 +401,7 @@ def settled(facts: Iterable[TimedFact], as_of: str = "", known: str = "") -> lis
             if after(end, as_of):
                 end = ""
             now, said = last_day(as_of) or "9999", as_seen(fact["sentence"], as_of)
-            said = said or f"{fact['subject']}, {(fact['attribute'].split() or [''])[0]}: {fact['value']}"
+            said = said or told_shortly(fact)
             found.append(
                 TimedFact(**{**fact, "sentence": said, "valid_to": end, "holds": not end or first_day(end) > now})
             )
@@ -378,6 +409,11 @@ def settled(facts: Iterable[TimedFact], as_of: str = "", known: str = "") -> lis
         for fact in found[-len(group) :] if begun_now else ():
             fact["holds"] = fact["holds"] and bool(fact["valid_from"])
     return found
+
+
+def told_shortly(fact: TimedFact) -> str:
+    """A fact whose sentence cannot be shown."""
+    return f"{fact['subject']}, {(fact['attribute'].split() or [''])[0]}: {fact['value']}"
 
 
 def superseded(facts: Iterable[TimedFact]) -> bool:
@@ -450,14 +486,14 @@ def _last_said(
     seen: list[tuple[float, tuple[str, int], TimedFact]] = []
     for passage in passages:
         times = times_of(passage["fields"])
-        own = as_seen(passage["text"], at, times.since)
+        own = as_seen(passage["text"], at, times.since, times.now)
         held = words(f"{passage['title']} {own}")
         share = sum(wanted[word] for word in wanted if word in held) / (sum(wanted.values()) or 1.0)
         prior, dated = "", list[tuple[str, str, str]]()
         for sentence in sentences(own):
             start, mine = 0, len(dated)
-            for clause in clauses(sentence, prior) if sentence not in others else ():
-                if dates(sentence[clause.start : clause.end]) or clause.later or (prior and _years(clause.bare)):
+            for clause in clauses(sentence, prior, times.now) if sentence not in others else ():
+                if (clause.told or clause.until) and not clause.meant:
                     dated.append((clause.begin, clause.until, sentence[start : clause.end]))
                     start, prior = clause.end, clause.until or clause.begin
             if len(dated) > mine:  # what follows in its sentence goes on with it
