@@ -260,7 +260,7 @@ class AsOf:
         there = [one for one in found["doc_ids"] if f"{one}#0" in first]
         whole = len(there) == len(found["doc_ids"]) and self._whole.issuperset(first)
         members = found["members"] if whole else [one for one in found["members"] if self.entity(one)]
-        own = {"summary": found["summary"] if whole else summary, "doc_ids": there, "members": members}
+        own: dict[str, Any] = {"summary": found["summary"] if whole else summary, "doc_ids": there, "members": members}
         title = found["title"] if whole or self.find_entity(found["title"]) else ""
         return Community(**{**found, **own, "title": title}) if own["summary"] and title else None
 

@@ -166,26 +166,37 @@ def _clause(
     said = sentence[start:end]
     later, years, present = bool(_time("later").match(said)), _years(said), _time("present").search(said)
     meant = bool(_time("meant").search(said))
-    stands = (before[-1].until or before[-1].begin) if before else prior
+    stands = _reached(before, prior)
     told = bool(begin or years or later or present)
     if meant:  # what was only meant is told by whoever knows the end of it
         begin = max(begin, now)
     elif not begin and not until:
         ended = max((one.until for one in before), default="")
-        reckoned = str(int(stands[:4]) + years) if years and stands else ""
-        begin = reckoned or ((ended or now) if present else stands if told else before[-1].begin if before else "")
+        if years:
+            begin = str(int(stands[:4]) + years) if stands and years > 0 else now
+        else:
+            begin = (ended or now) if present else stands if told else before[-1].begin if before else ""
     bare = re.sub(r"\s+", " ", bare).strip(" ,，.。;；:：()（）*_-")
-    return Clause(start, end, bare, begin, until, tuple(cuts), later or bool(present), told or meant, meant)
+    return Clause(start, end, bare, begin, until, tuple(cuts), later, told or meant, meant)
+
+
+def _reached(told: Sequence[Clause], prior: str) -> str:
+    """The time that these clauses have come to."""
+    return max((one.until or one.begin for one in told), default="") or prior
 
 
 def _years(text: str) -> int:
-    """How many years later a clause says that it is; 0 where it does not."""
+    """How many years later a clause is, at most; 0 where it says nothing of it, -1 where not how many."""
     match = _time("years_later").search(text)
     if not match:
         return 0
-    said = (match["n"] or match["zh"] or "one").lower()
-    numbers = _words()["time"]["numbers"].split()
-    return int(said) if said.isdecimal() else next((n for n, word in enumerate(numbers, 1) if said in word), 0)
+    said = (match["n"] or match["zh"] or "one").lower().replace("两", "二")
+    numbers = [re.fullmatch(r"([a-z]+)(.*)", word) for word in _words()["time"]["numbers"].split()]
+    if said.isdecimal():
+        return int(said)
+    return next(
+        (n for n, word in enumerate(numbers, 1) if word and said in word.groups()), said in ("a", "another") or -1
+    )
 
 
 def as_seen(text: str, as_of: str, since: str = "", now: str = "") -> str:
@@ -205,19 +216,19 @@ def all_seen(texts: Sequence[str], as_of: str, since: str = "", now: str = "") -
     """
     if not as_of:
         return list(texts)
-    gone, prior, early, late, found = after(since, as_of), since, False, False, []
+    written = since or max((date for text in texts for *_, date in dates(text)), default="")
+    gone, prior, early, late, found = after(written, as_of), since, False, False, []
     for text in texts:
         lines = []
         for line in text.split("\n"):
             seen, parts = [], sentences(line)
             for part in parts:
                 told = clauses(part, prior, now or _NEVER)
-                left, gone = _seen(part, told, as_of, gone, prior)
+                left, gone = _seen(part, told, as_of, gone)
                 for one in told:
                     early |= one.told and bool(one.begin) and not after(one.begin, as_of)
                     late |= one.told and after(one.begin, as_of)
-                dated = [at for one in told if (at := one.until or one.begin) and at != (now or _NEVER)]
-                prior = dated[-1] if dated else prior
+                prior = _reached([one for one in told if one.begin != (now or _NEVER)], prior)
                 seen += [left] if left else []
             if seen or not parts:
                 lines.append(line if seen == parts else ("" if CJK.search(line) else " ").join(seen))
@@ -225,21 +236,19 @@ def all_seen(texts: Sequence[str], as_of: str, since: str = "", now: str = "") -
     return found if early or not late else [""] * len(found)
 
 
-def _seen(sentence: str, told: Sequence[Clause], as_of: str, gone: bool, prior: str) -> tuple[str, bool]:
+def _seen(sentence: str, told: Sequence[Clause], as_of: str, gone: bool) -> tuple[str, bool]:
     """As much of a sentence as is told by then, and whether what follows without a date is later."""
     end, cuts, first = len(sentence), list[tuple[int, int, str]](), next((one for one in told if one.told), None)
     if first and first.begin and not after(first.begin, as_of):
         gone = False  # what stands before the date in its sentence goes with it
     for clause in told:
-        if clause.told:
+        if clause.told and clause.begin:
             gone = after(clause.begin, as_of)
         left_open = [cut for cut in clause.cuts if after(cut[2], as_of)]
-        known = (clause.told and clause.begin) or prior or any(one.begin for one in told if one.start < clause.start)
-        if gone or (left_open and not known):
+        if gone or (left_open and not (clause.told and clause.begin)):  # of an end alone nobody knows the beginning
             end, gone = min(end, clause.start), True
         elif left_open:
             gone, cuts = True, cuts + left_open
-            end = min(end, end if clause.told else left_open[0][0])
     if not any(re.search(r"\w", sentence[one.start : min(one.end, end)]) for one in told if one.start < end):
         return "", gone
     if not cuts and end == len(sentence):
@@ -281,7 +290,7 @@ def read_facts(title: str, text: str, times: Times, fields: Mapping[str, Any]) -
         yield _fact(title, "", text.strip()[:_LONGEST], text.strip(), times.valid_from, times.valid_to, times, title)
     for sentence in sentences(text):
         told = clauses(sentence, prior, times.now)
-        prior = next((one.until or one.begin for one in reversed(told) if one.until or one.begin), prior)
+        prior = _reached(told, prior)
         for clause in told:
             begin = clause.begin or ("" if clause.until else times.since)
             until = clause.until or ("" if clause.begin else times.valid_to)
@@ -299,7 +308,11 @@ def _named_times() -> frozenset[str]:
 def _stated(
     title: str, clause: Clause, sentence: str, begin: str, until: str, times: Times, held: Mapping[str, TimedFact]
 ) -> Iterator[TimedFact]:
-    bare = re.sub(r"(?i)^(?:when|whereupon|after which|at which point|and|then|who|which)\s+", "", clause.bare)
+    bare = re.sub(
+        r"(?i)^(?:when|whereupon|after which|at which point|and|then|who|which|it(?= was (?!\w+ed\b)))\s+",
+        "",
+        clause.bare,
+    )
     bare = re.sub(r"\s+", " ", _time("adverbs").sub("", bare)).strip(" ,，#-*")
     bare = re.sub(r"(?<=[\u3400-\u9fff]) | (?=[\u3400-\u9fff])|^(?:后|便|遂|即)(?=[\u3400-\u9fff])", "", bare)
     chinese = bool(CJK.search(bare))
@@ -316,7 +329,14 @@ def _stated(
         if attribute:
             yield _fact(subject, attribute, said["value"], sentence, begin, until, times, title)
         return
-    if clause.later and held and bare and len(bare) < _LONGEST:
+    short = re.fullmatch(
+        r"(?:(?:in|at|on|to|by|and) )*(?P<value>[A-Z\d]\S*(?: [A-Z\d]\S*){0,4})|[由是为](?P<zh>[\u3400-\u9fff]{2,4})",
+        bare,
+    )
+    if clause.told and short and held and held[""]["sentence"] == sentence:  # "in 1998 Ann, in 2005 Bo"
+        last, value = held[""], short["value"] or short["zh"]
+        yield _fact(last["subject"], last["attribute"], value, sentence, begin, until, times, title)
+    elif clause.later and held and bare and len(bare) < _LONGEST:
         last = held[""]
         value = re.sub(r"(?i)\s*(?:took over|succeeded|followed|took charge|did)$|^由|(?:接任|继任|担任)$", "", bare)
         yield _fact(last["subject"], last["attribute"], value, sentence, begin, until, times, title)
@@ -333,7 +353,11 @@ def _fact(
         re.sub(r"(?i)^the ", "", subject),
         attribute.removeprefix(subject or "\0").lstrip("的") or attribute,
     )
-    given = {"subject": subject, "attribute": attribute, "value": re.sub(r"(?i)^(?:an?|the) ", "", value.strip())}
+    given = {
+        "subject": subject,
+        "attribute": attribute,
+        "value": re.sub(r"(?i)^(?:an?|the) |,? and$", "", value.strip()),
+    }
     said = {"sentence": sentence, "valid_from": begin, "valid_to": until, "known_since": times.known_since}
     return TimedFact(**given, **said, doc_id="", chunk_id="", holds=True)  # type: ignore[typeddict-item]
 
@@ -385,10 +409,17 @@ def settled(facts: Iterable[TimedFact], as_of: str = "", known: str = "") -> lis
     """
     told: dict[str, list[TimedFact]] = {}
     every = list(facts)
-    begun = {(_key(fact), fold(fact["value"])) for fact in every if fact["valid_from"]}
+    begun: dict[str, list[TimedFact]] = {}
     for fact in every:
-        if not fact["valid_from"] and (_key(fact), fold(fact["value"])) in begun:
-            continue  # who was succeeded, of whom it is known since when
+        if fact["valid_from"]:
+            begun.setdefault(_key(fact), []).append(fact)
+    for fact in every:
+        if not fact["valid_from"] and any(
+            fold(one["value"]) == fold(fact["value"])
+            or (after(one["valid_from"], as_of) and first_day(one["valid_from"]) < first_day(fact["valid_to"]))
+            for one in begun.get(_key(fact), ())
+        ):
+            continue  # of whom it is known since when, or that somebody later came before
         if not after(fact["valid_from"], as_of) and not after(fact["known_since"], known):
             told.setdefault(_key(fact), []).append(fact)
     found = []
@@ -516,7 +547,10 @@ def _about(asked: frozenset[str], fact: TimedFact) -> float:
     named = len(whole & asked) / (len(whole) or 1)
     if named < _NAMED or not attribute & asked:
         return 0.0
-    return named + len(attribute & asked) / len(attribute) + 0.1 * len(words(fact["sentence"]) & asked)
+    same = fact["attribute"] in _words()["names"]["en"] + _words()["names"]["zh"]  # words that all say it
+    return (
+        named + (1.0 if same else len(attribute & asked) / len(attribute)) + 0.1 * len(words(fact["sentence"]) & asked)
+    )
 
 
 def asked_as_of(message: str) -> tuple[str, int, int]:
