@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -98,8 +100,19 @@ def test_metadata_gives_times_to_what_a_document_says() -> None:
     [
         ("Ann led it from 1998 until 2004, when Bo took over.", "2003", "Ann led it from 1998."),
         ("Ann led it from 1998 until 2004, when Bo took over.", "2004", None),
-        ("In 2005 Bo came. He built a shed. Elms are tall.", "2003", "Elms are tall."),
+        ("In 2005 Bo came. He built a shed. Elms are tall.", "2003", ""),
+        ("Ann came in 1999. In 2005 Bo came. He built a shed.\n\nElms are tall.", "2003", "Ann came in 1999."),
+        (
+            "Ann came in 1999. Two years later Bo came. Three years later Cy did.",
+            "2002",
+            "Ann came in 1999. Two years later Bo came.",
+        ),
+        ("Until 2011 it opened at 9; it now opens at 10.", "2010", ""),
+        ("林立1998年任院长。两年后改由王平接任。次年由李强接任。", "2000", "林立1998年任院长。两年后改由王平接任。"),
+        ("王平到2011年4月换了名字，后来叫爽柠。", "2010", ""),
         ("林立2001年任院长，2005年由王平接任。", "2003", "林立2001年任院长。"),
+        ("1996年到2005年，九点开门；之后改为八点。", "2004", "1996年，九点开门；"),
+        ("Bo leads it. Founded in 1990. Bo led it until 2009.", "2003", "Founded in 1990."),
         ("## 2001\nAnn.\n## 2005\nBo.", "2003", "## 2001\nAnn."),
         ("Nothing is dated here. It stays.", "1500", None),
     ],
@@ -140,7 +153,120 @@ def texts_in(value: Any) -> Iterator[str]:
         yield from (t for one in value for t in texts_in(one))
 
 
-@pytest.mark.parametrize("as_of", ["1990", "1997", "2003", "2006", "2012"])
+# How a statement begins, in the words of both languages: "{v}" begins at {d} (or {e} later than {d}, or {n} years on).
+DATED = {
+    "In {d} {v} became head of the Alder Trust.": "d",
+    "{v} has led the Alder Trust since {d}.": "d",
+    "From {d} to {e} {v} was head of the Alder Trust.": "d",
+    "{v}, who had been abroad, was elected head in {d}.": "d",
+    "Nobody led it until {d}, when {v} took over.": "d",
+    "Between {d} and {e} the Alder Trust was led by {v}.": "d",
+    "The head was Ann Gray until {d}; {v} now leads it.": "d",
+    "## {d}\n\n{v} came.": "d",
+    "Two years later {v} took over.": "2",
+    "The following year it passed to {v}.": "1",
+    "A year later {v} took over.": "1",
+    "Twelve years later it went to {v}.": "12",
+    "十二年后由{v}接任。": "12",
+    "Then {v} had it, because of the lectures.": "0",
+    "{v} still leads the Alder Trust.": "0",
+    "It is currently led by {v}.": "now",
+    "The board intends to make {v} head.": "now",
+    "{d}年，{v}任桤木会会长。": "d",
+    "{v}自{d}年起任桤木会会长。": "d",
+    "{d}年至{e}年，桤木会由{v}领导。": "d",
+    "会长一职空缺，直到{d}年{v}到任。": "d",
+    "林立任会长至{d}年，此后由{v}接任。": "d",
+    "到{d}年换了人，名字也换成了{v}。": "d",
+    "两年后改由{v}接任。": "2",
+    "次年{v}继任。": "1",
+    "随后由{v}担任会长。": "0",
+    "目前会长是{v}。": "now",
+    "理事会拟由{v}任会长。": "now",
+}
+FREE = ("Elms are tall.", "It rains in Alder.", "桤木会每周三开会。", "树很高。")
+ASKED = ("Who is the head of the Alder Trust?", "桤木会的会长是谁？")
+_STATEMENTS = st.lists(
+    st.tuples(st.sampled_from([*DATED, *FREE]), st.integers(1990, 2020), st.integers(1, 9)), min_size=1, max_size=6
+)
+_DOCUMENTS = st.lists(
+    st.tuples(_STATEMENTS, st.sampled_from(["", "published", "valid_from", "title"]), st.integers(1990, 2020)),
+    min_size=1,
+    max_size=5,
+)
+
+
+def written(told: list[Any], place: int, kind: str, year: int, begins: dict[str, int]) -> dict[str, str]:
+    """A document of these statements; ``begins`` gets from when on each of its values holds."""
+    since, lines = year if kind else 0, []
+    prior = since
+    for n, (sentence, at, more) in enumerate(told):
+        value = (
+            f"Zor{'abcdef'[n]}{'uvwxy'[place]} Quin"
+            if sentence.isascii()
+            else f"祁{'甲乙丙丁戊己'[n]}{'春夏秋冬闰'[place]}"
+        )
+        lines.append(sentence.format(v=value, d=at, e=at + more))
+        when = DATED.get(sentence, "")
+        own = {"d": at, "now": since or 9999}.get(when, prior + int(when) if when.isdecimal() and prior else 0)
+        if own:
+            begins[value] = own
+        prior = own if when not in ("", "now") and own else prior
+        prior = at + more if "{e}" in sentence else prior
+    title = f"Note {place}" + (f", {year}" if kind == "title" else "")
+    given = {kind: str(year)} if kind in ("published", "valid_from") else {}
+    return {"id": f"n{place}", "title": title, "text": " ".join(lines).replace(" ## ", "\n\n## "), **given}
+
+
+def everything(base: AsOf, names: list[str]) -> Iterator[Any]:
+    """What every method and every tool gives: of the text that is asked about, nothing."""
+    documents = base._base.select()
+    chunks = [p["chunk_id"] for p in base._base.passages_of(documents)]
+    yield from (base.passages(chunks), base.passages_of(documents), base.facts(), base.communities(), base.schema())
+    yield from (base.notable(9), base.select(), base.values_in(" ".join(names)), base.ways.links_from(chunks))
+    yield from (base.ways.shared(chunks, 99), [base.tally(field["name"]) for field in base.schema()])
+    yield [base.ways.links_to(one, chunks) for one in documents]
+    for node in base._base.graph():
+        yield from (base.entity(node), base.relations_of(node), base.communities_of([node]))
+        yield base.passages(base.mentions_of(node))
+        for kind in base.typed.kinds():
+            yield [base.typed.follow([node], kind["type"], forward) for forward in (True, False)]
+    yield [*base.graph().nodes(data=True)] + [data for *_, data in base.graph().edges(data=True)]
+    yield [base.find_entity(name) for name in names]
+    for query in ASKED:
+        hits = [*base.keyword_search(query, 9), *base.vector_search(query, 9)]
+        yield from (base.facts_about(query), base.passages([chunk_id for chunk_id, _ in hits]))
+        for tool in ToolRegistry().values():
+            yield asyncio.run(tool(read_input(tool, {"query": query}), base, StepLog())).model_dump()
+
+
+@given(_DOCUMENTS, st.lists(st.integers(1988, 2024), min_size=2, max_size=2))
+@settings(max_examples=6, deadline=None)
+def test_nothing_that_begins_later_comes_back_from_anywhere(documents: list[Any], asked: list[int]) -> None:
+    begins: dict[str, int] = {}
+    rows = [written(told, n, kind, year, begins) for n, (told, kind, year) in enumerate(documents)]
+    with tempfile.TemporaryDirectory() as folder, Workbench.open(Path(folder) / "ws") as wb:
+        (Path(folder) / "notes.jsonl").write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
+        wb.add_knowledge("notes", [Path(folder) / "notes.jsonl"])
+        for year in asked:
+            base = AsOf(wb.knowledge.get("notes"), str(year))
+            for given_back in everything(base, [*begins]):
+                for text in texts_in(given_back):
+                    late = [(value, at, text) for value, at in begins.items() if at > year and value in text]
+                    assert not late, (year, rows)
+
+
+@given(_DOCUMENTS, st.integers(1988, 2024))
+@settings(max_examples=300, deadline=None)
+def test_no_text_tells_what_begins_later(documents: list[Any], year: int) -> None:
+    for n, (told, kind, at) in enumerate(documents):
+        begins: dict[str, int] = {}
+        row = written(told, n, kind, at, begins)
+        seen = as_seen(row["text"], str(year), str(at) if kind else "", str(at) if kind else "")
+        assert not [(value, one) for value, one in begins.items() if one > year and value in seen], (row, seen)
+
+
+@pytest.mark.parametrize("as_of", ["1995", "1997", "2003", "2006", "2012"])
 def test_no_tool_and_no_method_sees_what_is_later(wb: Workbench, as_of: str) -> None:
     base = AsOf(wb.knowledge.get("dated"), as_of)
     chunks = [p["chunk_id"] for p in wb.knowledge.get("dated").passages_of(base.select())]

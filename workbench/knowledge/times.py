@@ -24,12 +24,16 @@ _ROLE = 5
 """Characters of a Chinese attribute that does not say whose it is."""
 _LEAST, _SAYS, _NEARLY = 0.3, 0.5, 0.1
 """What a word weighs at least; the share of the words with which a passage speaks of them, and as good as the best."""
+_NEVER = "9999"
 _LONGEST = 80
 """Characters of a value."""
 
 
 class Clause(NamedTuple):
-    """``text[start:end]`` of a sentence; ``bare`` is without its dates; ``cuts`` are the ends that it names."""
+    """``text[start:end]`` of a sentence; ``bare`` is without its dates; ``cuts`` are the ends that it names.
+
+    ``told``: it says its beginning itself; ``meant``: and only that it was meant to be.
+    """
 
     start: int
     end: int
@@ -38,6 +42,8 @@ class Clause(NamedTuple):
     until: str
     cuts: tuple[tuple[int, int, str], ...]
     later: bool
+    told: bool
+    meant: bool
 
 
 class Times(NamedTuple):
@@ -52,6 +58,11 @@ class Times(NamedTuple):
     def since(self) -> str:
         """From when on what has no date of its own holds."""
         return self.valid_from or self.published
+
+    @property
+    def now(self) -> str:
+        """When its "now" is: the day on which it came, at the latest."""
+        return self.since or self.known_since
 
 
 @cache
@@ -98,8 +109,11 @@ def after(date: str, as_of: str) -> bool:
 
 
 @lru_cache(maxsize=8192)
-def clauses(sentence: str, prior: str = "") -> tuple[Clause, ...]:
-    """The clauses of a sentence with their times, ``prior`` that of what stands before; a date alone is of the next."""
+def clauses(sentence: str, prior: str = "", now: str = "") -> tuple[Clause, ...]:
+    """The clauses of a sentence with their times; a date alone is of the next.
+
+    ``prior`` is the time of what stands before, ``now`` that of "now" in its document.
+    """
     spans, start = [], 0
     for match in _time("split").finditer(sentence):
         if start < match.start():
@@ -112,7 +126,7 @@ def clauses(sentence: str, prior: str = "") -> tuple[Clause, ...]:
     for begin_at, end_at in spans:
         own = [one for one in dated if begin_at <= one[0] < end_at]
         at = opened if opened >= 0 else begin_at
-        clause = _clause(sentence, at, end_at, [one for one in dated if at <= one[0] < end_at], found, prior)
+        clause = _clause(sentence, at, end_at, [one for one in dated if at <= one[0] < end_at], found, prior, now)
         opened = at if own and not re.search(r"\w", clause.bare) and end_at != spans[-1][1] else -1
         if opened < 0:
             found.append(clause)
@@ -120,7 +134,13 @@ def clauses(sentence: str, prior: str = "") -> tuple[Clause, ...]:
 
 
 def _clause(
-    sentence: str, start: int, end: int, own: Sequence[tuple[int, int, str]], before: Sequence[Clause], prior: str
+    sentence: str,
+    start: int,
+    end: int,
+    own: Sequence[tuple[int, int, str]],
+    before: Sequence[Clause],
+    prior: str,
+    now: str,
 ) -> Clause:
     begin, until, cuts, bare, last = "", "", list[tuple[int, int, str]](), "", start
     for place, (at, to, date) in enumerate(own):
@@ -136,93 +156,113 @@ def _clause(
             until = until or (str(int(date[:4]) + 1) if full and len(date) == 4 else date)
             cuts.append((start + (ends.start() if ends else len(lead)), to + (closes.end() if closes else 0), date))
         else:
-            begin = begin or date
+            begin = max(begin, date)
         led = _time("lead").search(sentence[last:at])
         tail = _time("tail").match(behind)
         bare += sentence[last : last + led.start()] if led else sentence[last:at]
         bare += " "
         last = to + (tail.end() if tail else 0)
     bare += sentence[last:end]
-    later = bool(_time("later").match(sentence[start:end]))
-    stands = (before[-1].until or before[-1].begin) if before else prior
-    if not begin and not until and stands:
-        years = _years(sentence[start:end])
-        inherited = before[-1].begin if before else ""
-        begin = str(int(stands[:4]) + years) if years else stands if later else inherited
-    return Clause(
-        start, end, re.sub(r"\s+", " ", bare).strip(" ,，.。;；:：()（）*_-"), begin, until, tuple(cuts), later
-    )
+    said = sentence[start:end]
+    later, years, present = bool(_time("later").match(said)), _years(said), _time("present").search(said)
+    meant = bool(_time("meant").search(said))
+    stands = _reached(before, prior)
+    told = bool(begin or years or later or present)
+    if meant:  # what was only meant is told by whoever knows the end of it
+        begin = max(begin, now)
+    elif not begin and not until:
+        ended = max((one.until for one in before), default="")
+        if years:
+            begin = str(int(stands[:4]) + years) if stands and years > 0 else now
+        else:
+            begin = (ended or now) if present else stands if told else before[-1].begin if before else ""
+    bare = re.sub(r"\s+", " ", bare).strip(" ,，.。;；:：()（）*_-")
+    return Clause(start, end, bare, begin, until, tuple(cuts), later, told or meant, meant)
+
+
+def _reached(told: Sequence[Clause], prior: str) -> str:
+    """The time that these clauses have come to."""
+    return max((one.until or one.begin for one in told), default="") or prior
 
 
 def _years(text: str) -> int:
-    """How many years later a clause says that it is; 0 where it does not."""
+    """How many years later a clause is, at most; 0 where it says nothing of it, -1 where not how many."""
     match = _time("years_later").search(text)
     if not match:
         return 0
-    said = (match["n"] or match["zh"] or "one").lower()
-    numbers = _words()["time"]["numbers"].split()
-    return int(said) if said.isdecimal() else next((n for n, word in enumerate(numbers, 1) if said in word), 0)
+    said = (match["n"] or match["zh"] or "one").lower().replace("两", "二")
+    numbers = [re.fullmatch(r"([a-z]+)(.*)", word) for word in _words()["time"]["numbers"].split()]
+    if said.isdecimal():
+        return int(said)
+    return next(
+        (n for n, word in enumerate(numbers, 1) if word and said in word.groups()), said in ("a", "another") or -1
+    )
 
 
-def as_seen(text: str, as_of: str, since: str = "") -> str:
-    """The text without what begins to hold after that date, and without ends that are yet to come.
-
-    ``since`` is from when on what has no date of its own holds.
+def as_seen(text: str, as_of: str, since: str = "", now: str = "") -> str:
+    """``all_seen`` of one text.
 
     >>> as_seen("Ann led it from 1998 until 2004, when Bo took over. It is green.", "2003")
-    'Ann led it from 1998. It is green.'
+    'Ann led it from 1998.'
     """
-    undated, dated_at_all = after(since, as_of), dates(text)
-    relative = dated_at_all and (_time("later").search(text) or _time("years_later").search(text))
-    if not as_of or not (undated or relative or any(after(date, as_of) for _, _, date in dated_at_all)):
-        return text
-    kept, headed, prior = [], False, ""
-    for line in text.split("\n"):
-        parts, gone = sentences(line), headed
-        if (
-            parts
-            and (alone := dates(line))
-            and not re.search(r"[^\W\d_]", clauses(line)[0].bare if clauses(line) else "")
-        ):
-            headed = gone = after(alone[0][2], as_of)
-        seen = []
-        for part in parts:
-            told = clauses(part, prior)
-            left = "" if headed else _sentence_seen(part, told, as_of)
-            dated = any(one.begin or one.until for one in told)
-            left = "" if undated and not dated else left
-            prior = next((one.until or one.begin for one in reversed(told) if one.until or one.begin), prior)
-            gone = not left if dated or not gone else bool(_time("follows").match(part))
-            if left and not (gone and not dated):
-                seen.append(left)
-        if seen == parts:
-            kept.append(line)
-        elif seen:
-            kept.append(("" if CJK.search(line) else " ").join(seen))
-    return "\n".join(kept).strip("\n")
+    return all_seen([text], as_of, since, now)[0]
 
 
-def _sentence_seen(sentence: str, told_by: Sequence[Clause], as_of: str) -> str:
-    """As much of a sentence as is told by then: all before the first clause that is later, which may be nothing."""
-    end, cuts, told = len(sentence), list[tuple[int, int, str]](), False
-    for clause in told_by:
-        if after(clause.begin, as_of):
-            if not told:
-                return ""
-            end = clause.start
-            break
-        told = told or bool(clause.begin or clause.until)
-        cuts += clause.cuts
-    if end == len(sentence) and not any(after(date, as_of) for _, _, date in dates(sentence)):
-        return sentence
-    left, stop = sentence[:end], sentence[-1] if sentence[-1] in ".。!！?？" else ""
-    for start, to, date in reversed(cuts):
-        if after(date, as_of) and start < end:
+def all_seen(texts: Sequence[str], as_of: str, since: str = "", now: str = "") -> list[str]:
+    """The texts of a document without what begins later, or may: what is undated after it goes with it.
+
+    ``since`` is from when on what has no date of its own holds, ``now`` of when its "now" is; without one that is
+    after every date. Where all that is dated begins later, nothing is left.
+    """
+    if not as_of:
+        return list(texts)
+    written = since or max((date for text in texts for *_, date in dates(text)), default="")
+    gone, prior, early, late, found = after(written, as_of), since, False, False, []
+    for text in texts:
+        lines = []
+        for line in text.split("\n"):
+            seen, parts = [], sentences(line)
+            for part in parts:
+                told = clauses(part, prior, now or _NEVER)
+                left, gone = _seen(part, told, as_of, gone)
+                for one in told:
+                    early |= one.told and bool(one.begin) and not after(one.begin, as_of)
+                    late |= one.told and after(one.begin, as_of)
+                prior = _reached([one for one in told if one.begin != (now or _NEVER)], prior)
+                seen += [left] if left else []
+            if seen or not parts:
+                lines.append(line if seen == parts else ("" if CJK.search(line) else " ").join(seen))
+        found.append("\n".join(lines).strip("\n") if "\n".join(lines) != text else text)
+    return found if early or not late else [""] * len(found)
+
+
+def _seen(sentence: str, told: Sequence[Clause], as_of: str, gone: bool) -> tuple[str, bool]:
+    """As much of a sentence as is told by then, and whether what follows without a date is later."""
+    end, cuts, first = len(sentence), list[tuple[int, int, str]](), next((one for one in told if one.told), None)
+    if first and first.begin and not after(first.begin, as_of):
+        gone = False  # what stands before the date in its sentence goes with it
+    for clause in told:
+        if clause.told and clause.begin:
+            gone = after(clause.begin, as_of)
+        left_open = [cut for cut in clause.cuts if after(cut[2], as_of)]
+        if gone or (left_open and not (clause.told and clause.begin)):  # of an end alone nobody knows the beginning
+            end, gone = min(end, clause.start), True
+        elif left_open:
+            gone, cuts = True, cuts + left_open
+    if not any(re.search(r"\w", sentence[one.start : min(one.end, end)]) for one in told if one.start < end):
+        return "", gone
+    if not cuts and end == len(sentence):
+        return sentence, gone
+    if first is None or first.start >= end:
+        return "", gone
+    left, stop = sentence[:end], sentence[-1] if sentence[-1] in ".。!！?？；" else ""
+    for start, to, _ in reversed(cuts):
+        if start < end:
             left = left[:start].rstrip() + left[to:]
     left = re.sub(r"(?i)(?:[\s,，;；、(（]|\b(?:and|but|while|whereas)\b)+$", "", left).lstrip(" ,，")
     if any(after(date, as_of) for _, _, date in dates(left)):
-        return ""  # a date that is no clause's own
-    return left if left.endswith(stop) else left + stop
+        return "", True  # a date that is no clause's own
+    return (left if left.endswith(stop) else left + stop) if left else "", gone
 
 
 def times_of(fields: Mapping[str, Any], added: str = "") -> Times:
@@ -238,7 +278,7 @@ def times_of(fields: Mapping[str, Any], added: str = "") -> Times:
 
 def read_facts(title: str, text: str, times: Times, fields: Mapping[str, Any]) -> Iterator[TimedFact]:
     """The facts with times that a document states, in their order."""
-    held, prior = dict[str, TimedFact](), ""
+    held, prior = dict[str, TimedFact](), times.since
     given = {str(name).lower() for name in fields} & {
         *_words()["fields"]["valid_from"],
         *_words()["fields"]["valid_to"],
@@ -249,12 +289,12 @@ def read_facts(title: str, text: str, times: Times, fields: Mapping[str, Any]) -
     if times.valid_to:  # the whole of it has an end
         yield _fact(title, "", text.strip()[:_LONGEST], text.strip(), times.valid_from, times.valid_to, times, title)
     for sentence in sentences(text):
-        told, before = clauses(sentence, prior), prior
-        prior = next((one.until or one.begin for one in reversed(told) if one.until or one.begin), prior)
-        for clause in told if times.since or times.valid_to or before or prior else ():
+        told = clauses(sentence, prior, times.now)
+        prior = _reached(told, prior)
+        for clause in told:
             begin = clause.begin or ("" if clause.until else times.since)
             until = clause.until or ("" if clause.begin else times.valid_to)
-            if begin or until:
+            if (begin or until) and not clause.meant:
                 for fact in _stated(title, clause, sentence, begin, until, times, held):
                     held[fold(fact["value"])] = held[""] = fact
                     yield fact
@@ -268,7 +308,11 @@ def _named_times() -> frozenset[str]:
 def _stated(
     title: str, clause: Clause, sentence: str, begin: str, until: str, times: Times, held: Mapping[str, TimedFact]
 ) -> Iterator[TimedFact]:
-    bare = re.sub(r"(?i)^(?:when|whereupon|after which|at which point|and|then|who|which)\s+", "", clause.bare)
+    bare = re.sub(
+        r"(?i)^(?:when|whereupon|after which|at which point|and|then|who|which|it(?= was (?!\w+ed\b)))\s+",
+        "",
+        clause.bare,
+    )
     bare = re.sub(r"\s+", " ", _time("adverbs").sub("", bare)).strip(" ,，#-*")
     bare = re.sub(r"(?<=[\u3400-\u9fff]) | (?=[\u3400-\u9fff])|^(?:后|便|遂|即)(?=[\u3400-\u9fff])", "", bare)
     chinese = bool(CJK.search(bare))
@@ -285,7 +329,14 @@ def _stated(
         if attribute:
             yield _fact(subject, attribute, said["value"], sentence, begin, until, times, title)
         return
-    if clause.later and held and bare and len(bare) < _LONGEST:
+    short = re.fullmatch(
+        r"(?:(?:in|at|on|to|by|and) )*(?P<value>[A-Z\d]\S*(?: [A-Z\d]\S*){0,4})|[由是为](?P<zh>[\u3400-\u9fff]{2,4})",
+        bare,
+    )
+    if clause.told and short and held and held[""]["sentence"] == sentence:  # "in 1998 Ann, in 2005 Bo"
+        last, value = held[""], short["value"] or short["zh"]
+        yield _fact(last["subject"], last["attribute"], value, sentence, begin, until, times, title)
+    elif clause.later and held and bare and len(bare) < _LONGEST:
         last = held[""]
         value = re.sub(r"(?i)\s*(?:took over|succeeded|followed|took charge|did)$|^由|(?:接任|继任|担任)$", "", bare)
         yield _fact(last["subject"], last["attribute"], value, sentence, begin, until, times, title)
@@ -302,7 +353,11 @@ def _fact(
         re.sub(r"(?i)^the ", "", subject),
         attribute.removeprefix(subject or "\0").lstrip("的") or attribute,
     )
-    given = {"subject": subject, "attribute": attribute, "value": re.sub(r"(?i)^(?:an?|the) ", "", value.strip())}
+    given = {
+        "subject": subject,
+        "attribute": attribute,
+        "value": re.sub(r"(?i)^(?:an?|the) |,? and$", "", value.strip()),
+    }
     said = {"sentence": sentence, "valid_from": begin, "valid_to": until, "known_since": times.known_since}
     return TimedFact(**given, **said, doc_id="", chunk_id="", holds=True)  # type: ignore[typeddict-item]
 
@@ -354,10 +409,17 @@ def settled(facts: Iterable[TimedFact], as_of: str = "", known: str = "") -> lis
     """
     told: dict[str, list[TimedFact]] = {}
     every = list(facts)
-    begun = {(_key(fact), fold(fact["value"])) for fact in every if fact["valid_from"]}
+    begun: dict[str, list[TimedFact]] = {}
     for fact in every:
-        if not fact["valid_from"] and (_key(fact), fold(fact["value"])) in begun:
-            continue  # who was succeeded, of whom it is known since when
+        if fact["valid_from"]:
+            begun.setdefault(_key(fact), []).append(fact)
+    for fact in every:
+        if not fact["valid_from"] and any(
+            fold(one["value"]) == fold(fact["value"])
+            or (after(one["valid_from"], as_of) and first_day(one["valid_from"]) < first_day(fact["valid_to"]))
+            for one in begun.get(_key(fact), ())
+        ):
+            continue  # of whom it is known since when, or that somebody later came before
         if not after(fact["valid_from"], as_of) and not after(fact["known_since"], known):
             told.setdefault(_key(fact), []).append(fact)
     found = []
@@ -370,7 +432,7 @@ def settled(facts: Iterable[TimedFact], as_of: str = "", known: str = "") -> lis
             if after(end, as_of):
                 end = ""
             now, said = last_day(as_of) or "9999", as_seen(fact["sentence"], as_of)
-            said = said or f"{fact['subject']}, {(fact['attribute'].split() or [''])[0]}: {fact['value']}"
+            said = said or told_shortly(fact)
             found.append(
                 TimedFact(**{**fact, "sentence": said, "valid_to": end, "holds": not end or first_day(end) > now})
             )
@@ -378,6 +440,11 @@ def settled(facts: Iterable[TimedFact], as_of: str = "", known: str = "") -> lis
         for fact in found[-len(group) :] if begun_now else ():
             fact["holds"] = fact["holds"] and bool(fact["valid_from"])
     return found
+
+
+def told_shortly(fact: TimedFact) -> str:
+    """A fact whose sentence cannot be shown."""
+    return f"{fact['subject']}, {(fact['attribute'].split() or [''])[0]}: {fact['value']}"
 
 
 def superseded(facts: Iterable[TimedFact]) -> bool:
@@ -450,14 +517,14 @@ def _last_said(
     seen: list[tuple[float, tuple[str, int], TimedFact]] = []
     for passage in passages:
         times = times_of(passage["fields"])
-        own = as_seen(passage["text"], at, times.since)
+        own = as_seen(passage["text"], at, times.since, times.now)
         held = words(f"{passage['title']} {own}")
         share = sum(wanted[word] for word in wanted if word in held) / (sum(wanted.values()) or 1.0)
         prior, dated = "", list[tuple[str, str, str]]()
         for sentence in sentences(own):
             start, mine = 0, len(dated)
-            for clause in clauses(sentence, prior) if sentence not in others else ():
-                if dates(sentence[clause.start : clause.end]) or clause.later or (prior and _years(clause.bare)):
+            for clause in clauses(sentence, prior, times.now) if sentence not in others else ():
+                if (clause.told or clause.until) and not clause.meant:
                     dated.append((clause.begin, clause.until, sentence[start : clause.end]))
                     start, prior = clause.end, clause.until or clause.begin
             if len(dated) > mine:  # what follows in its sentence goes on with it
@@ -480,7 +547,10 @@ def _about(asked: frozenset[str], fact: TimedFact) -> float:
     named = len(whole & asked) / (len(whole) or 1)
     if named < _NAMED or not attribute & asked:
         return 0.0
-    return named + len(attribute & asked) / len(attribute) + 0.1 * len(words(fact["sentence"]) & asked)
+    same = fact["attribute"] in _words()["names"]["en"] + _words()["names"]["zh"]  # words that all say it
+    return (
+        named + (1.0 if same else len(attribute & asked) / len(attribute)) + 0.1 * len(words(fact["sentence"]) & asked)
+    )
 
 
 def asked_as_of(message: str) -> tuple[str, int, int]:
