@@ -25,6 +25,8 @@ _ROLE = 5
 _LEAST, _SAYS, _NEARLY = 0.3, 0.5, 0.1
 """What a word weighs at least; the share of the words with which a passage speaks of them, and as good as the best."""
 _NEVER = "9999"
+_HABIT = 0.05
+"""The share of documents that tell of what was superseded, from which a question is asked as of today."""
 _LONGEST = 80
 """Characters of a value."""
 
@@ -447,17 +449,28 @@ def told_shortly(fact: TimedFact) -> str:
     return f"{fact['subject']}, {(fact['attribute'].split() or [''])[0]}: {fact['value']}"
 
 
-def superseded(facts: Iterable[TimedFact]) -> bool:
-    """Whether one of the settled facts was followed by another of its kind that says something else."""
+def superseded(facts: Iterable[TimedFact], documents: int = 0) -> bool:
+    """Whether settled facts were followed by others of their kind that say something else.
+
+    Args:
+        facts: of a base.
+        documents: how many it has; then this is so only where it is a habit of them (``_HABIT``): prose that names
+            many years tells of few things that were superseded.
+    """
     groups: dict[str, list[TimedFact]] = {}
     for fact in facts:
         groups.setdefault(_key(fact), []).append(fact)
-    return any(
-        not one["holds"]
-        and (not one["attribute"] or any(o["valid_from"] and fold(o["value"]) != fold(one["value"]) for o in group))
+    telling = {
+        fact["doc_id"]
         for group in groups.values()
-        for one in group
-    )
+        if any(
+            not one["holds"]
+            and (not one["attribute"] or any(o["valid_from"] and fold(o["value"]) != fold(one["value"]) for o in group))
+            for one in group
+        )
+        for fact in group
+    }
+    return len(telling) > documents * _HABIT
 
 
 def disagreeing(facts: Sequence[TimedFact]) -> list[list[TimedFact]]:

@@ -375,7 +375,7 @@ def as_of(row: RunRow, context: Context, begin: Mapping[str, Any]) -> list[str]:
             bases = context.bases(name for name in options["kb"] or context.knowledge.names() if name != "general")
             named = [date for _, _, date in dates(row["message"]) if not after(date, context.today)]
             then = named[0] if len(named) == 1 else context.today
-            true = then if any(superseded(base.facts()) for base in bases) else ""
+            true = then if any(superseded(base.facts(), base.counts()["documents"]) for base in bases) else ""
     return [true, known]
 
 
