@@ -76,8 +76,6 @@ if TYPE_CHECKING:
 
 
 T = TypeVar("T")
-_OF_GRAPHS = {"fusion_search": "workbench.graphs.fusion_search"}
-"""Tools that are graphs themselves, and so stand above the room of the tools."""
 _KEEPING_S = 10
 """How long closing waits for summaries and vectors that are under way."""
 _opened: weakref.WeakSet[Workbench] = weakref.WeakSet()
@@ -107,7 +105,7 @@ class Workbench:
         self._summing = asyncio.Lock()
         required(settings)
         self.prompts, self._prices = Prompts(path / "prompts"), read_prices(settings.prices)
-        self.knowledge, self.tools = Library(path / "knowledge", settings), ToolRegistry(beside=_OF_GRAPHS)
+        self.knowledge, self.tools = Library(path / "knowledge", settings), ToolRegistry()
         self.knowledge.extractor = self._extractor
         self.knowledge.grader = self._graded
         self._agents: AgentPool | None = None

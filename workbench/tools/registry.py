@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from importlib import import_module
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel, ValidationError
@@ -42,6 +41,7 @@ BUILT_IN = {
     "enrichment": "workbench.tools.enrichment",
     "deep_research": "workbench.tools.deep_research",
     "deeper_research": "workbench.tools.deeper_research",
+    "fusion_search": "workbench.graphs.fusion_search",  # a graph itself, so it stands above this room
 }
 
 
@@ -53,8 +53,8 @@ class ToolRegistry(Mapping[str, Tool]):
     (['naive_search', 'keyword_search'], True)
     """
 
-    def __init__(self, built_in: bool = True, beside: Mapping[str, str] = MappingProxyType({})):
-        self._tools: dict[str, Tool | str] = {**(BUILT_IN if built_in else {}), **beside}
+    def __init__(self, built_in: bool = True):
+        self._tools: dict[str, Tool | str] = dict(BUILT_IN) if built_in else {}
 
     def __getitem__(self, name: str) -> Tool:
         if not isinstance(name, str) or name not in self._tools:
