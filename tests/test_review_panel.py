@@ -440,7 +440,7 @@ def test_signals_against_thresholds_in_words_signs_and_numbers(wb: Workbench) ->
     html = panel(run).why.html
     assert html.count('role="meter"') == 7  # evidence, score, passes, work; two names and an answer that are needed
     for told in (
-        "100 of 900",
+        "92 of 900",
         "not enough",
         "What the answer needs",
         "a sentence that answers",
