@@ -266,7 +266,8 @@ class AsOf:
         members = found["members"] if whole else [one for one in found["members"] if self.entity(one)]
         own: dict[str, Any] = {"summary": found["summary"] if whole else summary, "doc_ids": there, "members": members}
         title = found["title"] if whole or self.find_entity(found["title"]) else ""
-        return cast(Community, {**found, **own, "title": title}) if own["summary"] and title else None
+        changed = cast(Community, {**found, **own, "title": title})
+        return changed if own["summary"] and title else None
 
     def communities(self) -> list[Community]:
         """Communities as they are told by then; one with a later document in it is left out."""

@@ -177,7 +177,15 @@ def _clause(
         if years:
             begin = str(int(stands[:4]) + years) if stands and years > 0 else now
         else:
-            begin = (ended or now) if present else stands if told else before[-1].begin if before else ""
+            begin = (
+                (ended or now)
+                if present
+                else stands
+                if told
+                else (before[-1].until or before[-1].begin)
+                if before
+                else ""
+            )
     bare = re.sub(r"\s+", " ", bare).strip(" ,，.。;；:：()（）*_-")
     return Clause(start, end, bare, begin, until, tuple(cuts), later, told or meant, meant)
 
