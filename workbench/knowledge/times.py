@@ -299,10 +299,10 @@ def read_facts(title: str, text: str, times: Times, fields: Mapping[str, Any]) -
     if times.valid_to:  # the whole of it has an end
         yield _fact(title, "", text.strip()[:_LONGEST], text.strip(), times.valid_from, times.valid_to, times, title)
     for sentence in sentences(text):
-        told = clauses(sentence, prior, times.now)
+        told, since = clauses(sentence, prior, times.now), times.since and max(times.since, prior)
         prior = _reached(told, prior)
         for clause in told:
-            begin = clause.begin or ("" if clause.until else times.since)
+            begin = clause.begin or ("" if clause.until else since)
             until = clause.until or ("" if clause.begin else times.valid_to)
             if (begin or until) and not clause.meant:
                 for fact in _stated(title, clause, sentence, begin, until, times, held):
