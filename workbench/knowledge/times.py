@@ -234,7 +234,9 @@ def all_seen(texts: Sequence[str], as_of: str, since: str = "", now: str = "") -
             seen, parts = [], sentences(line)
             for part in parts:
                 told = clauses(part, prior, now or _NEVER)
-                left, gone = _seen(part, told, as_of, gone)
+                before, (left, gone) = gone, _seen(part, told, as_of, gone)
+                if all(one.begin == (now or _NEVER) for one in told if one.told):
+                    gone = gone or before  # "now" is said in passing: what follows goes on with what stood before
                 for one in told:
                     early |= one.told and bool(one.begin) and not after(one.begin, as_of)
                     late |= one.told and after(one.begin, as_of)
