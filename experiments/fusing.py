@@ -18,7 +18,6 @@ there is skipped. Every question is asked once, with as many retries as there ma
 
 from __future__ import annotations
 
-import argparse
 import asyncio
 import hashlib
 import sys
@@ -35,6 +34,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 from calibrate import _half, ece
 from merging import ranking, sets_there
 from second_pass import area, ridge
+from thresholds import given
 
 from workbench.evaluating.rankings import OneBase, asked_of, chosen, listed, order, read_rows
 from workbench.evaluating.statistics import Bootstrap
@@ -86,11 +86,7 @@ class Asked(NamedTuple):
 
 def main() -> None:
     """Ask, fit, and print."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("workspace", type=Path)
-    parser.add_argument("data", type=Path)
-    parser.add_argument("--limit", type=int, default=150, help="questions of each set, at most")
-    options = parser.parse_args()
+    options = given(__doc__, 150)
     asked, asked_ms = {}, {}
     with Workbench.open(options.workspace) as wb:
         for name, rows, gold in all_there(wb, options.workspace, options.data, options.limit):
@@ -303,7 +299,7 @@ def quality(asked: Mapping[str, Sequence[Asked]]) -> Iterator[str]:
         ]
     )
     yield f"fitted: {model}"
-    every = {name: held_out(name, group) for name, group in asked.items()}
+    every = {name: rest for name, group in asked.items() if (rest := held_out(name, group))}
     every["all"] = [one for group in every.values() for one in group]
     for when, by in {"in the package": QUALITY, "fitted": model}.items():
         yield f"{when:20}complete  AUC by the top score     AUC                  ECE"
@@ -332,7 +328,7 @@ def retries(asked: Mapping[str, Sequence[Asked]]) -> Iterator[str]:
     )
     for name, group in asked.items():
         rest = held_out(name, group)
-        for threshold in THRESHOLDS:
+        for threshold in THRESHOLDS if rest else ():
             stands = [(one, *standing(one, threshold)) for one in rest]
             before = {one.id: recall(one.passes[0][0], one.gold) for one in rest}
             after = {one.id: recall(one.passes[n][0], one.gold) for one, n, _ in stands}

@@ -13,7 +13,6 @@ are of the other half. MuSiQue is not in the grid.
 
 from __future__ import annotations
 
-import argparse
 import asyncio
 import sys
 from collections.abc import Iterator, Mapping, Sequence
@@ -26,7 +25,7 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).parent))
 from calibrate import _half, ece, fit
-from thresholds import SETS
+from thresholds import SETS, given
 
 from workbench.evaluating.rankings import Asked, OneBase, asked_of, chosen, listed, order, read_rows, results_of
 from workbench.graphs.merge import CHAIN, MODEL, SEARCH, signals_of
@@ -68,11 +67,7 @@ class Question(NamedTuple):
 
 def main() -> None:
     """Ask, fit, and print."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("workspace", type=Path)
-    parser.add_argument("data", type=Path)
-    parser.add_argument("--limit", type=int, default=150, help="questions of each set, at most")
-    options = parser.parse_args()
+    options = given(__doc__, 150)
     asked = {}
     with Workbench.open(options.workspace) as wb:
         for name, rows, gold in sets_there(wb, options.workspace, options.data, options.limit):

@@ -12,7 +12,6 @@ what it finds, ``calibrate.py`` fits. MuSiQue is not in it.
 
 from __future__ import annotations
 
-import argparse
 import asyncio
 import sys
 from collections.abc import Iterator, Mapping, Sequence
@@ -23,6 +22,7 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).parent))
 from merging import in_percent, ranking, sets_there
+from thresholds import given
 
 from workbench.evaluating.rankings import asked_of, listed, order, results_of
 from workbench.ports import Context, KnowledgeBase
@@ -56,11 +56,7 @@ class Question(NamedTuple):
 
 def main() -> None:
     """Ask, choose, and print."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("workspace", type=Path)
-    parser.add_argument("data", type=Path)
-    parser.add_argument("--limit", type=int, default=400, help="questions of each set, at most")
-    options = parser.parse_args()
+    options = given(__doc__, 400)
     asked = {}
     with Workbench.open(options.workspace) as wb:
         for name, rows, gold in sets_there(wb, options.workspace, options.data, options.limit):

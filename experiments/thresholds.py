@@ -51,13 +51,18 @@ class Pass(NamedTuple):
     enough: bool
 
 
-def main() -> None:
-    """Ask, and print a table for each intent."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+def given(what: str | None, limit: int) -> argparse.Namespace:
+    """The workspace, the folder of the question sets, and how many questions of each are asked, as they were given."""
+    parser = argparse.ArgumentParser(description=what, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("workspace", type=Path)
     parser.add_argument("data", type=Path)
-    parser.add_argument("--limit", type=int, default=150, help="questions of each set, at most")
-    options = parser.parse_args()
+    parser.add_argument("--limit", type=int, default=limit, help="questions of each set, at most")
+    return parser.parse_args()
+
+
+def main() -> None:
+    """Ask, and print a table for each intent."""
+    options = given(__doc__, 150)
     with Workbench.open(options.workspace) as wb:
         there = [name for name in SETS if name in wb.knowledge.names() and (options.data / SETS[name][0]).is_dir()]
         sys.stderr.write("".join(f"skipped: {name}\n" for name in SETS if name not in there))

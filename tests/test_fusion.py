@@ -408,7 +408,31 @@ def test_settings_reach_it_and_a_call_wins(workspace, monkeypatch):
     with Workbench.open(workspace) as wb:
         given = wb.fusion("Memento", kb="film", max_retries=0).plan.step("fusion").tool_input
     names = ("fusion_strategy", "quality_threshold", "max_retries", "rerank_model")
-    assert [given[name] for name in names] == ["zscore", 0.2, 0, "none"]
+    assert [given[name] for name in names] == ["zscore", 0.2, 0, ""], "the base knows its reranker"
+
+
+async def test_settings_reach_a_graph_that_is_compiled_by_hand(workspace):
+    from workbench.session import Workbench
+
+    asked = {**ASKED, "query": HARD}
+    config: Any = {"configurable": {"kb_prefix": "film", "quality_threshold": 1.0}}
+    with Workbench.open(workspace, fusion_strategy="cascade", max_retries=1) as wb:
+        once = await build_fusion().compile().ainvoke(asked, config, context=wb.ports())
+        assert once["retry_count"] == 1
+        config["configurable"] |= {"max_retries": 0}
+        sure = await build_fusion().compile().ainvoke({**ASKED, "query": "Memento"}, config, context=wb.ports())
+    assert sure["retry_count"] == 0 and not sure["vector_results"]
+
+
+def test_ones_own_reranker_reads_for_it(wb):
+    read = []
+
+    def longest(query: str, texts: list[str]) -> list[float]:
+        read.append(len(texts))
+        return [float(len(text)) for text in texts]
+
+    wb.register("reranker", longest)
+    assert wb.fusion("Memento", kb="film", max_retries=0).status == "done" and read
 
 
 def test_at_the_terminal(workspace, monkeypatch):

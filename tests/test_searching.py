@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib
-import json
 import sys
 from pathlib import Path
 
@@ -19,21 +18,8 @@ def searching(monkeypatch):
         sys.modules.pop(name, None)
 
 
-def test_a_small_set_is_searched_from_end_to_end(searching, wb, workspace, tmp_path, capsys, monkeypatch) -> None:
-    corpus = tmp_path / "cmrc.jsonl"
-    texts = ["运河在北镇开始。", "北镇有三座桥。", "灯塔在南港。"]
-    lines = [{"id": str(n), "title": text[:2], "text": text} for n, text in enumerate(texts)]
-    corpus.write_text("".join(json.dumps(line, ensure_ascii=False) + "\n" for line in lines), encoding="utf-8")
-    wb.add_knowledge("cmrc", [corpus])
-    wb.close()
-    (tmp_path / "cmrc").mkdir()
-    asked = [
-        {"id": "q1", "question": "运河在哪里开始？", "gold": ["0"]},
-        {"id": "q2", "question": "北镇有三座桥吗？", "gold": ["1"]},
-    ]
-    questions = tmp_path / "cmrc" / "questions.jsonl"
-    questions.write_text("\n".join(json.dumps(one, ensure_ascii=False) for one in asked), encoding="utf-8")
-    monkeypatch.setattr("sys.argv", ["searching", str(workspace), str(tmp_path)])
+def test_a_small_set_is_searched_from_end_to_end(searching, small_set, workspace, capsys, monkeypatch) -> None:
+    monkeypatch.setattr("sys.argv", ["searching", str(workspace), str(small_set)])
     searching.main()
     said = capsys.readouterr()
     assert "cmrc          2  100.0 /100.0 /100.0" in said.out and "skipped: drcd" in said.err

@@ -288,6 +288,10 @@ class KnowledgeBase(Protocol):
     def communities_of(self, entity_ids: Sequence[str]) -> list[Community]:
         """The communities in which one of these entities is, by id."""
 
+    @property
+    def superseding(self) -> bool:
+        """Whether a question is asked as of today where nothing else is said: much of it was superseded."""
+
     def facts(self, as_of: str = "", known: str = "") -> list[TimedFact]:
         """What documents say of one time, as of a date and as known on one, by subject, attribute and time."""
 

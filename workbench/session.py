@@ -457,7 +457,7 @@ class Workbench:
         Raises:
             WorkbenchError: no such canvas, node, operation or strategy; it says which there are.
         """
-        from workbench.runs.fusing import fusion_plan
+        from workbench.runs.fusion_run import fusion_plan
 
         self._must_be_open()
         own = {"fusion_strategy": strategy, "rerank_model": rerank, "quality_threshold": quality_threshold}

@@ -200,6 +200,8 @@ class MemoryKnowledge:
         """No communities."""
         return []
 
+    superseding = False
+
     def facts(self, as_of: str = "", known: str = "") -> list[TimedFact]:
         """No facts with times."""
         return []

@@ -114,10 +114,11 @@ def _joined(old: list[dict[str, Any]], new: list[dict[str, Any]]) -> list[dict[s
 class FusionState(FusionInput, total=False):
     """What each node gives.
 
-    ``asked`` is what was asked, ``{"pass", "query"}``, of a sub-question all of ``next_hop.Input``; until it has
-    ``ended`` those of the last pass are asked next. ``graph_results`` and ``vector_results`` are ``{"source", "pass",
-    "ask", "chunk_id", "score"}``, best first, source by source, ``ask`` counting in ``asked``; ``fused_results`` are
-    ``{"pass", "ask", "chunk_id", "score", "sources"}``; ``reranked_results`` is evidence (``RetrievalResult``).
+    ``asked`` is what was asked, ``{"pass", "query"}``, of a sub-question with ``hop`` (``next_hop.Input``), of the same
+    again with ``wide``, how many times as many passages; until it has ``ended`` those of the last pass come next.
+    ``graph_results`` and ``vector_results`` are ``{"source", "pass", "ask", "chunk_id", "score"}``, best first, source
+    by source, ``ask`` counting in ``asked``; ``fused_results`` are ``{"pass", "ask", "chunk_id", "score", "sources"}``;
+    ``reranked_results`` is evidence (``RetrievalResult``).
     ``best`` is the best pass so far, which is given at the end; ``best_effort`` says that even it falls short.
     ``passes`` has ``pass``, ``asked``, ``quality_score`` and ``found`` of each; ``log`` a line for each node that ran.
     """
@@ -164,13 +165,13 @@ def _retrieve(source: Any, key: str, state: FusionState, config: RunnableConfig,
             ]
     if not first:
         return {key: [*cast(Any, state).get(key, []), *found]}
-    anew = {"vector_results": list[Any]()} if sources(state, config) == ["retrieve_graph"] else {}
+    anew = {"vector_results": list[Any]()} if options.fusion_strategy == "cascade" else {}
     return {**anew, key: found, "reading": reading}
 
 
-def sources(state: FusionState, config: RunnableConfig) -> list[str]:
+def sources(state: FusionState, config: RunnableConfig, runtime: Runtime[Context]) -> list[str]:
     """Both sources at once; of a cascade, the graph first."""
-    cascade = config_of(config).fusion_strategy == "cascade"
+    cascade = _options(config, runtime).fusion_strategy == "cascade"
     return ["retrieve_graph"] if cascade else ["retrieve_graph", "retrieve_vectors"]
 
 
@@ -178,9 +179,9 @@ def after_graph(
     state: FusionState, config: RunnableConfig, runtime: Runtime[Context]
 ) -> Literal["fuse_results", "retrieve_vectors"]:
     """On to the fusion; a cascade whose graph is not sure asks the vectors too."""
-    if config_of(config).fusion_strategy != "cascade":
+    base, options = _asked(state, config, runtime)
+    if options.fusion_strategy != "cascade":
         return "fuse_results"
-    base, _ = _asked(state, config, runtime)
     question = _reading(state, base)
     first = base.passages([hit["chunk_id"] for hit in state["graph_results"][:FIRST]])
     best = max((probability("local_search", question.signals(passage)) for passage in first), default=0.0)
@@ -273,19 +274,12 @@ def further(
     hops = next_hop.sub_questions(query, found, base, next_hop.MOST + len(said))
     left = [hop for hop in hops if hop.query not in said and base.ways.titles_in(hop.name)]
     if left:
-        return [{"query": hop.query, "hop": _input(hop, query, doubt)} for hop in left[: next_hop.MOST]]
+        return [{"query": hop.query, "hop": hop.asked(query, round(doubt, 3))} for hop in left[: next_hop.MOST]]
     names = [entity for mention in base.link(query) if (entity := base.entity(mention["entity_id"]))]
     aliases = [alias for entity in names for alias in (entity["name"], *entity["aliases"])]
     most = math.log(1 + base.counts()["passages"])
     other = rewritten(query, aliases, found, lambda term: base.term_weight(term) / most, base.nouns().get("en", ()))
     return [{"query": query, "wide": asked[-1]["pass"] + 1} if other in said else {"query": other}]
-
-
-def _input(hop: next_hop.SubQuestion, question: str, doubt: float) -> dict[str, Any]:
-    """What ``next_hop`` is asked of a sub-question."""
-    sentence = f"{hop.title}. {hop.sentence}"
-    told = {"query": hop.query, "name": hop.name, "passage": hop.passage, "sentence": sentence}
-    return {**told, "question": question, "doubt": round(doubt, 3)}
 
 
 def should_retry(state: FusionState, config: RunnableConfig) -> Literal["retry", "end"]:
@@ -295,9 +289,10 @@ def should_retry(state: FusionState, config: RunnableConfig) -> Literal["retry",
     return "end" if enough or state.get("ended") else "retry"
 
 
-def again(state: FusionState, config: RunnableConfig) -> list[str]:
+def again(state: FusionState, config: RunnableConfig, runtime: Runtime[Context]) -> list[str]:
     """Where ``should_retry`` leads: to the sources, or to the end."""
-    return sources(state, config) if should_retry(state, config) == "retry" else [END]
+    options = _options(config, runtime).model_dump()
+    return sources(state, config, runtime) if should_retry(state, {"configurable": options}) == "retry" else [END]
 
 
 def quality_of(question: str, found: Sequence[RetrievalResult], base: KnowledgeBase) -> float:
@@ -364,12 +359,11 @@ def known_operation(name: Any) -> Operation:
 
 
 def fusion_options(settings: Settings) -> dict[str, Any]:
-    """What ``config["configurable"]`` has where nothing else is said."""
+    """What ``config["configurable"]`` has where nothing else is said; the base itself knows its reranker."""
     return {
         "fusion_strategy": settings.fusion_strategy,
         "quality_threshold": settings.quality_threshold,
         "max_retries": settings.max_retries,
-        "rerank_model": settings.rerank_model,
     }
 
 
@@ -435,7 +429,7 @@ def _noted(node: Callable[..., Any], names: Mapping[str, str]) -> Callable[..., 
 
 def _asked(state: FusionState, config: RunnableConfig, runtime: Runtime[Context]) -> tuple[KnowledgeBase, FusionConfig]:
     """The base that is asked, and how."""
-    options, known, canvas = config_of(config), runtime.context.searched, state.get("canvas_path")
+    options, known, canvas = _options(config, runtime), runtime.context.searched, state.get("canvas_path")
     known_operation(state.get("operation"))
     name, names = options.kb_prefix, known.names()
     if canvas:
@@ -445,6 +439,12 @@ def _asked(state: FusionState, config: RunnableConfig, runtime: Runtime[Context]
             f'Which base? Give config["configurable"]["kb_prefix"]: one of {", ".join(names) or "none"}.'
         )
     return known.get(name or names[0]), options
+
+
+def _options(config: RunnableConfig, runtime: Runtime[Context]) -> FusionConfig:
+    """The options of a call, over those of the settings."""
+    settings = getattr(runtime.context, "settings", None)
+    return config_of(config, **(fusion_options(settings) if settings else {}))
 
 
 def _meant(state: FusionState, base: KnowledgeBase) -> tuple[str, list[str]]:

@@ -498,9 +498,7 @@ def _next_hops(
 ) -> None:
     where = {"kb_prefix": prefix} if prefix else {}
     for hop in hops:
-        given = {"query": hop.query, "name": hop.name, "question": query, "passage": hop.passage, **where}
-        told = {"sentence": f"{hop.title}. {hop.sentence}", "doubt": seen["incomplete"]}
-        if proposal.add(HOP, say.hopping(hop), HOPS, **given, **told):
+        if proposal.add(HOP, say.hopping(hop), HOPS, **hop.asked(query, seen["incomplete"]), **where):
             proposal.reasons.append(say.asking(hop.query))
 
 

@@ -144,15 +144,15 @@ class AsOf:
         early = min(filter(None, (as_of, self.as_of)), default="")
         found = self._base.facts(early, min(filter(None, (known, self.known)), default=""))
         self._of({fact["chunk_id"] for fact in found})
-        for fact in list(found):
-            passage = self._seen.get(fact["chunk_id"])
-            dateless = fact["valid_from"] == fact["known_since"]  # it has the date of its document, none of its own
-            if dateless and (not passage or fact["value"] not in passage["text"]):
-                found.remove(fact)
-                continue
-            if not passage or fact["sentence"] not in passage["text"]:
-                fact["sentence"] = told_shortly(fact)
-        return [fact for fact in found if fact["doc_id"] not in self._hidden]
+        return [told for fact in found if (told := self._told(fact))]
+
+    def _told(self, fact: TimedFact) -> TimedFact | None:
+        passage = self._seen.get(fact["chunk_id"])
+        text = passage["text"] if passage else ""
+        dateless = fact["valid_from"] == fact["known_since"]  # it has the date of its document, none of its own
+        if fact["doc_id"] in self._hidden or (dateless and fact["value"] not in text):
+            return None
+        return fact if fact["sentence"] in text else TimedFact(**{**fact, "sentence": told_shortly(fact)})
 
     def facts_about(self, query: str) -> list[TimedFact]:
         """The facts that a question asks for, what holds first: as of the time that it names, else as of the date."""

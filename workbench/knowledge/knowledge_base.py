@@ -290,7 +290,7 @@ class CorpusKnowledge:
         self._seen: View | None = None
         self._warm = False
         self._words: dict[str, np.ndarray] = {}
-        self._timed: tuple[int, list[TimedFact]] | None = None
+        self._settled: tuple[tuple[int, str, str], list[TimedFact]] | None = None
         self.ways = IndexWays(self._index)
         self.typed = IndexTyped(self._index)
 
@@ -636,11 +636,15 @@ class CorpusKnowledge:
     @_in_one_generation
     def facts(self, as_of: str = "", known: str = "") -> list[TimedFact]:
         """What documents say of one time, settled as of a date and as known on one: ``workbench.knowledge.times``."""
-        generation, rows = self._index.generation, self._timed
-        if rows is None or rows[0] != generation:
-            told = self._index.rows("SELECT fact FROM timed ORDER BY chunk_id, rowid")
-            rows = self._timed = (generation, [json.loads(fact) for (fact,) in told])
-        return times.settled(rows[1], as_of, known)
+        mark = (self._index.generation, as_of, known)
+        if self._settled is None or self._settled[0] != mark:
+            self._settled = (mark, times.settled(times.kept(self._index), as_of, known))
+        return [TimedFact(**fact) for fact in self._settled[1]]
+
+    @property
+    def superseding(self) -> bool:
+        """Whether its documents make a habit of telling what was superseded: a question is asked as of today then."""
+        return self._index.meta("superseding") == "yes"
 
     def facts_about(self, query: str) -> list[TimedFact]:
         """The facts that a question asks for: those that hold at the time that it names, or the last ones."""

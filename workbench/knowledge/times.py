@@ -34,7 +34,7 @@ _LONGEST = 80
 class Clause(NamedTuple):
     """``text[start:end]`` of a sentence; ``bare`` is without its dates; ``cuts`` are the ends that it names.
 
-    ``told``: it says its beginning itself; ``meant``: and only that it was meant to be.
+    ``told``: it says its beginning itself; ``meant``: and only that it was meant to be; ``now``: by "now" alone.
     """
 
     start: int
@@ -46,6 +46,7 @@ class Clause(NamedTuple):
     later: bool
     told: bool
     meant: bool
+    now: bool
 
 
 class Times(NamedTuple):
@@ -169,7 +170,7 @@ def _clause(
     later, years, present = bool(_time("later").match(said)), _years(said), _time("present").search(said)
     meant = bool(_time("meant").search(said))
     stands = _reached(before, prior)
-    told = bool(begin or years or later or present)
+    told, dated = bool(begin or years or later or present), bool(begin or until)
     if meant:  # what was only meant is told by whoever knows the end of it
         begin = max(begin, now)
     elif not begin and not until:
@@ -187,7 +188,7 @@ def _clause(
                 else ""
             )
     bare = re.sub(r"\s+", " ", bare).strip(" ,，.。;；:：()（）*_-")
-    return Clause(start, end, bare, begin, until, tuple(cuts), later, told or meant, meant)
+    return Clause(start, end, bare, begin, until, tuple(cuts), later, told or meant, meant, begin == now and not dated)
 
 
 def _reached(told: Sequence[Clause], prior: str) -> str:
@@ -235,12 +236,12 @@ def all_seen(texts: Sequence[str], as_of: str, since: str = "", now: str = "") -
             for part in parts:
                 told = clauses(part, prior, now or _NEVER)
                 before, (left, gone) = gone, _seen(part, told, as_of, gone)
-                if all(one.begin == (now or _NEVER) for one in told if one.told):
+                if all(one.now for one in told if one.told):
                     gone = gone or before  # "now" is said in passing: what follows goes on with what stood before
                 for one in told:
                     early |= one.told and bool(one.begin) and not after(one.begin, as_of)
                     late |= one.told and after(one.begin, as_of)
-                prior = _reached([one for one in told if one.begin != (now or _NEVER)], prior)
+                prior = _reached([one for one in told if not one.now], prior)
                 seen += [left] if left else []
             if seen or not parts:
                 lines.append(line if seen == parts else ("" if CJK.search(line) else " ").join(seen))
@@ -396,7 +397,7 @@ def insert(
 
 def tell(index: Any) -> None:
     """Read the facts of documents that were indexed before facts had times; a kill in the middle is made good."""
-    if index.meta("timed") == "told":
+    if index.meta("superseding"):
         return
     with index.transaction() as connection:
         for doc_id, title, fields, added in index.rows("SELECT doc_id, title, fields, added FROM documents"):
@@ -404,7 +405,18 @@ def tell(index: Any) -> None:
                 t for (t,) in index.rows("SELECT text FROM passages WHERE doc_id = ? ORDER BY position", (doc_id,))
             ]
             insert(connection, doc_id, title, texts, json.loads(fields), added)
-        connection.execute("INSERT OR REPLACE INTO meta VALUES ('timed', 'told')")
+        note(index)
+
+
+def kept(index: Any) -> list[TimedFact]:
+    """The facts of an index, as they were read."""
+    return [json.loads(fact) for (fact,) in index.rows("SELECT fact FROM timed ORDER BY chunk_id, rowid")]
+
+
+def note(index: Any) -> None:
+    """Note whether its documents make a habit of telling what was superseded, so that no question has to find out."""
+    (documents,) = index.rows("SELECT count(*) FROM documents")[0]
+    index.set_meta("superseding", "yes" if superseded(settled(kept(index)), documents) else "no")
 
 
 def _key(fact: TimedFact) -> str:

@@ -23,7 +23,7 @@ from pydantic import SecretStr, create_model
 from workbench.errors import KnowledgeError, RunError, UnknownKnowledge, WorkbenchError
 from workbench.graphs.reviewers import ReplayReviewer, Reviewer
 from workbench.knowledge.as_of import AsOfBases
-from workbench.knowledge.times import after, asked_as_of, superseded
+from workbench.knowledge.times import after, asked_as_of
 from workbench.ports import (
     Context,
     Conversations,
@@ -375,7 +375,7 @@ def as_of(row: RunRow, context: Context, begin: Mapping[str, Any]) -> list[str]:
             bases = context.bases(name for name in options["kb"] or context.knowledge.names() if name != "general")
             named = [date for _, _, date in dates(row["message"]) if not after(date, context.today)]
             then = named[0] if len(named) == 1 else context.today
-            true = then if any(superseded(base.facts(), base.counts()["documents"]) for base in bases) else ""
+            true = then if any(base.superseding for base in bases) else ""
     return [true, known]
 
 

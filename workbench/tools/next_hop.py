@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from pydantic import Field
 
@@ -56,6 +56,11 @@ class SubQuestion(NamedTuple):
     title: str
     sentence: str
     explained: float
+
+    def asked(self, question: str, doubt: float) -> dict[str, Any]:
+        """The input of ``next_hop`` for it, of this question, where a passage is missing with this probability."""
+        given = {"query": self.query, "name": self.name, "question": question, "passage": self.passage}
+        return {**given, "sentence": f"{self.title}. {self.sentence}", "doubt": doubt}
 
 
 def clarity(cosine: float) -> float:

@@ -294,6 +294,7 @@ class Addition:
                 memory_mb = self._settings.index_memory_mb * _PAGES
                 growth.make_anew_in_parts(lambda named: self._parts(self._all_ids(), named), memory_mb)
             self._clean(connection)
+            times.note(self._index)
             for key, value in {
                 "embedding_model": self._model.name,
                 "recipe": self._recipe,
