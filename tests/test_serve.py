@@ -47,4 +47,4 @@ async def test_the_fusion_graph_with_the_settings_of_the_workspace(project, monk
     monkeypatch.setenv("WORKBENCH_FUSION_STRATEGY", "cascade")
     async with factory(project, "fusion")() as graph:
         state = await graph.ainvoke({"query": "Memento"}, {"configurable": {"kb_prefix": "film"}})
-        assert state["reranked_results"][0]["metadata"]["title"] == "Memento" and "vector_results" not in state
+        assert state["reranked_results"][0]["metadata"]["title"] == "Memento" and not state["vector_results"]
