@@ -27,7 +27,7 @@ from .blind import BLIND, rows
 
 ROOT = BLIND.parents[1]
 TIME = BLIND / "time"
-HALVES = ("open", "reserved")
+HALVES = ("open", "reserved", "third")
 JUDGED = ("right", "alone", "future said", "future shown")
 SPACED = re.compile(rf"(?<={CJK.pattern})[ \t]+|[ \t]+(?={CJK.pattern})")
 """Answers are set with a space between Chinese and digits, corpora are not."""

@@ -11,7 +11,8 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property
 from typing import Any, cast
 
-from workbench.knowledge.times import Times, after, all_seen, as_seen, asked_for, told_shortly
+from workbench.knowledge.last_said import last_said
+from workbench.knowledge.times import Times, after, all_seen, as_seen, told_shortly
 from workbench.ports import Community, Entity, Field, KnowledgeBase, Mention, Passage, Relation
 from workbench.state import Condition, Sort, TimedFact
 from workbench.text import dates, fold, sentences, stem, terms
@@ -88,7 +89,8 @@ class AsOf:
             ended = dict.fromkeys(f["sentence"] for f in own if not f["holds"] and f["sentence"] not in now)
             times = {**at._asdict(), "ended": [one for one in ended if one in text]}
             fields = {} if doc_id in self._later else passage["fields"]
-            here = Passage(**{**passage, "title": told, "text": text, "fields": fields, "times": times})
+            shown = "" if doc_id in self._later else told
+            here = Passage(**{**passage, "title": shown, "text": text, "fields": fields, "times": times})
             self._seen[passage["chunk_id"]] = here if text.strip() else None
             if text == passage["text"] and doc_id not in self._later:
                 self._whole.add(passage["chunk_id"])
@@ -156,11 +158,12 @@ class AsOf:
 
     def facts_about(self, query: str) -> list[TimedFact]:
         """The facts that a question asks for, what holds first: as of the time that it names, else as of the date."""
-        return asked_for(query, self.as_of, self.facts, self._near, self._base.term_weight)
+        return last_said(query, self.as_of, self._near, self._base.term_weight)
 
-    def _near(self, query: str) -> list[Passage]:
+    def _near(self, query: str) -> list[tuple[Passage | None, Passage]]:
         hits = [*self.keyword_search(query, _LOOKED_AT), *self.vector_search(query, _LOOKED_AT)]
-        return self.passages(list(dict.fromkeys(chunk_id for chunk_id, _ in hits)))
+        found = self._base.passages(list(dict.fromkeys(chunk_id for chunk_id, _ in hits)))
+        return [(self._passage(one), one) for one in found]
 
     def keyword_search(self, query: str, top_k: int) -> list[tuple[str, float]]:
         """As the base has it, without what is later."""

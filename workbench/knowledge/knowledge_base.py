@@ -24,6 +24,7 @@ from workbench.knowledge.graph.view import View, entities, relations, surfaces
 from workbench.knowledge.indexes import keywords, sketches, vectors
 from workbench.knowledge.indexes.index import Index
 from workbench.knowledge.indexes.stores import place_of
+from workbench.knowledge.last_said import last_said
 from workbench.knowledge.names import schema
 from workbench.knowledge.names.linking import Linker
 from workbench.knowledge.names.schema import IndexTyped
@@ -649,7 +650,7 @@ class CorpusKnowledge:
     def facts_about(self, query: str) -> list[TimedFact]:
         """The facts that a question asks for: those that hold at the time that it names, or the last ones."""
         near = [hit for hit, _ in self.keyword_search(query, RIVALS)]
-        return times.asked_for(query, "", self.facts, lambda _: self.passages(near), self.term_weight)
+        return last_said(query, "", lambda _: [(one, one) for one in self.passages(near)], self.term_weight)
 
     def contradictions(self, as_of: str = "", known: str = "") -> list[list[TimedFact]]:
         """Facts of one subject and attribute that say different things of one time, each with its source."""

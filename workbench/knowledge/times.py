@@ -9,24 +9,21 @@ from __future__ import annotations
 import json
 import re
 import tomllib
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache, lru_cache
 from importlib.resources import files
 from typing import Any, NamedTuple
 
-from workbench.state import Passage, TimedFact
+from workbench.state import TimedFact
 from workbench.text import CJK, STOP_WORDS, dates, fold, iso, sentences, stem, terms
 
-_AS_GOOD = 0.25
-_NAMED = 0.6
-"""The share of the words of its subject with which a question names a fact."""
 _ROLE = 5
 """Characters of a Chinese attribute that does not say whose it is."""
-_LEAST, _SAYS, _NEARLY = 0.3, 0.5, 0.1
-"""What a word weighs at least; the share of the words with which a passage speaks of them, and as good as the best."""
 _NEVER = "9999"
-_HABIT = 0.05
-"""The share of documents that tell of what was superseded, from which a question is asked as of today."""
+_HABIT, _SAMPLE = 0.06, 400
+"""The share of documents that tell from when on or until when something holds, of which a question is asked as of
+today; of how many."""
+_PLAIN = re.compile(r"[a-z ]+|[\u3400-\u9fff\s]+")
 _LONGEST = 80
 """Characters of a value."""
 
@@ -76,6 +73,15 @@ def _words() -> dict[str, Any]:
 @cache
 def _time(name: str) -> re.Pattern[str]:
     return re.compile(_words()["time"][name])
+
+
+@cache
+def told_of(name: str) -> Any:
+    """What ``[said]`` in ``times.toml`` gives: a pattern, words, or groups of words."""
+    given = _words()["said"][name]
+    if isinstance(given, list):
+        return given
+    return frozenset(given.split() if " " in given else given) if _PLAIN.fullmatch(given) else re.compile(given)
 
 
 @cache
@@ -133,6 +139,10 @@ def clauses(sentence: str, prior: str = "", now: str = "") -> tuple[Clause, ...]
         opened = at if own and not re.search(r"\w", clause.bare) and end_at != spans[-1][1] else -1
         if opened < 0:
             found.append(clause)
+    dated_at = max((one.begin for one in found if one.told and not one.now and not one.meant), default="")
+    for place, one in enumerate(found):
+        if one.now and dated_at and not one.meant and any(o.begin == dated_at for o in found[place + 1 :]):
+            found[place] = one._replace(begin=dated_at, now=False)  # "it is now in Rome, where it was moved in 2011"
     return tuple(found)
 
 
@@ -150,14 +160,19 @@ def _clause(
         lead, behind = sentence[start:at], sentence[to:end]
         ends, closes = _time("until").search(lead), _time("closes").match(behind)
         joint = bool(ends and re.fullmatch(r"(?i)\s*and\b.*", ends[0]))
+        arrives = ends and before and not re.search(r"\w", lead[: ends.start()]) and re.search(r"\w", behind)
         if (
             ends
+            and not arrives  # "..., until in 2018 it was moved"
             and (place or not re.match(r"(?i)\s*to\b", ends[0]))
             and (not joint or re.search(r"(?i)\bbetween\b", lead))
         ) or closes:
             full = _time("included").search(lead) or _time("included_behind").match(behind)
             until = until or (str(int(date[:4]) + 1) if full and len(date) == 4 else date)
             cuts.append((start + (ends.start() if ends else len(lead)), to + (closes.end() if closes else 0), date))
+        elif begin and told_of("leaves").search(behind[: own[place + 1][0] - to] if place + 1 < len(own) else behind):
+            until = date  # "editor since 2002, who leaves in 2011"
+            cuts.append((start + len(lead.rstrip()), end, date))
         else:
             begin = max(begin, date)
         led = _time("lead").search(sentence[last:at])
@@ -171,24 +186,19 @@ def _clause(
     meant = bool(_time("meant").search(said))
     stands = _reached(before, prior)
     told, dated = bool(begin or years or later or present), bool(begin or until)
+    by_now = not dated and bool(meant or (told and (not stands if years > 0 else years or present)))
     if meant:  # what was only meant is told by whoever knows the end of it
         begin = max(begin, now)
-    elif not begin and not until:
+    elif not begin and until:
+        begin = before[-1].until if before and before[-1].until and before[-1].until <= until else ""
+    elif not begin:
+        going_on = (before[-1].until or before[-1].begin) if before else ""
         ended = max((one.until for one in before), default="")
-        if years:
-            begin = str(int(stands[:4]) + years) if stands and years > 0 else now
-        else:
-            begin = (
-                (ended or now)
-                if present
-                else stands
-                if told
-                else (before[-1].until or before[-1].begin)
-                if before
-                else ""
-            )
+        later_on = str(int(stands[:4]) + years) if stands and years > 0 else now
+        begin = later_on if years else (ended or now) if present else stands if told else going_on
+        by_now = by_now and begin == now
     bare = re.sub(r"\s+", " ", bare).strip(" ,，.。;；:：()（）*_-")
-    return Clause(start, end, bare, begin, until, tuple(cuts), later, told or meant, meant, begin == now and not dated)
+    return Clause(start, end, bare, begin, until, tuple(cuts), later, told or meant, meant, by_now)
 
 
 def _reached(told: Sequence[Clause], prior: str) -> str:
@@ -233,11 +243,13 @@ def all_seen(texts: Sequence[str], as_of: str, since: str = "", now: str = "") -
         lines = []
         for line in text.split("\n"):
             seen, parts = [], sentences(line)
-            for part in parts:
+            for place, part in enumerate(parts):
                 told = clauses(part, prior, now or _NEVER)
                 before, (left, gone) = gone, _seen(part, told, as_of, gone)
                 if all(one.now for one in told if one.told):
                     gone = gone or before  # "now" is said in passing: what follows goes on with what stood before
+                if not any(one.told for one in told) and after(of_this(parts[place + 1 : place + 2]), as_of):
+                    left, gone = "", True
                 for one in told:
                     early |= one.told and bool(one.begin) and not after(one.begin, as_of)
                     late |= one.told and after(one.begin, as_of)
@@ -249,33 +261,42 @@ def all_seen(texts: Sequence[str], as_of: str, since: str = "", now: str = "") -
     return found if early or not late else [""] * len(found)
 
 
+def of_this(following: Sequence[str]) -> str:
+    """From when on a sentence holds that has no date itself: "... This has been so since 2013."."""
+    told = clauses(following[0]) if following and _time("this").match(following[0]) else ()
+    return next((one.begin for one in told if one.told), "")
+
+
 def _seen(sentence: str, told: Sequence[Clause], as_of: str, gone: bool) -> tuple[str, bool]:
     """As much of a sentence as is told by then, and whether what follows without a date is later."""
-    end, cuts, first = len(sentence), list[tuple[int, int, str]](), next((one for one in told if one.told), None)
-    if first and first.begin and not after(first.begin, as_of):
-        gone = False  # what stands before the date in its sentence goes with it
-    for clause in told:
+    first = next((one for one in told if one.told or one.until), None)
+    begun = any(one.told and one.begin and not after(one.begin, as_of) for one in told)
+    kept, left = list[Clause](), ""
+    for place, clause in enumerate(told):
+        if not place and first and (first.begin or begun):
+            gone = after(first.begin, as_of)  # what stands before the date in its sentence goes with it
         if clause.told and clause.begin:
             gone = after(clause.begin, as_of)
-        left_open = [cut for cut in clause.cuts if after(cut[2], as_of)]
-        if gone or (left_open and not (clause.told and clause.begin)):  # of an end alone nobody knows the beginning
-            end, gone = min(end, clause.start), True
-        elif left_open:
-            gone, cuts = True, cuts + left_open
-    if not any(re.search(r"\w", sentence[one.start : min(one.end, end)]) for one in told if one.start < end):
-        return "", gone
-    if not cuts and end == len(sentence):
+        open_cuts = [cut for cut in clause.cuts if after(cut[2], as_of)]
+        if gone or (open_cuts and not begun and not (clause.told and clause.begin)):
+            gone = True  # of an end alone nobody knows the beginning
+            continue
+        own, gone = sentence[clause.start : clause.end], bool(open_cuts)
+        for start, to, _ in reversed(open_cuts):
+            own = own[: start - clause.start].rstrip() + own[to - clause.start :]
+        if kept and kept[-1] is told[place - 1]:
+            left += sentence[kept[-1].end : clause.start] + own
+        else:
+            left += (("，" if CJK.search(left) else ", ") + own.lstrip(" ,，;；、")) if left else own
+        kept.append(clause)
+    if left == sentence:
         return sentence, gone
-    if first is None or first.start >= end:
-        return "", gone
-    left, stop = sentence[:end], sentence[-1] if sentence[-1] in ".。!！?？；" else ""
-    for start, to, _ in reversed(cuts):
-        if start < end:
-            left = left[:start].rstrip() + left[to:]
-    left = re.sub(r"(?i)(?:[\s,，;；、(（]|\b(?:and|but|while|whereas)\b)+$", "", left).lstrip(" ,，")
-    if any(after(date, as_of) for _, _, date in dates(left)):
-        return "", True  # a date that is no clause's own
-    return (left if left.endswith(stop) else left + stop) if left else "", gone
+    if not any(one.told or one.until for one in kept) or any(after(date, as_of) for _, _, date in dates(left)):
+        return "", gone or bool(kept)  # nothing that has a date, or a date that is no clause's own
+    left = re.sub(r"(?i)(?:[\s,，;；、(（]|\b(?:and|but|while|whereas)\b)+$", "", left)
+    left = re.sub(r"(?i)^(?:[\s,，;；、]|\b(?:and|but|while|whereas)\b)+", "", left)
+    stop = sentence[-1] if sentence[-1] in ".。!！?？；" else ""
+    return (left if left.endswith(stop) else left + stop) if re.search(r"\w", left) else "", gone
 
 
 def times_of(fields: Mapping[str, Any], added: str = "") -> Times:
@@ -303,7 +324,7 @@ def read_facts(title: str, text: str, times: Times, fields: Mapping[str, Any]) -
         yield _fact(title, "", text.strip()[:_LONGEST], text.strip(), times.valid_from, times.valid_to, times, title)
     for sentence in sentences(text):
         told, since = clauses(sentence, prior, times.now), times.since and max(times.since, prior)
-        prior = _reached(told, prior)
+        prior = _reached([one for one in told if not one.now], prior)
         for clause in told:
             begin = clause.begin or ("" if clause.until else since)
             until = clause.until or ("" if clause.begin else times.valid_to)
@@ -414,9 +435,24 @@ def kept(index: Any) -> list[TimedFact]:
 
 
 def note(index: Any) -> None:
-    """Note whether its documents make a habit of telling what was superseded, so that no question has to find out."""
-    (documents,) = index.rows("SELECT count(*) FROM documents")[0]
-    index.set_meta("superseding", "yes" if superseded(settled(kept(index)), documents) else "no")
+    """Note whether its documents make a habit of telling of times, so that no question has to find out.
+
+    A sample of ``_SAMPLE`` tells; then a question is asked as of today.
+    """
+    found = index.rows("SELECT doc_id, fields FROM documents ORDER BY doc_id")
+    found = found[:: max(1, len(found) // _SAMPLE)]
+    telling = 0
+    for doc_id, fields in found:
+        times = times_of(json.loads(fields))
+        texts = index.rows("SELECT text FROM passages WHERE doc_id = ?", (doc_id,))
+        telling += bool(times.valid_from or times.valid_to) or any(_lasting(text) for (text,) in texts)
+    index.set_meta("superseding", "yes" if telling > len(found) * _HABIT else "no")
+
+
+def _lasting(text: str) -> bool:
+    """Whether a text says from when on something holds, or until when."""
+    said = dates(text)
+    return any(_time("lasting").search(text[max(0, a - 20) : a] + "\0" + text[b : b + 8]) for a, b, _ in said)
 
 
 def _key(fact: TimedFact) -> str:
@@ -471,30 +507,6 @@ def told_shortly(fact: TimedFact) -> str:
     return f"{fact['subject']}, {(fact['attribute'].split() or [''])[0]}: {fact['value']}"
 
 
-def superseded(facts: Iterable[TimedFact], documents: int = 0) -> bool:
-    """Whether settled facts were followed by others of their kind that say something else.
-
-    Args:
-        facts: of a base.
-        documents: how many it has; then this is so only where it is a habit of them (``_HABIT``): prose that names
-            many years tells of few things that were superseded.
-    """
-    groups: dict[str, list[TimedFact]] = {}
-    for fact in facts:
-        groups.setdefault(_key(fact), []).append(fact)
-    telling = {
-        fact["doc_id"]
-        for group in groups.values()
-        if any(
-            not one["holds"]
-            and (not one["attribute"] or any(o["valid_from"] and fold(o["value"]) != fold(one["value"]) for o in group))
-            for one in group
-        )
-        for fact in group
-    }
-    return len(telling) > documents * _HABIT
-
-
 def disagreeing(facts: Sequence[TimedFact]) -> list[list[TimedFact]]:
     """Settled facts of one subject and attribute that say different values of one time, from different documents."""
     groups: dict[str, list[TimedFact]] = {}
@@ -513,79 +525,6 @@ def _against(one: TimedFact, other: TimedFact) -> bool:
         return False
     a, b = sorted((one, other), key=lambda f: first_day(f["valid_from"]))
     return not a["valid_to"] or first_day(a["valid_to"]) > first_day(b["valid_from"])
-
-
-def asked_for(
-    query: str,
-    as_of: str,
-    facts: Callable[[str], list[TimedFact]],
-    near: Callable[[str], Iterable[Passage]],
-    weight: Any,
-) -> list[TimedFact]:
-    """The facts that a question asks for, as of the time that it names, else as of the date: those that hold.
-
-    Beside the facts that were read stands the last that is said of it by then: of equal times the fact wins.
-    """
-    named = [date for _, _, date in dates(query) if not after(date, as_of)]
-    at = named[0] if len(named) == 1 else as_of
-    asks = (words(given) for said, given in _words()["asks"].items() if re.search(said, query, re.I))
-    asked = words(_time("asking").sub(" ", query))
-    meant = asked.union(*asks)
-    groups: dict[str, list[TimedFact]] = {}
-    for fact in facts(at):
-        groups.setdefault(_key(fact), []).append(fact)
-    scores = {key: max(_about(meant, fact) for fact in group) for key, group in groups.items()}
-    best = max(scores.values(), default=0.0)
-    own = [groups[key] for key, score in scores.items() if score and score >= best - _AS_GOOD]
-    found = [fact for group in own for fact in ([one for one in group if one["holds"]] or group[-1:])]
-    others = {fact["sentence"] for key, group in groups.items() if own and not scores[key] for fact in group}
-    last = _last_said(asked, at, near(query), weight, others)
-    begun = max((first_day(fact["valid_from"]) for fact in found), default="")
-    return [last] if last and first_day(last["valid_from"]) > begun else found
-
-
-def _last_said(
-    asked: frozenset[str], at: str, passages: Iterable[Passage], weight: Callable[[str], float], others: set[str]
-) -> TimedFact | None:
-    """The last dated clause, by then, of what speaks of the words that are asked; None where nothing surely does."""
-    wanted = {word: weight(word) + _LEAST for word in asked if not word.isdecimal() and len(word) > 1}
-    seen: list[tuple[float, tuple[str, int], TimedFact]] = []
-    for passage in passages:
-        times = times_of(passage["fields"])
-        own = as_seen(passage["text"], at, times.since, times.now)
-        held = words(f"{passage['title']} {own}")
-        share = sum(wanted[word] for word in wanted if word in held) / (sum(wanted.values()) or 1.0)
-        prior, dated = "", list[tuple[str, str, str]]()
-        for sentence in sentences(own):
-            start, mine = 0, len(dated)
-            for clause in clauses(sentence, prior, times.now) if sentence not in others else ():
-                if (clause.told or clause.until) and not clause.meant:
-                    dated.append((clause.begin, clause.until, sentence[start : clause.end]))
-                    start, prior = clause.end, clause.until or clause.begin
-            if len(dated) > mine:  # what follows in its sentence goes on with it
-                dated[-1] = (*dated[-1][:2], dated[-1][2] + sentence[start:])
-        if not dated and times.since:
-            dated = [(times.since, times.valid_to, own.strip())]
-        for place, (begin, until, part) in enumerate(dated):
-            said = re.sub(r"(?i)^(?:\W|(?:and|but|while|whereas)\b)+|[\s,，;；。.、#]+$", "", part)
-            fact = _fact(passage["title"], "", said, said, begin, until, times, passage["title"])
-            fact["doc_id"], fact["chunk_id"] = passage["doc_id"], passage["chunk_id"]
-            seen.append((share, (first_day(begin), -place), fact))
-    best = max((share for share, *_ in seen), default=0.0)
-    close = [one for one in seen if one[0] >= max(_SAYS, best - _NEARLY)]
-    return max(close, key=lambda one: one[1])[2] if close else None
-
-
-def _about(asked: frozenset[str], fact: TimedFact) -> float:
-    subject, attribute = words(fact["subject"]), words(fact["attribute"])
-    whole = subject or attribute
-    named = len(whole & asked) / (len(whole) or 1)
-    if named < _NAMED or not attribute & asked:
-        return 0.0
-    same = fact["attribute"] in _words()["names"]["en"] + _words()["names"]["zh"]  # words that all say it
-    return (
-        named + (1.0 if same else len(attribute & asked) / len(attribute)) + 0.1 * len(words(fact["sentence"]) & asked)
-    )
 
 
 def asked_as_of(message: str) -> tuple[str, int, int]:
