@@ -191,23 +191,27 @@ def _retrieve(source: Any, key: str, state: FusionState, config: RunnableConfig,
     return {**anew, key: found, "reading": asking._replace(question=reading)}
 
 
-def sources(state: FusionState, config: RunnableConfig, runtime: Runtime[Context]) -> list[str]:
+async def sources(state: FusionState, config: RunnableConfig, runtime: Runtime[Context]) -> list[str]:
     """Both sources at once; of a cascade, the graph first."""
     cascade = _options(config, runtime).fusion_strategy == "cascade"
     return ["retrieve_graph"] if cascade else ["retrieve_graph", "retrieve_vectors"]
 
 
-def after_graph(
+async def after_graph(
     state: FusionState, config: RunnableConfig, runtime: Runtime[Context]
 ) -> Literal["fuse_results", "retrieve_vectors"]:
     """On to the fusion; a cascade whose graph is not sure asks the vectors too."""
-    asking = _asked(state, config, runtime)
-    if asking.options.fusion_strategy != "cascade":
+    if _options(config, runtime).fusion_strategy != "cascade":
         return "fuse_results"
+    sure = await asyncio.to_thread(_sure, state, _asked(state, config, runtime))
+    return "fuse_results" if sure and _number(state) == 1 else "retrieve_vectors"
+
+
+def _sure(state: FusionState, asking: Asking) -> bool:
+    """Whether one of the first passages of the graph is probable enough by itself."""
     question = asking.read()
     first = asking.base.passages([hit["chunk_id"] for hit in state["graph_results"][:FIRST]])
-    best = max((probability("local_search", question.signals(passage)) for passage in first), default=0.0)
-    return "fuse_results" if best >= SURE and _number(state) == 1 else "retrieve_vectors"
+    return any(probability("local_search", question.signals(passage)) >= SURE for passage in first)
 
 
 def fuse_results(state: FusionState, config: RunnableConfig, runtime: Runtime[Context]) -> dict[str, Any]:
@@ -312,10 +316,10 @@ def should_retry(state: FusionState, config: RunnableConfig) -> Literal["retry",
     return "end" if enough or state.get("ended") else "retry"
 
 
-def again(state: FusionState, config: RunnableConfig, runtime: Runtime[Context]) -> list[str]:
+async def again(state: FusionState, config: RunnableConfig, runtime: Runtime[Context]) -> list[str]:
     """Where ``should_retry`` leads: to the sources, or to the end."""
-    options = _options(config, runtime).model_dump()
-    return sources(state, config, runtime) if should_retry(state, {"configurable": options}) == "retry" else [END]
+    options: Any = {"configurable": _options(config, runtime).model_dump()}
+    return await sources(state, config, runtime) if should_retry(state, options) == "retry" else [END]
 
 
 def quality_of(question: str, found: Sequence[RetrievalResult], base: KnowledgeBase) -> float:
