@@ -140,10 +140,7 @@ class FusionState(FusionInput, total=False):
 
 
 class Asking(NamedTuple):
-    """What a call asks, read once: which base, how, what, the names that are meant too; and what is read on the way.
-
-    ``question`` is what the base sees in it, None before it is read; ``passages`` those that this pass has fused.
-    """
+    """What a call asks, read once; ``names`` are meant too, ``passages`` are those that this pass has fused."""
 
     base: KnowledgeBase
     options: FusionConfig
@@ -175,8 +172,8 @@ def _retrieve(source: Any, key: str, state: FusionState, config: RunnableConfig,
     with asking.base.reading():
         for number, ask in _now(state, asking):
             names = asking.names if first else ()
-            read = Wording if key == "vector_results" and not names else Question
-            reading = read.of(ask["query"], asking.base, names)
+            seen_by = Question if names or key == "graph_results" else Wording
+            reading = seen_by.of(ask["query"], asking.base, names)
             hits = source(reading, _pool(ask, asking.options), StepLog(runtime.context.clock))
             found += [
                 {"source": name, "pass": ask["pass"], "ask": number, "chunk_id": chunk_id, "score": score}
@@ -185,10 +182,9 @@ def _retrieve(source: Any, key: str, state: FusionState, config: RunnableConfig,
             ]
     if not first:
         return {key: [*cast(Any, state).get(key, []), *found]}
-    if key == "vector_results":
-        return {key: found}
     anew = {"vector_results": list[Any]()} if asking.options.fusion_strategy == "cascade" else {}
-    return {**anew, key: found, "reading": asking._replace(question=reading)}
+    read = {"reading": asking._replace(question=reading)} if isinstance(reading, Question) else {}
+    return {**anew, key: found, **read}
 
 
 async def sources(state: FusionState, config: RunnableConfig, runtime: Runtime[Context]) -> list[str]:
@@ -201,17 +197,13 @@ async def after_graph(
     state: FusionState, config: RunnableConfig, runtime: Runtime[Context]
 ) -> Literal["fuse_results", "retrieve_vectors"]:
     """On to the fusion; a cascade whose graph is not sure asks the vectors too."""
-    if _options(config, runtime).fusion_strategy != "cascade":
+    asking = _asked(state, config, runtime)
+    if asking.options.fusion_strategy != "cascade":
         return "fuse_results"
-    sure = await asyncio.to_thread(_sure, state, _asked(state, config, runtime))
-    return "fuse_results" if sure and _number(state) == 1 else "retrieve_vectors"
-
-
-def _sure(state: FusionState, asking: Asking) -> bool:
-    """Whether one of the first passages of the graph is probable enough by itself."""
-    question = asking.read()
-    first = asking.base.passages([hit["chunk_id"] for hit in state["graph_results"][:FIRST]])
-    return any(probability("local_search", question.signals(passage)) >= SURE for passage in first)
+    question, ids = asking.read(), [hit["chunk_id"] for hit in state["graph_results"][:FIRST]]
+    first = await asyncio.to_thread(asking.base.passages, ids)
+    best = max((probability("local_search", question.signals(passage)) for passage in first), default=0.0)
+    return "fuse_results" if best >= SURE and _number(state) == 1 else "retrieve_vectors"
 
 
 def fuse_results(state: FusionState, config: RunnableConfig, runtime: Runtime[Context]) -> dict[str, Any]:
@@ -226,14 +218,9 @@ def fuse_results(state: FusionState, config: RunnableConfig, runtime: Runtime[Co
             by = {name: {i for i, _ in ranking} for name, ranking in hits.items()}
             found = hybrid.fused(question, hits, _pool(ask, asking.options), StepLog(), strategy)
             passages[number] = [passage for passage, _ in found]
+            at = {"pass": ask["pass"], "ask": number}
             fused += [
-                {
-                    "pass": ask["pass"],
-                    "ask": number,
-                    "chunk_id": passage["chunk_id"],
-                    "score": score,
-                    "sources": [name for name, ids in by.items() if passage["chunk_id"] in ids],
-                }
+                {**at, "chunk_id": (i := passage["chunk_id"]), "score": score, "sources": [n for n in by if i in by[n]]}
                 for passage, score in found
             ]
     return {"fused_results": fused, "reading": asking._replace(passages=passages)}
@@ -242,27 +229,27 @@ def fuse_results(state: FusionState, config: RunnableConfig, runtime: Runtime[Co
 def rerank_results(state: FusionState, config: RunnableConfig, runtime: Runtime[Context]) -> dict[str, Any]:
     """The passages read again beside what was asked, as evidence with calibrated scores, with the best of before."""
     asking = _asked(state, config, runtime)
-    base, options = asking.base, asking.options
     found: list[RetrievalResult] = [] if _number(state) == 1 else list(state["best"]["reranked_results"])
     hops: list[RetrievalResult] = []
-    with base.reading():
+    with asking.base.reading():
         for number, ask in _now(state, asking):
             ids = [one["chunk_id"] for one in state["fused_results"] if one["ask"] == number]
-            passages = asking.passages[number] if number in asking.passages else base.passages(ids)
+            passages = asking.passages[number] if number in asking.passages else asking.base.passages(ids)
             hits = _hits(state, number)
             if "hop" in ask:
-                hops += next_hop.judged(next_hop.Input.model_validate(ask["hop"]), passages, hits, base)
+                hops += next_hop.judged(next_hop.Input.model_validate(ask["hop"]), passages, hits, asking.base)
             else:
-                found += hybrid.reranked(asking.read(), passages, hits, StepLog(), options.rerank_model)
+                found += hybrid.reranked(asking.read(), passages, hits, StepLog(), asking.options.rerank_model)
     if hops:
         found = with_hops(cast(list[RetrievalResult], evidence.ranked(found, len(found))), hops, kept=STANDING)
-    return {"reranked_results": evidence.ranked(found, options.top_k)}
+    return {"reranked_results": evidence.ranked(found, asking.options.top_k)}
 
 
 def check_quality(state: FusionState, config: RunnableConfig, runtime: Runtime[Context]) -> dict[str, Any]:
     """How likely it is that nothing needed is missing, 0 to 1; the best pass; and what to ask next, if anything."""
     asking = _asked(state, config, runtime)
-    base, options, query, found = asking.base, asking.options, asking.query, state["reranked_results"]
+    base, options, query = asking[:3]
+    found = cast(list[RetrievalResult], state["reranked_results"])
     retries, asked = _number(state) - 1, _so_far(state, asking)
     with base.reading():
         quality = quality_of(query, found, base)
@@ -318,8 +305,8 @@ def should_retry(state: FusionState, config: RunnableConfig) -> Literal["retry",
 
 async def again(state: FusionState, config: RunnableConfig, runtime: Runtime[Context]) -> list[str]:
     """Where ``should_retry`` leads: to the sources, or to the end."""
-    options: Any = {"configurable": _options(config, runtime).model_dump()}
-    return await sources(state, config, runtime) if should_retry(state, options) == "retry" else [END]
+    known: Any = {"configurable": _options(config, runtime).model_dump()}
+    return await sources(state, config, runtime) if should_retry(state, known) == "retry" else [END]
 
 
 def quality_of(question: str, found: Sequence[RetrievalResult], base: KnowledgeBase) -> float:
@@ -468,21 +455,15 @@ def _asked(state: FusionState, config: RunnableConfig, runtime: Runtime[Context]
             f'Which base? Give config["configurable"]["kb_prefix"]: one of {", ".join(names) or "none"}.'
         )
     base = known.get(name or names[0])
-    return Asking(base, options, *_meant(state, base))
+    targets = state.get("target_nodes") or []
+    said, names = question_of(base, canvas, state["operation"], targets) if canvas else ("", [])
+    return Asking(base, options, query_of(state, said), names)
 
 
 def _options(config: RunnableConfig, runtime: Runtime[Context]) -> FusionConfig:
     """The options of a call, over those of the settings."""
     settings = getattr(runtime.context, "settings", None)
     return config_of(config, **(fusion_options(settings) if settings else {}))
-
-
-def _meant(state: FusionState, base: KnowledgeBase) -> tuple[str, list[str]]:
-    """The question, and the names on the target nodes, which are meant too."""
-    if not state.get("canvas_path"):
-        return query_of(state), []
-    said, names = question_of(base, state["canvas_path"], state["operation"], state.get("target_nodes") or [])
-    return query_of(state, said), names
 
 
 def _so_far(state: FusionState, asking: Asking) -> list[dict[str, Any]]:

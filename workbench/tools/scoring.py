@@ -176,7 +176,7 @@ class Named:
 
 
 class Wording(NamedTuple):
-    """What to look for in the texts alone; see ``Question``, of which it is a part that needs no name to be known."""
+    """What to look for in the texts alone: the part of a ``Question`` for which no name need be known."""
 
     text: str
     words: str
