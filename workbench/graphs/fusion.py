@@ -25,7 +25,7 @@ import json
 import math
 from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
-from typing import Annotated, Any, Literal, Required, cast, get_args
+from typing import Annotated, Any, Literal, NamedTuple, Required, cast, get_args
 
 from langchain_core.messages import HumanMessage
 from langchain_core.runnables import RunnableConfig
@@ -42,12 +42,12 @@ from workbench.graphs.canvas_question import base_of, question_of
 from workbench.graphs.completeness import FIRST, signals
 from workbench.graphs.merge import with_hops
 from workbench.graphs.rewrite import rewritten
-from workbench.ports import Context, KnowledgeBase
+from workbench.ports import Context, KnowledgeBase, Passage
 from workbench.settings import Settings
 from workbench.state import RetrievalResult
 from workbench.tools import evidence, hybrid, next_hop
 from workbench.tools.fusing import STRATEGIES
-from workbench.tools.scoring import LEAD, Logistic, Question, probability
+from workbench.tools.scoring import LEAD, Logistic, Question, Wording, probability
 from workbench.tools.tool import StepLog
 
 Operation = Literal["decomposition", "scoring", "explanation", "verification", "review"]
@@ -136,7 +136,22 @@ class FusionState(FusionInput, total=False):
     passes: list[dict[str, Any]]
     log: Annotated[list[dict[str, Any]], _joined]
     reading: Annotated[Any, UntrackedValue(Any, guard=False)]
-    """The question as the base sees it; not kept, so a resume reads it again."""
+    """What is asked, as the base sees it (``Asking``); not kept, so a resume reads it again."""
+
+
+class Asking(NamedTuple):
+    """What a call asks, read once; ``names`` are meant too, ``passages`` are those that this pass has fused."""
+
+    base: KnowledgeBase
+    options: FusionConfig
+    query: str
+    names: list[str]
+    question: Question | None = None
+    passages: Mapping[int, Sequence[Passage]] = MappingProxyType({})
+
+    def read(self) -> Question:
+        """The question as the base sees it."""
+        return self.question or Question.of(self.query, self.base, self.names)
 
 
 async def retrieve_graph(state: FusionState, config: RunnableConfig, runtime: Runtime[Context]) -> dict[str, Any]:
@@ -151,13 +166,15 @@ async def retrieve_vectors(state: FusionState, config: RunnableConfig, runtime: 
 
 def _retrieve(source: Any, key: str, state: FusionState, config: RunnableConfig, runtime: Runtime[Context]) -> Any:
     """What one source finds for what this pass asks, behind what it found before."""
-    base, options = _asked(state, config, runtime)
-    found, reading = [], None
+    asking = _asked(state, config, runtime)
+    found, reading = list[dict[str, Any]](), None
     first = _number(state) == 1
-    with base.reading():
-        for number, ask in _now(state, base):
-            reading = Question.of(ask["query"], base, _meant(state, base)[1] if first else ())
-            hits = source(reading, _pool(ask, options), StepLog(runtime.context.clock))
+    with asking.base.reading():
+        for number, ask in _now(state, asking):
+            names = asking.names if first else ()
+            seen_by = Question if names or key == "graph_results" else Wording
+            reading = seen_by.of(ask["query"], asking.base, names)
+            hits = source(reading, _pool(ask, asking.options), StepLog(runtime.context.clock))
             found += [
                 {"source": name, "pass": ask["pass"], "ask": number, "chunk_id": chunk_id, "score": score}
                 for name, ranking in hits.items()
@@ -165,78 +182,75 @@ def _retrieve(source: Any, key: str, state: FusionState, config: RunnableConfig,
             ]
     if not first:
         return {key: [*cast(Any, state).get(key, []), *found]}
-    anew = {"vector_results": list[Any]()} if options.fusion_strategy == "cascade" else {}
-    return {**anew, key: found, "reading": reading}
+    anew = {"vector_results": list[Any]()} if asking.options.fusion_strategy == "cascade" else {}
+    read = {"reading": asking._replace(question=reading)} if isinstance(reading, Question) else {}
+    return {**anew, key: found, **read}
 
 
-def sources(state: FusionState, config: RunnableConfig, runtime: Runtime[Context]) -> list[str]:
+async def sources(state: FusionState, config: RunnableConfig, runtime: Runtime[Context]) -> list[str]:
     """Both sources at once; of a cascade, the graph first."""
     cascade = _options(config, runtime).fusion_strategy == "cascade"
     return ["retrieve_graph"] if cascade else ["retrieve_graph", "retrieve_vectors"]
 
 
-def after_graph(
+async def after_graph(
     state: FusionState, config: RunnableConfig, runtime: Runtime[Context]
 ) -> Literal["fuse_results", "retrieve_vectors"]:
     """On to the fusion; a cascade whose graph is not sure asks the vectors too."""
-    base, options = _asked(state, config, runtime)
-    if options.fusion_strategy != "cascade":
+    asking = _asked(state, config, runtime)
+    if asking.options.fusion_strategy != "cascade":
         return "fuse_results"
-    question = _reading(state, base)
-    first = base.passages([hit["chunk_id"] for hit in state["graph_results"][:FIRST]])
+    question, ids = asking.read(), [hit["chunk_id"] for hit in state["graph_results"][:FIRST]]
+    first = await asyncio.to_thread(asking.base.passages, ids)
     best = max((probability("local_search", question.signals(passage)) for passage in first), default=0.0)
     return "fuse_results" if best >= SURE and _number(state) == 1 else "retrieve_vectors"
 
 
 def fuse_results(state: FusionState, config: RunnableConfig, runtime: Runtime[Context]) -> dict[str, Any]:
     """The passages of both sources in one order, for each thing that this pass asks."""
-    base, options = _asked(state, config, runtime)
-    fused = []
-    with base.reading():
-        for number, ask in _now(state, base):
-            question = _reading(state, base) if ask["pass"] == 1 else Question.of(ask["query"], base)
-            hits = _hits(state, number, first="graph" if options.fusion_strategy == "cascade" else "bm25")
+    asking = _asked(state, config, runtime)
+    fused, passages, strategy = [], {}, asking.options.fusion_strategy
+    with asking.base.reading():
+        asking = asking._replace(question=asking.read())
+        for number, ask in _now(state, asking):
+            question = asking.read() if ask["pass"] == 1 else Question.of(ask["query"], asking.base)
+            hits = _hits(state, number, first="graph" if strategy == "cascade" else "bm25")
             by = {name: {i for i, _ in ranking} for name, ranking in hits.items()}
-            found = hybrid.fused(question, hits, _pool(ask, options), StepLog(), options.fusion_strategy)
+            found = hybrid.fused(question, hits, _pool(ask, asking.options), StepLog(), strategy)
+            passages[number] = [passage for passage, _ in found]
+            at = {"pass": ask["pass"], "ask": number}
             fused += [
-                {
-                    "pass": ask["pass"],
-                    "ask": number,
-                    "chunk_id": passage["chunk_id"],
-                    "score": score,
-                    "sources": [name for name, ids in by.items() if passage["chunk_id"] in ids],
-                }
+                {**at, "chunk_id": (i := passage["chunk_id"]), "score": score, "sources": [n for n in by if i in by[n]]}
                 for passage, score in found
             ]
-    return {"fused_results": fused}
+    return {"fused_results": fused, "reading": asking._replace(passages=passages)}
 
 
 def rerank_results(state: FusionState, config: RunnableConfig, runtime: Runtime[Context]) -> dict[str, Any]:
     """The passages read again beside what was asked, as evidence with calibrated scores, with the best of before."""
-    base, options = _asked(state, config, runtime)
+    asking = _asked(state, config, runtime)
     found: list[RetrievalResult] = [] if _number(state) == 1 else list(state["best"]["reranked_results"])
     hops: list[RetrievalResult] = []
-    with base.reading():
-        for number, ask in _now(state, base):
-            passages = base.passages([one["chunk_id"] for one in state["fused_results"] if one["ask"] == number])
+    with asking.base.reading():
+        for number, ask in _now(state, asking):
+            ids = [one["chunk_id"] for one in state["fused_results"] if one["ask"] == number]
+            passages = asking.passages[number] if number in asking.passages else asking.base.passages(ids)
             hits = _hits(state, number)
             if "hop" in ask:
-                hops += next_hop.judged(next_hop.Input.model_validate(ask["hop"]), passages, hits, base)
+                hops += next_hop.judged(next_hop.Input.model_validate(ask["hop"]), passages, hits, asking.base)
             else:
-                found += hybrid.reranked(_reading(state, base), passages, hits, StepLog(), options.rerank_model)
-    together = cast(list[RetrievalResult], evidence.ranked(found, len(found)))
-    return {
-        "reranked_results": evidence.ranked(
-            with_hops(together, hops, kept=STANDING) if hops else together, options.top_k
-        )
-    }
+                found += hybrid.reranked(asking.read(), passages, hits, StepLog(), asking.options.rerank_model)
+    if hops:
+        found = with_hops(cast(list[RetrievalResult], evidence.ranked(found, len(found))), hops, kept=STANDING)
+    return {"reranked_results": evidence.ranked(found, asking.options.top_k)}
 
 
 def check_quality(state: FusionState, config: RunnableConfig, runtime: Runtime[Context]) -> dict[str, Any]:
     """How likely it is that nothing needed is missing, 0 to 1; the best pass; and what to ask next, if anything."""
-    base, options = _asked(state, config, runtime)
-    query, found = _meant(state, base)[0], cast(list[RetrievalResult], state["reranked_results"])
-    retries, asked = _number(state) - 1, _so_far(state, base)
+    asking = _asked(state, config, runtime)
+    base, options, query = asking[:3]
+    found = cast(list[RetrievalResult], state["reranked_results"])
+    retries, asked = _number(state) - 1, _so_far(state, asking)
     with base.reading():
         quality = quality_of(query, found, base)
         best: dict[str, Any] = state["best"] if retries else {"quality_score": -1.0}
@@ -247,7 +261,7 @@ def check_quality(state: FusionState, config: RunnableConfig, runtime: Runtime[C
             following = further(query, best["reranked_results"], base, asked, 1 - best["quality_score"])
     this = {
         "pass": retries + 1,
-        "asked": [ask["query"] for _, ask in _now(state, base)],
+        "asked": [ask["query"] for _, ask in _now(state, asking)],
         "quality_score": quality,
         "found": [result["source_id"] for result in found],
     }
@@ -289,10 +303,10 @@ def should_retry(state: FusionState, config: RunnableConfig) -> Literal["retry",
     return "end" if enough or state.get("ended") else "retry"
 
 
-def again(state: FusionState, config: RunnableConfig, runtime: Runtime[Context]) -> list[str]:
+async def again(state: FusionState, config: RunnableConfig, runtime: Runtime[Context]) -> list[str]:
     """Where ``should_retry`` leads: to the sources, or to the end."""
-    options = _options(config, runtime).model_dump()
-    return sources(state, config, runtime) if should_retry(state, {"configurable": options}) == "retry" else [END]
+    known: Any = {"configurable": _options(config, runtime).model_dump()}
+    return await sources(state, config, runtime) if should_retry(state, known) == "retry" else [END]
 
 
 def quality_of(question: str, found: Sequence[RetrievalResult], base: KnowledgeBase) -> float:
@@ -427,8 +441,10 @@ def _noted(node: Callable[..., Any], names: Mapping[str, str]) -> Callable[..., 
     return noted
 
 
-def _asked(state: FusionState, config: RunnableConfig, runtime: Runtime[Context]) -> tuple[KnowledgeBase, FusionConfig]:
-    """The base that is asked, and how."""
+def _asked(state: FusionState, config: RunnableConfig, runtime: Runtime[Context]) -> Asking:
+    """What is asked: as it was read, else read now."""
+    if state.get("reading"):
+        return cast(Asking, state["reading"])
     options, known, canvas = _options(config, runtime), runtime.context.searched, state.get("canvas_path")
     known_operation(state.get("operation"))
     name, names = options.kb_prefix, known.names()
@@ -438,7 +454,10 @@ def _asked(state: FusionState, config: RunnableConfig, runtime: Runtime[Context]
         raise WorkbenchError(
             f'Which base? Give config["configurable"]["kb_prefix"]: one of {", ".join(names) or "none"}.'
         )
-    return known.get(name or names[0]), options
+    base = known.get(name or names[0])
+    targets = state.get("target_nodes") or []
+    said, names = question_of(base, canvas, state["operation"], targets) if canvas else ("", [])
+    return Asking(base, options, query_of(state, said), names)
 
 
 def _options(config: RunnableConfig, runtime: Runtime[Context]) -> FusionConfig:
@@ -447,32 +466,19 @@ def _options(config: RunnableConfig, runtime: Runtime[Context]) -> FusionConfig:
     return config_of(config, **(fusion_options(settings) if settings else {}))
 
 
-def _meant(state: FusionState, base: KnowledgeBase) -> tuple[str, list[str]]:
-    """The question, and the names on the target nodes, which are meant too."""
-    if not state.get("canvas_path"):
-        return query_of(state), []
-    said, names = question_of(base, state["canvas_path"], state["operation"], state.get("target_nodes") or [])
-    return query_of(state, said), names
-
-
-def _so_far(state: FusionState, base: KnowledgeBase) -> list[dict[str, Any]]:
+def _so_far(state: FusionState, asking: Asking) -> list[dict[str, Any]]:
     """What was asked, this pass last; a state that has ended is that of the thread's last question."""
-    return [{"pass": 1, "query": _meant(state, base)[0]}] if _number(state) == 1 else state["asked"]
+    return [{"pass": 1, "query": asking.query}] if _number(state) == 1 else state["asked"]
 
 
-def _now(state: FusionState, base: KnowledgeBase) -> list[tuple[int, dict[str, Any]]]:
+def _now(state: FusionState, asking: Asking) -> list[tuple[int, dict[str, Any]]]:
     """What this pass asks, and its places in ``asked``."""
-    return [(n, ask) for n, ask in enumerate(_so_far(state, base)) if ask["pass"] == _number(state)]
+    return [(n, ask) for n, ask in enumerate(_so_far(state, asking)) if ask["pass"] == _number(state)]
 
 
 def _number(state: FusionState) -> int:
     """Which pass this is, from 1."""
     return 1 if state.get("ended", True) else int(state["asked"][-1]["pass"])
-
-
-def _reading(state: FusionState, base: KnowledgeBase) -> Question:
-    query, names = _meant(state, base)
-    return state.get("reading") or Question.of(query, base, names)
 
 
 def _pool(ask: Mapping[str, Any], options: FusionConfig) -> int:

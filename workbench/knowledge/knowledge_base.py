@@ -287,7 +287,7 @@ class CorpusKnowledge:
         self._reranks = rerank.available(settings, self._model.name)
         self.reranker: Any = None
         self.grader: Callable[[str, Sequence[str]], list[float] | None] | None = None
-        self._lock = threading.RLock()
+        self._lock, self._block = threading.RLock(), threading.local()
         self._seen: View | None = None
         self._warm = False
         self._words: dict[str, np.ndarray] = {}
@@ -311,17 +311,18 @@ class CorpusKnowledge:
         Raises:
             KnowledgeError: the base was removed or made anew since it was opened, or closed.
         """
-        self._must_be_there()
-        connection = self._index.connection()
-        if connection.in_transaction:
+        if self._file is not _CLOSED and self._index.connection().in_transaction:
             yield
             return
+        self._must_be_there()
+        connection = self._index.connection()
         connection.execute("BEGIN")
         try:
-            self._index.generation  # noqa: B018 - the first query opens the files of the snapshot
+            self._block.generation = self._index.generation  # the first query opens the files of the snapshot
             self._must_be_there()  # so both are of the base that was opened
             yield
         finally:
+            self._block.generation = 0
             connection.rollback()
 
     def _must_be_there(self) -> None:
@@ -343,7 +344,7 @@ class CorpusKnowledge:
 
     @property
     def _view(self) -> View:
-        generation = self._index.generation
+        generation = getattr(self._block, "generation", 0) or self._index.generation
         seen = self._seen
         if seen and seen.generation == generation:
             return seen

@@ -15,6 +15,7 @@ from workbench.tools.scoring import (
     LEAD,
     ORDER,
     Question,
+    Wording,
     both,
     cosine_signals,
     descending,
@@ -64,7 +65,7 @@ def from_graph(question: Question, pool: int, log: ToolLog) -> dict[str, Ranking
     return {**found, "temporal": told} if told else found
 
 
-def from_texts(question: Question, pool: int, log: ToolLog) -> dict[str, Ranking]:
+def from_texts(question: Question | Wording, pool: int, log: ToolLog) -> dict[str, Ranking]:
     """``bm25`` and ``dense``: passages by their words, and by what they mean."""
     knowledge = question.knowledge
     with log("bm25", k=pool) as detail:

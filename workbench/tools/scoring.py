@@ -175,6 +175,20 @@ class Named:
     doc_ids: frozenset[str] = frozenset()
 
 
+class Wording(NamedTuple):
+    """What to look for in the texts alone: the part of a ``Question`` for which no name need be known."""
+
+    text: str
+    words: str
+    knowledge: KnowledgeBase
+
+    @classmethod
+    def of(cls, asked: str, knowledge: KnowledgeBase, further: Sequence[str] = (), whole: str = "") -> Wording:
+        """Read a query with further names; ``whole`` has its own names as the texts write them."""
+        more = [word for word in (whole or together(asked, knowledge)).split() if word not in asked.split()]
+        return cls(text := " ".join([asked, *further[:MEANT]]), " ".join([text, *more]), knowledge)
+
+
 @dataclass(frozen=True)
 class Question:
     """A query as one knowledge base sees it: the names that it knows, and the weighted words around them.
@@ -220,10 +234,8 @@ class Question:
         further = [e["name"] for i, e in meant.items() if i not in said]
         others = {m["entity_id"]: _entities(m["others"], knowledge) for m in mentions if m.get("others")}
         return cls(
-            text=" ".join([asked, *further[:MEANT]]),
-            words=" ".join([asked, *further[:MEANT], *(w for w in text.split() if w not in asked.split())]),
+            **Wording.of(asked, knowledge, further, text)._asdict(),
             rest=rest,
-            knowledge=knowledge,
             weights={word: knowledge.term_weight(word) for word in content_terms(rest)},
             claimed=claimed_names(rest),
             named=tuple(_named([e, *others.get(i, ())], passages, knowledge) for i, e in (said | meant).items()),
