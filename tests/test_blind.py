@@ -93,7 +93,7 @@ def test_a_statement_has_what_its_kind_asks_for(name):
         assert row["polarity"] in {"preference": allowed[:2], "correction": allowed}.get(kind, (None,)), row
 
 
-@pytest.mark.parametrize("half", ("open", "reserved", "third"))
+@pytest.mark.parametrize("half", ("open", "reserved", "third", "fourth"))
 def test_facts_in_time_stand_in_their_corpora_and_are_asked_about_before_within_and_today(half):
     slots = {}
     for q in rows(BLIND / "time" / half / "questions.jsonl"):

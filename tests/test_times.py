@@ -19,7 +19,7 @@ from workbench.cli import main
 from workbench.errors import RunError
 from workbench.knowledge import times
 from workbench.knowledge.as_of import AsOf
-from workbench.knowledge.times import Times, after, as_seen, asked_as_of, clauses, read_facts, settled, superseded
+from workbench.knowledge.times import Times, after, as_seen, asked_as_of, clauses, read_facts, settled
 from workbench.text import dates
 from workbench.tools.registry import ToolRegistry, read_input
 from workbench.tools.tool import StepLog
@@ -85,7 +85,6 @@ def test_who_came_after_whom_is_read_in_both_languages() -> None:
     told = "林立曾任青木学院院长至2003年，后改由王平接任。"
     facts = settled(read_facts("青木学院", told, Times(), {}))
     assert [(f["value"], f["valid_from"], f["valid_to"]) for f in facts] == [("林立", "", "2003"), ("王平", "2003", "")]
-    assert superseded(facts)
 
 
 def test_metadata_gives_times_to_what_a_document_says() -> None:
