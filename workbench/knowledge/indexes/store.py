@@ -10,13 +10,14 @@ from __future__ import annotations
 
 import ctypes
 import threading
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING
 
+from workbench.errors import KnowledgeError
 from workbench.knowledge.indexes.index import Index
 from workbench.knowledge.indexes.vectors import best, stored
 from workbench.models.embeddings import products
@@ -96,15 +97,22 @@ class Place:
             index.set_meta("chroma_generation", str(index.generation))
 
 
-class Store(ABC):
+class Damaged(KnowledgeError):
+    """The files of a store are not what was written."""
+
+    def __init__(self, place: Place, error: Exception):
+        why = " ".join(str(error).split())[:300]
+        super().__init__(
+            f"The vectors in {place.folder} cannot be used: {why}. The index itself is whole and keeps every vector: "
+            "free some space if the disk is full, and run `workbench doctor --repair`."
+        )
+
+
+class Store(AbstractContextManager["Store"]):
     """The vectors of one base. Hold it shortly, or close it when the generation changes: it may show what was."""
 
     place: Place
     _count: int
-
-    def __enter__(self) -> Self:
-        """Itself; closed at the end of the block."""
-        return self
 
     def __exit__(self, *_: object) -> None:
         """Close."""
@@ -142,9 +150,9 @@ class Store(ABC):
     def settle(self) -> None:
         """Make searches quick, after it was written."""
 
+    @abstractmethod
     def _answering(self) -> AbstractContextManager[None]:
-        """What goes wrong inside is told in words of ours."""
-        return nullcontext()
+        """What goes wrong inside is told in words of ours; ``Damaged`` where the files are."""
 
     @cleared()
     def follow(self, index: Index, tell: Told | None = None) -> None:
