@@ -262,7 +262,7 @@ from workbench.session import Workbench
 from workbench.settings import Settings
 
 workspace, notes, place, sign, settings = sys.argv[1:]
-going, whole = threading.Event(), store.Store._put
+going, whole = threading.Event(), store.Store._write
 store.WRITE = 20
 
 def files():
@@ -279,7 +279,7 @@ def put(*given):
     whole(*given)
 
 threading.Thread(target=watch, args=[files()], daemon=True).start()
-store.Store._put = put
+store.Store._write = put
 with Workbench.open(workspace, Settings.model_validate_json(settings)) as wb:
     wb.add_knowledge("notes", [notes], lambda *_: None)
 """

@@ -11,7 +11,7 @@ from __future__ import annotations
 import ctypes
 import threading
 from abc import abstractmethod
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -177,25 +177,24 @@ class Store(AbstractContextManager["Store"]):
         last, done = "", 0
         while rows := index.rows(sql, (last,)):
             tell(done, total)
-            if gone := [chunk_id for chunk_id, key in rows if key is None]:
-                self.delete(gone)
-            self._put(index, {chunk_id: key for chunk_id, key in rows if key is not None})
+            self._write(index, rows)
             last, done = rows[-1][0], done + len(rows)
 
     def _compare(self, index: Index) -> None:
         """Look through the whole store and the whole index."""
         wanted = dict(index.rows("SELECT chunk_id, vector FROM passages ORDER BY chunk_id"))
         held = dict(self.held())
-        gone = sorted(set(held) - set(wanted))
-        changed = [chunk_id for chunk_id, key in wanted.items() if held.get(chunk_id) != key]
-        for start in range(0, len(gone), WRITE):
-            self.delete(gone[start : start + WRITE])
-        for start in range(0, len(changed), WRITE):
-            self._put(index, {chunk_id: wanted[chunk_id] for chunk_id in changed[start : start + WRITE]})
+        rows: list[tuple[str, str | None]] = [(chunk_id, None) for chunk_id in sorted(held.keys() - wanted.keys())]
+        rows += [(chunk_id, key) for chunk_id, key in wanted.items() if held.get(chunk_id) != key]
+        for start in range(0, len(rows), WRITE):
+            self._write(index, rows[start : start + WRITE])
 
-    def _put(self, index: Index, keys: Mapping[str, str]) -> None:
-        if keys:
-            self.put(list(keys), list(keys.values()), stored(index, list(keys.values())))
+    def _write(self, index: Index, rows: Sequence[tuple[str, str | None]]) -> None:
+        """Keep under each id the vector of its key, and nothing where it has none."""
+        if gone := [chunk_id for chunk_id, key in rows if key is None]:
+            self.delete(gone)
+        if kept := {chunk_id: key for chunk_id, key in rows if key is not None}:
+            self.put(list(kept), list(kept.values()), stored(index, list(kept.values())))
 
     @cleared()
     def search(self, index: Index, query: np.ndarray, top_k: int) -> list[tuple[str, float]]:
