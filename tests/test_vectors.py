@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from workbench.errors import MissingExtra
+from workbench.errors import KnowledgeError, MissingExtra
 from workbench.knowledge.indexes import chroma as chroma_module
 from workbench.knowledge.indexes import stores, vectors
 from workbench.knowledge.indexes.chroma import Chroma
@@ -21,6 +21,7 @@ from workbench.knowledge.indexes.index import Index
 from workbench.knowledge.indexes.lance import Lance
 from workbench.knowledge.indexes.store import Place
 from workbench.knowledge.library import Library
+from workbench.maintenance.repair import examine, repair
 from workbench.models.embeddings import HashingEmbeddings
 from workbench.session import Workbench
 from workbench.settings import Settings
@@ -332,3 +333,24 @@ def test_killed_inside_a_write_of_a_store_it_opens_and_answers_as_one_that_was_n
         base = wb.knowledge.get("notes")
         with stores.opened(base._view._place, base._view._index) as kept:
             assert dict(kept.held()) == dict(base._view._index.rows("SELECT chunk_id, vector FROM passages"))
+
+
+def test_a_torn_table_that_was_up_to_date_is_found_by_the_doctor_and_made_anew(tmp_path):
+    pytest.importorskip("lancedb", reason="the extra lancedb is not installed")
+    kept = {"embedding_model": "hashing", "names": "rules", "rerank_model": "none", "exact_search_limit": 2}
+    settings, notes = Settings.load(**kept, vector_store="lancedb"), tmp_path / "notes.jsonl"
+    notes.write_text("\n".join(json.dumps({"id": i, "text": text}) for i, text in TEXTS.items()), "utf-8")
+    with Workbench.open(tmp_path / "w", settings) as wb:
+        wb.add_knowledge("notes", [notes], lambda *_: None)
+        expected = wb.knowledge.get("notes").vector_search("李安", 10)
+    assert list(examine(tmp_path / "w", settings)) == []
+    for file in (tmp_path / "w" / "knowledge" / "notes" / "lancedb").glob("*/_versions/*"):
+        os.truncate(file, file.stat().st_size // 2)
+    with Workbench.open(tmp_path / "w", settings) as wb, pytest.raises(KnowledgeError, match="workbench doctor --rep"):
+        wb.knowledge.get("notes").vector_search("李安", 10)
+    [found] = examine(tmp_path / "w", settings)
+    assert "cannot be used" in found["detail"] and "doctor --repair" in found["mend"]
+    [mended] = repair(tmp_path / "w", settings)
+    assert "made anew: 120 documents" in mended["detail"] and list(examine(tmp_path / "w", settings)) == []
+    with Workbench.open(tmp_path / "w", settings) as wb:
+        assert wb.knowledge.get("notes").vector_search("李安", 10) == expected

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import shutil
 import uuid
+from collections import deque
+from contextlib import closing
 from importlib.util import find_spec
 from pathlib import Path
 
-from workbench.errors import MissingExtra
+from workbench.errors import KnowledgeError, MissingExtra
 from workbench.knowledge.indexes.index import Index
 from workbench.knowledge.indexes.store import LOCAL, Damaged, Place, Store, Told, nobody
 from workbench.settings import Settings
@@ -70,6 +72,18 @@ def _follow(place: Place, index: Index, tell: Told) -> None:
         store.follow(index, tell)
 
 
+def damage(place: Place, path: Path) -> str:
+    """What is wrong with the files of the store that follows the index in this file; "" where nothing is."""
+    with closing(Index(path)) as index:
+        try:
+            if not place.url and place.holds(index, index.generation):
+                with opened(place, index) as store:
+                    deque(store.held(), maxlen=0)
+        except KnowledgeError as error:
+            return str(error)
+    return ""
+
+
 def forget(place: Place, path: Path) -> None:
     """Delete what a server or a shared folder holds of the index in this file, which is about to be removed.
 
@@ -78,10 +92,7 @@ def forget(place: Place, path: Path) -> None:
     """
     if not (place.url or place.shared) or not path.exists():
         return
-    index = Index(path)
-    try:
+    with closing(Index(path)) as index:
         if index.meta("chroma_at") == place.mark:
             with opened(place, index, make=True) as store:
                 store.remove()
-    finally:
-        index.close()
