@@ -20,7 +20,6 @@ from pathlib import Path
 from typing import Any, TypedDict
 
 from workbench.errors import KnowledgeError, WorkbenchError, WorkspaceBusy, WorkspaceError
-from workbench.knowledge.indexes import stores
 from workbench.knowledge.library import Library
 from workbench.maintenance.prune import held, left_behind
 from workbench.memory import open_conversations
@@ -59,7 +58,7 @@ def examine(path: Path, settings: Settings) -> Iterator[Fault]:
     library = Library(path / "knowledge", settings)
     try:
         for name in _bases(library):
-            if said := _index_damage(library, name, settings):
+            if said := _index_damage(library, name):
                 mend = f"workbench kb rebuild {name}, or workbench doctor --repair"
                 yield Fault(what=f"knowledge {name}", detail=said, mend=mend)
     finally:
@@ -90,7 +89,7 @@ def repair(path: Path, settings: Settings) -> Iterator[Fault]:
                 yield from _salvaged(path / name, make)
         if (path / "workbench.db").exists():
             yield from _begun_again(path)
-        yield from _rebuilt(library, settings)
+        yield from _rebuilt(library)
     finally:
         library.close()
         lease.release()
@@ -140,7 +139,7 @@ def _bases(library: Library) -> list[str]:
     return sorted({*library.names(), *(p.parent.name for p in library.root.glob("[a-z0-9]*/sources.json"))})
 
 
-def _index_damage(library: Library, name: str, settings: Settings) -> str:
+def _index_damage(library: Library, name: str) -> str:
     file = library.root / name / "index.db"
     if not file.exists():
         return f"{file} is not there"
@@ -156,7 +155,7 @@ def _index_damage(library: Library, name: str, settings: Settings) -> str:
     up_to_date = base["chroma"] and (base["chroma_at"] or sqlite.exists())
     if not up_to_date:
         return f"the vectors of {name} in {base['vector_store']} are behind its index"
-    return stores.damage(stores.place_of(file.parent, settings), file)
+    return library.damage(name)
 
 
 def _salvaged(path: Path, make: Callable[[Path], None]) -> Iterator[Fault]:
@@ -301,9 +300,9 @@ def _set_aside(path: Path, run_id: str) -> None:
             connection.execute(f"UPDATE {table} SET thread_id = thread_id || ? WHERE thread_id = ?", (".torn", run_id))
 
 
-def _rebuilt(library: Library, settings: Settings) -> Iterator[Fault]:
+def _rebuilt(library: Library) -> Iterator[Fault]:
     for name in _bases(library):
-        said = _index_damage(library, name, settings)
+        said = _index_damage(library, name)
         if not said:
             continue
         try:
