@@ -1,7 +1,9 @@
 """JSON Canvas: read as knowledge, shown, edited and written back to the byte, worked on, and made of runs."""
 
+import cProfile
 import json
 import os
+import pstats
 import re
 from pathlib import Path
 
@@ -340,6 +342,29 @@ def counted(monkeypatch, size):
 def test_the_work_for_50_000_nodes_grows_with_their_number(monkeypatch):
     small = counted(monkeypatch, 2_000)
     assert counted(monkeypatch, 50_000) <= 25 * small * 1.6
+
+
+def calls_of_adding(folder, size):
+    """Calls of functions while a canvas of that many nodes is indexed: a chain, a hub of half of them, groups."""
+    nodes = [
+        node(f"n{n}", f"Letter {n}\nIt is number {n} of all.", 220 * (n % 20), 100 * (n // 20)) for n in range(size)
+    ]
+    nodes += [node(f"g{n}", f"Row {n}", -5, 100 * n - 5, 4500, 90, type="group") for n in range(size // 20)]
+    edges = [edge(f"n{n}", f"n{n + 1}", "comes before") for n in range(size - 1)]
+    edges += [edge("n0", f"n{n}", "begins") for n in range(2, size // 2)]
+    path, profile = write(folder, nodes, edges, f"{size}.canvas"), cProfile.Profile()
+    with Workbench.open(folder / f"ws{size}", embedding_model="hashing", names="rules", rerank_model="none") as wb:
+        with profile:
+            assert wb.add_knowledge("letters", [path], lambda *_: None).added == len(nodes)
+        relations = wb.knowledge.get("letters").counts()["relations"]
+    assert relations >= len(edges)
+    return pstats.Stats(profile).total_calls
+
+
+@pytest.mark.slow
+def test_indexing_a_canvas_takes_calls_as_it_has_nodes(folder):
+    calls_of_adding(folder, 20)  # what is read and imported once
+    assert calls_of_adding(folder, 1_200) <= 4 * calls_of_adding(folder, 300) * 1.15
 
 
 # --- shown, edited, written back ---

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import json
+import os
+import signal
+import subprocess
+import sys
 import threading
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from workbench.errors import MissingExtra
+from workbench.errors import KnowledgeError, MissingExtra
 from workbench.knowledge.indexes import chroma as chroma_module
 from workbench.knowledge.indexes import stores, vectors
 from workbench.knowledge.indexes.chroma import Chroma
@@ -16,7 +21,9 @@ from workbench.knowledge.indexes.index import Index
 from workbench.knowledge.indexes.lance import Lance
 from workbench.knowledge.indexes.store import Place
 from workbench.knowledge.library import Library
+from workbench.maintenance.repair import examine, repair
 from workbench.models.embeddings import HashingEmbeddings
+from workbench.session import Workbench
 from workbench.settings import Settings
 
 
@@ -246,3 +253,104 @@ def test_lancedb_without_its_library_says_how_to_install_it(tmp_path, monkeypatc
     monkeypatch.setattr(stores, "find_spec", lambda name: None)
     with pytest.raises(MissingExtra, match=r"pip install 'workbench\[lancedb\]'$"):
         stores.place_of(tmp_path, Settings.load(vector_store="lancedb"))
+
+
+KILLED = """
+import os, sys, threading
+from pathlib import Path
+from workbench.knowledge.indexes import store
+from workbench.session import Workbench
+from workbench.settings import Settings
+
+workspace, notes, place, sign, settings = sys.argv[1:]
+going, whole = threading.Event(), store.Store._write
+store.WRITE = 20
+
+def files():
+    return {(str(file), file.stat().st_mtime_ns) for file in Path(place).glob(sign)}
+
+def watch(before):
+    going.wait()
+    while files() <= before:
+        pass
+    os.kill(os.getpid(), 9)
+
+def put(*given):
+    going.set()  # the store is written from here on: at the first sign of it in its files the process dies
+    whole(*given)
+
+threading.Thread(target=watch, args=[files()], daemon=True).start()
+store.Store._write = put
+with Workbench.open(workspace, Settings.model_validate_json(settings)) as wb:
+    wb.add_knowledge("notes", [notes], lambda *_: None)
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("kind", "sign", "torn"),
+    [
+        ("chroma", "chroma.sqlite3*", False),
+        ("lancedb", "*/data/*", False),
+        ("lancedb", "*/_transactions/*", False),
+        ("lancedb", "*/_versions/*", False),
+        ("lancedb", "*/_versions/*", True),
+    ],
+)
+def test_killed_inside_a_write_of_a_store_it_opens_and_answers_as_one_that_was_not(tmp_path, kind, sign, torn):
+    if kind == "lancedb":
+        pytest.importorskip("lancedb", reason="the extra lancedb is not installed")
+    settings = Settings.load(
+        embedding_model="hashing", names="rules", rerank_model="none", vector_store=kind, exact_search_limit=2
+    )
+    notes, place = tmp_path / "notes.jsonl", tmp_path / "killed" / "knowledge" / "notes" / kind
+
+    def told(numbers):
+        lines = (json.dumps({"id": f"n{n}", "text": f"Note {n} is on {list(TEXTS.values())[n % 6]}."}) for n in numbers)
+        notes.write_text("\n".join(lines), "utf-8")
+        return [notes]
+
+    def answers(wb):
+        return [wb.knowledge.get("notes").vector_search(query, 10) for query in ("tea", "note 70 on 喜宴", "love")]
+
+    with Workbench.open(tmp_path / "killed", settings) as wb:
+        wb.add_knowledge("notes", told(range(60)), lambda *_: None)
+    told(range(30, 120))
+    command = [sys.executable, "-c", KILLED, tmp_path / "killed", notes, place, sign, settings.model_dump_json()]
+    killed = subprocess.run(list(map(str, command)), timeout=120, capture_output=True, text=True)
+    assert killed.returncode == -signal.SIGKILL, killed.stderr
+    if torn:  # as a machine leaves it that loses its power
+        newest = max((f for f in place.rglob("*") if f.is_file()), key=lambda f: f.stat().st_mtime_ns)
+        os.truncate(newest, newest.stat().st_size // 2)
+    with Workbench.open(tmp_path / "untouched", settings) as wb:
+        wb.add_knowledge("notes", [notes], lambda *_: None)
+        expected = answers(wb)
+    with Workbench.open(tmp_path / "killed", settings) as wb:
+        assert not wb.knowledge.inspect("notes")["chroma"], "it was killed before the store was up to the index"
+        assert answers(wb) == expected
+        wb.add_knowledge("notes", [notes], lambda *_: None)
+        assert wb.knowledge.inspect("notes")["chroma"] and answers(wb) == expected
+        base = wb.knowledge.get("notes")
+        with stores.opened(base._view._place, base._view._index) as kept:
+            assert dict(kept.held()) == dict(base._view._index.rows("SELECT chunk_id, vector FROM passages"))
+
+
+def test_a_torn_table_that_was_up_to_date_is_found_by_the_doctor_and_made_anew(tmp_path):
+    pytest.importorskip("lancedb", reason="the extra lancedb is not installed")
+    kept = {"embedding_model": "hashing", "names": "rules", "rerank_model": "none", "exact_search_limit": 2}
+    settings, notes = Settings.load(**kept, vector_store="lancedb"), tmp_path / "notes.jsonl"
+    notes.write_text("\n".join(json.dumps({"id": i, "text": text}) for i, text in TEXTS.items()), "utf-8")
+    with Workbench.open(tmp_path / "w", settings) as wb:
+        wb.add_knowledge("notes", [notes], lambda *_: None)
+        expected = wb.knowledge.get("notes").vector_search("李安", 10)
+    assert list(examine(tmp_path / "w", settings)) == []
+    for file in (tmp_path / "w" / "knowledge" / "notes" / "lancedb").glob("*/_versions/*"):
+        os.truncate(file, file.stat().st_size // 2)
+    with Workbench.open(tmp_path / "w", settings) as wb, pytest.raises(KnowledgeError, match="workbench doctor --rep"):
+        wb.knowledge.get("notes").vector_search("李安", 10)
+    [found] = examine(tmp_path / "w", settings)
+    assert "cannot be used" in found["detail"] and "doctor --repair" in found["mend"]
+    [mended] = repair(tmp_path / "w", settings)
+    assert "made anew: 120 documents" in mended["detail"] and list(examine(tmp_path / "w", settings)) == []
+    with Workbench.open(tmp_path / "w", settings) as wb:
+        assert wb.knowledge.get("notes").vector_search("李安", 10) == expected

@@ -213,6 +213,11 @@ class Library:
         base = self.get(name)
         return {"name": name, **base.describe()}
 
+    def damage(self, name: str) -> str:
+        """What is wrong with the files in which the vectors of a base are searched; "" where nothing is."""
+        folder = self.root / name
+        return stores.damage(stores.place_of(folder, self._settings), folder / "index.db")
+
     def close(self) -> None:
         """Close every base."""
         with self._lock:

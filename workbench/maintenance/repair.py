@@ -153,7 +153,9 @@ def _index_damage(library: Library, name: str) -> str:
     if chroma:
         return f"{sqlite} is damaged: {'; '.join(chroma)}"
     up_to_date = base["chroma"] and (base["chroma_at"] or sqlite.exists())
-    return "" if up_to_date else f"the vectors of {name} in {base['vector_store']} are behind its index"
+    if not up_to_date:
+        return f"the vectors of {name} in {base['vector_store']} are behind its index"
+    return library.damage(name)
 
 
 def _salvaged(path: Path, make: Callable[[Path], None]) -> Iterator[Fault]:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections import Counter
+from collections.abc import Iterable
 from itertools import count
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, get_args
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from workbench.errors import shown
 from workbench.knowledge.reading.canvas import Canvas, CanvasError
@@ -24,15 +25,12 @@ _STEP = "step-"
 _HEAD = re.compile(r"\*\*(?P<step_id>.+?)\*\* · (?P<tool>\S+)$")
 
 
-class Made(NamedTuple):
-    """What a canvas is made of: ``(text, colour)`` by id of its node, and edges with their labels."""
-
-    nodes: dict[str, tuple[str, str]]
-    edges: list[tuple[str, str, str]]
+Made = tuple[dict[str, tuple[str, str]], list[tuple[str, str, str]]]
+"""What a canvas is made of: ``(text, colour)`` by id of its node, and edges with their labels."""
 
 
 def made_of(run: Run, what: Part) -> str:
-    """The canvas of a run, or of a part of it, as a file has it.
+    """The canvas of a run, or of a part of it, as a file has it: from left to right, and nothing covers anything.
 
     Raises:
         CanvasError: there is no such part, or the run has none.
@@ -41,23 +39,16 @@ def made_of(run: Run, what: Part) -> str:
         raise CanvasError(f"There is no canvas of {shown(what)}. Known: {', '.join(get_args(Part))}.")
     if what == "plan" and run.plan is None:
         raise CanvasError(f"Run {run.run_id} has no plan to put on a canvas: it is {run.status}.")
-    made: Mapping[str, Any] = {"run": _run, "plan": _steps, "knowledge": _knowledge, "tree": _tree}
-    return _laid_out(made[what](run))
-
-
-def _laid_out(made: Made) -> str:
-    """From left to right behind what leads there; nothing covers anything."""
-    canvas = Canvas()
-    places = layered(made.nodes, [(a, b) for a, b, _ in made.edges]).places
-    low: dict[int, int] = {}
-    for one in sorted(made.nodes, key=lambda i: places[i]):
-        (text, color), layer = made.nodes[one], places[one][0]
+    nodes, edges = {"run": _run, "plan": _steps, "knowledge": _knowledge, "tree": _tree}[what](run)
+    canvas, low = Canvas(), Counter[int]()
+    places = layered(nodes, [edge[:2] for edge in edges]).places
+    for one in sorted(nodes, key=places.__getitem__):
+        (text, color), layer = nodes[one], places[one][0]
         ink = {"color": color} if color else {}
-        y = low.get(layer, 0)
-        canvas.add("text", text, id=one, width=_WIDE, x=layer * (_WIDE + _ACROSS), y=y, **ink)
-        low[layer] = y + canvas.nodes[one]["height"] + _DOWN
-    for start, end, label in made.edges:
-        canvas.connect(start, end, label)
+        canvas.add("text", text, id=one, width=_WIDE, x=layer * (_WIDE + _ACROSS), y=low[layer], **ink)
+        low[layer] += canvas.nodes[one]["height"] + _DOWN
+    for edge in edges:
+        canvas.connect(*edge)
     return canvas.written()
 
 
@@ -67,7 +58,7 @@ def _steps(run: Run) -> Made:
     steps = run.plan.steps if run.plan else []
     nodes = {_STEP + step.step_id: (_told(step), _INK.get(ended.get(step.step_id, ""), "")) for step in steps}
     edges = [(_STEP + d, _STEP + step.step_id, _why(step, d)) for step in steps for d in step.dependencies()]
-    return Made(nodes, edges)
+    return nodes, edges
 
 
 def _why(step: PlanStep, dependency: str) -> str:
@@ -87,9 +78,11 @@ def _run(run: Run) -> Made:
     behind = {b for _, b, _ in edges}
     cited = [piece for piece in run.pieces if piece["fate"] == "cited"]
     found = {
-        f"piece-{n}": (f"**[{n}] {piece['title']}**\n{cut(piece['text'], 600)}\n{piece['url']}".strip(), "")
+        f"piece-{piece['n']}": (
+            f"**[{piece['n']}] {piece['title']}**\n{cut(piece['text'], 600)}\n{piece['url']}".strip(),
+            "",
+        )
         for piece in cited
-        for n in [piece["n"]]
     }
     edges = [*edges, *(("question", one, "") for one in nodes if one not in behind)]
     by = [(f"piece-{piece['n']}", [_STEP + s for s in piece["scores"] if _STEP + s in nodes]) for piece in cited]
@@ -99,15 +92,14 @@ def _run(run: Run) -> Made:
     edges += [(one, "answer", "") for one in last or ([] if nodes else ["question"])]
     told = {"question": (f"**{labels('question')}**\n{run.message}", "6")}
     answer = {"answer": (f"**{labels('answer')}**\n{run.answer or labels('no_answer')}", "5")}
-    return Made({**told, **nodes, **found, **answer}, edges)
+    return {**told, **nodes, **found, **answer}, edges
 
 
 def _knowledge(run: Run) -> Made:
     around = run.around()
     seeds = set(around.seeds)
     nodes = {i: (f"**{e['name']}**\n{e['type']}", "5" if i in seeds else "") for i, e in around.entities.items()}
-    edges = [(r["source"], r["target"], r["type"].replace("_", " ")) for r in around.relations]
-    return Made(nodes, edges)
+    return nodes, [(r["source"], r["target"], r["type"].replace("_", " ")) for r in around.relations]
 
 
 def _tree(run: Run) -> Made:
@@ -125,7 +117,7 @@ def _tree(run: Run) -> Made:
         for parent in [one["parent"], *one["also"]]
         if parent in nodes
     ]
-    return Made(nodes, edges)
+    return nodes, edges
 
 
 def plan_of(canvas: Canvas, plan: Plan) -> Plan:
@@ -150,25 +142,21 @@ def plan_of(canvas: Canvas, plan: Plan) -> Plan:
             before[ids[end]].append(ids[start])
     steps = []
     for node_id, step_id in ids.items():
-        step = known.get(step_id)
-        fields = {} if step and texts[node_id] == _told(step).strip() else _read(texts[node_id], step)
-        fields["depends_on"] = _depending(step, before[step_id])
-        if step is None:
-            steps.append(PlanStep(step_id=step_id, **fields))
-        else:
-            steps.append(step.model_copy(update=fields))
-    order = list(known)
-    steps.sort(key=lambda step: order.index(step.step_id) if step.step_id in known else len(order))
+        step = known.get(step_id) or PlanStep(step_id=step_id, objective="", tool="hybrid_search", tool_input={})
+        untouched = step_id in known and texts[node_id] == _told(step).strip()
+        fields = {} if untouched else _read(texts[node_id], step)
+        if step_id not in known:
+            fields["tool_input"] = {"query": fields["tool_input"].get("query") or fields["objective"]}
+        steps.append(step.model_copy(update={**fields, "depends_on": _depending(step, before[step_id])}))
+    order = {step_id: place for place, step_id in enumerate(known)}
+    steps.sort(key=lambda step: order.get(step.step_id, len(order)))
     edited = plan.model_copy(update={"steps": steps})
     edited.topological_order()
     return edited
 
 
-def _depending(step: PlanStep | None, before: Iterable[str]) -> list[str]:
-    drawn = list(dict.fromkeys(before))
-    if step is None:
-        return drawn
-    sources = {source for source, _ in step.references().values()}
+def _depending(step: PlanStep, before: Iterable[str]) -> list[str]:
+    drawn, sources = list(dict.fromkeys(before)), {source for source, _ in step.references().values()}
     if cut_off := sorted(sources - set(drawn)):
         raise CanvasError(
             f"Step {step.step_id!r} takes its input from {cut_off[0]!r}, and no edge leads from there: draw it again."
@@ -177,15 +165,12 @@ def _depending(step: PlanStep | None, before: Iterable[str]) -> list[str]:
     return step.depends_on if set(stated) == set(step.depends_on) else stated
 
 
-def _read(text: str, step: PlanStep | None) -> dict[str, Any]:
+def _read(text: str, step: PlanStep) -> dict[str, Any]:
     """The fields that the text of a node says."""
-    head, *rest = text.split("\n")
-    heading = _HEAD.match(head.strip())
-    lines = rest if heading else [head, *rest]
+    lines = text.split("\n")
+    if heading := _HEAD.match(lines[0].strip()):
+        lines = lines[1:]
     query = next((line.removeprefix("query:").strip() for line in lines if line.startswith("query:")), None)
     objective = "\n".join(line for line in lines if not line.startswith("query:")).strip()
-    if step is None:
-        tool = heading["tool"] if heading else "hybrid_search"
-        return {"objective": objective, "tool": tool, "tool_input": {"query": query or objective}}
     tool_input = step.tool_input if query is None else {**step.tool_input, "query": query}
     return {"objective": objective, "tool": heading["tool"] if heading else step.tool, "tool_input": tool_input}

@@ -152,6 +152,11 @@ class Desk:
         rounded = None if score is None else round(score, 4)
         return Entry(node=node_id, title=self.title(node_id), score=rounded, note=note, run_id="", rows=list(rows))
 
+    def rated(self, node_id: str, rows: Sequence[Row], without: str) -> Entry:
+        """What was found for a node, with the share of it that is well; the label ``without`` where nothing was."""
+        score = sum(_WORTH[row["kind"]] for row in rows) / len(rows) if rows else None
+        return self.entry(node_id, rows, score, "" if rows else self.labels(without))
+
 
 def _named(title: str, sentence: str) -> str:
     """A sentence that says what its first pronoun stands for."""
@@ -160,10 +165,10 @@ def _named(title: str, sentence: str) -> str:
 
 def contrary(seen: Mapping[str, float], sentence: str, text: str) -> bool:
     """Whether a text speaks of the same and says otherwise: one of them denies it, or their numbers differ."""
-    if seen["covered"] < _ALIKE or not seen["lost"]:
-        return seen["covered"] >= _ALIKE and bool(seen["denied"])
+    if seen["covered"] < _ALIKE or seen["denied"]:
+        return seen["covered"] >= _ALIKE
     numbers = all(re.search(r"\d", said) for said in (sentence, text))
-    return bool(seen["denied"]) or (numbers and support.by_words(sentence, [text])[0] >= _ALIKE)
+    return bool(seen["lost"]) and numbers and support.by_words(sentence, [text])[0] >= _ALIKE
 
 
 def _row(kind: str, text: str, because: str = "", node: str = "") -> Row:
@@ -232,8 +237,7 @@ def scoring(desk: Desk, target: str) -> Entry:
             kind = "partly"  # what it says is a part of the point
         rows.append(_row(kind, sentence, title, node))
     rows.sort(key=lambda row: tuple(_WORTH).index(row["kind"]))
-    score = sum(_WORTH[row["kind"]] for row in rows) / len(rows) if rows else None
-    return desk.entry(target, rows, score, "" if rows else desk.labels("canvas_no_source"))
+    return desk.rated(target, rows, "canvas_no_source")
 
 
 def verification(desk: Desk, target: str) -> Entry:
@@ -252,9 +256,7 @@ def _verified(desk: Desk, target: str) -> tuple[Entry, float]:
             node, said = "", f"{desk.labels('canvas_nearest')}{desk.labels('colon')}{said}"
         rows.append(_row(verdict, sentence, said, node))
         strong.append(max(_WORTH[verdict], near / 2))
-    score = sum(_WORTH[row["kind"]] for row in rows) / len(rows) if rows else None
-    entry = desk.entry(target, rows, score, "" if rows else desk.labels("canvas_no_statement"))
-    return entry, sum(strong) / len(strong) if strong else 0.0
+    return desk.rated(target, rows, "canvas_no_statement"), sum(strong) / len(strong) if strong else 0.0
 
 
 def _nearest(sentence: str, text: str) -> str:
@@ -296,9 +298,8 @@ def explanation(desk: Desk, targets: Sequence[str]) -> list[Entry]:
         rows = [_row("answer", run.answer, run.query)]
         for citation in run.citations:
             node = desk.id_of(citation["source"])
-            rows.append(
-                _row("evidence", citation["sentence"], f"[{citation['n']}] {citation['source']['title']}", node)
-            )
+            source = f"[{citation['n']}] {citation['source']['title']}"
+            rows.append(_row("evidence", citation["sentence"], source, node))
         if not run.citations:
             for passage, text in desk.sources(run.query, "")[:3]:
                 rows.append(_row("nearest", _nearest(run.query, text), passage["title"], desk.id_of(passage)))

@@ -11,21 +11,22 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping
 from datetime import UTC, datetime
-from typing import Any
+from typing import Annotated, Any
 from urllib.parse import urlsplit
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
 from workbench.errors import ToolError
 from workbench.models.wire import LimitReached, Meter, address, hidden, redact
-from workbench.ports import KnowledgeBase, Passage, ToolLog
+from workbench.ports import KnowledgeBase, ToolLog
 from workbench.settings import Settings
 from workbench.text import clean
-from workbench.tools import evidence
-from workbench.tools.scoring import Question
+from workbench.tools.adapt import CALIBRATION, normalise
 from workbench.tools.tool import Found, FunctionTool, Search
 
 _LONG, _SETTING = 4_000, "WORKBENCH_GRAPHITI_TIMEOUT_S"
+When = Annotated[datetime, AfterValidator(lambda when: when if when.tzinfo else when.replace(tzinfo=UTC))]
+"""A time; one that names no zone is of UTC."""
 
 
 class Input(Search):
@@ -33,7 +34,7 @@ class Input(Search):
 
     top_k: int = Field(10, ge=1, le=100, description="How many facts at most")
     group_ids: list[str] = Field(default_factory=list, description="Of which groups; empty: of all")
-    as_of: datetime | None = Field(default=None, description="Only what held at that time")
+    as_of: When | None = Field(default=None, description="Only what held at that time")
 
 
 class Fact(BaseModel):
@@ -44,15 +45,20 @@ class Fact(BaseModel):
     uuid: str = Field(min_length=1, max_length=200)
     name: str = Field(max_length=_LONG)
     fact: str = Field(min_length=1, max_length=_LONG)
-    valid_at: datetime | None = None
-    invalid_at: datetime | None = None
-    created_at: datetime | None = None
-    expired_at: datetime | None = None
+    valid_at: When | None = None
+    invalid_at: When | None = None
+    created_at: When | None = None
+    expired_at: When | None = None
 
     def holds(self, when: datetime) -> bool:
         """Whether it held then; one without a beginning or an end has always, or still does."""
-        begun, ended = self.valid_at and _utc(self.valid_at), self.invalid_at and _utc(self.invalid_at)
-        return (begun is None or begun <= when) and (ended is None or when < ended)
+        return (self.valid_at is None or self.valid_at <= when) and (self.invalid_at is None or when < self.invalid_at)
+
+    def told(self) -> dict[str, Any]:
+        """As a result that a tool of one's own may give."""
+        times = self.model_dump(mode="json", include={"valid_at", "invalid_at", "created_at", "expired_at"})
+        about = {"id": f"graphiti:{clean(self.uuid)}", "title": clean(self.name), "text": clean(self.fact)}
+        return {**about, **times, "transient": True, "source": "Graphiti"}
 
 
 class _Facts(BaseModel):
@@ -74,18 +80,18 @@ def graphiti(settings: Settings) -> FunctionTool:
             "(`server/` of its repository), like http://localhost:8000."
         )
 
-    async def search(tool_input: Input, knowledge: KnowledgeBase, log: ToolLog) -> Found:
+    async def search(tool_input: Input, knowledge: KnowledgeBase, log: ToolLog) -> dict[str, Any]:
         """Ask the server for facts, and judge them by the words of the query."""
         body = {"query": tool_input.query, "max_facts": tool_input.top_k, "group_ids": tool_input.group_ids or None}
         with log("ask", source="Graphiti") as detail:
             facts = await _asked(url, settings.graphiti_timeout_s, body)
             detail["facts"] = len(facts)
-        when = _utc(tool_input.as_of) if tool_input.as_of else None
-        kept = [fact for fact in facts if when is None or fact.holds(when)]
+        when = tool_input.as_of
+        kept = [fact.told() for fact in facts if clean(fact.fact).strip() and (when is None or fact.holds(when))]
         with log("judge") as detail:
-            found = await asyncio.to_thread(_judged, tool_input.query, kept, knowledge)
-            detail["hits"] = len(found)
-        return Found(results=evidence.ranked(found, tool_input.top_k))
+            found = await asyncio.to_thread(normalise, "graphiti", kept, tool_input, knowledge)
+            detail["hits"] = len(found["results"])
+        return found
 
     return FunctionTool(
         name="graphiti",
@@ -93,7 +99,7 @@ def graphiti(settings: Settings) -> FunctionTool:
         input_schema=Input,
         output_schema=Found,
         function=search,
-        calibration="keyword_search's model, from the words of the question that the fact holds.",
+        calibration=CALIBRATION,
     )
 
 
@@ -121,29 +127,3 @@ async def _asked(url: str, timeout_s: float, body: Mapping[str, Any]) -> list[Fa
     raise ToolError(
         redact(f"The Graphiti server at {address(url)} gave nothing: {why.rstrip('.')}. Is it running?", hidden(url))
     )
-
-
-def _judged(query: str, facts: list[Fact], knowledge: KnowledgeBase) -> list[Any]:
-    question, results = Question.of(query, knowledge), []
-    for place, fact in enumerate(facts):
-        text, place_id = clean(fact.fact), f"graphiti:{clean(fact.uuid)}"
-        times = fact.model_dump(mode="json", include={"valid_at", "invalid_at", "created_at", "expired_at"})
-        passage = Passage(
-            chunk_id=place_id,
-            doc_id=place_id,
-            title=clean(fact.name),
-            text=text,
-            position=place,
-            url="",
-            licence="",
-            fields={name: said for name, said in times.items() if said},
-        )
-        score = question.judge("keyword_search", text, passage["title"], subject=1.0, bm25=1.0)
-        result = evidence.chunk(passage, score, "graphiti", knowledge.name)
-        result["metadata"] |= {**times, "transient": True, "source": "Graphiti"}
-        results.append(result)
-    return results
-
-
-def _utc(when: datetime) -> datetime:
-    return when.replace(tzinfo=UTC) if when.tzinfo is None else when

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from workbench.errors import KnowledgeError
-from workbench.knowledge.indexes.store import LOCAL, Place, Store, cleared
+from workbench.knowledge.indexes.store import LOCAL, Damaged, Place, Store, cleared
 
 if TYPE_CHECKING:
     import numpy as np
@@ -60,16 +60,15 @@ class Chroma(Store):
 
     @contextmanager
     def _answering(self) -> Iterator[None]:
-        """What a server refuses is an error of ours; what files refuse is told by their own errors."""
-        import chromadb.errors
         import httpx
+        from chromadb.errors import ChromaError
 
-        if not self.place.url:
-            yield
-            return
+        refused = (httpx.HTTPError, httpx.InvalidURL, ValueError, OSError) if self.place.url else ()
         try:
             yield
-        except (httpx.HTTPError, httpx.InvalidURL, chromadb.errors.ChromaError, ValueError, OSError) as error:
+        except (ChromaError, *refused) as error:
+            if not self.place.url:
+                raise Damaged(self.place, error) from error
             why = " ".join(str(error).split())[:300] or type(error).__name__
             raise KnowledgeError(
                 f"The Chroma server at {self.place.mark} cannot be used: {why}. The index itself is whole and keeps "
@@ -146,10 +145,3 @@ def _server(place: Place) -> Any:
     client: Any = chromadb.HttpClient(parts.hostname, port, ssl=secure, settings=settings)
     client._server._session.timeout = place.timeout_s  # chromadb sets none, and has no setting for it
     return client
-
-
-def damaged() -> type[Exception]:
-    """What chromadb raises when its files are damaged."""
-    from chromadb.errors import ChromaError
-
-    return ChromaError

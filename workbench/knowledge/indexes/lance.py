@@ -12,17 +12,13 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 from workbench.errors import KnowledgeError
-from workbench.knowledge.indexes.store import LOCAL, Place, Store
+from workbench.knowledge.indexes.store import LOCAL, Damaged, Place, Store
 
 if TYPE_CHECKING:
     import numpy as np
 
 _KEPT = timedelta(minutes=10)
 """How long older versions stay: another process may be reading one."""
-
-
-class Damaged(KnowledgeError):
-    """The files of a table are not what was written."""
 
 
 class Lance(Store):
@@ -50,11 +46,7 @@ class Lance(Store):
         try:
             yield
         except (RuntimeError, OSError, ValueError) as error:
-            why = " ".join(str(error).split())[:300]
-            raise Damaged(
-                f"The LanceDB at {self.place.folder} cannot be used: {why}. The index itself is whole and keeps every "
-                "vector: run `workbench doctor --repair`."
-            ) from error
+            raise Damaged(self.place, error) from error
 
     def close(self) -> None:
         """Let go of the files."""

@@ -10,13 +10,14 @@ from __future__ import annotations
 
 import ctypes
 import threading
-from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from abc import abstractmethod
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING
 
+from workbench.errors import KnowledgeError
 from workbench.knowledge.indexes.index import Index
 from workbench.knowledge.indexes.vectors import best, stored
 from workbench.models.embeddings import products
@@ -96,15 +97,22 @@ class Place:
             index.set_meta("chroma_generation", str(index.generation))
 
 
-class Store(ABC):
+class Damaged(KnowledgeError):
+    """The files of a store are not what was written."""
+
+    def __init__(self, place: Place, error: Exception):
+        why = " ".join(str(error).split())[:300]
+        super().__init__(
+            f"The vectors in {place.folder} cannot be used: {why}. The index itself is whole and keeps every vector: "
+            "free some space if the disk is full, and run `workbench doctor --repair`."
+        )
+
+
+class Store(AbstractContextManager["Store"]):
     """The vectors of one base. Hold it shortly, or close it when the generation changes: it may show what was."""
 
     place: Place
     _count: int
-
-    def __enter__(self) -> Self:
-        """Itself; closed at the end of the block."""
-        return self
 
     def __exit__(self, *_: object) -> None:
         """Close."""
@@ -142,9 +150,9 @@ class Store(ABC):
     def settle(self) -> None:
         """Make searches quick, after it was written."""
 
+    @abstractmethod
     def _answering(self) -> AbstractContextManager[None]:
-        """What goes wrong inside is told in words of ours."""
-        return nullcontext()
+        """What goes wrong inside is told in words of ours; ``Damaged`` where the files are."""
 
     @cleared()
     def follow(self, index: Index, tell: Told | None = None) -> None:
@@ -169,25 +177,24 @@ class Store(ABC):
         last, done = "", 0
         while rows := index.rows(sql, (last,)):
             tell(done, total)
-            if gone := [chunk_id for chunk_id, key in rows if key is None]:
-                self.delete(gone)
-            self._put(index, {chunk_id: key for chunk_id, key in rows if key is not None})
+            self._write(index, rows)
             last, done = rows[-1][0], done + len(rows)
 
     def _compare(self, index: Index) -> None:
         """Look through the whole store and the whole index."""
         wanted = dict(index.rows("SELECT chunk_id, vector FROM passages ORDER BY chunk_id"))
         held = dict(self.held())
-        gone = sorted(set(held) - set(wanted))
-        changed = [chunk_id for chunk_id, key in wanted.items() if held.get(chunk_id) != key]
-        for start in range(0, len(gone), WRITE):
-            self.delete(gone[start : start + WRITE])
-        for start in range(0, len(changed), WRITE):
-            self._put(index, {chunk_id: wanted[chunk_id] for chunk_id in changed[start : start + WRITE]})
+        rows: list[tuple[str, str | None]] = [(chunk_id, None) for chunk_id in sorted(held.keys() - wanted.keys())]
+        rows += [(chunk_id, key) for chunk_id, key in wanted.items() if held.get(chunk_id) != key]
+        for start in range(0, len(rows), WRITE):
+            self._write(index, rows[start : start + WRITE])
 
-    def _put(self, index: Index, keys: Mapping[str, str]) -> None:
-        if keys:
-            self.put(list(keys), list(keys.values()), stored(index, list(keys.values())))
+    def _write(self, index: Index, rows: Sequence[tuple[str, str | None]]) -> None:
+        """Keep under each id the vector of its key, and nothing where it has none."""
+        if gone := [chunk_id for chunk_id, key in rows if key is None]:
+            self.delete(gone)
+        if kept := {chunk_id: key for chunk_id, key in rows if key is not None}:
+            self.put(list(kept), list(kept.values()), stored(index, list(kept.values())))
 
     @cleared()
     def search(self, index: Index, query: np.ndarray, top_k: int) -> list[tuple[str, float]]:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import shutil
 import uuid
+from collections import deque
+from contextlib import closing
 from importlib.util import find_spec
 from pathlib import Path
 
 from workbench.errors import KnowledgeError, MissingExtra
 from workbench.knowledge.indexes.index import Index
-from workbench.knowledge.indexes.store import LOCAL, Place, Store, Told, nobody
+from workbench.knowledge.indexes.store import LOCAL, Damaged, Place, Store, Told, nobody
 from workbench.settings import Settings
 
 
@@ -43,22 +45,6 @@ def opened(place: Place, index: Index, *, make: bool = False) -> Store:
     return Chroma(place, name, make=make or not place.url)
 
 
-def _broken(place: Place) -> type[Exception]:
-    """What the library of this store raises when its files are damaged."""
-    if place.kind == "lancedb":
-        from workbench.knowledge.indexes.lance import Damaged
-
-        return Damaged
-    from workbench.knowledge.indexes.chroma import damaged
-
-    return damaged()
-
-
-def _files(place: Place, index: Index) -> Path:
-    """What may be deleted of a damaged store: all of this base's, and nothing of another's."""
-    return place.folder / f"{index.meta('chroma_collection')}.lance" if place.shared else place.folder
-
-
 def follow(place: Place, index: Index, tell: Told = nobody) -> bool:
     """Bring the store at this place up to the index, and make one in a folder anew when it is damaged.
 
@@ -68,28 +54,34 @@ def follow(place: Place, index: Index, tell: Told = nobody) -> bool:
     Raises:
         KnowledgeError: it cannot be written; the index itself is whole.
     """
-    damaged_by = _broken(place)
     if (place.url or place.shared) and not index.meta("chroma_collection"):
         index.set_meta("chroma_collection", f"{index.path.parent.name.strip('.')}-{uuid.uuid4().hex[:12]}")
     damaged = False
     try:
-        with opened(place, index, make=True) as store:
-            store.follow(index, tell)
-    except damaged_by:  # made of the index, so nothing is lost with it; the caller says that it was made anew
-        shutil.rmtree(_files(place, index))
+        _follow(place, index, tell)
+    except Damaged:  # made of the index, so nothing is lost with it; the caller says that it was made anew
+        shutil.rmtree(place.folder / f"{index.meta('chroma_collection')}.lance" if place.shared else place.folder)
         damaged = True
-    try:
-        if damaged:
-            with opened(place, index, make=True) as store:
-                store._compare(index)
-                store.settle()
-    except damaged_by as error:
-        raise KnowledgeError(
-            f"The vectors in {place.folder} cannot be written: {error}. The disk may be full. The index itself is "
-            "whole: free some space and run the `workbench kb add` again."
-        ) from error
+        _follow(place, index, tell)
     place.followed(index)
     return damaged
+
+
+def _follow(place: Place, index: Index, tell: Told) -> None:
+    with opened(place, index, make=True) as store:
+        store.follow(index, tell)
+
+
+def damage(place: Place, path: Path) -> str:
+    """What is wrong with the files of the store that follows the index in this file; "" where nothing is."""
+    with closing(Index(path)) as index:
+        try:
+            if not place.url and place.holds(index, index.generation):
+                with opened(place, index) as store:
+                    deque(store.held(), maxlen=0)
+        except KnowledgeError as error:
+            return str(error)
+    return ""
 
 
 def forget(place: Place, path: Path) -> None:
@@ -100,10 +92,7 @@ def forget(place: Place, path: Path) -> None:
     """
     if not (place.url or place.shared) or not path.exists():
         return
-    index = Index(path)
-    try:
+    with closing(Index(path)) as index:
         if index.meta("chroma_at") == place.mark:
             with opened(place, index, make=True) as store:
                 store.remove()
-    finally:
-        index.close()

@@ -172,10 +172,9 @@ class Canvas:
         Raises:
             CanvasError: there is none of that id, or a value is not allowed.
         """
-        held = self.edges if node_id in self.edges.keys() - self.nodes.keys() else self.nodes
-        now = {**self.named(node_id, held), **changes, "id": node_id}
-        now = {key: value for key, value in now.items() if value is not None}
-        return self._put(held, now, shown(node_id))
+        held = self._held(node_id)
+        now = {**held[node_id], **changes, "id": node_id}
+        return self._put(held, {key: value for key, value in now.items() if value is not None}, shown(node_id))
 
     def add(self, kind: str = "text", content: str = "", *, beside: str | None = None, **more: Any) -> str:
         """A new node, where there is room beside another one or below all; its id.
@@ -207,27 +206,27 @@ class Canvas:
 
     def remove(self, node_id: str) -> None:
         """Take out a node with its edges, or an edge."""
-        if node_id in self.edges and node_id not in self.nodes:
-            del self.edges[node_id]
-            return
-        self.named(node_id)
-        del self.nodes[node_id]
-        self.edges = {i: e for i, e in self.edges.items() if node_id not in (e["fromNode"], e["toNode"])}
+        del self._held(node_id)[node_id]
+        self.edges = {i: e for i, e in self.edges.items() if {e["fromNode"], e["toNode"]} <= self.nodes.keys()}
         self.__dict__.pop("parents", None)
 
-    def named(self, node_id: str, held: Mapping[str, dict[str, Any]] | None = None) -> dict[str, Any]:
+    def _held(self, node_id: str) -> dict[str, dict[str, Any]]:
+        """The nodes, or the edges, with the one of that id in them."""
+        if node_id in self.edges and node_id not in self.nodes:
+            return self.edges
+        self.named(node_id)
+        return self.nodes
+
+    def named(self, node_id: str) -> dict[str, Any]:
         """The node of that id.
 
         Raises:
             CanvasError: with the known ones.
         """
-        held = self.nodes if held is None else held
-        if node_id not in held:
-            known = ", ".join(map(repr, list(self.nodes)[:8])) or "none"
-            raise CanvasError(
-                f"There is no node {shown(node_id)}. Known: {known}{', …' if len(self.nodes) > 8 else ''}"
-            )
-        return held[node_id]
+        if node_id not in self.nodes:
+            known = ", ".join([*map(repr, list(self.nodes)[:8]), *["…"] * (len(self.nodes) > 8)]) or "none"
+            raise CanvasError(f"There is no node {shown(node_id)}. Known: {known}")
+        return self.nodes[node_id]
 
     def _free(self, kind: str) -> str:
         """An id that nothing in the file has."""
@@ -314,11 +313,10 @@ class Canvas:
                 except Unreadable as error:
                     yield Fault(at[node_id], f"node {shown(node_id)}: {error}")
             groups = [said[i][0] for i in self.around(node_id)[::-1] if i in labelled]
-            fields: dict[str, Any] = {
-                key: value for key, value in (("group", groups), ("color", color_of(node))) if value
-            }
             place = {key: node[key] for key in _PLACE}
-            fields[STRUCTURE] = {"id": clean(node_id), "position": place, "links": links[node_id]}
+            structure = {"id": clean(node_id), "position": place, "links": links[node_id]}
+            fields = {"group": groups, "color": color_of(node), STRUCTURE: structure}
+            fields = {key: value for key, value in fields.items() if value}
             text = "\n\n".join([text, *lines[node_id][:_TOLD]])
             yield Card(at[node_id], node, title, text, fields, file)
 
