@@ -37,8 +37,8 @@ _LIGHT, _VERB = 0.3, 2
 """What a verb, or a word that has many others of its meaning, weighs of its weight; characters of a Chinese verb."""
 _TITLE = 0.05
 """How much more a word of the title tells."""
-_NAME, _WIDER = 5, 3
-"""Chinese characters of the question or of the statement before that may still belong to a value."""
+_WIDER = 3
+"""How many words or characters that are not new may still belong to a value, on either side."""
 _TOKEN = re.compile(
     r"[〇零一二三四五六七八九十两半百千万]+|[\u3400-\u9fff]"
     r"|[$€£]?[^\W_\u3400-\u9fff]+(?:['’.:/&-][^\W_\u3400-\u9fff]+)*[%€£$]?"
@@ -64,7 +64,11 @@ class Asked(NamedTuple):
 
 
 class Said(NamedTuple):
-    """What a sentence of a passage says of one time; ``share`` is how much of the question its line is about."""
+    """What a sentence says of one time.
+
+    ``known`` is since when; ``share``: how much of the question its line is about, and ``own`` it alone; ``planned``:
+    that it was to be so.
+    """
 
     begin: str
     until: str
@@ -158,10 +162,8 @@ def _names(text: str, value: str, asked: Asked) -> bool:
 
 def _asked(query: str, weight: Callable[[str], float]) -> Asked | None:
     """What a question asks for; None where it asks for no thing that changes with time."""
-    number, person = (
-        bool(told_of("number").search(query) or (told_of("clock").search(query) and dates(query))),
-        bool(told_of("person").search(query)),
-    )
+    person = bool(told_of("person").search(query))
+    number = bool(told_of("number").search(query) or (told_of("clock").search(query) and dates(query)))
     if (told_of("reason").search(query) and not number) or not (number or person or told_of("thing").search(query)):
         return None
     bare = query
@@ -201,49 +203,45 @@ def _units(text: str, light: frozenset[str], weight: Callable[[str], float]) -> 
 
 def _statements(passage: Passage, whole: str, at: str, asked: Asked) -> Iterator[Said]:
     """What a passage, as it is seen by then, says of one time after the other."""
-    times = (
-        Times(**{k: v for k, v in passage["times"].items() if k in Times._fields}) if passage.get("times") else Times()
-    )
-    own = as_seen(passage["text"], at, times.since, times.now)
-    title, prior, dated = _terms(passage["title"]), times.since, bool(dates(own))
-    lines = whole.split("\n")
-    for line in own.split("\n"):
-        here = _terms(line)
-        place = max(range(len(lines)), key=lambda i: len(_terms(lines[i]) & here))  # it may have been longer
-        here = _terms(lines[place])
-        if _is_item(line):
-            here |= _terms(next((one for one in reversed(lines[:place]) if one.strip() and not _is_item(one)), ""))
-        share = asked.share(title, title | here) * (_OTHER if _contrasts(line, asked) else 1)
-        if told_of("heading").match(line) and not dates(line):
-            continue
-        said = sentences(line)
-        for place, sentence in enumerate(said):
+    times, title = _times(passage), _terms(passage["title"])
+    seen = as_seen(passage["text"], at, times.since, times.now)
+    prior, dated = times.since, bool(dates(seen))
+
+    def said(begin: str, until: str, text: str, sentence: str, share: float) -> Said:
+        planned = bool(told_of("planned").search(text) and not told_of("leaves").search(text))
+        own = asked.share(frozenset(), _terms(text))
+        return Said(begin, until or times.valid_to, text, sentence, passage, times.known_since, share, own, planned)
+
+    for line, context in _in_context(seen, whole):
+        share = asked.share(title, title | context) * (_OTHER if _contrasts(line, asked) else 1)
+        part = sentences(line)
+        for place, sentence in enumerate(part):
             told = clauses(sentence, prior, times.now)
-            if not any(one.told for one in told) and (since := of_this(said[place + 1 : place + 2])):
-                yield Said(since, times.valid_to, sentence, sentence, passage, times.known_since, share, 1.0, False)
-                continue
-            if (
-                not dated
-                or any(one.told or one.until for one in told)
-                or asked.share(frozenset(), _terms(sentence)) >= _SAYS
-            ):
+            timed = not dated or any(one.told or one.until for one in told)
+            if not any(one.told for one in told) and (since := of_this(part[place + 1 : place + 2])):
+                yield said(since, "", sentence, sentence, share)
+            elif timed or asked.share(frozenset(), _terms(sentence)) >= _SAYS:
                 for begin, until, text in _of_one_time(sentence, told, prior):
                     if begin or until or times.valid_to:
-                        planned = bool(told_of("planned").search(text) and not told_of("leaves").search(text))
-                        own_share = asked.share(frozenset(), _terms(text))
-                        until = until or times.valid_to
-                        yield Said(begin, until, text, sentence, passage, times.known_since, share, own_share, planned)
+                        yield said(begin, until, text, sentence, share)
             prior = max((one.until or one.begin for one in told if not one.now), default="") or prior
+
+
+def _in_context(seen: str, whole: str) -> Iterator[tuple[str, frozenset[str]]]:
+    """The lines of a text as it is seen, but for headings, and the terms of what each is read with."""
+    lines = [(line, _terms(line)) for line in whole.split("\n")]
+    for line in seen.split("\n"):
+        here = _terms(line)
+        place = max(range(len(lines)), key=lambda i: len(lines[i][1] & here))  # it may have been longer
+        if told_of("heading").match(line) and not dates(line):
+            continue
+        heads = (held for one, held in reversed(lines[:place]) if held and not told_of("item").match(one))
+        yield line, lines[place][1] | (next(heads, frozenset()) if told_of("item").match(line) else frozenset())
 
 
 def _times(passage: Passage) -> Times:
     """The times of its document."""
     return Times(**{name: value for name, value in passage.get("times", {}).items() if name in Times._fields})
-
-
-def _is_item(line: str) -> bool:
-    """Whether a line goes on with what stands before it."""
-    return bool(told_of("item").match(line))
 
 
 def _contrasts(line: str, asked: Asked) -> bool:
@@ -258,11 +256,8 @@ def _of_one_time(sentence: str, told: Sequence[Clause], prior: str) -> Iterator[
     begin, until = (first.begin, first.until) if first else (prior, "")
     start = end = 0
     for clause in told:
-        if (
-            clause.meant
-            or told_of("birth").search(sentence[clause.start : clause.end])
-            or (clause.now and told_of("planned").search(sentence[clause.start : clause.end]))
-        ):
+        said = sentence[clause.start : clause.end]
+        if clause.meant or told_of("birth").search(said) or (clause.now and told_of("planned").search(said)):
             continue
         own = (clause.begin or ("" if clause.until else begin), clause.until)
         at_once = clause.now and begin and not after(clause.begin, begin)
@@ -285,21 +280,19 @@ def _value(text: str, asked: Asked, before: str, old: str, sure: bool) -> str:
     best: tuple[tuple[int, int, int], str] | None = None
     for first, last in _runs(text, tokens, gone):
         lead = tokens[first - 1] if first and tokens[first - 1].part == tokens[first].part else None
-        led = 2 * bool(told_of("leads").search(text[: tokens[first].start])) or int(
-            bool(lead and lead.kind == "asked" and lead.end == tokens[first].start)
-        )
+        beside = bool(lead and lead.kind == "asked" and not text[lead.end : tokens[first].start].strip())
+        led = 2 if told_of("leads").search(text[: tokens[first].start]) else int(beside)
         start, end = _wide(tokens, first, last, asked.number)
         if old and old in text[start:end]:
             start, end = tokens[first].start, tokens[last].end
-        typed = _typed(text[start:end], text[end : end + _WIDER], tokens, tokens[first : last + 1], asked, led)
+        typed = _typed(text[start:end], text[end : end + _WIDER], tokens[first : last + 1], asked, led)
         if typed or not sure:
             key = (typed, led, sum(one.kind == "asked" for one in tokens if one.part == tokens[first].part))
             if best is None or key > best[0] or (key == best[0] and led == 2 and CJK.match(text[start:end])):
                 best = key, text[start:end]
     value = best[1] if best else ""
-    if asked.person and (zh := told_of("person_zh").search(value)):
-        return zh[1]
-    return value
+    name = told_of("person_zh" if CJK.search(value) else "person_en").search(value) if asked.person else None
+    return name[1] if name else value
 
 
 def _tokens(text: str, asked: Asked, before: str) -> list[Token]:
@@ -338,7 +331,7 @@ def _runs(text: str, tokens: Sequence[Token], gone: frozenset[int]) -> Iterator[
         yield first, last
 
 
-def _typed(said: str, behind: str, tokens: Sequence[Token], run: Sequence[Token], asked: Asked, led: int) -> int:
+def _typed(said: str, behind: str, run: Sequence[Token], asked: Asked, led: int) -> int:
     """Whether what is new is of the kind that is asked for: 2 surely, 1 perhaps, 0 not."""
     if asked.number:
         return 2 * any(told_of("numeral").search(one.text) for one in run)
@@ -348,7 +341,7 @@ def _typed(said: str, behind: str, tokens: Sequence[Token], run: Sequence[Token]
         if len(said) < 2:
             return 0
         if not asked.person or any(c in told_of("surnames") for c in said[:-1]) or said[-2] in "老小大阿":
-            return 2 if len(run) > 1 else 1
+            return 2 if len(run) > 1 or led > 1 else 1
         return int(bool(led or told_of("holds").search(said + behind)) and not told_of("numeral").search(said))
     named = [one for one in run if one.named and not (asked.person and one.text[0].isdecimal())]
     if any(one.start for one in named):
@@ -366,9 +359,9 @@ def _wide(tokens: Sequence[Token], first: int, last: int, number: bool) -> tuple
             return False
         if CJK.match(one.text):
             return (i > last or number) and (one.start == beside.end or one.end == beside.start)
-        return (one.kind == "asked" and (i > last or not one.named)) or (
-            beside.named if one.named else number and not zh and i > last
-        )
+        if one.kind == "asked" and (i > last or not one.named):
+            return True
+        return beside.named if one.named else number and not zh and i > last
 
     for _ in range(_WIDER):
         first -= belongs(first - 1, tokens[first])
@@ -399,11 +392,7 @@ def _gone(text: str, tokens: Sequence[Token]) -> frozenset[int]:
 def _keys(text: str) -> set[str]:
     """The words of a text, its numbers as they are written, and its pairs of Chinese characters."""
     single = {fold(m[0]) for m in _TOKEN.finditer(text) if not CJK.match(m[0]) or told_of("numeral").match(m[0])}
-    return (
-        single
-        | words(text)
-        | {text[i : i + 2] for i in range(len(text) - 1) if CJK.match(text[i]) and CJK.match(text[i + 1])}
-    )
+    return single | words(text) | {text[i : i + 2] for i in range(len(text) - 1) if CJK.match(text[i])}
 
 
 def _terms(text: str) -> frozenset[str]:
