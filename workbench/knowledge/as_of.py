@@ -49,6 +49,7 @@ class AsOf:
         self.ways = _Part(base.ways, self)
         self._seen: dict[str, Passage | None] = {}
         self._whole, self._known = set[str](), dict[str, bool]()
+        self._last: tuple[str, list[TimedFact]] = ("", [])
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._base, name)
@@ -158,7 +159,9 @@ class AsOf:
 
     def facts_about(self, query: str) -> list[TimedFact]:
         """The facts that a question asks for, what holds first: as of the time that it names, else as of the date."""
-        return last_said(query, self.as_of, self._near, self._base.term_weight)
+        if self._last[0] != query:  # a plan, a search and a tool ask the same
+            self._last = (query, last_said(query, self.as_of, self._near, self._base.term_weight))
+        return [TimedFact(**fact) for fact in self._last[1]]
 
     def _near(self, query: str) -> list[tuple[Passage | None, Passage]]:
         hits = [*self.keyword_search(query, _LOOKED_AT), *self.vector_search(query, _LOOKED_AT)]

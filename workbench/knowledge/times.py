@@ -491,8 +491,8 @@ def settled(facts: Iterable[TimedFact], as_of: str = "", known: str = "") -> lis
             end = fact["valid_to"] or next((one for one in nexts if first_day(one) > begin), "")
             if after(end, as_of):
                 end = ""
-            now, said = last_day(as_of) or "9999", as_seen(fact["sentence"], as_of)
-            said = said or told_shortly(fact)
+            now, said = last_day(as_of) or "9999", fact["sentence"]
+            said = (as_seen(said, as_of) or told_shortly(fact)) if as_of and _may_tell_later(said, as_of) else said
             found.append(
                 TimedFact(**{**fact, "sentence": said, "valid_to": end, "holds": not end or first_day(end) > now})
             )
@@ -500,6 +500,12 @@ def settled(facts: Iterable[TimedFact], as_of: str = "", known: str = "") -> lis
         for fact in found[-len(group) :] if begun_now else ():
             fact["holds"] = fact["holds"] and bool(fact["valid_from"])
     return found
+
+
+def _may_tell_later(sentence: str, as_of: str) -> bool:
+    """Whether ``as_seen`` has anything to look for: most sentences name no later date, and no "now"."""
+    hints = ("present", "meant", "years_later")
+    return any(after(date, as_of) for *_, date in dates(sentence)) or any(_time(n).search(sentence) for n in hints)
 
 
 def told_shortly(fact: TimedFact) -> str:
