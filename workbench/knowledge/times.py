@@ -439,10 +439,11 @@ def note(index: Any) -> None:
 
     A sample of ``_SAMPLE`` tells; then a question is asked as of today.
     """
-    found = index.rows("SELECT doc_id, fields FROM documents ORDER BY doc_id")
+    found = index.rows("SELECT doc_id FROM documents ORDER BY doc_id")
     found = found[:: max(1, len(found) // _SAMPLE)]
     telling = 0
-    for doc_id, fields in found:
+    for (doc_id,) in found:
+        ((fields,),) = index.rows("SELECT fields FROM documents WHERE doc_id = ?", (doc_id,))
         times = times_of(json.loads(fields))
         texts = index.rows("SELECT text FROM passages WHERE doc_id = ?", (doc_id,))
         telling += bool(times.valid_from or times.valid_to) or any(_lasting(text) for (text,) in texts)
