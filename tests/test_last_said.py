@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import json
+from concurrent.futures import ThreadPoolExecutor
+
 import pytest
 
+from workbench import Workbench
+from workbench.knowledge.as_of import AsOf
 from workbench.knowledge.last_said import last_said
 from workbench.knowledge.times import all_seen, times_of
 
@@ -111,3 +116,16 @@ def test_what_had_ended_says_so_and_two_documents_that_disagree_are_both_given()
     assert (fact["valid_from"], fact["valid_to"], fact["holds"]) == ("1998", "2004", False)
     texts = [f"In 1998 {who} became warden of Tolney Forest." for who in ("Hal Orr", "Paul Senn")]
     assert {value[:4] for value in asked(WARDEN, "2003", *texts)} == {"Hal ", "Paul"}
+
+
+def test_threads_that_ask_at_once_get_what_they_asked_for(tmp_path) -> None:
+    lines = [f"In {1990 + n} Ada{n} Orr became warden of Forest{n}." for n in range(8)]
+    (tmp_path / "notes.jsonl").write_text(
+        "\n".join(json.dumps({"id": f"n{n}", "text": text}) for n, text in enumerate(lines)), encoding="utf-8"
+    )
+    with Workbench.open(tmp_path / "ws") as wb, ThreadPoolExecutor(8) as pool:
+        wb.add_knowledge("notes", [tmp_path / "notes.jsonl"])
+        base = AsOf(wb.knowledge.get("notes"), "2020")
+        asked_of = [n % 8 for n in range(64)]
+        told = pool.map(lambda n: base.facts_about(f"Who is the warden of Forest{n}?"), asked_of)
+        assert [[fact["value"] for fact in facts] for facts in told] == [[f"Ada{n} Orr"] for n in asked_of]

@@ -371,6 +371,7 @@ def test_the_switch_is_on_the_command_line_and_refuses_what_is_no_date(wb: Workb
     document = json.loads(told.stdout)
     assert document["as_of"] == ["2005", ""]
     assert "Otto Brandt" in document["answer"]
+    assert [one["verdict"] for one in document["support"]] != ["unsupported"], "the date that was asked is no claim"
     with pytest.raises(RunError, match="as_of is 'someday', which is no date"):
         wb.ask(WHO, as_of="someday")
 

@@ -90,8 +90,7 @@ class AsOf:
             ended = dict.fromkeys(f["sentence"] for f in own if not f["holds"] and f["sentence"] not in now)
             times = {**at._asdict(), "ended": [one for one in ended if one in text]}
             fields = {} if doc_id in self._later else passage["fields"]
-            shown = "" if doc_id in self._later else told
-            here = Passage(**{**passage, "title": shown, "text": text, "fields": fields, "times": times})
+            here = Passage(**{**passage, "title": told, "text": text, "fields": fields, "times": times})
             self._seen[passage["chunk_id"]] = here if text.strip() else None
             if text == passage["text"] and doc_id not in self._later:
                 self._whole.add(passage["chunk_id"])
@@ -159,9 +158,10 @@ class AsOf:
 
     def facts_about(self, query: str) -> list[TimedFact]:
         """The facts that a question asks for, what holds first: as of the time that it names, else as of the date."""
-        if self._last[0] != query:  # a plan, a search and a tool ask the same
-            self._last = (query, last_said(query, self.as_of, self._near, self._base.term_weight))
-        return [TimedFact(**fact) for fact in self._last[1]]
+        last = self._last  # threads ask at once
+        if last[0] != query:  # a plan, a search and a tool ask the same
+            last = self._last = (query, last_said(query, self.as_of, self._near, self._base.term_weight))
+        return [TimedFact(**fact) for fact in last[1]]
 
     def _near(self, query: str) -> list[tuple[Passage | None, Passage]]:
         hits = [*self.keyword_search(query, _LOOKED_AT), *self.vector_search(query, _LOOKED_AT)]

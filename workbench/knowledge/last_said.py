@@ -20,10 +20,10 @@ from workbench.knowledge.times import (
     as_seen,
     clauses,
     first_day,
+    grammar,
     last_day,
     of_this,
     times_of,
-    told_of,
     words,
 )
 from workbench.state import Passage, TimedFact
@@ -157,22 +157,23 @@ def _names(text: str, value: str, asked: Asked) -> bool:
     names = {m[0] for m in _TOKEN.finditer(value) if m[0][0].isupper()} - {m[0] for m in _TOKEN.finditer(asked.text)}
     size = min(len(value), 3)
     some = {value[i : i + size] for i in range(len(value) + 1 - size) if CJK.match(value[i])}
-    return any(m[0] in names for m in _TOKEN.finditer(text)) or any(t in text and t not in asked.text for t in some)
+    whole = bool(names) and names <= {m[0] for m in _TOKEN.finditer(text)}  # a family name alone may be another's
+    return whole or any(t in text and t not in asked.text for t in some)
 
 
 def _asked(query: str, weight: Callable[[str], float]) -> Asked | None:
     """What a question asks for; None where it asks for no thing that changes with time."""
-    person = bool(told_of("person").search(query))
-    number = bool(told_of("number").search(query) or (told_of("clock").search(query) and dates(query)))
-    if (told_of("reason").search(query) and not number) or not (number or person or told_of("thing").search(query)):
+    person = bool(grammar("person").search(query))
+    number = bool(grammar("number").search(query) or (grammar("clock").search(query) and dates(query)))
+    if (grammar("reason").search(query) and not number) or not (number or person or grammar("thing").search(query)):
         return None
     bare = query
     for start, end, _ in reversed(dates(query)):
         bare = bare[:start] + " " + bare[end:]
-    text = told_of("asking").sub(" ", bare)
-    verbs = told_of("verb").search(bare)
+    text = grammar("asking").sub(" ", bare)
+    verbs = grammar("verb").search(bare)
     light = frozenset(terms(" ".join(filter(None, verbs.groups())))) if verbs else frozenset[str]()
-    marked = told_of("asking").sub(" ", told_of("wh").sub("?", told_of("kind").sub("?", bare)))
+    marked = grammar("asking").sub(" ", grammar("wh").sub("?", grammar("kind").sub("?", bare)))
     return Asked(text, number, person, list(_units(marked, light, weight)))
 
 
@@ -186,7 +187,7 @@ def _units(text: str, light: frozenset[str], weight: Callable[[str], float]) -> 
     for word in re.findall(r"[^\W\u3400-\u9fff]+(?:['’-]\w+)*", text):
         for term in terms(word):
             if term not in STOP_WORDS and len(term) > 1 and (weight(term) < nowhere or word[0].isupper()):
-                same = [words(group) for group in told_of("same") if stem(term) in words(group)]
+                same = [words(group) for group in grammar("same") if stem(term) in words(group)]
                 heavy = _LIGHT if same or term in light else 1
                 yield (weight(term) + _LEAST) ** 2 * heavy, frozenset({stem(term)}.union(*same))
     for match in re.finditer(r"(\?*)([\u3400-\u9fff]{2,})(\?*)", fold(text)):
@@ -208,7 +209,7 @@ def _statements(passage: Passage, whole: str, at: str, asked: Asked) -> Iterator
     prior, dated = times.since, bool(dates(seen))
 
     def said(begin: str, until: str, text: str, sentence: str, share: float) -> Said:
-        planned = bool(told_of("planned").search(text) and not told_of("leaves").search(text))
+        planned = bool(grammar("planned").search(text) and not grammar("leaves").search(text))
         own = asked.share(frozenset(), _terms(text))
         return Said(begin, until or times.valid_to, text, sentence, passage, times.known_since, share, own, planned)
 
@@ -233,10 +234,10 @@ def _in_context(seen: str, whole: str) -> Iterator[tuple[str, frozenset[str]]]:
     for line in seen.split("\n"):
         here = _terms(line)
         place = max(range(len(lines)), key=lambda i: len(lines[i][1] & here))  # it may have been longer
-        if told_of("heading").match(line) and not dates(line):
+        if grammar("heading").match(line) and not dates(line):
             continue
-        heads = (held for one, held in reversed(lines[:place]) if held and not told_of("item").match(one))
-        yield line, lines[place][1] | (next(heads, frozenset()) if told_of("item").match(line) else frozenset())
+        heads = (held for one, held in reversed(lines[:place]) if held and not grammar("item").match(one))
+        yield line, lines[place][1] | (next(heads, frozenset()) if grammar("item").match(line) else frozenset())
 
 
 def _times(passage: Passage) -> Times:
@@ -246,8 +247,8 @@ def _times(passage: Passage) -> Times:
 
 def _contrasts(line: str, asked: Asked) -> bool:
     """Whether a line is of a deputy, a half or a former one, and the question is not."""
-    found = [m[0].lower() for m in told_of("contrast").finditer(line) if (m[1] or m[2]).lower() in asked.text.lower()]
-    return bool(found) and not told_of("contrast").search(asked.text)
+    found = [m[0].lower() for m in grammar("contrast").finditer(line) if (m[1] or m[2]).lower() in asked.text.lower()]
+    return bool(found) and not grammar("contrast").search(asked.text)
 
 
 def _of_one_time(sentence: str, told: Sequence[Clause], prior: str) -> Iterator[tuple[str, str, str]]:
@@ -257,7 +258,7 @@ def _of_one_time(sentence: str, told: Sequence[Clause], prior: str) -> Iterator[
     start = end = 0
     for clause in told:
         said = sentence[clause.start : clause.end]
-        if clause.meant or told_of("birth").search(said) or (clause.now and told_of("planned").search(said)):
+        if clause.meant or grammar("birth").search(said) or (clause.now and grammar("planned").search(said)):
             continue
         own = (clause.begin or ("" if clause.until else begin), clause.until)
         at_once = clause.now and begin and not after(clause.begin, begin)
@@ -281,7 +282,7 @@ def _value(text: str, asked: Asked, before: str, old: str, sure: bool) -> str:
     for first, last in _runs(text, tokens, gone):
         lead = tokens[first - 1] if first and tokens[first - 1].part == tokens[first].part else None
         beside = bool(lead and lead.kind == "asked" and not text[lead.end : tokens[first].start].strip())
-        led = 2 if told_of("leads").search(text[: tokens[first].start]) else int(beside)
+        led = 2 if grammar("leads").search(text[: tokens[first].start]) else int(beside)
         start, end = _wide(tokens, first, last, asked.number)
         if old and old in text[start:end]:
             start, end = tokens[first].start, tokens[last].end
@@ -291,19 +292,19 @@ def _value(text: str, asked: Asked, before: str, old: str, sure: bool) -> str:
             if best is None or key > best[0] or (key == best[0] and led == 2 and CJK.match(text[start:end])):
                 best = key, text[start:end]
     value = best[1] if best else ""
-    name = told_of("person_zh" if CJK.search(value) else "person_en").search(value) if asked.person else None
+    name = grammar("person_zh" if CJK.search(value) else "person_en").search(value) if asked.person else None
     return name[1] if name else value
 
 
 def _tokens(text: str, asked: Asked, before: str) -> list[Token]:
-    dated = [(start, end) for start, end, _ in dates(text)] + [m.span() for m in told_of("spans").finditer(text)]
+    dated = [(start, end) for start, end, _ in dates(text)] + [m.span() for m in grammar("spans").finditer(text)]
     said, old = _keys(f"{asked.text} {' '.join(' '.join(some) for _, some in asked.units)}"), _keys(before)
-    former = [m.span() for m in told_of("former").finditer(text)]
+    former = [m.span() for m in grammar("former").finditer(text)]
     found: list[Token] = []
     for match in _TOKEN.finditer(text):
         (start, end), word = match.span(), match[0]
-        if CJK.match(word) and not told_of("numeral").match(word):
-            keys, empty = {text[max(0, start - 1) : end], text[start : end + 1]}, word in told_of("function")
+        if CJK.match(word) and not grammar("numeral").match(word):
+            keys, empty = {text[max(0, start - 1) : end], text[start : end + 1]}, word in grammar("function")
         else:
             keys, empty = {fold(word), *(() if re.search(r"\d", word) else words(word))}, word.lower() in _empty()
         kind = "asked" if keys & said and (CJK.match(word) or not empty) else "stop" if empty else "new"
@@ -323,7 +324,7 @@ def _runs(text: str, tokens: Sequence[Token], gone: frozenset[int]) -> Iterator[
         if token.kind == "new" and token.part not in gone:
             between = tokens[last + 1 : i]
             apart = first < 0 or token.part != tokens[last].part or any(one.kind != "stop" for one in between)
-            apart = apart or bool(told_of("leads").search(text[: token.start]))
+            apart = apart or bool(grammar("leads").search(text[: token.start]))
             if apart and first >= 0:
                 yield first, last
             first, last = (i if apart else first), i
@@ -334,15 +335,15 @@ def _runs(text: str, tokens: Sequence[Token], gone: frozenset[int]) -> Iterator[
 def _typed(said: str, behind: str, run: Sequence[Token], asked: Asked, led: int) -> int:
     """Whether what is new is of the kind that is asked for: 2 surely, 1 perhaps, 0 not."""
     if asked.number:
-        return 2 * any(told_of("numeral").search(one.text) for one in run)
-    if asked.person and told_of("vacant").search(said):
+        return 2 * any(grammar("numeral").search(one.text) for one in run)
+    if asked.person and grammar("vacant").search(said):
         return 2
     if CJK.search(said):
         if len(said) < 2:
             return 0
-        if not asked.person or any(c in told_of("surnames") for c in said[:-1]) or said[-2] in "老小大阿":
+        if not asked.person or any(c in grammar("surnames") for c in said[:-1]) or said[-2] in "老小大阿":
             return 2 if len(run) > 1 or led > 1 else 1
-        return int(bool(led or told_of("holds").search(said + behind)) and not told_of("numeral").search(said))
+        return int(bool(led or grammar("holds").search(said + behind)) and not grammar("numeral").search(said))
     named = [one for one in run if one.named and not (asked.person and one.text[0].isdecimal())]
     if any(one.start for one in named):
         return 2
@@ -376,7 +377,7 @@ def _gone(text: str, tokens: Sequence[Token]) -> frozenset[int]:
         parts.setdefault(token.part, []).append(token)
     gone = set[int]()
     for part, own in parts.items():
-        if told_of("leaves").search(text[own[0].start : own[-1].end]):
+        if grammar("leaves").search(text[own[0].start : own[-1].end]):
             gone.add(part)
             while (
                 part
@@ -391,7 +392,7 @@ def _gone(text: str, tokens: Sequence[Token]) -> frozenset[int]:
 
 def _keys(text: str) -> set[str]:
     """The words of a text, its numbers as they are written, and its pairs of Chinese characters."""
-    single = {fold(m[0]) for m in _TOKEN.finditer(text) if not CJK.match(m[0]) or told_of("numeral").match(m[0])}
+    single = {fold(m[0]) for m in _TOKEN.finditer(text) if not CJK.match(m[0]) or grammar("numeral").match(m[0])}
     return single | words(text) | {text[i : i + 2] for i in range(len(text) - 1) if CJK.match(text[i])}
 
 
@@ -406,7 +407,7 @@ def _ordinary() -> frozenset[str]:
 
 @cache
 def _empty() -> frozenset[str]:
-    return STOP_WORDS | frozenset(told_of("empty"))
+    return STOP_WORDS | frozenset(grammar("empty"))
 
 
 def _fact(one: Said, value: str, at: str) -> TimedFact:

@@ -71,14 +71,9 @@ def _words() -> dict[str, Any]:
 
 
 @cache
-def _time(name: str) -> re.Pattern[str]:
-    return re.compile(_words()["time"][name])
-
-
-@cache
-def told_of(name: str) -> Any:
-    """What ``[said]`` in ``times.toml`` gives: a pattern, words, or groups of words."""
-    given = _words()["said"][name]
+def grammar(name: str) -> Any:
+    """What ``times.toml`` gives for a name in ``[time]`` or ``[said]``: a pattern, words, or groups of words."""
+    given = (_words()["time"] | _words()["said"])[name]
     if isinstance(given, list):
         return given
     return frozenset(given.split() if " " in given else given) if _PLAIN.fullmatch(given) else re.compile(given)
@@ -124,7 +119,7 @@ def clauses(sentence: str, prior: str = "", now: str = "") -> tuple[Clause, ...]
     ``prior`` is the time of what stands before, ``now`` that of "now" in its document.
     """
     spans, start = [], 0
-    for match in _time("split").finditer(sentence):
+    for match in grammar("split").finditer(sentence):
         if start < match.start():
             spans.append((start, match.start()))
             start = match.end()
@@ -158,7 +153,7 @@ def _clause(
     begin, until, cuts, bare, last = "", "", list[tuple[int, int, str]](), "", start
     for place, (at, to, date) in enumerate(own):
         lead, behind = sentence[start:at], sentence[to:end]
-        ends, closes = _time("until").search(lead), _time("closes").match(behind)
+        ends, closes = grammar("until").search(lead), grammar("closes").match(behind)
         joint = bool(ends and re.fullmatch(r"(?i)\s*and\b.*", ends[0]))
         arrives = ends and before and not re.search(r"\w", lead[: ends.start()]) and re.search(r"\w", behind)
         if (
@@ -167,23 +162,23 @@ def _clause(
             and (place or not re.match(r"(?i)\s*to\b", ends[0]))
             and (not joint or re.search(r"(?i)\bbetween\b", lead))
         ) or closes:
-            full = _time("included").search(lead) or _time("included_behind").match(behind)
+            full = grammar("included").search(lead) or grammar("included_behind").match(behind)
             until = until or (str(int(date[:4]) + 1) if full and len(date) == 4 else date)
             cuts.append((start + (ends.start() if ends else len(lead)), to + (closes.end() if closes else 0), date))
-        elif begin and told_of("leaves").search(behind[: own[place + 1][0] - to] if place + 1 < len(own) else behind):
+        elif begin and grammar("leaves").search(behind[: own[place + 1][0] - to] if place + 1 < len(own) else behind):
             until = date  # "editor since 2002, who leaves in 2011"
             cuts.append((start + len(lead.rstrip()), end, date))
         else:
             begin = max(begin, date)
-        led = _time("lead").search(sentence[last:at])
-        tail = _time("tail").match(behind)
+        led = grammar("lead").search(sentence[last:at])
+        tail = grammar("tail").match(behind)
         bare += sentence[last : last + led.start()] if led else sentence[last:at]
         bare += " "
         last = to + (tail.end() if tail else 0)
     bare += sentence[last:end]
     said = sentence[start:end]
-    later, years, present = bool(_time("later").match(said)), _years(said), _time("present").search(said)
-    meant = bool(_time("meant").search(said))
+    later, years, present = bool(grammar("later").match(said)), _years(said), grammar("present").search(said)
+    meant = bool(grammar("meant").search(said))
     stands = _reached(before, prior)
     told, dated = bool(begin or years or later or present), bool(begin or until)
     by_now = not dated and bool(meant or (told and (not stands if years > 0 else years or present)))
@@ -208,7 +203,7 @@ def _reached(told: Sequence[Clause], prior: str) -> str:
 
 def _years(text: str) -> int:
     """How many years later a clause is, at most; 0 where it says nothing of it, -1 where not how many."""
-    match = _time("years_later").search(text)
+    match = grammar("years_later").search(text)
     if not match:
         return 0
     said = (match["n"] or match["zh"] or "one").lower().replace("两", "二")
@@ -263,7 +258,7 @@ def all_seen(texts: Sequence[str], as_of: str, since: str = "", now: str = "") -
 
 def of_this(following: Sequence[str]) -> str:
     """From when on a sentence holds that has no date itself: "... This has been so since 2013."."""
-    told = clauses(following[0]) if following and _time("this").match(following[0]) else ()
+    told = clauses(following[0]) if following and grammar("this").match(following[0]) else ()
     return next((one.begin for one in told if one.told), "")
 
 
@@ -347,7 +342,7 @@ def _stated(
         "",
         clause.bare,
     )
-    bare = re.sub(r"\s+", " ", _time("adverbs").sub("", bare)).strip(" ,，#-*")
+    bare = re.sub(r"\s+", " ", grammar("adverbs").sub("", bare)).strip(" ,，#-*")
     bare = re.sub(r"(?<=[\u3400-\u9fff]) | (?=[\u3400-\u9fff])|^(?:后|便|遂|即)(?=[\u3400-\u9fff])", "", bare)
     chinese = bool(CJK.search(bare))
     for zh, successor, name, pattern in _patterns():
@@ -380,7 +375,7 @@ def _fact(
     subject: str, attribute: str, value: str, sentence: str, begin: str, until: str, times: Times, title: str
 ) -> TimedFact:
     short = re.fullmatch(r"(?:[Tt]he )(\w+)", subject)
-    if _time("general").match(subject) or (short and short[1].lower() in title.lower().split()):
+    if grammar("general").match(subject) or (short and short[1].lower() in title.lower().split()):
         own = not CJK.search(attribute) or len(attribute) <= _ROLE or attribute.startswith(title) or " " in attribute
         subject = title if own else ""
     subject, attribute = (
@@ -453,7 +448,7 @@ def note(index: Any) -> None:
 def _lasting(text: str) -> bool:
     """Whether a text says from when on something holds, or until when."""
     said = dates(text)
-    return any(_time("lasting").search(text[max(0, a - 20) : a] + "\0" + text[b : b + 8]) for a, b, _ in said)
+    return any(grammar("lasting").search(text[max(0, a - 20) : a] + "\0" + text[b : b + 8]) for a, b, _ in said)
 
 
 def _key(fact: TimedFact) -> str:
@@ -506,7 +501,7 @@ def settled(facts: Iterable[TimedFact], as_of: str = "", known: str = "") -> lis
 def _may_tell_later(sentence: str, as_of: str) -> bool:
     """Whether ``as_seen`` has anything to look for: most sentences name no later date, and no "now"."""
     hints = ("present", "meant", "years_later")
-    return any(after(date, as_of) for *_, date in dates(sentence)) or any(_time(n).search(sentence) for n in hints)
+    return any(after(date, as_of) for *_, date in dates(sentence)) or any(grammar(n).search(sentence) for n in hints)
 
 
 def told_shortly(fact: TimedFact) -> str:
@@ -541,7 +536,7 @@ def asked_as_of(message: str) -> tuple[str, int, int]:
     (('2003-03', 0, 18), ('2003', 0, 8), ('', 0, 0))
     """
     for start, end, date in dates(message):
-        if match := _time("as_of").search(message[:start]):
+        if match := grammar("as_of").search(message[:start]):
             tail = re.match(r"\s*(?:年?(?:底|末)|为止|止)?\s*[,，]?\s*", message[end:])
             return date, match.start(), end + (tail.end() if tail else 0)
     return "", 0, 0

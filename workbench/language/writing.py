@@ -260,8 +260,12 @@ class _Writer(Voice):
             times = [self._say(f"since {since}", f"{since} 起")] if since else []
             times += [self._say(f"until {until}", f"{until} 止")] if until else []
             inside = self._say(", ", "，").join(times)
-            line = self._say(", ", "").join(filter(None, (fact["subject"], attribute))) + self._say(": ", "：")
-            line += fact["value"] + (self._say(f" ({inside})", f"（{inside}）") if inside else "")
+            line = self._say(", ", "").join(filter(None, (fact["subject"], attribute)))
+            line += (
+                (self._say(": ", "：") if line else "")
+                + fact["value"]
+                + (self._say(f" ({inside})", f"（{inside}）") if inside else "")
+            )
             lines.setdefault(line, []).append(n)
         said = [marked(line + self._say(".", "。"), *numbers) for line, numbers in lines.items()]
         as_of = told[0][1] if told else ""
