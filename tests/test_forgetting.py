@@ -24,9 +24,11 @@ from tests.shelves import CORE, PROJECT, corpus, environment
 from tests.test_store import empty_postgres, postgres, store  # noqa: F401  every database
 from workbench.errors import RunError, WorkbenchError, WorkspaceBusy
 from workbench.graphs import remember
+from workbench.maintenance import tracing
 from workbench.maintenance.forgetting import Forgotten, forget
 from workbench.memory.recalling import Recalling
 from workbench.memory.store import SqliteConversations
+from workbench.runs.workers import Work
 from workbench.session import Workbench
 from workbench.settings import Settings
 
@@ -547,4 +549,30 @@ def test_two_processes_forget_at_once_while_a_third_has_the_workspace_open(templ
         ended = [one.communicate(timeout=180)[1].decode() for one in working]
         assert all(p.returncode == 0 or "There is no memory" in s for p, s in zip(working, ended, strict=True)), ended
         assert kept(wb) == bobs
+    assert holders(folder, "zqhorror", "Zqbiscuit") == set()
+
+
+@pytest.mark.parametrize("asked", ["status", "values"])
+def test_a_run_that_another_process_removes_while_it_is_looked_at_is_gone(asked, template, tmp_path, monkeypatch):
+    source, _, _ = template
+    folder = Path(shutil.copytree(source, tmp_path / "w"))
+    with Workbench.open(folder, **REMEMBERING) as wb:
+        real, removed, runs = getattr(Work, asked), list[str](), wb._work.durable.runs
+        newest, recalled = runs.newest, tracing._recalled
+
+        def too_late(work: Work, run_id: str) -> Any:
+            if not removed:
+                removed.append(run_id)
+                work.remove(run_id)
+            return real(work, run_id)
+
+        def without_result(*told: Any, **how: Any) -> list[Any]:
+            return [{**row, "result": row["result"] if removed else None} for row in newest(*told, **how)]
+
+        monkeypatch.setattr(Work, asked, too_late)
+        if asked == "values":  # what a run read is in its checkpoints alone where it has no tape and no result
+            monkeypatch.setattr(runs, "newest", without_result)
+            monkeypatch.setattr(tracing, "_recalled", lambda effects: bool(removed) and recalled(effects))
+        assert forget(wb, user="default").done
+        assert removed and removed[0] not in {row["run_id"] for row in newest(-1)}
     assert holders(folder, "zqhorror", "Zqbiscuit") == set()

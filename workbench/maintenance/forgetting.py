@@ -212,11 +212,18 @@ class _Forgetting:
             counts=counts,
             runs=tuple(c.run_id for c in self._going),
             dependents=tuple(c.run_id for c in told if c.row["conversation_id"] not in found.conversations),
-            waiting=tuple(c.run_id for c in self._going if self._work.status(c.run_id) == "paused"),
+            waiting=tuple(c.run_id for c in self._going if self._stands(c) == "paused"),
             capsules=tuple(str(c.file) for c in self._capsules),
             left=(),
             message="忘" if language_of(self._language) == "zh" else "",
         )
+
+    def _stands(self, candidate: Candidate) -> str:
+        """How a run stands; "" when another process has removed it since it was looked at."""
+        try:
+            return self._work.status(candidate.run_id)
+        except UnknownRun:
+            return ""
 
     def _sums_up(self, conversation: str, summary: Mapping[str, Any], trace: Trace) -> bool:
         gone = conversation in self._found.conversations or conversation in self._found.places
@@ -258,7 +265,7 @@ class _Forgetting:
 
     def _must_rest(self) -> None:
         """No run that has it may be at work."""
-        at_work = [c.run_id for c in self._going if self._work.status(c.run_id) == "running"]
+        at_work = [c.run_id for c in self._going if self._stands(c) == "running"]
         if at_work:
             kind = WorkspaceBusy if self.begun else RunError
             raise kind(
@@ -295,7 +302,7 @@ class _Forgetting:
     def _read_by(self) -> None:
         """Wait for runs that may have read it before it was gone, until their tapes say whether they have."""
         until = time.monotonic() + PATIENCE_S
-        while reading := [c.run_id for c in self._reading if self._work.status(c.run_id) == "running"]:
+        while reading := [c.run_id for c in self._reading if self._stands(c) == "running"]:
             self.look()
             if not self._reading:
                 return

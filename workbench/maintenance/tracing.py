@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from workbench.errors import CapsuleError
+from workbench.errors import CapsuleError, UnknownRun
 from workbench.futures.capsule import file_of
 from workbench.futures.capsule_file import opened
 from workbench.knowledge.names.surfaces import ordinary_words
@@ -190,11 +190,14 @@ def strings(value: Any) -> Iterator[str]:
 
 
 def kept(work: Work, user: str) -> Iterator[Candidate]:
-    """The runs of a person in the workspace."""
+    """The runs of a person in the workspace, without those that another process removes meanwhile."""
     runs = work.durable.runs
     for row in runs.newest(-1, user_id=user):
         effects = [effect for page in runs.pages(row["run_id"]) for effect in unpacked(page)]
-        state = {} if _recalled(effects) else row["result"] or work.values(row["run_id"])
+        try:
+            state = {} if _recalled(effects) else row["result"] or work.values(row["run_id"])
+        except UnknownRun:
+            continue
         made = _sources(row, effects)
         typed = [*strings([dict(d) for d in runs.decisions(row["run_id"])]), *runs.drafts(row["run_id"])]
         yield Candidate(row, had(row, effects, state), made, typed)
