@@ -164,6 +164,44 @@ class Settings(BaseSettings):
         0.2, ge=0, le=1, description="how likely a passage may be missing before a second pass is proposed"
     )
 
+    # reports
+    report_type: str = Field(
+        "long", validation_alias=_named("report_type", "MA_DEFAULT_REPORT_TYPE"), description="'short', 'long', or own"
+    )
+    citation_style: Literal["default", "apa", "ieee", "gb7714", "bibtex"] = "default"
+    allow_unclarified_plan: bool = Field(
+        True, validation_alias=_named("allow_unclarified_plan", "MA_ALLOW_UNCLARIFIED_PLAN")
+    )
+    stop_on_clarification: bool = Field(
+        True, validation_alias=_named("stop_on_clarification", "MA_STOP_ON_CLARIFICATION")
+    )
+    default_domain: str = Field("通用", validation_alias=_named("default_domain", "MA_DEFAULT_DOMAIN"))
+    auto_generate_report: bool = Field(True, validation_alias=_named("auto_generate_report", "MA_AUTO_GENERATE_REPORT"))
+    strict_plan_signal: bool = Field(True, validation_alias=_named("strict_plan_signal", "MA_STRICT_PLAN_SIGNAL"))
+    reflection_allow_retry: bool = Field(
+        False, validation_alias=_named("reflection_allow_retry", "MA_REFLECTION_ALLOW_RETRY")
+    )
+    reflection_max_retries: int = Field(
+        1, ge=0, le=10, validation_alias=_named("reflection_max_retries", "MA_REFLECTION_MAX_RETRIES")
+    )
+    retry_delay_s: float = Field(0, ge=0, description="before a step is tried again")
+    consistency_check: bool = Field(True, validation_alias=_named("consistency_check", "MA_ENABLE_CONSISTENCY_CHECK"))
+    mapreduce: bool = Field(True, validation_alias=_named("mapreduce", "MA_ENABLE_MAPREDUCE"))
+    mapreduce_threshold: int = Field(20, ge=1, validation_alias=_named("mapreduce_threshold", "MA_MAPREDUCE_THRESHOLD"))
+    reduce_strategy: str = Field("tree", description="'collapse', 'refine', 'tree', or own")
+    max_tokens_per_reduce: int = Field(
+        4_000, ge=200, validation_alias=_named("max_tokens_per_reduce", "MA_MAX_TOKENS_PER_REDUCE")
+    )
+    parallel_map: bool = Field(True, validation_alias=_named("parallel_map", "MA_ENABLE_PARALLEL_MAP"))
+    section_max_evidence: int = Field(
+        8, ge=1, validation_alias=_named("section_max_evidence", "MA_SECTION_MAX_EVIDENCE")
+    )
+    section_max_context_characters: int = Field(
+        800, ge=0, validation_alias=_named("section_max_context_characters", "MA_SECTION_MAX_CONTEXT_CHARS")
+    )
+    multi_pass: bool = Field(True, description="a section of more evidence is written in several calls")
+    max_evidence_summary: int = Field(30, ge=1, description="pieces that a model sees for the outline")
+
     # merging and memory
     merge: Literal["by_score", "as_found"] = Field(
         "by_score", description="the order of the evidence; 'as_found': one step's findings behind the other's"

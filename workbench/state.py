@@ -400,6 +400,99 @@ class Supported(TypedDict):
     judge: str
 
 
+class SectionOutline(TypedDict):
+    """A section before it is written: what it is to say, and from what.
+
+    Attributes:
+        section_id: ``1``, ``2``, ``2.1``: its place in the tree; a section stands behind its parent.
+        title: its heading.
+        summary: what it is about, in a line.
+        query: what is asked for it.
+        evidence_ids: ids of the pieces of the merged evidence that it may use, best first.
+        estimated_words: how long it will probably be.
+    """
+
+    section_id: str
+    title: str
+    summary: str
+    query: str
+    evidence_ids: list[str]
+    estimated_words: int
+
+
+class ReportOutline(TypedDict):
+    """What a report will be."""
+
+    report_type: str
+    title: str
+    abstract: str | None
+    sections: list[SectionOutline]
+    total_estimated_words: int
+
+
+class Claim(TypedDict):
+    """A statement of a section, held against what it cites.
+
+    ``claim_id`` is a hash of what it says and of its section; ``evidence_ids`` are ids of pieces; ``entities`` names.
+    """
+
+    claim_id: str
+    section_id: str
+    text: str
+    evidence_ids: list[str]
+    entities: list[str]
+    verdict: Literal["supported", "partly", "unsupported", "uncited"]
+    why: str
+
+
+class SectionContent(TypedDict):
+    """A written section.
+
+    Attributes:
+        section_id: as in the outline; so are ``title`` and ``summary``.
+        text: Markdown without its heading; ``[n]`` is the n-th of ``sources``.
+        sources: ids of the pieces it was written from.
+        claims: its statements.
+        fingerprint: a hash of what it was written from.
+        by: ``rules``, the name of a model, or of a person.
+        reused: whether it was there already.
+        notes: what went wrong on the way.
+    """
+
+    section_id: str
+    title: str
+    summary: str
+    text: str
+    sources: list[str]
+    claims: list[Claim]
+    fingerprint: str
+    by: str
+    reused: bool
+    notes: list[str]
+
+
+class Clarification(TypedDict):
+    """Something that a question leaves open.
+
+    Attributes:
+        question_id: ``name:…``, ``time`` or ``scope``.
+        kind: what is open: whom a name means, of which time, or of what.
+        question: as a person is asked.
+        options: what may be answered, the likeliest first; empty where anything may.
+        assumed: what is assumed where nobody answers.
+        must: whether a report must not go on without an answer.
+        answer: what a person said, or "".
+    """
+
+    question_id: str
+    kind: Literal["name", "time", "scope", "model"]
+    question: str
+    options: list[str]
+    assumed: str
+    must: bool
+    answer: str
+
+
 class Message(TypedDict):
     """One message of a conversation; ``created_at`` is UTC, ISO 8601."""
 
@@ -574,6 +667,10 @@ class ConversationState(RetrievalState, total=False):
     remembered: list[Remembered]
     recalls: Asked | None
     to_search: str
+    report: dict[str, Any]
+    clarifications: list[Clarification]
+    outline: ReportOutline
+    sections: Annotated[list[SectionContent], keyed("section_id")]
     answer: str
     citations: list[Citation]
     support: list[Supported]
