@@ -410,6 +410,7 @@ class SectionOutline(TypedDict):
         query: what is asked for it.
         evidence_ids: ids of the pieces of the merged evidence that it may use, best first.
         estimated_words: how long it will probably be.
+        quotes: the sentences of these pieces that it quotes where no model writes it.
     """
 
     section_id: str
@@ -418,6 +419,7 @@ class SectionOutline(TypedDict):
     query: str
     evidence_ids: list[str]
     estimated_words: int
+    quotes: list[str]
 
 
 class ReportOutline(TypedDict):
@@ -628,6 +630,7 @@ class RetrievalState(TypedDict, total=False):
     review: list[str]
     thresholds: dict[str, float]
     needs: dict[str, str]
+    report: dict[str, Any]
     known: list[dict[str, Any]]
     noted: list[Noted]
     obeyed: list[Obeyed]
@@ -667,7 +670,6 @@ class ConversationState(RetrievalState, total=False):
     remembered: list[Remembered]
     recalls: Asked | None
     to_search: str
-    report: dict[str, Any]
     clarifications: list[Clarification]
     outline: ReportOutline
     sections: Annotated[list[SectionContent], keyed("section_id")]
