@@ -147,7 +147,7 @@ class Wanted(NamedTuple):
 # Not typing's: pydantic makes the published schema from these types, and before Python 3.12 it needs this one.
 
 QueryIntent = Literal["qa", "recommend", "compare", "list", "person", "unknown"]
-ReviewPoint = Literal["plan", "step", "reflect"]
+ReviewPoint = Literal["clarify", "plan", "step", "reflect", "outline", "section", "report"]
 StepStatus = Literal["success", "partial", "failed", "timeout", "cancelled", "skipped"]
 StopReason = Literal[
     "quality_satisfied",
@@ -158,6 +158,9 @@ StopReason = Literal[
     "error",
 ]
 REVIEW_POINTS: tuple[ReviewPoint, ...] = ("plan", "step", "reflect")
+"""Of a question."""
+REPORT_POINTS: tuple[ReviewPoint, ...] = ("clarify", *REVIEW_POINTS, "outline", "section", "report")
+"""Of a report."""
 
 
 Op = Literal["eq", "ne", "in", "not_in", "gt", "ge", "lt", "le", "between", "contains", "exists"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +13,7 @@ import click
 from workbench.cli.page import EXIT_CODES, FAILED, Page, Pair, Text, paged
 from workbench.errors import InvalidAnswer, NotPaused, WorkbenchError
 from workbench.records import proposals
+from workbench.state import REVIEW_POINTS
 from workbench.text import visible, visible_json
 from workbench.views.labels import SIGNS, Labels, labels_for, milliseconds
 
@@ -261,22 +262,24 @@ def show_ways_on(page: Page, document: Document) -> None:
 
 LONGEST_EDIT = 2**22
 """Characters of an edit that are read: a larger one breaks in its middle, and is refused as no JSON."""
-POINTS = ("plan", "step", "reflect")
 
 
 class Points(click.ParamType):
-    """Review points: ``plan,reflect``, or ``all``."""
+    """Review points: ``plan,reflect``, or ``all``; those of a question, or those that are given."""
 
     name = "points"
+
+    def __init__(self, points: Sequence[str] = REVIEW_POINTS):
+        self._points = points
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> list[str]:
         """The points, in the order in which a run meets them."""
         asked = {point.strip() for point in str(value).split(",") if point.strip()}
         if asked == {"all"}:
-            return list(POINTS)
-        for unknown in sorted(asked - set(POINTS)):
-            self.fail(f"{unknown!r} is not a review point. Known: {', '.join(POINTS)}, all.", param, ctx)
-        return [point for point in POINTS if point in asked]
+            return list(self._points)
+        for unknown in sorted(asked - set(self._points)):
+            self.fail(f"{unknown!r} is not a review point. Known: {', '.join(self._points)}, all.", param, ctx)
+        return [point for point in self._points if point in asked]
 
 
 @click.command()

@@ -16,7 +16,7 @@ from workbench.graphs.roles import expected, model_plans
 from workbench.graphs.route import read_question
 from workbench.plans import ENDED_WELL, Plan, PlanStep, last_records
 from workbench.ports import Context
-from workbench.state import ExecutionRecord, RetrievalState, RouteDecision
+from workbench.state import Decision, ExecutionRecord, RetrievalState, RouteDecision
 from workbench.tools.registry import require
 
 
@@ -38,7 +38,7 @@ async def planner(state: RetrievalState, runtime: Runtime[Context]) -> dict[str,
         change["wish"] = ""
     if "plan" in state.get("review", []):
         change |= expected(context, "plan", sum(step.condition == "always" for step in made.steps))
-    return change if before else {**anew(), **change}
+    return change if before else {**anew(d for d in state.get("decisions", []) if d["point"] == "clarify"), **change}
 
 
 async def _made(state: RetrievalState, context: Context, prefixes: list[str], before: Plan | None) -> Plan:
@@ -73,11 +73,14 @@ async def _by_planner(query: str, decision: RouteDecision, context: Context, pre
     return Plan.load(made.value)
 
 
-def anew() -> dict[str, Any]:
-    """What a first plan begins with: nothing of an earlier question, when a server's thread carries several."""
+def anew(decided: Iterable[Decision] = ()) -> dict[str, Any]:
+    """What a first plan begins with: nothing of an earlier question, when a server's thread carries several.
+
+    ``decided`` is what was decided of this one before it was planned.
+    """
     from langgraph.types import Overwrite
 
-    lists = {name: Overwrite([]) for name in ("records", "reflections", "decisions")}
+    lists = {"records": Overwrite([]), "reflections": Overwrite([]), "decisions": Overwrite(list(decided))}
     return {**lists, "activated": [], "stop_reason": None}
 
 
