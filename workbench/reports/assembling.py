@@ -12,7 +12,7 @@ from workbench.reports.extracting import plain
 from workbench.state import ReportOutline, RetrievalResult, SectionContent
 from workbench.text import fold
 
-_MARK = re.compile(r"\[(\d+)\]")
+MARK = re.compile(r"\[(\d+)\]")
 _WORDS: dict[str, tuple[str, str]] = {
     "introduction": ("Introduction", "引言"),
     "conclusion": ("Conclusion", "结论"),
@@ -43,7 +43,7 @@ def numbers_of(sections: Sequence[SectionContent], earlier: Mapping[str, int]) -
     cited = [
         section["sources"][int(n) - 1]
         for section in sections
-        for n in _MARK.findall(section["text"])
+        for n in MARK.findall(section["text"])
         if 1 <= int(n) <= len(section["sources"])
     ]
     free = max(earlier.values(), default=0)
@@ -68,7 +68,7 @@ def renumbered(text: str, sources: Sequence[str], numbers: Mapping[str, int]) ->
         piece = sources[place] if 0 <= place < len(sources) else ""
         return f"[{numbers[piece]}]" if piece in numbers else ""
 
-    return _MARK.sub(given, text)
+    return MARK.sub(given, text)
 
 
 def markdown(

@@ -27,6 +27,11 @@ def claim_id(section_id: str, text: str) -> str:
     return hashlib.sha256(f"{section_id}\n{fold(text)}".encode()).hexdigest()[:12]
 
 
+def without_marks(text: str) -> str:
+    """A statement as it stands, its marks gone."""
+    return re.sub(r"\s?\[\d+\]", "", text).strip()
+
+
 def fingerprint(*told: Any) -> str:
     """Sixteen hex digits of what something was made from."""
     return hashlib.sha256(repr(told).encode()).hexdigest()[:16]

@@ -6,18 +6,19 @@ What stands in another language than the topic is quoted as it is and said to be
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from workbench.language.judging import Judged, Said, foreign
 from workbench.language.quoting import parts, spaced
 from workbench.language.writing import Known, Voice
-from workbench.state import Reading, RetrievalResult, SectionOutline
-from workbench.text import fold
+from workbench.state import Reading, RetrievalResult, SectionContent, SectionOutline
+from workbench.text import CJK, fold
 
 _BEHIND = 2
 """Sentences that stand behind one, for where it announces them."""
 LEADS = 2
 """Sentences of a piece from which nothing was chosen."""
+MOST_DEFINED = 10
 
 
 def section_text(section: SectionOutline, pieces: Sequence[RetrievalResult], reading: Reading, known: Known) -> str:
@@ -119,3 +120,21 @@ def matrix(sections: Sequence[tuple[str, Sequence[str]]], numbers: Mapping[str, 
         if told:
             lines.append(f"- **{plain(title)}**{'：' if zh else ': '}{('、' if zh else ', ').join(told)}")
     return "\n".join(lines)
+
+
+def definitions(
+    names: Collection[str], results: Sequence[RetrievalResult], sections: Sequence[SectionContent], zh: bool
+) -> list[tuple[str, str, int]]:
+    """Names that sections speak of and no section is about: the sentence that says what each is, and its place in the
+    evidence.
+    """
+    told = fold("\n".join(section["text"] for section in sections))
+    found: dict[str, tuple[str, str, int]] = {}
+    for n, result in enumerate(results, 1):
+        title = str(result["metadata"].get("title") or "")
+        said = said_in(n, result)[:1]
+        if not said or fold(said[0].text) in told or bool(CJK.search(said[0].text)) != zh:
+            continue
+        if any(fold(title) == fold(name) for name in names):
+            found.setdefault(fold(title), (plain(title), said[0].text, n))
+    return sorted(found.values())[:MOST_DEFINED]
