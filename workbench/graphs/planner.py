@@ -12,6 +12,7 @@ from typing import Any
 from langgraph.runtime import Runtime
 
 from workbench.graphs.model_plan import planned_by_model
+from workbench.graphs.report_plan import with_aspects
 from workbench.graphs.roles import expected, model_plans
 from workbench.graphs.route import read_question
 from workbench.plans import ENDED_WELL, Plan, PlanStep, last_records
@@ -27,6 +28,8 @@ async def planner(state: RetrievalState, runtime: Runtime[Context]) -> dict[str,
     before = Plan.load(state["plan"]) if state.get("replan") else None
     given = None if before else state.get("given_plan")
     made = Plan.load(given) if given else await _made(state, context, prefixes, before)
+    if state.get("report") and not given:
+        made = with_aspects(made, state["query"], state["report"], prefixes, context.settings)
     if before:
         made = continued(made, before, state.get("records", []))
     require(made, context.tools)

@@ -99,6 +99,7 @@ async def _outlined(state: ConversationState, context: Context, kind: ReportType
     rules = outlined(
         topic, reading, judged(reading, results, bases), results, of.schema, of.nouns, says_in(bases), kind
     )
+    rules["title"] = " ".join(state["message"].split())[:300]
     if "writer" not in context.models or not results or budget_spent(context):
         return rules
     language = language_of(state["message"])

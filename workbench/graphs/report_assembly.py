@@ -7,7 +7,7 @@ from typing import Any
 
 from langgraph.runtime import Runtime
 
-from workbench.graphs.generate import found, offline, without_evidence
+from workbench.graphs.generate import chinese_names, found, offline, without_evidence
 from workbench.graphs.report_writer import abstract_by_model
 from workbench.graphs.roles import budget_spent
 from workbench.language.quoting import cite
@@ -36,7 +36,7 @@ async def assemble(state: ConversationState, runtime: Runtime[Context]) -> dict[
     context, report, results = runtime.context, state["report"], found(state)
     zh, kind = language_of(state["message"]) == "zh", report_type(report["type"])
     front = _Front(state, context, kind, zh)
-    parts = await front.parts() if results else {"introduction": _nothing(state, context)}
+    parts = await front.parts() if front.sections else {"introduction": front.told()}
     numbers, by_id = front.numbers, {r["result_id"]: r for r in results}
     order = sorted((n, i) for i, n in numbers.items() if i in by_id)
     lines = references([by_id[i] for _, i in order], report["style"], "zh" if zh else "en") if order else []
@@ -58,10 +58,6 @@ async def assemble(state: ConversationState, runtime: Runtime[Context]) -> dict[
     }
 
 
-def _nothing(state: ConversationState, context: Context) -> str:
-    return without_evidence(state, context) or offline(state, context).text
-
-
 class _Front:
     """What stands around the sections; what it cites beyond them gets numbers behind theirs."""
 
@@ -70,6 +66,10 @@ class _Front:
         self.results, self.sections = found(state), standing(state)
         self.numbers = assembling.numbers_of(self.sections, state["report"].get("numbers", {}))
         self.reading = state["route_decision"]["reading"]
+
+    def told(self) -> str:
+        """What an answer would say, where there is nothing to write sections of."""
+        return self._cited(without_evidence(self.state, self.context) or offline(self.state, self.context).text)
 
     async def parts(self) -> dict[str, str]:
         """Those that this kind of report has."""
@@ -94,7 +94,8 @@ class _Front:
         for piece, n in self.numbers.items():
             by_title.setdefault(titles.get(piece, ""), []).append(n)
         rests = [(s["title"], list(dict.fromkeys(titles[i] for i in s["sources"] if i in titles))) for s in self.sections]
-        return matrix(rests, by_title, self.zh)
+        called = chinese_names(self.context.bases(self.state["kb_prefixes"]))
+        return matrix(rests, by_title, self.zh, called)
 
     def _open(self) -> str:
         missing = [section["title"] for section in self.sections if not section["sources"]]
@@ -124,7 +125,7 @@ def _appendix(
     state: ConversationState, sections: Sequence[SectionContent], numbers: Mapping[str, int], zh: bool
 ) -> str:
     report = state["report"]
-    titles = [(r["result_id"], _title(r)) for r in found(state)]
+    titles = [(r["result_id"], _title(r)) for r in found(state) if r["source_type"] == "chunk"]
     used = {title for piece, title in titles if piece in numbers}
     steps = [
         (i, r["tool"], str(r["raw_input"].get("query", "")), int(r["output_summary"]["evidence_count"]))

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from itertools import combinations
 from typing import Any
 
-from workbench.language.support import by_words, denies
+from workbench.language.support import by_words, denies, lost
 from workbench.state import Claim, RetrievalResult, SectionContent
 from workbench.text import fold
 
@@ -67,7 +67,7 @@ def contradictions(claims: Sequence[Claim], documents: Mapping[str, str]) -> lis
         apart = {documents.get(i) for i in one["evidence_ids"]}.isdisjoint(
             documents.get(i) for i in other["evidence_ids"]
         )
-        if not apart or min(_alike(one["text"], other["text"]), _alike(other["text"], one["text"])) < SAME:
+        if not apart or not _of_the_same(one["text"], other["text"]):
             continue
         numbers, others = set(_NUMBER.findall(one["text"])), set(_NUMBER.findall(other["text"]))
         about = "number" if numbers and others and not numbers & others else ""
@@ -76,6 +76,13 @@ def contradictions(claims: Sequence[Claim], documents: Mapping[str, str]) -> lis
             sources = [*one["evidence_ids"], *other["evidence_ids"]]
             found.append({"first": one["text"], "second": other["text"], "sources": sources, "about": about})
     return found
+
+
+def _of_the_same(one: str, other: str) -> bool:
+    """Whether two statements name the same things, and say the same of them but for numbers and denial."""
+    if any(not _NUMBER.fullmatch(name) for name in [*lost(one, other), *lost(other, one)]):
+        return False
+    return min(_alike(one, other), _alike(other, one)) >= SAME
 
 
 def _alike(one: str, other: str) -> float:

@@ -6,13 +6,13 @@ What stands in another language than the topic is quoted as it is and said to be
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 
 from workbench.language.judging import Judged, Said, foreign
 from workbench.language.quoting import parts, spaced
 from workbench.language.writing import Known, Voice
 from workbench.state import Reading, RetrievalResult, SectionContent, SectionOutline
-from workbench.text import CJK, fold
+from workbench.text import CJK, fold, terms
 
 _BEHIND = 2
 """Sentences that stand behind one, for where it announces them."""
@@ -54,10 +54,8 @@ class _Section(Voice):
         """What one document says; foreign sentences in quotation marks, behind whose words they are."""
         if foreign(said[0].text, self.reading):
             return self._foreign(said)
-        told = {s.text for s in said}
-        whole = [s._replace(text=f"{s.before} {s.text}") if _broken(s) and s.before not in told else s for s in said]
-        text, named = self._quotes(whole), self._named(said[0].title)
-        if fold(said[0].title) in fold(whole[0].text) or fold(named) in fold(whole[0].text):
+        text, named = self._quotes(said), self._named(said[0].title)
+        if fold(said[0].title) in fold(text):
             return text
         return f"**{plain(named)}**{self._say(': ', '：')}{text}"
 
@@ -70,11 +68,6 @@ class _Section(Voice):
 
     def _nothing(self, title: str) -> str:
         return self._say(f"The corpus says nothing on “{title}”.", f"资料库没有关于“{title}”的内容。")
-
-
-def _broken(said: Said) -> bool:
-    """Whether a sentence goes on with the one before it."""
-    return said.text[:1].islower() and bool(said.before)
 
 
 def plain(text: str) -> str:
@@ -102,18 +95,26 @@ def _after(texts: Sequence[str], place: int) -> tuple[str, ...]:
     return tuple(texts[place + 1 : place + 1 + _BEHIND])
 
 
-def matrix(sections: Sequence[tuple[str, Sequence[str]]], numbers: Mapping[str, Sequence[int]], zh: bool) -> str:
+def matrix(
+    sections: Sequence[tuple[str, Sequence[str]]],
+    numbers: Mapping[str, Sequence[int]],
+    zh: bool,
+    called: Callable[[str], str] = str,
+) -> str:
     """Which documents each section rests on, a line a section: what a conclusion can say without a model.
 
     Args:
         sections: title, and titles of documents.
         numbers: title of a document -> its marks.
         zh: whether it is for Chinese readers.
+        called: the title as they know it.
     """
     lines = []
     for title, documents in sections:
+        if list(map(fold, documents)) == [fold(title)]:
+            continue  # it says so itself
         told = [
-            f"{f'《{plain(one)}》' if zh else plain(one)} {''.join(f'[{n}]' for n in numbers[one][:1])}"
+            f"{f'《{plain(called(one))}》' if zh else plain(one)} {''.join(f'[{n}]' for n in numbers[one][:1])}"
             for one in documents
             if numbers.get(one)
         ]
@@ -128,13 +129,15 @@ def definitions(
     """Names that sections speak of and no section is about: the sentence that says what each is, and its place in the
     evidence.
     """
-    told = fold("\n".join(section["text"] for section in sections))
+    told, held = fold("\n".join(one["text"] for one in sections)), {i for one in sections for i in one["sources"]}
+    about = {str(r["metadata"].get("title") or "") for r in results if r["result_id"] in held}
     found: dict[str, tuple[str, str, int]] = {}
     for n, result in enumerate(results, 1):
         title = str(result["metadata"].get("title") or "")
         said = said_in(n, result)[:1]
-        if not said or fold(said[0].text) in told or bool(CJK.search(said[0].text)) != zh:
+        if not said or title in about or fold(said[0].text) in told or bool(CJK.search(said[0].text)) != zh:
             continue
-        if any(fold(title) == fold(name) for name in names):
+        tells = fold(title) in fold(said[0].text) and len(terms(said[0].text)) > len(terms(title)) + 2
+        if tells and any(fold(title) == fold(name) for name in names):
             found.setdefault(fold(title), (plain(title), said[0].text, n))
     return sorted(found.values())[:MOST_DEFINED]

@@ -120,7 +120,7 @@ class _Outline:
             return sorted(told, key=lambda d: d.doc_id not in about)
         sentences = [(d, s) for d in every.values() for s in d.said]
         shares = self.says(self.topic.subject, [s.text for _, s in sentences])
-        telling = {d.doc_id for (d, _), share in zip(sentences, shares, strict=True) if share >= TOLD}
+        telling = {d.doc_id for (d, s), share in zip(sentences, shares, strict=True) if share >= TOLD or s.answers}
         return [d for d in every.values() if d.doc_id in telling]
 
     def _names(self, document: Document) -> bool:
@@ -137,9 +137,7 @@ class _Outline:
         about = [self.judged.documents[n["doc_id"]] for n in self.reading["names"] if self._there(n["doc_id"])]
         if about:
             return self._by_name(list({d.doc_id: d for d in about}.values()))
-        if self.reading["conditions"] or self.reading["sort"]:
-            return self._by_group()
-        return self._by_document()
+        return self._by_group() or self._by_document()
 
     def _there(self, doc_id: str) -> bool:
         return bool(doc_id) and doc_id in self.judged.documents
@@ -150,8 +148,9 @@ class _Outline:
         for n, aspect in enumerate(aspects, 1):
             titles += [(f"{n}.{m}", part) for m, part in enumerate(aspect.parts, 1)]
         titles.sort(key=lambda one: [int(part) for part in one[0].split(".")])
-        pool = self._pool(self.documents or list(self.judged.documents.values()))
-        texts = [f"{s.title}. {s.text}" if self.documents else s.text for s in pool]
+        bound = bool(self.reading["conditions"] or self.reading["sort"] or self.reading["names"])
+        pool = self._pool(self.documents if bound and self.documents else list(self.judged.documents.values()))
+        texts = [f"{s.title}. {s.text}" for s in pool]
         best: dict[int, tuple[float, str]] = {}
         for section_id, title in titles:
             for place, share in enumerate(self.says(title, texts)):
@@ -163,7 +162,7 @@ class _Outline:
         }
         made = [self._section(i, title, f"{self.topic.subject} {title}", found[i]) for i, title in titles]
         used = {one for section in made for one in section["evidence_ids"]}
-        rest = [d for d in self.documents if not used & set(self._ids([d]))]
+        rest = [d for d in self.documents if bound and not used & set(self._ids([d]))]
         if rest:
             made.append(self._others(str(len(aspects) + 1), rest))
         return made
@@ -184,14 +183,10 @@ class _Outline:
         return made
 
     def _by_group(self) -> list[SectionOutline]:
-        """The documents in groups by a field that divides them, by time where they lie far apart; else in one."""
-        groups = self._divided()
-        if len(groups) < FEW:
-            noun = self._noun()
-            groups = {noun: self.documents} if self.documents else {}
+        """Many documents in groups, by a field that divides them or by time; none where there are few."""
         return [
             self._section(str(n), title, f"{self.topic.subject} {title}", self._leads(documents), None)
-            for n, (title, documents) in enumerate(groups.items(), 1)
+            for n, (title, documents) in enumerate(self._divided().items(), 1)
         ]
 
     def _by_document(self) -> list[SectionOutline]:
@@ -235,13 +230,13 @@ class _Outline:
                 found.setdefault(title, []).append(document)
             if FEW <= len(found) <= MANY:
                 return found
-        if len(self.documents) <= MANY:
-            return {}
-        for field in self.schema:
+        asked = {c["value"] for c in self.reading["conditions"] if isinstance(c["value"], str)}
+        for field in self.schema if len(self.documents) > MANY else ():
             if field["type"] == "category":
                 grouped: dict[str, list[Document]] = {}
                 for document in self.documents:
-                    value = (document.values(field["name"]) or ["—"])[0]
+                    values = document.values(field["name"])
+                    value = next((v for v in values if v not in asked), (values or ["—"])[0])
                     called = field["values_called"].get(value, {}).get("zh", []) if self.zh else []
                     grouped.setdefault((called or [value])[0], []).append(document)
                 if FEW <= len(grouped) <= MANY and max(map(len, grouped.values())) > 1:
@@ -253,7 +248,7 @@ class _Outline:
     def _pool(self, documents: Sequence[Document]) -> list[Said]:
         """Every sentence once, whoever says it first."""
         found = {fold(s.text): s for d in reversed(documents) for s in reversed(d.said)}
-        return [s for d in documents for s in d.said if found[fold(s.text)] is s]
+        return [s for d in documents for s in d.said if found[fold(s.text)] is s and len(terms(s.text)) > 1]
 
     def _leads(self, documents: Sequence[Document]) -> list[Piece]:
         """The first sentences of each document, which say what it is about."""

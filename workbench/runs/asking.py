@@ -43,6 +43,7 @@ class Options(TypedDict, total=False):
     settings: Mapping[str, Any] | None
     incognito: bool
     debug: bool
+    report: Mapping[str, Any] | None
 
 
 def shows(start: Callable[..., Any], *doors: Callable[..., Any]) -> None:
@@ -87,6 +88,7 @@ def options_of(
     thresholds: Any,
     known: Iterable[str],
     times: tuple[Any, Any] = ("", ""),
+    points: Sequence[str] = REVIEW_POINTS,
     **flags: Any,
 ) -> dict[str, Any]:
     """The options of a run as the graph begins with them.
@@ -98,7 +100,7 @@ def options_of(
     names = sorted(known)
     return {
         "kb": _bases(kb, names),
-        "review": points_of(review),
+        "review": points_of(review, points),
         "session": _name("session", session),
         "user": _name("user", user),
         "worker": _worker(worker, names),
