@@ -207,12 +207,14 @@ def after_sections(state: ConversationState) -> list[Send] | str:
     return "consistency"
 
 
-def after_research(state: ConversationState) -> list[Send]:
-    """The section that was searched for anew is written anew."""
-    redo = state["report"]["redo"]
-    one = next(s for s in state["outline"]["sections"] if s["section_id"] == redo["section_id"])
-    own = _print_of(one, {r["result_id"]: r for r in found(state)}, state["report"]["by"])
-    return [Send("section", _task(state, one, own, redo["wish"]))]
+def after_research(state: ConversationState) -> list[Send] | str:
+    """What was searched for anew is written anew; while nothing is, the outline is looked at again."""
+    report = state["report"]
+    if not report.get("begun"):
+        return "review_outline"
+    one = next(s for s in state["outline"]["sections"] if s["section_id"] == report["redo"]["section_id"])
+    own = _print_of(one, {r["result_id"]: r for r in found(state)}, report["by"])
+    return [Send("section", _task(state, one, own, report["redo"]["wish"]))]
 
 
 def build_reporter() -> StateGraph[Any, Context, Any, Any]:
@@ -234,7 +236,7 @@ def build_reporter() -> StateGraph[Any, Context, Any, Any]:
     )
     graph.add_edge("section", "review_section")
     graph.add_conditional_edges("review_section", after_sections, ["research", "review_section", "consistency"])
-    graph.add_conditional_edges("research", after_research, ["section"])
+    graph.add_conditional_edges("research", after_research, ["review_outline", "section"])
     graph.add_edge("consistency", "assemble")
     graph.add_edge("assemble", "review_report")
     graph.add_conditional_edges("review_report", after_report, ["research", "assemble", END])

@@ -93,7 +93,9 @@ class _Front:
         by_title: dict[str, list[int]] = {}
         for piece, n in self.numbers.items():
             by_title.setdefault(titles.get(piece, ""), []).append(n)
-        rests = [(s["title"], list(dict.fromkeys(titles[i] for i in s["sources"] if i in titles))) for s in self.sections]
+        rests = [
+            (s["title"], list(dict.fromkeys(titles[i] for i in s["sources"] if i in titles))) for s in self.sections
+        ]
         called = chinese_names(self.context.bases(self.state["kb_prefixes"]))
         return matrix(rests, by_title, self.zh, called)
 
@@ -101,7 +103,11 @@ class _Front:
         missing = [section["title"] for section in self.sections if not section["sources"]]
         if not missing:
             return ""
-        return f"{heading('open', True)}：{'、'.join(missing)}。" if self.zh else f"{heading('open', False)}: {', '.join(missing)}."
+        return (
+            f"{heading('open', True)}：{'、'.join(missing)}。"
+            if self.zh
+            else f"{heading('open', False)}: {', '.join(missing)}."
+        )
 
     def _glossary(self) -> str:
         names = {name for section in self.sections for claim in section["claims"] for name in claim["entities"]}
@@ -136,7 +142,11 @@ def _appendix(
     if writers:
         by = f"撰写：{'、'.join(writers)}" if zh else f"Written by {', '.join(writers)}"
     else:
-        by = "由规则逐句摘录，未使用语言模型" if zh else "Sentences of the sources, chosen by rules; no language model wrote this"
+        by = (
+            "由规则逐句摘录，未使用语言模型"
+            if zh
+            else "Sentences of the sources, chosen by rules; no language model wrote this"
+        )
     return assembling.appendix(
         report.get("consistency", {}),
         written_by=by,

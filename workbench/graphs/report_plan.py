@@ -11,9 +11,7 @@ from workbench.plans import Plan, PlanBudget, PlanStep, fresh_id
 from workbench.settings import Settings
 
 
-def with_aspects(
-    plan: Plan, query: str, asked: Mapping[str, Any], prefixes: Sequence[str], settings: Settings
-) -> Plan:
+def with_aspects(plan: Plan, query: str, asked: Mapping[str, Any], prefixes: Sequence[str], settings: Settings) -> Plan:
     """The plan and its further searches; where there is no room for one each, aspects are searched together.
 
     Args:

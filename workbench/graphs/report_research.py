@@ -47,10 +47,16 @@ async def research(state: ConversationState, runtime: Runtime[Context]) -> dict[
         made = await executor(task, cast(Any, runtime))
         records += made["records"]
     pieces = [r for results in gather(records, context.runs, state["run_id"]).values() for r in results]
-    pieces = [r for r in pieces if r["source_type"] == "chunk"][:MOST]
+    pieces = [r for r in pieces if r["source_type"] == "chunk"]
+    conditions, bases = state["route_decision"]["filters"], context.bases(state["kb_prefixes"])
+    held = {doc_id for base in bases for doc_id in base.select(conditions)} if conditions else set[str]()
+    pieces = ([r for r in pieces if r["metadata"].get("doc_id") in held] or pieces)[:MOST]
     known = {r["result_id"] for r in found(state)}
-    merged = {**state["merged"], "retrieval_results": [*found(state), *(r for r in pieces if r["result_id"] not in known)]}
-    says = says_in(context.bases(state["kb_prefixes"]))
+    merged = {
+        **state["merged"],
+        "retrieval_results": [*found(state), *(r for r in pieces if r["result_id"] not in known)],
+    }
+    says = says_in(bases)
     told = [(piece, said.text) for piece in pieces for said in said_in(1, piece)]
     shares = says(wish, [text for _, text in told])
     fit = [(piece, text) for (piece, text), share in zip(told, shares, strict=True) if share >= TOLD]

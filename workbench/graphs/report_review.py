@@ -20,6 +20,7 @@ from workbench.graphs.review import ARGS, LONGEST, Strict, ask_person, refuse
 from workbench.ports import Context
 from workbench.reports import checking
 from workbench.reports.citing import STYLES
+from workbench.reports.outline import capitalised
 from workbench.state import ConversationState, SectionContent, SectionOutline
 
 MOST_SECTIONS = 50
@@ -60,11 +61,9 @@ class ReportEdits(Strict):
 
 async def review_outline(state: ConversationState, runtime: Runtime[Context]) -> dict[str, Any]:
     """Ask about the outline before anything is written, when the run's policy says so."""
-    report = state["report"]
-    if report.get("redo"):
-        return {"report": {name: value for name, value in report.items() if name != "redo"}}
+    report = {name: value for name, value in state["report"].items() if name != "redo"}
     if "outline" not in state.get("review", []) or report["cache_hit"] or not state["outline"]["sections"]:
-        return {}
+        return {"report": {**report, "begun": True}}
     outline, known = state["outline"], {r["result_id"] for r in found(state)}
 
     def check(edits: OutlineEdits) -> None:
@@ -78,7 +77,7 @@ async def review_outline(state: ConversationState, runtime: Runtime[Context]) ->
     told = {"expected": forecast(state, runtime.context), "evidence": evidence_of(state)}
     words = f"{len(outline['sections'])} sections, about {outline['total_estimated_words']} words: write them?"
     decision = ask_person("outline", state, runtime, dict(outline), words, OutlineEdits, check, told=told)
-    change: dict[str, Any] = {"decisions": [decision]}
+    change: dict[str, Any] = {"decisions": [decision], "report": {**report, "begun": True}}
     if decision["action"] == "reject":
         return {**change, "report": {**report, "stopped": True}, "outline": {**outline, "sections": []}}
     if decision["action"] == "respond":
@@ -116,7 +115,7 @@ def _one_more(state: ConversationState, wish: str, who: str) -> dict[str, Any]:
     number = 1 + max((int(s["section_id"].split(".")[0]) for s in outline["sections"]), default=0)
     section = SectionOutline(
         section_id=str(number),
-        title=wish.strip()[:300],
+        title=capitalised(wish.strip())[:300],
         summary="",
         query=wish,
         evidence_ids=[],

@@ -103,7 +103,8 @@ def markdown(
         if parts.get(name):
             lines += [f"## {heading(name, zh)}", parts[name]]
     if references:
-        lines += [f"## {heading('references', zh)}", "\n".join(f"{line}  " for line in references).rstrip()]
+        end = "" if references[0].startswith("```") else "  "
+        lines += [f"## {heading('references', zh)}", f"{end}\n".join(references)]
     if parts.get("appendix"):
         lines += [f"## {heading('appendix', zh)}", parts["appendix"]]
     return "\n\n".join(lines) + "\n"
@@ -145,7 +146,10 @@ def appendix(
     parts = [f"*{written_by}*"]
     if check:
         rows = [(_NAMES[name][zh], str(check[name])) for name in _NAMES if name in check]
-        for name, told in (("precision", ("citation precision", "引用准确率")), ("recall", ("citation recall", "引用覆盖率"))):
+        for name, told in (
+            ("precision", ("citation precision", "引用准确率")),
+            ("recall", ("citation recall", "引用覆盖率")),
+        ):
             share, low, high = check[name]
             rows.append((told[zh], f"{share:.1%} [{low:.1%}, {high:.1%}]"))
         rows.append((("overall", "总分")[zh], f"{check['score']:.2f}"))
@@ -181,4 +185,6 @@ _NAMES = {
 
 def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     lines = [head, ["---"] * len(head), *rows]
-    return "\n".join(f"| {' | '.join(cell if n == 1 else plain(cell) for cell in line)} |" for n, line in enumerate(lines))
+    return "\n".join(
+        f"| {' | '.join(cell if n == 1 else plain(cell) for cell in line)} |" for n, line in enumerate(lines)
+    )

@@ -104,9 +104,7 @@ def consistency(sections: Sequence[SectionContent], results: Sequence[RetrievalR
         mean times the share of sections with something to say.
     """
     claims = [claim for section in sections for claim in section["claims"]]
-    counts = {
-        v: sum(c["verdict"] == v for c in claims) for v in ("supported", "partly", "unsupported", "uncited")
-    }
+    counts = {v: sum(c["verdict"] == v for c in claims) for v in ("supported", "partly", "unsupported", "uncited")}
     held, cited = counts["supported"] + counts["partly"], len(claims) - counts["uncited"]
     precision, recall = interval(held, cited), interval(held, len(claims))
     both = 2 * precision[0] * recall[0] / (precision[0] + recall[0]) if precision[0] + recall[0] else 0.0

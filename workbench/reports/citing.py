@@ -27,7 +27,17 @@ STYLES = ("default", *_CSL, "bibtex")
 
 _NAMES: Mapping[str, tuple[str, ...]] = {
     "author": ("author", "authors", "creator", "creators", "byline", "作者", "著者", "撰文"),
-    "date": ("issued", "date", "published", "date_published", "publication_date", "year", "日期", "发表日期", "出版日期")
+    "date": (
+        "issued",
+        "date",
+        "published",
+        "date_published",
+        "publication_date",
+        "year",
+        "日期",
+        "发表日期",
+        "出版日期",
+    )
     + ("出版年份", "年份", "年"),
     "journal": ("journal", "container_title", "periodical", "newspaper", "magazine", "期刊", "刊物", "报纸", "杂志"),
     "publisher": ("publisher", "press", "出版社", "出版者"),
@@ -115,7 +125,11 @@ def _authors(value: object) -> list[str]:
     """
     if isinstance(value, Mapping):
         parts = [_words(value.get(key)) for key in ("family", "given")]
-        return [name] if (name := ", ".join(filter(None, parts)) or _words(value.get("literal") or value.get("name"))) else []
+        return (
+            [name]
+            if (name := ", ".join(filter(None, parts)) or _words(value.get("literal") or value.get("name")))
+            else []
+        )
     if isinstance(value, list | tuple):
         return [name for one in value[:_MOST_AUTHORS] for name in _authors(one)]
     text = _words(value)

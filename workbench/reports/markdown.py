@@ -115,7 +115,9 @@ def cited(tokens: list[Token]) -> list[Token]:
                     found[-2].attrs = {"class": "reference"}
             continue
         found.append(token)
-    known = {int(m[1]) for before, token in pairwise(found) if _is_reference(before) and (m := MARK.match(token.content))}
+    known = {
+        int(m[1]) for before, token in pairwise(found) if _is_reference(before) and (m := MARK.match(token.content))
+    }
     used: set[int] = set()
     for before, token in pairwise(found):
         if token.type == "inline" and not _is_reference(before):

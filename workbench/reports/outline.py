@@ -79,7 +79,7 @@ def outlined(
     sections = kind.shaped(maker.sections())
     return ReportOutline(
         report_type=kind.name,
-        title=_capitalised(topic.subject),
+        title=capitalised(topic.subject),
         abstract=None,
         sections=sections,
         total_estimated_words=sum(one["estimated_words"] for one in sections),
@@ -272,7 +272,7 @@ class _Outline:
         titles = list(dict.fromkeys(piece.said.title for piece in kept))
         return SectionOutline(
             section_id=section_id,
-            title=_capitalised(title),
+            title=capitalised(title),
             summary=self._say(", ", "、").join(titles[:4]) + (" …" if len(titles) > 4 else ""),
             query=query,
             evidence_ids=list(dict.fromkeys(self.results[piece.said.n - 1]["result_id"] for piece in kept)),
@@ -294,6 +294,6 @@ def _length(text: str) -> int:
     return len(terms(text)) or _WORDS
 
 
-def _capitalised(title: str) -> str:
+def capitalised(title: str) -> str:
     """A heading begins with a capital where its script has some."""
     return title[:1].upper() + title[1:] if title and not CJK.match(title) else title

@@ -157,14 +157,25 @@ def _data(node: SyntaxTreeNode) -> Any:
         case "softbreak":
             return " "
         case "link":
-            return {"t": "link", "to": str(node.attrs.get("href", "")), "id": str(node.attrs.get("id", "")), "c": inside}
+            return {
+                "t": "link",
+                "to": str(node.attrs.get("href", "")),
+                "id": str(node.attrs.get("id", "")),
+                "c": inside,
+            }
         case "heading":
             return {"t": "heading", "level": int(node.tag[1]), "c": inside}
         case "ordered_list":
             return {"t": "ordered_list", "start": int(node.attrs.get("start", 1)), "c": inside}
         case "table":
             rows = [row for part in node.children for row in part.children]
-            cells = [[{"c": [_data(part) for part in cell.children][0], "look": str(cell.attrs.get("style", ""))} for cell in row.children] for row in rows]
+            cells = [
+                [
+                    {"c": [_data(part) for part in cell.children][0], "look": str(cell.attrs.get("style", ""))}
+                    for cell in row.children
+                ]
+                for row in rows
+            ]
             return {"t": "table", "columns": max(map(len, cells), default=1), "rows": cells}
         case "fence" | "code_block" | "code_inline":
             return {"t": "code", "text": node.content, "block": node.type != "code_inline"}

@@ -11,7 +11,9 @@ from workbench.text import clean
 
 _COLON = re.compile(r"\s*[:：]\s*")
 _GROUPS = re.compile(r"\s*[;；]\s*")
-_ITEMS = re.compile(r"\s*[,，、;；]\s*(?:and\s+)?|\s+and\s+|(?<=[\u4e00-\u9fff])(?:以及|[和与與及])(?=[\u4e00-\u9fff]{2})")
+_ITEMS = re.compile(
+    r"\s*[,，、;；]\s*(?:and\s+)?|\s+and\s+|(?<=[\u4e00-\u9fff])(?:以及|[和与與及])(?=[\u4e00-\u9fff]{2})"
+)
 MOST = 12
 
 

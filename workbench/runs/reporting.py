@@ -70,7 +70,9 @@ class Report:
         last = [r for r in last_records(self.run.records).values() if r["error"] not in IDLE]
         if last and not any(r["status"] in ENDED_WELL for r in last):
             return "failed"
-        bad = any(r["status"] not in ENDED_WELL for r in last) or self._kept.get("stopped") or self._kept.get("rejected")
+        bad = (
+            any(r["status"] not in ENDED_WELL for r in last) or self._kept.get("stopped") or self._kept.get("rejected")
+        )
         return "partial" if bad else "completed"
 
     @property
@@ -278,4 +280,3 @@ class Report:
 
     def _repr_markdown_(self) -> str:
         return self.text
-
