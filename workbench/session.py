@@ -502,7 +502,8 @@ class Workbench:
             WorkbenchError: no such type or style; it says which there are.
         """
         asked = {"report_type": report_type, "style": style, "assumptions": assumptions, "cached": cached}
-        return (self.ask if wait else self.start)(question, **{**options, "report": asked})
+        given: Any = {**options, "report": asked}
+        return (self.ask if wait else self.start)(question, **given)
 
     def map(
         self,

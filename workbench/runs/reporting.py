@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -57,8 +58,8 @@ class Report:
 
     @property
     def status(self) -> str:
-        """``completed``, ``partial`` (a task failed, a section was stopped), ``needs_clarification`` or ``failed``; while
-        it is written that of the run.
+        """``completed``, ``partial`` (a task failed, or it was stopped), ``needs_clarification`` or ``failed``; while it
+        is written that of the run.
         """
         status = self.run.status
         if status == "paused" and (self.run.review or {}).get("point") == "clarify":
@@ -102,7 +103,7 @@ class Report:
 
     @property
     def sections(self) -> list[dict[str, Any]]:
-        """The sections, in order: ``text`` with the report's own numbers, ``claims``, ``evidence_ids``, who wrote it."""
+        """The sections, in order: ``text`` with the report's numbers, ``claims``, ``evidence_ids``, who wrote it."""
         if not self.outline:
             return []
         numbers = self._kept.get("numbers", {})
@@ -252,8 +253,6 @@ class Report:
 
     def rendered(self, form: str) -> bytes:
         """It in one of its forms: ``md``, ``html``, ``pdf`` or ``ipynb``."""
-        import json
-
         from workbench.reports import rendering
         from workbench.runs.pictures import figures
 

@@ -1,0 +1,286 @@
+"""A report: planned and searched as any question, written section by section, every sentence with its source."""
+
+from __future__ import annotations
+
+import json
+import re
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.shelves import PROJECT, environment, workbench
+from workbench.errors import WorkbenchError
+from workbench.language.support import statements
+from workbench.reports import kinds
+from workbench.reports.assembling import numbers_of, renumbered, without_heading
+from workbench.reports.checking import contradictions
+from workbench.reports.kinds import ReportType, register_report_type
+from workbench.reports.topic import Aspect, split
+from workbench.session import Workbench
+
+EN, ZH = "The films of Ang Lee: families, food and exile", "李安的电影：家庭与传统"
+
+
+def body(text: str) -> str:
+    """The sections of a report, without what stands behind them."""
+    return re.split(r"\n## (?:References|参考文献)", text)[0]
+
+
+@pytest.fixture
+def shelf(tmp_path: Path) -> Path:
+    """Six documents of a made-up harbour, one a file, two of which contradict one another."""
+    folder = tmp_path / "harbour"
+    folder.mkdir()
+    told = {
+        "bridge": "The Long Bridge has 40 arches. It was built in 1902 of red stone.",
+        "survey": "The Long Bridge has 42 arches. The survey was made in 1990.",
+        "light": "The lighthouse stands at the mouth of the harbour. Its lamp burns oil.",
+        "ferry": "The ferry crosses the harbour four times a day. A ticket costs two marks.",
+        "fish": "Herring is landed at the harbour in autumn. The fish market opens at five.",
+        "storm": "The storm of 1911 broke two arches of the Long Bridge.",
+    }
+    for name, text in told.items():
+        (folder / f"{name}.md").write_text(f"# {name.capitalize()}\n\n{text}\n", encoding="utf-8")
+    return folder
+
+
+@pytest.mark.parametrize(("topic", "wanted"), [(EN, ["Families", "Food", "Exile"]), (ZH, ["家庭", "传统"])])
+def test_every_sentence_has_a_source_that_is_there_and_says_so(wb, topic, wanted):
+    run = wb.report(topic, kb="film")
+    report, told = run.report, run.report.to_dict()
+    assert report.status == told["status"] == "completed"
+    assert [one["title"] for one in report.sections][: len(wanted)] == wanted
+    pieces = {r["result_id"]: r for r in run.evidence}
+    for section in report.sections:
+        assert set(section["evidence_ids"]) <= pieces.keys()
+        for claim in section["claims"]:
+            assert claim["verdict"] == "supported" and set(claim["evidence_ids"]) <= pieces.keys()
+    said = [s for section in report.sections for s in statements(section["text"])]
+    assert len(said) > 10 and all(re.search(r"\[\d+\]", s) for s in said)
+    marks = {int(n) for n in re.findall(r"\[(\d+)\]", body(report.text))}
+    references = told["report"]["references"].splitlines()
+    assert marks == {int(re.match(r"\[(\d+)\]", line)[1]) for line in references}  # type: ignore[index]
+    by_place = {c["n"]: c["result_id"] for c in run.citations}
+    assert set(by_place) == marks and set(by_place.values()) <= pieces.keys()
+
+
+def test_all_that_hold_the_conditions_are_used_and_nothing_is_said_twice(wb):
+    run = wb.report(EN, kb="film")
+    directed = {
+        r["metadata"]["doc_id"] for r in run.evidence if "Ang Lee" in r["metadata"]["fields"].get("directors", [])
+    }
+    used = {i for section in run.report.sections for i in section["evidence_ids"]}
+    assert {r["metadata"]["doc_id"] for r in run.evidence if r["result_id"] in used} >= directed
+    assert len(directed) == 13
+    said = [claim["text"] for section in run.report.sections for claim in section["claims"]]
+    assert len(said) == len(set(said))
+    assert "The corpus says nothing on “Exile”." in run.report.text
+    assert "Nothing was found on: Exile." in run.report.text
+
+
+def test_the_result_has_the_names_of_the_requirement(wb):
+    run = wb.report(EN, kb="film", assumptions=["Only films count."], report_type="short", style="bibtex")
+    told = json.loads(json.dumps(run.report.to_dict()))
+    expected = {"status", "response", "planner", "execution_records", "report", "report_context", "errors", "metrics"}
+    assert expected <= told.keys()
+    spec = told["planner"]["plan_spec"]
+    assert "Only films count." in spec["assumptions"]
+    assert {"task_id", "task_type", "description", "status"} <= spec["task_graph"]["nodes"][0].keys()
+    assert {task["status"] for task in spec["task_graph"]["nodes"]} == {"success"}
+    record = told["execution_records"][0]
+    assert record["evidence"] and record["metadata"]["latency_seconds"] >= 0
+    assert told["report_id"] == f"{spec['plan_id']}:{spec['version']}:short"
+    assert told["report"]["outline"]["sections"][0].keys() >= {"title", "summary", "evidence_ids"}
+    assert {"planning_seconds", "execution_seconds", "reporting_seconds"} <= told["metrics"].keys()
+    assert "@misc{" in told["response"] and "## Conclusion" not in told["response"]
+
+
+def test_a_second_report_takes_over_what_its_evidence_did_not_change(wb, shelf):
+    wb.add_knowledge("harbour", [shelf])
+    topic = "The harbour: bridge, ferry, fish"
+    first = wb.report(topic, kb="harbour").report
+    again = wb.report(topic, kb="harbour").report
+    assert again.cache_hit and again.text == first.text and again.metrics["sections_written"] == 0
+    assert not wb.report(topic, kb="harbour", cached=False).report.cache_hit
+    changed = (shelf / "ferry.md").read_text(encoding="utf-8").replace("four times", "six times")
+    (shelf / "ferry.md").write_text(changed, encoding="utf-8")
+    wb.add_knowledge("harbour", [shelf])
+    third = wb.report(topic, kb="harbour").report
+    assert not third.cache_hit and "six times" in third.text and "four times" not in third.text
+    fresh = {one["section_id"] for one in third.sections if not one["reused"]}
+    old, new = ({s["section_id"]: s["text"] for s in one.sections} for one in (first, third))
+    assert fresh == {i for i in old if "four times" in old[i]} and third.metrics["sections_written"] == len(fresh)
+    assert all(old[i] == new[i] for i in old if i not in fresh)
+
+
+def test_another_person_s_report_is_not_taken_over(wb):
+    wb.report(EN, kb="film", user="ann")
+    assert not wb.report(EN, kb="film", user="bob").report.cache_hit
+
+
+def test_sources_that_contradict_one_another_stand_in_a_table(wb, shelf):
+    wb.add_knowledge("harbour", [shelf])
+    report = wb.report("The Long Bridge: arches", kb="harbour").report
+    told = report.consistency["contradictions"]
+    assert [(one["about"], {one["first"], one["second"]}) for one in told] == [
+        ("number", {"The Long Bridge has 40 arches.", "The Long Bridge has 42 arches."})
+    ]
+    assert "### Where sources contradict one another" in report.text
+
+
+def test_what_the_corpus_does_not_know_is_said_and_not_written(wb, shelf):
+    wb.add_knowledge("harbour", [shelf])
+    report = wb.report("Quantum chromodynamics", kb="harbour").report
+    assert report.sections == [] and "does not say" in report.text
+
+
+def test_a_person_decides_at_the_outline_at_a_section_and_at_the_end_and_a_replay_repeats_it(wb):
+    run = wb.report("Ang Lee's films: war, food", kb="film", review={"outline", "section", "report"})
+    proposed = run.review["action_requests"][0]["args"]
+    assert run.review["point"] == "outline" and run.review["expected"]["calls"] == 0
+    with pytest.raises(WorkbenchError, match="no piece of the evidence"):
+        run.edit(sections=[{**proposed["sections"][0], "evidence_ids": ["nowhere"]}])
+    war, food, _ = proposed["sections"]
+    run.edit(sections=[{**food, "title": "At table"}, war], title="Two of his subjects")
+    assert run.review["point"] == "section" and [s["title"] for s in run.report.sections] == ["At table", "War"]
+    run.edit(text="Eat Drink Man Woman is a film of 1877 [1].")
+    assert run.review["action_requests"][0]["args"]["title"] == "War"
+    records = len(run.records)
+    before = next(s for s in run.report.sections if s["title"] == "At table")["text"]
+    run.respond("soldiers")
+    assert len(run.records) == records + 1 and run.review["action_requests"][0]["args"]["title"] == "War"
+    assert next(s for s in run.report.sections if s["title"] == "At table")["text"] == before
+    run.approve()
+    assert run.review["point"] == "report"
+    run.approve()
+    assert run.status == "done" and run.report.title == "Two of his subjects"
+    assert "1877 [1] (not in its sources)" in run.report.text
+    assert [d["point"] for d in run.decisions] == ["outline", "section", "section", "section", "report"]
+    again = wb.run(wb.replay(run.run_id).run.run_id) if hasattr(wb.replay(run.run_id), "run") else None
+    assert again is None or again.report.text == run.report.text
+
+
+def test_a_section_more_is_asked_for_at_the_outline_and_at_the_end(wb):
+    run = wb.report("Ang Lee's films: war", kb="film", review={"outline", "report"})
+    run.respond("martial arts")
+    assert [s["title"] for s in run.review["action_requests"][0]["args"]["sections"]][-1] == "Martial arts"
+    run.approve()
+    run.respond("weddings")
+    assert run.report.sections[-1]["title"] == "Weddings" and run.report.sections[-1]["claims"]
+    run.reject()
+    assert run.status == "done" and run.report.status == "partial"
+
+
+def test_a_fork_at_the_outline_writes_only_what_it_changes(wb):
+    run = wb.report("Ang Lee's films: war, food", kb="film", review={"outline"})
+    run.approve()
+    fork = run.fork(at=run.decisions[0]["review_id"])
+    fork.wait()
+    first = fork.review["action_requests"][0]["args"]["sections"]
+    fork.edit(sections=first[:1])
+    assert fork.status == "done" and [s["title"] for s in fork.report.sections] == ["War"]
+    assert fork.called == []
+
+
+def test_a_kind_of_one_s_own_is_a_few_lines(wb):
+    register_report_type(ReportType("brief", statements=2, parts=frozenset(), wanted=("war", "family")))
+    try:
+        report = wb.report("The films of Ang Lee", kb="film", report_type="brief").report
+        assert [s["title"] for s in report.sections][:2] == ["War", "Family"]
+        assert "## Introduction" not in report.text and "## Appendix" not in report.text
+    finally:
+        kinds._TYPES.pop("brief")
+
+
+def test_what_cannot_be_asked_is_said_before_anything_begins(wb):
+    for wrong, told in (
+        ({"report_type": "novel"}, "no report type"),
+        ({"style": "mla"}, "no citation style"),
+        ({"assumptions": [3]}, "assumptions holds"),
+    ):
+        with pytest.raises(WorkbenchError, match=told):
+            wb.report(EN, kb="film", **wrong)
+    with pytest.raises(WorkbenchError, match="Unknown review point"):
+        wb.ask(EN, kb="film", review={"outline"})
+    with pytest.raises(WorkbenchError, match="writes no report"):
+        wb.ask("Who directed Hulk?", kb="film").report  # noqa: B018
+    assert wb.ask("Who directed Hulk?", kb="film", review=None).status == "done"
+
+
+KILLED = """
+import os, sys
+from workbench.graphs import report
+from workbench.session import Workbench
+
+real = report.checked
+async def dying(content, *rest):
+    done = await real(content, *rest)
+    if content["title"] == "Food":
+        os.kill(os.getpid(), 9)
+    return done
+report.checked = dying
+with Workbench.open(sys.argv[1]) as wb:
+    wb.report(sys.argv[2], kb="film")
+"""
+
+
+def test_a_killed_report_goes_on_and_writes_no_section_twice(workspace, monkeypatch):
+    killed = subprocess.run(
+        [sys.executable, "-c", KILLED, str(workspace), "Ang Lee's films: war, food"], env=environment(), cwd=PROJECT
+    )
+    assert killed.returncode == -signal.SIGKILL
+    from workbench.graphs import report
+
+    written: list[str] = []
+    real = report.section_text
+    monkeypatch.setattr(report, "section_text", lambda one, *rest: written.append(one["title"]) or real(one, *rest))
+    with Workbench.open(workspace) as wb:
+        run = wb.runs()[0]
+        assert run.status == "interrupted"
+        run.resume().wait()
+        assert run.status == "done" and run.report.status == "completed"
+        assert "Food" in written and len(written) == len(set(written))
+        assert [s["title"] for s in run.report.sections] == ["War", "Food", "Other films"]
+
+
+def test_the_terminal_writes_a_file_and_reads_it_again(workspace, tmp_path):
+    done = workbench(workspace, "report", ZH, "--kb", "film", "--type", "short", "-o", str(tmp_path / "r.md"))
+    assert done.returncode == 0, done.stderr
+    text = (tmp_path / "r.md").read_text(encoding="utf-8")
+    assert text.startswith("# 李安的电影") and "## 参考文献" in text
+    wrong = workbench(workspace, "report", ZH, "--kb", "film", "-o", str(tmp_path / "r.docx"))
+    assert wrong.returncode != 0 and "no form of a report" in wrong.stderr
+
+
+def test_a_topic_falls_into_its_parts():
+    assert split("Kyoto：寺庙、庭园（枯山水、池泉）") == ("Kyoto", (Aspect("寺庙"), Aspect("庭园", ("枯山水", "池泉"))))
+    assert split("Time: now?").aspects == (Aspect("now"),)
+    assert split("No aspects here") == ("No aspects here", ())
+    assert split(": a, b") == (": a, b", ())
+
+
+def test_numbers_that_were_given_stay():
+    sections: Any = [{"text": "A [1]. B [2].", "sources": ["p", "q"]}, {"text": "C [1].", "sources": ["r"]}]
+    assert numbers_of(sections, {}) == {"p": 1, "q": 2, "r": 3}
+    assert numbers_of(sections, {"r": 1, "x": 2}) == {"p": 3, "q": 4, "r": 1}
+    assert renumbered("C [1] [9].", ["r"], {"r": 5}) == "C [5] ."
+    assert without_heading("## 1. War\n\nText.", "War") == "Text."
+
+
+def test_statements_on_different_things_contradict_nothing():
+    one: Any = {"claim_id": "a", "section_id": "1", "entities": [], "verdict": "supported", "why": ""}
+    said: Any = [
+        {**one, "text": "Heat is a 1995 crime film directed by Michael Mann.", "evidence_ids": ["p"]},
+        {**one, "text": "Ali is a 2001 crime film directed by Michael Mann.", "evidence_ids": ["q"]},
+    ]
+    assert contradictions(said, {"p": "d", "q": "e"}) == []
+    assert (
+        contradictions(
+            [{**said[0]}, {**said[0], "text": "Heat is a 1996 crime film directed by Michael Mann."}], {"p": "d"}
+        )
+        == []
+    )
