@@ -240,6 +240,7 @@ def test_the_notebook_is_valid_and_runs_no_word_of_it():
     shown = "\n".join(cell.source for cell in text)
     bare = re.sub(r"```\n.*?\n```", "", shown, flags=re.DOTALL)
     assert not re.search(r"(?<!\\)(<(?!https://)|\$|\]\((?!https?:|#|attachment:))", bare.replace("\\\\", ""))
+    assert "[1] *On Houses*, passage 3\n\n[2] 茶馆\n\n[3] never cited" in shown
     assert "@book{ref1, <b> $x$}" in shown and json.loads(json.dumps(made)) == made
 
 
@@ -300,7 +301,7 @@ def test_what_no_font_can_show_is_no_box_in_a_pdf(monkeypatch):
     report = {
         "title": "\U00013000",
         "language": "en",
-        "final_report": "# A \U00013000\n\n" + "> " * 12 + "b \U0010fffd",
+        "final_report": "# A \U00013000\n\n" + "> " * 12 + "b \U0010fffd\t,\u200d\U0001f468",
     }
     text = read(to_pdf(report)).pages[0].extract_text()
     assert "⟨U+13000⟩" in text and "⟨U+10FFFD⟩" in text

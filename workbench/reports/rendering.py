@@ -29,6 +29,8 @@ from workbench.views.labels import Labels
 Report = Mapping[str, Any]
 _RUST = re.compile(r"\\u\{([0-9a-f]+)\}")
 """How typst's errors write what is not printed."""
+_JOINERS = re.compile("[\u00ad\u034f\u180b-\u180f\u200b-\u200d\ufe00-\ufe0f\U000e0000-\U000e0fff]")
+"""What only changes the looks of its neighbours."""
 _INSTALL_FONT = "Debian, Ubuntu: apt-get install fonts-noto-cjk. Fedora: dnf install google-noto-sans-cjk-fonts"
 
 
@@ -103,7 +105,7 @@ def to_pdf(report: Report) -> bytes:
         "head": title if len(title) < 80 else f"{title[:78]}…",
         "language": labels.language,
         "made": labels("report_made"),
-        "body": _data(SyntaxTreeNode(cited(parsed(words(report.get("final_report")))))),
+        "body": _data(SyntaxTreeNode(cited(parsed(words(report.get("final_report")).expandtabs(4))))),
         "figures": [{"title": title, "svg": svg, "tall": _is_tall(svg)} for title, svg in _figures(report)],
     }
     told, missing = json.dumps(data, ensure_ascii=False), set[int]()
@@ -125,6 +127,9 @@ def to_pdf(report: Report) -> bytes:
                 return made
             except setter.TypstError as error:
                 match = re.search(r'the text `"(.+?)"` could not be displayed', str(error), re.DOTALL)
+                if match and (bare := _JOINERS.sub("", told)) != told:
+                    told = bare  # one without a glyph is reported as its neighbour
+                    continue
                 without = _RUST.sub(lambda code: chr(int(code[1], 16)), match[1]) if match else ""
                 if CJK.search(without):
                     raise ReportError(
@@ -225,9 +230,10 @@ def _chapters(report: Report) -> Iterator[str]:
     lines = text.splitlines()
     for start, end in zip(starts, [*starts[1:], len(lines)], strict=True):
         if part := "\n".join(lines[start:end]).strip():
-            yield part
+            yield _REFERENCE.sub("\n\n", part)
 
 
+_REFERENCE = re.compile(r"(?<=[^\n])\n(?=\[\d+\] )")
 _AUTOLINK = re.compile(r"<(https?://[^\s<>]*)>")
 _NOT_HERE = re.compile(r"<|\$|(?<=\])\((?!\s*<?(?:https?://|#))|\[(?=[^\[\]]*\]:)|!(?=\[)")
 
