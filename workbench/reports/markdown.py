@@ -20,7 +20,7 @@ MARK = re.compile(r"\[(\d{1,4})\]")
 """A mark of a reference, as ``[3]``."""
 _HEADINGS = {Labels(language)("references") for language in LANGUAGES}
 _SPECIAL = re.compile(r"[\\`*_\[\]<>&~|$@]|(?<=[A-Za-z]):(?=//)|(?<=www)\.")
-_AT_THE_START = re.compile(r"^(?=[-+=#>])|(?<=^\d)(?=[.)])|(?<=^\d\d)(?=[.)])")
+_AT_THE_START = re.compile(r"^(\d{0,9})(?=[.)]|[-+=#])")
 
 
 def escaped(text: object) -> str:
@@ -28,10 +28,10 @@ def escaped(text: object) -> str:
 
     >>> print(escaped("[a](javascript:x) <b> $x$\n https://x.org _c_"))
     \[a\](javascript:x) \<b\> \$x\$ https\://x.org \_c\_
-    >>> print(escaped("- 《茶馆》"), escaped("1. x"))
-    \- 《茶馆》 1\. x
+    >>> print(escaped("- 《茶馆》"), escaped("1984. x"))
+    \- 《茶馆》 1984\. x
     """
-    return _AT_THE_START.sub(r"\\", inline(" ".join(str(text).split())))
+    return _AT_THE_START.sub(r"\1\\", inline(" ".join(str(text).split())))
 
 
 def inline(text: str) -> str:
