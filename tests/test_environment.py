@@ -150,6 +150,7 @@ def test_every_import_is_declared(project: Path, pyproject: dict) -> None:
         "mcp",
         "http",
         "lancedb",
+        "reports",
         "cross-encoder",
     )
     for folder, allowed in (("workbench", package), ("tests", package | declared(pyproject, "test", "fuzz"))):

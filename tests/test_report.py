@@ -22,6 +22,7 @@ from workbench.reports.kinds import ReportType, register_report_type
 from workbench.reports.topic import Aspect, split
 from workbench.session import Workbench
 
+FULL = {**environment(), "WORKBENCH_EMBEDDING_MODEL": "auto"}
 EN, ZH = "The films of Ang Lee: families, food and exile", "李安的电影：家庭与传统"
 
 
@@ -230,7 +231,7 @@ with Workbench.open(sys.argv[1]) as wb:
 
 def test_a_killed_report_goes_on_and_writes_no_section_twice(workspace, monkeypatch):
     killed = subprocess.run(
-        [sys.executable, "-c", KILLED, str(workspace), "Ang Lee's films: war, food"], env=environment(), cwd=PROJECT
+        [sys.executable, "-c", KILLED, str(workspace), "Ang Lee's films: war, food"], env=FULL, cwd=PROJECT
     )
     assert killed.returncode == -signal.SIGKILL
     from workbench.graphs import report

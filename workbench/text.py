@@ -49,8 +49,10 @@ def clean(text: str) -> str:
     return unicodedata.normalize("NFC", _STORM.sub(r"\1", text))
 
 
+_NEVER = "".join(chr(plane << 16 | last) for plane in range(17) for last in (0xFFFE, 0xFFFF))
+"""What Unicode promises to be no character: XML and HTML refuse it."""
 _HIDDEN = re.compile(
-    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u2069\ufeff\ud800-\udfff]"
+    f"[{_NEVER}\ufdd0-\ufdef\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u2069\ufeff\ud800-\udfff]"
 )
 
 

@@ -14,11 +14,12 @@ from typing import Any
 
 from workbench.language.support import by_words, denies, lost
 from workbench.state import Claim, RetrievalResult, SectionContent
-from workbench.text import fold
+from workbench.text import fold, terms
 
 SAME = 0.6
 """The share of a statement's words with which another speaks of the same."""
 _NUMBER = re.compile(r"(?<![\w.])\d[\d,]*(?:\.\d+)?(?![\w.]*\d)")
+_CAPITAL = re.compile(r"\b[A-Z][\w’'-]*")
 _Z = 1.96
 
 
@@ -80,8 +81,12 @@ def contradictions(claims: Sequence[Claim], documents: Mapping[str, str]) -> lis
 
 def _of_the_same(one: str, other: str) -> bool:
     """Whether two statements name the same things, and say the same of them but for numbers and denial."""
-    if any(not _NUMBER.fullmatch(name) for name in [*lost(one, other), *lost(other, one)]):
-        return False
+    for said, beside in ((one, other), (other, one)):
+        held = set(terms(beside))
+        if any(not held & set(terms(name)) for name in _CAPITAL.findall(said) if terms(name)):
+            return False
+        if any(not _NUMBER.fullmatch(name) for name in lost(said, beside)):
+            return False
     return min(_alike(one, other), _alike(other, one)) >= SAME
 
 

@@ -16,29 +16,19 @@ from typing import Any
 from bs4 import BeautifulSoup, Tag
 
 from workbench.errors import MissingExtra, ReportError, shown
-from workbench.reports.markdown import address, escaped, inline, linked
+from workbench.reports.markdown import address, escaped, inline, linked, words
 from workbench.state import RetrievalResult
-from workbench.text import CJK, clean, iso, language_of, visible
+from workbench.text import CJK, iso, language_of
 from workbench.views.labels import Labels
 
 _CSL = {"apa": "apa", "ieee": "ieee", "gb7714": "gb-7714-2015-numeric"}
 """Style -> what typst calls it."""
 STYLES = ("default", *_CSL, "bibtex")
 
+_DATES = ("日期", "发表日期", "出版日期", "出版年份", "年份", "年")
 _NAMES: Mapping[str, tuple[str, ...]] = {
     "author": ("author", "authors", "creator", "creators", "byline", "作者", "著者", "撰文"),
-    "date": (
-        "issued",
-        "date",
-        "published",
-        "date_published",
-        "publication_date",
-        "year",
-        "日期",
-        "发表日期",
-        "出版日期",
-    )
-    + ("出版年份", "年份", "年"),
+    "date": ("issued", "date", "published", "date_published", "publication_date", "year", *_DATES),
     "journal": ("journal", "container_title", "periodical", "newspaper", "magazine", "期刊", "刊物", "报纸", "杂志"),
     "publisher": ("publisher", "press", "出版社", "出版者"),
     "volume": ("volume", "卷"),
@@ -46,7 +36,7 @@ _NAMES: Mapping[str, tuple[str, ...]] = {
     "pages": ("page", "pages", "页码"),
     "doi": ("doi",),
 }
-"""What a reference tells -> the names of fields that tell it, as CSL, BibTeX, Dublin Core and Chinese records have them."""
+"""What a reference tells -> the names of fields that tell it, as in CSL, BibTeX, Dublin Core, and in Chinese."""
 _LONGEST, _MOST_AUTHORS = 500, 50
 
 
@@ -101,12 +91,7 @@ def _words(value: object) -> str:
         return "; ".join(filter(None, map(_words, value)))
     if value is None or isinstance(value, bool | Mapping):
         return ""
-    return _printed(" ".join(visible(clean(str(value))).split())[:_LONGEST])
-
-
-def _printed(text: str) -> str:
-    """Without the few characters that YAML does not take."""
-    return re.sub(r"[^\t\n\x20-\x7e\u0080-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]", "\ufffd", text)
+    return " ".join(words(value).split())[:_LONGEST]
 
 
 def _date(value: object) -> str:

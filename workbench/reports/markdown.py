@@ -20,7 +20,7 @@ MARK = re.compile(r"\[(\d{1,4})\]")
 """A mark of a reference, as ``[3]``."""
 _HEADINGS = {Labels(language)("references") for language in LANGUAGES}
 _SPECIAL = re.compile(r"[\\`*_\[\]<>&~|$@]|(?<=[A-Za-z]):(?=//)|(?<=www)\.")
-_AT_THE_START = re.compile(r"^(?=[-+=#>])|(?<=^\d)(?=[.)])|(?<=^\d\d)(?=[.)])")
+_AT_THE_START = re.compile(r"^(\d{0,9})(?=[.)]|[-+=#])")
 
 
 def escaped(text: object) -> str:
@@ -28,15 +28,20 @@ def escaped(text: object) -> str:
 
     >>> print(escaped("[a](javascript:x) <b> $x$\n https://x.org _c_"))
     \[a\](javascript:x) \<b\> \$x\$ https\://x.org \_c\_
-    >>> print(escaped("- 《茶馆》"), escaped("1. x"))
-    \- 《茶馆》 1\. x
+    >>> print(escaped("- 《茶馆》"), escaped("1984. x"))
+    \- 《茶馆》 1984\. x
     """
-    return _AT_THE_START.sub(r"\\", inline(" ".join(str(text).split())))
+    return _AT_THE_START.sub(r"\1\\", inline(" ".join(str(text).split())))
 
 
 def inline(text: str) -> str:
     """The same for a piece from the middle of a line, with its spaces."""
-    return _SPECIAL.sub(r"\\\g<0>", visible(clean(text)).replace("\n", " "))
+    return _SPECIAL.sub(r"\\\g<0>", words(text).replace("\n", " "))
+
+
+def words(value: object) -> str:
+    """Any value as text that can be shown."""
+    return visible(clean(str(value if value is not None else "")))
 
 
 def address(value: object) -> str:
@@ -68,15 +73,17 @@ _HTTP: TypeAdapter[AnyHttpUrl] = TypeAdapter(AnyHttpUrl)
 
 def parsed(text: str) -> list[Token]:
     """The tokens of a report: no HTML, no pictures from elsewhere, links to the web or within the page alone."""
-    return _parser().parse(visible(clean(text)))
+    return _parser().parse(words(text))
 
 
 @cache
 def _parser() -> MarkdownIt:
-    """``reference`` is off, for a line ``[1]: https://...`` of a document would give every mark another target."""
+    r"""``reference`` is off, for a line ``[1]: https://...`` of a document would give every mark another target; so is
+    ``text_join``, for then ``\\[1]`` is no mark.
+    """
     parser = MarkdownIt("commonmark", {"html": False, "typographer": False}).enable(["table", "strikethrough"])
     parser.validateLink = lambda url: url.startswith("#") or bool(address(url))  # type: ignore[method-assign]
-    return parser.disable(["html_block", "html_inline", "reference", "image"])
+    return parser.disable(["html_block", "html_inline", "reference", "image", "text_join"])
 
 
 def html(text: str, back: str) -> str:
@@ -100,7 +107,6 @@ def cited(tokens: list[Token]) -> list[Token]:
 
     Only what stands below the heading for references is one; a mark without a reference stays words.
     """
-    lines, inside = list[list[Token]](), list[bool]()
     below = False
     found: list[Token] = []
     for token in tokens:
@@ -128,6 +134,8 @@ def cited(tokens: list[Token]) -> list[Token]:
             if number in known:
                 token.children = list(_with_anchor(token.children or [], number, number in used))
             known.discard(number)
+        for child in token.children or ():
+            child.type = "text" if child.type == "text_special" else child.type
     return found
 
 
@@ -158,13 +166,13 @@ def _with_links(children: list[Token], known: set[int], used: set[int]) -> Itera
         if child.type != "text" or depth:
             yield child
             continue
-        for words, number in pieces(child.content):
+        for said, number in pieces(child.content):
             if number not in known or number is None:
-                yield Token("text", "", 0, content=words)
+                yield Token("text", "", 0, content=said)
                 continue
             name = {} if number in used else {"id": f"cite-{number}"}
             used.add(number)
-            yield from _link(words, {"class": "mark", "href": f"#ref-{number}", **name})
+            yield from _link(said, {"class": "mark", "href": f"#ref-{number}", **name})
 
 
 def _with_anchor(children: list[Token], number: int, is_cited: bool) -> Iterator[Token]:
@@ -175,9 +183,9 @@ def _with_anchor(children: list[Token], number: int, is_cited: bool) -> Iterator
     yield from children[1:]
 
 
-def _link(words: str, attributes: dict[str, str]) -> Iterator[Token]:
+def _link(said: str, attributes: dict[str, str]) -> Iterator[Token]:
     yield Token("link_open", "a", 1, attrs=dict(attributes))
-    yield Token("text", "", 0, content=words)
+    yield Token("text", "", 0, content=said)
     yield Token("link_close", "a", -1)
 
 

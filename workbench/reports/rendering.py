@@ -18,16 +18,19 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from markdown_it.token import Token
 from markdown_it.tree import SyntaxTreeNode
 
 from workbench.errors import ReportError
 from workbench.reports.citing import typst
-from workbench.reports.markdown import address, cited, escaped, html, parsed
-from workbench.text import CJK, clean, visible
+from workbench.reports.markdown import address, cited, escaped, html, parsed, words
+from workbench.text import CJK
 from workbench.views.labels import Labels
 
 Report = Mapping[str, Any]
+_RUST = re.compile(r"\\u\{([0-9a-f]+)\}")
+"""How typst's errors write what is not printed."""
+_JOINERS = re.compile("[\u00ad\u034f\u180b-\u180f\u200b-\u200d\ufe00-\ufe0f\U000e0000-\U000e0fff]")
+"""What only changes the looks of its neighbours."""
 _INSTALL_FONT = "Debian, Ubuntu: apt-get install fonts-noto-cjk. Fedora: dnf install google-noto-sans-cjk-fonts"
 
 
@@ -35,13 +38,9 @@ def _labels(report: Report) -> Labels:
     return Labels("zh" if report.get("language") == "zh" else "en")
 
 
-def _said(value: object) -> str:
-    return visible(clean(str(value or "")))
-
-
 def _figures(report: Report) -> list[tuple[str, str]]:
     """Title and SVG of each figure."""
-    return [(_said(one["title"]), clean(one["svg"])) for one in report.get("figures") or () if one.get("svg")]
+    return [(words(one["title"]), words(one["svg"])) for one in report.get("figures") or () if one.get("svg")]
 
 
 # HTML
@@ -78,9 +77,9 @@ def to_html(report: Report) -> str:
     return _PAGE.format(
         language=labels.html_lang,
         policy=f"default-src 'none'; style-src 'sha256-{digest}'; img-src data:; base-uri 'none'; form-action 'none'",
-        title=escape(_said(report.get("title"))),
+        title=escape(words(report.get("title"))),
         style=style,
-        body=html(_said(report.get("final_report")), labels("ref_back")),
+        body=html(words(report.get("final_report")), labels("ref_back")),
         figures=figures,
         made=escape(labels("report_made")),
     )
@@ -102,20 +101,22 @@ def to_pdf(report: Report) -> bytes:
     setter, labels = typst(), _labels(report)
     source = files("workbench.reports").joinpath("report.typ").read_bytes()
     data = {
-        "title": _said(report.get("title")),
+        "title": (title := words(report.get("title"))),
+        "head": title if len(title) < 80 else f"{title[:78]}…",
         "language": labels.language,
         "made": labels("report_made"),
-        "body": _data(SyntaxTreeNode(cited(parsed(_said(report.get("final_report")))))),
+        "body": _data(SyntaxTreeNode(cited(parsed(words(report.get("final_report")).expandtabs(4))))),
         "figures": [{"title": title, "svg": svg, "tall": _is_tall(svg)} for title, svg in _figures(report)],
     }
     told, missing = json.dumps(data, ensure_ascii=False), set[int]()
     with tempfile.TemporaryDirectory() as nothing:
-        empty = Path(nothing)
+        empty, fonts = Path(nothing), setter.Fonts()
         while True:
             try:
                 made: bytes = setter.compile(
                     source,
                     root=empty,
+                    font_paths=fonts,
                     package_path=empty,
                     package_cache_path=empty,
                     format="pdf",
@@ -125,15 +126,17 @@ def to_pdf(report: Report) -> bytes:
                 )
                 return made
             except setter.TypstError as error:
-                without = re.search(r'the text `"(.+?)"` could not be displayed', str(error), re.DOTALL)
-                if not without:
-                    raise ReportError(f"typst could not set the report: {error}") from None
-                if CJK.search(without[1]):
+                match = re.search(r'the text `"(.+?)"` could not be displayed', str(error), re.DOTALL)
+                if match and (bare := _JOINERS.sub("", told)) != told:
+                    told = bare  # one without a glyph is reported as its neighbour
+                    continue
+                without = _RUST.sub(lambda code: chr(int(code[1], 16)), match[1]) if match else ""
+                if CJK.search(without):
                     raise ReportError(
-                        f"The report has Chinese in it, as {without[1]!r}, and no font of this machine shows that: "
+                        f"The report has Chinese in it, as {without!r}, and no font of this machine shows that: "
                         f"a PDF would have boxes. Install one, or take HTML. {_INSTALL_FONT}"
                     ) from None
-                pages = {ord(character) >> 8 for character in json.loads(f'"{without[1]}"')} - missing
+                pages = {ord(character) >> 8 for character in without if not character.isascii()} - missing
                 if not pages:
                     raise ReportError(f"typst could not set the report: {error}") from None
                 missing |= pages
@@ -152,7 +155,7 @@ def _data(node: SyntaxTreeNode) -> Any:
     match node.type:
         case "root" | "inline":
             return inside
-        case "text" | "text_special":
+        case "text":
             return node.content
         case "softbreak":
             return " "
@@ -169,16 +172,12 @@ def _data(node: SyntaxTreeNode) -> Any:
             return {"t": "ordered_list", "start": int(node.attrs.get("start", 1)), "c": inside}
         case "table":
             rows = [row for part in node.children for row in part.children]
-            cells = [
-                [
-                    {"c": [_data(part) for part in cell.children][0], "look": str(cell.attrs.get("style", ""))}
-                    for cell in row.children
-                ]
-                for row in rows
-            ]
+            cells = [[_data(cell) for cell in row.children] for row in rows]
             return {"t": "table", "columns": max(map(len, cells), default=1), "rows": cells}
         case "fence" | "code_block" | "code_inline":
             return {"t": "code", "text": node.content, "block": node.type != "code_inline"}
+        case "th" | "td":
+            return {"c": inside, "look": str(node.attrs.get("style", ""))}
     return {"t": node.type, "class": str(node.attrs.get("class", "")), "c": inside}
 
 
@@ -201,33 +200,40 @@ def to_notebook(report: Report) -> dict[str, Any]:
         }
         for number, (title, svg) in enumerate(_figures(report), 1)
     ]
-    again = {"cell_type": "code", "metadata": {}, "source": asked, "outputs": [], "execution_count": None}
-    cells = [*chapters, *pictures, again]
+    again: dict[str, Any] = {
+        "cell_type": "code",
+        "metadata": {},
+        "source": asked,
+        "outputs": [],
+        "execution_count": None,
+    }
+    cells: list[dict[str, Any]] = [*chapters, *pictures, again]
     for number, cell in enumerate(cells, 1):
         cell["id"] = f"report-{number}"
     kernel = {"name": "python3", "display_name": "Python 3", "language": "python"}
-    metadata = {"kernelspec": kernel, "language_info": {"name": "python"}, "title": _said(report.get("title"))}
+    metadata = {"kernelspec": kernel, "language_info": {"name": "python"}, "title": words(report.get("title"))}
     return {"nbformat": 4, "nbformat_minor": 5, "metadata": metadata, "cells": cells}
 
 
 def _call(report: Report) -> str:
     """The call as source: what was asked stands in it as a literal and is nothing but that."""
     given = {"kb": report.get("kb_prefix"), "report_type": report.get("report_type"), "style": report.get("style")}
-    told = [repr(_said(report.get("question") or report.get("title")))]
-    told += [f"{name}={_said(value)!r}" for name, value in given.items() if value]
+    told = [repr(words(report.get("question") or report.get("title")))]
+    told += [f"{name}={words(value)!r}" for name, value in given.items() if value]
     return f"from workbench import Workbench\n\nwb = Workbench()\nrun = wb.report({', '.join(told)})\nrun"
 
 
 def _chapters(report: Report) -> Iterator[str]:
     """The Markdown, cut before its headings of the second level."""
-    text = _inert(_said(report.get("final_report")))
+    text = _inert(words(report.get("final_report")))
     starts = [0, *(t.map[0] for t in parsed(text) if t.type == "heading_open" and t.tag == "h2" and t.map)]
     lines = text.splitlines()
     for start, end in zip(starts, [*starts[1:], len(lines)], strict=True):
         if part := "\n".join(lines[start:end]).strip():
-            yield part
+            yield _REFERENCE.sub("\n\n", part)
 
 
+_REFERENCE = re.compile(r"(?<=[^\n])\n(?=\[\d+\] )")
 _AUTOLINK = re.compile(r"<(https?://[^\s<>]*)>")
 _NOT_HERE = re.compile(r"<|\$|(?<=\])\((?!\s*<?(?:https?://|#))|\[(?=[^\[\]]*\]:)|!(?=\[)")
 

@@ -13,6 +13,7 @@ from workbench.runs.recording import Recording
 from workbench.views import figures
 from workbench.views.figures.findings import By
 from workbench.views.figures.picture import Picture
+from workbench.views.figures.svg import svg
 from workbench.views.graph_trace import walked
 from workbench.views.labels import labels_for
 from workbench.views.neighbourhood import Around, around, seeds_of, way, with_outside
@@ -29,6 +30,14 @@ def dag(run: Recording) -> Picture:
 def timeline(run: Recording) -> Picture:
     """See ``Run.timeline``."""
     return figures.timeline(run.log, run.records, run.decisions, language=_language(run))
+
+
+def on_paper(run: Recording) -> list[dict[str, str]]:
+    """Plan and timeline as SVG, ``{"title", "svg"}``, for a report; what a run has not is left out."""
+    labels = labels_for(run.message)
+    drawn = {"plan": dag} if run.plans else {}
+    drawn |= {"timeline": timeline} if run.log else {}
+    return [{"title": labels(name), "svg": svg(draw(run))} for name, draw in drawn.items()]
 
 
 def graph(run: Recording, checkpoints: Callable[[], Sequence[Checkpoint]]) -> Picture:

@@ -254,7 +254,7 @@ class Report:
     def rendered(self, form: str) -> bytes:
         """It in one of its forms: ``md``, ``html``, ``pdf`` or ``ipynb``."""
         from workbench.reports import rendering
-        from workbench.runs.pictures import figures
+        from workbench.runs.pictures import on_paper
 
         if form == "md":
             return self.text.encode()
@@ -262,8 +262,11 @@ class Report:
             "title": self.title,
             "language": language_of(self.run.message),
             "final_report": self.text,
-            "figures": figures(self.run),
+            "figures": on_paper(self.run),
             "question": self.run.message,
+            "kb_prefix": self.run.kb_prefix,
+            "report_type": self._kept.get("type", ""),
+            "style": self._kept.get("style", ""),
         }
         if form == "html":
             return rendering.to_html(told).encode()

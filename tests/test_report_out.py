@@ -1,0 +1,307 @@
+"""A report goes out: references in every style, a page, a PDF, a notebook; documents say words in them, no code."""
+
+import io
+import json
+import re
+import sys
+from types import SimpleNamespace
+from xml.etree import ElementTree
+
+import nbformat
+import pytest
+from bs4 import BeautifulSoup
+
+from tests import handmade
+from workbench.errors import MissingExtra, ReportError
+from workbench.reports.citing import STYLES, references
+from workbench.reports.markdown import escaped
+from workbench.reports.rendering import to_html, to_notebook, to_pdf
+from workbench.runs import pictures
+
+HOSTILE = (
+    '<script>alert(1)</script> [x](javascript:alert(1)) ![p](https://evil.example/p.png) #read("/etc/passwd") $x^2$ '
+    "\\input{a} {b} `q` ``` \u202e\u0000\ufffe 😀 https://evil.example a@evil.example "
+    "[1]: https://evil.example @a % & _c_ |"
+)
+FIELDS = {"authors": ["Roe, Jane", "Doe, John"], "year": 2019, "Journal": "Annals of Tea", "volume": "3", "issue": 2}
+PAPER = {"title": "On Houses", "url": "https://example.org/a_(b)", "licence": "CC BY-SA 4.0", "position": 2}
+BOOK = {"作者": "老舍、王五、李四、赵六", "出版年份": "1957年", "出版社": "人民文学出版社"}
+
+
+def result(**metadata):
+    return {"result_id": "r", "source_type": "chunk", "evidence": "", "metadata": metadata}
+
+
+SOURCES = [
+    result(**PAPER, kb_prefix="tea", fields={**FIELDS, "pages": "11-19", "DOI": "10.1000/xyz123"}),
+    result(title="茶馆", url="https://zh.example.org/茶馆", licence="", position=0, kb_prefix="书", fields=BOOK),
+    result(title="A page", url="https://example.org/page", kb_prefix="tea"),
+]
+NASTY = [
+    result(title=HOSTILE, url="javascript:alert(1)", licence=HOSTILE, kb_prefix=HOSTILE, fields={
+        **dict.fromkeys(("author", "journal", "publisher", "date", "doi", "pages", "volume", "issue"), HOSTILE),
+        HOSTILE: 1,
+    }),
+    result(title="x" * 100_000, url="https://" + "y" * 5000, position="3", fields={"author": "A, " * 9999}),
+    result(title=["a", None], url=7, position=True, fields={"author": {"x": [1]}, "date": [{}], "journal": [[]]}),
+    result(title=HOSTILE, fields="none"),
+    {"metadata": None},
+    {},
+]  # fmt: skip
+
+
+def test_a_reference_says_title_place_base_address_and_licence():
+    assert references(SOURCES, "default", "en") == [
+        r"*On Houses*, passage 3, base tea, <https://example.org/a_%28b%29>, CC BY-SA 4.0".replace(
+            "<https://example.org/a_%28b%29>", r"[https\://example.org/a\_(b)](https://example.org/a_%28b%29)"
+        ),
+        r"*茶馆*, passage 1, base 书, [https\://zh.example.org/茶馆](https://zh.example.org/%E8%8C%B6%E9%A6%86)",
+        "*A page*, base tea, <https://example.org/page>",
+    ]
+    assert references(SOURCES[2:], "default", "zh") == ["《A page》，知识库 tea，<https://example.org/page>"]
+
+
+@pytest.mark.parametrize(
+    ("style", "paper", "book"),
+    [
+        (
+            "apa",
+            r"Roe, J., \& Doe, J. (2019). On Houses. *Annals of Tea*, *3*(2), 11–19.",
+            r"老舍, 王五, 李四, \& 赵六. (1957). *茶馆*.",
+        ),
+        (
+            "ieee",
+            "J. Roe and J. Doe, “On Houses,” *Annals of Tea*, vol. 3, no. 2, pp. 11–19, 2019",
+            "老舍, 王五, 李四, 和 赵六, *茶馆*. 人民文学出版社, 1957.",
+        ),
+        (
+            "gb7714",
+            r"ROE J, DOE J. On Houses\[J/OL\]. Annals of Tea, 2019, 3(2): 11-19.",
+            r"老舍, 王五, 李四, 等. 茶馆\[M/OL\]. 人民文学出版社, 1957.",
+        ),
+    ],
+)
+def test_styles_of_csl_are_set_in_the_language_of_each_source(style, paper, book):
+    for language in ("en", "zh"):
+        first, second, third = references(SOURCES, style, language)
+        assert first.startswith(paper) and book in second and "A page" in third
+        assert "](https://zh.example.org/%E8%8C%B6%E9%A6%86)" in second and "10.1000/xyz123" in first
+
+
+def test_bibtex_is_entries_whose_values_stay_in_their_braces():
+    paper, book, _ = references(SOURCES, "bibtex")
+    assert paper.startswith(
+        "@article{ref1,\n  title = {{On Houses}},\n  author = {Roe, Jane and Doe, John},\n  year = {2019},"
+    )
+    assert book.startswith("@book{ref2,") and "author = {{老舍} and {王五} and {李四} and {赵六}}" in book
+    for entry in references(NASTY, "bibtex"):
+        assert "`" not in entry and not re.search(r"(?<!\\)[$&#_]", entry.split("{", 1)[1].replace("url = ", ""))
+        bare = re.sub(r"\\[{}]", "", entry)
+        assert bare.count("{") == bare.count("}") and bare.startswith("@") and bare.endswith("\n}")
+
+
+@pytest.mark.parametrize("language", ["en", "zh"])
+@pytest.mark.parametrize("style", STYLES)
+def test_no_document_can_make_a_reference_anything_but_words(style, language):
+    found = references(NASTY, style, language)
+    assert len(found) == len(NASTY) and all(found)
+    if style == "bibtex":
+        return
+    assert not any("\n" in line for line in found)
+    heading = "参考文献" if language == "zh" else "References"
+    report = "\n".join(
+        [f"# {escaped(HOSTILE)}", "", f"## {heading}", "", *(f"[{n}] {one}" for n, one in enumerate(found, 1))]
+    )
+    page = BeautifulSoup(to_html({"title": HOSTILE, "language": language, "final_report": report}), "html.parser")
+    assert not page.find(["script", "img", "iframe"]) and page.h1.get_text().startswith(
+        "<script>alert(1)</script> [x](java"
+    )
+    assert {a.get("href", "")[:9] for a in page.find_all("a")} <= {"", "https://y"}
+    assert page.find(id="ref-1").parent["class"] == ["reference"] and page.find(id="ref-6")
+
+
+def test_a_style_nobody_knows_is_named_with_the_known_ones():
+    with pytest.raises(ReportError, match=r"'mla'. Known: default, apa, ieee, gb7714, bibtex\.$"):
+        references(SOURCES, "mla")
+
+
+def test_without_its_library_the_install_line_is_told(monkeypatch):
+    monkeypatch.setitem(sys.modules, "typst", None)
+    assert references(SOURCES, "bibtex") and to_html(REPORT) and to_notebook(REPORT)
+    for make in (lambda: references(SOURCES, "apa"), lambda: to_pdf(REPORT)):
+        with pytest.raises(MissingExtra, match=r"pip install 'workbench\[reports\]'$"):
+            make()
+
+
+RUN = handmade.run()
+PAST = SimpleNamespace(**vars(RUN) | {"plans": [RUN.plan], "status": "done", "run_id": "r", "message": RUN.query})
+FIGURES = pictures.on_paper(PAST)
+TEXT = """# {title}
+
+What was asked, and what was found [1].
+
+## Introduction
+
+A statement [1][2], another [9], and `[1]` as code; 茶馆 *em* **strong** ~~gone~~ <https://example.org>.
+
+1. one
+2. two
+
+> said so [2]
+
+## References
+
+[1] *On Houses*, passage 3
+[2] 茶馆
+[3] never cited
+
+## Appendix
+
+| Check | Share |
+|---|---:|
+| Statements [1] | 100 % |
+
+```
+@book{{ref1, <b> $x$}}
+```
+
+{hostile}
+"""
+REPORT = {
+    "title": f"Tea {HOSTILE}",
+    "language": "en",
+    "final_report": TEXT.format(title=escaped(f"Tea {HOSTILE}"), hostile=HOSTILE),
+    "figures": FIGURES,
+    "question": "\"')\n__import__('os').abort() #",
+    "kb_prefix": "tea'",
+}
+CHINESE = {
+    "title": "茶馆的变迁",
+    "language": "zh",
+    "final_report": "# 茶馆的变迁\n\n它是一座城的缩影[1]。\n\n## 参考文献\n\n[1] 老舍：《茶馆》\n\n"
+    "## 附录\n\n| 检查 | 结果 |\n|---|---|\n| 陈述 | 12 |",
+    "figures": FIGURES,
+}  # fmt: skip
+
+
+def test_the_page_leads_from_marks_to_references_and_back():
+    page = BeautifulSoup(to_html(REPORT), "html.parser")
+    marks = page.select("a.mark")
+    assert [(a.get_text(), a["href"], a.get("id")) for a in marks][:3] == [
+        ("[1]", "#ref-1", "cite-1"),
+        ("[1]", "#ref-1", None),
+        ("[2]", "#ref-2", "cite-2"),
+    ]
+    backs = [(a.get_text(), a["id"], a.get("href")) for a in page.select("p.reference > a.back")]
+    assert backs == [("[1]", "ref-1", "#cite-1"), ("[2]", "ref-2", "#cite-2"), ("[3]", "ref-3", None)]
+    ids = [node["id"] for node in page.find_all(id=True)]
+    assert len(ids) == len(set(ids)) and {a["href"][1:] for a in page.select("a[href^='#']")} <= set(ids)
+    assert page.code.get_text() == "[1]" and "another [9]" in page.get_text() and page.select_one("td.to-right")
+    assert (page.html["lang"], BeautifulSoup(to_html(CHINESE), "html.parser").html["lang"]) == ("en", "zh-Hans")
+
+
+def test_the_page_runs_nothing_and_fetches_nothing():
+    made = to_html(REPORT)
+    page = BeautifulSoup(made, "html.parser")
+    policy = page.find("meta", {"http-equiv": "Content-Security-Policy"})["content"]
+    assert policy.startswith("default-src 'none'; style-src 'sha256-") and "unsafe" not in policy
+    assert not page.find(["script", "iframe", "object", "link", "svg", "base", "form"]) and not page.find(style=True)
+    assert all(image["src"].startswith("data:image/svg+xml;base64,") for image in page.find_all("img"))
+    assert not [name for node in page.find_all() for name in node.attrs if name.startswith("on")]
+    hrefs = {a["href"] for a in page.find_all("a", href=True)}
+    assert all(href.startswith(("https://", "#")) for href in hrefs)
+    assert "\u202e" not in made and "\x00" not in made
+
+
+def test_a_line_of_a_document_cannot_give_the_marks_another_target():
+    text = "# T\n\nSo [1] and [2](javascript:x).\n\n[1]: https://evil.example\n\n## References\n\n[1] a\n[1] again"
+    page = BeautifulSoup(to_html({"title": "T", "language": "en", "final_report": text}), "html.parser")
+    assert (
+        "https://evil.example" not in {a.get("href") for a in page.find_all("a")}
+        and len(page.find_all(id="ref-1")) == 1
+    )
+
+
+def test_the_notebook_is_valid_and_runs_no_word_of_it():
+    made = to_notebook(REPORT)
+    book = nbformat.from_dict(made)
+    nbformat.validate(book)
+    *text, last = book.cells
+    assert [cell.cell_type for cell in text] == ["markdown"] * len(text) and last.cell_type == "code"
+    assert [cell.source.splitlines()[0] for cell in text if cell.source.startswith("## ")] == [
+        "## Introduction",
+        "## References",
+        "## Appendix",
+    ]
+    asked: list = []
+    wb = SimpleNamespace(report=lambda *args, **more: asked.append((args, more)))
+    exec(last.source.replace("from workbench import Workbench", ""), {"Workbench": lambda: wb})  # noqa: S102 - what it does is the question
+    assert asked == [((REPORT["question"],), {"kb": "tea'"})]
+    shown = "\n".join(cell.source for cell in text)
+    bare = re.sub(r"```\n.*?\n```", "", shown, flags=re.DOTALL)
+    assert not re.search(r"(?<!\\)(<(?!https://)|\$|\]\((?!https?:|#|attachment:))", bare.replace("\\\\", ""))
+    assert "[1] *On Houses*, passage 3\n\n[2] 茶馆\n\n[3] never cited" in shown
+    assert "@book{ref1, <b> $x$}" in shown and json.loads(json.dumps(made)) == made
+
+
+def test_plan_and_timeline_are_svg_that_runs_nothing():
+    assert [one["title"] for one in FIGURES] == ["计划", "时间线"]
+    for one in FIGURES:
+        tags = {node.tag.split("}")[1] for node in ElementTree.fromstring(one["svg"]).iter()}
+        assert tags <= {"svg", "defs", "pattern", "rect", "path", "text"}
+    said = ["".join(ElementTree.fromstring(one["svg"]).itertext()) for one in FIGURES]
+    assert all(step.step_id in words for step in RUN.plan.steps for words in said) and "等待人工决定" in said[1]
+    assert pictures.on_paper(SimpleNamespace(**vars(PAST) | {"plans": [], "log": []})) == []
+
+
+def test_hostile_words_stay_words_in_a_drawing():
+    step = RUN.plan.steps[0].model_copy(update={"tool": "<script>&\ufffe</script>"})
+    plan = RUN.plan.model_copy(update={"steps": [step]})
+    [drawn, _] = pictures.on_paper(SimpleNamespace(**vars(PAST) | {"plans": [plan], "query": HOSTILE}))
+    assert "<script>" not in drawn["svg"] and "<script>&⟨U+FFFE⟩" in "".join(
+        ElementTree.fromstring(drawn["svg"]).itertext()
+    )
+
+
+def chinese_font() -> bool:
+    typst = pytest.importorskip("typst", reason="the extra reports is not installed")
+    return any("CJK" in family or "Han" in family for family in typst.Fonts().families())
+
+
+def read(made):
+    pypdf = pytest.importorskip("pypdf", reason="the extra documents is not installed")
+    return pypdf.PdfReader(io.BytesIO(made))
+
+
+def test_the_pdf_has_the_words_and_the_links():
+    if not chinese_font():
+        pytest.skip("no font for Chinese here: apt-get install fonts-noto-cjk")
+    made = to_pdf({**REPORT, "at": 1e9})
+    assert made.startswith(b"%PDF") and made == to_pdf({**REPORT, "at": 1e9})
+    pages = read(made).pages
+    text = "\n".join(page.extract_text() for page in pages)
+    assert (
+        "茶馆" in text
+        and "<script>alert(1)</script>" in text
+        and '#read("/etc/passwd")' in text
+        and "root:" not in text
+    )
+    links = [note.get_object() for page in pages for note in page.get("/Annots") or ()]
+    assert len([one for one in links if "/Dest" in one or one.get("/A", {}).get("/S") == "/GoTo"]) >= 5
+    chinese = "".join(page.extract_text() for page in read(to_pdf(CHINESE)).pages)
+    assert "它是一座城的缩影" in chinese and "时间线" in chinese and "老舍：《茶馆》" in chinese
+
+
+def test_what_no_font_can_show_is_no_box_in_a_pdf(monkeypatch):
+    typst = pytest.importorskip("typst", reason="the extra reports is not installed")
+    fonts = typst.Fonts
+    monkeypatch.setattr(typst, "Fonts", lambda: fonts(include_system_fonts=False))
+    with pytest.raises(ReportError, match=r"no font of this machine.*apt-get install fonts-noto-cjk"):
+        to_pdf({**CHINESE, "figures": []})
+    report = {
+        "title": "\U00013000",
+        "language": "en",
+        "final_report": "# A \U00013000\n\n" + "> " * 12 + "b \U0010fffd\t,\u200d\U0001f468",
+    }
+    text = read(to_pdf(report)).pages[0].extract_text()
+    assert "⟨U+13000⟩" in text and "⟨U+10FFFD⟩" in text
