@@ -47,6 +47,5 @@ def environment() -> dict[str, str]:
 def workbench(folder: Path, *words: str, **how: object) -> subprocess.CompletedProcess[str]:
     """The command line in a process of its own."""
     command = [sys.executable, "-c", "from workbench.cli import main; main()", *words, "--workspace", str(folder)]
-    return subprocess.run(
-        command, capture_output=True, text=True, env=environment(), cwd=folder.parent, timeout=120, **how
-    )
+    told = {"env": environment(), "cwd": folder.parent, **how}
+    return subprocess.run(command, capture_output=True, text=True, timeout=120, **told)

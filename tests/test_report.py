@@ -249,11 +249,12 @@ def test_a_killed_report_goes_on_and_writes_no_section_twice(workspace, monkeypa
 
 
 def test_the_terminal_writes_a_file_and_reads_it_again(workspace, tmp_path):
-    done = workbench(workspace, "report", ZH, "--kb", "film", "--type", "short", "-o", str(tmp_path / "r.md"))
+    wanted = (ZH, "--kb", "film", "--type", "short")
+    done = workbench(workspace, "report", *wanted, "-o", str(tmp_path / "r.md"), env=FULL)
     assert done.returncode == 0, done.stderr
     text = (tmp_path / "r.md").read_text(encoding="utf-8")
     assert text.startswith("# 李安的电影") and "## 参考文献" in text
-    wrong = workbench(workspace, "report", ZH, "--kb", "film", "-o", str(tmp_path / "r.docx"))
+    wrong = workbench(workspace, "report", ZH, "--kb", "film", "-o", str(tmp_path / "r.docx"), env=FULL)
     assert wrong.returncode != 0 and "no form of a report" in wrong.stderr
 
 
