@@ -132,7 +132,7 @@ async def outlined_by_model(
         {
             "title": _line(part.title).strip(" #*"),
             "summary": _line(part.summary),
-            "query": _line(part.query) or _line(part.title),
+            "query": _line(part.query) or _line(part.title).strip(" #*"),
             "evidence": list(dict.fromkeys(part.evidence)),
         }
         for part in said.form.sections
@@ -260,8 +260,8 @@ class _Writing:
         once = [self._faults]
 
         def problems(form: Written) -> list[str]:
-            text, unknown = renumbered(form.text, known)
-            if not terms(text) or not re.search(r"\[\d+\]", text):
+            text, unknown = renumbered(_plain(form.text, self._about["title"]), known)
+            if not terms(_unmarked(text)) or not re.search(r"\[\d+\]", text):
                 return ["text: no sentence has the number of its source behind it. Write from the evidence."]
             return once.pop()(text, unknown) if once else []  # what is left then is marked, and not refused
 
