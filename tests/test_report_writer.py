@@ -433,8 +433,8 @@ async def test_claims_and_drafts_of_a_hostile_model_bring_in_no_marks(context, s
 
 
 LONG = {
-    "en": "Kiln 1 burns 100 kilos of dry wood in a day. [1] It sings. It sings.\n\n1. Kiln 2 burns 200 kilos of dry wood in "
-    "a day [2].\n2. It sings.\n\n* **Kiln 3** burns 300 kilos of dry wood in a day [3].\n* It has 900 doors [3].",
+    "en": "Kiln 1 burns 100 kilos of dry wood in a day. [1] It sings. It sings.\n\n"
+    "1. Kiln 2 burns 200 kilos of dry wood in a day [2].\n2. It sings.\n\n* **Kiln 3** burns 300 kilos of dry wood in a day [3].\n* It has 900 doors [3].",
     "zh": "第1座窑炉每天烧掉100公斤干木柴。[1]它会唱歌。它会唱歌。\n\n"
     "1. 第2座窑炉每天烧掉200公斤干木柴[2]。\n2、它会唱歌。\n\n"
     "- **第3座窑炉**每天烧掉300公斤干木柴[3]。\n- 它有900扇门。[3]",

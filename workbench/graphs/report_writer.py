@@ -25,8 +25,10 @@ from workbench.reports.reducing import reduce_of
 from workbench.state import RetrievalResult
 from workbench.text import CJK, fold, language_of, terms, visible
 
-_SECTIONS, _CLAIMS, _PIECE, _SHORT = 12, 40, 500, 300
-"""Most sections of an outline and claims of a batch; characters of a piece in the prompt of an outline, of a line."""
+_SECTIONS, _CLAIMS = 12, 40
+"""Most sections of an outline, and claims of a batch."""
+_PIECE, _CLAIM, _SHORT = 500, 600, 300
+"""Characters of a piece in the prompt of an outline, of a claim, and of another line."""
 
 
 _LINK = re.compile(r"(?:https?://|www\.)[^\s)\]>）」】，。；]+")
@@ -64,7 +66,7 @@ class Mapped(BaseModel):
 
     model_config = ConfigDict(extra="forbid")
 
-    text: str = Field(min_length=1, max_length=600)
+    text: str = Field(min_length=1, max_length=_CLAIM)
     ids: list[int] = Field(min_length=1, max_length=20)
     entities: list[str] = Field(max_length=20)
 
@@ -242,7 +244,7 @@ class _Writing:
             marks = "".join(f"[{before + n}]" for n in dict.fromkeys(claim.ids))
             named = filter(None, (re.sub(r"[()\[\]【】]", "", _line(name)) for name in claim.entities))
             names = f" ({told})" if (told := ", ".join(named)) else ""
-            lines.append(f"- {_line(renumbered(claim.text, {})[0])} {marks}{names}")
+            lines.append(f"- {_line(renumbered(claim.text, {})[0], _CLAIM)} {marks}{names}")
         return "\n".join(lines)
 
     async def _joined(self, texts: Sequence[str]) -> str:
@@ -366,9 +368,9 @@ def _of(slots: Mapping[str, str], *names: str) -> dict[str, str]:
     return {name: slots[name] for name in names}
 
 
-def _line(text: str) -> str:
+def _line(text: str, most: int = _SHORT) -> str:
     """In one line, not too long, and nothing in it that steers a terminal."""
-    return " ".join(visible(text).split())[:_SHORT].strip()
+    return " ".join(visible(text).split())[:most].strip()
 
 
 def _unmarked(text: str) -> str:
@@ -398,7 +400,7 @@ def _plain(text: str, title: str) -> str:
         kept.append((item, _numbers_kept(said)))
     lines = [
         ("\n" if before == here == "item" else "\n\n") + said
-        for (before, _), (here, said) in zip([("", ""), *kept[:-1]], kept, strict=True)
+        for (before, _), (here, said) in zip([("", ""), *kept], kept, strict=False)
     ]
     return "".join(lines).strip()
 
