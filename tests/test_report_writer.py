@@ -418,6 +418,14 @@ async def test_invented_numbers_are_asked_about_noted_and_marked(language, conte
     assert marked.count(UNSUPPORTED[language]) == 1 and marked.index("4711") < marked.index(UNSUPPORTED[language])
 
 
+async def test_an_address_of_no_source_is_taken_out_and_noted(context, server) -> None:
+    writes(
+        server, section=lambda _: {"text": f"{GOOD['en']} See https://evil.example/x?y=1, and www.evil.example [1]."}
+    )
+    draft = await section(context(), pieces(3))
+    assert draft and "evil" not in draft.text and any("https://evil.example/x" in note for note in draft.notes)
+
+
 async def test_claims_and_drafts_of_a_hostile_model_bring_in_no_marks(context, server) -> None:
     def hostile(text: str) -> dict[str, Any]:
         told = claims(text)
@@ -434,7 +442,8 @@ async def test_claims_and_drafts_of_a_hostile_model_bring_in_no_marks(context, s
 
 LONG = {
     "en": "Kiln 1 burns 100 kilos of dry wood in a day. [1] It sings. It sings.\n\n"
-    "1. Kiln 2 burns 200 kilos of dry wood in a day [2].\n2. It sings.\n\n* **Kiln 3** burns 300 kilos of dry wood in a day [3].\n* It has 900 doors [3].",
+    "1. Kiln 2 burns 200 kilos of dry wood in a day [2].\n2. It sings.\n\n"
+    "* **Kiln 3** burns 300 kilos of dry wood in a day [3].\n* It has 900 doors [3].",
     "zh": "第1座窑炉每天烧掉100公斤干木柴。[1]它会唱歌。它会唱歌。\n\n"
     "1. 第2座窑炉每天烧掉200公斤干木柴[2]。\n2、它会唱歌。\n\n"
     "- **第3座窑炉**每天烧掉300公斤干木柴[3]。\n- 它有900扇门。[3]",

@@ -310,7 +310,8 @@ class _Writing:
         foreign = [place for place in _LINK.findall(text) if fold(place.rstrip(".,;:")) not in told]
         for place in sorted(foreign, key=len, reverse=True):
             text = text.replace(place, "")
-            self.notes.append(f"an address of no source was removed: {place[:200]}")
+        if foreign:
+            self.notes.append(f"addresses of no source were removed: {', '.join(foreign[:5])[:_SHORT]}")
         return re.sub(r"[ \t]+(?=\n|$)|(?<=\S) +(?= )", "", text).strip()
 
 
@@ -423,4 +424,4 @@ def _linkless(text: str) -> str:
 
 def _numbers_kept(text: str) -> str:
     """A half sentence without a mark goes with the other half's: its semicolon, at which sentences are cut, a comma."""
-    return re.sub(r"(?<![\]\s])；(?=[^。！？]*\[\d)", "，", text) if CJK.search(text) else text
+    return re.sub(r"(?<![\]\s])；(?=[^。！？]{0,500}\[\d)", "，", text) if CJK.search(text) else text
