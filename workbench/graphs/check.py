@@ -51,7 +51,7 @@ class CheckedAll(BaseModel):
 async def supported(context: Context, text: str, evidence: Sequence[RetrievalResult], question: str) -> list[Supported]:
     """Every statement of an answer with what became of it."""
     rules = _by_rules(context, text, evidence)
-    asked = [one for one in rules if one.verdict != "uncited" and max(one.cited) <= len(evidence)]
+    asked = [one for one in rules if one.cited and {*one.cited} <= {*range(1, len(evidence) + 1)}]
     said: dict[str, str] = {}
     if "checker" in context.models and asked:
         groups = _groups(asked, evidence, context.settings.merge_max_characters)

@@ -25,8 +25,10 @@ from workbench.reports.reducing import reduce_of
 from workbench.state import RetrievalResult
 from workbench.text import CJK, fold, language_of, terms, visible
 
-_SECTIONS, _CLAIMS, _PIECE, _SHORT = 12, 40, 500, 300
-"""Most sections of an outline and claims of a batch; characters of a piece in the prompt of an outline, of a line."""
+_SECTIONS, _CLAIMS = 12, 40
+"""Most sections of an outline, and claims of a batch."""
+_PIECE, _CLAIM, _SHORT = 500, 600, 300
+"""Characters of a piece in the prompt of an outline, of a claim, and of another line."""
 
 
 _LINK = re.compile(r"(?:https?://|www\.)[^\s)\]>）」】，。；]+")
@@ -64,7 +66,7 @@ class Mapped(BaseModel):
 
     model_config = ConfigDict(extra="forbid")
 
-    text: str = Field(min_length=1, max_length=600)
+    text: str = Field(min_length=1, max_length=_CLAIM)
     ids: list[int] = Field(min_length=1, max_length=20)
     entities: list[str] = Field(max_length=20)
 
@@ -132,7 +134,7 @@ async def outlined_by_model(
         {
             "title": _line(part.title).strip(" #*"),
             "summary": _line(part.summary),
-            "query": _line(part.query) or _line(part.title),
+            "query": _line(part.query) or _line(part.title).strip(" #*"),
             "evidence": list(dict.fromkeys(part.evidence)),
         }
         for part in said.form.sections
@@ -242,7 +244,7 @@ class _Writing:
             marks = "".join(f"[{before + n}]" for n in dict.fromkeys(claim.ids))
             named = filter(None, (re.sub(r"[()\[\]【】]", "", _line(name)) for name in claim.entities))
             names = f" ({told})" if (told := ", ".join(named)) else ""
-            lines.append(f"- {_line(renumbered(claim.text, {})[0])} {marks}{names}")
+            lines.append(f"- {_line(renumbered(claim.text, {})[0], _CLAIM)} {marks}{names}")
         return "\n".join(lines)
 
     async def _joined(self, texts: Sequence[str]) -> str:
@@ -260,8 +262,8 @@ class _Writing:
         once = [self._faults]
 
         def problems(form: Written) -> list[str]:
-            text, unknown = renumbered(form.text, known)
-            if not terms(text) or not re.search(r"\[\d+\]", text):
+            text, unknown = renumbered(_plain(form.text, self._about["title"]), known)
+            if not terms(_unmarked(text)) or not re.search(r"\[\d+\]", text):
                 return ["text: no sentence has the number of its source behind it. Write from the evidence."]
             return once.pop()(text, unknown) if once else []  # what is left then is marked, and not refused
 
@@ -308,7 +310,8 @@ class _Writing:
         foreign = [place for place in _LINK.findall(text) if fold(place.rstrip(".,;:")) not in told]
         for place in sorted(foreign, key=len, reverse=True):
             text = text.replace(place, "")
-            self.notes.append(f"an address of no source was removed: {place[:200]}")
+        if foreign:
+            self.notes.append(f"addresses of no source were removed: {', '.join(foreign[:5])[:_SHORT]}")
         return re.sub(r"[ \t]+(?=\n|$)|(?<=\S) +(?= )", "", text).strip()
 
 
@@ -366,9 +369,9 @@ def _of(slots: Mapping[str, str], *names: str) -> dict[str, str]:
     return {name: slots[name] for name in names}
 
 
-def _line(text: str) -> str:
+def _line(text: str, most: int = _SHORT) -> str:
     """In one line, not too long, and nothing in it that steers a terminal."""
-    return " ".join(visible(text).split())[:_SHORT].strip()
+    return " ".join(visible(text).split())[:most].strip()
 
 
 def _unmarked(text: str) -> str:
@@ -398,7 +401,7 @@ def _plain(text: str, title: str) -> str:
         kept.append((item, _numbers_kept(said)))
     lines = [
         ("\n" if before == here == "item" else "\n\n") + said
-        for (before, _), (here, said) in zip([("", ""), *kept[:-1]], kept, strict=True)
+        for (before, _), (here, said) in zip([("", ""), *kept], kept, strict=False)
     ]
     return "".join(lines).strip()
 
@@ -421,4 +424,4 @@ def _linkless(text: str) -> str:
 
 def _numbers_kept(text: str) -> str:
     """A half sentence without a mark goes with the other half's: its semicolon, at which sentences are cut, a comma."""
-    return re.sub(r"(?<![\]\s])；(?=[^。！？]*\[\d)", "，", text) if CJK.search(text) else text
+    return re.sub(r"(?<![\]\s])；(?=[^。！？]{0,500}\[\d)", "，", text) if CJK.search(text) else text
