@@ -472,6 +472,9 @@ class RunLog(Protocol):
     def costs(self, point: str, who: Mapping[str, str]) -> list[tuple[int, Cost]]:
         """What the models of past runs with these models took after a review point, beside the steps run next."""
 
+    def report(self, report_id: str, user: str) -> dict[str, Any]:
+        """What the newest report of that id and person has: ``fingerprint``, ``outline``, ``sections``, ``numbers``."""
+
     def is_cancelled(self, run_id: str) -> bool:
         """Whether somebody, in any process, has cancelled the run."""
 

@@ -52,9 +52,11 @@ from workbench.runs.feedback import read as read_feedback
 from workbench.runs.fork import checked
 from workbench.runs.playback import context_of
 from workbench.runs.recording import Recording
+from workbench.runs.reporting import asked_for
 from workbench.runs.run import Run
 from workbench.runs.workers import Work
 from workbench.settings import MODELS, PREFIX, ROLES, Settings, named
+from workbench.state import REPORT_POINTS, REVIEW_POINTS
 from workbench.text import clean
 from workbench.tools.registry import ToolRegistry, require
 from workbench.views.labels import speak
@@ -367,6 +369,7 @@ class Workbench:
         settings: Mapping[str, Any] | None = None,
         incognito: bool = False,
         debug: bool = False,
+        report: Mapping[str, Any] | None = None,
     ) -> Run:
         """Begin a run and return at once.
 
@@ -391,6 +394,7 @@ class Workbench:
             settings: single settings that differ for this run, as ``{"max_iterations": 1}``.
             incognito: write nothing down; the run cannot be resumed elsewhere, and is forgotten 50 runs after its end.
             debug: send the debug events to listeners too.
+            report: what ``wb.report`` takes, as ``{"report_type": "short"}``, to have a report in place of an answer.
 
         Raises:
             UnknownKnowledge: lists the known ones.
@@ -410,7 +414,10 @@ class Workbench:
             times=(as_of, known),
             incognito=incognito,
             debug=debug,
+            points=REVIEW_POINTS if report is None else REPORT_POINTS,
         )
+        if report is not None:
+            options["report"] = asked_for(self.settings, report)
         if plan is not None:
             options["plan"] = require(plan if isinstance(plan, Plan) else Plan.load(plan), self.tools).dump()
         if models or settings:
@@ -466,6 +473,36 @@ class Workbench:
         plan, kb = fusion_plan(self, question, {**own, "max_retries": max_retries}, on, options.pop("kb", None))
         given: Any = {"kb": kb, "plan": plan, "settings": {"max_iterations": 1}, **options}
         return (self.ask if wait else self.start)(plan.problem_statement, **given)
+
+    def report(
+        self,
+        question: str,
+        *,
+        assumptions: Iterable[str] | None = None,
+        report_type: str | None = None,
+        style: str | None = None,
+        cached: bool = True,
+        wait: bool = True,
+        **options: Unpack[Options],
+    ) -> Run:
+        """Write a report: a run that plans and searches as any other, and whose answer has sections and references.
+
+        ``run.report`` is the report: its text, outline, claims and checks, and the files it can be written to.
+
+        Args:
+            question: the topic; behind a colon its aspects, each a section: "The films of Ang Lee: families, food".
+            assumptions: what is taken as given, a sentence each.
+            report_type: ``short``, ``long``, or one's own; None for the setting.
+            style: of the references: ``default``, ``apa``, ``ieee``, ``gb7714``, ``bibtex``; None for the setting.
+            cached: take over what an earlier report of the same wrote from the same evidence.
+            wait: False returns at once.
+            **options: those of ``start``; ``review`` may also name ``clarify``, ``outline``, ``section``, ``report``.
+
+        Raises:
+            WorkbenchError: no such type or style; it says which there are.
+        """
+        asked = {"report_type": report_type, "style": style, "assumptions": assumptions, "cached": cached}
+        return (self.ask if wait else self.start)(question, **{**options, "report": asked})
 
     def map(
         self,

@@ -147,7 +147,7 @@ class Wanted(NamedTuple):
 # Not typing's: pydantic makes the published schema from these types, and before Python 3.12 it needs this one.
 
 QueryIntent = Literal["qa", "recommend", "compare", "list", "person", "unknown"]
-ReviewPoint = Literal["plan", "step", "reflect"]
+ReviewPoint = Literal["clarify", "plan", "step", "reflect", "outline", "section", "report"]
 StepStatus = Literal["success", "partial", "failed", "timeout", "cancelled", "skipped"]
 StopReason = Literal[
     "quality_satisfied",
@@ -158,6 +158,9 @@ StopReason = Literal[
     "error",
 ]
 REVIEW_POINTS: tuple[ReviewPoint, ...] = ("plan", "step", "reflect")
+"""Of a question."""
+REPORT_POINTS: tuple[ReviewPoint, ...] = ("clarify", *REVIEW_POINTS, "outline", "section", "report")
+"""Of a report."""
 
 
 Op = Literal["eq", "ne", "in", "not_in", "gt", "ge", "lt", "le", "between", "contains", "exists"]
@@ -410,6 +413,7 @@ class SectionOutline(TypedDict):
         query: what is asked for it.
         evidence_ids: ids of the pieces of the merged evidence that it may use, best first.
         estimated_words: how long it will probably be.
+        quotes: the sentences of these pieces that it quotes where no model writes it.
     """
 
     section_id: str
@@ -418,6 +422,7 @@ class SectionOutline(TypedDict):
     query: str
     evidence_ids: list[str]
     estimated_words: int
+    quotes: list[str]
 
 
 class ReportOutline(TypedDict):
@@ -628,6 +633,7 @@ class RetrievalState(TypedDict, total=False):
     review: list[str]
     thresholds: dict[str, float]
     needs: dict[str, str]
+    report: dict[str, Any]
     known: list[dict[str, Any]]
     noted: list[Noted]
     obeyed: list[Obeyed]
@@ -667,7 +673,6 @@ class ConversationState(RetrievalState, total=False):
     remembered: list[Remembered]
     recalls: Asked | None
     to_search: str
-    report: dict[str, Any]
     clarifications: list[Clarification]
     outline: ReportOutline
     sections: Annotated[list[SectionContent], keyed("section_id")]

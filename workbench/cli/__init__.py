@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import click
 
-from workbench.cli.ask import ask, fusion, resume
+from workbench.cli.ask import ask, fusion, report, resume
 from workbench.cli.canvas import canvas
 from workbench.cli.doctor import doctor
 from workbench.cli.evaluate import evaluate
@@ -37,6 +37,7 @@ for _command in (
     canvas,
     ask,
     fusion,
+    report,
     resume,
     cancel,
     show,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +13,7 @@ import click
 from workbench.cli.page import EXIT_CODES, FAILED, Page, Pair, Text, paged
 from workbench.errors import InvalidAnswer, NotPaused, WorkbenchError
 from workbench.records import proposals
+from workbench.state import REPORT_POINTS, REVIEW_POINTS
 from workbench.text import visible, visible_json
 from workbench.views.labels import SIGNS, Labels, labels_for, milliseconds
 
@@ -261,22 +262,24 @@ def show_ways_on(page: Page, document: Document) -> None:
 
 LONGEST_EDIT = 2**22
 """Characters of an edit that are read: a larger one breaks in its middle, and is refused as no JSON."""
-POINTS = ("plan", "step", "reflect")
 
 
 class Points(click.ParamType):
-    """Review points: ``plan,reflect``, or ``all``."""
+    """Review points: ``plan,reflect``, or ``all``; those of a question, or those that are given."""
 
     name = "points"
+
+    def __init__(self, points: Sequence[str] = REVIEW_POINTS):
+        self._points = points
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> list[str]:
         """The points, in the order in which a run meets them."""
         asked = {point.strip() for point in str(value).split(",") if point.strip()}
         if asked == {"all"}:
-            return list(POINTS)
-        for unknown in sorted(asked - set(POINTS)):
-            self.fail(f"{unknown!r} is not a review point. Known: {', '.join(POINTS)}, all.", param, ctx)
-        return [point for point in POINTS if point in asked]
+            return list(self._points)
+        for unknown in sorted(asked - set(self._points)):
+            self.fail(f"{unknown!r} is not a review point. Known: {', '.join(self._points)}, all.", param, ctx)
+        return [point for point in self._points if point in asked]
 
 
 @click.command()
@@ -408,3 +411,36 @@ def object_in(file: Any, what: str = "an edit", like: str = '{"query": "..."}') 
     if not isinstance(edits, dict):
         raise click.UsageError(f"{file.name} holds no JSON object. {what.capitalize()} looks like {like}.")
     return edits
+
+
+@click.command()
+@click.argument("question", type=Text(), default="")
+@click.option("--run", "run_id", type=Text(), help="The report of a run that there is, in place of a new one.")
+@click.option("--kb", type=Text(), multiple=True, metavar="NAME", help="Knowledge base; several times for several.")
+@click.option("--type", "report_type", type=Text(), help="short, long, or one's own.")
+@click.option("--style", type=Text(), help="Of the references: default, apa, ieee, gb7714 or bibtex.")
+@click.option("--assume", type=Text(), multiple=True, metavar="SENTENCE", help="What is taken as given.")
+@click.option("--review", type=Points(REPORT_POINTS), default="", metavar="POINTS", help="Where to stop and ask.")
+@click.option("--fresh", is_flag=True, help="Take nothing over from an earlier report.")
+@click.option("-o", "--output", type=click.Path(dir_okay=False), help="A file: .md, .html, .pdf or .ipynb.")
+@paged
+def report(page: Page, question: str, kb: tuple[str, ...], assume: tuple[str, ...], fresh: bool, **options: Any) -> int:
+    """Write a report on a topic; "-" reads it from standard input.
+
+    What stands behind a colon are its aspects, each a section: "Tides: causes, records, power". Points of review are
+    clarify, plan, step, reflect, outline, section and report.
+    """
+    output, run_id = options.pop("output"), options.pop("run_id")
+    if bool(question) == bool(run_id):
+        raise click.UsageError("Name a topic, or with --run the run of a report.")
+    with page.open() as wb:
+        if run_id:
+            run = wb.run(run_id)
+            document: Document = run.to_dict()
+        else:
+            asked = sys.stdin.read() if question == "-" else question
+            run = wb.report(asked, kb=list(kb) or None, assumptions=assume, cached=not fresh, wait=False, **options)
+            document, _ = follow(page, run, False)
+        if output and document["status"] == "done":
+            page.say(str(run.report.write(output)))
+    return finish(page, document, () if output else ANSWER[:1])

@@ -6,8 +6,10 @@ or a negation that the sources do not have.
 
 from __future__ import annotations
 
+import asyncio
 import re
-from collections.abc import Sequence
+import sys
+from collections.abc import Iterator, Sequence
 from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -49,16 +51,18 @@ class CheckedAll(BaseModel):
 async def supported(context: Context, text: str, evidence: Sequence[RetrievalResult], question: str) -> list[Supported]:
     """Every statement of an answer with what became of it."""
     rules = _by_rules(context, text, evidence)
-    asked = [one for one in rules if one.verdict != "uncited"][:_MOST]
+    asked = [one for one in rules if one.verdict != "uncited" and max(one.cited) <= len(evidence)]
     said: dict[str, str] = {}
     if "checker" in context.models and asked:
-        said = await _by_model(context, asked, evidence, question)
+        groups = _groups(asked, evidence, context.settings.merge_max_characters)
+        for told in await asyncio.gather(*(_by_model(context, group, evidence, question) for group in groups)):
+            said |= told
     judge = context.settings.model_of("checker") if said else ""
     return [_told(one, said.get(one.sentence, ""), judge) for one in rules]
 
 
 def _by_rules(context: Context, text: str, evidence: Sequence[RetrievalResult]) -> list[Support]:
-    cited = sorted({int(n) for n in re.findall(r"\[(\d+)\]", text)})
+    cited = sorted({int(n) for n in re.findall(r"\[(\d+)\]", text)} & {*range(1, len(evidence) + 1)})
     try:
         bases = {n: _base_of(evidence[n - 1], context) for n in cited}
         sources = {n: source_of(evidence[n - 1], bases[n]) for n in cited}
@@ -67,6 +71,18 @@ def _by_rules(context: Context, text: str, evidence: Sequence[RetrievalResult]) 
         return checked(text, sources, meant(base) if base else None, tables)
     except (Divergence, KnowledgeError):  # other words than the recorded ones: the base is not there to be asked
         return checked(text, {n: source_of(evidence[n - 1], None) for n in cited})
+
+
+def _groups(asked: Sequence[Support], evidence: Sequence[RetrievalResult], most: int) -> Iterator[list[Support]]:
+    """Sentences that are checked together: so many that a form, and what they cite a prompt, can hold."""
+    group, cited = list[Support](), set[int]()
+    for one in asked:
+        pieces = [evidence[n - 1] for n in sorted(cited | {*one.cited})]
+        if group and (len(group) == _MOST or len(told_evidence(pieces, sys.maxsize)) > most):
+            yield group
+            group, cited = [], set()
+        group, cited = [*group, one], cited | {*one.cited}
+    yield group
 
 
 async def _by_model(
@@ -88,11 +104,11 @@ async def _by_model(
 
 def _told(one: Support, verdict: str, judge: str) -> Supported:
     """What counts of the rules and the model: names and numbers that are not there outrank a model's "supported",
-    and an address that is not there is never its."""
+    and an address that is not there, or a quotation that nobody said so, is never its."""
     final: Any = one.verdict
     sure = one.probability
     if verdict and one.verdict != "uncited":
-        bounded = "unsupported" if ADDRESS.search(one.why) else "partly"
+        bounded = "unsupported" if ADDRESS.search(one.why) or "“" in one.why else "partly"
         final = bounded if verdict != "unsupported" and one.why else verdict
         sure = {"supported": 1.0, "partly": 0.5}.get(final, 0.0)
     by = one.cited if final == "supported" and verdict else one.by
@@ -155,10 +171,13 @@ def with_marks(text: str, found: Sequence[Supported]) -> str:
     'It is green (without a source). Why?'
     """
     verdicts = {one["sentence"]: one["verdict"] for one in found}
-    for sentence in dict.fromkeys(marked_sentences(text)):
+    told, at = "", 0
+    for sentence in marked_sentences(text):  # each where it stands: one may be said twice, or be a part of another
+        stands = re.compile(r"\s*".join(map(re.escape, sentence.split()))).search(text, at)
         aside = _SAID.get(verdicts.get(sentence, ""))
-        if aside:
-            stop = re.search(r"[.!?。！？；]?$", sentence)
-            cut = stop.start() if stop else len(sentence)
-            text = text.replace(sentence, f"{sentence[:cut]}{aside[bool(CJK.search(sentence))]}{sentence[cut:]}", 1)
-    return text
+        if stands and aside:
+            cut = stands.end() - len(re.search(r"[.!?。！？；]?$", sentence)[0])  # type: ignore[index]
+            told, at = f"{told}{text[at:cut]}{aside[bool(CJK.search(sentence))]}", cut
+        elif stands:
+            told, at = told + text[at : stands.end()], stands.end()
+    return told + text[at:]

@@ -1,7 +1,8 @@
 """The conversation graph: route -> recall -> prepare_retrieval -> [retrieval | generate], then generate -> persist.
 
 The retrieval graph is a node of it, not a call inside one: it can be unfolded in a drawing, streamed, interrupted and
-inspected. A knowledge base with an answerer of its own is answered by ``kb_handler`` in place of ``generate``.
+inspected. A knowledge base with an answerer of its own is answered by ``kb_handler`` in place of ``generate``; a report
+is written by the ``reporter``, a graph like the retrieval.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from workbench.graphs.model_route import alone_by_model
 from workbench.graphs.planner import anew
 from workbench.graphs.recall import recall
 from workbench.graphs.remember import keep_noted, obeying
+from workbench.graphs.report import build_reporter
 from workbench.graphs.retrieval import build_retrieval
 from workbench.graphs.route import (
     Route,
@@ -34,6 +36,7 @@ from workbench.language.followup import standalone
 from workbench.ports import Context
 from workbench.records.figures import retrieval_seconds
 from workbench.records.tape import RULES
+from workbench.reports.topic import spans, split
 from workbench.state import ConversationState
 
 # --- The last node: what is kept of a finished run. The answer and the result, each under a key of the run ---
@@ -55,6 +58,10 @@ RESULT_KEYS = (
     "obeyed",
     "struck",
     "reflections",
+    "report",
+    "clarifications",
+    "outline",
+    "sections",
     "thresholds",
     "merged",
     "runs",
@@ -99,14 +106,17 @@ def build_conversation(checkpointer: Any = None) -> CompiledStateGraph[Any, Cont
     graph.add_node("retrieval", build_retrieval().compile(checkpointer=True))
     graph.add_node("kb_handler", logged("kb_handler", "generate", kb_handler))
     graph.add_node("generate", logged("generate", "generate", generate))
+    graph.add_node("reporter", build_reporter().compile(checkpointer=True))
     graph.add_node("persist", logged("persist", "persist", persist))
     graph.add_edge(START, "route")
     graph.add_edge("route", "recall")
     graph.add_edge("recall", "prepare_retrieval")
-    graph.add_conditional_edges("prepare_retrieval", whether_to_retrieve, ["retrieval", "kb_handler", "generate"])
-    graph.add_conditional_edges("retrieval", who_answers, ["kb_handler", "generate"])
+    answerers = ["kb_handler", "generate", "reporter"]
+    graph.add_conditional_edges("prepare_retrieval", whether_to_retrieve, ["retrieval", *answerers])
+    graph.add_conditional_edges("retrieval", who_answers, answerers)
     graph.add_edge("kb_handler", "persist")
     graph.add_edge("generate", "persist")
+    graph.add_edge("reporter", "persist")
     graph.add_edge("persist", END)
     return graph.compile(checkpointer=checkpointer)
 
@@ -131,6 +141,7 @@ def initial_state(
         without=options.get("without", {}),
         thresholds=dict(options["thresholds"]),
         needs=dict(options.get("needs", {})),
+        **({"report": dict(options["report"]), "sections": []} if "report" in options else {}),
         incognito=options["incognito"],
         debug=options["debug"],
         decisions=[],
@@ -148,7 +159,8 @@ def initial_state(
 async def prepare_retrieval(state: ConversationState, runtime: Runtime[Context]) -> dict[str, Any]:
     """Fill the child's inputs: the question as it stands alone, and where it goes now that it does."""
     context, message = runtime.context, state["message"]
-    query, route = await _standing_alone(state, context)
+    asked = _subject_of(state)
+    query, route = await _standing_alone({**state, **asked}, context)  # type: ignore[typeddict-item]
     route, conditions = obeying(state, route, context.bases(route.kb_prefixes))
     if route.decision != state["route_decision"]:
         runtime.stream_writer({"route_decision": route.decision})
@@ -159,6 +171,7 @@ async def prepare_retrieval(state: ConversationState, runtime: Runtime[Context])
         "kb_prefixes": route.kb_prefixes,
         "worker_name": route.decision["worker_name"],
         "obeyed": conditions,
+        **asked,
     }
     said_before = state.get("recalls") or (state.get("noted") and not state.get("to_search"))
     if not route.kb_prefixes or is_smalltalk(message) or said_before:
@@ -169,10 +182,26 @@ async def prepare_retrieval(state: ConversationState, runtime: Runtime[Context])
         **change,
         **anew(),
         "use_retrieval": change["kb_prefix"] not in context.unsearched,
-        "answerer": "kb_handler" if change["kb_prefix"] in context.handlers else "generate",
+        "answerer": _answerer(state, change["kb_prefix"], context),
         "resolved_agent_type": parse_worker_name(route.decision["worker_name"]).agent_type,
         "iteration": 1,
     }
+
+
+def _answerer(state: ConversationState, kb: str, context: Context) -> str:
+    if state.get("report") and context.settings.auto_generate_report:
+        return "reporter"
+    return "kb_handler" if kb in context.handlers else "generate"
+
+
+def _subject_of(state: ConversationState) -> dict[str, Any]:
+    """Of a report's topic, what is searched as its question, and the aspects that are searched besides."""
+    if not state.get("report"):
+        return {}
+    reading = state["route_decision"].get("reading")
+    topic = split(state["message"], spans(reading) if reading else ())
+    aspects = [[aspect.title, list(aspect.parts)] for aspect in topic.aspects]
+    return {"to_search": topic.subject, "report": {**state["report"], "aspects": aspects}}
 
 
 async def _standing_alone(state: ConversationState, context: Context) -> tuple[str, Route]:

@@ -12,11 +12,12 @@ from typing import Any
 from langgraph.runtime import Runtime
 
 from workbench.graphs.model_plan import planned_by_model
+from workbench.graphs.report_plan import with_aspects
 from workbench.graphs.roles import expected, model_plans
 from workbench.graphs.route import read_question
 from workbench.plans import ENDED_WELL, Plan, PlanStep, last_records
 from workbench.ports import Context
-from workbench.state import ExecutionRecord, RetrievalState, RouteDecision
+from workbench.state import Decision, ExecutionRecord, RetrievalState, RouteDecision
 from workbench.tools.registry import require
 
 
@@ -27,6 +28,8 @@ async def planner(state: RetrievalState, runtime: Runtime[Context]) -> dict[str,
     before = Plan.load(state["plan"]) if state.get("replan") else None
     given = None if before else state.get("given_plan")
     made = Plan.load(given) if given else await _made(state, context, prefixes, before)
+    if state.get("report") and not given:
+        made = with_aspects(made, state["query"], state["report"], prefixes, context.settings)
     if before:
         made = continued(made, before, state.get("records", []))
     require(made, context.tools)
@@ -38,7 +41,7 @@ async def planner(state: RetrievalState, runtime: Runtime[Context]) -> dict[str,
         change["wish"] = ""
     if "plan" in state.get("review", []):
         change |= expected(context, "plan", sum(step.condition == "always" for step in made.steps))
-    return change if before else {**anew(), **change}
+    return change if before else {**anew(d for d in state.get("decisions", []) if d["point"] == "clarify"), **change}
 
 
 async def _made(state: RetrievalState, context: Context, prefixes: list[str], before: Plan | None) -> Plan:
@@ -73,11 +76,14 @@ async def _by_planner(query: str, decision: RouteDecision, context: Context, pre
     return Plan.load(made.value)
 
 
-def anew() -> dict[str, Any]:
-    """What a first plan begins with: nothing of an earlier question, when a server's thread carries several."""
+def anew(decided: Iterable[Decision] = ()) -> dict[str, Any]:
+    """What a first plan begins with: nothing of an earlier question, when a server's thread carries several.
+
+    ``decided`` is what was decided of this one before it was planned.
+    """
     from langgraph.types import Overwrite
 
-    lists = {name: Overwrite([]) for name in ("records", "reflections", "decisions")}
+    lists = {"records": Overwrite([]), "reflections": Overwrite([]), "decisions": Overwrite(list(decided))}
     return {**lists, "activated": [], "stop_reason": None}
 
 

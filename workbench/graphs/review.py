@@ -8,6 +8,7 @@ LangGraph validates the answer inside ``interrupt``: an answer that does not fit
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Annotated, Any, Generic, Literal, TypeVar
 
 from langgraph.runtime import Runtime
@@ -107,7 +108,8 @@ ACTIONS = ("approve", "edit", "reject", "respond")
 LONGEST = 10_000
 """Characters of a message, a query or a note."""
 MOST_FAULTS = 10
-_ARGS = ("decisions", 0, "edited_action", "args")
+ARGS = ("decisions", 0, "edited_action", "args")
+"""Where edits stand in an answer: the place of a fault in them begins with it."""
 
 
 class Strict(BaseModel):
@@ -221,7 +223,7 @@ def ask_about_plan(
             _refuse_steps(("plan", "steps"), [step.step_id for step in new.steps], problems)
         known = [one["memory_id"] for one in state.get("obeyed", [])]
         refuse(
-            ((*_ARGS, "struck", place), f"{name!r} is not obeyed here. Known: {', '.join(known) or 'none'}.")
+            ((*ARGS, "struck", place), f"{name!r} is not obeyed here. Known: {', '.join(known) or 'none'}.")
             for place, name in enumerate(getattr(edits, "struck", None) or [])
             if name not in known
         )
@@ -272,7 +274,7 @@ def _decided(state: RetrievalState, runtime: Runtime[Context]) -> dict[str, Any]
         _refuse_steps(("next_steps",), [step.step_id for step in steps], problems)
         known = plan.by_id()
         refuse(
-            ((*_ARGS, "activate", place), f"{name!r} is not in the plan. Known: {', '.join(known)}.")
+            ((*ARGS, "activate", place), f"{name!r} is not in the plan. Known: {', '.join(known)}.")
             for place, name in enumerate(getattr(edits, "activate", None) or [])
             if name not in known
         )
@@ -369,26 +371,53 @@ def _ask(
     description: str,
     check_edits: Callable[[BaseModel], None],
 ) -> Decision:
-    """Pause here. Everything before this call runs again on resume, so nothing with an effect stands before it."""
-    review_id = f"{len(state.get('decisions', []))}-{point}"
-    request = {
-        "action_requests": [{"name": point, "args": proposal, "description": description}],
-        "review_configs": [
-            {
-                "action_name": point,
-                "allowed_decisions": list(ACTIONS),
-                "args_schema": EDITS[point].model_json_schema(),
-            }
-        ],
-        "run_id": state.get("run_id", ""),
-        "review_id": review_id,
-        "point": point,
+    """Ask where there is a plan: the request says which steps will run, and what holds now."""
+    told = {
         "ahead": ahead(point, state, runtime.context, proposal),
         "in_force": _in_force(state, runtime.context),
         **({"obeyed": obeyed} if point != "reflect" and (obeyed := _told(state)) else {}),
         **({"expected": state["expected"]} if point != "step" and state.get("expected") else {}),
     }
-    answer = interrupt(request, response_schema=_answer_model(request, check_edits))
+    return ask_person(point, state, runtime, proposal, description, EDITS[point], check_edits, told=told)
+
+
+def ask_person(
+    point: ReviewPoint,
+    state: RetrievalState,
+    runtime: Runtime[Context],
+    proposal: dict[str, Any],
+    description: str,
+    edits: type[BaseModel],
+    check_edits: Callable[[Any], None] = lambda _: None,
+    *,
+    key: str = "",
+    told: Mapping[str, Any] = MappingProxyType({}),
+) -> Decision:
+    """Pause here. Everything before this call runs again on resume, so nothing with an effect stands before it.
+
+    Args:
+        point: the review point.
+        state: its ``run_id`` and ``decisions`` are read.
+        runtime: of the node.
+        proposal: what is proposed, as JSON.
+        description: why, in a sentence.
+        edits: what may be changed of it; a ``Strict`` model whose values say None where nothing changes.
+        check_edits: refuses edits that fit the model and yet cannot be (see ``refuse``).
+        key: which of several that may ask at this point at once, such as a section's id.
+        told: what the request says besides: ``ahead``, ``in_force``, ``expected``.
+    """
+    review_id = "-".join(filter(None, (str(len(state.get("decisions", []))), point, key)))
+    request = {
+        "action_requests": [{"name": point, "args": proposal, "description": description}],
+        "review_configs": [
+            {"action_name": point, "allowed_decisions": list(ACTIONS), "args_schema": edits.model_json_schema()}
+        ],
+        "run_id": state.get("run_id", ""),
+        "review_id": review_id,
+        "point": point,
+        **told,
+    }
+    answer = interrupt(request, response_schema=_answer_model(request, edits, check_edits))
     given = answer.decisions[0]
     args = given.edited_action.args.model_dump(mode="json", exclude_none=True) if given.edited_action else {}
     decision = Decision(
@@ -430,11 +459,13 @@ def _in_force(state: RetrievalState, context: Context) -> dict[str, Any]:
     return {"query": state["query"], "thresholds": limits, "needs": dict(state.get("needs", {}))}
 
 
-def _answer_model(request: Mapping[str, Any], check_edits: Callable[[BaseModel], None]) -> type[ReviewAnswer[Any]]:
+def _answer_model(
+    request: Mapping[str, Any], edits: type[BaseModel], check_edits: Callable[[Any], None]
+) -> type[ReviewAnswer[Any]]:
     """The answer's schema at this point, with a check that knows the plan and the tools."""
 
     point: ReviewPoint = request["point"]
-    shape: Any = ReviewAnswer[EDITS[point]]  # type: ignore[valid-type]
+    shape: Any = ReviewAnswer[edits]  # type: ignore[valid-type]
 
     class Answer(shape):
         @model_validator(mode="before")
@@ -450,7 +481,7 @@ def _answer_model(request: Mapping[str, Any], check_edits: Callable[[BaseModel],
             action = self.decisions[0].edited_action
             if action is not None:
                 if action.name != point:
-                    refuse([((*_ARGS[:-1], "name"), f"{action.name!r} is not what is asked; it is {point!r}")])
+                    refuse([((*ARGS[:-1], "name"), f"{action.name!r} is not what is asked; it is {point!r}")])
                 check_edits(action.args)
             return self
 
@@ -472,8 +503,8 @@ def _refuse_steps(where: tuple[str, ...], step_ids: Sequence[str], problems: Ite
 
     def place(problem: Mapping[str, str]) -> tuple[str | int, ...]:
         if problem["step_id"] not in step_ids:
-            return (*_ARGS, *where)
-        return (*_ARGS, *where, step_ids.index(problem["step_id"]), *problem["field"].split("."))
+            return (*ARGS, *where)
+        return (*ARGS, *where, step_ids.index(problem["step_id"]), *problem["field"].split("."))
 
     refuse((place(p), f"{p['message']} {p['mend']}") for p in problems)
 

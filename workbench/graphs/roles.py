@@ -59,6 +59,7 @@ async def say(
     problems: Callable[[Form], Sequence[str]] = lambda _: (),
     at: str = "",
     prompt: str = "",
+    language: str = "",
     quiet: bool = False,
 ) -> Said:
     """Ask the role's model to fill in a form; once more, with the problems, when it cannot be used.
@@ -72,9 +73,10 @@ async def say(
         problems: what does not hold in a filled-in form, a sentence each with the mend.
         at: where in the run, as ``"pass 2"``, for people.
         prompt: the name of its prompt, where the role has several.
+        language: of the prompt, where it is not the question's.
         quiet: tell nobody that the rules do it.
     """
-    language = language_of(question)
+    language = language or language_of(question)
     asked, refused = context.prompts.of(prompt or role, language), list[str]()
     messages = asked.messages(slots)
     for attempt in (1, 2):

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from workbench.knowledge.reading.blocks import ITEM, Block, blocks, cells
 from workbench.state import Citation, RetrievalResult
 from workbench.text import fold, sentences, terms
 
 _MARK = re.compile(r"\s?[\[【]\s*(\d{1,4}(?:\s*[,，、;]\s*\d{1,4})*)\s*[\]】]")
-_STRAY = re.compile(r"^((?:\s?\[\d+\])+[.。]?)\s*")
+_STRAY = re.compile(r"^([”」』）]*(?:\s?\[\d+\])+[.。]?|[”」』）]+)\s*")
 
 
 def cite(text: str, evidence: Sequence[RetrievalResult]) -> tuple[str, list[Citation], list[int]]:
@@ -29,21 +29,30 @@ def cite(text: str, evidence: Sequence[RetrievalResult]) -> tuple[str, list[Cita
     >>> text, [(c["n"], c["sentence"]) for c in citations], unknown
     ('It is a 2003 novel [1]. It is green.', [(1, 'It is a 2003 novel [1].')], [7])
     """
-    unknown: list[int] = []
-
-    def rewrite(match: re.Match[str]) -> str:
-        numbers = [int(n) for n in re.findall(r"\d+", match.group(1))]
-        unknown.extend(n for n in numbers if not 1 <= n <= len(evidence))
-        known = "".join(f"[{n}]" for n in numbers if 1 <= n <= len(evidence))
-        lead = " " if match.group()[0].isspace() and known else ""
-        return lead + known
-
-    text = _MARK.sub(rewrite, text)
+    text, unknown = renumbered(text, {n: n for n in range(1, len(evidence) + 1)})
     citations = []
     for sentence in marked_sentences(text):
         for n in dict.fromkeys(int(n) for n in re.findall(r"\[(\d+)\]", sentence)):
             citations.append(citation(n, sentence, evidence[n - 1]))
-    return text, citations, list(dict.fromkeys(unknown))
+    return text, citations, unknown
+
+
+def renumbered(text: str, numbers: Mapping[int, int]) -> tuple[str, list[int]]:
+    """The text with other numbers in its marks, each written ``[n]``; and those that have none, which are taken out.
+
+    >>> renumbered("It is 【1, 7】. It is green [2].", {1: 4, 2: 5})
+    ('It is [4]. It is green [5].', [7])
+    """
+    unknown: list[int] = []
+
+    def rewrite(match: re.Match[str]) -> str:
+        given = [int(n) for n in re.findall(r"\d+", match.group(1))]
+        unknown.extend(n for n in given if n not in numbers)
+        known = "".join(f"[{numbers[n]}]" for n in given if n in numbers)
+        lead = " " if match.group()[0].isspace() and known else ""
+        return lead + known
+
+    return _MARK.sub(rewrite, text), list(dict.fromkeys(unknown))
 
 
 def citation(n: int, sentence: str, result: RetrievalResult) -> Citation:
@@ -60,14 +69,15 @@ def citation(n: int, sentence: str, result: RetrievalResult) -> Citation:
 def marked_sentences(text: str) -> list[str]:
     """The sentences of an answer; a mark that stands behind the full stop belongs to the sentence before it.
 
-    >>> marked_sentences("It is green. [1] It is big.")
-    ['It is green. [1]', 'It is big.']
+    >>> marked_sentences("It is green. [1] It is big. 他说：“很好。”[2]真的。")
+    ['It is green. [1]', 'It is big.', '他说：“很好。”[2]', '真的。']
     """
     found: list[str] = []
     for sentence in sentences(text):
         stray = _STRAY.match(sentence)
         if stray and found:
-            found[-1] = f"{found[-1]} {stray.group(1).strip()}"
+            between = "" if stray.group(1)[0] in "”」』）" else " "
+            found[-1] = f"{found[-1]}{between}{stray.group(1).strip()}"
             sentence = sentence[stray.end() :]
         if sentence:
             found.append(sentence)

@@ -17,6 +17,7 @@ from types import MappingProxyType
 from typing import Literal, NamedTuple
 
 from workbench.language.judging import root
+from workbench.language.quoting import bare as without_markup
 from workbench.language.quoting import marked_sentences
 from workbench.text import CJK, days, fold, sentences, simplified, terms
 
@@ -32,6 +33,11 @@ _NUMBER = re.compile(r"(?<![A-Za-z\d.])\d[\d,]*(?:\.\d+)?")
 ADDRESS = re.compile(r"(?:https?://|(?<![\w/])/(?=\w+/))[^\s)\]>）」】，。；]+")
 """Where something is, as a link or a path: what no source has, nothing supports."""
 _QUOTED = re.compile(r"[《〈“\"「『]([^》〉”\"」』]{1,80})[》〉”\"」』]")
+_BETWEEN = [re.compile(rf"{a}([^{a}{b}]*)(?:{b}|$)|^([^{a}{b}]*){b}") for a, b in ("“”", "「」", "『』", "«»")]
+"""What somebody is quoted with, whole or, where it runs over several sentences, one of them."""
+_QUOTATION = 4
+"""Words, or so many pairs of Chinese characters, from which on what is quoted is no name but what somebody said."""
+_LEAD = re.compile(r"^(?:[\s*#>|_-]|[+•]\s|\d{1,3}(?:[.)]\s+|、))+")
 _PROPER = re.compile(r"\b[A-Z][\w’'-]*(?:\s+(?:of|the|de|van|von|da|la)?\s*[A-Z][\w’'-]*)*")
 _DENIES = re.compile(
     r"\b(?:not|never|no|nor|neither|without|cannot|none|nobody|nothing)\b|n['’]t\b|[不没未無无非]|没有|從未|从未", re.I
@@ -93,8 +99,14 @@ def statements(text: str) -> list[str]:
     """The sentences of an answer that state something: no question, no heading, nothing on the corpus itself."""
     found = []
     for sentence in marked_sentences(text):
-        bare = _MARKS.sub("", sentence).strip(" *-#>|")
-        if not bare or bare[-1] in "?？:：" or not terms(bare) or (_SAYS_NOTHING.search(bare) and not _cited(sentence)):
+        bare = _bare(sentence)
+        if (
+            not bare
+            or re.fullmatch(r"\d{1,3}[.)]", bare)
+            or bare[-1] in "?？:："
+            or not terms(bare)
+            or (_SAYS_NOTHING.search(bare) and not _cited(sentence))
+        ):
             continue
         found.append(sentence)
     return found
@@ -107,7 +119,7 @@ def held(
     tables: Mapping[int, str] = MappingProxyType({}),
 ) -> Support:
     """One sentence against what it cites; ``by`` are the passages that support it, wholly or in part."""
-    cited, said = _cited(sentence), _MARKS.sub("", sentence).strip()
+    cited, said = _cited(sentence), _bare(sentence)
     if not cited:
         return Support(sentence, "uncited", 0.0, [], [], "")
     told = {n: "\n".join([sources.get(n, ""), tables.get(n, "")]) for n in cited}
@@ -120,6 +132,9 @@ def held(
     seen = of[cited[0]] if len(cited) == 1 else signals(said, together, shares)
     sure = max([*each.values(), probability(seen)])
     gone = lost(said, together)
+    if said_otherwise := misquoted(said, [*told.values()]):
+        gone = [*(item for item in gone if item not in said_otherwise), *(f"“{words}”" for words in said_otherwise)]
+        return Support(sentence, "unsupported", 0.0, cited, [], ", ".join(gone))
     verdict, why = judged(seen, ", ".join(gone), sure)[0], ", ".join(gone)
     if verdict == "unsupported" and not seen["denied"] and not gone and _exact(said):
         verdict = "partly"  # its names and numbers are there; that the words are others proves nothing
@@ -185,6 +200,33 @@ def lost(sentence: str, source: str) -> list[str]:
     return gone
 
 
+def misquoted(sentence: str, sources: Sequence[str]) -> list[str]:
+    """What a sentence quotes that no source says word for word: names apart, and what stands between dots left out.
+
+    >>> misquoted("“It burns dry wood … all night”, and “it is cold in there”.", ["It burns dry wood, all night!"])
+    ['it is cold in there']
+    >>> misquoted("他说：「窑炉每天烧木柴」。", ["窑炉每天烧木柴，很热。"])
+    []
+    """
+    found = [words.strip() for words in _quotations(_MARKS.sub("", sentence)) if len(terms(words)) >= _QUOTATION]
+    told = [f" {_spelled_out(text)} " for source in sources for text in (source, without_markup(source))]
+    parts = {words: [_spelled_out(part) for part in re.split(r"\[?(?:…+|\.{3,})\]?", words)] for words in found}
+    return [words for words in parts if not any(all(f" {part} " in text for part in parts[words]) for text in told)]
+
+
+def _quotations(sentence: str) -> list[str]:
+    """What stands between quotation marks, or before the first or behind the last where the other is elsewhere."""
+    curved = [m[1] or m[2] or "" for pattern in _BETWEEN for m in pattern.finditer(sentence)]
+    straight = sentence.split('"')
+    closes_first = len(straight) % 2 == 0 and not terms(straight[-1])
+    return [*curved, *straight[0 if closes_first else 1 :: 2]]
+
+
+def _spelled_out(text: str) -> str:
+    """The words of a text, each Chinese character one of them, a blank between two."""
+    return " ".join(re.findall(rf"{CJK.pattern}|(?:(?!{CJK.pattern})\w)+", fold(text)))
+
+
 def denies(text: str) -> bool:
     """Whether a text says that something is not so.
 
@@ -200,6 +242,11 @@ def _contrary(sentence: str, place: str) -> bool:
     asked = _words(_DENIES.sub("", said))
     alike, nearest = max((_share(asked, set(_words(_DENIES.sub("", one)))), one) for one in sentences(place) or [place])
     return alike >= _SAME and denies(said) != denies(nearest)
+
+
+def _bare(sentence: str) -> str:
+    """A sentence without its marks, and without what makes it an item of a list."""
+    return _LEAD.sub("", _MARKS.sub("", sentence).strip()).rstrip(" *-#>|")
 
 
 def _cited(sentence: str) -> list[int]:

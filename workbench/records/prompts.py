@@ -37,6 +37,11 @@ SLOTS: dict[str, tuple[str, ...]] = {
     "reflector": ("question", "needs", "steps", "signals", "budget", "tools", "evidence", "most"),
     "rewriter": ("question", "names"),
     "writer": ("question", "memory", "totals", "evidence"),
+    "outline": ("question", "aspects", "evidence", "most"),
+    "section": ("question", "title", "summary", "wish", "current", "earlier", "evidence"),
+    "map": ("question", "title", "summary", "evidence"),
+    "reduce": ("question", "title", "summary", "wish", "current", "claims"),
+    "abstract": ("question", "sections"),
     "checker": ("sentences", "evidence"),
     "judge": ("question", "gold", "answer", "evidence"),
     "judge_pairs": ("question", "gold", "first", "second"),
@@ -45,7 +50,7 @@ SLOTS: dict[str, tuple[str, ...]] = {
     "memory": ("known", "history", "message"),
     "summarizer": ("summary", "messages"),
 }
-"""What each prompt may name, all of it filled in: a prompt a role, and a second one of the judge and the extractor."""
+"""What each prompt may name, all of it filled in: a prompt a role, and more of the writer, the judge, the extractor."""
 _PARTS = ("system", "user")
 LONGEST = 100_000
 """Characters of a prompt's text."""

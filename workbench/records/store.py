@@ -27,6 +27,7 @@ from workbench.records.sqlite import PATIENCE_S, begin_with_log, named, upgrade
 from workbench.records.tape import Effect, packed, unpacked
 from workbench.state import Decision, ExecutionRecord
 
+_REPORT = "CASE WHEN json_valid(result) THEN json_extract(result, '$.report.report_id') END"
 MIGRATIONS = (
     """
     CREATE TABLE runs (
@@ -57,6 +58,7 @@ MIGRATIONS = (
     CREATE INDEX costs_by_point ON costs (point, who);
     """,
     "CREATE TABLE labels (digest TEXT PRIMARY KEY, said TEXT, asked TEXT);",
+    f"CREATE INDEX runs_by_report ON runs ({_REPORT});",
 )
 _VERSION = "SELECT COALESCE(MAX(version), 0) FROM run_migrations"
 _LINEAGE = """
@@ -263,6 +265,21 @@ class RunStore:
             f"SELECT * FROM runs WHERE {where} ORDER BY created_at DESC, run_id LIMIT ?", (*equals.values(), limit)
         )
         return [self._row(row) for row in rows]
+
+    def report(self, report_id: str, user: str) -> dict[str, Any]:
+        """What the newest report of that id and person has: ``run_id``, ``fingerprint``, ``outline``, ``sections``,
+        ``numbers``; empty without one. A report that is forgotten is in no cache.
+        """
+        rows = self._rows(
+            f"SELECT run_id, result FROM runs WHERE {_REPORT} = ? AND user_id = ? AND status = 'done'"
+            " ORDER BY created_at DESC LIMIT 1",
+            (report_id, user),
+        )
+        if not rows:
+            return {}
+        result = self._loaded(rows[0]["result"])
+        kept = {name: result["report"].get(name) for name in ("fingerprint", "numbers")}
+        return {"run_id": rows[0]["run_id"], **kept, "outline": result["outline"], "sections": result["sections"]}
 
     def lineage(self) -> list[dict[str, Any]]:
         """Every run with what the tree of forks shows, newest first, in one query.

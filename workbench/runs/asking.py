@@ -43,6 +43,7 @@ class Options(TypedDict, total=False):
     settings: Mapping[str, Any] | None
     incognito: bool
     debug: bool
+    report: Mapping[str, Any] | None
 
 
 def shows(start: Callable[..., Any], *doors: Callable[..., Any]) -> None:
@@ -87,6 +88,7 @@ def options_of(
     thresholds: Any,
     known: Iterable[str],
     times: tuple[Any, Any] = ("", ""),
+    points: Sequence[str] = REVIEW_POINTS,
     **flags: Any,
 ) -> dict[str, Any]:
     """The options of a run as the graph begins with them.
@@ -98,7 +100,7 @@ def options_of(
     names = sorted(known)
     return {
         "kb": _bases(kb, names),
-        "review": points_of(review),
+        "review": points_of(review, points),
         "session": _name("session", session),
         "user": _name("user", user),
         "worker": _worker(worker, names),
@@ -108,22 +110,24 @@ def options_of(
     }
 
 
-def points_of(review: Any) -> list[str]:
-    """Review points, in the order in which a run meets them.
+def points_of(review: Any, points: Sequence[str] = REVIEW_POINTS) -> list[str]:
+    """Review points, in the order in which a run meets them; ``points`` are all that it has.
 
     >>> points_of({"reflect", "plan"}), points_of(True), points_of(None)
     (['plan', 'reflect'], ['plan', 'step', 'reflect'], [])
+    >>> points_of(["last", "first"], ("first", "last"))
+    ['first', 'last']
 
     Raises:
         RunError: one is not a review point.
     """
     if not review:
         return []
-    asked = REVIEW_POINTS if review is True or review == "all" else _several("review", review, "a review point")
+    asked = points if review is True or review == "all" else _several("review", review, "a review point")
     for point in asked:
-        if point not in REVIEW_POINTS:
-            raise RunError(f"Unknown review point {shown(point)}. Known: {', '.join(REVIEW_POINTS)}.")
-    return [point for point in REVIEW_POINTS if point in asked]
+        if point not in points:
+            raise RunError(f"Unknown review point {shown(point)}. Known: {', '.join(points)}.")
+    return [point for point in points if point in asked]
 
 
 def recorded(decisions: Any) -> list[Mapping[str, Any]]:

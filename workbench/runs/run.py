@@ -9,7 +9,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from workbench.errors import UnknownKnowledge
+from workbench.errors import RunError, UnknownKnowledge
 from workbench.graphs.reviewers import answer
 from workbench.plans import Plan
 from workbench.records.tape import read
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from workbench.runs.canvas_export import Part
     from workbench.runs.canvases import CanvasFile
     from workbench.runs.fork import Forecast
+    from workbench.runs.reporting import Report
     from workbench.views.figures.findings import By
     from workbench.views.figures.picture import Picture
     from workbench.views.memory import Rows
@@ -38,6 +39,19 @@ class Run(Recording):
     def workspace(self) -> Any:
         """The open workspace that it belongs to."""
         return self._work.workspace
+
+    @property
+    def report(self) -> Report:
+        """The report that it writes.
+
+        Raises:
+            RunError: it writes none.
+        """
+        from workbench.runs.reporting import Report
+
+        if "report" not in self.options:
+            raise RunError(f"Run {self.run_id} writes no report: it was asked with ask. Ask for one with wb.report.")
+        return Report(self)
 
     # what it is doing
 

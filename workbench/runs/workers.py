@@ -177,7 +177,7 @@ class Work:
         snapshot = self._snapshot(run_id, subgraphs=True)
         values = dict(snapshot.values)
         for task in snapshot.tasks:
-            if task.name == "retrieval" and hasattr(task.state, "values"):
+            if task.name in ("retrieval", "reporter") and hasattr(task.state, "values"):
                 values |= task.state.values
         return values
 

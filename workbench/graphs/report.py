@@ -1,0 +1,257 @@
+"""The subgraph that writes a report in place of an answer: outline -> sections -> consistency -> assemble.
+
+Sections are written at once, each from its own evidence. What an earlier report of the same question wrote from the
+same evidence is taken over. A person may decide at ``outline``, at each ``section`` and at the end (``report``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, cast
+
+from langgraph.graph import END, START, StateGraph
+from langgraph.runtime import Runtime
+from langgraph.types import Send
+from typing_extensions import TypedDict
+
+from workbench.events import logged, progress
+from workbench.graphs import report_review
+from workbench.graphs.generate import found, known
+from workbench.graphs.report_assembly import assemble
+from workbench.graphs.report_check import checked, consistency
+from workbench.graphs.report_research import research
+from workbench.graphs.report_writer import Draft, outlined_by_model, section_by_model
+from workbench.graphs.roles import budget_spent
+from workbench.language.judging import judged
+from workbench.language.quoting import cite
+from workbench.ports import Context, written
+from workbench.records.tape import RULES
+from workbench.reports import checking
+from workbench.reports.extracting import section_text
+from workbench.reports.kinds import ReportType, report_type
+from workbench.reports.outline import outlined, says_in
+from workbench.reports.topic import Aspect, Topic
+from workbench.state import (
+    ConversationState,
+    ReportOutline,
+    RetrievalResult,
+    RouteDecision,
+    SectionContent,
+    SectionOutline,
+)
+from workbench.text import language_of, visible
+
+
+class SectionTask(TypedDict):
+    """What the writer of one section is given."""
+
+    run_id: str
+    message: str
+    kb_prefixes: list[str]
+    route_decision: RouteDecision
+    section: SectionOutline
+    pieces: list[RetrievalResult]
+    fingerprint: str
+    wish: str
+    total: int
+
+
+def topic_of(state: Mapping[str, Any]) -> Topic:
+    """The topic of a report's run, in its parts."""
+    asked = state["report"]
+    return Topic(state["query"], tuple(Aspect(title, tuple(parts)) for title, parts in asked.get("aspects", [])))
+
+
+async def outliner(state: ConversationState, runtime: Runtime[Context]) -> dict[str, Any]:
+    """What the report will say: the model's outline, or the rules'; and what is there from before."""
+    context, asked, results = runtime.context, state["report"], found(state)
+    kind, plan = report_type(asked["type"]), state.get("plan") or {}
+    report_id = f"{plan.get('plan_id', '')}:{plan.get('version', 1)}:{kind.name}"
+    who = context.settings.model_of("writer") if "writer" in context.models else RULES
+    told = checking.of_evidence(results)
+    whole = checking.fingerprint(told, state["message"], state["query"], asked.get("assumptions"), repr(kind), who)
+    given = {"report_id": report_id, "user": state.get("user_id", "")}
+    look: Any = context.runs.report if asked.get("cached", True) else lambda **_: {}
+    earlier = context.tape.effect("memory", "report", given, lambda: look(**given))
+    report = {
+        **{name: value for name, value in asked.items() if name != "redo"},
+        **{"report_id": report_id, "fingerprint": whole, "by": who, "cache_hit": False, "reviewed": []},
+        "numbers": earlier.get("numbers", {}),
+    }
+    if earlier.get("fingerprint") == whole and earlier.get("sections"):
+        kept = [cast(SectionContent, {**one, "reused": True}) for one in earlier["sections"]]
+        return {"report": {**report, "cache_hit": True}, "outline": earlier["outline"], "sections": kept}
+    outline = await _outlined(state, context, kind)
+    by_print = {one["fingerprint"]: one for one in earlier.get("sections", [])}
+    by_id = {r["result_id"]: r for r in results}
+    kept = []
+    for section in outline["sections"]:
+        one = by_print.get(_print_of(section, by_id, who))
+        if one:
+            kept.append(cast(SectionContent, {**one, "section_id": section["section_id"], "reused": True}))
+    return {"report": report, "outline": outline, "sections": kept}
+
+
+async def _outlined(state: ConversationState, context: Context, kind: ReportType) -> ReportOutline:
+    topic, results, bases = topic_of(state), found(state), context.bases(state["kb_prefixes"])
+    reading = state["route_decision"]["reading"]
+    of = known(reading, bases)
+    rules = outlined(
+        topic, reading, judged(reading, results, bases), results, of.schema, of.nouns, says_in(bases), kind
+    )
+    rules["title"] = " ".join(state["message"].split())[:300]
+    if "writer" not in context.models or not results or budget_spent(context):
+        return rules
+    language = language_of(state["message"])
+    made = await outlined_by_model(context, state["message"], language, results, topic.asked())
+    if not made:
+        return rules
+    sections = [
+        SectionOutline(
+            section_id=str(n),
+            title=one["title"],
+            summary=one["summary"],
+            query=one["query"],
+            evidence_ids=[results[place - 1]["result_id"] for place in one["evidence"]],
+            estimated_words=max(60, 40 * len(one["evidence"])),
+            quotes=[],
+        )
+        for n, one in enumerate(made, 1)
+    ]
+    sections = kind.shaped(sections)
+    return {**rules, "sections": sections, "total_estimated_words": sum(s["estimated_words"] for s in sections)}
+
+
+def _print_of(section: SectionOutline, by_id: Mapping[str, RetrievalResult], who: str) -> str:
+    """What a section is written from, as a hash: its place in the report is none of it."""
+    pieces = [by_id[i] for i in section["evidence_ids"] if i in by_id]
+    asked = (section["title"], section["summary"], section["query"], section["quotes"])
+    return checking.fingerprint(asked, checking.of_evidence(pieces), who)
+
+
+def fan_out(state: ConversationState) -> list[Send] | str:
+    """One writer for each section that is not there yet."""
+    by_id = {r["result_id"]: r for r in found(state)}
+    there = {one["section_id"]: one["fingerprint"] for one in state.get("sections", [])}
+    tasks = []
+    for section in state["outline"]["sections"]:
+        own = _print_of(section, by_id, state["report"]["by"])
+        if there.get(section["section_id"]) != own:
+            tasks.append(_task(state, section, own, ""))
+    total = len(tasks)
+    return [Send("section", {**task, "total": total}) for task in tasks] or "review_section"
+
+
+def _task(state: ConversationState, section: SectionOutline, own: str, wish: str) -> SectionTask:
+    by_id = {r["result_id"]: r for r in found(state)}
+    return SectionTask(
+        run_id=state["run_id"],
+        message=state["message"],
+        kb_prefixes=state["kb_prefixes"],
+        route_decision=state["route_decision"],
+        section=section,
+        pieces=[by_id[i] for i in section["evidence_ids"] if i in by_id],
+        fingerprint=own,
+        wish=wish,
+        total=1,
+    )
+
+
+async def section(task: SectionTask, runtime: Runtime[Context]) -> dict[str, Any]:
+    """Write one section, and hold each of its sentences against what it cites."""
+    context, one, pieces = runtime.context, task["section"], task["pieces"]
+    draft, by = await _drafted(task, context)
+    runtime.stream_writer(progress("report", completed=1, total=task["total"], note=one["title"]))
+    text, _, unknown = cite(visible(draft.text), pieces)
+    notes = [*draft.notes, *([f"citations of no evidence were removed: {unknown}"] if unknown else [])]
+    content = SectionContent(
+        **{name: one[name] for name in ("section_id", "title", "summary")},  # type: ignore[typeddict-item]
+        text=text.strip(),
+        sources=[piece["result_id"] for piece in pieces],
+        claims=[],
+        fingerprint=task["fingerprint"],
+        by=by,
+        reused=False,
+        notes=notes,
+    )
+    return {"sections": [await checked(content, pieces, task["message"], task["kb_prefixes"], context)]}
+
+
+async def _drafted(task: SectionTask, context: Context) -> tuple[Draft, str]:
+    """The section's text by one's own writer, the model, or the rules; and who wrote it."""
+    one, pieces = task["section"], task["pieces"]
+    if pieces and "writer" in context.parts:
+        return Draft(await written(context, one["query"], pieces), []), "writer"
+    if pieces and "writer" in context.models:
+        draft = await section_by_model(
+            context,
+            question=task["message"],
+            title=one["title"],
+            summary=one["summary"],
+            pieces=pieces,
+            wish=task["wish"],
+        )
+        if draft is not None:
+            return draft, context.settings.model_of("writer")
+    reading = task["route_decision"]["reading"]
+    return Draft(section_text(one, pieces, reading, known(reading, context.bases(task["kb_prefixes"]))), []), RULES
+
+
+def after_sections(state: ConversationState) -> list[Send] | str:
+    """Where a decision on a section leads: to the next one, to new research for it, or on."""
+    redo = state["report"].get("redo")
+    if redo:
+        return "research"
+    if "section" in state.get("review", []) and report_review.next_section(state):
+        return "review_section"
+    return "consistency"
+
+
+def after_research(state: ConversationState) -> list[Send]:
+    """The section that was searched for anew is written anew."""
+    redo = state["report"]["redo"]
+    one = next(s for s in state["outline"]["sections"] if s["section_id"] == redo["section_id"])
+    own = _print_of(one, {r["result_id"]: r for r in found(state)}, state["report"]["by"])
+    return [Send("section", _task(state, one, own, redo["wish"]))]
+
+
+def build_reporter() -> StateGraph[Any, Context, Any, Any]:
+    """The subgraph, not compiled."""
+    graph = StateGraph(ConversationState, context_schema=Context)
+    writer: Any = logged("section", "write", section)
+    graph.add_node("outliner", logged("outliner", "outline", outliner))
+    graph.add_node("review_outline", logged("review_outline", "review", report_review.review_outline))
+    graph.add_node("section", writer, input_schema=SectionTask)
+    graph.add_node("review_section", logged("review_section", "review", report_review.review_section))
+    graph.add_node("research", logged("research", "research", research))
+    graph.add_node("consistency", logged("consistency", "check", consistency))
+    graph.add_node("assemble", logged("assemble", "assemble", assemble))
+    graph.add_node("review_report", logged("review_report", "review", report_review.review_report))
+    graph.add_edge(START, "outliner")
+    graph.add_edge("outliner", "review_outline")
+    graph.add_conditional_edges(
+        "review_outline", after_outline, ["research", "review_outline", "section", "review_section", "assemble"]
+    )
+    graph.add_edge("section", "review_section")
+    graph.add_conditional_edges("review_section", after_sections, ["research", "review_section", "consistency"])
+    graph.add_conditional_edges("research", after_research, ["section"])
+    graph.add_edge("consistency", "assemble")
+    graph.add_edge("assemble", "review_report")
+    graph.add_conditional_edges("review_report", after_report, ["research", "assemble", END])
+    return graph
+
+
+def after_outline(state: ConversationState) -> list[Send] | str:
+    """A section that a person asked for is searched first; a report that they stopped has no sections."""
+    report = state["report"]
+    if report.get("stopped"):
+        return "assemble"
+    return "research" if report.get("redo") else fan_out(state)
+
+
+def after_report(state: ConversationState) -> str:
+    """Done, or assembled anew with what a person changed."""
+    report = state["report"]
+    if report.get("redo"):
+        return "research"
+    return "assemble" if report.get("again") else END

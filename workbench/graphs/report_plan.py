@@ -1,0 +1,46 @@
+"""The plan of a report: what the question's plan has, and a search for each aspect of the topic."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from workbench.graphs.multi_hop_plan import say
+from workbench.graphs.plan import ONE
+from workbench.plans import Plan, PlanBudget, PlanStep, fresh_id
+from workbench.settings import Settings
+
+
+def with_aspects(
+    plan: Plan, query: str, asked: Mapping[str, Any], prefixes: Sequence[str], settings: Settings
+) -> Plan:
+    """The plan and its further searches; where there is no room for one each, aspects are searched together.
+
+    Args:
+        plan: for what the topic is about.
+        query: the same.
+        asked: ``aspects``, each with its parts, and ``assumptions``.
+        prefixes: the knowledge bases.
+        settings: how many tasks a plan may have, and a step's budget.
+    """
+    wanted = [" ".join([title, *parts]) for title, parts in asked.get("aspects", [])]
+    room = max(1, (settings.max_tasks - len(plan.steps)) // max(1, len(prefixes)))
+    groups = [" ".join(wanted[n::room]) for n in range(min(room, len(wanted)))]
+    for group in groups:
+        for kb in prefixes:
+            own = {"kb_prefix": kb} if len(prefixes) > 1 else {}
+            step = PlanStep(
+                step_id=fresh_id(plan, "aspect"),
+                objective=say("search", query),
+                tool=ONE,
+                tool_input={"query": f"{query} {group}", **own},
+                budget=PlanBudget(
+                    timeout_s=settings.step_timeout_s,
+                    top_k=settings.step_top_k,
+                    max_evidence_count=settings.step_max_evidence,
+                    max_retries=settings.step_max_retries,
+                ),
+            )
+            plan = plan.adding(step)
+    given = [one for one in asked.get("assumptions", []) if one not in plan.assumptions]
+    return plan.model_copy(update={"assumptions": [*plan.assumptions, *given]})

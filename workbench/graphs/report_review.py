@@ -1,0 +1,213 @@
+"""Where a person decides in a report: at the outline, at each section, at the end. Each answer is kept and replayed.
+
+To respond at the outline or at the end asks for one more section; to respond at a section has it searched and written
+anew. Nothing else of the report changes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from langgraph.runtime import Runtime
+from pydantic import Field
+
+from workbench.graphs.generate import found
+from workbench.graphs.report_assembly import standing
+from workbench.graphs.report_check import checked
+from workbench.graphs.report_forecast import forecast
+from workbench.graphs.review import ARGS, LONGEST, Strict, ask_person, refuse
+from workbench.ports import Context
+from workbench.reports import checking
+from workbench.reports.citing import STYLES
+from workbench.state import ConversationState, SectionContent, SectionOutline
+
+MOST_SECTIONS = 50
+
+
+class SectionEdit(Strict):
+    """A section of an edited outline; a new one needs no id."""
+
+    section_id: str = Field("", max_length=20)
+    title: str = Field(pattern=r"\S", max_length=300)
+    summary: str = Field("", max_length=LONGEST)
+    query: str = Field("", max_length=LONGEST)
+    evidence_ids: list[str] = Field(default_factory=list, max_length=1_000)
+    estimated_words: int = Field(0, ge=0)
+    quotes: list[str] = Field(default_factory=list, max_length=1_000)
+
+
+class OutlineEdits(Strict):
+    """What can be changed of an outline: its title, and which sections there are, in which order."""
+
+    title: str | None = Field(None, pattern=r"\S", max_length=300)
+    sections: list[SectionEdit] | None = Field(None, min_length=1, max_length=MOST_SECTIONS)
+
+
+class SectionEdits(Strict):
+    """What can be changed of a written section; ``[n]`` in the text is the n-th of its sources."""
+
+    title: str | None = Field(None, pattern=r"\S", max_length=300)
+    text: str | None = Field(None, pattern=r"\S", max_length=200_000)
+
+
+class ReportEdits(Strict):
+    """What can be changed of a whole report."""
+
+    title: str | None = Field(None, pattern=r"\S", max_length=300)
+    style: str | None = None
+
+
+async def review_outline(state: ConversationState, runtime: Runtime[Context]) -> dict[str, Any]:
+    """Ask about the outline before anything is written, when the run's policy says so."""
+    report = state["report"]
+    if report.get("redo"):
+        return {"report": {name: value for name, value in report.items() if name != "redo"}}
+    if "outline" not in state.get("review", []) or report["cache_hit"] or not state["outline"]["sections"]:
+        return {}
+    outline, known = state["outline"], {r["result_id"] for r in found(state)}
+
+    def check(edits: OutlineEdits) -> None:
+        refuse(
+            ((*ARGS, "sections", n, "evidence_ids", m), f"{one!r} is no piece of the evidence.")
+            for n, section in enumerate(edits.sections or [])
+            for m, one in enumerate(section.evidence_ids)
+            if one not in known
+        )
+
+    told = {"expected": forecast(state, runtime.context), "evidence": evidence_of(state)}
+    words = f"{len(outline['sections'])} sections, about {outline['total_estimated_words']} words: write them?"
+    decision = ask_person("outline", state, runtime, dict(outline), words, OutlineEdits, check, told=told)
+    change: dict[str, Any] = {"decisions": [decision]}
+    if decision["action"] == "reject":
+        return {**change, "report": {**report, "stopped": True}, "outline": {**outline, "sections": []}}
+    if decision["action"] == "respond":
+        return {**change, **_one_more(state, decision["message"], decision["who"])}
+    edits = decision["edits"]
+    if not edits:
+        return change
+    sections = [_edited(one) for one in edits["sections"]] if "sections" in edits else outline["sections"]
+    new = {**outline, "title": edits.get("title", outline["title"]), "sections": _placed(sections)}
+    new["total_estimated_words"] = sum(one["estimated_words"] for one in new["sections"])
+    return {**change, "outline": new}
+
+
+def _edited(given: Mapping[str, Any]) -> SectionOutline:
+    names = SectionEdit.model_fields
+    one = {name: given.get(name, names[name].get_default(call_default_factory=True)) for name in names}
+    return SectionOutline(**{**one, "query": one["query"] or one["title"]})  # type: ignore[typeddict-item]
+
+
+def _placed(sections: list[SectionOutline]) -> list[SectionOutline]:
+    """Sections with ids that say where they stand; one whose id is below another's stays below what precedes it."""
+    placed: list[SectionOutline] = []
+    counts = [0]
+    for section in sections:
+        depth = min(section["section_id"].count("."), len(counts)) if placed else 0
+        counts = [*counts[: depth + 1], *([0] if depth + 1 > len(counts) else [])]
+        counts[depth] += 1
+        placed.append({**section, "section_id": ".".join(map(str, counts[: depth + 1]))})
+    return placed
+
+
+def _one_more(state: ConversationState, wish: str, who: str) -> dict[str, Any]:
+    """An outline with one more section, which is searched before it is written."""
+    outline = state["outline"]
+    number = 1 + max((int(s["section_id"].split(".")[0]) for s in outline["sections"]), default=0)
+    section = SectionOutline(
+        section_id=str(number),
+        title=wish.strip()[:300],
+        summary="",
+        query=wish,
+        evidence_ids=[],
+        estimated_words=0,
+        quotes=[],
+    )
+    redo = {"section_id": section["section_id"], "wish": wish, "who": who}
+    return {
+        "outline": {**outline, "sections": [*outline["sections"], section]},
+        "report": {**state["report"], "redo": redo},
+    }
+
+
+def evidence_of(state: ConversationState) -> list[dict[str, Any]]:
+    """The evidence, for a form: which piece, whose, how likely it is to matter, how it begins."""
+    return [
+        {
+            "result_id": r["result_id"],
+            "title": str(r["metadata"].get("title") or r["source_id"]),
+            "score": r["score"],
+            "begins": r["evidence"][:160],
+        }
+        for r in found(state)
+    ]
+
+
+def next_section(state: Mapping[str, Any]) -> str:
+    """The id of the first section that nobody has looked at yet; "" when all are done."""
+    done = state["report"].get("reviewed", [])
+    return next((one["section_id"] for one in standing(state) if one["section_id"] not in done), "")
+
+
+async def review_section(state: ConversationState, runtime: Runtime[Context]) -> dict[str, Any]:
+    """Ask about the next section, when the run's policy says so."""
+    report = {name: value for name, value in state["report"].items() if name != "redo"}
+    asked = next_section(state)
+    if "section" not in state.get("review", []) or not asked or report["cache_hit"]:
+        return {"report": report} if "redo" in state["report"] else {}
+    content = next(one for one in standing(state) if one["section_id"] == asked)
+    unsure = sum(claim["verdict"] in ("unsupported", "uncited") for claim in content["claims"])
+    words = f"{len(content['claims'])} statements, {unsure} of them without support: keep this section?"
+    by_id = {r["result_id"]: r for r in found(state)}
+    pieces = [by_id[i] for i in content["sources"] if i in by_id]
+    key = f"{asked}-{sum(d['point'] == 'section' for d in state.get('decisions', []))}"
+    decision = ask_person("section", state, runtime, dict(content), words, SectionEdits, key=key)
+    reviewed = [*report.get("reviewed", []), asked]
+    change: dict[str, Any] = {"decisions": [decision], "report": {**report, "reviewed": reviewed}}
+    if decision["action"] == "reject":
+        kept = [one for one in state["outline"]["sections"] if one["section_id"] != asked]
+        return {**change, "outline": {**state["outline"], "sections": kept}}
+    if decision["action"] == "respond":
+        redo = {"section_id": asked, "wish": decision["message"], "who": decision["who"]}
+        return {**change, "report": {**report, "redo": redo}}
+    if edits := decision["edits"]:
+        own = {"by": decision["who"], "fingerprint": checking.fingerprint(edits, asked)}
+        new = SectionContent(**{**content, **edits, **own})  # type: ignore[typeddict-item]
+        change["sections"] = [await checked(new, pieces, state["message"], state["kb_prefixes"], runtime.context)]
+        if "title" in edits:
+            sections = [
+                {**one, "title": edits["title"]} if one["section_id"] == asked else one
+                for one in state["outline"]["sections"]
+            ]
+            change["outline"] = {**state["outline"], "sections": sections}
+    return change
+
+
+async def review_report(state: ConversationState, runtime: Runtime[Context]) -> dict[str, Any]:
+    """Ask about the whole report, when the run's policy says so."""
+    report = state["report"]
+    if "report" not in state.get("review", []) or report.get("stopped") or report.get("approved"):
+        return {"report": {**report, "again": False}} if report.get("again") else {}
+    check = report.get("consistency", {})
+    proposal = {
+        "title": state["outline"]["title"],
+        "style": report["style"],
+        "final_report": report["final_report"],
+        "consistency": check,
+    }
+    words = f"Score {check.get('score', 0):.2f}, {len(check.get('unsupported_claims', []))} statements without support."
+
+    def known(edits: ReportEdits) -> None:
+        if edits.style is not None and edits.style not in STYLES:
+            refuse([((*ARGS, "style"), f"{edits.style!r} is no citation style. Known: {', '.join(STYLES)}.")])
+
+    decision = ask_person("report", state, runtime, proposal, words, ReportEdits, known)
+    change: dict[str, Any] = {"decisions": [decision]}
+    if decision["action"] == "respond":
+        return {**change, **_one_more(state, decision["message"], decision["who"])}
+    ended = {**report, "approved": decision["action"] != "reject", "rejected": decision["action"] == "reject"}
+    if edits := decision["edits"]:
+        outline = {**state["outline"], "title": edits.get("title", state["outline"]["title"])}
+        style = edits.get("style", report["style"])
+        return {**change, "outline": outline, "report": {**ended, "style": style, "again": True}}
+    return {**change, "report": ended}

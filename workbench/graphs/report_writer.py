@@ -1,0 +1,424 @@
+"""A report's outline, sections and abstract by the writer's model; None wherever it gives nothing that can be used.
+
+What a model writes is cleaned here: headings, links and marks of evidence that it was not shown are taken out, and what
+was is said in the notes. Whether its sentences hold is for ``check`` to see.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from workbench.errors import RunError, shown
+from workbench.graphs.cards import told_evidence
+from workbench.graphs.check import source_of, table_of
+from workbench.graphs.roles import NONE, numbered, say
+from workbench.knowledge.reading.blocks import ITEM, Block, blocks, cells
+from workbench.language.quoting import renumbered
+from workbench.language.support import checked, lost, misquoted
+from workbench.ports import Context
+from workbench.reports.reducing import reduce_of
+from workbench.state import RetrievalResult
+from workbench.text import CJK, fold, language_of, terms, visible
+
+_SECTIONS, _CLAIMS, _PIECE, _SHORT = 12, 40, 500, 300
+"""Most sections of an outline and claims of a batch; characters of a piece in the prompt of an outline, of a line."""
+
+
+_LINK = re.compile(r"(?:https?://|www\.)[^\s)\]>）」】，。；]+")
+
+
+class Part(BaseModel):
+    """A section as an outline proposes it."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    title: str = Field(min_length=1, max_length=120)
+    summary: str = Field(max_length=600)
+    query: str = Field(max_length=400)
+    evidence: list[int] = Field(min_length=1, max_length=100)
+
+
+class Outlined(BaseModel):
+    """What the writer fills in for an outline."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    sections: list[Part] = Field(min_length=1, max_length=_SECTIONS)
+
+
+class Written(BaseModel):
+    """What the writer fills in with a text."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    text: str = Field(min_length=1, max_length=20_000)
+
+
+class Mapped(BaseModel):
+    """A claim that pieces of evidence make."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    text: str = Field(min_length=1, max_length=600)
+    ids: list[int] = Field(min_length=1, max_length=20)
+    entities: list[str] = Field(max_length=20)
+
+
+class MappedAll(BaseModel):
+    """What the writer fills in for a batch of evidence."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    claims: list[Mapped] = Field(max_length=_CLAIMS)
+
+
+class Draft(NamedTuple):
+    """What a model wrote: Markdown without headings, ``[n]`` the n-th piece; and what was mended or taken out."""
+
+    text: str
+    notes: list[str]
+
+
+async def outlined_by_model(
+    context: Context,
+    question: str,
+    language: str,
+    results: Sequence[RetrievalResult],
+    aspects: Sequence[str],
+    most: int = _SECTIONS,
+) -> list[dict[str, Any]] | None:
+    """The sections that a model proposes: ``title``, ``summary``, ``query``, and ``evidence``, numbers in ``results``.
+
+    Args:
+        context: the ports.
+        question: what the report is on.
+        language: of the report.
+        results: the evidence, of which the first ``max_evidence_summary`` pieces are shown, each cut short.
+        aspects: what the plan asked for.
+        most: sections that there may be.
+    """
+    if not ready(context) or not results:
+        return None
+    short = [r.copy() for r in results[: context.settings.max_evidence_summary]]
+    for piece in short:
+        piece["evidence"] = piece["evidence"][:_PIECE]
+    pieces = next(_batches(short, len(short), context.settings.merge_max_characters))
+
+    def problems(form: Outlined) -> list[str]:
+        titles = [fold(part.title) for part in form.sections]
+        unknown = sorted({n for part in form.sections for n in part.evidence if not 1 <= n <= len(pieces)})
+        found = [f"evidence: there is no [{n}]. Known: 1 to {len(pieces)}." for n in unknown[:5]]
+        found += ["title: two sections have the same."] if len(set(titles)) < len(titles) else []
+        found += [f"sections: {len(titles)}. Give at most {most}."] if len(titles) > most else []
+        return found + (["title: a section has none."] if not all(map(terms, titles)) else [])
+
+    slots = {
+        "question": question,
+        "aspects": numbered([_line(aspect) for aspect in aspects]),
+        "evidence": _evidence(pieces),
+        "most": str(most),
+    }
+    said = await say(
+        context, "writer", Outlined, slots, question=question, problems=problems, prompt="outline", language=language
+    )
+    if said.form is None:
+        return None
+    return [
+        {
+            "title": _line(part.title).strip(" #*"),
+            "summary": _line(part.summary),
+            "query": _line(part.query) or _line(part.title),
+            "evidence": list(dict.fromkeys(part.evidence)),
+        }
+        for part in said.form.sections
+    ]
+
+
+async def section_by_model(
+    context: Context,
+    *,
+    question: str,
+    title: str,
+    summary: str,
+    pieces: Sequence[RetrievalResult],
+    earlier: str = "",
+    wish: str = "",
+    current: str = "",
+    language: str = "",
+) -> Draft | None:
+    """A section as a model writes it from its own evidence; None where nothing of it can be used.
+
+    Args:
+        context: the ports.
+        question: what the report is on.
+        title: of the section.
+        summary: what it is about.
+        pieces: its evidence, best first; ``[n]`` in the text is the n-th.
+        earlier: what stands before it in the report, of which it sees the end.
+        wish: what a reviewer wants of it.
+        current: the section as the reviewer saw it.
+        language: of the report, where it is not the question's.
+
+    Raises:
+        SettingsError: no reduce strategy has the name that the settings give.
+        RunError: a reduce strategy of one's own gave no text.
+    """
+    if not ready(context) or not pieces:
+        return None
+    language = language or language_of(question)
+    about = {"question": question, "title": title, "summary": summary or NONE}
+    about |= {"wish": wish or NONE, "current": _unmarked(current) or NONE}
+    writing = _Writing(context, about, pieces, language)
+    mapped = context.settings.mapreduce and len(pieces) >= context.settings.mapreduce_threshold
+    text = await (writing.reduced() if mapped else writing.directly(earlier))
+    return Draft(text, list(dict.fromkeys(writing.notes))) if text else None
+
+
+class _Writing:
+    """One section while it is written."""
+
+    def __init__(self, context: Context, about: dict[str, str], pieces: Sequence[RetrievalResult], language: str):
+        self._context, self._about, self._pieces, self._language = context, about, pieces, language
+        self.notes: list[str] = []
+        self._replied = True
+
+    async def directly(self, earlier: str) -> str:
+        """From so many pieces a call, each seeing the end of what was written before it."""
+        settings, parts, before = self._context.settings, list[str](), 0
+        for batch in self._batches():
+            written = "\n\n".join([earlier, *parts])
+            end = _unmarked(written)[-settings.section_max_context_characters :]
+            earlier_part = end if settings.section_max_context_characters else ""
+            slots = {"earlier": earlier_part or NONE, "evidence": _evidence(batch)}
+            if text := await self._written("section", slots, range(before + 1, before + len(batch) + 1), local=True):
+                parts.append(text)
+            before += len(batch)
+            if not settings.multi_pass or not self._replied:
+                break
+        return "\n\n".join(parts)
+
+    async def reduced(self) -> str:
+        """Each batch made claims, and the claims of all of them one text."""
+        settings = self._context.settings
+        strategy = reduce_of(settings.reduce_strategy)
+        starts, before = list[int](), 0
+        batches = list(self._batches())
+        for batch in batches:
+            starts.append(before)
+            before += len(batch)
+        calls = [self._claims(batch, start) for batch, start in zip(batches, starts, strict=True)]
+        mapped = await asyncio.gather(*calls) if settings.parallel_map else [await call for call in calls]
+        texts = [text for text in mapped if text]
+        if not texts:
+            return ""
+        text = await strategy(texts, self._joined, settings.max_tokens_per_reduce)
+        if not isinstance(text, str) or not text.strip():
+            raise RunError(
+                f"The reduce strategy {shown(settings.reduce_strategy)} gave {shown(text)}. Return a text that is not "
+                "empty, as `await reduce(texts)` gives it."
+            )
+        return self._cleaned(text, {n: n for n in range(1, len(self._pieces) + 1)})
+
+    def _batches(self) -> Iterator[Sequence[RetrievalResult]]:
+        settings = self._context.settings
+        return _batches(self._pieces, settings.section_max_evidence, settings.merge_max_characters)
+
+    async def _claims(self, batch: Sequence[RetrievalResult], before: int) -> str:
+        """What a batch says, a claim a line."""
+
+        def problems(form: MappedAll) -> list[str]:
+            unknown = sorted({n for claim in form.claims for n in claim.ids if not 1 <= n <= len(batch)})
+            return [f"ids: there is no [{n}]. Known: 1 to {len(batch)}." for n in unknown[:5]]
+
+        slots = {**_of(self._about, "question", "title", "summary"), "evidence": _evidence(batch)}
+        form = await self._said(MappedAll, "map", slots, problems)
+        lines = []
+        for claim in form.claims if form else ():
+            marks = "".join(f"[{before + n}]" for n in dict.fromkeys(claim.ids))
+            named = filter(None, (re.sub(r"[()\[\]【】]", "", _line(name)) for name in claim.entities))
+            names = f" ({told})" if (told := ", ".join(named)) else ""
+            lines.append(f"- {_line(renumbered(claim.text, {})[0])} {marks}{names}")
+        return "\n".join(lines)
+
+    async def _joined(self, texts: Sequence[str]) -> str:
+        """One call: of some texts one. Where the model gives nothing, they stand one below the other."""
+        numbers = sorted({int(n) for text in texts for n in re.findall(r"\[(\d+)\]", text)})
+        slots = {"claims": "\n\n".join(texts)}
+        joined = await self._written("reduce", slots, numbers)
+        return joined or "\n".join(re.sub(r"(?<=\]) \([^()\n]*\)$", "", text, flags=re.M) for text in texts)
+
+    async def _written(
+        self, prompt: str, slots: Mapping[str, str], numbers: Sequence[int], *, local: bool = False
+    ) -> str:
+        """A text by the model, cleaned; marks are numbers, or, where they are local, places among them."""
+        known = dict(enumerate(numbers, 1)) if local else {n: n for n in numbers}
+        once = [self._faults]
+
+        def problems(form: Written) -> list[str]:
+            text, unknown = renumbered(form.text, known)
+            if not terms(text) or not re.search(r"\[\d+\]", text):
+                return ["text: no sentence has the number of its source behind it. Write from the evidence."]
+            return once.pop()(text, unknown) if once else []  # what is left then is marked, and not refused
+
+        form = await self._said(Written, prompt, {**self._about, **slots}, problems)
+        return self._cleaned(form.text, known) if form else ""
+
+    def _faults(self, text: str, unknown: Sequence[int]) -> list[str]:
+        """What a text says that its sources do not, as far as rules see it without doubt."""
+        sources = {n: f"{source_of(p, None)}\n{table_of(p, None)}" for n, p in enumerate(self._pieces, 1)}
+        found = [f"text: there is no evidence [{n}]." for n in unknown[:5]]
+        for one in checked(text, sources):
+            cited = [sources[n] for n in one.cited]
+            gone = misquoted(one.sentence, cited) if cited else []
+            found += [f"text: “{words}” is not what its source says word for word." for words in gone]
+            if one.verdict == "unsupported" and not gone and (figures := _figures(one.why)):
+                found.append(f"text: the sources of “{_unmarked(one.sentence)}” have no {', '.join(figures)}.")
+        return found[:8]
+
+    async def _said(
+        self, form: type[BaseModel], prompt: str, slots: Mapping[str, str], problems: Callable[[Any], list[str]]
+    ) -> Any:
+        about = self._about
+        said = await say(
+            self._context,
+            "writer",
+            form,
+            slots,
+            question=about["question"],
+            problems=problems,
+            at=about["title"][:80],
+            prompt=prompt,
+            language=self._language,
+        )
+        self.notes += said.refused
+        self._replied = said.replied
+        return said.form
+
+    def _cleaned(self, text: str, known: Mapping[int, int]) -> str:
+        """A model's Markdown as a section may have it; what was taken out is noted."""
+        text, unknown = renumbered(_plain(text, self._about["title"]), known)
+        if unknown:
+            self.notes.append(f"citations of no evidence were removed: {', '.join(f'[{n}]' for n in unknown)}")
+        told = fold("\n".join(f"{p['evidence']} {p['metadata'].get('url') or ''}" for p in self._pieces))
+        foreign = [place for place in _LINK.findall(text) if fold(place.rstrip(".,;:")) not in told]
+        for place in sorted(foreign, key=len, reverse=True):
+            text = text.replace(place, "")
+            self.notes.append(f"an address of no source was removed: {place[:200]}")
+        return re.sub(r"[ \t]+(?=\n|$)|(?<=\S) +(?= )", "", text).strip()
+
+
+async def abstract_by_model(context: Context, question: str, sections_text: str, language: str = "") -> str | None:
+    """A few sentences that say what a report found, with its marks; None where they say what it does not.
+
+    Args:
+        context: the ports.
+        question: what the report is on.
+        sections_text: its sections, with marks.
+        language: of the report, where it is not the question's.
+    """
+    if not ready(context) or not sections_text.strip():
+        return None
+    known = {n: n for n in map(int, re.findall(r"\[(\d+)\]", sections_text))}
+    bare = _unmarked(sections_text)
+
+    def problems(form: Written) -> list[str]:
+        text = renumbered(form.text, known)[0]
+        if not terms(_unmarked(text)) or (known and not re.search(r"\[\d+\]", text)):
+            return ["text: no sentence has the number of its source behind it. Write from the sections."]
+        gone = [*_figures(", ".join(lost(_unmarked(text), bare))), *misquoted(text, [bare])]
+        return [f"text: the sections do not say {words}." for words in gone[:5]]
+
+    slots = {"question": question, "sections": _shortened(sections_text, context.settings.merge_max_characters)}
+    said = await say(
+        context, "writer", Written, slots, question=question, problems=problems, prompt="abstract", language=language
+    )
+    return renumbered(_plain(said.form.text, ""), known)[0].strip() if said.form else None
+
+
+def ready(context: Context) -> bool:
+    """Whether a model writes: one is named for it, and nobody has put a writer of their own in its place."""
+    return "writer" in context.models and "writer" not in context.parts
+
+
+def _batches(pieces: Sequence[RetrievalResult], most: int, characters: int) -> Iterator[Sequence[RetrievalResult]]:
+    """The pieces, so many a batch and no more than a prompt holds; at least one."""
+    batch, size = list[RetrievalResult](), 0
+    for piece in pieces:
+        length = len(told_evidence([piece], 0)) + 10
+        if batch and (len(batch) == most or size + length > characters):
+            yield batch
+            batch, size = [], 0
+        batch, size = [*batch, piece], size + length
+    yield batch
+
+
+def _evidence(pieces: Sequence[RetrievalResult]) -> str:
+    """All of a batch, which was made to fit."""
+    return told_evidence(pieces, sum(len(piece["evidence"]) for piece in pieces) + 10**6)
+
+
+def _of(slots: Mapping[str, str], *names: str) -> dict[str, str]:
+    return {name: slots[name] for name in names}
+
+
+def _line(text: str) -> str:
+    """In one line, not too long, and nothing in it that steers a terminal."""
+    return " ".join(visible(text).split())[:_SHORT].strip()
+
+
+def _unmarked(text: str) -> str:
+    return renumbered(text, {})[0].strip()
+
+
+def _shortened(text: str, most: int) -> str:
+    """Of every paragraph its beginning, so that all of them together are not too long."""
+    share = min(1.0, most / len(text))
+    return "\n\n".join(part[: int(len(part) * share)] for part in text.split("\n\n"))
+
+
+def _figures(why: str) -> list[str]:
+    """The numbers among what sources do not have."""
+    return [item for item in why.split(", ") if re.fullmatch(r"\d[\d,.]*", item)]
+
+
+def _plain(text: str, title: str) -> str:
+    """Paragraphs and lists of a model's Markdown, a table row a list item: no heading, picture, link, fence or tag."""
+    kept = list[tuple[str, str]]()
+    for block in blocks(_linkless(visible(text))):
+        said = " ".join(_row(block).split()) if block.kind != "code" else _plain(block.text, title)
+        bare = fold(re.sub(r"^[\d.、\s]+|[\s*_:：#]", "", said))
+        if block.kind == "heading" or not terms(said) or (title and bare == fold(re.sub(r"\s", "", title))):
+            continue
+        item = "item" if block.kind in ("item", "row") else "text"
+        kept.append((item, _numbers_kept(said)))
+    lines = [
+        ("\n" if before == here == "item" else "\n\n") + said
+        for (before, _), (here, said) in zip([("", ""), *kept[:-1]], kept, strict=True)
+    ]
+    return "".join(lines).strip()
+
+
+def _row(block: Block) -> str:
+    """A block as it stands; a table's row as an item, each cell behind its head."""
+    if block.kind != "row":
+        return re.sub(ITEM, "- ", block.text) if block.kind == "item" else block.text
+    heads, told = cells(block.head.partition("\n")[0]), cells(block.text)
+    named = heads if len(heads) == len(told) else [""] * len(told)
+    first, *rest = [(head, cell) for head, cell in zip(named, told, strict=True) if cell.strip()] or [("", "")]
+    return "- " + ": ".join(filter(None, [first[1], ", ".join(f"{head} {cell}".strip() for head, cell in rest)]))
+
+
+def _linkless(text: str) -> str:
+    """Without pictures and tags, and of a link what it says."""
+    text = re.sub(r"!\[[^\[\]]*\]\([^()]*\)|</?[a-zA-Z!][^<>]{0,200}>", "", text)
+    return re.sub(r"\[([^\[\]]*)\]\(([^()\s]*)[^()]*\)", lambda m: f"[{m[1]}]" if m[1].isdigit() else m[1], text)
+
+
+def _numbers_kept(text: str) -> str:
+    """A half sentence without a mark goes with the other half's: its semicolon, at which sentences are cut, a comma."""
+    return re.sub(r"(?<![\]\s])；(?=[^。！？]*\[\d)", "，", text) if CJK.search(text) else text

@@ -1,0 +1,250 @@
+"""References in the styles that people are asked for: a line for each piece of evidence, of what its document says.
+
+Authors, dates, journals and publishers come from typed fields with the usual names; a corpus that has none is cited by
+title and address. APA, IEEE and GB/T 7714 are CSL styles that typst carries and sets (the extra ``reports``).
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from bs4 import BeautifulSoup, Tag
+
+from workbench.errors import MissingExtra, ReportError, shown
+from workbench.reports.markdown import address, escaped, inline, linked
+from workbench.state import RetrievalResult
+from workbench.text import CJK, clean, iso, language_of, visible
+from workbench.views.labels import Labels
+
+_CSL = {"apa": "apa", "ieee": "ieee", "gb7714": "gb-7714-2015-numeric"}
+"""Style -> what typst calls it."""
+STYLES = ("default", *_CSL, "bibtex")
+
+_NAMES: Mapping[str, tuple[str, ...]] = {
+    "author": ("author", "authors", "creator", "creators", "byline", "作者", "著者", "撰文"),
+    "date": ("issued", "date", "published", "date_published", "publication_date", "year", "日期", "发表日期", "出版日期")
+    + ("出版年份", "年份", "年"),
+    "journal": ("journal", "container_title", "periodical", "newspaper", "magazine", "期刊", "刊物", "报纸", "杂志"),
+    "publisher": ("publisher", "press", "出版社", "出版者"),
+    "volume": ("volume", "卷"),
+    "issue": ("issue", "期"),
+    "pages": ("page", "pages", "页码"),
+    "doi": ("doi",),
+}
+"""What a reference tells -> the names of fields that tell it, as CSL, BibTeX, Dublin Core and Chinese records have them."""
+_LONGEST, _MOST_AUTHORS = 500, 50
+
+
+def references(results: Sequence[RetrievalResult], style: str = "default", language: str = "en") -> list[str]:
+    """The reference of each result, in their order and without its number: a line of Markdown, of BibTeX an entry.
+
+    Raises:
+        ReportError: there is no such style.
+        MissingExtra: typst is not installed, and the style needs it.
+    """
+    if style not in STYLES:
+        raise ReportError(f"Unknown citation style {shown(style)}. Known: {', '.join(STYLES)}.")
+    found = [_facts(result, language) for result in results]
+    if style == "default":
+        return [_line(one, Labels(language)) for one in found]
+    if style == "bibtex":
+        return list(_bibtex(found))
+    return _by_csl(found, _CSL[style])
+
+
+def _facts(result: Mapping[str, Any], language: str) -> dict[str, Any]:
+    """What is known of a source, as plain words, whatever its metadata hold; ``url`` is an address of the web or ""."""
+    metadata = result.get("metadata") or {}
+    given = metadata.get("fields")
+    fields = {_folded(name): value for name, value in given.items()} if isinstance(given, Mapping) else {}
+    found: dict[str, Any] = {
+        kind: next((fields[name] for name in names if fields.get(name) not in (None, "", [])), None)
+        for kind, names in _NAMES.items()
+    }
+    title = _words(metadata.get("title")) or _words(metadata.get("doc_id")) or Labels(language)("untitled")
+    position = metadata.get("position")
+    return {
+        **{kind: _words(value) for kind, value in found.items()},
+        "title": title,
+        "author": _authors(found["author"]),
+        "date": _date(found["date"]),
+        "url": address(metadata.get("url")),
+        "licence": _words(metadata.get("licence")),
+        "base": _words(metadata.get("kb_prefix")),
+        "passage": position + 1 if isinstance(position, int) and not isinstance(position, bool) else None,
+        "language": language_of(title),
+    }
+
+
+def _folded(name: object) -> str:
+    return re.sub(r"[\s-]+", "_", str(name).strip().casefold())
+
+
+def _words(value: object) -> str:
+    """A value on one line; of a list its members, of anything nested nothing."""
+    if isinstance(value, list | tuple):
+        return "; ".join(filter(None, map(_words, value)))
+    if value is None or isinstance(value, bool | Mapping):
+        return ""
+    return _printed(" ".join(visible(clean(str(value))).split())[:_LONGEST])
+
+
+def _printed(text: str) -> str:
+    """Without the few characters that YAML does not take."""
+    return re.sub(r"[^\t\n\x20-\x7e\u0080-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]", "\ufffd", text)
+
+
+def _date(value: object) -> str:
+    if isinstance(value, list | tuple):
+        value = value[0] if value else None
+    return iso(value) or iso(str(value)[:10])
+
+
+def _authors(value: object) -> list[str]:
+    """Names as the source writes them: ``Family, Given`` is known as such, anything else is left whole.
+
+    >>> _authors("Smith, Jane; Doe, John"), _authors("Ann Lee and Bo Li"), _authors("老舍、曹禺"), _authors(["A", None])
+    (['Smith, Jane', 'Doe, John'], ['Ann Lee', 'Bo Li'], ['老舍', '曹禺'], ['A'])
+    >>> _authors([{"family": "Smith", "given": "Jane"}, {"literal": "WHO"}]), _authors("Ann Lee, Bo Li, Cy Ng")
+    (['Smith, Jane', 'WHO'], ['Ann Lee', 'Bo Li', 'Cy Ng'])
+    """
+    if isinstance(value, Mapping):
+        parts = [_words(value.get(key)) for key in ("family", "given")]
+        return [name] if (name := ", ".join(filter(None, parts)) or _words(value.get("literal") or value.get("name"))) else []
+    if isinstance(value, list | tuple):
+        return [name for one in value[:_MOST_AUTHORS] for name in _authors(one)]
+    text = _words(value)
+    if CJK.search(text):
+        names = re.split(r"[;；、,，]", text)
+    else:
+        names = re.split(r"\s*;\s*|\s+and\s+|\s+&\s+", text)
+        if len(names) == 1 and all(" " in name.strip() for name in text.split(",")):
+            names = text.split(",")
+    return [name for one in names if (name := one.strip())][:_MOST_AUTHORS]
+
+
+def _line(one: Mapping[str, Any], labels: Labels) -> str:
+    """Title, where in the document, base, address, licence."""
+    title, licence = (escaped(one[key]) for key in ("title", "licence"))
+    told = [f"*{title}*" if labels.language != "zh" else f"《{title.strip('《》')}》"]
+    told += [labels("ref_passage", n=one["passage"])] if one["passage"] else []
+    told += [labels("ref_base", name=escaped(one["base"]))] if one["base"] else []
+    told += [linked(one["url"])] if one["url"] else []
+    told += [licence] if licence else []
+    return labels("ref_comma").join(told)
+
+
+# BibTeX
+
+_TEX = {character: f"\\{character}" for character in "{}$&#%_"}
+_TEX |= {"\\": r"\textbackslash{}", "^": r"\textasciicircum{}", "~": r"\textasciitilde{}", "`": r"\textasciigrave{}"}
+
+
+def _bibtex(found: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    """Entries whose values cannot leave their braces, nor the fence of Markdown in which they will stand."""
+    for number, one in enumerate(found, 1):
+        kind = "article" if one["journal"] else "book" if one["publisher"] else "misc"
+        address_ = {"url": one["url"].replace("%", r"\%"), "doi": _tex(one["doi"])}
+        told = {
+            "title": f"{{{_tex(one['title'])}}}",
+            "author": " and ".join(name if ", " in name else f"{{{name}}}" for name in map(_tex, one["author"])),
+            "year": one["date"][:4],
+            "month": one["date"][5:7].lstrip("0"),
+            **{name: _tex(one[key]) for name, key in (("journal", "journal"), ("publisher", "publisher"))},
+            **{name: _tex(one[key]) for name, key in (("volume", "volume"), ("number", "issue"), ("pages", "pages"))},
+            **address_,
+            "note": _tex(one["licence"]),
+        }
+        lines = [f"  {name} = {{{value}}}," for name, value in told.items() if value]
+        yield "\n".join([f"@{kind}{{ref{number},", *lines, "}"])
+
+
+def _tex(text: str) -> str:
+    return "".join(_TEX.get(character, character) for character in text)
+
+
+# CSL
+
+_SOURCE = b"""
+#for (language, entry) in json(bytes(sys.inputs.entries)) {
+  set text(lang: language, region: if language == "zh" { "CN" } else { "US" })
+  bibliography(bytes(entry), style: sys.inputs.style, title: none, full: true)
+}
+"""
+
+
+def _by_csl(found: Sequence[Mapping[str, Any]], style: str) -> list[str]:
+    """Each in the language of its own title, as GB/T 7714 asks."""
+    if not found:
+        return []
+    entries = [(one["language"], json.dumps({"r": _entry(one)}, ensure_ascii=False)) for one in found]
+    with tempfile.TemporaryDirectory() as nothing:
+        page = typst().compile(
+            _SOURCE,
+            root=nothing,
+            format="html",
+            ignore_system_fonts=True,
+            package_path=Path(nothing),
+            package_cache_path=Path(nothing),
+            sys_inputs={"style": style, "entries": json.dumps(entries)},
+        )
+    lines = BeautifulSoup(page, "html.parser").select("section[role=doc-bibliography] > ul > li")
+    return [" ".join(_markdown(line).split()) for line in lines]
+
+
+def typst() -> Any:
+    """The library that sets CSL and pages.
+
+    Raises:
+        MissingExtra: it is not installed.
+    """
+    try:
+        import typst as found
+    except ImportError:
+        raise MissingExtra("A reference style by CSL, or a PDF,", "reports") from None
+    return found
+
+
+def _entry(one: Mapping[str, Any]) -> dict[str, Any]:
+    """The source as hayagriva's data, in whose titles braces and dollar signs would be markup."""
+    people = [dict(zip(("name", "given-name"), name.split(", ", 1), strict=False)) for name in one["author"]]
+    entry = {
+        "type": "article" if one["journal"] else "book" if one["publisher"] else "web" if one["url"] else "misc",
+        "title": _chunk(one["title"]),
+        "author": people,
+        "date": one["date"],
+        "publisher": _chunk(one["publisher"]),
+        "url": one["url"],
+        "serial-number": {"doi": one["doi"]} if re.fullmatch(r"10\.\d{4,9}/[\w.;()/:-]+", one["doi"]) else {},
+    }
+    where = {"volume": one["volume"], "issue": one["issue"]}
+    entry |= {"page-range": one["pages"]} if re.fullmatch(r"\d{1,6}([-–]\d{1,6})?", one["pages"]) else {}
+    if one["journal"]:
+        numbers = {key: int(value) for key, value in where.items() if re.fullmatch(r"\d{1,6}", value, re.ASCII)}
+        entry["parent"] = {"type": "periodical", "title": _chunk(one["journal"]), **numbers}
+    return {key: value for key, value in entry.items() if value}
+
+
+def _chunk(text: str) -> str:
+    return re.sub(r"[\\{}$]", r"\\\g<0>", text)
+
+
+def _markdown(node: Tag) -> str:
+    """What typst set, as Markdown: italics and addresses stay, everything else is words; its own number falls away."""
+    told = []
+    for child in node.children:
+        if not isinstance(child, Tag):
+            told.append(inline(str(child)))
+        elif child.name == "em":
+            told.append(f"*{text}*" if (text := inline(child.get_text()).strip()) else "")
+        elif child.name == "a" and (url := address(child.get("href"))):
+            said = child.get_text()
+            told.append(linked(url) if said == child["href"] else f"[{inline(said)}]({url})")
+        elif "prefix" not in (child.get("class") or ()):
+            told.append(_markdown(child))
+    return "".join(told)

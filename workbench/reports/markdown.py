@@ -1,0 +1,195 @@
+"""The Markdown of reports: words that stay words in it, and how it is read again."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from copy import copy
+from functools import cache
+from itertools import pairwise
+from urllib.parse import unquote
+
+from markdown_it import MarkdownIt
+from markdown_it.token import Token
+from pydantic import AnyHttpUrl, TypeAdapter, ValidationError
+
+from workbench.text import clean, visible
+from workbench.views.labels import LANGUAGES, Labels
+
+MARK = re.compile(r"\[(\d{1,4})\]")
+"""A mark of a reference, as ``[3]``."""
+_HEADINGS = {Labels(language)("references") for language in LANGUAGES}
+_SPECIAL = re.compile(r"[\\`*_\[\]<>&~|$@]|(?<=[A-Za-z]):(?=//)|(?<=www)\.")
+_AT_THE_START = re.compile(r"^(?=[-+=#>])|(?<=^\d)(?=[.)])|(?<=^\d\d)(?=[.)])")
+
+
+def escaped(text: object) -> str:
+    r"""Any text on one line, as Markdown that shows it and does nothing else: no markup, no link, no HTML, no formula.
+
+    >>> print(escaped("[a](javascript:x) <b> $x$\n https://x.org _c_"))
+    \[a\](javascript:x) \<b\> \$x\$ https\://x.org \_c\_
+    >>> print(escaped("- 《茶馆》"), escaped("1. x"))
+    \- 《茶馆》 1\. x
+    """
+    return _AT_THE_START.sub(r"\\", inline(" ".join(str(text).split())))
+
+
+def inline(text: str) -> str:
+    """The same for a piece from the middle of a line, with its spaces."""
+    return _SPECIAL.sub(r"\\\g<0>", visible(clean(text)).replace("\n", " "))
+
+
+def address(value: object) -> str:
+    """An address of the web as it can stand in a link, and nothing of any other value.
+
+    >>> address("https://example.org/a b"), address("https://例子.org"), address("javascript:alert(1)"), address(None)
+    ('https://example.org/a%20b', 'https://xn--fsqu00a.org/', '', '')
+    """
+    if not isinstance(value, str):
+        return ""
+    try:
+        return re.sub(r"[\s<>()\\`{}|$*]", lambda match: f"%{ord(match[0]):02X}", str(_HTTP.validate_python(value)))
+    except ValidationError:
+        return ""
+
+
+def linked(url: str) -> str:
+    """A link that says its own address, Chinese ones as they are read.
+
+    >>> linked("https://zh.example.org/%E8%8C%B6"), linked("https://x.org/a_b")
+    ('[https\\\\://zh.example.org/茶](https://zh.example.org/%E8%8C%B6)', '<https://x.org/a_b>')
+    """
+    said = unquote(url)
+    return f"<{url}>" if said == url else f"[{escaped(said)}]({url})"
+
+
+_HTTP: TypeAdapter[AnyHttpUrl] = TypeAdapter(AnyHttpUrl)
+
+
+def parsed(text: str) -> list[Token]:
+    """The tokens of a report: no HTML, no pictures from elsewhere, links to the web or within the page alone."""
+    return _parser().parse(visible(clean(text)))
+
+
+@cache
+def _parser() -> MarkdownIt:
+    """``reference`` is off, for a line ``[1]: https://...`` of a document would give every mark another target."""
+    parser = MarkdownIt("commonmark", {"html": False, "typographer": False}).enable(["table", "strikethrough"])
+    parser.validateLink = lambda url: url.startswith("#") or bool(address(url))  # type: ignore[method-assign]
+    return parser.disable(["html_block", "html_inline", "reference", "image"])
+
+
+def html(text: str, back: str) -> str:
+    """The report as HTML; ``back`` is what a reference's way back is called."""
+    parser = _parser()
+    tokens = cited(parsed(text))
+    for token in tokens:
+        if token.attrs.get("style"):  # a page without style attributes can forbid them
+            token.attrs = {"class": str(token.attrs["style"]).replace("text-align:", "to-")}
+        for child in token.children or ():
+            if child.attrs.get("class") == "back":
+                child.attrs["title"] = back
+            elif child.type == "link_open" and not child.attrs.get("class"):
+                child.attrs["rel"] = "noreferrer"
+    found: str = parser.renderer.render(tokens, parser.options, {})
+    return found
+
+
+def cited(tokens: list[Token]) -> list[Token]:
+    """The same with each mark a link to its reference, and each reference one to the first place that cites it.
+
+    Only what stands below the heading for references is one; a mark without a reference stays words.
+    """
+    lines, inside = list[list[Token]](), list[bool]()
+    below = False
+    found: list[Token] = []
+    for token in tokens:
+        if token.type == "inline" and found and found[-1].type == "heading_open":
+            below = token.content.strip() in _HEADINGS if found[-1].tag in ("h1", "h2") else below
+        elif below and token.type == "inline" and found and found[-1].type == "paragraph_open":
+            start = found.pop()
+            for number, line in enumerate(_lines(token)):
+                found += [Token("paragraph_close", "p", -1, block=True)] if number else []
+                found += [copy(start), line]
+                if MARK.match(line.content):
+                    found[-2].attrs = {"class": "reference"}
+            continue
+        found.append(token)
+    known = {int(m[1]) for before, token in pairwise(found) if _is_reference(before) and (m := MARK.match(token.content))}
+    used: set[int] = set()
+    for before, token in pairwise(found):
+        if token.type == "inline" and not _is_reference(before):
+            token.children = list(_with_links(token.children or [], known, used))
+    for before, token in pairwise(found):
+        if token.type == "inline" and _is_reference(before):
+            number = int(MARK.match(token.content)[1])  # type: ignore[index]
+            if number in known:
+                token.children = list(_with_anchor(token.children or [], number, number in used))
+            known.discard(number)
+    return found
+
+
+def _is_reference(token: Token) -> bool:
+    return token.type == "paragraph_open" and token.attrs.get("class") == "reference"
+
+
+def _lines(token: Token) -> Iterator[Token]:
+    """The lines of a paragraph of references, each that begins with a mark for itself."""
+    pile: list[Token] = []
+    for child in token.children or []:
+        starts = child.type == "text" and MARK.match(child.content) and pile and pile[-1].type == "softbreak"
+        if starts:
+            yield _inline(pile[:-1])
+            pile = []
+        pile.append(child)
+    yield _inline(pile)
+
+
+def _inline(children: list[Token]) -> Token:
+    return Token("inline", "", 0, content="".join(child.content for child in children), children=children, block=True)
+
+
+def _with_links(children: list[Token], known: set[int], used: set[int]) -> Iterator[Token]:
+    depth = 0
+    for child in children:
+        depth += child.nesting if child.type.startswith("link") else 0
+        if child.type != "text" or depth:
+            yield child
+            continue
+        for words, number in pieces(child.content):
+            if number not in known or number is None:
+                yield Token("text", "", 0, content=words)
+                continue
+            name = {} if number in used else {"id": f"cite-{number}"}
+            used.add(number)
+            yield from _link(words, {"class": "mark", "href": f"#ref-{number}", **name})
+
+
+def _with_anchor(children: list[Token], number: int, is_cited: bool) -> Iterator[Token]:
+    mark = f"[{number}]"
+    way = {"href": f"#cite-{number}"} if is_cited else {}
+    yield from _link(mark, {"class": "back", "id": f"ref-{number}", **way})
+    yield Token("text", "", 0, content=MARK.sub("", children[0].content, count=1))
+    yield from children[1:]
+
+
+def _link(words: str, attributes: dict[str, str]) -> Iterator[Token]:
+    yield Token("link_open", "a", 1, attrs=dict(attributes))
+    yield Token("text", "", 0, content=words)
+    yield Token("link_close", "a", -1)
+
+
+def pieces(text: str) -> Iterator[tuple[str, int | None]]:
+    """Text cut at its marks of references: ``(words, None)`` and ``(mark, number)``.
+
+    >>> list(pieces("so it is [2]."))
+    [('so it is ', None), ('[2]', 2), ('.', None)]
+    """
+    at = 0
+    for match in MARK.finditer(text):
+        if match.start() > at:
+            yield text[at : match.start()], None
+        yield match[0], int(match[1])
+        at = match.end()
+    if at < len(text):
+        yield text[at:], None

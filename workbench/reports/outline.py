@@ -1,0 +1,299 @@
+"""The outline of a report by rules: which sections a topic has, and which sentences of the evidence each may quote.
+
+A topic names its aspects behind a colon, or else its sides are the things that it names, the times or kinds of the
+documents that it selects, or the documents that say most of it. A sentence belongs to the one section whose words it
+says best, by what words mean where the base can tell.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import NamedTuple
+
+from workbench.language.judging import Document, Judged, Said, speaks_of
+from workbench.ports import Field, KnowledgeBase
+from workbench.reports.kinds import ReportType
+from workbench.reports.topic import Aspect, Topic
+from workbench.state import Reading, ReportOutline, RetrievalResult, SectionOutline
+from workbench.text import CJK, fold, terms
+from workbench.tools import next_hop
+
+TOLD = 0.5
+"""A sentence tells of what it says at least half, by what words mean."""
+FEW, MANY = 2, 7
+"""A field divides documents into at least, and at most, so many groups."""
+_WIDE = 15
+"""Years that are too many for one section."""
+_WORDS = 25
+"""Words of a statement, on average."""
+
+
+class Piece(NamedTuple):
+    """A sentence that a section may quote, and how much of the section's question it says."""
+
+    said: Said
+    share: float
+
+
+Says = Callable[[str, Sequence[str]], Sequence[float]]
+"""How much of a phrase each text says, 0 to 1."""
+
+
+def says_in(bases: Sequence[KnowledgeBase]) -> Says:
+    """By what words mean in these bases: the most that one of them says."""
+
+    def says(phrase: str, texts: Sequence[str]) -> list[float]:
+        found = [0.0] * len(texts)
+        for base in bases:
+            reading = next_hop.Reading.of(phrase, texts, base)
+            if reading.words:
+                found = [max(one, reading.share(row)) for one, row in zip(found, reading.texts, strict=True)]
+        return found
+
+    return says
+
+
+def outlined(
+    topic: Topic,
+    reading: Reading,
+    judged: Judged,
+    results: Sequence[RetrievalResult],
+    schema: Sequence[Field],
+    nouns: Mapping[str, Sequence[str]],
+    says: Says,
+    kind: ReportType,
+) -> ReportOutline:
+    """The outline of a report on a topic.
+
+    Args:
+        topic: in its parts.
+        reading: of its subject.
+        judged: the judgement on the evidence for that.
+        results: the evidence, in the order of its numbers.
+        schema: the fields of the documents.
+        nouns: language -> what the documents are called.
+        says: how much of a phrase each text says.
+        kind: of report.
+    """
+    maker = _Outline(topic, reading, judged, results, schema, nouns, says, kind)
+    sections = kind.shaped(maker.sections())
+    return ReportOutline(
+        report_type=kind.name,
+        title=_capitalised(topic.subject),
+        abstract=None,
+        sections=sections,
+        total_estimated_words=sum(one["estimated_words"] for one in sections),
+    )
+
+
+class _Outline:
+    def __init__(
+        self,
+        topic: Topic,
+        reading: Reading,
+        judged: Judged,
+        results: Sequence[RetrievalResult],
+        schema: Sequence[Field],
+        nouns: Mapping[str, Sequence[str]],
+        says: Says,
+        kind: ReportType,
+    ):
+        self.topic, self.reading, self.judged, self.results = topic, reading, judged, results
+        self.schema, self.nouns, self.says, self.kind = schema, nouns, says, kind
+        self.zh = reading["language"] == "zh"
+        self.documents = self._of_subject()
+
+    def _say(self, english: str, chinese: str) -> str:
+        return chinese if self.zh else english
+
+    # which documents the topic is about
+
+    def _of_subject(self) -> list[Document]:
+        """Those that hold its conditions; else those that are about its names or speak of them; else of its words."""
+        every = self.judged.documents
+        if self.reading["conditions"] or self.reading["sort"]:
+            return [every[doc_id] for doc_id in self.judged.holding]
+        names = self.reading["names"]
+        about = {name["doc_id"] for name in names} & every.keys()
+        if names:
+            told = [d for d in every.values() if d.doc_id in about or self._names(d)]
+            return sorted(told, key=lambda d: d.doc_id not in about)
+        sentences = [(d, s) for d in every.values() for s in d.said]
+        shares = self.says(self.topic.subject, [s.text for _, s in sentences])
+        telling = {d.doc_id for (d, s), share in zip(sentences, shares, strict=True) if share >= TOLD or s.answers}
+        return [d for d in every.values() if d.doc_id in telling]
+
+    def _names(self, document: Document) -> bool:
+        own = [r for r in self.results if r["metadata"].get("doc_id") == document.doc_id]
+        return any(speaks_of(name, own) for name in self.reading["names"])
+
+    # what its sections are
+
+    def sections(self) -> list[SectionOutline]:
+        """The sections, each with its sentences; those for which the evidence has none stay, and say so."""
+        aspects = self.topic.aspects or tuple(Aspect(title) for title in self.kind.wanted)
+        if aspects:
+            return self._by_aspect(aspects)
+        about = [self.judged.documents[n["doc_id"]] for n in self.reading["names"] if self._there(n["doc_id"])]
+        if about:
+            return self._by_name(list({d.doc_id: d for d in about}.values()))
+        return self._by_group() or self._by_document()
+
+    def _there(self, doc_id: str) -> bool:
+        return bool(doc_id) and doc_id in self.judged.documents
+
+    def _by_aspect(self, aspects: Sequence[Aspect]) -> list[SectionOutline]:
+        """A section for each aspect, with one below it for each part; and one for the documents that are left."""
+        titles = [(str(n), aspect.title) for n, aspect in enumerate(aspects, 1)]
+        for n, aspect in enumerate(aspects, 1):
+            titles += [(f"{n}.{m}", part) for m, part in enumerate(aspect.parts, 1)]
+        titles.sort(key=lambda one: [int(part) for part in one[0].split(".")])
+        bound = bool(self.reading["conditions"] or self.reading["sort"] or self.reading["names"])
+        pool = self._pool(self.documents if bound and self.documents else list(self.judged.documents.values()))
+        texts = [f"{s.title}. {s.text}" for s in pool]
+        best: dict[int, tuple[float, str]] = {}
+        for section_id, title in titles:
+            for place, share in enumerate(self.says(title, texts)):
+                if share >= TOLD and share > best.get(place, (0.0, ""))[0]:
+                    best[place] = (share, section_id)
+        found = {
+            section_id: [Piece(pool[place], share) for place, (share, one) in best.items() if one == section_id]
+            for section_id, _ in titles
+        }
+        made = [self._section(i, title, f"{self.topic.subject} {title}", found[i]) for i, title in titles]
+        used = {one for section in made for one in section["evidence_ids"]}
+        rest = [d for d in self.documents if bound and not used & set(self._ids([d]))]
+        if rest:
+            made.append(self._others(str(len(aspects) + 1), rest))
+        return made
+
+    def _by_name(self, about: Sequence[Document]) -> list[SectionOutline]:
+        """A section for each thing that is named, and one for what other documents say of them."""
+        made = []
+        for n, document in enumerate(about, 1):
+            pieces = [Piece(s, 1.0) for s in document.said]
+            made.append(self._section(str(n), document.title, document.title, pieces, self.kind.statements))
+        held = {d.doc_id for d in about}
+        names = [fold(name["surface"]) for name in self.reading["names"]] + [fold(d.title) for d in about]
+        told = [s for d in self.documents if d.doc_id not in held for s in d.said if _holds(s.text, names)]
+        if told:
+            title = self._say("In other documents", "其他文档中的记述")
+            pieces = [Piece(s, s.probability) for s in told]
+            made.append(self._section(str(len(made) + 1), title, self.topic.subject, pieces))
+        return made
+
+    def _by_group(self) -> list[SectionOutline]:
+        """Many documents in groups, by a field that divides them or by time; none where there are few."""
+        return [
+            self._section(str(n), title, f"{self.topic.subject} {title}", self._leads(documents), None)
+            for n, (title, documents) in enumerate(self._divided().items(), 1)
+        ]
+
+    def _by_document(self) -> list[SectionOutline]:
+        """What says most of the topic, a section for each document; what says little stands together at the end."""
+        pool = self._pool(self.documents)
+        shares = self.says(self.topic.subject, [s.text for s in pool])
+        found: dict[str, list[Piece]] = {}
+        for said, share in zip(pool, shares, strict=True):
+            found.setdefault(said.doc_id, []).append(Piece(said, share))
+        order = sorted(found, key=lambda i: -max(piece.share for piece in found[i]))
+        whole, rest = order[: self.kind.sections - 1], order[self.kind.sections - 1 :]
+        made = []
+        for n, doc_id in enumerate(whole, 1):
+            title = self.judged.documents[doc_id].title
+            most = self.kind.of_one * 2
+            made.append(self._section(str(n), title, f"{self.topic.subject} {title}", found[doc_id], most))
+        if rest:
+            made.append(self._others(str(len(made) + 1), [self.judged.documents[i] for i in rest]))
+        return made
+
+    def _others(self, section_id: str, documents: Sequence[Document]) -> SectionOutline:
+        noun = self._noun()
+        title = self._say(f"Other {noun}", f"其余{noun}")
+        return self._section(section_id, title, self.topic.subject, self._leads(documents), None)
+
+    def _noun(self) -> str:
+        words = list(self.nouns.get("zh" if self.zh else "en", ()))
+        if self.zh:
+            return words[0] if words else "文档"
+        return (words[1:2] or ["documents"])[0]
+
+    def _divided(self) -> dict[str, list[Document]]:
+        """The groups of the field that divides the documents best: none of one, none without a value."""
+        dates = next((f["name"] for f in self.schema if f["type"] == "date"), "")
+        years = [int(v[0][:4]) for d in self.documents if (v := d.values(dates)) and v[0][:4].isdigit()]
+        if dates and len(years) > MANY and max(years) - min(years) >= _WIDE:
+            found: dict[str, list[Document]] = {}
+            for document in sorted(self.documents, key=lambda d: d.values(dates)[:1]):
+                decade = (document.values(dates) or ["?"])[0][:3]
+                title = self._say(f"{decade}0s", f"{decade}0年代") if decade.isdigit() else "—"
+                found.setdefault(title, []).append(document)
+            if FEW <= len(found) <= MANY:
+                return found
+        asked = {c["value"] for c in self.reading["conditions"] if isinstance(c["value"], str)}
+        for field in self.schema if len(self.documents) > MANY else ():
+            if field["type"] == "category":
+                grouped: dict[str, list[Document]] = {}
+                for document in self.documents:
+                    values = document.values(field["name"])
+                    value = next((v for v in values if v not in asked), (values or ["—"])[0])
+                    called = field["values_called"].get(value, {}).get("zh", []) if self.zh else []
+                    grouped.setdefault((called or [value])[0], []).append(document)
+                if FEW <= len(grouped) <= MANY and max(map(len, grouped.values())) > 1:
+                    return dict(sorted(grouped.items(), key=lambda one: -len(one[1])))
+        return {}
+
+    # which sentences they quote
+
+    def _pool(self, documents: Sequence[Document]) -> list[Said]:
+        """Every sentence once, whoever says it first."""
+        found = {fold(s.text): s for d in reversed(documents) for s in reversed(d.said)}
+        return [s for d in documents for s in d.said if found[fold(s.text)] is s and len(terms(s.text)) > 1]
+
+    def _leads(self, documents: Sequence[Document]) -> list[Piece]:
+        """The first sentences of each document, which say what it is about."""
+        return [Piece(s, 1.0) for d in documents for s in d.said[: self.kind.of_one]]
+
+    def _section(
+        self, section_id: str, title: str, query: str, pieces: Iterable[Piece], of_one: int | None = 0
+    ) -> SectionOutline:
+        """A section of the best sentences; ``of_one`` of one document at most, None for as many as there are."""
+        most = self.kind.of_one if of_one == 0 else of_one
+        ranked = sorted(pieces, key=lambda piece: (-piece.share, piece.said.n, piece.said.place))
+        kept: list[Piece] = []
+        by_document: dict[str, int] = {}
+        for piece in ranked:
+            count = by_document.get(piece.said.doc_id, 0)
+            if (most is None or count < most) and (most is None or len(kept) < self.kind.statements):
+                kept.append(piece)
+                by_document[piece.said.doc_id] = count + 1
+        places = {piece.said.doc_id: n for n, piece in reversed(list(enumerate(kept)))}
+        kept.sort(key=lambda piece: (places[piece.said.doc_id], piece.said.place))
+        titles = list(dict.fromkeys(piece.said.title for piece in kept))
+        return SectionOutline(
+            section_id=section_id,
+            title=_capitalised(title),
+            summary=self._say(", ", "、").join(titles[:4]) + (" …" if len(titles) > 4 else ""),
+            query=query,
+            evidence_ids=list(dict.fromkeys(self.results[piece.said.n - 1]["result_id"] for piece in kept)),
+            estimated_words=sum(_length(piece.said.text) for piece in kept),
+            quotes=[piece.said.text for piece in kept],
+        )
+
+    def _ids(self, documents: Sequence[Document]) -> list[str]:
+        held = {d.doc_id for d in documents}
+        return [r["result_id"] for r in self.results if r["metadata"].get("doc_id") in held]
+
+
+def _holds(text: str, names: Sequence[str]) -> bool:
+    folded = fold(text)
+    return any(name.strip("《》“”\"' ") in folded for name in names)
+
+
+def _length(text: str) -> int:
+    return len(terms(text)) or _WORDS
+
+
+def _capitalised(title: str) -> str:
+    """A heading begins with a capital where its script has some."""
+    return title[:1].upper() + title[1:] if title and not CJK.match(title) else title

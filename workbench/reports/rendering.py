@@ -1,0 +1,246 @@
+"""A report as a page of HTML, a PDF and a notebook.
+
+A report is a mapping with ``title``, ``language``, ``final_report`` (Markdown) and ``figures`` (``{"title", "svg"}``).
+All of its text is untrusted: HTML gets no markup and no address from it but links to the web, typst gets it as data.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import re
+import tempfile
+import time
+from collections.abc import Iterator, Mapping
+from html import escape
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+from markdown_it.token import Token
+from markdown_it.tree import SyntaxTreeNode
+
+from workbench.errors import ReportError
+from workbench.reports.citing import typst
+from workbench.reports.markdown import address, cited, escaped, html, parsed
+from workbench.text import CJK, clean, visible
+from workbench.views.labels import Labels
+
+Report = Mapping[str, Any]
+_INSTALL_FONT = "Debian, Ubuntu: apt-get install fonts-noto-cjk. Fedora: dnf install google-noto-sans-cjk-fonts"
+
+
+def _labels(report: Report) -> Labels:
+    return Labels("zh" if report.get("language") == "zh" else "en")
+
+
+def _said(value: object) -> str:
+    return visible(clean(str(value or "")))
+
+
+def _figures(report: Report) -> list[tuple[str, str]]:
+    """Title and SVG of each figure."""
+    return [(_said(one["title"]), clean(one["svg"])) for one in report.get("figures") or () if one.get("svg")]
+
+
+# HTML
+
+_PAGE = """<!doctype html>
+<html lang="{language}">
+<head>
+<meta charset="utf-8">
+<meta http-equiv="Content-Security-Policy" content="{policy}">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="color-scheme" content="light dark">
+<meta name="referrer" content="no-referrer">
+<title>{title}</title>
+<style>{style}</style>
+</head>
+<body>
+<main>
+{body}{figures}<footer>{made}</footer>
+</main>
+</body>
+</html>
+"""
+
+
+def to_html(report: Report) -> str:
+    """One page that needs nothing else and runs nothing: marks lead to their references and back."""
+    labels, style = _labels(report), files("workbench.reports").joinpath("report.css").read_text(encoding="utf-8")
+    digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
+    figures = "".join(
+        f'<figure><img alt="{escape(title)}" src="data:image/svg+xml;base64,{base64.b64encode(svg.encode()).decode()}">'
+        f"<figcaption>{escape(title)}</figcaption></figure>\n"
+        for title, svg in _figures(report)
+    )
+    return _PAGE.format(
+        language=labels.html_lang,
+        policy=f"default-src 'none'; style-src 'sha256-{digest}'; img-src data:; base-uri 'none'; form-action 'none'",
+        title=escape(_said(report.get("title"))),
+        style=style,
+        body=html(_said(report.get("final_report")), labels("ref_back")),
+        figures=figures,
+        made=escape(labels("report_made")),
+    )
+
+
+# PDF
+
+
+def to_pdf(report: Report) -> bytes:
+    """A PDF/A, set by typst, which sees an empty folder and gets the report as data.
+
+    What no font of this machine can show stands as its code point, ``⟨U+1F600⟩``. ``at``, in seconds, is its date, so
+    that equal reports give equal bytes; else it is of today.
+
+    Raises:
+        MissingExtra: typst is not installed.
+        ReportError: the report has Chinese in it and the machine no font for that, or typst refused it.
+    """
+    setter, labels = typst(), _labels(report)
+    source = files("workbench.reports").joinpath("report.typ").read_bytes()
+    data = {
+        "title": _said(report.get("title")),
+        "language": labels.language,
+        "made": labels("report_made"),
+        "body": _data(SyntaxTreeNode(cited(parsed(_said(report.get("final_report")))))),
+        "figures": [{"title": title, "svg": svg, "tall": _is_tall(svg)} for title, svg in _figures(report)],
+    }
+    told, missing = json.dumps(data, ensure_ascii=False), set[int]()
+    with tempfile.TemporaryDirectory() as nothing:
+        empty = Path(nothing)
+        while True:
+            try:
+                made: bytes = setter.compile(
+                    source,
+                    root=empty,
+                    package_path=empty,
+                    package_cache_path=empty,
+                    format="pdf",
+                    pdf_standards="a-2b",
+                    timestamp=int(report.get("at") or time.time()),
+                    sys_inputs={"report": told},
+                )
+                return made
+            except setter.TypstError as error:
+                without = re.search(r'the text `"(.+?)"` could not be displayed', str(error), re.DOTALL)
+                if not without:
+                    raise ReportError(f"typst could not set the report: {error}") from None
+                if CJK.search(without[1]):
+                    raise ReportError(
+                        f"The report has Chinese in it, as {without[1]!r}, and no font of this machine shows that: "
+                        f"a PDF would have boxes. Install one, or take HTML. {_INSTALL_FONT}"
+                    ) from None
+                pages = {ord(character) >> 8 for character in json.loads(f'"{without[1]}"')} - missing
+                if not pages:
+                    raise ReportError(f"typst could not set the report: {error}") from None
+                missing |= pages
+                told = "".join(f"⟨U+{ord(c):04X}⟩" if ord(c) >> 8 in missing else c for c in told)
+
+
+def _is_tall(svg: str) -> bool:
+    size = re.match(r'[^>]*?width="([\d.]+)"[^>]*?height="([\d.]+)"', svg)
+    return bool(size) and float(size[2]) > 1.3 * float(size[1])  # type: ignore[index]
+
+
+def _data(node: SyntaxTreeNode) -> Any:
+    """A tree of Markdown as plain lists for the page's own functions: text is a string, anything else a dict."""
+    made = [_data(child) for child in node.children]
+    inside = [one for child in made for one in (child if isinstance(child, list) else [child])]
+    match node.type:
+        case "root" | "inline":
+            return inside
+        case "text" | "text_special":
+            return node.content
+        case "softbreak":
+            return " "
+        case "link":
+            return {"t": "link", "to": str(node.attrs.get("href", "")), "id": str(node.attrs.get("id", "")), "c": inside}
+        case "heading":
+            return {"t": "heading", "level": int(node.tag[1]), "c": inside}
+        case "ordered_list":
+            return {"t": "ordered_list", "start": int(node.attrs.get("start", 1)), "c": inside}
+        case "table":
+            rows = [row for part in node.children for row in part.children]
+            cells = [[{"c": [_data(part) for part in cell.children][0], "look": str(cell.attrs.get("style", ""))} for cell in row.children] for row in rows]
+            return {"t": "table", "columns": max(map(len, cells), default=1), "rows": cells}
+        case "fence" | "code_block" | "code_inline":
+            return {"t": "code", "text": node.content, "block": node.type != "code_inline"}
+    return {"t": node.type, "class": str(node.attrs.get("class", "")), "c": inside}
+
+
+# notebook
+
+
+def to_notebook(report: Report) -> dict[str, Any]:
+    """A notebook (nbformat 4): the report, a cell a chapter, its figures, and a cell that asks for the report again.
+
+    ``question``, ``kb_prefix``, ``report_type`` and ``style`` of the report are the arguments of that last cell.
+    """
+    asked = _call(report)
+    chapters = [{"cell_type": "markdown", "metadata": {}, "source": part} for part in _chapters(report)]
+    pictures = [
+        {
+            "cell_type": "markdown",
+            "metadata": {},
+            "source": f"![{escaped(title)}](attachment:figure-{number}.svg)\n\n*{escaped(title)}*",
+            "attachments": {f"figure-{number}.svg": {"image/svg+xml": base64.b64encode(svg.encode()).decode()}},
+        }
+        for number, (title, svg) in enumerate(_figures(report), 1)
+    ]
+    again = {"cell_type": "code", "metadata": {}, "source": asked, "outputs": [], "execution_count": None}
+    cells = [*chapters, *pictures, again]
+    for number, cell in enumerate(cells, 1):
+        cell["id"] = f"report-{number}"
+    kernel = {"name": "python3", "display_name": "Python 3", "language": "python"}
+    metadata = {"kernelspec": kernel, "language_info": {"name": "python"}, "title": _said(report.get("title"))}
+    return {"nbformat": 4, "nbformat_minor": 5, "metadata": metadata, "cells": cells}
+
+
+def _call(report: Report) -> str:
+    """The call as source: what was asked stands in it as a literal and is nothing but that."""
+    given = {"kb": report.get("kb_prefix"), "report_type": report.get("report_type"), "style": report.get("style")}
+    told = [repr(_said(report.get("question") or report.get("title")))]
+    told += [f"{name}={_said(value)!r}" for name, value in given.items() if value]
+    return f"from workbench import Workbench\n\nwb = Workbench()\nrun = wb.report({', '.join(told)})\nrun"
+
+
+def _chapters(report: Report) -> Iterator[str]:
+    """The Markdown, cut before its headings of the second level."""
+    text = _inert(_said(report.get("final_report")))
+    starts = [0, *(t.map[0] for t in parsed(text) if t.type == "heading_open" and t.tag == "h2" and t.map)]
+    lines = text.splitlines()
+    for start, end in zip(starts, [*starts[1:], len(lines)], strict=True):
+        if part := "\n".join(lines[start:end]).strip():
+            yield part
+
+
+_AUTOLINK = re.compile(r"<(https?://[^\s<>]*)>")
+_NOT_HERE = re.compile(r"<|\$|(?<=\])\((?!\s*<?(?:https?://|#))|\[(?=[^\[\]]*\]:)|!(?=\[)")
+
+
+def _inert(text: str) -> str:
+    """Markdown that other readers, which know HTML and formulas, take as the words it is; fenced code stays."""
+    lines, kept = text.splitlines(), set[int]()
+    for token in parsed(text):
+        if token.type == "fence" and token.map:
+            kept |= set(range(*token.map))
+    return "\n".join(line if number in kept else _inert_line(line) for number, line in enumerate(lines))
+
+
+def _inert_line(line: str) -> str:
+    parts = _AUTOLINK.split(line)
+    for number, part in enumerate(parts):
+        if number % 2:
+            parts[number] = f"<{url}>" if (url := address(part)) else escaped(part)
+        else:
+            parts[number] = _NOT_HERE.sub(_spelled, part)
+    return "".join(parts)
+
+
+def _spelled(match: re.Match[str]) -> str:
+    r"""The character with a backslash, unless it has one already."""
+    before = match.string[: match.start()]
+    return match[0] if (len(before) - len(before.rstrip("\\"))) % 2 else f"\\{match[0]}"
