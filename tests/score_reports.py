@@ -151,7 +151,9 @@ def _measures(
     tables = {n: table for n, piece in written.sources.items() if (table := table_of(piece, base))}
     shares = meant(base) if base else None
     about = f"{gold['topic']}\n{headings(written.text)}"
-    said = [one for paragraph in body for one in statements(_ASIDE.sub("", paragraph))]
+    titles = [str(piece["metadata"].get("title") or "") for piece in written.sources.values()]
+    stating = [paragraph for paragraph in body if not _contents(paragraph, titles)]
+    said = [one for paragraph in stating for one in statements(_ASIDE.sub("", paragraph))]
     aside = {_ASIDE.sub("", one) for paragraph in body for one in marked_sentences(paragraph) if _ASIDE.search(one)}
     said = [one for one in said if not _on_itself(one, about)]
     right, marks, bare, unsupported = 0, [], [], []
@@ -213,6 +215,14 @@ def _on_itself(sentence: str, about: str) -> bool:
     return bool(_ITSELF.match(sentence)) and not gone and not _MARKS.search(sentence)
 
 
+def _contents(paragraph: str, titles: Sequence[str]) -> bool:
+    """Whether a paragraph states nothing: a label, and titles of sources with their marks."""
+    bare = re.sub(r"^\*\*[^*]+\*\*\s*[:：]?", "", _MARKS.sub("", paragraph))
+    for title in sorted(titles, key=len, reverse=True):
+        bare = bare.replace(title, " ")
+    return bool(_MARKS.search(paragraph)) and not content(bare)
+
+
 def _there(piece: RetrievalResult, base: KnowledgeBase | None) -> bool:
     """Whether the base has the passage of a reference; without a base, whether it has a text."""
     if not base or piece["source_type"] != "chunk":
@@ -262,19 +272,17 @@ def _length(text: str) -> int:
 
 
 def of_report(run: Any) -> Written:
-    """What a report says, and what its references stand for."""
-    told = run.report.to_dict()["report"]
+    """What a report says, and what its references stand for; one that does not name its piece stands for nothing."""
+    told = run.report.to_dict()
     pieces = {piece["result_id"]: piece for piece in run.evidence}
-    sources, listed = {}, []
-    for place, entry in enumerate(told["references"], 1):
-        n = int(entry.get("n") or entry.get("number") or place)
-        listed.append(n)
-        ids = [entry.get(name) for name in ("result_id", "evidence_id", "id")]
-        ids += entry.get("result_ids") or entry.get("evidence_ids") or []
-        piece = next((pieces[one] for one in ids if one in pieces), None)
-        if piece:
-            sources[n] = piece
-    return Written(told["final_report"], sources, listed, _documents(run))
+    listed = {int(n): line for n, line in re.findall(r"(?m)^\[(\d+)\](.*)$", told["report"]["references"])}
+    sources = {}
+    for citation in told["report_context"]["citations"]:
+        piece = pieces.get(citation["result_id"])
+        title = terms(str(piece["metadata"].get("title") or "")) if piece else []
+        if piece and set(title) <= set(terms(listed.get(citation["n"], ""))):
+            sources[citation["n"]] = piece
+    return Written(told["report"]["final_report"], sources, list(listed), _documents(run))
 
 
 def of_answer(run: Any) -> Written:

@@ -118,6 +118,13 @@ def test_a_mark_beside_one_that_supports_counts_against_precision_alone():
     assert (found["precision"], found["recall"]) == (0.5, 1.0)
 
 
+def test_titles_with_their_marks_state_nothing():
+    only = judged(GOLD, written("- **Water**: leak [3], power [1]", [1, 3]), None)
+    assert (only["precision"], only["recall"], only["resolve"]) == (None, None, 1.0)
+    more = judged(GOLD, written("- **Water**: leak [3], a tin box of the sea [1]", [1, 3]), None)
+    assert (more["precision"], more["recall"]) == (0.0, 0.0)
+
+
 def test_a_fact_stands_in_neighbours_that_cite_its_document_in_either_language():
     def facts(text: str) -> float | None:
         return judged(GOLD, written(text, [1, 2, 3]), None)["facts"]
@@ -142,12 +149,20 @@ def test_a_body_in_chinese_ends_where_its_references_begin():
 
 
 def test_a_report_is_read_from_its_run_by_the_ids_of_pieces():
-    references = [{"n": 1, "result_id": "low_level:power#0"}, {"n": 2, "result_id": "low_level:gone#0"}]
-    told_all = {"report": {"final_report": "Rev A draws 46 mW [1].", "references": references}}
-    run = SimpleNamespace(evidence=list(pieces("power").values()), report=SimpleNamespace(to_dict=lambda: told_all))
+    citations = [{"n": n, "result_id": f"low_level:{name}#0"} for n, name in enumerate(["power", "gone", "leak"], 1)]
+    told_all = {
+        "report": {
+            "final_report": "Rev A draws 46 mW [1].",
+            "references": "[1] *power*, passage 1\n[2] gone\n[3] board",
+        },
+        "report_context": {"citations": citations},
+    }
+    run = SimpleNamespace(
+        evidence=list(pieces("power", "leak").values()), report=SimpleNamespace(to_dict=lambda: told_all)
+    )
     read = of_report(run)
-    assert list(read.sources) == [1] and read.listed == [1, 2]
-    assert judged(GOLD, read, None)["resolve"] == 0.5
+    assert list(read.sources) == [1] and read.listed == [1, 2, 3]
+    assert judged(GOLD, read, None)["resolve"] == pytest.approx(1 / 3)
 
 
 def test_means_have_intervals_over_topics_and_leave_out_what_cannot_be_measured():
