@@ -69,7 +69,7 @@ _SKIPPED = re.compile(r"\s*(?:\||!\[|<!--|</?\w|-{3,}\s*$|\*{3,}\s*$|:?-+:?\s*\|
 _MARKS = re.compile(r"\[(\d+)\]")
 _ASIDE = re.compile(r"\s?\((?:without a source|not in its sources)\)|（(?:未注明出处|来源中没有依据)）", re.I)
 _ITSELF = re.compile(
-    r"(?:(?:this|the) (?:report|section|appendix)|(?:each|every|all) sections?|what follows)\b"
+    r"(?:(?:this|the) (?:report|section|appendix)|(?:each|every|all) sections?|what follows|nothing (?:was|is|has been) found)\b"
     r"|(?:本报告|这份报告|本节|各节|以下各节|下文)",
     re.I,
 )
@@ -151,7 +151,7 @@ def _measures(
     tables = {n: table for n, piece in written.sources.items() if (table := table_of(piece, base))}
     shares = meant(base) if base else None
     about = f"{gold['topic']}\n{headings(written.text)}"
-    titles = [str(piece["metadata"].get("title") or "") for piece in written.sources.values()]
+    titles = [name for text in sources.values() for name in text.partition("\n")[0].split(" / ")]
     stating = [paragraph for paragraph in body if not _contents(paragraph, titles)]
     said = [one for paragraph in stating for one in statements(_ASIDE.sub("", paragraph))]
     aside = {_ASIDE.sub("", one) for paragraph in body for one in marked_sentences(paragraph) if _ASIDE.search(one)}

@@ -139,6 +139,7 @@ def test_a_sentence_on_the_report_must_name_nothing_new():
         return judged(GOLD, written(text, []), None)["bare"]
 
     assert bare("本报告依据三份资料写成。") == bare("This report has 4 sections.") == 0
+    assert bare("Nothing was found on: Power.") == 0 and bare("Nothing was found on Ada Lovelace.") == 1
     assert bare("This report shows that Ada Lovelace was right.") == 1
     assert bare("盖子是坏的。") == 1 and bare("盖子是坏的（未注明出处）。") == 0
 
