@@ -69,7 +69,8 @@ _SKIPPED = re.compile(r"\s*(?:\||!\[|<!--|</?\w|-{3,}\s*$|\*{3,}\s*$|:?-+:?\s*\|
 _MARKS = re.compile(r"\[(\d+)\]")
 _ASIDE = re.compile(r"\s?\((?:without a source|not in its sources)\)|（(?:未注明出处|来源中没有依据)）", re.I)
 _ITSELF = re.compile(
-    r"(?:(?:this|the) (?:report|section|appendix)|(?:each|every|all) sections?|what follows|nothing (?:was|is|has been) found)\b"
+    r"(?:(?:this|the) (?:report|section|appendix)|(?:each|every|all) sections?|what follows)\b"
+    r"|nothing (?:was|is|has been) found\b"
     r"|(?:本报告|这份报告|本节|各节|以下各节|下文)",
     re.I,
 )
