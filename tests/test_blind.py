@@ -6,6 +6,8 @@ from datetime import datetime
 
 import pytest
 
+from workbench.text import sentences
+
 from .blind import BLIND, SETS, corpus, questions, rows
 
 KINDS = (".jsonl", ".csv", ".md", ".rst", ".canvas")
@@ -107,3 +109,29 @@ def test_facts_in_time_stand_in_their_corpora_and_are_asked_about_before_within_
     assert [sum(lang == one for _, lang in slots) for one in ("en", "zh")] == [27, 27]
     for asked in slots.values():
         assert {when for when, _ in asked} == {"before", "inside", "today"} and len({v for _, v in asked}) == 1
+
+
+def test_topics_of_reports_rest_on_their_documents():
+    """The gold of a public set is not here to be looked at."""
+    topics, corpora = rows(BLIND / "reports" / "topics.jsonl"), {name: corpus(name) for name in SETS}
+    assert len({t["id"] for t in topics}) == len(topics) >= 24
+    for half in ("open", "reserved"):
+        some = [t for t in topics if t["half"] == half]
+        assert {t["lang"] for t in some} == {"en", "zh"} and len({t["corpus"] for t in some}) >= 6
+    for t in topics:
+        assert t["half"] in ("open", "reserved") and len(t["gold"]) == len(set(t["gold"])) <= 20, t["id"]
+        assert {fact["doc"] for fact in t["facts"]} <= set(t["gold"]) and bool(t["facts"]) == bool(t["gold"]), t["id"]
+        assert t["corpus"] not in corpora or set(t["gold"]) <= corpora[t["corpus"]].keys(), t["id"]
+
+
+def test_labels_of_sentences_stand_beside_what_their_document_says():
+    labels, corpora = rows(BLIND / "reports" / "labels.jsonl"), {name: corpus(name) for name in SETS}
+    assert len({label["sentence"] for label in labels}) == len(labels) == 60
+    assert {(label["lang"], label["supported"]) for label in labels} == {
+        (x, y) for x in ("en", "zh") for y in (True, False)
+    }
+    for label in labels:
+        assert label["supported"] == (label["kind"] in ("quoted", "paraphrase")), label["id"]
+        if documents := corpora.get(label["corpus"]):
+            text = documents[label["doc"]][1].replace('\\"', '"').replace("\n", " ")
+            assert all(one in text for one in sentences(label["passage"])), label["id"]
