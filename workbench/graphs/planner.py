@@ -27,6 +27,8 @@ async def planner(state: RetrievalState, runtime: Runtime[Context]) -> dict[str,
     before = Plan.load(state["plan"]) if state.get("replan") else None
     given = None if before else state.get("given_plan")
     made = Plan.load(given) if given else await _made(state, context, prefixes, before)
+    if (stated := state.get("assumptions")) and not given:
+        made = made.model_copy(update={"assumptions": list(dict.fromkeys([*stated, *made.assumptions]))})
     if before:
         made = continued(made, before, state.get("records", []))
     require(made, context.tools)
