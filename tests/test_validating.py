@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from typing import Any
 
 import pytest
 
@@ -17,10 +18,12 @@ from workbench.testing import MemoryKnowledge
 from workbench.tools.registry import check, read_input
 from workbench.tools.tool import StepLog
 
+__all__ = ["shelf"]
+
 KB = MemoryKnowledge("notes", {"mill": "Salt Mill was built by Titus Salt in 1853.", "茶": "盐仓由沈万和建造。"})
 
 
-def test_names_words_and_conditions_are_the_keywords(shelf):
+def test_names_words_and_conditions_are_the_keywords(shelf: Any):
     base = shelf.get("film")
     reading = read("Which films of Ang Lee since 2000 are about marriage?", [base])
     good = "Lust, Caution (2007) by Ang Lee is about a marriage."
@@ -31,7 +34,7 @@ def test_names_words_and_conditions_are_the_keywords(shelf):
     assert not validate(reading, "")["passed"] and validate(reading, "")["coverage"] == 0
 
 
-def test_the_other_language_counts_where_the_base_knows_the_name(shelf):
+def test_the_other_language_counts_where_the_base_knows_the_name(shelf: Any):
     base, asked = shelf.get("film"), "李安拍过哪些电影？"
     reading, text = read(asked, [base]), "Ang Lee made several films."
     assert validate(reading, text, meant_by(asked, base))["passed"]
