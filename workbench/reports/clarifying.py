@@ -18,8 +18,8 @@ from workbench.text import CJK, dates, fold, language_of, sentences, terms
 MOST = 5
 """Questions that a person is asked at once."""
 MOST_OPTIONS = 6
-_FEW, _LONGEST = 3, 80
-"""Fields that may tell two things apart, and how long what tells them apart may be."""
+_ENOUGH, _FEW, _LONGEST = 2, 3, 80
+"""Fields that tell things apart, related things that are looked at, and how long what is told may be."""
 _PART = 0.5
 """The share of documents that must have a date for the time to be asked for."""
 GENERAL = ("", "通用", "general")
@@ -30,7 +30,7 @@ _ASKS = frozenset(
 _ASKS_ZH = re.compile("[写做给出请一篇份个关于的]|报告|综述|概述|总结|文章|详细|全面|完整|长篇|简短")
 """Words that ask for a text and say nothing of its subject."""
 _YEAR = r"(?:1\d|20)\d\d"
-_DATE = rf"{_YEAR}(?:-\d\d){{0,2}}"
+_DATE = rf"{_YEAR}(?:-\d\d(?!\d)){{0,2}}"
 _ZH_END = "(?:间|之间|至今|到现在|以来|以后|之后|以前|之前|起|后|前)"
 _SPAN = re.compile(
     rf"{_YEAR}\s*(?:年?\s*(?:至|到|~)\s*{_YEAR}\s*年?|年)\s*{_ZH_END}?|{_YEAR}\s*{_ZH_END}"
@@ -131,7 +131,7 @@ def refined(query: str, clarifications: Iterable[Clarification]) -> str:
         if not answer or (one["kind"] in ("time", "scope") and fold(answer) == fold(one["assumed"])):
             continue
         if one["kind"] == "name":
-            query = _with_detail(query, one["question_id"].partition(":")[2], answer, chinese)
+            query = _with_detail(query, one["question_id"].partition(":")[2], _telling_apart(one), chinese)
         elif one["kind"] == "time":
             query = _before_end(query, _span(answer, chinese), chinese)
         elif one["kind"] == "scope":
@@ -202,29 +202,26 @@ def _described(bearers: Sequence[Entity], base: KnowledgeBase, chinese: bool) ->
 
 
 def _details(bearers: Sequence[Entity], base: KnowledgeBase) -> list[list[str]]:
-    """What of each is not so of the others: its type, typed fields, what it is related to, else how its text begins."""
+    """What of each is not so of the others: fields, else its type, what it is related to, how its text begins."""
     parts = [base.passages_of([one["doc_id"]])[:1] if one["doc_id"] else [] for one in bearers]
     held: list[Mapping[str, Any]] = [part[0]["fields"] if part else {} for part in parts]
-    columns = [[bearer["type"] for bearer in bearers]]
-    columns += [[_value(fields.get(field["name"])) for fields in held] for field in _telling(base.schema())]
-    columns += [[_neighbours(bearer, bearers, base) for bearer in bearers]]
-    columns += [
-        [_begun(part[0]["text"], one["name"]) if part else "" for part, one in zip(parts, bearers, strict=True)]
-    ]
+    columns = [[_value(fields.get(field["name"])) for fields in held] for field in _telling(base.schema())]
+    kept = [column for column in columns if len(set(column)) > 1][:_ENOUGH]
+    columns = [[bearer["type"] for bearer in bearers], [_neighbours(bearer, bearers, base) for bearer in bearers]]
+    texts = [part[0]["text"] if part else "" for part in parts]
+    columns += [[_begun(text, bearer["name"]) for text, bearer in zip(texts, bearers, strict=True)]]
     columns += [[bearer["doc_id"] or bearer["entity_id"] for bearer in bearers]]
-    kept: list[list[str]] = []
     for column in columns:
-        rows = list(zip(*kept, strict=True)) if kept else [()] * len(bearers)
-        if len(set(rows)) == len(bearers):
-            break
-        if len({(*row, one) for row, one in zip(rows, column, strict=True)}) > len(set(rows)):
-            kept = [*kept, column][-_FEW:]
+        told = len({*zip(*kept, strict=True)}) if kept else 1
+        if told < len(bearers) and len({*zip(*kept, column, strict=True)}) > told:
+            kept.append(column)
     return [[one for one in row if one] or [bearers[at]["entity_id"]] for at, row in enumerate(zip(*kept, strict=True))]
 
 
 def _telling(schema: Sequence[Field]) -> list[Field]:
-    """Fields that a person tells things apart by."""
-    return [field for field in schema if field["type"] != "text"]
+    """Fields that a person tells things apart by, when and whose first."""
+    order = ("date", "name", "category", "number")
+    return sorted((field for field in schema if field["type"] in order), key=lambda field: order.index(field["type"]))
 
 
 def _value(value: Any) -> str:
@@ -358,9 +355,16 @@ def _settles(one: Clarification, text: str, bases: Sequence[KnowledgeBase]) -> s
     return text if any(base.link(text) or base.values_in(text) for base in bases) else chosen(text, one["options"])
 
 
-def _with_detail(query: str, surface: str, answer: str, chinese: bool) -> str:
+def _telling_apart(one: Clarification) -> str:
+    """The first thing in an answer that no other option has: a whole description would ask for more things."""
+    detail = match[1] if (match := _DETAIL.search(one["answer"])) else one["answer"]
+    others = [option for option in one["options"] if option != one["answer"]]
+    own = (part.strip() for part in re.split("[,，]", detail))
+    return next((part for part in own if part and not any(part in other for other in others)), detail)
+
+
+def _with_detail(query: str, surface: str, detail: str, chinese: bool) -> str:
     """The query with what tells the one who is meant from the others behind the name."""
-    detail = match[1] if (match := _DETAIL.search(answer)) else answer
     at = query.find(surface)
     if at < 0 or detail in query:
         return query
