@@ -5,28 +5,40 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any
 
+import click
 import pytest
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import END, START, StateGraph
 from langgraph.types import Command
 from pydantic import ValidationError
 
+from tests import handmade
+from tests.servers import Reply, scripted_server
+from workbench.cli.ask import edited
 from workbench.errors import InvalidAnswer
-from workbench.graphs.clarify import clarify, must_ask, review_clarify
+from workbench.graphs.clarify import ClarifyEdits, clarify, must_ask, review_clarify
 from workbench.graphs.planner import planner
 from workbench.graphs.reviewers import ReplayReviewer, answer
 from workbench.graphs.route import read_question
 from workbench.knowledge.library import Library
+from workbench.models.chat import open_chat_model
 from workbench.plans import Plan, PlanStep
 from workbench.ports import Context
 from workbench.records import proposals
+from workbench.records.document import run_document
 from workbench.reports.clarifying import answered, assumed, chosen, open_questions, refined, stated, unanswered
 from workbench.runs.asking import points_of
 from workbench.settings import Settings
 from workbench.state import REPORT_POINTS, REVIEW_POINTS, ConversationState, RetrievalState
 from workbench.testing import FixedPlanner, memory_context
+from workbench.views.labels import Labels
+from workbench.views.outline import outline
+from workbench.views.render import display_data
+from workbench.views.review import why
+from workbench.widgets.review import Review, primary
 
 H78, H18 = "Harbour (1978, Ida Brandt)", "Harbour (2018, Ole Lund)"
 ROWS = [
@@ -186,7 +198,13 @@ class Desk:
 
     async def ask(self, query: str, *, review: Any = (), **report: Any) -> Any:
         base = self.context.knowledge.get(self.base)
-        route = {"kb_prefix": base.name, "worker_name": "", **read_question(query, [base])}
+        route = {
+            "kb_prefix": base.name,
+            "worker_name": "",
+            "method": "override",
+            "reason": "",
+            **read_question(query, [base]),
+        }
         state = {"run_id": "r", "query": query, "message": query, "kb_prefix": base.name, "kb_prefixes": [base.name],
                  "route_decision": route, "session_id": "s", "review": list(review), "report": report}  # fmt: skip
         return await self.graph.ainvoke(state, self.config, context=self.context)
@@ -303,7 +321,98 @@ async def test_a_recorded_decision_answers_again(library):
     assert second["plan"]["plan_id"] == first["plan"]["plan_id"]
 
 
+@pytest.fixture
+def modelled(library: Library) -> Iterator[Any]:
+    """A desk whose planner is a model that says this."""
+    with scripted_server(Reply(["nothing"])) as server:
+
+        def desk(*replies: Any) -> Any:
+            server.answer(*(Reply([json.dumps(one)]) for one in replies))
+            told = {"planner_model": "openai:m", "chat_base_url": server.url, "chat_api_key": "k", "model_retries": 0}
+            made = Desk(library, **told)
+            made.context.planner.name = "rules"
+            model = open_chat_model(made.context.settings, "planner_model")
+            made.context = replace(made.context, models={"planner": model})
+            made.server = server
+            return made
+
+        yield desk
+
+
+async def test_a_model_asks_besides_and_is_asked_once(modelled):
+    question = {"question": "For whom is it?", "options": ["pupils"], "assumed": "for everybody"}
+    desk = modelled({"questions": [question]})
+    await desk.ask("What is Kiln about?", review=["clarify"], type="short", assumptions=["In English."])
+    (asked,) = (await desk.asked())["action_requests"][0]["args"]["questions"]
+    assert (asked["question_id"], asked["kind"], asked["options"]) == ("model:1", "model", ["pupils"])
+    assert "In English." in str(desk.server.requests[0])
+    calls = len(desk.server.requests)
+    state = await desk.say("edit", edits={"answers": {"model:1": "1"}})
+    assert state["query"] == "What is Kiln about? (For whom is it? pupils)"
+    again = [request for request in desk.server.requests[calls:] if "You prepare a report" in str(request)]
+    assert calls and not again, "it is not asked anew when the run goes on"
+
+
+@pytest.mark.parametrize("said", [{"questions": [{}]}, "nothing", {"questions": []}])
+async def test_a_model_that_says_nothing_usable_asks_nothing(modelled, said):
+    desk = modelled(said, said, said, said)
+    state = await desk.ask("What is Kiln about?", type="short")
+    assert state["clarifications"] == [] and state["plan"]
+
+
 def test_settings_alone_say_whether_it_stops():
     one = {"question_id": "time", "kind": "time", "must": False, "answer": ""}
     assert must_ask([], ["clarify"], Settings.load(allow_unclarified_plan=False)) is False
     assert must_ask([{**one, "answer": "2001"}], ["clarify"], Settings.load()) is False  # type: ignore[typeddict-item]
+
+
+# --- what a person sees of it ---
+
+
+def paused(asked: Any) -> Any:
+    """The document of a run that waits at this point."""
+    request = {
+        "action_requests": [{"name": "clarify", "args": {"questions": asked}, "description": "?"}],
+        "review_configs": [{"action_name": "clarify", "allowed_decisions": ["approve", "edit", "reject", "respond"],
+                            "args_schema": ClarifyEdits.model_json_schema()}],
+        "run_id": "r", "review_id": "0-clarify", "point": "clarify", "in_force": {"query": AMBIGUOUS, "answers": {}},
+    }  # fmt: skip
+    return {**run_document(handmade.paused()), "review": request}
+
+
+def test_the_form_has_a_field_a_question_and_the_button_says_what_will_happen(library):
+    asked, labels = opened(library, AMBIGUOUS), Labels("en")
+    document, review = paused(asked), Review(labels)
+    review.show(document)
+    form: Any = review._form
+    (field,) = form.answers.values()
+    assert list(field.options) == asked[0]["options"] and asked[0]["assumed"] in field.placeholder
+    assert (review.primary.description, review.stop.description) == ("Continue with what is assumed", "Write no report")
+    review.submit()
+    assert [one["type"] for one in review.response["decisions"]] == ["approve"]
+    field.value = "1978"
+    assert form.edits(None) == {"answers": {"name:Harbour": "1978"}}
+    assert primary(document["review"], form.edits(None), 0, labels) == "Continue with 1 edit"
+    review.show(document)
+    review.submit()
+    assert review.response["decisions"][0]["edited_action"]["args"] == {"answers": {"name:Harbour": "1978"}}
+
+
+def test_what_is_asked_stands_in_every_form_and_is_no_markup(library):
+    (asked,) = opened(library, AMBIGUOUS)
+    document = paused([{**asked, "options": [*asked["options"], "<b>x</b>"]}])
+    shown = why(document, Labels("en")).html
+    assert asked["question"] in shown and H18 in shown and "<b>x</b>" not in shown
+    text = display_data(outline(document, ("review",)), Labels("en"))["text/plain"]
+    assert asked["question"] in text and f"2. {asked['options'][1]}" in text and "回答这些问题吗" in text
+
+
+def test_at_the_terminal_each_question_is_asked_by_itself(library, monkeypatch):
+    said: list[str] = []
+    page: Any = SimpleNamespace(say=lambda text, style="": said.append(text))
+    request = paused(opened(library, AMBIGUOUS))["review"]
+    monkeypatch.setattr(click, "prompt", lambda *_, **__: " 2 ")
+    assert edited(page, request, Labels("zh")) == {"answers": {"name:Harbour": "2"}}
+    assert "Which “Harbour” is meant?" in said and any(line.startswith("留空则假定：") for line in said)
+    monkeypatch.setattr(click, "prompt", lambda *_, **__: "")
+    assert edited(page, request, Labels("zh")) == {}
