@@ -44,7 +44,8 @@ async def dispatcher(state: RetrievalState, runtime: Runtime[Context]) -> dict[s
         context.runs.save_record(state["run_id"], record, None)
     records = [*state.get("records", []), *skipped]
     last, plan = last_records(records), Plan.load(now["plan"])
-    counted = records if skipped else standing(plan, records, most_retries(context.settings))
+    ending = stopped or work_seconds(records) >= budget  # what was found stays: there is no time to find it again
+    counted = records if ending else standing(plan, records, most_retries(context.settings))
     wave = [
         {"step_id": step.step_id, "attempt": last[step.step_id]["attempt"] + 1 if step.step_id in last else 1}
         for step in next_wave(plan, counted, now.get("activated", []), context.tools)

@@ -96,9 +96,9 @@ def assumed(clarifications: Iterable[Clarification]) -> list[Clarification]:
 def chosen(answer: str, options: Sequence[str]) -> str:
     """The option that an answer means: its number, its words, or what only it says; "" where it means none or several.
 
-    >>> films = ["Dune (1984, David Lynch)", "Dune (2021, Denis Villeneuve)"]
-    >>> [chosen(text, films) for text in ("2", "the one by Lynch", "Dune", "the film of 2021")]
-    ['Dune (2021, Denis Villeneuve)', 'Dune (1984, David Lynch)', '', 'Dune (2021, Denis Villeneuve)']
+    >>> books = ["Emma (1815, Jane Austen)", "Emma (2021, Ida Brandt)"]
+    >>> [chosen(text, books) for text in ("2", "the one by Austen", "Emma", "that of 2021")]
+    ['Emma (2021, Ida Brandt)', 'Emma (1815, Jane Austen)', '', 'Emma (2021, Ida Brandt)']
     """
     said = answer.strip().rstrip(".。")
     if said.isdecimal() and 0 < int(said) <= len(options):
