@@ -639,6 +639,7 @@ class RetrievalState(TypedDict, total=False):
     obeyed: list[Obeyed]
     struck: list[str]
     given_plan: dict[str, Any] | None
+    assumptions: list[str]
     without: Without
     plan: dict[str, Any]
     activated: list[str]

@@ -74,6 +74,8 @@ def _choose(page: Page, labels: Labels) -> str:
 def edited(page: Page, request: Mapping[str, Any], labels: Labels) -> dict[str, Any]:
     """What the person changed in the proposal, with their editor; broken JSON is explained and opened again."""
 
+    if proposals.kind(request) == "clarify":
+        return _answers(page, request, labels)
     proposed = proposals.proposal(request)
     before = {name: proposed.get(name, EMPTY.get(name)) for name in proposals.schema(request)["properties"]}
     text: str | None = visible_json(json.dumps(before, ensure_ascii=False, indent=2)) + "\n"
@@ -87,6 +89,20 @@ def edited(page: Page, request: Mapping[str, Any], labels: Labels) -> dict[str, 
             page.say(str(error), "red")
             if not click.confirm(labels("edit_again"), default=True, err=True):
                 return {}
+
+
+def _answers(page: Page, request: Mapping[str, Any], labels: Labels) -> dict[str, Any]:
+    """What the person answers, question by question; an empty line goes by what is assumed."""
+    given = {}
+    for one in proposals.proposal(request)["questions"]:
+        page.say(one["question"], "bold")
+        for number, option in enumerate(one["options"], 1):
+            page.say(f"  {number}. {option}")
+        page.say(labels("assumed_unless", what=one["assumed"]), "dim")
+        said = click.prompt(">", default="", show_default=False, prompt_suffix=" ", err=True)
+        if said.strip():
+            given[one["question_id"]] = said.strip()
+    return {"answers": given} if given else {}
 
 
 def changes(before: Mapping[str, Any], text: str) -> dict[str, Any]:

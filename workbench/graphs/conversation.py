@@ -16,6 +16,7 @@ from langgraph.graph.state import CompiledStateGraph
 from langgraph.runtime import Runtime
 
 from workbench.events import logged, progress
+from workbench.graphs.clarify import clarify, review_clarify
 from workbench.graphs.generate import generate
 from workbench.graphs.model_route import alone_by_model
 from workbench.graphs.planner import anew
@@ -103,6 +104,8 @@ def build_conversation(checkpointer: Any = None) -> CompiledStateGraph[Any, Cont
     graph.add_node("route", build_router())
     graph.add_node("recall", logged("recall", "memory", recall))
     graph.add_node("prepare_retrieval", logged("prepare_retrieval", "prepare", prepare_retrieval))
+    graph.add_node("clarify", logged("clarify", "clarify", clarify))
+    graph.add_node("review_clarify", logged("review_clarify", "review", review_clarify))
     graph.add_node("retrieval", build_retrieval().compile(checkpointer=True))
     graph.add_node("kb_handler", logged("kb_handler", "generate", kb_handler))
     graph.add_node("generate", logged("generate", "generate", generate))
@@ -112,7 +115,9 @@ def build_conversation(checkpointer: Any = None) -> CompiledStateGraph[Any, Cont
     graph.add_edge("route", "recall")
     graph.add_edge("recall", "prepare_retrieval")
     answerers = ["kb_handler", "generate", "reporter"]
-    graph.add_conditional_edges("prepare_retrieval", whether_to_retrieve, ["retrieval", *answerers])
+    graph.add_conditional_edges("prepare_retrieval", whether_to_clarify, ["clarify", "retrieval", *answerers])
+    graph.add_edge("clarify", "review_clarify")
+    graph.add_conditional_edges("review_clarify", whether_to_retrieve, ["retrieval", *answerers])
     graph.add_conditional_edges("retrieval", who_answers, answerers)
     graph.add_edge("kb_handler", "persist")
     graph.add_edge("generate", "persist")
@@ -244,6 +249,11 @@ async def kb_handler(state: ConversationState, runtime: Runtime[Context]) -> dic
         "citations": given.get("citations", []),
         "generation_ms": round((context.clock.monotonic() - began) * 1000, 3),
     }
+
+
+def whether_to_clarify(state: ConversationState) -> str:
+    """What a report's question leaves open is found before anything is planned."""
+    return "clarify" if state.get("report") and state["use_retrieval"] else whether_to_retrieve(state)
 
 
 def whether_to_retrieve(state: ConversationState) -> str:

@@ -17,6 +17,9 @@ from workbench.state import ExecutionRecord, RetrievalResult, StepStatus, StepTa
 from workbench.tools.registry import resolve_input
 from workbench.tools.tool import StepLog, read_input
 
+RESULTS = "results"
+"""What a body keeps apart from the rest of an output, and a record as a reference: it may be long."""
+
 
 async def executor(task: StepTask, runtime: Runtime[Context]) -> dict[str, Any]:
     """Run the step, keep its record and body, and give the record.
@@ -32,6 +35,8 @@ async def executor(task: StepTask, runtime: Runtime[Context]) -> dict[str, Any]:
     effect = effect_of(task, step, context)
     effect["limit_s"] = limit_of(task, step)
     found = recorded(task, step, effect, context.tape)
+    if found is None and task["attempt"] > 1:
+        await asyncio.sleep(context.settings.retry_delay_s)
     record, body = found or await attempt(task, step, context)
     record["effect"] = effect
     context.runs.save_record(task["run_id"], record, body)
@@ -128,7 +133,8 @@ async def attempt(task: StepTask, step: PlanStep, context: Context) -> tuple[Exe
 
 def _inputs(task: StepTask, step: PlanStep, context: Context) -> dict[str, Any]:
     """The step's input with references filled from the outputs of earlier steps, and what its budget says."""
-    outputs = {i: context.runs.body(task["run_id"], ref)["output"] for i, ref in task["sources"].items() if ref}
+    bodies = {i: context.runs.body(task["run_id"], ref) for i, ref in task["sources"].items() if ref}
+    outputs = {i: {**body["output"], RESULTS: body["results"]} for i, body in bodies.items()}
     inputs = resolve_input(step, outputs)
     for name, value in (("top_k", step.budget.top_k), ("timeout_s", step.budget.timeout_s)):
         if name in context.tools[step.tool].input_schema.model_fields:
@@ -174,6 +180,7 @@ def _record(
         "context_length": sum(len(r["evidence"]) for r in results),
         "top_score": max((r["score"] for r in results), default=0.0),
     }
+    references = step.references().items()
     if body and body["found"] > len(results):
         summary["cut"] = body["found"] - len(results)
     return ExecutionRecord(
@@ -187,7 +194,7 @@ def _record(
         duration_ms=round(seconds * 1000, 3),
         input_summary={"tool": step.tool, "objective": step.objective, "input_keys": sorted(raw_input)},
         output_summary=summary,
-        raw_input=raw_input,
+        raw_input={**raw_input, **{name: step.tool_input[name] for name, (_, of) in references if of == RESULTS}},
         raw_output_ref=f"{step.step_id}/{task['attempt']}" if body else None,
         sub_steps=log.sub_steps,
     )

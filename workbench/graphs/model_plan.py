@@ -176,6 +176,8 @@ def _step(drafted: Any, step_id: str, ids: Mapping[str, str], several: bool, too
         value = getattr(drafted, name)
         if value is not None and name in fields:
             given[name] = value.model_dump(mode="json") if isinstance(value, BaseModel) else value
+    if "found" in fields and drafted.depends_on:
+        given["found"] = {"$from": f"{ids.get(drafted.depends_on[0], drafted.depends_on[0])}.results"}
     for name, source in (("candidates", drafted.candidates_from), ("entities", drafted.entities_from)):
         if source and name in fields:
             given[name] = {"$from": f"{ids.get(source, source)}.{name}"}

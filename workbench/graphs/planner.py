@@ -29,7 +29,8 @@ async def planner(state: RetrievalState, runtime: Runtime[Context]) -> dict[str,
     given = None if before else state.get("given_plan")
     made = Plan.load(given) if given else await _made(state, context, prefixes, before)
     if state.get("report") and not given:
-        made = with_aspects(made, state["query"], state["report"], prefixes, context.settings)
+        stated = state.get("assumptions") or state["report"].get("assumptions") or []
+        made = with_aspects(made, state["query"], state["report"].get("aspects", []), stated, prefixes, context.settings)
     if before:
         made = continued(made, before, state.get("records", []))
     require(made, context.tools)

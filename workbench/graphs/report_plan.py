@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 from workbench.graphs.multi_hop_plan import say
 from workbench.graphs.plan import ONE
@@ -11,17 +10,25 @@ from workbench.plans import Plan, PlanBudget, PlanStep, fresh_id
 from workbench.settings import Settings
 
 
-def with_aspects(plan: Plan, query: str, asked: Mapping[str, Any], prefixes: Sequence[str], settings: Settings) -> Plan:
+def with_aspects(
+    plan: Plan,
+    query: str,
+    aspects: Sequence[tuple[str, Sequence[str]]],
+    stated: Sequence[str],
+    prefixes: Sequence[str],
+    settings: Settings,
+) -> Plan:
     """The plan and its further searches; where there is no room for one each, aspects are searched together.
 
     Args:
         plan: for what the topic is about.
         query: the same.
-        asked: ``aspects``, each with its parts, and ``assumptions``.
+        aspects: each with its parts.
+        stated: what is assumed.
         prefixes: the knowledge bases.
         settings: how many tasks a plan may have, and a step's budget.
     """
-    wanted = [" ".join([title, *parts]) for title, parts in asked.get("aspects", [])]
+    wanted = [" ".join([title, *parts]) for title, parts in aspects]
     room = max(1, (settings.max_tasks - len(plan.steps)) // max(1, len(prefixes)))
     groups = [" ".join(wanted[n::room]) for n in range(min(room, len(wanted)))]
     for group in groups:
@@ -40,5 +47,4 @@ def with_aspects(plan: Plan, query: str, asked: Mapping[str, Any], prefixes: Seq
                 ),
             )
             plan = plan.adding(step)
-    given = [one for one in asked.get("assumptions", []) if one not in plan.assumptions]
-    return plan.model_copy(update={"assumptions": [*plan.assumptions, *given]})
+    return plan.model_copy(update={"assumptions": list(dict.fromkeys([*stated, *plan.assumptions]))})

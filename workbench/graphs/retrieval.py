@@ -23,6 +23,7 @@ from workbench.graphs.review import (
     skip_records,
     unspent,
 )
+from workbench.graphs.rollback import asking_for, lacked, most_retries, standing
 from workbench.plans import Plan, PlanStep, last_records, work_seconds
 from workbench.ports import Context, Tool
 from workbench.records.tape import key_of_record
@@ -42,10 +43,12 @@ async def dispatcher(state: RetrievalState, runtime: Runtime[Context]) -> dict[s
     for record in skipped:
         context.runs.save_record(state["run_id"], record, None)
     records = [*state.get("records", []), *skipped]
-    last = last_records(records)
+    last, plan = last_records(records), Plan.load(now["plan"])
+    ending = stopped or work_seconds(records) >= budget  # what was found stays: there is no time to find it again
+    counted = records if ending else standing(plan, records, most_retries(context.settings))
     wave = [
         {"step_id": step.step_id, "attempt": last[step.step_id]["attempt"] + 1 if step.step_id in last else 1}
-        for step in next_wave(Plan.load(now["plan"]), records, now.get("activated", []), context.tools)
+        for step in next_wave(plan, counted, now.get("activated", []), context.tools)
     ]
     return {**change, "records": skipped, "wave": wave, "remaining_s": max(0.0, budget - work_seconds(records))}
 
@@ -60,8 +63,9 @@ def fan_out(state: RetrievalState) -> list[Send] | str:
     tried, waking = sorted(last), {*last, *state.get("activated", [])}
     total = sum(step.condition == "always" or step.step_id in waking for step in plan.steps)
     tasks = []
+    lacking = lacked(plan, state.get("records", []))
     for entry in state["wave"]:
-        step = plan.step(entry["step_id"])
+        step = asking_for(plan.step(entry["step_id"]), lacking.get(entry["step_id"], []))
         task = StepTask(
             run_id=state["run_id"],
             query=state["query"],

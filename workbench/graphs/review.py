@@ -356,11 +356,16 @@ def wished(state: RetrievalState, runtime: Runtime[Context], words: str) -> dict
 def ask_more(
     state: RetrievalState, runtime: Runtime[Context], query: str, struck: Iterable[str] = ()
 ) -> dict[str, Any]:
-    """The state with another query: it is read again, memory is obeyed but for what is struck, and planned anew."""
+    """The state with another query: read again, and planned anew."""
+    return {**reread(state, runtime, query, struck), "replan": True}
+
+
+def reread(state: RetrievalState, runtime: Runtime[Context], query: str, struck: Iterable[str] = ()) -> dict[str, Any]:
+    """The state with another query: it is read again, and memory is obeyed but for what is struck."""
     bases = runtime.context.bases(state["kb_prefixes"])
     read: Any = {**state["route_decision"], **read_question(query, bases)}
     route, conditions = obeying(state, Route(read, state["kb_prefixes"]), bases, struck)
-    return {"query": query, "route_decision": route.decision, "obeyed": conditions, "replan": True}
+    return {"query": query, "route_decision": route.decision, "obeyed": conditions}
 
 
 def _ask(

@@ -33,6 +33,7 @@ SLOTS: dict[str, tuple[str, ...]] = {
     "planner": (
         *("question", "today", "corpus", "tools", "reading", "history", "before", "needs", "budget", "wish", "most"),
     ),
+    "clarify": ("question", "corpus", "reading", "known", "most"),
     "grader": ("question", "needs", "evidence"),
     "reflector": ("question", "needs", "steps", "signals", "budget", "tools", "evidence", "most"),
     "rewriter": ("question", "names"),
@@ -50,7 +51,7 @@ SLOTS: dict[str, tuple[str, ...]] = {
     "memory": ("known", "history", "message"),
     "summarizer": ("summary", "messages"),
 }
-"""What each prompt may name, all of it filled in: a prompt a role, and more of the writer, the judge, the extractor."""
+"""What each prompt may name, all of it filled in: a prompt a role, and more of the planner, writer, judge, extractor."""
 _PARTS = ("system", "user")
 LONGEST = 100_000
 """Characters of a prompt's text."""

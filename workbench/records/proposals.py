@@ -20,6 +20,7 @@ MET = 0.5
 LONGEST_NEED = 500
 """Characters."""
 _KINDS = {
+    "clarify": {"questions"},
     "plan": {"plan"},
     "step": {"plan", "wave"},
     "reflect": {"next_steps", "activate", "rewrite_query", "should_continue"},
@@ -37,7 +38,7 @@ def point(request: Request) -> str:
 
 
 def kind(request: Request) -> str:
-    """``plan``, ``step`` or ``reflect`` where that is what is proposed; empty in a graph of one's own."""
+    """``clarify``, ``plan``, ``step`` or ``reflect`` where that is proposed; empty in a graph of one's own."""
     found = point(request)
     needed = _KINDS.get(found)
     return found if needed and needed <= set(proposal(request)) else ""

@@ -41,6 +41,7 @@ BUILT_IN = {
     "enrichment": "workbench.tools.enrichment",
     "deep_research": "workbench.tools.deep_research",
     "deeper_research": "workbench.tools.deeper_research",
+    "reflection": "workbench.reports.reflection",  # it validates as reports do, so it stands above this room
     "fusion_search": "workbench.graphs.fusion_search",  # a graph itself, so it stands above this room
 }
 

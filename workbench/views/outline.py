@@ -114,6 +114,10 @@ def _open_review(document: Data, labels: Labels) -> Iterator[Block]:
         paragraphs += [
             ((labels("comma").join(map(str, wave)), "code"),) for wave in [action["args"].get("wave")] if wave
         ]
+    for one in request["action_requests"][0]["args"].get("questions") or ():
+        paragraphs.append(((one["question"], ""),))
+        options = [(f"  {n}. {option}", "") for n, option in enumerate(one["options"], 1)]
+        paragraphs += [*((option,) for option in options), ((labels("assumed_unless", what=one["assumed"]), "dim"),)]
     for one in request.get("obeyed") or ():
         paragraphs.append(((labels("mem_strike") + " ", "dim"), (one["memory_id"], "code"), (f" {one['told']}", "")))
     if less := fewer(request):

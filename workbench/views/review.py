@@ -52,8 +52,18 @@ def refused(message: str, labels: Labels) -> Picture:
 def why(document: Data, labels: Labels) -> Picture:
     """What the proposal rests on, by review point; in a graph of one's own the proposal itself."""
     request = document["review"]
-    parts = {"plan": _plan, "step": _step, "reflect": _reflect}.get(proposals.kind(request), _other)
-    return Picture(el("div.wb-why", list(parts(document, proposals.proposal(request), labels))))
+    parts = {"clarify": _clarify, "plan": _plan, "step": _step, "reflect": _reflect}
+    told = parts.get(proposals.kind(request), _other)(document, proposals.proposal(request), labels)
+    return Picture(el("div.wb-why", list(told)))
+
+
+def _clarify(_: Data, proposed: Data, labels: Labels) -> Iterator[Markup]:
+    asked = []
+    for one in proposed["questions"]:
+        options = el("ul", [el("li", option) for option in one["options"]]) if one["options"] else None
+        told = el("p.wb-dim", labels("assumed_unless", what=one["assumed"]))
+        asked.append([el("dt", one["question"]), el("dd", options, told)])
+    yield el("dl.wb-facts-list", asked)
 
 
 def _plan(document: Data, proposed: Data, labels: Labels) -> Iterator[Markup]:

@@ -108,12 +108,14 @@ def _tabs(view: str, labels: Labels) -> Markup:
 
 PARENT = ("route", "recall", "retrieval", "generate", "persist")
 CHILD = ("planner", "executor", "reflector", "merger")
-_AT_POINT = {"plan": "planner", "step": "executor", "reflect": "reflector"}
+_AT_POINT = {"clarify": "recall", "plan": "planner", "step": "executor", "reflect": "reflector"}
 _IN_CHILD = {
     "intent_detect": "route",
     "apply_override_policy": "route",
     "worker_select": "route",
     "prepare_retrieval": "recall",
+    "clarify": "recall",
+    "review_clarify": "recall",
     "review_plan": "planner",
     "dispatcher": "executor",
     "review_reflect": "reflector",

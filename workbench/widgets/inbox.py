@@ -13,6 +13,7 @@ import traitlets
 from workbench.errors import UnknownRun, WorkbenchError, WorkspaceError
 from workbench.graphs.reviewers import answer
 from workbench.runs.run import Run
+from workbench.state import REPORT_POINTS, REVIEW_POINTS
 from workbench.views.inbox import (
     Question,
     Settled,
@@ -36,7 +37,6 @@ if TYPE_CHECKING:
 MOST = 100
 """So many runs are listed; there is a line when there are more."""
 _EVERY_S = 1.0
-_POINTS = ("", "plan", "step", "reflect")
 
 
 class Inbox(CellRoot):
@@ -63,9 +63,11 @@ class Inbox(CellRoot):
         first = self._labels[1].get("asked", {}).get("question", "")
         self.labels = labels = labels_in(lang, wb.settings.lang, message=newest.message if newest else first)
         self.title, self.list = Pick(), Pick(heard=self._pressed)
+        asks = {one.point for one in questions(self._waiting.values())}
+        points = ["", *(point for point in REPORT_POINTS if point in REVIEW_POINTS or point in asks)]
         self.filter = ipywidgets.ToggleButtons(
-            options=[(labels(f"point_{point}" if point else "inbox_all"), point) for point in _POINTS],
-            tooltips=[labels("inbox_filter")] * len(_POINTS),
+            options=[(labels(f"point_{point}" if point else "inbox_all"), point) for point in points],
+            tooltips=[labels("inbox_filter")] * len(points),
         )
         self.note = ipywidgets.Text(description=labels("decision_note"), placeholder=labels("why"))
         self.opens = press_button(labels("inbox_open"), self._open, "wb-primary")

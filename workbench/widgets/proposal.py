@@ -92,6 +92,31 @@ class Form:
         return fault(value, proposals.property_of(name, self._schema), self._labels)
 
 
+class ClarifyForm(Form):
+    """A field for each question, with what may be answered to choose from; one left empty goes by what is assumed."""
+
+    def __init__(self, request: Json, labels: Labels, heard: Heard):
+        super().__init__(request, labels, heard)
+        self.answers = {one["question_id"]: self._field(one) for one in self._proposed["questions"]}
+        rows = [_titled(one["question"], self.answers[one["question_id"]]) for one in self._proposed["questions"]]
+        self.box.children = (self.box.children[0], *rows, *self.box.children[1:])
+
+    def edits(self, plan: Json | None) -> dict[str, Any]:
+        """The answers that were given, and the query where it is another one."""
+        given = {name: said for name, field in self.answers.items() if (said := field.value.strip())}
+        return {**super().edits(plan), **({"answers": given} if given else {})}
+
+    def _shown(self, schema: Json) -> tuple[Json, Json]:
+        query = {"query": schema["properties"]["query"]}
+        return {**schema, "properties": query}, {"query": self._before["query"]}
+
+    def _field(self, asked: Json) -> ipywidgets.Combobox:
+        told = self._labels("assumed_unless", what=asked["assumed"])
+        field = ipywidgets.Combobox(options=asked["options"], placeholder=told[:200], tooltip=told[:500])
+        field.observe(lambda _: self._heard(), "value")
+        return field
+
+
 class PlanForm(Form):
     """At a plan or its next steps: the query and the thresholds, flat in one form; the plan is edited beside it."""
 
@@ -264,7 +289,8 @@ def form_of(request: Json, recorded: Json | None, labels: Labels, heard: Heard, 
     kind = proposals.kind(request)
     if kind == "reflect":
         return ReflectForm(request, recorded or {"steps": []}, labels, heard, ran)
-    return (PlanForm if kind else Form)(request, labels, heard)
+    made = {"": Form, "clarify": ClarifyForm}.get(kind, PlanForm)
+    return made(request, labels, heard)
 
 
 def _heading(text: str) -> ipywidgets.HTML:
@@ -277,7 +303,7 @@ def count(edits: Json, request: Json) -> int:
     for name, value in edits.items():
         if name == "plan":
             total += _plan_changes(args.get("plan") or {}, value)
-        elif name in (*proposals.JUDGED_BY, "struck"):
+        elif name in (*proposals.JUDGED_BY, "struck", "answers"):
             total += len(value)
         elif name in ("next_steps", "activate"):
             total += _list_changes(args.get(name) or [], value)

@@ -111,7 +111,7 @@ class Review(traitlets.HasTraits):
         ran = {record["step_id"] for record in self._document["records"]}
         self._form = form_of(self._request, self._document.get("plan"), self._labels, self._update, ran)
         self.form.children = [self._form.box]
-        stop = "skip_steps" if proposals.kind(self._request) == "step" else "stop_here"
+        stop = {"step": "skip_steps", "clarify": "stop_report"}.get(proposals.kind(self._request), "stop_here")
         self.stop.description, self.stop.tooltip = self._labels(stop), self._labels(f"{stop}_told")
         taken = proposals.allowed(self._request)
         for widget, kind in ((self.stop, "reject"), (self.respond, "respond"), (self.form, "edit")):
@@ -170,7 +170,7 @@ def primary(request: Json, edits: Json, wrong: int, labels: Labels) -> str:
         return labels("problems_to_mend", n=wrong)
     if not edits:
         return _approving(point, proposed, request.get("ahead"), labels)
-    if set(edits) <= {"query", "struck"}:
+    if point != "clarify" and set(edits) <= {"query", "struck"}:
         return labels("plan_anew") if "query" in edits else labels("plan_without", n=len(edits["struck"]))
     verb = "run" if point in ("plan", "step") else "go"
     if point == "reflect":
@@ -180,6 +180,8 @@ def primary(request: Json, edits: Json, wrong: int, labels: Labels) -> str:
 
 
 def _approving(point: str, proposed: Json, ahead: Sequence[str] | None, labels: Labels) -> str:
+    if point == "clarify":
+        return labels("approve_assumed")
     if point == "reflect" and not proposed["should_continue"]:
         return labels("approve_answer")
     if not point or ahead is None:  # a graph of one's own, or a pause from before requests said what will run

@@ -1,0 +1,179 @@
+"""What an answer must speak of, and whether it does; a step whose findings fall short is done again, and only then."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from tests.shelf import shelf
+from tests.test_retrieval_graph import ENOUGH, Desk, ends, step
+from workbench.graphs.rollback import standing
+from workbench.language.reading import read
+from workbench.plans import Plan, PlanStep
+from workbench.reports.granularity import granularity_of
+from workbench.reports.validating import meant_by, validate
+from workbench.testing import MemoryKnowledge
+from workbench.tools.registry import check, read_input
+from workbench.tools.tool import StepLog
+
+__all__ = ["shelf"]
+
+KB = MemoryKnowledge("notes", {"mill": "Salt Mill was built by Titus Salt in 1853.", "茶": "盐仓由沈万和建造。"})
+
+
+def test_names_words_and_conditions_are_the_keywords(shelf: Any):
+    base = shelf.get("film")
+    reading = read("Which films of Ang Lee since 2000 are about marriage?", [base])
+    good = "Lust, Caution (2007) by Ang Lee is about a marriage."
+    found = validate(reading, good)
+    assert {"Ang Lee", "year >= 2000"} <= set(found["keywords"]) and found["passed"] and not found["missing"]
+    early = validate(reading, good.replace("2007", "1993"))
+    assert early["missing"] == ["year >= 2000"]
+    assert not validate(reading, "")["passed"] and validate(reading, "")["coverage"] == 0
+
+
+def test_the_other_language_counts_where_the_base_knows_the_name(shelf: Any):
+    base, asked = shelf.get("film"), "李安拍过哪些电影？"
+    reading, text = read(asked, [base]), "Ang Lee made several films."
+    assert validate(reading, text, meant_by(asked, base))["passed"]
+    assert not validate(reading, "Spike Lee made several films.", meant_by(asked, base))["passed"]
+
+
+@pytest.mark.parametrize(
+    ("text", "passed"), [("盐仓由沈万和建造。", True), ("盐仓在运河边。", False), ("沈万和建造了粮仓。", False)]
+)
+def test_chinese_words_are_looked_up_in_either_cut(text, passed):
+    name = {"name": "盐仓", "surface": "盐仓"}
+    assert validate({"names": [name], "words": ["建造者"], "conditions": []}, text)["passed"] is passed
+
+
+async def test_the_tool_says_what_is_missing_and_finds_nothing_itself():
+    from workbench.reports.reflection import TOOL
+
+    results = [{"evidence": "Salt Mill is a mill.", "metadata": {"title": "Salt Mill", "fields": {"owner": ["Salt"]}}}]
+    asked = {"query": "Who built the Salt Mill of 1853?", "found": results}
+    log = StepLog()
+    output = await TOOL(read_input(TOOL, asked), KB, log)
+    detail = log.sub_steps[0]["detail"]
+    assert output.results == [] and not output.passed and "built" in output.missing
+    assert detail["passed"] is False and detail["missing"] == output.missing and "built" in detail["error"]
+
+
+def a_plan() -> list[PlanStep]:
+    given = {"query": "amber lantern violin", "found": {"$from": "a.results"}}
+    judge = PlanStep(step_id="judge", objective="", tool="reflection", tool_input=given)
+    return [step("a", tool="shy", tool_input={"query": "amber"}), judge, step("b", "judge")]
+
+
+def desk_of(**settings) -> Desk:
+    """A tool that says what it is asked alone: the first search falls short of what is validated."""
+    desk = Desk(*a_plan(), **settings)
+
+    @desk.tools.tool
+    def shy(query: str) -> list[str]:
+        """Finds what it is asked for."""
+        desk.calls.append(query)
+        return [f"about {query}"]
+
+    return desk
+
+
+def attempts(state) -> list[tuple[str, int, str]]:
+    return [(r["step_id"], r["attempt"], r["status"]) for r in state["records"]]
+
+
+async def test_without_leave_it_only_reports():
+    desk = desk_of()
+    state = await desk.run(thresholds=ENOUGH)
+    assert check(desk.planner.plan, desk.tools) == []
+    assert attempts(state) == [("a", 1, "success"), ("judge", 1, "partial"), ("b", 1, "success")]
+    record = next(r for r in state["records"] if r["step_id"] == "judge")
+    assert "lantern" in record["error"] and record["raw_input"]["found"] == {"$from": "a.results"}
+    assert record["output_summary"]["evidence_count"] == 0
+
+
+async def test_with_leave_the_step_asks_for_what_is_missing_and_what_it_had_found_is_out():
+    desk = desk_of(reflection_allow_retry=True)
+    state = await desk.run(thresholds=ENOUGH)
+    done = attempts(state)
+    assert done[:4] == [("a", 1, "success"), ("judge", 1, "partial"), ("a", 2, "success"), ("judge", 2, "success")]
+    assert desk.calls[:2] == ["amber", "amber lantern violin"], "the plan itself stays as it was"
+    said = [result["evidence"] for result in state["merged"]["retrieval_results"]]
+    assert "about amber lantern violin" in said and "about amber" not in said
+    assert ends(state)["b"] == "success" and len(done) == 5
+
+
+@pytest.mark.parametrize("most", [0, 2])
+async def test_it_ends_after_so_many_times(most):
+    desk = desk_of(reflection_allow_retry=True, reflection_max_retries=most)
+    tool = desk.tools["shy"]
+
+    @desk.tools.tool(name="shy", replace=True)
+    def stubborn(query: str) -> list[str]:
+        """Never says more."""
+        return ["about amber"]
+
+    state = await desk.run(thresholds=ENOUGH)
+    assert tool is not desk.tools["shy"]
+    assert [a for s, a, _ in attempts(state) if s == "a"] == list(range(1, most + 2))
+    assert ends(state)["judge"] == "partial" and ends(state)["b"] == "success", "it ends, and the rest goes on"
+
+
+async def test_an_attempt_that_fails_takes_the_earlier_evidence_with_it():
+    desk = desk_of(reflection_allow_retry=True, step_max_retries=0)
+
+    @desk.tools.tool(name="shy", replace=True)
+    def once(query: str) -> list[str]:
+        """Fails when it is asked again."""
+        if query != "amber":
+            raise ConnectionError("down")
+        return ["about amber"]
+
+    state = await desk.run(thresholds=ENOUGH)
+    assert [s for s in attempts(state) if s[0] == "a"][1][2] == "failed"
+    assert "about amber" not in [result["evidence"] for result in state["merged"]["retrieval_results"]]
+
+
+def test_only_what_was_there_before_the_reflection_is_rolled_back():
+    def record(step_id, attempt, passed=None):
+        seen = [{"detail": {"passed": passed, "missing": ["x"]}}] if passed is not None else []
+        tool = "reflection" if step_id == "judge" else "shy"
+        return {"step_id": step_id, "attempt": attempt, "tool": tool, "status": "success", "sub_steps": seen}
+
+    plan = Plan(steps=a_plan())
+    first = [record("a", 1), record("judge", 1, False)]
+    again = [*first, record("a", 2)]
+    assert standing(plan, first, 1) == [] and standing(plan, again, 1) == again[2:]
+    assert standing(plan, first, 0) == first and standing(plan, [*again, record("judge", 2, True)], 1) != []
+
+
+async def test_a_retry_waits_and_a_cancel_ends_the_wait(monkeypatch):
+    waited = []
+    real = asyncio.sleep
+
+    async def sleep(seconds, *rest):
+        waited.append(seconds)
+        await real(0)
+
+    monkeypatch.setattr("workbench.graphs.execute.asyncio.sleep", sleep)
+    desk = Desk(step("a", tool="flaky"), retry_delay_s=7)
+    state = await desk.run()
+    assert waited == [7] and [r["status"] for r in state["records"]] == ["failed", "success"]
+
+    monkeypatch.setattr("workbench.graphs.execute.asyncio.sleep", real)
+    desk = Desk(step("a", tool="flaky"), retry_delay_s=600)
+    running = asyncio.create_task(desk.run())
+    while not desk.calls:
+        await real(0.01)
+    running.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await running
+    assert desk.calls == ["a"]
+
+
+def test_every_kind_of_evidence_has_an_earlier_name():
+    kinds = [("chunk", "d"), ("entity", "d"), ("entity", ""), ("relationship", "d"), ("community", "")]
+    named = {granularity_of({"source_type": kind, "metadata": {"doc_id": doc}}) for kind, doc in kinds}
+    assert named == {"DO", "L2-DO", "Chunk", "AtomicKnowledge", "KGSubgraph"}

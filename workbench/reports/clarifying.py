@@ -1,0 +1,393 @@
+"""What a question leaves open before a report is written on it: whom a name means, of which time, of what.
+
+Nothing here asks a model, and nothing belongs to a corpus: who bears a name, how the bearers differ and from when to
+when documents are is what the knowledge base says. What a person assumed beforehand settles what it speaks of.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+from workbench.language.reading import shown
+from workbench.ports import Field, KnowledgeBase
+from workbench.state import Clarification, Entity, Reading
+from workbench.text import CJK, dates, fold, language_of, sentences, terms
+
+MOST = 5
+"""Questions that a person is asked at once."""
+MOST_OPTIONS = 6
+_ENOUGH, _FEW, _LONGEST = 2, 3, 80
+"""Fields that tell things apart, related things that are looked at, and how long what is told may be."""
+_PART = 0.5
+"""The share of documents that must have a date for the time to be asked for."""
+GENERAL = ("", "通用", "general")
+"""Domains that are none in particular."""
+_ASKS = frozenset(
+    terms("write report overview survey summary essay article long short full complete detailed comprehensive thorough")
+)
+_ASKS_ZH = re.compile("[写做给出请一篇份个关于的]|报告|综述|概述|总结|文章|详细|全面|完整|长篇|简短")
+"""Words that ask for a text and say nothing of its subject."""
+_YEAR = r"(?:1\d|20)\d\d"
+_DATE = rf"{_YEAR}(?:-\d\d(?!\d)){{0,2}}"
+_ZH_END = "(?:间|之间|至今|到现在|以来|以后|之后|以前|之前|起|后|前)"
+_SPAN = re.compile(
+    rf"{_YEAR}\s*(?:年?\s*(?:至|到|~)\s*{_YEAR}\s*年?|年)\s*{_ZH_END}?|{_YEAR}\s*{_ZH_END}"
+    rf"|(?:(?:since|after|before|until|by|from|in|between|during|up to)\s+)?(?:the\s+)?{_DATE}s?"
+    rf"(?:\s*(?:to|and|until|through|-|–|—)\s*{_DATE})?(?:\s+(?:on|onwards?))?",
+    re.I,
+)
+_ALL_TIME = re.compile(
+    r"\b(?:all|any|whole|every) (?:time|years?|dates?|periods?)\b|(?:所有|全部|不限)(?:时间|年份|年代|时期)?"
+)
+_DETAIL = re.compile(r"[(（]((?:[^()（）]|\([^()]*\)|（[^（）]*）)*)[)）]$")
+_CLOSING = "》〉」』”\"'`"
+
+
+def open_questions(
+    query: str,
+    reading: Reading,
+    bases: Sequence[KnowledgeBase],
+    assumptions: Sequence[str] = (),
+    given_times: Iterable[str] = (),
+    domain: str = "",
+) -> list[Clarification]:
+    """What the question leaves open, the weightiest first, at most ``MOST``.
+
+    Args:
+        query: as it stands alone.
+        reading: of it.
+        bases: that are asked.
+        assumptions: what the person assumes; one that speaks of a question is its ``answer``.
+        given_times: dates as of which it is asked; with one the time is not open.
+        domain: what is assumed where the question says no subject; empty: all that the bases hold.
+    """
+    found = [*_names(query, reading, bases), *_time(query, reading, bases, given_times)]
+    found += _scope(reading, bases, domain)
+    return _settled(found[:MOST], assumptions, bases)
+
+
+def unanswered(clarifications: Iterable[Clarification]) -> list[Clarification]:
+    """Those that nobody has answered."""
+    return [one for one in clarifications if not one["answer"]]
+
+
+def answered(clarifications: Iterable[Clarification], answers: Mapping[str, str]) -> list[Clarification]:
+    """The questions with these answers, by id; one that means an option is that option.
+
+    >>> asked = Clarification(question_id="time", kind="time", question="Which?", must=False, answer="",
+    ...                       options=["1990 to 2012", "2003 to 2012"], assumed="1990 to 2012")
+    >>> [one["answer"] for text in ("2", "since 1999") for one in answered([asked], {"time": text})]
+    ['2003 to 2012', 'since 1999']
+    """
+    found = []
+    for one in clarifications:
+        given = " ".join(str(answers.get(one["question_id"]) or "").split())
+        found.append(Clarification(**{**one, "answer": (chosen(given, one["options"]) or given) or one["answer"]}))
+    return found
+
+
+def assumed(clarifications: Iterable[Clarification]) -> list[Clarification]:
+    """The questions with what is assumed where nobody answered, for searching by."""
+    return [Clarification(**{**one, "answer": one["answer"] or one["assumed"]}) for one in clarifications]
+
+
+def chosen(answer: str, options: Sequence[str]) -> str:
+    """The option that an answer means: its number, its words, or what only it says; "" where it means none or several.
+
+    >>> books = ["Emma (1815, Jane Austen)", "Emma (2021, Ida Brandt)"]
+    >>> [chosen(text, books) for text in ("2", "the one by Austen", "Emma", "that of 2021")]
+    ['Emma (2021, Ida Brandt)', 'Emma (1815, Jane Austen)', '', 'Emma (2021, Ida Brandt)']
+    """
+    said = answer.strip().rstrip(".。")
+    if said.isdecimal() and 0 < int(said) <= len(options):
+        return options[int(said) - 1]
+    for option in options:
+        if fold(option) == fold(said):
+            return option
+    held = [set(terms(option)) for option in options]
+    common = set.intersection(*held) if len(held) > 1 else set()
+    shares = [len((own - common) & set(terms(said))) for own in held]
+    best = max(shares, default=0)
+    return options[shares.index(best)] if best and shares.count(best) == 1 else ""
+
+
+def refined(query: str, clarifications: Iterable[Clarification]) -> str:
+    """The query with what was answered said in it; as it is where nothing was, or nothing but all that there is.
+
+    >>> one = Clarification(question_id="name:Dune", kind="name", question="Which Dune is meant?", must=True,
+    ...                     options=["Dune (1984)", "Dune (2021)"], assumed="Dune (1984)", answer="Dune (2021)")
+    >>> time = Clarification(question_id="time", kind="time", question="", must=False, options=[],
+    ...                      assumed="1984 to 2021", answer="2000 to 2021")
+    >>> refined("How was Dune received?", [one, time])
+    'How was Dune (2021) received from 2000 to 2021?'
+    >>> refined("《沙丘》反响如何？", [{**one, "question_id": "name:沙丘"}, {**time, "answer": "2000年以后"}])
+    '《沙丘》（2021）反响如何（2000年以后）？'
+    """
+    chinese = language_of(query) == "zh"
+    for one in clarifications:
+        answer = one["answer"]
+        if not answer or (one["kind"] in ("time", "scope") and fold(answer) == fold(one["assumed"])):
+            continue
+        if one["kind"] == "name":
+            query = _with_detail(query, one["question_id"].partition(":")[2], _telling_apart(one), chinese)
+        elif one["kind"] == "time":
+            query = _before_end(query, _span(answer, chinese), chinese)
+        elif one["kind"] == "scope":
+            query = _before_end(query, answer if chinese else f"about {answer}", chinese)
+        else:
+            query = f"{query}（{one['question']}{answer}）" if chinese else f"{query} ({one['question']} {answer})"
+    return query
+
+
+def stated(clarifications: Iterable[Clarification], language: str) -> list[str]:
+    """What was answered or is assumed, a sentence each, for a plan and a report to state.
+
+    >>> one = Clarification(question_id="name:沙丘", kind="name", question="", must=True, options=[],
+    ...                     assumed="沙丘（2021）", answer="")
+    >>> stated([one], "zh"), stated([{**one, "answer": "沙丘（1984）"}], "en")
+    (['假定：“沙丘”指沙丘（2021）。'], ['“沙丘” means 沙丘（1984）.'])
+    """
+    chinese, said = language == "zh", []
+    for one in assumed(clarifications):
+        name, what = one["question_id"].partition(":")[2], one["answer"]
+        if not what:
+            continue
+        told = {
+            "name": f"“{name}”指{what}" if chinese else f"“{name}” means {what}",
+            "time": f"时间范围是{what}" if chinese else f"the time is {what}",
+            "scope": f"内容范围是{what}" if chinese else f"the subject is {what}",
+        }.get(one["kind"], f"{one['question']}{'' if chinese else ' '}{what}")
+        open_ = next((c for c in clarifications if c["question_id"] == one["question_id"] and not c["answer"]), None)
+        before = ("假定：" if chinese else "It is assumed: ") if open_ else ""
+        begun = told if before or told[:1] != told[:1].lower() else told[:1].upper() + told[1:]
+        said.append(f"{before}{begun.rstrip('.。')}{'。' if chinese else '.'}")
+    return said
+
+
+# --- whom a name means ---
+
+
+def _names(query: str, reading: Reading, bases: Sequence[KnowledgeBase]) -> Iterator[Clarification]:
+    chinese, told = reading["language"] == "zh", set[str]()
+    for base in bases:
+        for mention in base.link(query):
+            surface, others = mention["surface"], mention.get("others", [])
+            read = any(n["start"] <= mention["start"] and mention["end"] <= n["end"] for n in reading["names"])
+            if not others or not read or surface in told:
+                continue
+            ids = [mention["entity_id"], *others][:MOST_OPTIONS]
+            bearers = [entity for entity in map(base.entity, ids) if entity]
+            options = list(dict.fromkeys(_described(bearers, base, chinese)))
+            if len(options) < 2:
+                continue
+            told.add(surface)
+            yield Clarification(
+                question_id=f"name:{surface}",
+                kind="name",
+                question=f"“{surface}”指的是哪一个？" if chinese else f"Which “{surface}” is meant?",
+                options=options,
+                assumed=options[0],
+                must=True,
+                answer="",
+            )
+
+
+def _described(bearers: Sequence[Entity], base: KnowledgeBase, chinese: bool) -> Iterator[str]:
+    """Each bearer by its name and what tells it from the others."""
+    for bearer, details in zip(bearers, _details(bearers, base), strict=True):
+        said = ("，" if chinese else ", ").join(details)
+        yield f"{bearer['name']}（{said}）" if chinese else f"{bearer['name']} ({said})"
+
+
+def _details(bearers: Sequence[Entity], base: KnowledgeBase) -> list[list[str]]:
+    """What of each is not so of the others: fields, else its type, what it is related to, how its text begins."""
+    parts = [base.passages_of([one["doc_id"]])[:1] if one["doc_id"] else [] for one in bearers]
+    held: list[Mapping[str, Any]] = [part[0]["fields"] if part else {} for part in parts]
+    columns = [[_value(fields.get(field["name"])) for fields in held] for field in _telling(base.schema())]
+    kept = [column for column in columns if len(set(column)) > 1][:_ENOUGH]
+    columns = [[bearer["type"] for bearer in bearers], [_neighbours(bearer, bearers, base) for bearer in bearers]]
+    texts = [part[0]["text"] if part else "" for part in parts]
+    columns += [[_begun(text, bearer["name"]) for text, bearer in zip(texts, bearers, strict=True)]]
+    columns += [[bearer["doc_id"] or bearer["entity_id"] for bearer in bearers]]
+    for column in columns:
+        told = len({*zip(*kept, strict=True)}) if kept else 1
+        if told < len(bearers) and len({*zip(*kept, column, strict=True)}) > told:
+            kept.append(column)
+    return [[one for one in row if one] or [bearers[at]["entity_id"]] for at, row in enumerate(zip(*kept, strict=True))]
+
+
+def _telling(schema: Sequence[Field]) -> list[Field]:
+    """Fields that a person tells things apart by, when and whose first."""
+    order = ("date", "name", "category", "number")
+    return sorted((field for field in schema if field["type"] in order), key=lambda field: order.index(field["type"]))
+
+
+def _value(value: Any) -> str:
+    said = ", ".join(map(str, value[:2])) if isinstance(value, list) else "" if value is None else str(value)
+    return said if len(said) <= _LONGEST else ""
+
+
+def _neighbours(bearer: Entity, bearers: Sequence[Entity], base: KnowledgeBase) -> str:
+    """The first names that it is related to."""
+    own = {one["entity_id"] for one in bearers}
+    ends = [r["target"] if r["source"] == bearer["entity_id"] else r["source"] for r in _relations(bearer, base)]
+    names = [entity["name"] for end in ends if end not in own and (entity := base.entity(end))]
+    return _value(list(dict.fromkeys(names)))
+
+
+def _relations(bearer: Entity, base: KnowledgeBase) -> list[Any]:
+    return base.relations_of(bearer["entity_id"])[:_FEW]
+
+
+def _begun(text: str, name: str) -> str:
+    """The beginning of a text, without the name."""
+    first = next(iter(sentences(text)), "").strip().rstrip(".。").removeprefix(name).lstrip(" ,，")
+    return first if len(first) <= _LONGEST else f"{first[: _LONGEST - 1].rstrip()}…"
+
+
+# --- of which time, of what ---
+
+
+def _time(
+    query: str, reading: Reading, bases: Sequence[KnowledgeBase], given_times: Iterable[str]
+) -> Iterator[Clarification]:
+    """The time, where most documents are dated and the question says none; of one document nobody is asked it."""
+    fields = {field["name"]: field for base in bases for field in base.schema() if field["type"] == "date"}
+    sort = reading["sort"]
+    said = {c["field"] for c in reading["conditions"]} | ({sort["field"]} if sort else set())
+    of_documents = [name for name in reading["names"] if name["doc_id"]]
+    if any(given_times) or dates(query) or said & set(fields) or of_documents:
+        return
+    span = _years(bases)
+    if span is None:
+        return
+    chinese = reading["language"] == "zh"
+    low, high = span
+    told = _from_to(low, high, chinese)
+    options = [told] + ([_from_to(high - 9, high, chinese)] if high - low > 10 else [])
+    yield Clarification(
+        question_id="time",
+        kind="time",
+        question=f"要写哪段时间的内容？资料的时间范围是{told}。"
+        if chinese
+        else f"Which time should it cover? The documents go from {told}.",
+        options=options,
+        assumed=told,
+        must=False,
+        answer="",
+    )
+
+
+def _years(bases: Sequence[KnowledgeBase]) -> tuple[int, int] | None:
+    """The first and the last year of dates that most documents of a base have; None where there are not two."""
+    lows, highs = list[int](), list[int]()
+    for base in bases:
+        documents = base.counts()["documents"]
+        dated = [f for f in base.schema() if f["type"] == "date" and f["documents"] >= _PART * documents]
+        for field in dated[:1]:
+            if field["low"] is not None and field["high"] is not None:
+                lows.append(int(str(field["low"])[:4]))
+                highs.append(int(str(field["high"])[:4]))
+    return (min(lows), max(highs)) if lows and min(lows) < max(highs) else None
+
+
+def _from_to(low: int, high: int, chinese: bool) -> str:
+    return f"{low}年至{high}年" if chinese else f"{low} to {high}"
+
+
+def _scope(reading: Reading, bases: Sequence[KnowledgeBase], domain: str) -> Iterator[Clarification]:
+    """The subject, where the question says nothing that the knowledge bases know."""
+    words = [word for word in reading["words"] if not _asks(word)]
+    if reading["names"] or reading["conditions"] or any(base.keyword_search(w, 1) for base in bases for w in words):
+        return
+    chinese = reading["language"] == "zh"
+    number, names = sum(base.counts()["documents"] for base in bases), ", ".join(base.name for base in bases)
+    everything = f"{names} 的全部内容（{number} 篇）" if chinese else f"everything in {names} ({number:,} documents)"
+    assumed = everything if domain.strip() in GENERAL else domain.strip()
+    yield Clarification(
+        question_id="scope",
+        kind="scope",
+        question="要写哪方面的内容？" if chinese else "What should it be about?",
+        options=list(dict.fromkeys([assumed, everything, *_subjects(bases)]))[:MOST_OPTIONS],
+        assumed=assumed,
+        must=False,
+        answer="",
+    )
+
+
+def _asks(word: str) -> bool:
+    return set(terms(word)) <= _ASKS or not _ASKS_ZH.sub("", word).strip()
+
+
+def _subjects(bases: Sequence[KnowledgeBase]) -> Iterator[str]:
+    """The commonest values of the first category that has several."""
+    for base in bases:
+        field = next((f for f in base.schema() if f["type"] == "category" and len(f["values"]) > 1), None)
+        if field is not None:
+            yield from (f"{shown(field, 'en')}: {value}" for value in field["values"][: MOST_OPTIONS - 2])
+
+
+# --- what a person assumed beforehand, and how an answer is said in the query ---
+
+
+def _settled(
+    found: Sequence[Clarification], assumptions: Sequence[str], bases: Sequence[KnowledgeBase]
+) -> list[Clarification]:
+    """The questions with the assumptions that answer them, each used once."""
+    left, done = list(assumptions), []
+    for one in found:
+        answers = ((text, _settles(one, text, bases)) for text in left)
+        text, answer = next(((text, answer) for text, answer in answers if answer), ("", ""))
+        if answer:
+            left.remove(text)
+        done.append(Clarification(**{**one, "answer": answer}))
+    return done
+
+
+def _settles(one: Clarification, text: str, bases: Sequence[KnowledgeBase]) -> str:
+    """What an assumption answers to a question, or ""."""
+    if one["kind"] == "name":
+        return chosen(text, one["options"]) if fold(one["question_id"].partition(":")[2]) in fold(text) else ""
+    if one["kind"] == "time":
+        return one["assumed"] if _ALL_TIME.search(text) else match[0].strip() if (match := _SPAN.search(text)) else ""
+    return text if any(base.link(text) or base.values_in(text) for base in bases) else chosen(text, one["options"])
+
+
+def _telling_apart(one: Clarification) -> str:
+    """The first thing in an answer that no other option has: a whole description would ask for more things."""
+    detail = match[1] if (match := _DETAIL.search(one["answer"])) else one["answer"]
+    others = [option for option in one["options"] if option != one["answer"]]
+    own = (part.strip() for part in re.split("[,，]", detail))
+    return next((part for part in own if part and not any(part in other for other in others)), detail)
+
+
+def _with_detail(query: str, surface: str, detail: str, chinese: bool) -> str:
+    """The query with what tells the one who is meant from the others behind the name."""
+    at = query.find(surface)
+    if at < 0 or detail in query:
+        return query
+    end = at + len(surface)
+    while query[end : end + 1] and query[end] in _CLOSING:
+        end += 1
+    return f"{query[:end]}（{detail}）{query[end:]}" if chinese else f"{query[:end]} ({detail}){query[end:]}"
+
+
+def _before_end(query: str, phrase: str, chinese: bool) -> str:
+    """The query with a phrase before the sign that ends it."""
+    if phrase in query:
+        return query
+    body = query.rstrip("?？.。!！ ")
+    end = query[len(body) :]
+    if chinese:
+        return f"{body}（{phrase}）{end}"
+    return f"{body} {phrase}{end}"
+
+
+def _span(answer: str, chinese: bool) -> str:
+    """A time as it stands in a query."""
+    said = match[0].strip() if (match := _SPAN.search(answer)) else answer
+    if chinese or CJK.search(said) or not said[:1].isdigit():
+        return said
+    return f"in {said}" if len(dates(said)) < 2 and not re.search(r"\b(?:to|and)\b|[–—-]", said) else f"from {said}"

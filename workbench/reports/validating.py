@@ -1,0 +1,135 @@
+"""Whether a text answers a question: the words, names and conditions that it must speak of, and which of them it does.
+
+By words alone, so it says what is missing, and not whether what is said is true. For names, and for words in another
+language than the text's, whoever knows better says by what else they may be meant.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+from typing_extensions import TypedDict
+
+from workbench.plans import written
+from workbench.ports import KnowledgeBase
+from workbench.state import Condition, Reading
+from workbench.text import CJK, dates, fold, iso, stem, terms
+
+LEAST = 0.6
+"""The share of keywords that must be covered."""
+HALF = 0.5
+"""The share of its pairs of signs that a text must have of a Chinese word: it may be cut another way there."""
+Meant = Callable[[str], Iterable[str]]
+"""What else a keyword may be called."""
+
+
+class AnswerValidation(TypedDict):
+    """What a text says of what was asked.
+
+    Attributes:
+        keywords: names, values of conditions and content words of the question, in this order.
+        covered: those of which the text speaks.
+        missing: the others.
+        coverage: the share that is covered, 1 where nothing is asked for by name or word.
+        passed: whether every name is covered, and ``LEAST`` of all.
+    """
+
+    keywords: list[str]
+    covered: list[str]
+    missing: list[str]
+    coverage: float
+    passed: bool
+
+
+def validate(reading: Reading, text: str, meant: Meant | None = None) -> AnswerValidation:
+    """Hold a text against what its question asks.
+
+    Args:
+        reading: of the question.
+        text: an answer, or the evidence for one.
+        meant: what else a keyword may be called: aliases of names, words of another language.
+
+    >>> reading = {"names": [{"name": "Salt Mill", "surface": "Salt Mill"}], "words": ["builder", "died"],
+    ...            "conditions": [{"field": "year", "op": "ge", "value": 1850}]}
+    >>> found = validate(reading, "Salt Mill was built in 1853.", lambda word: ["built"] if word == "builder" else [])
+    >>> found["covered"], found["missing"], found["coverage"], found["passed"]
+    (['Salt Mill', 'year >= 1850', 'builder'], ['died'], 0.75, True)
+    >>> validate({"names": [], "words": ["建造者"], "conditions": []}, "盐仓由沈万和建造。")["passed"]
+    True
+    """
+    held, folded = frozenset(map(stem, terms(text))), fold(text)
+    also = meant or (lambda _: ())
+    names = dict.fromkeys(name["name"] for name in reading["names"])
+    surfaces = {name["name"]: name["surface"] for name in reading["names"]}
+    said = {name: _named([name, surfaces[name], *also(name)], folded) for name in names}
+    for condition in reading["conditions"]:
+        if condition["op"] not in ("ne", "not_in", "exists"):
+            said[_told(condition)] = _holds(condition, text, folded, also)
+    for word in reading["words"]:
+        said.setdefault(word, any(_says(one, held) for one in [word, *also(word)]))
+    covered = [one for one, so in said.items() if so]
+    missing = [one for one, so in said.items() if not so]
+    share = round(len(covered) / len(said), 6) if said else 1.0
+    passed = bool(text.strip()) and share >= LEAST and all(said[name] for name in names)
+    return AnswerValidation(keywords=list(said), covered=covered, missing=missing, coverage=share, passed=passed)
+
+
+def meant_by(question: str, base: KnowledgeBase) -> Meant:
+    """What a knowledge base knows a question's keywords by: other writings of names and values, near words."""
+    near, lexicon, schema = base.near(question), base.lexicon(), base.schema()
+
+    def meant(keyword: str) -> Iterable[str]:
+        key = fold(keyword)
+        if (entity := base.find_entity(keyword)) is not None:
+            yield from (entity["name"], *entity["aliases"])
+        for field in schema:
+            for value, called in field["values_called"].items():
+                words = [value, *(word for many in called.values() for word in many)]
+                yield from words if key in map(fold, words) else ()
+        for group in lexicon:
+            words = [word for language in ("en", "zh") for word in group.get(language, ())]
+            yield from words if key in map(fold, words) else ()
+        yield from (other for word, others in near.items() if fold(word) in key for other, _ in others)
+
+    return meant
+
+
+def _named(writings: Sequence[str], folded: str) -> bool:
+    return any(key in folded for one in writings if (key := fold(one)))
+
+
+def _says(word: str, held: frozenset[str]) -> bool:
+    own = set(map(stem, terms(word)))
+    return bool(own) and len(own & held) >= (HALF if CJK.search(word) else 1) * len(own)
+
+
+def _told(condition: Condition) -> str:
+    value = condition["value"]
+    return written(condition) if condition["op"] not in ("eq", "contains") else str(value)
+
+
+def _holds(condition: Condition, text: str, folded: str, also: Meant) -> bool:
+    """Whether the text says a value that the condition allows."""
+    op, value = condition["op"], condition["value"]
+    values: list[Any] = value if isinstance(value, list) else [value]
+    if op in ("eq", "contains", "in"):
+        return any(_named([str(one), *also(str(one))], folded) for one in values)
+    bounds = [iso(one) or str(one) for one in values]
+    found = [date for _, _, date in dates(text)]
+    if not all(iso(one) for one in values):
+        return any(bound in folded for bound in map(fold, bounds))
+    return any(_within(date, op, bounds) for date in found)
+
+
+def _within(date: str, op: str, bounds: Sequence[str]) -> bool:
+    """Whether a date is where a condition wants it, at the precision of the bound.
+
+    >>> _within("1990-05", "le", ["1990"]), _within("1989", "between", ["1990", "1999"])
+    (True, False)
+    """
+    low, high = bounds[0], bounds[-1]
+    if op == "between":
+        return date[: len(low)] >= low and date[: len(high)] <= high
+    at = date[: len(low)]
+    return {"ge": at >= low, "gt": at > low, "le": at <= low, "lt": at < low}[op]
