@@ -30,7 +30,9 @@ async def planner(state: RetrievalState, runtime: Runtime[Context]) -> dict[str,
     made = Plan.load(given) if given else await _made(state, context, prefixes, before)
     if state.get("report") and not given:
         stated = state.get("assumptions") or state["report"].get("assumptions") or []
-        made = with_aspects(made, state["query"], state["report"].get("aspects", []), stated, prefixes, context.settings)
+        made = with_aspects(
+            made, state["query"], state["report"].get("aspects", []), stated, prefixes, context.settings
+        )
     if before:
         made = continued(made, before, state.get("records", []))
     require(made, context.tools)

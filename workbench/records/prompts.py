@@ -51,7 +51,7 @@ SLOTS: dict[str, tuple[str, ...]] = {
     "memory": ("known", "history", "message"),
     "summarizer": ("summary", "messages"),
 }
-"""What each prompt may name, all of it filled in: a prompt a role, and more of the planner, writer, judge, extractor."""
+"""What each prompt may name, all filled in: a prompt a role, and more of the planner, writer, judge and extractor."""
 _PARTS = ("system", "user")
 LONGEST = 100_000
 """Characters of a prompt's text."""

@@ -8,8 +8,8 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from workbench.reports.extracting import plain
-from workbench.state import ReportOutline, RetrievalResult, SectionContent
+from workbench.reports.markdown import escaped
+from workbench.state import ReportOutline, SectionContent
 from workbench.text import fold
 
 MARK = re.compile(r"\[(\d+)\]")
@@ -89,14 +89,14 @@ def markdown(
         parts: ``abstract``, ``introduction``, ``conclusion``, ``glossary``, ``appendix``: Markdown, "" for none.
         zh: whether it is for Chinese readers.
     """
-    lines = [f"# {plain(outline['title'])}"]
+    lines = [f"# {escaped(outline['title'])}"]
     lines += [parts["abstract"]] if parts.get("abstract") else []
     if parts.get("introduction"):
         lines += [f"## {heading('introduction', zh)}", parts["introduction"]]
     for section in in_order(sections):
         depth = section["section_id"].count(".")
         number = f"{section['section_id']}{'' if depth else '.'}"
-        lines.append(f"{'#' * (2 + depth)} {number} {plain(section['title'])}")
+        lines.append(f"{'#' * (2 + depth)} {number} {escaped(section['title'])}")
         text = renumbered(section["text"], section["sources"], numbers)
         lines += [without_heading(text, section["title"])] if text.strip() else []
     for name in ("conclusion", "glossary"):
@@ -144,36 +144,43 @@ def appendix(
         zh: whether it is for Chinese readers.
     """
     parts = [f"*{written_by}*"]
+
+    def add(name: str, text: str) -> None:
+        parts.extend([f"### {heading(name, zh)}", text])
+
     if check:
         rows = [(_NAMES[name][zh], str(check[name])) for name in _NAMES if name in check]
-        for name, told in (
-            ("precision", ("citation precision", "引用准确率")),
-            ("recall", ("citation recall", "引用覆盖率")),
-        ):
+        for name in ("precision", "recall"):
             share, low, high = check[name]
-            rows.append((told[zh], f"{share:.1%} [{low:.1%}, {high:.1%}]"))
-        rows.append((("overall", "总分")[zh], f"{check['score']:.2f}"))
-        parts += [f"### {heading('checked', zh)}", _table((("what", "项目")[zh], ("figure", "数值")[zh]), rows)]
+            rows.append((_FIGURES[name][zh], f"{share:.1%} [{low:.1%}, {high:.1%}]"))
+        rows.append((_FIGURES["score"][zh], f"{check['score']:.2f}"))
+        add("checked", _table(_HEADS["checked"][zh], rows))
     if check.get("contradictions"):
         told = [
             (one["first"], one["second"], " ".join(f"[{numbers[i]}]" for i in one["sources"] if i in numbers))
             for one in check["contradictions"]
         ]
-        head = (("one source", "一处"), ("another", "另一处"), ("sources", "来源"))
-        parts += [f"### {heading('contradictions', zh)}", _table([h[zh] for h in head], told)]
+        add("contradictions", _table(_HEADS["contradictions"][zh], told))
     if assumptions:
-        parts += [f"### {heading('assumed', zh)}", "\n".join(f"- {plain(one)}" for one in assumptions)]
+        add("assumed", "\n".join(f"- {escaped(one)}" for one in assumptions))
     if steps:
-        head = (("step", "步骤"), ("tool", "工具"), ("asked", "查询"), ("pieces found", "找到条数"))
-        rows4 = [(i, tool, asked, str(count)) for i, tool, asked, count in steps]
-        parts += [f"### {heading('plan', zh)}", _table([h[zh] for h in head], rows4)]
+        add("plan", _table(_HEADS["plan"][zh], [(i, tool, asked, str(count)) for i, tool, asked, count in steps]))
     if unused:
         more = f" … (+{len(unused) - MOST_UNUSED})" if len(unused) > MOST_UNUSED else ""
-        told_unused = ("、" if zh else "; ").join(map(plain, unused[:MOST_UNUSED])) + more
-        parts += [f"### {heading('unused', zh)}", told_unused]
+        add("unused", ("、" if zh else "; ").join(map(escaped, unused[:MOST_UNUSED])) + more)
     return "\n\n".join(parts)
 
 
+_FIGURES = {
+    "precision": ("citation precision", "引用准确率"),
+    "recall": ("citation recall", "引用覆盖率"),
+    "score": ("overall", "总分"),
+}
+_HEADS = {
+    "checked": (("what", "figure"), ("项目", "数值")),
+    "contradictions": (("one source", "another", "sources"), ("一处", "另一处", "来源")),
+    "plan": (("step", "tool", "asked", "pieces found"), ("步骤", "工具", "查询", "找到条数")),
+}
 _NAMES = {
     "statements": ("statements", "陈述"),
     "supported": ("supported by what they cite", "引文支持"),
@@ -186,5 +193,5 @@ _NAMES = {
 def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     lines = [head, ["---"] * len(head), *rows]
     return "\n".join(
-        f"| {' | '.join(cell if n == 1 else plain(cell) for cell in line)} |" for n, line in enumerate(lines)
+        f"| {' | '.join(cell if n == 1 else escaped(cell) for cell in line)} |" for n, line in enumerate(lines)
     )

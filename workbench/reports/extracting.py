@@ -5,12 +5,12 @@ What stands in another language than the topic is quoted as it is and said to be
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 
 from workbench.language.judging import Judged, Said, foreign
 from workbench.language.quoting import parts, spaced
 from workbench.language.writing import Known, Voice
+from workbench.reports.markdown import escaped
 from workbench.state import Reading, RetrievalResult, SectionContent, SectionOutline
 from workbench.text import CJK, fold, terms
 
@@ -57,26 +57,17 @@ class _Section(Voice):
         text, named = self._quotes(said), self._named(said[0].title)
         if fold(said[0].title) in fold(text):
             return text
-        return f"**{plain(named)}**{self._say(': ', '：')}{text}"
+        return f"**{escaped(named)}**{self._say(': ', '：')}{text}"
 
     def _foreign(self, said: Sequence[Said]) -> str:
         title = said[0].title
-        called, title = plain(self.known.called(title) if self.zh else title), plain(title)
+        called, title = escaped(self.known.called(title) if self.zh else title), escaped(title)
         named = self._say(f"**{title}**", f"**《{called}》**（{title}）" if called != title else f"**《{title}》**")
         words = " ".join(f"“{s.text}” [{s.n}]" for s in said)
         return f"{named}{self._say(': ', '：')}{words}{self._say('', '。')}"
 
     def _nothing(self, title: str) -> str:
         return self._say(f"The corpus says nothing on “{title}”.", f"资料库没有关于“{title}”的内容。")
-
-
-def plain(text: str) -> str:
-    r"""A text in Markdown that can be nothing but text.
-
-    >>> print(plain("A *b* [c](http://d)"))
-    A \*b\* \[c\](http://d)
-    """
-    return re.sub(r"([\\`*_\[\]<>#|])", r"\\\1", " ".join(text.split()))
 
 
 def said_in(n: int, piece: RetrievalResult) -> list[Said]:
@@ -114,12 +105,12 @@ def matrix(
         if list(map(fold, documents)) == [fold(title)]:
             continue  # it says so itself
         told = [
-            f"{f'《{plain(called(one))}》' if zh else plain(one)} {''.join(f'[{n}]' for n in numbers[one][:1])}"
+            f"{f'《{escaped(called(one))}》' if zh else escaped(one)} {''.join(f'[{n}]' for n in numbers[one][:1])}"
             for one in documents
             if numbers.get(one)
         ]
         if told:
-            lines.append(f"- **{plain(title)}**{'：' if zh else ': '}{('、' if zh else ', ').join(told)}")
+            lines.append(f"- **{escaped(title)}**{'：' if zh else ': '}{('、' if zh else ', ').join(told)}")
     return "\n".join(lines)
 
 
@@ -139,5 +130,5 @@ def definitions(
             continue
         tells = fold(title) in fold(said[0].text) and len(terms(said[0].text)) > len(terms(title)) + 2
         if tells and any(fold(title) == fold(name) for name in names):
-            found.setdefault(fold(title), (plain(title), said[0].text, n))
+            found.setdefault(fold(title), (escaped(title), said[0].text, n))
     return sorted(found.values())[:MOST_DEFINED]

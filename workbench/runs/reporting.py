@@ -58,8 +58,8 @@ class Report:
 
     @property
     def status(self) -> str:
-        """``completed``, ``partial`` (a task failed, or it was stopped), ``needs_clarification`` or ``failed``; while it
-        is written that of the run.
+        """``completed``, ``partial`` (a task failed, or it was stopped), ``needs_clarification`` or ``failed``; until
+        then that of the run.
         """
         status = self.run.status
         if status == "paused" and (self.run.review or {}).get("point") == "clarify":
