@@ -29,7 +29,7 @@ from workbench.records.tape import RULES
 from workbench.reports import checking
 from workbench.reports.extracting import section_text
 from workbench.reports.kinds import ReportType, report_type
-from workbench.reports.outline import outlined, says_in
+from workbench.reports.outline import Meaning, outlined
 from workbench.reports.topic import Aspect, Topic
 from workbench.state import (
     ConversationState,
@@ -97,7 +97,7 @@ async def _outlined(state: ConversationState, context: Context, kind: ReportType
     reading = state["route_decision"]["reading"]
     of = known(reading, bases)
     rules = outlined(
-        topic, reading, judged(reading, results, bases), results, of.schema, of.nouns, says_in(bases), kind
+        topic, reading, judged(reading, results, bases), results, of.schema, of.nouns, Meaning(bases), kind
     )
     rules["title"] = " ".join(state["message"].split())[:300]
     if "writer" not in context.models or not results or budget_spent(context):

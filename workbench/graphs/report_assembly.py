@@ -36,7 +36,8 @@ async def assemble(state: ConversationState, runtime: Runtime[Context]) -> dict[
     context, report, results = runtime.context, state["report"], found(state)
     zh, kind = language_of(state["message"]) == "zh", report_type(report["type"])
     front = _Front(state, context, kind, zh)
-    parts = await front.parts() if front.sections else {"introduction": front.told()}
+    written = any(section["sources"] for section in front.sections)
+    parts = await front.parts() if written else {"introduction": front.told()}
     numbers, by_id = front.numbers, {r["result_id"]: r for r in results}
     order = sorted((n, i) for i, n in numbers.items() if i in by_id)
     lines = references([by_id[i] for _, i in order], report["style"], "zh" if zh else "en") if order else []

@@ -13,7 +13,7 @@ from workbench.graphs.plan import ONE
 from workbench.plans import Plan, PlanStep, fresh_id
 from workbench.ports import Context
 from workbench.reports.extracting import said_in
-from workbench.reports.outline import TOLD, says_in
+from workbench.reports.outline import TOLD, Meaning
 from workbench.state import ConversationState, ExecutionRecord, SectionOutline, StepTask
 
 MOST = 12
@@ -56,7 +56,7 @@ async def research(state: ConversationState, runtime: Runtime[Context]) -> dict[
         **state["merged"],
         "retrieval_results": [*found(state), *(r for r in pieces if r["result_id"] not in known)],
     }
-    says = says_in(bases)
+    says = Meaning(bases)
     told = [(piece, said.text) for piece in pieces for said in said_in(1, piece)]
     shares = says(wish, [text for _, text in told])
     fit = [(piece, text) for (piece, text), share in zip(told, shares, strict=True) if share >= TOLD]

@@ -8,7 +8,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from workbench.reports.markdown import escaped
+from workbench.reports.markdown import escaped, inline
 from workbench.state import ReportOutline, SectionContent
 from workbench.text import fold
 
@@ -191,7 +191,5 @@ _NAMES = {
 
 
 def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    lines = [head, ["---"] * len(head), *rows]
-    return "\n".join(
-        f"| {' | '.join(cell if n == 1 else escaped(cell) for cell in line)} |" for n, line in enumerate(lines)
-    )
+    lines = [list(head), ["---"] * len(head), *([inline(cell) for cell in row] for row in rows)]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)

@@ -179,7 +179,9 @@ def _names(query: str, reading: Reading, bases: Sequence[KnowledgeBase]) -> Iter
                 continue
             ids = [mention["entity_id"], *others][:MOST_OPTIONS]
             bearers = [entity for entity in map(base.entity, ids) if entity]
-            options = list(dict.fromkeys(_described(bearers, base, chinese)))
+            written_of = [entity for entity in bearers if entity["doc_id"]]
+            bearers = written_of or bearers  # what no document is about is rarely meant beside what one is
+            options = list(dict.fromkeys(_described(bearers, base, chinese))) if len(bearers) > 1 else []
             if len(options) < 2:
                 continue
             told.add(surface)
@@ -189,7 +191,7 @@ def _names(query: str, reading: Reading, bases: Sequence[KnowledgeBase]) -> Iter
                 question=f"“{surface}”指的是哪一个？" if chinese else f"Which “{surface}” is meant?",
                 options=options,
                 assumed=options[0],
-                must=True,
+                must=bool(written_of),
                 answer="",
             )
 

@@ -29,8 +29,8 @@ class ReportType:
 
     name: str
     sections: int = 8
-    statements: int = 12
-    of_one: int = 2
+    statements: int = 15
+    of_one: int = 3
     parts: frozenset[str] = frozenset(PARTS)
     wanted: tuple[str, ...] = ()
 
@@ -40,7 +40,7 @@ class ReportType:
 
 
 _TYPES = {
-    "short": ReportType("short", 4, 4, 1, frozenset({"introduction", "appendix"})),
+    "short": ReportType("short", 4, 5, 1, frozenset({"introduction", "appendix"})),
     "long": ReportType("long"),
 }
 _OLDER = {"long_document": "long", "short_answer": "short"}

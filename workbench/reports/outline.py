@@ -7,8 +7,8 @@ says best, by what words mean where the base can tell.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import NamedTuple
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple, cast
 
 from workbench.language.judging import Document, Judged, Said, speaks_of
 from workbench.ports import Field, KnowledgeBase
@@ -18,8 +18,10 @@ from workbench.state import Reading, ReportOutline, RetrievalResult, SectionOutl
 from workbench.text import CJK, fold, terms
 from workbench.tools import next_hop
 
-TOLD = 0.5
-"""A sentence tells of what it says at least half, by what words mean."""
+TOLD, ACROSS = 0.5, 0.4
+"""A text tells of what it says at least so much of, by what words mean; in another language, where none is as near."""
+_NEARLY = 0.8
+"""Words nearly as rare as the rarest."""
 FEW, MANY = 2, 7
 """A field divides documents into at least, and at most, so many groups."""
 _WIDE = 15
@@ -35,22 +37,30 @@ class Piece(NamedTuple):
     share: float
 
 
-Says = Callable[[str, Sequence[str]], Sequence[float]]
-"""How much of a phrase each text says, 0 to 1."""
+class Meaning:
+    """How much of a phrase texts say, by what words mean in these bases: the most that one of them says."""
 
+    def __init__(self, bases: Sequence[KnowledgeBase]):
+        self._bases = bases
 
-def says_in(bases: Sequence[KnowledgeBase]) -> Says:
-    """By what words mean in these bases: the most that one of them says."""
-
-    def says(phrase: str, texts: Sequence[str]) -> list[float]:
+    def __call__(self, phrase: str, texts: Sequence[str]) -> list[float]:
+        """A share for each text, 0 to 1."""
         found = [0.0] * len(texts)
-        for base in bases:
+        for base in self._bases:
             reading = next_hop.Reading.of(phrase, texts, base)
             if reading.words:
                 found = [max(one, reading.share(row)) for one, row in zip(found, reading.texts, strict=True)]
         return found
 
-    return says
+    def foremost(self, phrase: str) -> list[str]:
+        """The words of a phrase that say most: the rarest, and those that are nearly as rare."""
+        rarity: dict[str, float] = {}
+        for base in self._bases:
+            words, weights, _ = base.matches(phrase, [""])
+            for word, weight in zip(words, weights, strict=True):
+                rarity[word] = max(rarity.get(word, 0.0), weight)
+        most = max(rarity.values(), default=0.0)
+        return [word for word, weight in rarity.items() if weight >= _NEARLY * most]
 
 
 def outlined(
@@ -60,7 +70,7 @@ def outlined(
     results: Sequence[RetrievalResult],
     schema: Sequence[Field],
     nouns: Mapping[str, Sequence[str]],
-    says: Says,
+    says: Meaning,
     kind: ReportType,
 ) -> ReportOutline:
     """The outline of a report on a topic.
@@ -95,12 +105,13 @@ class _Outline:
         results: Sequence[RetrievalResult],
         schema: Sequence[Field],
         nouns: Mapping[str, Sequence[str]],
-        says: Says,
+        says: Meaning,
         kind: ReportType,
     ):
         self.topic, self.reading, self.judged, self.results = topic, reading, judged, results
         self.schema, self.nouns, self.says, self.kind = schema, nouns, says, kind
         self.zh = reading["language"] == "zh"
+        self.unknown = False
         self.documents = self._of_subject()
 
     def _say(self, english: str, chinese: str) -> str:
@@ -118,10 +129,20 @@ class _Outline:
         if names:
             told = [d for d in every.values() if d.doc_id in about or self._names(d)]
             return sorted(told, key=lambda d: d.doc_id not in about)
-        sentences = [(d, s) for d in every.values() for s in d.said]
-        shares = self.says(self.topic.subject, [s.text for _, s in sentences])
-        telling = {d.doc_id for (d, s), share in zip(sentences, shares, strict=True) if share >= TOLD or s.answers}
-        return [d for d in every.values() if d.doc_id in telling]
+        texts = {d.doc_id: " ".join([d.title, *(s.text for s in d.said)]) for d in every.values()}
+        subject = self.topic.subject
+        if not any(self._tells(word, list(texts.values())) for word in self.says.foremost(subject)):
+            self.unknown = True  # what the corpus has only shares lesser words with it
+            return []
+        shares = dict(zip(texts, self.says(subject, list(texts.values())), strict=True))
+        return [
+            d
+            for d in every.values()
+            if shares[d.doc_id] >= least(subject, texts[d.doc_id]) or any(s.answers for s in d.said)
+        ]
+
+    def _tells(self, phrase: str, texts: Sequence[str]) -> bool:
+        return any(share >= least(phrase, text) for share, text in zip(self.says(phrase, texts), texts, strict=True))
 
     def _names(self, document: Document) -> bool:
         own = [r for r in self.results if r["metadata"].get("doc_id") == document.doc_id]
@@ -132,8 +153,15 @@ class _Outline:
     def sections(self) -> list[SectionOutline]:
         """The sections, each with its sentences; those for which the evidence has none stay, and say so."""
         aspects = self.topic.aspects or tuple(Aspect(title) for title in self.kind.wanted)
-        if aspects:
-            return self._by_aspect(aspects)
+        made = self._by_aspect(aspects) if aspects else []
+        if any(section["quotes"] for section in made):
+            return made
+        about_all = self._of_all()
+        moved = [{**one, "section_id": str(len(made) + n)} for n, one in enumerate(about_all, 1)]
+        return [*made, *cast(list[SectionOutline], moved)]
+
+    def _of_all(self) -> list[SectionOutline]:
+        """Sections of a topic that names no aspects, or none that the corpus knows."""
         about = [self.judged.documents[n["doc_id"]] for n in self.reading["names"] if self._there(n["doc_id"])]
         if about:
             return self._by_name(list({d.doc_id: d for d in about}.values()))
@@ -143,29 +171,40 @@ class _Outline:
         return bool(doc_id) and doc_id in self.judged.documents
 
     def _by_aspect(self, aspects: Sequence[Aspect]) -> list[SectionOutline]:
-        """A section for each aspect, with one below it for each part; and one for the documents that are left."""
+        """A section for each aspect, with one below it for each part; and one for the documents that are left.
+
+        What the topic selects is looked at first; where that says nothing of most aspects, everything that was found.
+        """
         titles = [(str(n), aspect.title) for n, aspect in enumerate(aspects, 1)]
         for n, aspect in enumerate(aspects, 1):
             titles += [(f"{n}.{m}", part) for m, part in enumerate(aspect.parts, 1)]
         titles.sort(key=lambda one: [int(part) for part in one[0].split(".")])
-        bound = bool(self.reading["conditions"] or self.reading["sort"] or self.reading["names"])
-        pool = self._pool(self.documents if bound and self.documents else list(self.judged.documents.values()))
+        bound = bool(self.documents) and bool(
+            self.reading["conditions"] or self.reading["sort"] or self.reading["names"]
+        )
+        found = self._told(titles, self.documents) if bound else {}
+        if len(found) * 2 < len(titles) and not self.unknown:
+            bound, found = False, self._told(titles, list(self.judged.documents.values()))
+        made = [self._section(i, title, f"{self.topic.subject} {title}", found.get(i, [])) for i, title in titles]
+        used = {one for section in made for one in section["evidence_ids"]}
+        rest = [d for d in self.documents if not used & set(self._ids([d]))]
+        if found and (rest := rest if bound else rest[:MANY]):
+            made.append(self._others(str(len(aspects) + 1), rest))
+        return made
+
+    def _told(self, titles: Sequence[tuple[str, str]], documents: Sequence[Document]) -> dict[str, list[Piece]]:
+        """Section -> the sentences of these documents that say most of it and nothing more of another."""
+        pool = self._pool(documents)
         texts = [f"{s.title}. {s.text}" for s in pool]
         best: dict[int, tuple[float, str]] = {}
         for section_id, title in titles:
             for place, share in enumerate(self.says(title, texts)):
-                if share >= TOLD and share > best.get(place, (0.0, ""))[0]:
+                if share >= least(title, texts[place]) and share > best.get(place, (0.0, ""))[0]:
                     best[place] = (share, section_id)
-        found = {
-            section_id: [Piece(pool[place], share) for place, (share, one) in best.items() if one == section_id]
-            for section_id, _ in titles
-        }
-        made = [self._section(i, title, f"{self.topic.subject} {title}", found[i]) for i, title in titles]
-        used = {one for section in made for one in section["evidence_ids"]}
-        rest = [d for d in self.documents if bound and not used & set(self._ids([d]))]
-        if rest:
-            made.append(self._others(str(len(aspects) + 1), rest))
-        return made
+        found: dict[str, list[Piece]] = {}
+        for place, (share, section_id) in best.items():
+            found.setdefault(section_id, []).append(Piece(pool[place], share))
+        return found
 
     def _by_name(self, about: Sequence[Document]) -> list[SectionOutline]:
         """A section for each thing that is named, and one for what other documents say of them."""
@@ -210,7 +249,7 @@ class _Outline:
     def _others(self, section_id: str, documents: Sequence[Document]) -> SectionOutline:
         noun = self._noun()
         title = self._say(f"Other {noun}", f"其余{noun}")
-        return self._section(section_id, title, self.topic.subject, self._leads(documents), None)
+        return self._section(section_id, title, self.topic.subject, self._leads(documents, 2), None)
 
     def _noun(self) -> str:
         words = list(self.nouns.get("zh" if self.zh else "en", ()))
@@ -250,9 +289,13 @@ class _Outline:
         found = {fold(s.text): s for d in reversed(documents) for s in reversed(d.said)}
         return [s for d in documents for s in d.said if found[fold(s.text)] is s and len(terms(s.text)) > 1]
 
-    def _leads(self, documents: Sequence[Document]) -> list[Piece]:
+    def _leads(self, documents: Sequence[Document], most: int = 9) -> list[Piece]:
         """The first sentences of each document, which say what it is about."""
-        return [Piece(s, 1.0) for d in documents for s in d.said[: self.kind.of_one]]
+        return [
+            Piece(s, 1.0)
+            for d in documents
+            for s in [one for one in d.said if len(terms(one.text)) > 1][: min(most, self.kind.of_one)]
+        ]
 
     def _section(
         self, section_id: str, title: str, query: str, pieces: Iterable[Piece], of_one: int | None = 0
@@ -283,6 +326,11 @@ class _Outline:
     def _ids(self, documents: Sequence[Document]) -> list[str]:
         held = {d.doc_id for d in documents}
         return [r["result_id"] for r in self.results if r["metadata"].get("doc_id") in held]
+
+
+def least(phrase: str, text: str) -> float:
+    """How much of a phrase a text must say to tell of it."""
+    return TOLD if bool(CJK.search(phrase)) == bool(CJK.search(text)) else ACROSS
 
 
 def _holds(text: str, names: Sequence[str]) -> bool:
