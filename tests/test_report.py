@@ -15,6 +15,7 @@ import pytest
 from tests.shelves import PROJECT, environment, workbench
 from workbench.errors import WorkbenchError
 from workbench.language.support import statements
+from workbench.plans import Plan, PlanStep
 from workbench.reports import kinds
 from workbench.reports.assembling import numbers_of, renumbered, without_heading
 from workbench.reports.checking import contradictions
@@ -72,7 +73,9 @@ def test_every_sentence_has_a_source_that_is_there_and_says_so(wb, topic, wanted
 def test_all_that_hold_the_conditions_are_used_and_nothing_is_said_twice(wb):
     run = wb.report(EN, kb="film")
     directed = {
-        r["metadata"]["doc_id"] for r in run.evidence if "Ang Lee" in r["metadata"]["fields"].get("directors", [])
+        r["metadata"]["doc_id"]
+        for r in run.evidence
+        if "Ang Lee" in r["metadata"].get("fields", {}).get("directors", [])
     }
     used = {i for section in run.report.sections for i in section["evidence_ids"]}
     assert {r["metadata"]["doc_id"] for r in run.evidence if r["result_id"] in used} >= directed
@@ -286,3 +289,29 @@ def test_statements_on_different_things_contradict_nothing():
         )
         == []
     )
+
+
+@pytest.mark.parametrize("strict", [True, False])
+def test_a_signal_that_is_not_strict_runs_what_can_run(wb, strict):
+    @wb.register_planner
+    async def planner(query, decision, knowledge, tools) -> Plan:
+        said = [("s0", "hybrid_search", []), ("s1", "no_such_tool", []), ("s2", "naive_search", ["s1"])]
+        steps = [
+            PlanStep(step_id=i, objective="", tool=tool, tool_input={"query": query}, depends_on=before)
+            for i, tool, before in said
+        ]
+        return Plan(problem_statement=query, steps=steps)
+
+    asked = {"kb": "film", "settings": {"strict_plan_signal": strict}}
+    run = wb.report("Hulk", **asked)
+    if strict:
+        assert run.report.status == "failed" and "no_such_tool" in str(run.error)
+    else:
+        assert run.report.status == "completed" and [s.step_id for s in run.plan.steps] == ["s0"]
+        assert run.report.to_dict()["planner"]["signal"]["execution_sequence"] == ["s0"]
+
+
+def test_a_report_is_not_written_where_none_is_wanted(wb):
+    run = wb.report("Who directed Hulk?", kb="film", settings={"auto_generate_report": False})
+    assert run.status == "done" and "Ang Lee" in run.answer and run.report.text == ""
+    assert run.report.to_dict()["response"] == run.answer

@@ -490,7 +490,7 @@ class Workbench:
         ``run.report`` is the report: its text, outline, claims and checks, and the files it can be written to.
 
         Args:
-            question: the topic; behind a colon its aspects, each a section: "The films of Ang Lee: families, food".
+            question: the topic; behind a colon its aspects, each a section: "Tides: causes, records, power".
             assumptions: what is taken as given, a sentence each.
             report_type: ``short``, ``long``, or one's own; None for the setting.
             style: of the references: ``default``, ``apa``, ``ieee``, ``gb7714``, ``bibtex``; None for the setting.

@@ -12,7 +12,7 @@ from typing import Any
 from langgraph.runtime import Runtime
 
 from workbench.graphs.model_plan import planned_by_model
-from workbench.graphs.report_plan import with_aspects
+from workbench.graphs.report_plan import runnable, with_aspects
 from workbench.graphs.roles import expected, model_plans
 from workbench.graphs.route import read_question
 from workbench.plans import ENDED_WELL, Plan, PlanStep, last_records
@@ -33,6 +33,7 @@ async def planner(state: RetrievalState, runtime: Runtime[Context]) -> dict[str,
         made = with_aspects(
             made, state["query"], state["report"].get("aspects", []), stated, prefixes, context.settings
         )
+        made = made if context.settings.strict_plan_signal else runnable(made, context.tools)
     if before:
         made = continued(made, before, state.get("records", []))
     require(made, context.tools)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from workbench.graphs.multi_hop_plan import say
 from workbench.graphs.plan import ONE
 from workbench.plans import Plan, PlanBudget, PlanStep, fresh_id
+from workbench.ports import Tool
 from workbench.settings import Settings
+from workbench.tools.registry import check
 
 
 def with_aspects(
@@ -48,3 +50,10 @@ def with_aspects(
             )
             plan = plan.adding(step)
     return plan.model_copy(update={"assumptions": list(dict.fromkeys([*stated, *plan.assumptions]))})
+
+
+def runnable(plan: Plan, tools: Mapping[str, Tool]) -> Plan:
+    """The plan without the steps that cannot run and those that wait for them: what a lax signal runs."""
+    while bad := {p["step_id"] for p in check(plan, tools)} & set(plan.by_id()):
+        plan = plan.model_copy(update={"steps": [step for step in plan.steps if step.step_id not in bad]})
+    return plan

@@ -38,9 +38,9 @@ class Topic(NamedTuple):
 def split(topic: str, names: Sequence[tuple[int, int]] = ()) -> Topic:
     """The topic in its parts. A colon inside one of ``names`` (spans in the topic) divides nothing.
 
-    >>> split("The films of Ang Lee: families, food and exile")
-    Topic(subject='The films of Ang Lee', aspects=(Aspect(title='families', parts=()), Aspect(title='food', parts=()), \
-Aspect(title='exile', parts=())))
+    >>> split("Tides: causes, records and power")
+    Topic(subject='Tides', aspects=(Aspect(title='causes', parts=()), Aspect(title='records', parts=()), \
+Aspect(title='power', parts=())))
     >>> split("开封：历史（起源、发展）；经济和交通").aspects
     (Aspect(title='历史', parts=('起源', '发展')), Aspect(title='经济', parts=()), Aspect(title='交通', parts=()))
     >>> split("Tarn: a field guide", [(0, 19)])

@@ -221,7 +221,11 @@ class Report:
         return {
             "status": self.status,
             "response": self.text or run.answer,
-            "planner": {"plan_spec": spec, "clarifications": self.clarifications},
+            "planner": {
+                "plan_spec": spec,
+                "signal": plan.signal() if plan else {},
+                "clarifications": self.clarifications,
+            },
             "execution_records": records,
             "report": report,
             "report_context": context,
