@@ -19,6 +19,7 @@ from workbench.text import fold, terms
 SAME = 0.6
 """The share of a statement's words with which another speaks of the same."""
 _NUMBER = re.compile(r"(?<![\w.])\d[\d,]*(?:\.\d+)?(?![\w.]*\d)")
+_TITLED = re.compile(r"^\*\*[^*\n]+\*\*(?:（[^（）]*）)?\s*[:：]\s*")
 _CAPITAL = re.compile(r"\b[A-Z][\w’'-]*")
 _Z = 1.96
 
@@ -29,8 +30,12 @@ def claim_id(section_id: str, text: str) -> str:
 
 
 def without_marks(text: str) -> str:
-    """A statement as it stands, its marks gone."""
-    return re.sub(r"\s?\[\d+\]", "", text).strip()
+    """A statement as it stands, without its marks and the title that a paragraph begins with.
+
+    >>> without_marks("**Survey**: It has 42 arches [2].")
+    'It has 42 arches.'
+    """
+    return _TITLED.sub("", re.sub(r"\s?\[\d+\]", "", text)).strip()
 
 
 def fingerprint(*told: Any) -> str:
