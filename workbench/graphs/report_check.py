@@ -13,6 +13,7 @@ from workbench.graphs.generate import found
 from workbench.graphs.report_assembly import standing
 from workbench.ports import Context
 from workbench.reports import checking
+from workbench.reports.validating import meant_by, validate
 from workbench.state import Claim, ConversationState, RetrievalResult, SectionContent
 
 
@@ -50,4 +51,7 @@ async def consistency(state: ConversationState, runtime: Runtime[Context]) -> di
     sections = standing(state)
     empty = sum(not one["sources"] for one in sections)
     check = await asyncio.to_thread(checking.consistency, sections, found(state), empty)
+    bases = runtime.context.bases(state["kb_prefixes"])
+    text, reading = "\n".join(one["text"] for one in sections), state["route_decision"]["reading"]
+    check["validation"] = dict(validate(reading, text, meant_by(state["query"], bases[0]) if bases else None))
     return {"report": {**state["report"], "consistency": check}}

@@ -20,11 +20,12 @@ def forecast(state: Mapping[str, Any], context: Context) -> dict[str, Any]:
     """What the sections of the outline will probably take; nothing is asked.
 
     Returns:
-        ``sections``, ``calls``, ``tokens`` and ``money`` (None without a price); all 0 where no model writes.
+        ``sections``, ``calls``, ``tokens``, ``money`` (None without a price) and ``seconds`` (by how long the model took
+        for the outline; None where it made none); all 0 where no model writes.
     """
     sections, settings = state["outline"]["sections"], context.settings
     if "writer" not in context.models:
-        return {"sections": len(sections), "calls": 0, "tokens": 0, "money": 0.0}
+        return {"sections": len(sections), "calls": 0, "tokens": 0, "money": 0.0, "seconds": 0.0}
     length = {r["result_id"]: len(r["evidence"]) for r in found(state)}
     zh = state["route_decision"]["reading"]["language"] == "zh"
     calls = given = written = 0
@@ -38,4 +39,8 @@ def forecast(state: Mapping[str, Any], context: Context) -> dict[str, Any]:
         written += int(section["estimated_words"] * _WRITTEN)
     usage = {"input_tokens": given, "output_tokens": written, "total_tokens": given + written}
     money = price(context.prices, settings.model_of("writer"), usage)
-    return {"sections": len(sections), "calls": calls, "tokens": given + written, "money": money}
+    took = [call.seconds for call in context.tape.calls() if call.name == "writer" and call.seconds]
+    at_once = max(1, min(len(sections), settings.max_concurrency))
+    seconds = round(calls * sum(took) / len(took) / at_once, 1) if took else None
+    told = {"tokens": given + written, "money": money, "seconds": seconds}
+    return {"sections": len(sections), "calls": calls, **told}

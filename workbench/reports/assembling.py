@@ -154,6 +154,10 @@ def appendix(
             share, low, high = check[name]
             rows.append((_FIGURES[name][zh], f"{share:.1%} [{low:.1%}, {high:.1%}]"))
         rows.append((_FIGURES["score"][zh], f"{check['score']:.2f}"))
+        if asked := check.get("validation", {}).get("keywords"):
+            lost = ("、" if zh else ", ").join(check["validation"]["missing"])
+            covered = f"{len(check['validation']['covered'])} / {len(asked)}"
+            rows.append((_FIGURES["validation"][zh], f"{covered}{f' (− {lost})' if lost else ''}"))
         add("checked", _table(_HEADS["checked"][zh], rows))
     if check.get("contradictions"):
         told = [
@@ -175,6 +179,7 @@ _FIGURES = {
     "precision": ("citation precision", "引用准确率"),
     "recall": ("citation recall", "引用覆盖率"),
     "score": ("overall", "总分"),
+    "validation": ("keywords of the topic that it speaks of", "谈到的题目关键词"),
 }
 _HEADS = {
     "checked": (("what", "figure"), ("项目", "数值")),

@@ -12,8 +12,10 @@ from workbench.graphs.report_assembly import standing
 from workbench.plans import ENDED_WELL, IDLE, last_records
 from workbench.reports.assembling import in_order, renumbered
 from workbench.reports.citing import STYLES
+from workbench.reports.granularity import granularity_of
 from workbench.reports.kinds import report_type
 from workbench.settings import Settings
+from workbench.state import ExecutionRecord, RetrievalResult
 from workbench.text import language_of
 
 if TYPE_CHECKING:
@@ -183,7 +185,7 @@ class Report:
                 "session_id": run.session_id,
                 "worker_type": r["tool"],
                 "inputs": r["raw_input"],
-                "evidence": found.get(r["step_id"], []),
+                "evidence": [_as_asked(piece) for piece in found.get(r["step_id"], [])],
                 "status": r["status"],
                 "metadata": {"latency_seconds": round(r["duration_ms"] / 1000, 6), "error": r["error"]},
             }
@@ -223,16 +225,44 @@ class Report:
             "response": self.text or run.answer,
             "planner": {
                 "plan_spec": spec,
+                "plan_context": self._plan_context(),
                 "signal": plan.signal() if plan else {},
                 "clarifications": self.clarifications,
             },
             "execution_records": records,
+            "execution_context": self._execution_context(last),
             "report": report,
             "report_context": context,
             "errors": [*errors, *([run.error] if run.error else [])],
             "metrics": self.metrics,
             "report_id": self.report_id,
             "cache_hit": self.cache_hit,
+        }
+
+    def _plan_context(self) -> dict[str, Any]:
+        run = self.run
+        asked = [{"question": one["question"], "answer": one["answer"]} for one in self.clarifications]
+        return {
+            "original_query": run.message,
+            "refined_query": run.query if run.query != run.message else None,
+            "clarification_history": asked,
+            "user_preferences": {one["memory_id"]: one["told"] for one in run.obeyed},
+            "domain_context": run.kb_prefix or None,
+        }
+
+    def _execution_context(self, last: Mapping[str, ExecutionRecord]) -> dict[str, Any]:
+        records = self.run.records
+        tries = {r["step_id"]: r["attempt"] - 1 for r in records if r["attempt"] > 1}
+        return {
+            "completed_task_ids": [i for i, r in last.items() if r["status"] in ENDED_WELL],
+            "tool_call_history": [
+                {"task_id": r["step_id"], "tool": r["tool"], "input": r["raw_input"], "status": r["status"]}
+                for r in records
+            ],
+            "intermediate_results": {i: r["output_summary"] for i, r in last.items()},
+            "reflection_retry_counts": tries,
+            "errors": [{"task_id": i, "error": r["error"]} for i, r in last.items() if r["error"]],
+            "evidence_registry": {r["result_id"]: _as_asked(r) for r in self.run.evidence},
         }
 
     def write(self, path: str | Path) -> Path:
@@ -286,3 +316,9 @@ class Report:
 
     def _repr_markdown_(self) -> str:
         return self.text
+
+
+def _as_asked(result: RetrievalResult) -> dict[str, Any]:
+    """A piece of evidence by the names of the requirement."""
+    kept = {name: result[name] for name in ("result_id", "evidence", "metadata", "score")}
+    return {**kept, "granularity": granularity_of(result), "source": ", ".join(result["metadata"].get("tools") or [])}
