@@ -20,8 +20,8 @@ def forecast(state: Mapping[str, Any], context: Context) -> dict[str, Any]:
     """What the sections of the outline will probably take; nothing is asked.
 
     Returns:
-        ``sections``, ``calls``, ``tokens``, ``money`` (None without a price) and ``seconds`` (by how long the model took
-        for the outline; None where it made none); all 0 where no model writes.
+        ``sections``, ``calls``, ``tokens``, ``money`` (None without a price) and ``seconds`` (by how long it took
+        for the outline; None without one); all 0 where no model writes.
     """
     sections, settings = state["outline"]["sections"], context.settings
     if "writer" not in context.models:
