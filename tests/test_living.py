@@ -328,7 +328,9 @@ def test_an_update_that_is_killed_goes_on_and_two_at_once_are_two_reports(harbou
     with opened(where) as wb:
         reports = [wb.run(one).report for one in ids]
         assert {one.text for one in reports} == {new.text} and wb.run(old.run.run_id).report.text == text
-        assert all({t: s for t, s in sections(one).items() if t != "Ferry"}.items() <= before.items() for one in reports)
+        assert all(
+            {t: s for t, s in sections(one).items() if t != "Ferry"}.items() <= before.items() for one in reports
+        )
 
 
 def test_numbers_among_chinese_words_can_be_opposed():

@@ -280,7 +280,9 @@ class RunStore:
         if not rows:
             return {}
         result = self._loaded(rows[0]["result"])
-        kept = {name: (result.get("report") or {}).get(name) for name in ("fingerprint", "proposed", "numbers", "evidence")}
+        kept = {
+            name: (result.get("report") or {}).get(name) for name in ("fingerprint", "proposed", "numbers", "evidence")
+        }
         outline, sections = result.get("outline") or {"sections": []}, result.get("sections") or []
         return {"run_id": rows[0]["run_id"], **kept, "outline": outline, "sections": sections}
 

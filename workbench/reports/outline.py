@@ -304,7 +304,10 @@ def steady(
         results: the evidence of today.
         same: ids of the pieces that say what they said then.
     """
-    texts, was = {r["result_id"]: fold(r["evidence"]) for r in results}, {one["title"]: one for one in earlier["sections"]}
+    texts, was = (
+        {r["result_id"]: fold(r["evidence"]) for r in results},
+        {one["title"]: one for one in earlier["sections"]},
+    )
     kept = {
         one["title"]: was[one["title"]]
         for one in fresh["sections"]
