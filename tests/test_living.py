@@ -206,6 +206,15 @@ def test_many_documents_more_leave_what_they_are_not_about_as_it_was(harbour):
     assert same_but(old, new, "Ferry") and "old pier" in new.text
 
 
+def test_what_is_crowded_out_of_the_evidence_and_still_there_stays(harbour):
+    town = harbour("en")
+    old = town.report(settings={"merge_max_results": 5})
+    town.put(**{f"harbour{n}": f"The harbour of pier {n} is a harbour. It is not far." for n in range(12)})
+    new = old.update().report
+    assert "4 times" in new.text and same_but(old, new)
+    assert not became(new.changes(old.run), "stale")["stale"]
+
+
 def test_a_topic_without_aspects_keeps_its_sections_their_order_and_numbers(harbour):
     town = harbour("en")
     town.topic = "The Long Bridge"

@@ -40,6 +40,7 @@ from workbench.state import (
     SectionOutline,
 )
 from workbench.text import language_of, visible
+from workbench.tools.evidence import chunk
 
 
 class SectionTask(TypedDict):
@@ -68,12 +69,17 @@ async def outliner(state: ConversationState, runtime: Runtime[Context]) -> dict[
     kind, plan = report_type(asked["type"]), state.get("plan") or {}
     report_id = f"{plan.get('plan_id', '')}:{plan.get('version', 1)}:{kind.name}"
     who = context.settings.model_of("writer") if "writer" in context.models else RULES
-    told = checking.of_evidence(results)
-    whole = checking.fingerprint(told, state["message"], state["query"], asked.get("assumptions"), repr(kind), who)
     given = {"report_id": report_id, "user": state.get("user_id", "")}
     given |= {"updates": asked["updates"]} if asked.get("updates") else {}
     look: Any = context.runs.report if asked.get("cached", True) else lambda **_: {}
     earlier = context.tape.effect("memory", "report", given, lambda: look(**given))
+    change: dict[str, Any] = {}
+    if asked.get("updates") and (more := _still_there(earlier, results, state["kb_prefixes"], context)):
+        results = [*results, *more]
+        change["merged"] = {**state["merged"], "retrieval_results": results}
+        state = cast(ConversationState, {**state, **change})
+    told = checking.of_evidence(results)
+    whole = checking.fingerprint(told, state["message"], state["query"], asked.get("assumptions"), repr(kind), who)
     report = {
         **{name: value for name, value in asked.items() if name != "redo"},
         **{"report_id": report_id, "fingerprint": whole, "by": who, "cache_hit": False, "reviewed": []},
@@ -82,10 +88,25 @@ async def outliner(state: ConversationState, runtime: Runtime[Context]) -> dict[
     }
     if earlier.get("fingerprint") == whole and earlier.get("sections"):
         kept = [cast(SectionContent, {**one, "reused": True}) for one in earlier["sections"]]
-        return {"report": {**report, "cache_hit": True}, "outline": earlier["outline"], "sections": kept}
+        return {**change, "report": {**report, "cache_hit": True}, "outline": earlier["outline"], "sections": kept}
     outline = await _outlined(state, context, kind, earlier)
     report["proposed"] = _proposed(outline, who)
-    return {"report": report, "outline": outline, "sections": _taken_over(outline, earlier, results, who)}
+    return {**change, "report": report, "outline": outline, "sections": _taken_over(outline, earlier, results, who)}
+
+
+def _still_there(
+    earlier: Mapping[str, Any], results: Sequence[RetrievalResult], prefixes: Sequence[str], context: Context
+) -> list[RetrievalResult]:
+    """What the report that is updated cites, says what it said, and was not found again beside what is new."""
+    then, there = dict(earlier.get("evidence") or []), {r["result_id"] for r in results}
+    gone = {i for one in earlier.get("sections", []) for i in one["sources"]} - there
+    ids = [i.removeprefix("low_level:") for i in sorted(gone) if i.startswith("low_level:")]
+    found_ = [
+        chunk(passage, 0.0, "report", kb)
+        for kb, base in zip(prefixes, context.bases(prefixes), strict=True)
+        for passage in (base.passages(ids) if ids else ())
+    ]
+    return [r for r, (i, digest) in zip(found_, checking.of_evidence(found_), strict=True) if then.get(i) == digest]
 
 
 def _taken_over(

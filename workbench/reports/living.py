@@ -81,9 +81,13 @@ class Changes(Shown):
 
     def to_dict(self) -> dict[str, Any]:
         """As JSON."""
-        rows = [vars(row) for row in self.rows]
-        told = {"counts": self.counts, "rows": rows, "runs": self.runs}
-        told |= {"sections_written": self.sections_written, "sections_kept": self.sections_kept}
+        told = {
+            "counts": self.counts,
+            "rows": [vars(row) for row in self.rows],
+            "runs": self.runs,
+            "sections_written": self.sections_written,
+            "sections_kept": self.sections_kept,
+        }
         return json.loads(json.dumps(told))
 
     def blocks(self) -> list[Block]:
