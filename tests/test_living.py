@@ -206,13 +206,16 @@ def test_many_documents_more_leave_what_they_are_not_about_as_it_was(harbour):
     assert same_but(old, new, "Ferry") and "old pier" in new.text
 
 
-def test_what_is_crowded_out_of_the_evidence_and_still_there_stays(harbour):
+def test_what_is_crowded_out_of_the_evidence_and_still_there_stays(harbour, tmp_path):
     town = harbour("en")
     old = town.report(settings={"merge_max_results": 5})
     town.put(**{f"harbour{n}": f"The harbour of pier {n} is a harbour. It is not far." for n in range(12)})
     new = old.update().report
     assert "4 times" in new.text and same_but(old, new)
     assert not became(new.changes(old.run), "stale")["stale"]
+    capsule = town.wb.export(new.run.run_id, tmp_path / "new.zip")
+    with opened(tmp_path / "empty") as other:
+        assert other.replay(other.import_capsule(capsule).run_id).report.text == new.text
 
 
 def test_a_topic_without_aspects_keeps_its_sections_their_order_and_numbers(harbour):

@@ -76,7 +76,7 @@ async def outliner(state: ConversationState, runtime: Runtime[Context]) -> dict[
     change: dict[str, Any] = {}
     if asked.get("updates") and (more := _still_there(earlier, results, state["kb_prefixes"], context)):
         results = [*results, *more]
-        change["merged"] = {**state["merged"], "retrieval_results": results}
+        change["merged"] = {**(state.get("merged") or {}), "retrieval_results": results}
         state = cast(ConversationState, {**state, **change})
     told = checking.of_evidence(results)
     whole = checking.fingerprint(told, state["message"], state["query"], asked.get("assumptions"), repr(kind), who)
