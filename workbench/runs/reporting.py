@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from workbench.errors import RunError, shown
 from workbench.graphs.report_assembly import standing
+from workbench.graphs.reviewers import answer
 from workbench.plans import ENDED_WELL, IDLE, last_records
 from workbench.reports import living
 from workbench.reports.assembling import in_order, renumbered
@@ -16,7 +18,7 @@ from workbench.reports.citing import STYLES
 from workbench.reports.kinds import report_type
 from workbench.reports.living import Changes
 from workbench.settings import Settings
-from workbench.state import RetrievalResult
+from workbench.state import Decision, RetrievalResult
 from workbench.text import language_of
 
 if TYPE_CHECKING:
@@ -208,6 +210,8 @@ class Report:
         asked = {"report_type": self._kept["type"], "style": self._kept["style"], "updates": self.run.run_id}
         given |= {"report": {**asked, "assumptions": options["report"]["assumptions"]}}
         given |= {"as_of": as_of, "known": known, "incognito": incognito, "plan": self.run.plan}
+        decided = next((d for d in self.run.decisions if d["point"] == "clarify"), None)
+        given |= {"review": ["clarify"] if decided else [], "reviewer": partial(_as_then, decided)}
         run = self.run.workspace.ask(self.run.message, **given)
         if run.status != "done":
             raise RunError(f"Run {run.run_id}, which asks again, is {run.status}: {run.error or 'go on with resume'}.")
@@ -336,6 +340,19 @@ class Report:
 
     def _repr_markdown_(self) -> str:
         return self.text
+
+
+def _as_then(decided: Decision | None, request: Mapping[str, Any]) -> Mapping[str, Any]:
+    """What was answered when the report was asked for, as far as it is asked again; what was assumed, otherwise."""
+    if decided is None or request["point"] != "clarify" or decided["action"] not in ("edit", "respond"):
+        return answer("approve", who="update")
+    asked = {one["question_id"] for one in request["action_requests"][0]["args"]["questions"]}
+    answers = {i: text for i, text in decided["edits"].get("answers", {}).items() if i in asked}
+    edits = {**decided["edits"], "answers": answers}
+    if decided["action"] == "edit" and not any(edits.values()):
+        return answer("approve", who="update")
+    told = {"edits": edits} if decided["action"] == "edit" else {"message": decided["message"]}
+    return answer(decided["action"], point="clarify", who=decided["who"], **told)
 
 
 def _between(old: Report, new: Report, still: Sequence[RetrievalResult]) -> Changes:
