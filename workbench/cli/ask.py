@@ -432,6 +432,8 @@ def object_in(file: Any, what: str = "an edit", like: str = '{"query": "..."}') 
 @click.command()
 @click.argument("question", type=Text(), default="")
 @click.option("--run", "run_id", type=Text(), help="The report of a run that there is, in place of a new one.")
+@click.option("--update", type=Text(), metavar="RUN", help="Bring the report of a run up to date with the corpus.")
+@click.option("--dry-run", is_flag=True, help="With --update: only show what became of its statements.")
 @click.option("--kb", type=Text(), multiple=True, metavar="NAME", help="Knowledge base; several times for several.")
 @click.option("--type", "report_type", type=Text(), help="short, long, or one's own.")
 @click.option("--style", type=Text(), help="Of the references: default, apa, ieee, gb7714 or bibtex.")
@@ -440,16 +442,40 @@ def object_in(file: Any, what: str = "an edit", like: str = '{"query": "..."}') 
 @click.option("--fresh", is_flag=True, help="Take nothing over from an earlier report.")
 @click.option("-o", "--output", type=click.Path(dir_okay=False), help="A file: .md, .html, .pdf or .ipynb.")
 @paged
-def report(page: Page, question: str, kb: tuple[str, ...], assume: tuple[str, ...], fresh: bool, **options: Any) -> int:
+def report(
+    page: Page,
+    question: str,
+    kb: tuple[str, ...],
+    assume: tuple[str, ...],
+    *,
+    run_id: str | None,
+    update: str | None,
+    dry_run: bool,
+    fresh: bool,
+    output: str | None,
+    **options: Any,
+) -> int:
     """Write a report on a topic; "-" reads it from standard input.
 
     What stands behind a colon are its aspects, each a section: "Tides: causes, records, power". Points of review are
-    clarify, plan, step, reflect, outline, section and report.
+    clarify, plan, step, reflect, outline, section and report. --update shows what became of a report's statements, and
+    writes the sections whose evidence changed into a new one.
     """
-    output, run_id = options.pop("output"), options.pop("run_id")
-    if bool(question) == bool(run_id):
-        raise click.UsageError("Name a topic, or with --run the run of a report.")
+    if sum(map(bool, (question, run_id, update))) != 1:
+        raise click.UsageError("Name a topic, or with --run or --update the run of a report.")
+    if dry_run and (not update or output):
+        raise click.UsageError("--dry-run goes with --update, and writes no file.")
     with page.open() as wb:
+        if update:
+            old = wb.run(update).report
+            new = None if dry_run else old.update()
+            found = old.changes(new)
+            page.present(found)
+            if output and new:
+                page.say(str(new.report.write(output)))
+            if new:
+                page.say(page.command("report", "--run", new.run_id), "dim")
+            return 0
         if run_id:
             run = wb.run(run_id)
             document: Document = run.to_dict()

@@ -122,6 +122,33 @@ class _Tape(TypedDict):
     sources: list[str]
 
 
+class _Asked(TypedDict, total=False):
+    """What is wanted of a report."""
+
+    __pydantic_config__ = ConfigDict(extra="forbid")  # type: ignore[misc]
+
+    type: Required[str]
+    style: Required[str]
+    assumptions: Required[list[str]]
+    cached: Required[bool]
+    updates: str
+
+
+class _Report(TypedDict, total=False):
+    """What a report's run keeps of it, as it is read here."""
+
+    report_id: str
+    fingerprint: str
+    final_report: str
+    type: str
+    style: str
+    assumptions: list[str]
+    references: list[str]
+    numbers: dict[str, int]
+    evidence: list[tuple[str, str]]
+    consistency: dict[str, Any]
+
+
 class _Options(TypedDict, total=False):
     kb: Required[list[str]]
     review: Required[list[str]]
@@ -137,6 +164,7 @@ class _Options(TypedDict, total=False):
     prompts: dict[str, PromptTexts]
     replies: dict[str, str]
     plan: dict[str, Any]
+    report: _Asked
     decisions: list[dict[str, Any]]
     mismatch: Mismatch
     rest: Mismatch
@@ -281,6 +309,7 @@ def _checked(contents: dict[str, Any], run_id: str) -> dict[str, Any]:
 def _inside(contents: Mapping[str, Any]) -> Iterator[tuple[str, Any, Any]]:
     """What the state carries as plain data, and what a replay begins with: place, value and type of each."""
     yield from _settings("run.options.settings", contents["run"]["options"].get("settings", {}))
+    yield "run.result.report", (contents["run"]["result"] or {}).get("report", {}), _Report
     for number, reflection in enumerate((contents["run"]["result"] or {}).get("reflections", [])):
         yield f"run.result.reflections.{number}.signals", reflection["signals"], _Signals
     for number, record in enumerate(contents["records"]):

@@ -6,7 +6,7 @@ same evidence is taken over. A person may decide at ``outline``, at each ``secti
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
 from langgraph.graph import END, START, StateGraph
@@ -29,7 +29,7 @@ from workbench.records.tape import RULES
 from workbench.reports import checking
 from workbench.reports.extracting import section_text
 from workbench.reports.kinds import ReportType, report_type
-from workbench.reports.outline import Meaning, outlined
+from workbench.reports.outline import Meaning, carried, outlined, steady
 from workbench.reports.topic import Aspect, Topic
 from workbench.state import (
     ConversationState,
@@ -40,6 +40,7 @@ from workbench.state import (
     SectionOutline,
 )
 from workbench.text import language_of, visible
+from workbench.tools.evidence import chunk
 
 
 class SectionTask(TypedDict):
@@ -68,37 +69,93 @@ async def outliner(state: ConversationState, runtime: Runtime[Context]) -> dict[
     kind, plan = report_type(asked["type"]), state.get("plan") or {}
     report_id = f"{plan.get('plan_id', '')}:{plan.get('version', 1)}:{kind.name}"
     who = context.settings.model_of("writer") if "writer" in context.models else RULES
-    told = checking.of_evidence(results)
-    whole = checking.fingerprint(told, state["message"], state["query"], asked.get("assumptions"), repr(kind), who)
     given = {"report_id": report_id, "user": state.get("user_id", "")}
+    given |= {"updates": asked["updates"]} if asked.get("updates") else {}
     look: Any = context.runs.report if asked.get("cached", True) else lambda **_: {}
     earlier = context.tape.effect("memory", "report", given, lambda: look(**given))
+    change: dict[str, Any] = {}
+    if asked.get("updates") and (more := _still_there(earlier, results, state["kb_prefixes"], context)):
+        results = [*results, *more]
+        change["merged"] = {**(state.get("merged") or {}), "retrieval_results": results}
+        state = cast(ConversationState, {**state, **change})
+    told = checking.of_evidence(results)
+    whole = checking.fingerprint(told, state["message"], state["query"], asked.get("assumptions"), repr(kind), who)
     report = {
         **{name: value for name, value in asked.items() if name != "redo"},
         **{"report_id": report_id, "fingerprint": whole, "by": who, "cache_hit": False, "reviewed": []},
         "numbers": earlier.get("numbers", {}),
+        "proposed": earlier.get("proposed", ""),
     }
     if earlier.get("fingerprint") == whole and earlier.get("sections"):
         kept = [cast(SectionContent, {**one, "reused": True}) for one in earlier["sections"]]
-        return {"report": {**report, "cache_hit": True}, "outline": earlier["outline"], "sections": kept}
-    outline = await _outlined(state, context, kind)
+        return {**change, "report": {**report, "cache_hit": True}, "outline": earlier["outline"], "sections": kept}
+    outline = await _outlined(state, context, kind, earlier)
+    report["proposed"] = _proposed(outline, who)
+    return {**change, "report": report, "outline": outline, "sections": _taken_over(outline, earlier, results, who)}
+
+
+def _still_there(
+    earlier: Mapping[str, Any], results: Sequence[RetrievalResult], prefixes: Sequence[str], context: Context
+) -> list[RetrievalResult]:
+    """What the report that is updated cites, says what it said, and was not found again beside what is new."""
+    then, there = dict(earlier.get("evidence") or []), {r["result_id"] for r in results}
+    gone = {i for one in earlier.get("sections", []) for i in one["sources"]} - there
+    ids = [i.removeprefix("low_level:") for i in sorted(gone) if i.startswith("low_level:")]
+    found_ = [
+        chunk(passage, 0.0, "report", kb)
+        for kb, base in zip(prefixes, context.bases(prefixes), strict=True)
+        for passage in (base.passages(ids) if ids else ())
+    ]
+    return [r for r, (i, digest) in zip(found_, checking.of_evidence(found_), strict=True) if then.get(i) == digest]
+
+
+def _taken_over(
+    outline: ReportOutline, earlier: Mapping[str, Any], results: Sequence[RetrievalResult], who: str
+) -> list[SectionContent]:
+    """The sections of an earlier report that were written from the same; a person's own words too, while what is
+    under them is as it was.
+    """
     by_print = {one["fingerprint"]: one for one in earlier.get("sections", [])}
-    by_id = {r["result_id"]: r for r in results}
-    kept = []
+    by_title = {one["title"]: one for one in earlier.get("sections", [])}
+    was = {one["title"]: one for one in (earlier.get("outline") or {"sections": []})["sections"]}
+    by_id, same, kept = {r["result_id"]: r for r in results}, _same(earlier, results), []
     for section in outline["sections"]:
-        one = by_print.get(_print_of(section, by_id, who))
-        if one:
-            kept.append(cast(SectionContent, {**one, "section_id": section["section_id"], "reused": True}))
-    return {"report": report, "outline": outline, "sections": kept}
+        own = _print_of(section, by_id, who)
+        as_it_was = {**section, "section_id": ""} == {**was.get(section["title"], {}), "section_id": ""}
+        untouched = as_it_was and {*section["evidence_ids"]} <= same
+        if one := by_print.get(own) or (by_title.get(section["title"]) if untouched else None):
+            place = {"section_id": section["section_id"], "fingerprint": own, "reused": True}
+            kept.append(cast(SectionContent, {**one, **place}))
+    return kept
 
 
-async def _outlined(state: ConversationState, context: Context, kind: ReportType) -> ReportOutline:
+def _same(earlier: Mapping[str, Any], results: Sequence[RetrievalResult]) -> set[str]:
+    """Ids of the pieces that say what they said when the earlier report was written."""
+    then = dict(earlier.get("evidence") or [])
+    return {i for i, digest in checking.of_evidence(results) if then.get(i) == digest}
+
+
+def _proposed(outline: ReportOutline, who: str) -> str:
+    """The outline as the rules gave it, as a hash: one that is otherwise is a model's, or a person's."""
+    return checking.fingerprint(outline["sections"]) if who == RULES else ""
+
+
+async def _outlined(
+    state: ConversationState, context: Context, kind: ReportType, earlier: Mapping[str, Any]
+) -> ReportOutline:
+    """The outline; sections of an earlier report stay as they are where nothing changed under them."""
     topic, results, bases = topic_of(state), found(state), context.bases(state["kb_prefixes"])
+    same, before = _same(earlier, results), earlier.get("outline") or {"sections": []}
+    by_rules = earlier.get("proposed") == checking.fingerprint(before["sections"])
+    if same and before["sections"] and state["report"].get("updates") and not by_rules:
+        return carried(cast(ReportOutline, before), results, same, Meaning(bases), kind)
     reading = state["route_decision"]["reading"]
     of = known(reading, bases)
+    titles = [one["title"] for one in before["sections"]] if by_rules else []
     rules = outlined(
-        topic, reading, judged(reading, results, bases), results, of.schema, of.nouns, Meaning(bases), kind
+        topic, reading, judged(reading, results, bases), results, of.schema, of.nouns, Meaning(bases), kind, titles
     )
+    rules = steady(rules, cast(ReportOutline, before), results, same) if by_rules else rules
     rules["title"] = " ".join(state["message"].split())[:300]
     if "writer" not in context.models or not results or budget_spent(context):
         return rules

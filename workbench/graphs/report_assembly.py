@@ -16,6 +16,7 @@ from workbench.ports import Context
 from workbench.records.tape import RULES
 from workbench.reports import assembling
 from workbench.reports.assembling import heading, renumbered
+from workbench.reports.checking import of_evidence
 from workbench.reports.citing import references
 from workbench.reports.extracting import definitions, matrix
 from workbench.reports.kinds import ReportType, report_type
@@ -51,6 +52,7 @@ async def assemble(state: ConversationState, runtime: Runtime[Context]) -> dict[
     by_number = {n: by_id[i] for n, i in order}
     places = [by_number.get(n, _GONE) for n in range(1, max(by_number, default=0) + 1)]
     final = {name: value for name, value in report.items() if name not in ("redo", "again")}
+    final["evidence"] = [list(pair) for pair in of_evidence(results)]
     return {
         "report": {**final, "final_report": text, "references": told, "numbers": numbers},
         "answer": text,

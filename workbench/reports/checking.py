@@ -18,8 +18,8 @@ from workbench.text import fold, terms
 
 SAME = 0.6
 """The share of a statement's words with which another speaks of the same."""
-_NUMBER = re.compile(r"(?<![\w.])\d[\d,]*(?:\.\d+)?(?![\w.]*\d)")
-_TITLED = re.compile(r"^\*\*[^*\n]+\*\*(?:（[^（）]*）)?\s*[:：]\s*")
+_NUMBER = re.compile(r"(?<![A-Za-z\d.])\d[\d,]*(?:\.\d+)?(?![A-Za-z.]*\d)")
+_LED_BY = re.compile(r"^\*\*[^*\n]{1,200}\*\*(?:（[^）\n]{1,200}）)?(?:: |：)(?=.)")
 _CAPITAL = re.compile(r"\b[A-Z][\w’'-]*")
 _Z = 1.96
 
@@ -30,12 +30,12 @@ def claim_id(section_id: str, text: str) -> str:
 
 
 def without_marks(text: str) -> str:
-    """A statement as it stands, without its marks and the title that a paragraph begins with.
+    """A statement as it stands, without its marks, and without the title of its document before it.
 
-    >>> without_marks("**Survey**: It has 42 arches [2].")
-    'It has 42 arches.'
+    >>> without_marks("**Survey**: It has 42 arches [3]."), without_marks("**《测量》**：有 42 个桥拱 [3]。")
+    ('It has 42 arches.', '有 42 个桥拱。')
     """
-    return _TITLED.sub("", re.sub(r"\s?\[\d+\]", "", text)).strip()
+    return _LED_BY.sub("", re.sub(r"\s?\[\d+\]", "", text).strip())
 
 
 def fingerprint(*told: Any) -> str:
@@ -73,15 +73,22 @@ def contradictions(claims: Sequence[Claim], documents: Mapping[str, str]) -> lis
         apart = {documents.get(i) for i in one["evidence_ids"]}.isdisjoint(
             documents.get(i) for i in other["evidence_ids"]
         )
-        if not apart or not _of_the_same(one["text"], other["text"]):
-            continue
-        numbers, others = set(_NUMBER.findall(one["text"])), set(_NUMBER.findall(other["text"]))
-        about = "number" if numbers and others and not numbers & others else ""
-        about = "denial" if denies(one["text"]) != denies(other["text"]) else about
-        if about:
+        if about := opposed(one["text"], other["text"]) if apart else "":
             sources = [*one["evidence_ids"], *other["evidence_ids"]]
             found.append({"first": one["text"], "second": other["text"], "sources": sources, "about": about})
     return found
+
+
+def opposed(one: str, other: str) -> str:
+    """In what two statements on the same thing cannot both hold: ``number``, ``denial``, or nothing.
+
+    >>> opposed("The bridge has 40 arches.", "The bridge has 42 arches."), opposed("It burns oil.", "It burns oil.")
+    ('number', '')
+    """
+    numbers, others = set(_NUMBER.findall(one)), set(_NUMBER.findall(other))
+    about = "number" if numbers and others and not numbers & others else ""
+    about = "denial" if denies(one) != denies(other) else about
+    return about if about and _of_the_same(one, other) else ""
 
 
 def _of_the_same(one: str, other: str) -> bool:

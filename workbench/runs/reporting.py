@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from workbench.errors import RunError, shown
 from workbench.graphs.report_assembly import standing
+from workbench.graphs.reviewers import answer
 from workbench.plans import ENDED_WELL, IDLE, last_records
+from workbench.reports import living
 from workbench.reports.assembling import in_order, renumbered
 from workbench.reports.citing import STYLES
 from workbench.reports.granularity import granularity_of
 from workbench.reports.kinds import report_type
+from workbench.reports.living import Changes
 from workbench.settings import Settings
-from workbench.state import ExecutionRecord, RetrievalResult
+from workbench.state import Decision, ExecutionRecord, RetrievalResult
 from workbench.text import language_of
 
 if TYPE_CHECKING:
@@ -25,7 +29,9 @@ _WRITING = ("outliner", "section", "research", "consistency", "assemble")
 _FORMS = ("md", "html", "pdf", "ipynb")
 
 
-_ASKED = ("report_type", "style", "assumptions", "cached")
+_ASKED = ("report_type", "style", "assumptions", "cached", "updates")
+_KEPT = ("kb", "user", "worker", "thresholds", "settings", "prompts")
+"""Options of a run that hold for its update too."""
 
 
 def asked_for(settings: Settings, given: Mapping[str, Any]) -> dict[str, Any]:
@@ -43,7 +49,8 @@ def asked_for(settings: Settings, given: Mapping[str, Any]) -> dict[str, Any]:
     told = [assumptions] if isinstance(assumptions, str) else list(assumptions)
     if wrong := next((one for one in told if not isinstance(one, str) or not one.strip()), None):
         raise RunError(f"assumptions holds {shown(wrong)}. Give a list of sentences.")
-    return {"type": name, "style": style, "assumptions": told, "cached": bool(given.get("cached", True))}
+    asked = {"type": name, "style": style, "assumptions": told, "cached": bool(given.get("cached", True))}
+    return {**asked, "updates": str(given["updates"])} if given.get("updates") else asked
 
 
 class Report:
@@ -160,6 +167,56 @@ class Report:
         elif self.run.status in ("interrupted", "failed"):
             self.run.resume().wait()
         return Report(self.run)
+
+    @property
+    def updates(self) -> str:
+        """The run whose report this one brings up to date; "" for a report of its own."""
+        return str(self.run.options["report"].get("updates", ""))
+
+    def changes(self, other: Run | str | None = None) -> Changes:
+        """What became of its statements, and what is new: in the corpus of today, or between it and another report.
+
+        For today it is searched and written again as ``update`` does, and nothing is kept of that.
+
+        Args:
+            other: another report of the same, by its run; the statements of the older one are looked at.
+
+        Raises:
+            RunError: there is no report yet, or the corpus of today gives none.
+        """
+        if other is None:
+            later = self._anew(incognito=True)
+            return _between(self, later, _still(self, later))
+        beside = Report(self.run.workspace.run(other) if isinstance(other, str) else other)
+        old, new = sorted((self, beside), key=lambda one: str(one.run.created_at))
+        return _between(old, new, ())
+
+    def update(self) -> Run:
+        """A new report of the same topic from the corpus of today: sections whose evidence did not change stay as they
+        are, to the byte, with their numbers.
+
+        ``run.report.metrics`` says how many sections were written, ``run.report.changes(self.run)`` what changed.
+
+        Raises:
+            RunError: there is no report yet, or the corpus of today gives none.
+        """
+        return self._anew(incognito=False).run
+
+    def _anew(self, incognito: bool) -> Report:
+        """The same asked again, with its plan, so that the same is searched."""
+        if self.run.status != "done" or not self.text:
+            raise RunError(f"Run {self.run.run_id} has no report yet: it is {self.run.status}.")
+        options, (as_of, known) = self.run.options, self.run.options.get("times", ("", ""))
+        given = {name: options[name] for name in _KEPT if options.get(name)}
+        asked = {"report_type": self._kept["type"], "style": self._kept["style"], "updates": self.run.run_id}
+        given |= {"report": {**asked, "assumptions": options["report"]["assumptions"]}}
+        given |= {"as_of": as_of, "known": known, "incognito": incognito, "plan": self.run.plan}
+        decided = next((d for d in self.run.decisions if d["point"] == "clarify"), None)
+        given |= {"review": ["clarify"] if decided else [], "reviewer": partial(_as_then, decided)}
+        run = self.run.workspace.ask(self.run.message, **given)
+        if run.status != "done":
+            raise RunError(f"Run {run.run_id}, which asks again, is {run.status}: {run.error or 'go on with resume'}.")
+        return Report(run)
 
     def to_dict(self) -> dict[str, Any]:
         """Everything as JSON, by the names of the requirement: ``status``, ``response``, ``planner``,
@@ -322,3 +379,42 @@ def _as_asked(result: RetrievalResult) -> dict[str, Any]:
     """A piece of evidence by the names of the requirement."""
     kept = {name: result[name] for name in ("result_id", "evidence", "metadata", "score")}
     return {**kept, "granularity": granularity_of(result), "source": ", ".join(result["metadata"].get("tools") or [])}
+
+
+def _as_then(decided: Decision | None, request: Mapping[str, Any]) -> Mapping[str, Any]:
+    """What was answered when the report was asked for, as far as it is asked again; what was assumed, otherwise."""
+    if decided is None or request["point"] != "clarify" or decided["action"] not in ("edit", "respond"):
+        return answer("approve", who="update")
+    asked = {one["question_id"] for one in request["action_requests"][0]["args"]["questions"]}
+    answers = {i: text for i, text in decided["edits"].get("answers", {}).items() if i in asked}
+    edits = {**decided["edits"], "answers": answers}
+    if decided["action"] == "edit" and not any(edits.values()):
+        return answer("approve", who="update")
+    told = {"edits": edits} if decided["action"] == "edit" else {"message": decided["message"]}
+    return answer(decided["action"], point="clarify", who=decided["who"], **told)
+
+
+def _between(old: Report, new: Report, still: Sequence[RetrievalResult]) -> Changes:
+    """What became of the statements of one report by the time of another."""
+    then, now = (living.Then(standing(r._values) if r.outline else (), r.run.evidence) for r in (old, new))
+    written = new.metrics
+    return living.Changes(
+        message=old.run.message,
+        rows=tuple(living.changes(then, now, still=still)),
+        sections_written=written["sections_written"],
+        sections_kept=written["sections_reused"],
+        runs=(old.run.run_id, "" if new.run.options["incognito"] else new.run.run_id),
+    )
+
+
+def _still(old: Report, new: Report) -> list[RetrievalResult]:
+    """What the old report cites and the new one did not find, as the corpus has it today."""
+    there, found = {r["result_id"] for r in new.run.evidence}, list[RetrievalResult]()
+    knowledge = old.run.workspace.knowledge
+    for piece in old.run.evidence:
+        kb = piece["metadata"].get("kb_prefix")
+        if piece["source_type"] == "chunk" and piece["result_id"] not in there and kb in knowledge.names():
+            for passage in knowledge.get(kb).passages([piece["source_id"]]):
+                told = {name: passage[name] for name in ("title", "fields")}
+                found.append({**piece, "evidence": passage["text"], "metadata": {**piece["metadata"], **told}})
+    return found

@@ -468,7 +468,8 @@ class Work:
 
     def _incognito(self) -> Driver:
         if self._private is None:
-            self._private = Driver(RunStore(":memory:"), SqliteConversations(":memory:"), None)
+            runs = _InMemory(self.durable.runs)
+            self._private = Driver(runs, SqliteConversations(":memory:"), None)
         return self._private
 
     def _snapshot(self, run_id: str, subgraphs: bool = False) -> Any:
@@ -480,6 +481,18 @@ class Work:
 
     def _config(self, run_id: str) -> dict[str, Any]:
         return {"configurable": {"thread_id": run_id}, "max_concurrency": self._max_concurrency}
+
+
+class _InMemory(RunStore):
+    """Runs of which nothing is written down; earlier reports are read where they are kept."""
+
+    def __init__(self, kept: RunStore):
+        super().__init__(":memory:")
+        self._kept = kept
+
+    def report(self, report_id: str, user: str, updates: str = "") -> dict[str, Any]:
+        """See ``RunStore.report``."""
+        return super().report(report_id, user, updates) or self._kept.report(report_id, user, updates)
 
 
 def _stop(live: Live) -> None:

@@ -1,0 +1,374 @@
+"""A report lives on: what became of its statements when the corpus changed, and an update that writes only that."""
+
+from __future__ import annotations
+
+import json
+import re
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.shelves import CORE, PROJECT, environment, opened, workbench
+from workbench.errors import WorkbenchError
+from workbench.reports.checking import opposed
+from workbench.session import Workbench
+
+EN = {
+    "bridge": "The Long Bridge has 40 arches. It was built in 1902 of red stone.",
+    "storm": "The storm of 1911 broke two arches of the Long Bridge.",
+    "light": "The lighthouse stands at the mouth of the harbour. Its lamp burns oil.",
+    "ferry": "The ferry crosses the harbour 4 times a day. A ferry ticket costs two marks.",
+    "fish": "Herring is landed at the harbour in autumn. The fish market opens at five.",
+}
+ZH = {
+    "长桥": "长桥有40个桥拱。长桥建于1902年，用红色石头砌成。",
+    "风暴": "1911年的风暴毁坏了长桥的两个桥拱。",
+    "灯塔": "灯塔位于港口入口处。灯塔的灯用油点燃。",
+    "渡船": "渡船每天横渡港口4次。渡船票价为两马克。",
+    "鱼市": "鱼市每天早上五点开门。秋天在鱼市出售鲱鱼。",
+}
+TOPICS = {"en": "The harbour: bridge, ferry, fish", "zh": "港口：长桥、渡船、鱼市"}
+
+
+class Harbour:
+    """A workspace of a few documents, each a file that can be changed, added and removed."""
+
+    def __init__(self, wb: Workbench, folder: Path, language: str):
+        self.wb, self.folder, self.topic = wb, folder, TOPICS[language]
+        folder.mkdir()
+        self.put(**(EN if language == "en" else ZH))
+
+    def put(self, **told: str) -> None:
+        """Documents by name; what is empty goes."""
+        for name, text in told.items():
+            file = self.folder / f"{name}.md"
+            file.write_text(f"# {name.capitalize()}\n\n{text}\n", encoding="utf-8") if text else file.unlink()
+        self.wb.add_knowledge("harbour", [self.folder])
+
+    def report(self, **options: object):
+        return self.wb.report(self.topic, kb="harbour", **options).report
+
+
+@pytest.fixture
+def wb(tmp_path: Path) -> Iterator[Workbench]:
+    with opened(tmp_path / "workspace") as one:
+        yield one
+
+
+@pytest.fixture
+def harbour(wb: Workbench, tmp_path: Path) -> Callable[[str], Harbour]:
+    return lambda language: Harbour(wb, tmp_path / "harbour", language)
+
+
+def sections(report) -> dict[str, str]:
+    return {one["title"]: one["text"] for one in report.sections}
+
+
+def written(report) -> set[str]:
+    return {one["title"] for one in report.sections if not one["reused"]}
+
+
+def became(changes, *names: str) -> dict[str, set[str]]:
+    return {name: {flat(row.text) for row in changes.rows if row.became == name} for name in names}
+
+
+def flat(text: str) -> str:
+    """Without the blanks that Chinese text has around numbers."""
+    return re.sub(r"(?<=[一-鿿]) | (?=[一-鿿])", "", text)
+
+
+def same_but(before, after, *titles: str) -> bool:
+    """Whether all sections but these are equal to the byte, and only these were written."""
+    one, other = sections(before), sections(after)
+    others = all(one[title] == other[title] for title in one if title not in titles)
+    return others and written(after) == set(titles) and after.metrics["sections_written"] == len(titles)
+
+
+CHANGED = {
+    "en": ("ferry", "4 times", "6 times", "Ferry", "The ferry crosses the harbour {} a day."),
+    "zh": ("渡船", "4次", "6次", "渡船", "渡船每天横渡港口{}。"),
+}
+
+
+@pytest.mark.parametrize("language", ["en", "zh"])
+def test_one_document_changed_and_only_its_section_is_written(harbour, language):
+    town = harbour(language)
+    old = town.report()
+    assert not old.changes() and old.changes().counts["kept"] == sum(len(s["claims"]) for s in old.sections)
+    name, before, after, title, said = CHANGED[language]
+    town.put(**{name: (EN if language == "en" else ZH)[name].replace(before, after)})
+    runs = len(town.wb.runs())
+    changes = old.changes()
+    assert len(town.wb.runs()) == runs, "to look at it keeps nothing"
+    assert became(changes, "contradicted", "stale", "moved", "new") == {
+        "contradicted": {said.format(before)},
+        "stale": set(),
+        "moved": set(),
+        "new": {said.format(after)},
+    }
+    row = next(row for row in changes.rows if row.became == "contradicted")
+    assert row.said == said.format(after) and row.why == "changed" and row.section == title
+    assert (changes.sections_written, changes.sections_kept) == (1, 2)
+    new = old.update().report
+    assert same_but(old, new, title) and after in flat(new.text) and before not in flat(new.text)
+    assert new.updates == old.run.run_id and new.run.plan.plan_id == old.run.plan.plan_id
+    between = new.changes(old.run)
+    assert [vars(row) for row in between.rows] == [vars(row) for row in changes.rows]
+    assert between.runs == (old.run.run_id, new.run.run_id) and old.changes(new.run.run_id) == between
+    assert not new.changes()
+
+
+ADDED = {
+    "en": ("Tariff", "A ferry ticket costs two marks. Children cross on the ferry for one mark.", "Ferry"),
+    "zh": ("票价", "渡船票价为两马克。儿童乘渡船只需一马克。", "渡船"),
+}
+
+
+@pytest.mark.parametrize("language", ["en", "zh"])
+def test_what_is_added_changes_the_section_that_it_belongs_to(harbour, language):
+    town = harbour(language)
+    old = town.report()
+    name, text, title = ADDED[language]
+    town.put(**{name: text})
+    changes, new = old.changes(), old.update().report
+    first, second = re.findall(r"[^.。 ][^.。]*[.。]", text)
+    assert became(changes, "better_supported", "new", "stale", "contradicted") == {
+        "better_supported": {first},
+        "new": {second},
+        "stale": set(),
+        "contradicted": set(),
+    }
+    row = next(row for row in changes.rows if row.became == "better_supported")
+    assert {piece["title"] for piece in row.after} - {piece["title"] for piece in row.before} == {name}
+    assert same_but(old, new, title) and second[:8] in flat(new.text)
+
+
+@pytest.mark.parametrize("language", ["en", "zh"])
+def test_what_is_removed_leaves_its_statements_stale_and_is_gone_from_the_update(harbour, language):
+    town = harbour(language)
+    old = town.report()
+    name, text = list((EN if language == "en" else ZH).items())[1]
+    town.put(**{name: ""})
+    changes, new = old.changes(), old.update().report
+    assert became(changes, "stale", "new", "contradicted", "moved")["stale"] == {text}
+    assert {row.became for row in changes.rows} == {"stale", "kept"}
+    assert next(row for row in changes.rows if row.became == "stale").why == "gone"
+    assert same_but(old, new, "Bridge" if language == "en" else "长桥") and text[:6] not in flat(new.text)
+
+
+@pytest.mark.parametrize(
+    ("language", "name", "said", "against"),
+    [
+        ("en", "Survey", "The Long Bridge has 42 arches.", "The Long Bridge has 40 arches."),
+        ("zh", "测量", "长桥有42个桥拱。", "长桥有40个桥拱。"),
+    ],
+)
+def test_what_contradicts_is_told_and_stands_in_the_table(harbour, language, name, said, against):
+    town = harbour(language)
+    old = town.report()
+    assert old.consistency["contradictions"] == []
+    town.put(**{name: said})
+    changes, new = old.changes(), old.update().report
+    assert became(changes, "contradicted")["contradicted"] == {against}
+    row = next(row for row in changes.rows if row.became == "contradicted")
+    assert row.said == said and [piece["title"] for piece in row.after] == [name] and row.why == ""
+    assert [{flat(one["first"]), flat(one["second"])} for one in new.consistency["contradictions"]] == [{said, against}]
+    assert same_but(old, new, row.section)
+    assert became(new.changes(), "contradicted")["contradicted"] == set(), "what it says itself is no news"
+    told = str(changes)
+    assert said in told and against in flat(told) and name in told
+    assert ("contradicted" if language == "en" else "与新来源矛盾") in told
+    assert said in changes._repr_html_() and "≠" in changes._repr_html_()
+
+
+def test_what_another_document_says_too_has_only_moved(harbour):
+    town = harbour("en")
+    town.put(copy="On ships. The ferry crosses the harbour 4 times a day.")
+    old = town.report()
+    row = next(s for s in old.sections if s["title"] == "Ferry")
+    source = next(c for c in row["claims"] if "4 times" in c["text"])["evidence_ids"]
+    gone = "copy" if "copy" in source[0] else "ferry"
+    town.put(**{gone: ""})
+    moved = next(r for r in old.changes().rows if "4 times" in r.text)
+    assert moved.became == "moved" and moved.why == "gone"
+    assert moved.after[0]["title"] == ("Ferry" if gone == "copy" else "Copy")
+
+
+def test_many_documents_more_leave_what_they_are_not_about_as_it_was(harbour):
+    town = harbour("en")
+    old = town.report()
+    more = {f"mill{n}": f"Mill {n} grinds corn. The miller of mill {n} sleeps late." for n in range(12)}
+    town.put(**more, pier="The ferry leaves from the old pier. The ferry lands at the new pier.")
+    new = old.update().report
+    assert same_but(old, new, "Ferry") and "old pier" in new.text
+
+
+def test_what_is_crowded_out_of_the_evidence_and_still_there_stays(harbour, tmp_path):
+    town = harbour("en")
+    old = town.report(settings={"merge_max_results": 5})
+    town.put(**{f"harbour{n}": f"The harbour of pier {n} is a harbour. It is not far." for n in range(12)})
+    new = old.update().report
+    assert "4 times" in new.text and same_but(old, new)
+    assert not became(new.changes(old.run), "stale")["stale"]
+    capsule = town.wb.export(new.run.run_id, tmp_path / "new.zip")
+    with opened(tmp_path / "empty") as other:
+        assert other.replay(other.import_capsule(capsule).run_id).report.text == new.text
+
+
+def test_a_topic_without_aspects_keeps_its_sections_their_order_and_numbers(harbour):
+    town = harbour("en")
+    town.topic = "The Long Bridge"
+    old = town.report()
+    assert len(old.sections) > 1
+    town.put(keeper="The Long Bridge has a keeper. The keeper of the Long Bridge paints the Long Bridge in spring.")
+    new = old.update().report
+    before, after = ({s["title"]: (s["section_id"], s["text"]) for s in one.sections} for one in (old, new))
+    assert all(after[title] == before[title] for title in before) and written(new) == set(after) - set(before)
+    assert written(new) == {"Keeper"}
+
+
+def test_an_outline_and_words_of_a_person_stay(harbour):
+    town = harbour("en")
+    run = town.wb.report(town.topic, kb="harbour", review={"outline", "section"})
+    first = run.review["action_requests"][0]["args"]["sections"]
+    run.edit(sections=[{**first[1], "title": "Ferry crossing"}, first[0]])
+    run.edit(text="It crosses, and I have seen it [1].")
+    run.approve()
+    assert run.status == "done"
+    old = run.report
+    town.put(survey="The Long Bridge has 42 arches. The bridge was measured.")
+    new = old.update().report
+    assert [one["title"] for one in new.sections] == ["Ferry crossing", "Bridge"]
+    assert same_but(old, new, "Bridge") and "42 arches" in sections(new)["Bridge"]
+    assert "I have seen it" in new.text
+
+
+def test_what_was_answered_before_the_report_holds_for_its_update(wb, tmp_path):
+    file = tmp_path / "plays.jsonl"
+    rows = [
+        {"id": f"p{year}", "title": "Harbour", "type": "Play", "year": year, "text": f"Harbour of {year} is a {kind}."}
+        for year, kind in ((1978, "comedy of sailors"), (2018, "tragedy of smugglers"))
+    ]
+    rows += [
+        {"id": f"k{n}", "title": f"Kiln {n}", "type": "Play", "year": 1990 + n, "text": "Bricks."} for n in range(6)
+    ]
+    file.write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
+    wb.add_knowledge("plays", [file])
+    run = wb.report("What is Harbour about?", kb="plays", review={"clarify"})
+    assert run.report.status == "needs_clarification"
+    (asked,) = run.review["action_requests"][0]["args"]["questions"]
+    old = run.report.resume({asked["question_id"]: "that of 2018"})
+    file.write_text(file.read_text(encoding="utf-8").replace("Bricks", "Tiles"), encoding="utf-8")
+    wb.add_knowledge("plays", [file])
+    new = old.update().report
+    assert new.status == "completed" and new.run.query == old.run.query
+    assert new.clarifications == old.clarifications and "2018" in new.clarifications[0]["answer"]
+    assert same_but(old, new, *written(new)) and not became(old.changes(), "stale")["stale"]
+
+
+def test_a_report_that_there_is_not_cannot_be_updated(harbour):
+    town = harbour("en")
+    run = town.wb.report(town.topic, kb="harbour", review={"outline"})
+    for wrong in (run.report.update, run.report.changes):
+        with pytest.raises(WorkbenchError, match="has no report yet"):
+            wrong()
+
+
+@pytest.mark.parametrize("language", ["en", "zh"])
+def test_a_capsule_gives_the_report_again_where_there_is_no_corpus(harbour, tmp_path, language):
+    town = harbour(language)
+    old = town.report()
+    town.put(**{ADDED[language][0]: ADDED[language][1]})
+    new = old.update()
+    for report in (old, new.report):
+        capsule = town.wb.export(report.run.run_id, tmp_path / f"{report.run.run_id}.zip")
+        with opened(tmp_path / "empty") as other:
+            run = other.import_capsule(capsule)
+            again = other.replay(run.run_id).report
+            assert run.report.text == again.text == report.text and again.sections == report.sections
+            for form in ("md", "html", "ipynb"):
+                assert run.report.write(tmp_path / f"r.{form}").read_bytes() == report.rendered(form)
+            assert again.write(tmp_path / "again.md").read_text(encoding="utf-8") == report.text
+            assert run.report.changes(again.run).counts["kept"] == sum(len(s["claims"]) for s in report.sections)
+            with pytest.raises(WorkbenchError, match="harbour"):
+                run.report.update()
+
+
+def test_a_test_that_is_made_of_a_report_passes(harbour, tmp_path):
+    town = harbour("en")
+    test = town.wb.make_test(town.report().run.run_id, tmp_path / "test_of_it.py")
+    town.wb.close()
+    words = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", str(test)]
+    done = subprocess.run(words, env=environment(), cwd=tmp_path, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stdout
+
+
+def test_the_terminal_shows_what_changed_and_writes_the_update(harbour, tmp_path):
+    town = harbour("en")
+    old = town.report().run.run_id
+    name, text, _ = ADDED["en"]
+    town.put(**{name: text})
+    town.wb.close()
+    where = tmp_path / "workspace"
+    looked = workbench(where, "report", "--update", old, "--dry-run")
+    assert looked.returncode == 0, looked.stderr
+    assert "better supported" in looked.stdout and "Children cross on the ferry" in looked.stdout
+    with opened(where) as again:
+        assert len(again.runs()) == 1
+    done = workbench(where, "report", "--update", old, "-o", str(tmp_path / "new.md"))
+    assert done.returncode == 0, done.stderr
+    assert "better supported" in done.stdout
+    assert "Children cross on the ferry" in (tmp_path / "new.md").read_text(encoding="utf-8")
+    for words in (("Topic", "--update", old), ("--dry-run", "Topic"), ("--update", old, "--dry-run", "-o", "x.md")):
+        assert workbench(where, "report", *words).returncode == 2
+
+
+KILLED = """
+import os, sys
+from tests.shelves import opened
+from workbench.graphs import report
+
+real = report.checked
+async def dying(*given):
+    await real(*given)
+    os.kill(os.getpid(), 9)
+if sys.argv[3] == "die":
+    report.checked = dying
+with opened(sys.argv[1]) as wb:
+    print(wb.run(sys.argv[2]).report.update().run_id)
+"""
+
+
+def test_an_update_that_is_killed_goes_on_and_two_at_once_are_two_reports(harbour, tmp_path):
+    town = harbour("en")
+    old = town.report()
+    text, before = old.text, sections(old)
+    town.put(ferry=EN["ferry"].replace("4 times", "6 times"))
+    town.wb.close()
+    where = tmp_path / "workspace"
+    words = [sys.executable, "-c", KILLED, str(where), old.run.run_id]
+    told = {"env": {**environment(), **{f"WORKBENCH_{k.upper()}": v for k, v in CORE.items()}}, "cwd": PROJECT}
+    assert subprocess.run([*words, "die"], **told).returncode == -signal.SIGKILL
+    with opened(where) as wb:
+        run = wb.runs()[0]
+        assert run.status == "interrupted" and wb.run(old.run.run_id).report.text == text
+        new = run.resume().report
+        assert new.status == "completed" and written(new) == {"Ferry"} and new.updates == old.run.run_id
+    both = [subprocess.Popen([*words, "live"], stdout=subprocess.PIPE, text=True, **told) for _ in range(2)]
+    ids = {one.communicate(timeout=120)[0].strip() for one in both}
+    assert len(ids) == 2 and [one.returncode for one in both] == [0, 0]
+    with opened(where) as wb:
+        reports = [wb.run(one).report for one in ids]
+        assert {one.text for one in reports} == {new.text} and wb.run(old.run.run_id).report.text == text
+        assert all(
+            {t: s for t, s in sections(one).items() if t != "Ferry"}.items() <= before.items() for one in reports
+        )
+
+
+def test_numbers_among_chinese_words_can_be_opposed():
+    assert opposed("长桥有40个桥拱。", "长桥有42个桥拱。") == "number"
+    assert opposed("长桥有40个桥拱。", "灯塔有42级台阶。") == ""
