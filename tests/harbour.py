@@ -56,7 +56,9 @@ def writes(request: dict[str, Any]) -> Reply:
             "sections": [{"title": t, "summary": "", "query": t, "evidence": found} for t, found in parts if found]
         }
     elif name == "section":
-        said = [(n, line) for n, body in shown.items() for line in re.findall(r"[A-Z][^.]+(?=\.)", body.split("\n")[-2])]
+        said = [
+            (n, line) for n, body in shown.items() for line in re.findall(r"[A-Z][^.]+(?=\.)", body.split("\n")[-2])
+        ]
         told = {"text": " ".join(f"{line} [{n}]." for n, line in said)}
     elif name == "abstract":
         text = str(request["messages"][-1]["content"])

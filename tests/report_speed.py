@@ -12,7 +12,6 @@ import os
 import statistics
 import tempfile
 import time
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -84,7 +83,10 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--pairs", type=int, default=6)
     count = parser.parse_args().pairs
-    line: Callable[[str, str], None] = lambda what, told: print(f"{what:42}{told}", flush=True)
+
+    def line(what: str, told: str) -> None:
+        print(f"{what:42}{told}", flush=True)
+
     print(f"{len(TOLD)} sections, {SECONDS:g} s a reply, {os.cpu_count()} cores, {count} pairs\n")
     line("", f"{'one':>8}   {'other':>8}     one/other [all pairs]")
     with tempfile.TemporaryDirectory() as name:

@@ -81,7 +81,7 @@ async def outliner(state: ConversationState, runtime: Runtime[Context]) -> dict[
     if earlier.get("fingerprint") == whole and earlier.get("sections"):
         kept = [cast(SectionContent, {**one, "reused": True}) for one in earlier["sections"]]
         return {"report": {**report, "cache_hit": True}, "outline": earlier["outline"], "sections": kept}
-    outline = await _outlined(state, context, kind)
+    outline, report["notes"] = await _outlined(state, context, kind)
     by_print = {one["fingerprint"]: one for one in earlier.get("sections", [])}
     by_id = {r["result_id"]: r for r in results}
     kept = []
@@ -92,7 +92,8 @@ async def outliner(state: ConversationState, runtime: Runtime[Context]) -> dict[
     return {"report": report, "outline": outline, "sections": kept}
 
 
-async def _outlined(state: ConversationState, context: Context, kind: ReportType) -> ReportOutline:
+async def _outlined(state: ConversationState, context: Context, kind: ReportType) -> tuple[ReportOutline, list[str]]:
+    """The outline, and what is to be said of how it came about."""
     topic, results, bases = topic_of(state), found(state), context.bases(state["kb_prefixes"])
     reading = state["route_decision"]["reading"]
     of = known(reading, bases)
@@ -101,11 +102,11 @@ async def _outlined(state: ConversationState, context: Context, kind: ReportType
     )
     rules["title"] = " ".join(state["message"].split())[:300]
     if "writer" not in context.models or not results or budget_spent(context):
-        return rules
+        return rules, []
     language = language_of(state["message"])
     made = await outlined_by_model(context, state["message"], language, results, topic.asked())
     if not made:
-        return rules
+        return rules, ["outline: the model gave none that can be used, so it is the rules'"]
     sections = [
         SectionOutline(
             section_id=str(n),
@@ -119,7 +120,8 @@ async def _outlined(state: ConversationState, context: Context, kind: ReportType
         for n, one in enumerate(made, 1)
     ]
     sections = kind.shaped(sections)
-    return {**rules, "sections": sections, "total_estimated_words": sum(s["estimated_words"] for s in sections)}
+    words = sum(s["estimated_words"] for s in sections)
+    return {**rules, "sections": sections, "total_estimated_words": words}, []
 
 
 def _print_of(section: SectionOutline, by_id: Mapping[str, RetrievalResult], who: str) -> str:
@@ -179,7 +181,7 @@ async def section(task: SectionTask, runtime: Runtime[Context]) -> dict[str, Any
 
 async def _drafted(task: SectionTask, context: Context) -> tuple[Draft, str]:
     """The section's text by one's own writer, the model, or the rules; and who wrote it."""
-    one, pieces = task["section"], task["pieces"]
+    one, pieces, notes = task["section"], task["pieces"], list[str]()
     if pieces and "writer" in context.parts:
         return Draft(await written(context, one["query"], pieces), []), "writer"
     if pieces and "writer" in context.models:
@@ -191,10 +193,11 @@ async def _drafted(task: SectionTask, context: Context) -> tuple[Draft, str]:
             pieces=pieces,
             wish=task["wish"],
         )
-        if draft is not None:
+        if draft and draft.text:
             return draft, context.settings.model_of("writer")
+        notes = draft.notes if draft else []
     reading = task["route_decision"]["reading"]
-    return Draft(section_text(one, pieces, reading, known(reading, context.bases(task["kb_prefixes"]))), []), RULES
+    return Draft(section_text(one, pieces, reading, known(reading, context.bases(task["kb_prefixes"]))), notes), RULES
 
 
 def after_sections(state: ConversationState) -> list[Send] | str:

@@ -117,6 +117,14 @@ class Report:
         ]
 
     @property
+    def notes(self) -> list[str]:
+        """What became of the outline, the abstract and each section that a model did not write as it should have."""
+        return [
+            *self._kept.get("notes", []),
+            *(f"{one['title']}: {note}" for one in self.sections for note in one["notes"]),
+        ]
+
+    @property
     def consistency(self) -> dict[str, Any]:
         """Statements and their verdicts, precision and recall of citations, contradictions, ``score``."""
         return dict(self._kept.get("consistency") or {})
@@ -216,6 +224,7 @@ class Report:
             "report_type": self._kept.get("type", ""),
             "report_id": self.report_id,
             "cache_hit": self.cache_hit,
+            "notes": self.notes,
         }
         errors = [f"{i}: {r['error']}" for i, r in last.items() if r["error"] and r["error"] not in IDLE]
         return {
