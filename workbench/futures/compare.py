@@ -93,9 +93,11 @@ class Side:
 
     @cached_property
     def claims(self) -> dict[tuple[str, int], dict[str, Any]]:
-        """The sentences and items of the answer, by what they say without marks and bullets."""
+        """The sentences and items of the answer, by what they say without marks and bullets; of a report its sections'."""
         sources, found, seen = _sources(self.run.citations), dict[tuple[str, int], dict[str, Any]](), dict[str, int]()
-        for sentence in marked_sentences(self.run.answer):
+        sections = self.run.report.sections if "report" in self.run.options else []
+        answer = "\n\n".join(one["text"] for one in sections) or self.run.answer
+        for sentence in marked_sentences(answer):
             bare = _BULLET.sub("", _MARKS.sub("", sentence)).strip()
             said = fold(bare)
             if not said:

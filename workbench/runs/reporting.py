@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +15,7 @@ from workbench.reports.assembling import in_order, renumbered
 from workbench.reports.citing import STYLES
 from workbench.reports.kinds import report_type
 from workbench.settings import Settings
-from workbench.text import language_of
+from workbench.text import clean, language_of
 
 if TYPE_CHECKING:
     from workbench.runs.run import Run
@@ -26,22 +27,42 @@ _FORMS = ("md", "html", "pdf", "ipynb")
 _ASKED = ("report_type", "style", "assumptions", "cached")
 
 
+_MOST_ASSUMED, _LONGEST_ASSUMED = 50, 1_000
+
+
 def asked_for(settings: Settings, given: Mapping[str, Any]) -> dict[str, Any]:
     """What a run keeps of the report that is wanted.
 
     Raises:
         WorkbenchError: there is no such option, type or style, or an assumption is no text.
     """
+    if not isinstance(given, Mapping):
+        raise RunError(f"report is {shown(given)}. Give its options, as {{'report_type': 'short'}}, or {{}}.")
     if unknown := set(given) - set(_ASKED):
         raise RunError(f"report has {shown(sorted(map(str, unknown))[0])}. Known: {', '.join(_ASKED)}.")
     name = report_type(given.get("report_type") or settings.report_type).name
-    style, assumptions = given.get("style") or settings.citation_style, given.get("assumptions") or []
+    style = given.get("style") or settings.citation_style
     if style not in STYLES:
         raise RunError(f"There is no citation style {shown(style)}. Known: {', '.join(STYLES)}.")
-    told = [assumptions] if isinstance(assumptions, str) else list(assumptions)
+    told = assumed(given.get("assumptions"))
+    return {"type": name, "style": style, "assumptions": told, "cached": bool(given.get("cached", True))}
+
+
+def assumed(given: Any) -> list[str]:
+    """Assumptions as every store takes them.
+
+    Raises:
+        RunError: they are no list of sentences, too many, or one is too long.
+    """
+    told = [given] if isinstance(given, str) else given or []
+    if not isinstance(told, Iterable) or isinstance(told, Mapping | bytes):
+        raise RunError(f"assumptions is {shown(given)}. Give a list of sentences.")
+    told = list(islice(told, _MOST_ASSUMED + 1))
     if wrong := next((one for one in told if not isinstance(one, str) or not one.strip()), None):
         raise RunError(f"assumptions holds {shown(wrong)}. Give a list of sentences.")
-    return {"type": name, "style": style, "assumptions": told, "cached": bool(given.get("cached", True))}
+    if len(told) > _MOST_ASSUMED or any(len(one) > _LONGEST_ASSUMED for one in told):
+        raise RunError(f"Give at most {_MOST_ASSUMED} assumptions, of {_LONGEST_ASSUMED:,} characters each.")
+    return [clean(one) for one in told]
 
 
 class Report:
