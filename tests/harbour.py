@@ -48,7 +48,7 @@ def title_of(request: dict[str, Any]) -> str:
 
 
 def writes(request: dict[str, Any]) -> Reply:
-    """The outline has a section for each aspect; a section says what its passages say; the abstract is its first line."""
+    """A section for each aspect that says what its passages say, and an abstract that is the first line of all."""
     shown, name = evidence_of(request), prompt_of(request)
     if name == "outline":
         parts = [(t, [n for n, body in shown.items() if t.lower() in body.lower()]) for t in TITLES]

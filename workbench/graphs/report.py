@@ -14,6 +14,7 @@ from langgraph.runtime import Runtime
 from langgraph.types import Send
 from typing_extensions import TypedDict
 
+from workbench.errors import Divergence, KnowledgeError, SettingsError, WorkspaceError
 from workbench.events import logged, progress
 from workbench.graphs import report_review
 from workbench.graphs.generate import found, known
@@ -163,7 +164,6 @@ async def section(task: SectionTask, runtime: Runtime[Context]) -> dict[str, Any
     """Write one section, and hold each of its sentences against what it cites."""
     context, one, pieces = runtime.context, task["section"], task["pieces"]
     draft, by = await _drafted(task, context)
-    runtime.stream_writer(progress("report", completed=1, total=task["total"], note=one["title"]))
     text, _, unknown = cite(visible(draft.text), pieces)
     notes = [*draft.notes, *([f"citations of no evidence were removed: {unknown}"] if unknown else [])]
     content = SectionContent(
@@ -176,26 +176,35 @@ async def section(task: SectionTask, runtime: Runtime[Context]) -> dict[str, Any
         reused=False,
         notes=notes,
     )
-    return {"sections": [await checked(content, pieces, task["message"], task["kb_prefixes"], context)]}
+    done = await checked(content, pieces, task["message"], task["kb_prefixes"], context)
+    before = sum(e["execution_log"]["node"] == "section" for e in context.runs.events(task["run_id"]))
+    completed = min(before + 1, task["total"])
+    runtime.stream_writer(progress("report", completed=completed, total=task["total"], note=one["title"]))
+    return {"sections": [done]}
 
 
 async def _drafted(task: SectionTask, context: Context) -> tuple[Draft, str]:
     """The section's text by one's own writer, the model, or the rules; and who wrote it."""
     one, pieces, notes = task["section"], task["pieces"], list[str]()
-    if pieces and "writer" in context.parts:
-        return Draft(await written(context, one["query"], pieces), []), "writer"
-    if pieces and "writer" in context.models:
-        draft = await section_by_model(
-            context,
-            question=task["message"],
-            title=one["title"],
-            summary=one["summary"],
-            pieces=pieces,
-            wish=task["wish"],
-        )
-        if draft and draft.text:
-            return draft, context.settings.model_of("writer")
-        notes = draft.notes if draft else []
+    try:
+        if pieces and "writer" in context.parts:
+            return Draft(await written(context, one["query"], pieces), []), "writer"
+        if pieces and "writer" in context.models:
+            draft = await section_by_model(
+                context,
+                question=task["message"],
+                title=one["title"],
+                summary=one["summary"],
+                pieces=pieces,
+                wish=task["wish"],
+            )
+            if draft and draft.text:
+                return draft, context.settings.model_of("writer")
+            notes = draft.notes if draft else []
+    except (WorkspaceError, KnowledgeError, SettingsError, Divergence):  # nothing that this section could help
+        raise
+    except Exception as unknown:  # one's own writer or strategy may raise anything; the note shows it
+        notes = [visible(f"{type(unknown).__name__}: {unknown}")]
     reading = task["route_decision"]["reading"]
     return Draft(section_text(one, pieces, reading, known(reading, context.bases(task["kb_prefixes"]))), notes), RULES
 
