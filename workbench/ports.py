@@ -466,6 +466,9 @@ class RunLog(Protocol):
     def save_event(self, run_id: str, key: str, event: Mapping[str, Any]) -> None:
         """Keep a line of the run's log."""
 
+    def events(self, run_id: str) -> list[dict[str, Any]]:
+        """The lines of the run's log."""
+
     def save_result(self, run_id: str, result: Mapping[str, Any]) -> None:
         """Keep what the run came to."""
 

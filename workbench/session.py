@@ -41,6 +41,7 @@ from workbench.runs.asking import (
     count_of,
     message_of,
     options_of,
+    plan_of,
     recorded,
     reviewer_of,
     shows,
@@ -417,9 +418,9 @@ class Workbench:
             points=REVIEW_POINTS if report is None else REPORT_POINTS,
         )
         if report is not None:
-            options["report"] = asked_for(self.settings, report)
+            options["report"] = asked_for(self.settings.model_copy(update=checked(settings or {})), report)
         if plan is not None:
-            options["plan"] = require(plan if isinstance(plan, Plan) else Plan.load(plan), self.tools).dump()
+            options["plan"] = require(plan_of(plan), self.tools).dump()
         if models or settings:
             options["settings"] = {**checked(settings or {}), **models_of(models or {})}
             self._models_for(self.settings.model_copy(update=options["settings"]))  # said now, not in the run

@@ -93,15 +93,16 @@ class Side:
 
     @cached_property
     def claims(self) -> dict[tuple[str, int], dict[str, Any]]:
-        """The sentences and items of the answer, by what they say without marks and bullets."""
+        """The sentences and items of the answer, by what they say without marks and bullets; of a report its claims."""
         sources, found, seen = _sources(self.run.citations), dict[tuple[str, int], dict[str, Any]](), dict[str, int]()
-        for sentence in marked_sentences(self.run.answer):
+        claims = [(one["sentence"], one["cited"]) for one in self.run.support] if "report" in self.run.options else []
+        for sentence, cited in claims or [(one, _MARKS.findall(one)) for one in marked_sentences(self.run.answer)]:
             bare = _BULLET.sub("", _MARKS.sub("", sentence)).strip()
             said = fold(bare)
             if not said:
                 continue
             seen[said] = seen.get(said, 0) + 1
-            marks = dict.fromkeys(int(n) for n in _MARKS.findall(sentence))
+            marks = dict.fromkeys(map(int, cited))
             found[said, seen[said]] = {"text": bare, "citations": [sources[n] for n in marks if n in sources]}
         return found
 

@@ -14,6 +14,7 @@ from langgraph.runtime import Runtime
 from langgraph.types import Send
 from typing_extensions import TypedDict
 
+from workbench.errors import Divergence, KnowledgeError, SettingsError, WorkspaceError
 from workbench.events import logged, progress
 from workbench.graphs import report_review
 from workbench.graphs.generate import found, known
@@ -89,7 +90,7 @@ async def outliner(state: ConversationState, runtime: Runtime[Context]) -> dict[
     if earlier.get("fingerprint") == whole and earlier.get("sections"):
         kept = [cast(SectionContent, {**one, "reused": True}) for one in earlier["sections"]]
         return {**change, "report": {**report, "cache_hit": True}, "outline": earlier["outline"], "sections": kept}
-    outline = await _outlined(state, context, kind, earlier)
+    outline, report["notes"] = await _outlined(state, context, kind, earlier)
     report["proposed"] = _proposed(outline, who)
     return {**change, "report": report, "outline": outline, "sections": _taken_over(outline, earlier, results, who)}
 
@@ -142,13 +143,15 @@ def _proposed(outline: ReportOutline, who: str) -> str:
 
 async def _outlined(
     state: ConversationState, context: Context, kind: ReportType, earlier: Mapping[str, Any]
-) -> ReportOutline:
-    """The outline; sections of an earlier report stay as they are where nothing changed under them."""
+) -> tuple[ReportOutline, list[str]]:
+    """The outline, in which sections of an earlier report stay where nothing changed under them; and what is to be said
+    of how it came about.
+    """
     topic, results, bases = topic_of(state), found(state), context.bases(state["kb_prefixes"])
     same, before = _same(earlier, results), earlier.get("outline") or {"sections": []}
     by_rules = earlier.get("proposed") == checking.fingerprint(before["sections"])
     if same and before["sections"] and state["report"].get("updates") and not by_rules:
-        return carried(cast(ReportOutline, before), results, same, Meaning(bases), kind)
+        return carried(cast(ReportOutline, before), results, same, Meaning(bases), kind), []
     reading = state["route_decision"]["reading"]
     of = known(reading, bases)
     titles = [one["title"] for one in before["sections"]] if by_rules else []
@@ -158,11 +161,11 @@ async def _outlined(
     rules = steady(rules, cast(ReportOutline, before), results, same) if by_rules else rules
     rules["title"] = " ".join(state["message"].split())[:300]
     if "writer" not in context.models or not results or budget_spent(context):
-        return rules
+        return rules, []
     language = language_of(state["message"])
     made = await outlined_by_model(context, state["message"], language, results, topic.asked())
     if not made:
-        return rules
+        return rules, ["outline: the model gave none that can be used, so it is the rules'"]
     sections = [
         SectionOutline(
             section_id=str(n),
@@ -176,7 +179,8 @@ async def _outlined(
         for n, one in enumerate(made, 1)
     ]
     sections = kind.shaped(sections)
-    return {**rules, "sections": sections, "total_estimated_words": sum(s["estimated_words"] for s in sections)}
+    words = sum(s["estimated_words"] for s in sections)
+    return {**rules, "sections": sections, "total_estimated_words": words}, []
 
 
 def _print_of(section: SectionOutline, by_id: Mapping[str, RetrievalResult], who: str) -> str:
@@ -218,7 +222,6 @@ async def section(task: SectionTask, runtime: Runtime[Context]) -> dict[str, Any
     """Write one section, and hold each of its sentences against what it cites."""
     context, one, pieces = runtime.context, task["section"], task["pieces"]
     draft, by = await _drafted(task, context)
-    runtime.stream_writer(progress("report", completed=1, total=task["total"], note=one["title"]))
     text, _, unknown = cite(visible(draft.text), pieces)
     notes = [*draft.notes, *([f"citations of no evidence were removed: {unknown}"] if unknown else [])]
     content = SectionContent(
@@ -231,27 +234,37 @@ async def section(task: SectionTask, runtime: Runtime[Context]) -> dict[str, Any
         reused=False,
         notes=notes,
     )
-    return {"sections": [await checked(content, pieces, task["message"], task["kb_prefixes"], context)]}
+    done = await checked(content, pieces, task["message"], task["kb_prefixes"], context)
+    before = sum(e["execution_log"]["node"] == "section" for e in context.runs.events(task["run_id"]))
+    completed = min(before + 1, task["total"])
+    runtime.stream_writer(progress("report", completed=completed, total=task["total"], note=one["title"]))
+    return {"sections": [done]}
 
 
 async def _drafted(task: SectionTask, context: Context) -> tuple[Draft, str]:
     """The section's text by one's own writer, the model, or the rules; and who wrote it."""
-    one, pieces = task["section"], task["pieces"]
-    if pieces and "writer" in context.parts:
-        return Draft(await written(context, one["query"], pieces), []), "writer"
-    if pieces and "writer" in context.models:
-        draft = await section_by_model(
-            context,
-            question=task["message"],
-            title=one["title"],
-            summary=one["summary"],
-            pieces=pieces,
-            wish=task["wish"],
-        )
-        if draft is not None:
-            return draft, context.settings.model_of("writer")
+    one, pieces, notes = task["section"], task["pieces"], list[str]()
+    try:
+        if pieces and "writer" in context.parts:
+            return Draft(await written(context, one["query"], pieces), []), "writer"
+        if pieces and "writer" in context.models:
+            draft = await section_by_model(
+                context,
+                question=task["message"],
+                title=one["title"],
+                summary=one["summary"],
+                pieces=pieces,
+                wish=task["wish"],
+            )
+            if draft and draft.text:
+                return draft, context.settings.model_of("writer")
+            notes = draft.notes if draft else []
+    except (WorkspaceError, KnowledgeError, SettingsError, Divergence):  # nothing that this section could help
+        raise
+    except Exception as unknown:  # one's own writer or strategy may raise anything; the note shows it
+        notes = [visible(f"{type(unknown).__name__}: {unknown}")]
     reading = task["route_decision"]["reading"]
-    return Draft(section_text(one, pieces, reading, known(reading, context.bases(task["kb_prefixes"]))), []), RULES
+    return Draft(section_text(one, pieces, reading, known(reading, context.bases(task["kb_prefixes"]))), notes), RULES
 
 
 def after_sections(state: ConversationState) -> list[Send] | str:

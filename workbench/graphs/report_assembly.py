@@ -7,6 +7,7 @@ from typing import Any
 
 from langgraph.runtime import Runtime
 
+from workbench.graphs.check import supported, with_marks
 from workbench.graphs.generate import chinese_names, found, offline, without_evidence
 from workbench.graphs.report_writer import abstract_by_model
 from workbench.graphs.roles import budget_spent
@@ -20,6 +21,7 @@ from workbench.reports.checking import of_evidence
 from workbench.reports.citing import references
 from workbench.reports.extracting import definitions, matrix
 from workbench.reports.kinds import ReportType, report_type
+from workbench.reports.markdown import escaped
 from workbench.state import ConversationState, RetrievalResult, SectionContent, Supported
 from workbench.text import language_of
 
@@ -49,16 +51,26 @@ async def assemble(state: ConversationState, runtime: Runtime[Context]) -> dict[
         parts["appendix"] = _appendix(state, front.sections, numbers, zh)
     text = assembling.markdown(state["outline"], front.sections, numbers, told, parts, zh)
     body = text.partition(f"\n## {heading('references', zh)}")[0]
-    by_number = {n: by_id[i] for n, i in order}
-    places = [by_number.get(n, _GONE) for n in range(1, max(by_number, default=0) + 1)]
     final = {name: value for name, value in report.items() if name not in ("redo", "again")}
     final["evidence"] = [list(pair) for pair in of_evidence(results)]
     return {
-        "report": {**final, "final_report": text, "references": told, "numbers": numbers},
+        "report": {
+            **final,
+            "final_report": text,
+            "references": told,
+            "numbers": numbers,
+            "notes": [*report.get("notes", []), *front.notes],
+        },
         "answer": text,
-        "citations": cite(body, places)[1],
+        "citations": cite(body, _by_place(numbers, results))[1],
         "support": _support(front.sections, numbers),
     }
+
+
+def _by_place(numbers: Mapping[str, int], results: Sequence[RetrievalResult]) -> list[Any]:
+    """The pieces, the one with the number 1 first."""
+    by_number = {numbers[r["result_id"]]: r for r in results if r["result_id"] in numbers}
+    return [by_number.get(n, _GONE) for n in range(1, max(by_number, default=0) + 1)]
 
 
 class _Front:
@@ -69,6 +81,7 @@ class _Front:
         self.results, self.sections = found(state), standing(state)
         self.numbers = assembling.numbers_of(self.sections, state["report"].get("numbers", {}))
         self.reading = state["route_decision"]["reading"]
+        self.notes: list[str] = []
 
     def told(self) -> str:
         """What an answer would say, where there is nothing to write sections of."""
@@ -82,13 +95,23 @@ class _Front:
         if "introduction" in wanted:
             made["introduction"] = self._cited(offline(self.state, self.context).text) if listed else map_
         if "abstract" in wanted and "writer" in self.context.models and not budget_spent(self.context):
-            said = [renumbered(s["text"], s["sources"], self.numbers) for s in self.sections]
-            made["abstract"] = await abstract_by_model(self.context, self.state["message"], "\n\n".join(said)) or ""
+            made["abstract"] = await self._abstract()
         if "conclusion" in wanted:
             made["conclusion"] = "\n\n".join(filter(None, [map_ if listed else "", self._open()]))
         if "glossary" in wanted:
             made["glossary"] = self._glossary()
         return made
+
+    async def _abstract(self) -> str:
+        """By the model, held against the sources as a section is."""
+        told = "\n\n".join(renumbered(s["text"], s["sources"], self.numbers) for s in self.sections)
+        text = await abstract_by_model(self.context, self.state["message"], told) or ""
+        if not text:
+            self.notes.append("abstract: the model gave none that can be used, so there is none")
+        if not text or not self.context.settings.consistency_check:
+            return text
+        pieces = _by_place(self.numbers, self.results)
+        return with_marks(text, await supported(self.context, text, pieces, self.state["message"]))
 
     def _map(self) -> str:
         """Which documents each section rests on."""
@@ -144,6 +167,12 @@ def _appendix(
     writers = [by for by in dict.fromkeys(one["by"] for one in sections) if by != RULES]
     if writers:
         by = f"撰写：{'、'.join(writers)}" if zh else f"Written by {', '.join(writers)}"
+        if ruled := [escaped(one["title"]) for one in sections if one["by"] == RULES and one["sources"]]:
+            by += (
+                f"；由规则摘录：{'、'.join(ruled)}"
+                if zh
+                else f"; by rules, sentences of the sources: {', '.join(ruled)}"
+            )
     else:
         by = (
             "由规则逐句摘录，未使用语言模型"

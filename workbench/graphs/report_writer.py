@@ -31,6 +31,8 @@ _PIECE, _CLAIM, _SHORT = 500, 600, 300
 """Characters of a piece in the prompt of an outline, of a claim, and of another line."""
 
 
+_STARTS = re.compile(r"^(?:(?:#{1,6}|[-+*])(?:\s+|$)|>\s*|`{3,}|~{3,}|\d{1,9}[.)]\s+(?=[#>*+`~-]))+")
+"""What would open a heading, a list, a quotation or a fence, where a line begins."""
 _LINK = re.compile(r"(?:https?://|www\.)[^\s)\]>）」】，。；]+")
 
 
@@ -153,7 +155,8 @@ async def section_by_model(
     current: str = "",
     language: str = "",
 ) -> Draft | None:
-    """A section as a model writes it from its own evidence; None where nothing of it can be used.
+    """A section as a model writes it from its own evidence: without text, and with the reasons in its notes, where
+    nothing of it can be used; None where there is no model, or no evidence.
 
     Args:
         context: the ports.
@@ -178,7 +181,7 @@ async def section_by_model(
     writing = _Writing(context, about, pieces, language)
     mapped = context.settings.mapreduce and len(pieces) >= context.settings.mapreduce_threshold
     text = await (writing.reduced() if mapped else writing.directly(earlier))
-    return Draft(text, list(dict.fromkeys(writing.notes))) if text else None
+    return Draft(text, list(dict.fromkeys(writing.notes)))
 
 
 class _Writing:
@@ -265,6 +268,8 @@ class _Writing:
             text, unknown = renumbered(_plain(form.text, self._about["title"]), known)
             if not terms(_unmarked(text)) or not re.search(r"\[\d+\]", text):
                 return ["text: no sentence has the number of its source behind it. Write from the evidence."]
+            if _foreign(text, self._language):
+                return [_OTHER[self._language]]
             return once.pop()(text, unknown) if once else []  # what is left then is marked, and not refused
 
         form = await self._said(Written, prompt, {**self._about, **slots}, problems)
@@ -333,6 +338,8 @@ async def abstract_by_model(context: Context, question: str, sections_text: str,
         text = renumbered(form.text, known)[0]
         if not terms(_unmarked(text)) or (known and not re.search(r"\[\d+\]", text)):
             return ["text: no sentence has the number of its source behind it. Write from the sections."]
+        if _foreign(text, language or language_of(question)):
+            return [_OTHER[language or language_of(question)]]
         gone = [*_figures(", ".join(lost(_unmarked(text), bare))), *misquoted(text, [bare])]
         return [f"text: the sections do not say {words}." for words in gone[:5]]
 
@@ -374,6 +381,19 @@ def _line(text: str, most: int = _SHORT) -> str:
     return " ".join(visible(text).split())[:most].strip()
 
 
+def _foreign(text: str, language: str) -> bool:
+    """Whether a text is plainly in the other language; names and quotations in it may be.
+
+    >>> _foreign("长桥有四十个桥拱[1]。", "en"), _foreign("The bridge (长桥) is red [1].", "en"), _foreign("Red.", "zh")
+    (True, False, True)
+    """
+    chinese = len(CJK.findall(text))
+    return not chinese if language == "zh" else chinese > 2 * len(re.findall("[A-Za-z]+", text))
+
+
+_OTHER = {"en": "text: it is not in English. Write in English.", "zh": "text: it is not in Chinese. 请用中文书写。"}
+
+
 def _unmarked(text: str) -> str:
     return renumbered(text, {})[0].strip()
 
@@ -398,12 +418,19 @@ def _plain(text: str, title: str) -> str:
         if block.kind == "heading" or not terms(said) or (title and bare == fold(re.sub(r"\s", "", title))):
             continue
         item = "item" if block.kind in ("item", "row") else "text"
-        kept.append((item, _numbers_kept(said)))
+        kept.append((item, _numbers_kept(_harmless(said, "- " if item == "item" else ""))))
     lines = [
         ("\n" if before == here == "item" else "\n\n") + said
         for (before, _), (here, said) in zip([("", ""), *kept], kept, strict=False)
     ]
     return "".join(lines).strip()
+
+
+def _harmless(said: str, lead: str) -> str:
+    """A line in which nothing opens a block, a tag, a link, or a definition that would give marks another target."""
+    said = lead + _STARTS.sub("", said.removeprefix(lead))
+    said = re.sub(r"^((?:- )?\[[^\]]*\]):", r"\1 :", said.replace("](", "] ("))
+    return re.sub(r"<(?=[A-Za-z/!?])", r"\\<", said)
 
 
 def _row(block: Block) -> str:
@@ -418,7 +445,9 @@ def _row(block: Block) -> str:
 
 def _linkless(text: str) -> str:
     """Without pictures and tags, and of a link what it says."""
-    text = re.sub(r"!\[[^\[\]]*\]\([^()]*\)|</?[a-zA-Z!][^<>]{0,200}>", "", text)
+    bare = re.sub(r"!\[[^\[\]]*\]\([^()]*\)|</?[a-zA-Z!][^<>]{0,200}>", "", text)
+    if bare != text:
+        return _linkless(bare)  # what stood around a tag may be one now
     return re.sub(r"\[([^\[\]]*)\]\(([^()\s]*)[^()]*\)", lambda m: f"[{m[1]}]" if m[1].isdigit() else m[1], text)
 
 

@@ -58,7 +58,7 @@ def report_type(name: str) -> ReportType:
     Raises:
         WorkbenchError: lists the known ones.
     """
-    kind = _TYPES.get(_OLDER.get(name, name))
+    kind = _TYPES.get(_OLDER.get(name, name)) if isinstance(name, str) else None
     if kind is None:
         raise WorkbenchError(
             f"There is no report type {shown(name)}. Known: {', '.join(_TYPES)}. "

@@ -222,6 +222,20 @@ def _worker(value: Any, known: list[str]) -> str:
     return clean(value)
 
 
+def plan_of(value: Any) -> Plan:
+    """A plan, or the JSON form of one.
+
+    Raises:
+        RunError: it is neither.
+    """
+    try:
+        return value if isinstance(value, Plan) else Plan.load(value)
+    except ValidationError as error:
+        fault = error.errors()[0]
+        where = ".".join(["plan", *map(str, fault["loc"])])
+        raise RunError(f"{where} cannot be {shown(fault['input'])}: {fault['msg'].rstrip('.')}.") from None
+
+
 def _thresholds(value: Any) -> dict[str, float]:
     if value is None or value == {}:
         return {}

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,7 +21,7 @@ from workbench.reports.kinds import report_type
 from workbench.reports.living import Changes
 from workbench.settings import Settings
 from workbench.state import Decision, ExecutionRecord, RetrievalResult
-from workbench.text import language_of
+from workbench.text import clean, language_of
 
 if TYPE_CHECKING:
     from workbench.runs.run import Run
@@ -34,23 +35,43 @@ _KEPT = ("kb", "user", "worker", "thresholds", "settings", "prompts")
 """Options of a run that hold for its update too."""
 
 
+_MOST_ASSUMED, _LONGEST_ASSUMED = 50, 1_000
+
+
 def asked_for(settings: Settings, given: Mapping[str, Any]) -> dict[str, Any]:
     """What a run keeps of the report that is wanted.
 
     Raises:
         WorkbenchError: there is no such option, type or style, or an assumption is no text.
     """
+    if not isinstance(given, Mapping):
+        raise RunError(f"report is {shown(given)}. Give its options, as {{'report_type': 'short'}}, or {{}}.")
     if unknown := set(given) - set(_ASKED):
         raise RunError(f"report has {shown(sorted(map(str, unknown))[0])}. Known: {', '.join(_ASKED)}.")
     name = report_type(given.get("report_type") or settings.report_type).name
-    style, assumptions = given.get("style") or settings.citation_style, given.get("assumptions") or []
+    style = given.get("style") or settings.citation_style
     if style not in STYLES:
         raise RunError(f"There is no citation style {shown(style)}. Known: {', '.join(STYLES)}.")
-    told = [assumptions] if isinstance(assumptions, str) else list(assumptions)
-    if wrong := next((one for one in told if not isinstance(one, str) or not one.strip()), None):
-        raise RunError(f"assumptions holds {shown(wrong)}. Give a list of sentences.")
+    told = assumed(given.get("assumptions"))
     asked = {"type": name, "style": style, "assumptions": told, "cached": bool(given.get("cached", True))}
     return {**asked, "updates": str(given["updates"])} if given.get("updates") else asked
+
+
+def assumed(given: Any) -> list[str]:
+    """Assumptions as every store takes them.
+
+    Raises:
+        RunError: they are no list of sentences, too many, or one is too long.
+    """
+    told = [given] if isinstance(given, str) else given or []
+    if not isinstance(told, Iterable) or isinstance(told, Mapping | bytes):
+        raise RunError(f"assumptions is {shown(given)}. Give a list of sentences.")
+    told = list(islice(told, _MOST_ASSUMED + 1))
+    if wrong := next((one for one in told if not isinstance(one, str) or not one.strip()), None):
+        raise RunError(f"assumptions holds {shown(wrong)}. Give a list of sentences.")
+    if len(told) > _MOST_ASSUMED or any(len(one) > _LONGEST_ASSUMED for one in told):
+        raise RunError(f"Give at most {_MOST_ASSUMED} assumptions, of {_LONGEST_ASSUMED:,} characters each.")
+    return [clean(one) for one in told]
 
 
 class Report:
@@ -123,6 +144,14 @@ class Report:
                 "evidence_ids": [i for i in one["sources"] if i in numbers],
             }
             for one in in_order(standing(self._values))
+        ]
+
+    @property
+    def notes(self) -> list[str]:
+        """What became of the outline, the abstract and each section that a model did not write as it should have."""
+        return [
+            *self._kept.get("notes", []),
+            *(f"{one['title']}: {note}" for one in self.sections for note in one["notes"]),
         ]
 
     @property
@@ -275,6 +304,7 @@ class Report:
             "report_type": self._kept.get("type", ""),
             "report_id": self.report_id,
             "cache_hit": self.cache_hit,
+            "notes": self.notes,
         }
         errors = [f"{i}: {r['error']}" for i, r in last.items() if r["error"] and r["error"] not in IDLE]
         return {

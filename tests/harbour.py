@@ -1,0 +1,68 @@
+"""A made-up harbour that reports are written about, and a model that writes them as it is told."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+from tests.servers.roles import passages
+from tests.servers.scripted import Reply
+from workbench.records.prompts import Prompts
+
+TOPIC = "The harbour: bridge, lighthouse, ferry, fish"
+TITLES = ["Bridge", "Lighthouse", "Ferry", "Fish"]
+TOLD = {
+    "bridge": "The Long Bridge of the harbour has 40 arches. The bridge was built in 1902 of red stone.",
+    "light": "The lighthouse stands at the mouth of the harbour. The lamp of the lighthouse burns oil.",
+    "ferry": "The ferry crosses the harbour four times a day. A ticket for the ferry costs two marks.",
+    "fish": "Herring is landed at the harbour in autumn. The fish market opens at five.",
+}
+_LINES = {prompt.system.strip().splitlines()[0]: prompt.name.partition(".")[0] for prompt in Prompts().values()}
+
+
+def harbour(folder: Path, told: dict[str, str] = TOLD) -> Path:
+    """A folder of documents, one a file."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, text in told.items():
+        (folder / f"{name}.md").write_text(f"# {name.capitalize()}\n\n{text}\n", encoding="utf-8")
+    return folder
+
+
+def prompt_of(request: dict[str, Any]) -> str:
+    """The name of the prompt that a request was made of."""
+    return _LINES[str(request["messages"][0]["content"]).strip().splitlines()[0]]
+
+
+def evidence_of(request: dict[str, Any]) -> dict[int, str]:
+    """The passages that a request shows."""
+    text = "\n".join(str(m["content"]) for m in request["messages"])
+    return passages(text.partition("</evidence>")[0])
+
+
+def title_of(request: dict[str, Any]) -> str:
+    """The section that a request is for."""
+    text = "\n".join(str(m["content"]) for m in request["messages"])
+    return next((title for title in [*TITLES, "Herring"] if re.search(rf"^.*: {title}$", text, re.M)), "")
+
+
+def writes(request: dict[str, Any]) -> Reply:
+    """A section for each aspect that says what its passages say, and an abstract that is the first line of all."""
+    shown, name = evidence_of(request), prompt_of(request)
+    if name == "outline":
+        parts = [(t, [n for n, body in shown.items() if t.lower() in body.lower()]) for t in TITLES]
+        told: Any = {
+            "sections": [{"title": t, "summary": "", "query": t, "evidence": found} for t, found in parts if found]
+        }
+    elif name == "section":
+        said = [
+            (n, line) for n, body in shown.items() for line in re.findall(r"[A-Z][^.]+(?=\.)", body.split("\n")[-2])
+        ]
+        told = {"text": " ".join(f"{line} [{n}]." for n, line in said)}
+    elif name == "abstract":
+        text = str(request["messages"][-1]["content"])
+        told = {"text": re.search(r"[A-Z][^.\n]+\[\d+\]\.", text)[0]}  # type: ignore[index]
+    else:
+        told = {}
+    return Reply([json.dumps(told)])
