@@ -94,7 +94,7 @@ def test_the_map_names_every_room_and_keeps_to_the_floors() -> None:
     assert set(told) == set(rooms)
     modules = [room for room in rooms if (PACKAGE / f"{room}.py").exists()]
     assert len(modules) + 1 <= 12, "the first floor holds at most 12 modules"  # and the package's own face
-    assert len(rooms) - len(modules) <= 14, "and at most 14 folders"
+    assert len(rooms) - len(modules) <= 15, "and at most 15 folders"
     deepest = max(len(path.relative_to(PACKAGE).parts) for path in SOURCES)
     assert deepest <= 3, "two floors of folders"
     assert not {path.stem for path in PACKAGE.rglob("*")} & NOT_NAMES_OF_ROOMS
