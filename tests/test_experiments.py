@@ -12,8 +12,9 @@ from workbench.errors import WorkbenchError
 from workbench.experiments import result, results
 
 
-def papermill(project, workspace, out, *parameters: str) -> subprocess.CompletedProcess:
-    command = [sys.executable, "-m", "papermill", str(project / "experiments" / "ask.ipynb"), str(out), "--log-output"]
+def papermill(project, workspace, out, *parameters: str, name: str = "ask") -> subprocess.CompletedProcess:
+    notebook = project / "experiments" / f"{name}.ipynb"
+    command = [sys.executable, "-m", "papermill", str(notebook), str(out), "--log-output"]
     given = ["-p", "workspace", str(workspace), "-p", "corpus", str(project / "data" / "films.jsonl"), *parameters]
     return subprocess.run([*command, *given], capture_output=True, text=True)
 
@@ -34,6 +35,24 @@ def test_the_notebook_runs_with_other_parameters_and_recorded_decisions(project,
     assert found["status"] == "done" and "1993" in found["answer"]
     assert found["decisions"] == ["approve", "reject"] and found["stop_reason"] == "stopped_by_reviewer"
     assert found["titles"][0] == "The Wedding Banquet" and found["iterations"] == 1
+
+
+@pytest.mark.slow
+def test_a_report_with_other_parameters_and_a_section_more(project, workspace, tmp_path):
+    out = tmp_path / "out.ipynb"
+    done = papermill(
+        project,
+        workspace,
+        out,
+        *("-p", "topic", "李安的电影：家庭与战争", "-p", "report_type", "short"),
+        *("-y", "decisions: [{point: outline, action: respond, message: 传统}]"),
+        name="report",
+    )
+    assert done.returncode == 0, done.stderr[-2000:]
+    found = results(out)
+    assert found["row"]["status"] == "completed" and found["row"]["supported"] == found["row"]["statements"] > 5
+    assert found["outline"] == ["家庭", "战争", "其余电影", "传统"] and found["decisions"] == ["respond", "approve"]
+    assert found["report"].count("\n[") == found["row"]["references"]
 
 
 def test_results_of_a_file_that_is_no_notebook(tmp_path):

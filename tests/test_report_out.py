@@ -200,6 +200,13 @@ def test_the_page_leads_from_marks_to_references_and_back():
     assert (page.html["lang"], BeautifulSoup(to_html(CHINESE), "html.parser").html["lang"]) == ("en", "zh-Hans")
 
 
+def test_references_that_an_assembled_report_ends_with_a_break_have_their_own_lines():
+    text = "# T\n\nSo [1] and [2].\n\n## References\n\n[1] *a*  \n[2] b  \n[3] c"
+    page = BeautifulSoup(to_html({"title": "T", "language": "en", "final_report": text}), "html.parser")
+    assert [a["href"] for a in page.select("a.mark")] == ["#ref-1", "#ref-2"]
+    assert [p.get_text() for p in page.select("p.reference")] == ["[1] a", "[2] b", "[3] c"]
+
+
 def test_the_page_runs_nothing_and_fetches_nothing():
     made = to_html(REPORT)
     page = BeautifulSoup(made, "html.parser")
@@ -235,7 +242,7 @@ def test_the_notebook_is_valid_and_runs_no_word_of_it():
     ]
     asked: list = []
     wb = SimpleNamespace(report=lambda *args, **more: asked.append((args, more)))
-    exec(last.source.replace("from workbench import Workbench", ""), {"Workbench": lambda: wb})  # noqa: S102 - what it does is the question
+    exec(last.source.replace("from workbench import Workbench", ""), {"Workbench": SimpleNamespace(open=lambda _: wb)})  # noqa: S102 - what it does is the question
     assert asked == [((REPORT["question"],), {"kb": "tea'"})]
     shown = "\n".join(cell.source for cell in text)
     bare = re.sub(r"```\n.*?\n```", "", shown, flags=re.DOTALL)

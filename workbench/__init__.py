@@ -18,7 +18,7 @@ The rooms, from the street down; an import only ever goes down this page (``docs
     runs/            a run at work: started, driven to its next pause, answered, resumed, forked
     testing.py       in-memory twins of the ports, for tests of one's own parts
     graphs/          the conversation graph, and in it retrieval and reporter, a file a node
-    reports/         what a report is made of: topic, outline, sections, references, the forms it comes in
+    reports/         a report in its parts, without a graph or a model: outline, citations, checks, page, PDF, notebook
     tools/           what a step of a plan may call, a file a tool
     language/        reading a question and writing an answer without a model, for any corpus
     events.py        what a run tells while it runs, and the log of its nodes

@@ -13,6 +13,8 @@ from typing import Any
 from playwright.sync_api import expect
 
 from tests.browser.bench_page import OPEN, QUESTION, BenchPage
+from tests.browser.lab import Browser
+from workbench.session import Workbench
 
 WHERE = Path(os.environ.get("SCREENSHOTS", "notebooks/images")).resolve()
 expect.set_options(timeout=20_000)
@@ -73,6 +75,16 @@ def test_memory_in_pictures(notebook: Callable[..., Any], workspace: Path) -> No
     panel = nb.page.locator(".wb-knew")
     panel.locator("summary").click()
     panel.screenshot(path=WHERE / "bench-memory.png")
+
+
+def test_report_in_a_picture(browser: Browser, workspace: Path, tmp_path: Path) -> None:
+    topic = "The films of Ang Lee: families, food and exile"
+    with Workbench.open(workspace) as wb:
+        place = wb.report(topic, kb="film", cached=False).report.write(tmp_path / "report.html")
+    page = browser.context.new_page()
+    page.set_viewport_size({"width": 860, "height": 1100})
+    page.goto(place.as_uri())
+    page.screenshot(path=WHERE / "report.png")
 
 
 def test_bench_in_chinese_and_dark(notebook: Callable[..., Any], workspace: Path) -> None:

@@ -147,7 +147,8 @@ def _lines(token: Token) -> Iterator[Token]:
     """The lines of a paragraph of references, each that begins with a mark for itself."""
     pile: list[Token] = []
     for child in token.children or []:
-        starts = child.type == "text" and MARK.match(child.content) and pile and pile[-1].type == "softbreak"
+        broken = pile and pile[-1].type in ("softbreak", "hardbreak")
+        starts = child.type == "text" and MARK.match(child.content) and broken
         if starts:
             yield _inline(pile[:-1])
             pile = []

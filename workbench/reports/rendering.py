@@ -220,7 +220,8 @@ def _call(report: Report) -> str:
     given = {"kb": report.get("kb_prefix"), "report_type": report.get("report_type"), "style": report.get("style")}
     told = [repr(words(report.get("question") or report.get("title")))]
     told += [f"{name}={words(value)!r}" for name, value in given.items() if value]
-    return f"from workbench import Workbench\n\nwb = Workbench()\nrun = wb.report({', '.join(told)})\nrun"
+    opened = "from workbench import Workbench\n\nwb = Workbench.open('.workbench')"
+    return f"{opened}\nrun = wb.report({', '.join(told)})\nrun"
 
 
 def _chapters(report: Report) -> Iterator[str]:

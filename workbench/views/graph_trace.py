@@ -177,16 +177,19 @@ def _places(
         if name not in frames
     }
     wide = {name: 1 + 2 * max(row for _, row in grid.values()) for name, grid in inside.items()}
+    tall = {name: 1 + max(depth for depth, _ in grid.values()) for name, grid in inside.items()}
     places, boxes, left = dict[str, Point](), dict[str, Box](), 0.0
     for layer in range(max((layer for layer, _ in parent.values()), default=-1) + 1):
-        here = [name for name in outer if parent[name][0] == layer]
+        here = sorted((name for name in outer if parent[name][0] == layer), key=lambda name: parent[name][1])
         width = max(wide.get(name, 1) for name in here)
+        top = -sum(tall.get(name, 0.5) + 0.5 for name in here) / 2
         for name in here:
-            x, y = left + width / 2, parent[name][1]
+            high = tall.get(name, 0.5)
+            x, y = left + width / 2, top + (high + 0.5) / 2
+            top += high + 0.5
             if name not in inside:
                 places[name] = (x, y)
                 continue
-            high = 1 + max(depth for depth, _ in inside[name].values())
             boxes[name] = (x - wide[name] / 2, x + wide[name] / 2, y - high / 2, y + high / 2)
             places |= {node: (x + row, y - (high - 1) / 2 + depth) for node, (depth, row) in inside[name].items()}
         left += width
