@@ -112,7 +112,7 @@ def chapters(text: str, mark: Callable[[int], str]) -> list[tuple[str, str]]:
         if token.type in ("heading_open", "heading_close") and token.tag == "h2":
             heading = token.nesting > 0
         elif heading:
-            found.append(("".join(one.content for one in token.children or ()), []))
+            found.append(("".join(child.content for child in token.children or ()), []))
         else:
             token.children = list(_marked(token.children, mark)) if token.children else token.children
             found[-1][1].append(token)

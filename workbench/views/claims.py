@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 from workbench.views.labels import Labels
@@ -20,6 +21,15 @@ def claim_told(claim: Data, labels: Labels) -> str:
     return labels("aside", said=verdict, more=claim["why"]) if claim.get("why") else verdict
 
 
+def plain(text: str) -> str:
+    r"""A sentence of Markdown without its emphasis and its backslashes.
+
+    >>> print(plain(r"**Kiln \& Sons**: it is *red*"))
+    Kiln & Sons: it is red
+    """
+    return re.sub(r"\\([!-/:-@\[-`{-~])|\*+", r"\1", text)
+
+
 def statements(claims: Sequence[Data], labels: Labels) -> Markup:
     """A row for each statement, those without support first; nothing where there is none."""
     if not claims:
@@ -30,9 +40,9 @@ def statements(claims: Sequence[Data], labels: Labels) -> Markup:
             glyph(_SIGNS[one["verdict"]], labels, said=False),
             el(
                 "div.wb-main",
-                el("span", claim_told(one, labels), cls=f"wb-ink wb-{_ink(one)} wb-small"),
+                el("span", claim_told(one, labels), cls=f"wb-ink wb-{_ink(one)}"),
                 " ",
-                one["text"],
+                plain(one["text"]),
             ),
         )
         for one in sorted(claims, key=lambda one: one["verdict"] == "supported")

@@ -11,6 +11,7 @@ from workbench.records.proposals import MET, SETTLED, fewer, kind, proposal
 from workbench.records.timeline import GAPS, Bar, attempts, bars, busy_ms, drawn, span_ms
 from workbench.state import ExecutionRecord, Reflection
 from workbench.views.claims import claim_told, standing_told
+from workbench.views.claims import plain as claim_text
 from workbench.views.foreseen import foreseen_told
 from workbench.views.labels import SIGNS, Labels, labels_for, milliseconds
 from workbench.views.labels.sentences import (
@@ -161,7 +162,7 @@ def _claims_told(claims: Sequence[Data], labels: Labels) -> Iterator[tuple[Span,
     """The statements that their sources do not bear out wholly."""
     for one in claims:
         if one["verdict"] != "supported":
-            yield ((f"! {claim_told(one, labels)}{labels('colon')}", "strong"), (one["text"], ""))
+            yield ((f"! {claim_told(one, labels)}{labels('colon')}", "strong"), (claim_text(one["text"]), ""))
 
 
 _OF_REPORTS: Mapping[str, Callable[[Data, Data, Labels], Iterable[tuple[Span, ...]]]] = {

@@ -122,7 +122,7 @@ def _reflect(document: Data, proposed: Data, labels: Labels) -> Iterator[Markup]
 def _outline(document: Data, proposed: Data, labels: Labels) -> Iterator[Markup]:
     told, _, _ = foreseen_told(document["review"], labels)
     if words := proposed.get("total_estimated_words"):
-        told = labels("comma").join(filter(None, [told, labels("writes_words", n=f"{words:,}")]))
+        told = " · ".join(filter(None, [labels("writes_words", n=f"{words:,}"), told]))
     yield el("p.wb-dim", told) if told else joined([])
 
 

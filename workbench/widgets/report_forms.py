@@ -54,7 +54,7 @@ class OutlineForm(Form):
 
     def restore(self, edits: Json) -> None:
         """Show what was edited before the kernel ended."""
-        self._fields.show({**self._before, **edits})
+        self._fields.show({"title": edits.get("title", self._before["title"])})
         self._show(edits.get("sections", self._before["sections"]))
         self._changed()
 

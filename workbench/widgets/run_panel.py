@@ -26,6 +26,7 @@ from workbench.widgets.memory import Knew, steer
 from workbench.widgets.panel import Event, Json, Pick, display_if
 from workbench.widgets.past import Checkpoints, fork_asked
 from workbench.widgets.plan import PlanEditor
+from workbench.widgets.report_forms import FORMS
 from workbench.widgets.review import Review
 
 MOST_TURNS = 8
@@ -113,7 +114,8 @@ class Working:
                 display_if(part, False)
             return
         self.rail.show(rail(document, self._labels, "report" in run.options))
-        self.editor.show(document, now.seconds(), editable=status in ("paused", "done"))
+        writes = proposals.kind(document["review"] or {}) in FORMS  # its plan has run long since
+        self.editor.show(document, now.seconds(), editable=status in ("paused", "done") and not writes)
         self._show_side(run, document, now)
         self._show_evidence()
         self._show_timeline(now)
