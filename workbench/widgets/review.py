@@ -97,8 +97,8 @@ class Review(traitlets.HasTraits):
             self._begin_anew()
         self.why.show(why(document, self._labels))
         if not problems:  # else the last forecast stays
-            runs = forecast and proposals.kind(self._request) not in FORMS
-            steps = plan_forecast(forecast, True, self._labels) if runs else None
+            forecast = None if proposals.kind(self._request) in FORMS else forecast
+            steps = plan_forecast(forecast, True, self._labels) if forecast else None
             self.forecast.show(Picture(joined([steps, foreseen(self._request, self._labels)])))
         self._set_sent(False)
 
