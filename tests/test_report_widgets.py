@@ -11,6 +11,7 @@ from typing import Any
 
 import click
 import ipywidgets
+import jsonschema
 import pytest
 
 from tests.test_review_panel import every, field, panel, text
@@ -18,6 +19,7 @@ from workbench.cli.ask import decide, edited
 from workbench.cli.page import Page
 from workbench.events import nested
 from workbench.records import proposals
+from workbench.records.document import SCHEMA_FILE
 from workbench.reports.markdown import chapters, html
 from workbench.reports.showing import finished, preview, written_so_far
 from workbench.runs.run import Run
@@ -344,7 +346,9 @@ def test_the_editor_opens_what_can_be_changed_and_gives_what_was(
         return json.dumps({**opened[-1], "title": "Edited"})
 
     monkeypatch.setattr(click, "edit", edit)
+    schema = jsonschema.Draft202012Validator(json.loads(SCHEMA_FILE.read_text("utf-8")))
     while asked.status == "paused":
+        schema.validate(json.loads(json.dumps(asked.to_dict())))
         assert edited(page, asked.review, labels_for(TOPIC)) == {"title": "Edited"}
         asked.approve()
     assert [set(one) for one in opened[:1] + opened[-1:]] == [{"title", "sections"}, {"title", "style"}]

@@ -44,11 +44,31 @@ def test_a_report_from_its_outline_to_its_references(notebook: Callable[..., Any
         picture(bench, f"section-{title}")
         bench.primary.click()
     expect(page.locator(".wb-report .wb-chapter").first).to_be_visible()
-    page.locator(".wb-chapter > summary").nth(1).click()
     picture(bench, "report")
     page.locator(".wb-report .wb-cite:visible").first.click()
     expect(page.locator(".wb-piece[aria-selected=true]")).to_have_count(1)
     assert nb.kernel("wb.runs()[0].report.status") == "completed"
+
+
+def test_an_outline_and_its_report_in_chinese(notebook: Callable[..., Any], workspace: Path) -> None:
+    asked = 'run = wb.report("李安的电影：家庭、饮食", kb="film", review={"outline", "report"})'
+    nb = notebook([OPEN, asked, "wb.bench(run)"], name="zh")
+    nb.run_all()
+    nb.resize(1000, 2400)
+    bench = BenchPage(nb.page)
+    expect(bench.band).to_contain_text("按这份提纲撰写吗")
+    bench.press("新增一节")
+    expect(nb.page.locator(".wb-section-row textarea:focus")).to_have_count(1)
+    nb.page.keyboard.type("战争")
+    expect(bench.primary).to_contain_text("按 1 处修改撰写")
+    picture(bench, "outline-zh")
+    bench.primary.click()
+    expect(bench.band).to_contain_text("可以定稿吗")
+    picture(bench, "end-zh")
+    bench.primary.click()
+    expect(nb.page.locator(".wb-report .wb-chapter").first).to_be_visible()
+    picture(bench, "report-zh")
+    assert "战争" in nb.kernel("run.report.text")
 
 
 def picture(bench: BenchPage, name: str) -> None:

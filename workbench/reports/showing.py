@@ -54,7 +54,7 @@ def finished(report: Report, citations: Sequence[Mapping[str, Any]], labels: Lab
         labels: the words.
     """
     first, *rest = chapters(report.text, _Marks(citations, labels))
-    title = el("div.wb-bar", el("h3.wb-title", labels("point_report")), el("span.wb-dim", _standing(report, labels)))
+    title = el("div.wb-bar", el("h3.wb-title", labels("report_title")), el("span.wb-dim", _standing(report, labels)))
     folds = [_chapter(heading, Markup(below), report.sections, labels) for heading, below in rest]
     inside = el("div.wb-answer.wb-report", Markup(first[1]), folds, lang=labels.html_lang)
     return Picture(el("section.wb-section", title, inside))
@@ -77,7 +77,7 @@ def written_so_far(report: Report, heard: Collection[str], labels: Labels) -> Pi
     """A report that is being written: its sections, and which of them are there; ``heard`` are titles of more."""
     sections, there = report.outline.get("sections") or [], {*heard, *(one["title"] for one in report.sections)}
     count = labels("report_written", n=sum(s["title"] in there for s in sections), of=len(sections)) if sections else ""
-    title = el("div.wb-bar", el("h3.wb-title", labels("point_report")), el("span.wb-dim", count))
+    title = el("div.wb-bar", el("h3.wb-title", labels("report_title")), el("span.wb-dim", count))
     rows = [
         el("li", glyph("done" if s["title"] in there else "running", labels), " ", el("span", _named(s)))
         for s in sections

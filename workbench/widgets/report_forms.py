@@ -12,7 +12,7 @@ from workbench.reports.citing import STYLES
 from workbench.reports.outline import placed
 from workbench.reports.showing import preview
 from workbench.views.labels import Labels
-from workbench.views.page import Picture, cut, el, glyph
+from workbench.views.page import Picture, el, glyph
 from workbench.widgets.panel import Json, Pick, display_if, press_button
 from workbench.widgets.proposal import Form, Heard, ticked, titled
 
@@ -37,7 +37,7 @@ class OutlineForm(Form):
         self._before = {**self._before, "sections": placed(self._before["sections"])}
         self.rows: list[_Row] = []
         self._list, self._note = ipywidgets.VBox().add_class("wb-outline"), Pick()
-        self.add = press_button(labels("section_add"), self._add)
+        self.add = press_button(labels("section_add"), self._add, "wb-section-add")
         self.box.children = (*self.box.children, self._list, self._note, self.add)
         self._show(self._before["sections"])
 
@@ -191,7 +191,7 @@ class _Row:
         if self.open.value and not self.pieces:
             pieces = sorted(self._form.evidence, key=lambda one: one["result_id"] not in self._had)[:_MOST_EVIDENCE]
             for one in pieces:
-                told = f"{one['title']} · {cut(one['begins'], 90)}"
+                told = f"{one['title']} · {one['begins'][:90]}…"
                 on = one["result_id"] in self._had
                 self.pieces[one["result_id"]] = ticked(told, self._ticked, one["begins"], on)
             self._ticks.children = tuple(self.pieces.values())
