@@ -152,7 +152,7 @@ def test_the_graph_is_the_one_that_runs():
     found = walked(GRAPH)
     names = {node["name"] for node in found.nodes}
     assert names == {node.name for node in GRAPH.nodes.values()}
-    assert {frame["name"] for frame in found.frames} == {"route", "retrieval"}
+    assert {frame["name"] for frame in found.frames} == {"route", "retrieval", "reporter"}
     inner = ("__start__", "__end__")
     kept = {
         (e.source, e.target)
@@ -160,7 +160,11 @@ def test_the_graph_is_the_one_that_runs():
         if not any(":" in i and i.endswith(inner) for i in (e.source, e.target))
     }
     drawn = {(edge["source"], edge["target"]) for edge in found.edges}
-    assert kept <= drawn and drawn - kept == {("prepare_retrieval", "retrieval:planner")}
+    assert kept <= drawn and drawn - kept == {
+        ("prepare_retrieval", "retrieval:planner"),
+        ("review_clarify", "retrieval:planner"),
+        ("reporter:review_report", "persist"),
+    }
     assert len({(node["x"], node["y"]) for node in found.nodes}) == len(found.nodes)
     for frame in found.frames:
         inside = {
