@@ -292,10 +292,15 @@ def test_a_report_is_asked_for_on_the_bench(wb: Workbench) -> None:
 
 
 def test_chapters_have_their_own_marks_and_no_other_markup() -> None:
-    told = "# T\n\nFirst [1].\n\n## 1. A \\& <b>\n\nSaid [1] and [9]. <b>\n\n## References\n\n[1] One  \n[2] Two\n"
-    found = chapters(told, "<{}>".format)
+    told = "# T\n\nFirst [1].\n\n## 1. A \\& <b>\n\nSaid [2], [1][2]. And [9]. <b>"
+    told += "\n\n## References\n\n[1] One  \n[2] Two\n"
+    found = chapters(told, "<{}{}>".format)
     assert [heading for heading, _ in found] == ["", "1. A & <b>", "References"]
-    assert "First <1>." in found[0][1] and "Said <1> and [9]. &lt;b&gt;" in found[1][1] and "<a" not in found[2][1]
+    assert (
+        "First <1.>" in found[0][1]
+        and "Said <2,> <1><2.> And [9]. &lt;b&gt;" in found[1][1]
+        and "<a" not in found[2][1]
+    )
     assert 'id="r-ref-1"' in html(told, "back", "r-") and 'href="#r-cite-1"' in html(told, "back", "r-")
     assert "&lt;b&gt;" in preview(told, Labels("en")).html
 

@@ -18,6 +18,7 @@ from workbench.views.labels import LANGUAGES, Labels
 
 MARK = re.compile(r"\[(\d{1,4})\]")
 """A mark of a reference, as ``[3]``."""
+_BEHIND = re.compile(r"[。，、；：？！.,;:?!]*")
 _OWN = ("mark", "back")
 """The classes of the links between marks and references."""
 _HEADINGS = {Labels(language)("references") for language in LANGUAGES}
@@ -101,10 +102,10 @@ def html(text: str, back: str, of: str = "") -> str:
     return _rendered(tokens, back)
 
 
-def chapters(text: str, mark: Callable[[int], str]) -> list[tuple[str, str]]:
+def chapters(text: str, mark: Callable[[int, str], str]) -> list[tuple[str, str]]:
     """The report in HTML, chapter by chapter: each heading as plain text, "" for what stands first, and what is below.
 
-    ``mark`` gives the markup for a mark of a reference, in the order in which they stand.
+    ``mark`` gives the markup for a mark of a reference and the punctuation behind it, in the order in which they stand.
     """
     found: list[tuple[str, list[Token]]] = [("", [])]
     heading = False
@@ -119,18 +120,30 @@ def chapters(text: str, mark: Callable[[int], str]) -> list[tuple[str, str]]:
     return [(title, _rendered(tokens, "")) for title, tokens in found]
 
 
-def _marked(children: list[Token], mark: Callable[[int], str]) -> Iterator[Token]:
+def _marked(children: list[Token], mark: Callable[[int, str], str]) -> Iterator[Token]:
     """The same with one's own markup in place of the links to references and back."""
-    own = ""
+    own, number = "", 0
+
+    def own_mark(behind: str) -> Token:
+        return Token("html_inline", "", 0, content=mark(number, behind))
+
     for child in children:
+        behind = ""
+        if number and child.type != "link_close":
+            behind = _BEHIND.match(child.content)[0] if child.type == "text" else ""  # type: ignore[index]
+            yield own_mark(behind)
+            number = 0
         if child.type == "link_open" and child.attrs.get("class") in _OWN:
             own = str(child.attrs["class"])
         elif own and child.type == "link_close":
             own = ""
         elif own == "mark":
-            yield Token("html_inline", "", 0, content=mark(int(child.content.strip("[]"))))
+            number = int(child.content.strip("[]"))
         else:
+            child.content = child.content[len(behind) :]
             yield child
+    if number:
+        yield own_mark("")
 
 
 def _rendered(tokens: list[Token], back: str) -> str:
@@ -192,7 +205,7 @@ def _lines(token: Token) -> Iterator[Token]:
     """The lines of a paragraph of references, each that begins with a mark for itself."""
     pile: list[Token] = []
     for child in token.children or []:
-        starts = child.type == "text" and MARK.match(child.content) and pile and pile[-1].type == "softbreak"
+        starts = child.type == "text" and MARK.match(child.content) and pile and pile[-1].type.endswith("break")
         if starts:
             yield _inline(pile[:-1])
             pile = []

@@ -68,7 +68,9 @@ def fragment(report: Report, of: str, labels: Labels) -> str:
 
 def preview(text: str, labels: Labels) -> Picture:
     """The text of a report as it will be, its marks as they stand."""
-    told = [[el("h3", heading) if heading else None, Markup(below)] for heading, below in chapters(text, "[{}]".format)]
+    told = [
+        [el("h3", heading) if heading else None, Markup(below)] for heading, below in chapters(text, "[{}]{}".format)
+    ]
     body = el("div.wb-answer.wb-report", told, lang=labels.html_lang, data_scroll="preview")
     return Picture(el("details.wb-preview", el("summary", labels("preview")), body, open=True, data_fold="preview"))
 
@@ -129,10 +131,11 @@ class _Marks:
         for index, citation in enumerate(citations):
             self._cited.setdefault(citation["n"], []).append((index, str(citation["source"].get("title") or "")))
 
-    def __call__(self, number: int) -> str:
+    def __call__(self, number: int, behind: str) -> str:
         places = self._cited.get(number)
         if not places:
-            return f"[{number}]"
+            return f"[{number}]{behind}"
         index, title = places.pop(0) if len(places) > 1 else places[0]
         name = self._labels("show_evidence", n=number, title=title)
-        return button(f"[{number}]", "evidence", key=str(index), cls="wb-cite", name=name)
+        cite = button(f"[{number}]", "evidence", key=str(index), cls="wb-cite", name=name)
+        return el("span.wb-keep", cite, behind)
