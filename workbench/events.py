@@ -164,7 +164,12 @@ def nested(log: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
     return levels
 
 
-_SUBGRAPHS = {"route": ("route",), "retrieval": ("plan", "review", "dispatch", "execute", "reflect", "merge")}
+_SUBGRAPHS = {
+    "route": ("route",),
+    "retrieval": ("plan", "review", "dispatch", "execute", "reflect", "merge"),
+    "reporter": ("outline", "write", "decide", "research", "check", "assemble"),
+}
+"""Types of the nodes of each."""
 
 
 def brief(value: Any) -> Any:

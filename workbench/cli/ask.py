@@ -37,7 +37,7 @@ def decide(page: Page, run: Run) -> dict[str, Any] | None:
     request, labels = run.review, labels_for(run.message)
     if request is None:
         return None
-    page.show(outline(run.to_dict(), ("plan", "reflections", "review")), page.err)
+    page.show(outline(run.to_dict(), tuple(part for part in pause_of(request) if part != "head")), page.err)
     try:
         while True:
             action = _choose(page, labels)
@@ -130,7 +130,12 @@ def changes(before: Mapping[str, Any], text: str) -> dict[str, Any]:
 
 Document = Mapping[str, Any]
 ANSWER = ("answer", "sources")
-PAUSE = ("head", "plan", "reflections", "review")
+
+
+def pause_of(request: Mapping[str, Any] | None) -> tuple[str, ...]:
+    """What is shown of a run that waits: while a report is written, its plan has run long since."""
+    written = proposals.kind(request or {}) in ("outline", "section", "report")
+    return ("head", "review") if written else ("head", "plan", "reflections", "review")
 
 
 def carry(page: Page, begin: Callable[[Workbench], Run], *, stream: bool, make: bool = False) -> int:
@@ -184,6 +189,8 @@ def watch(page: Page, run: Run, stream: bool) -> str:
                 spinner.step(event["retrieval_step_done"], labels)
             elif "retrieval_step_start" in event:
                 spinner.say(f"{event['retrieval_step_start']['step_id']} · {event['retrieval_step_start']['tool']}")
+            elif event.get("status") == "progress" and event["content"]["stage"] == "report":
+                spinner.written(event["content"]["note"])
             elif event.get("status") == "progress" and event["content"].get("note"):
                 page.say(event["content"]["note"], "yellow")
             elif event.get("status") == "progress":
@@ -213,6 +220,10 @@ class _Spinner:
             line = f"{SIGNS[done['status']]} {done['step_id']} · {found} · {milliseconds(done['duration_ms'])}"
             self._page.say(line, "dim")
 
+    def written(self, title: str) -> None:
+        if self._status:
+            self._page.say(f"{SIGNS['done']} {title}", "dim")
+
     def stop(self) -> None:
         if self._status:
             self._status.stop()
@@ -239,7 +250,7 @@ def finish(page: Page, document: Document, show: tuple[str, ...], streamed: str 
         return code
     labels = labels_for(document["message"])
     if status == "paused":
-        page.show(outline(document, PAUSE))
+        page.show(outline(document, pause_of(document["review"])))
         show_ways_on(page, document)
     elif status == "failed":
         page.say(f"error: {document['error']}", "red")

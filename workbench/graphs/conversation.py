@@ -105,7 +105,7 @@ def build_conversation(checkpointer: Any = None) -> CompiledStateGraph[Any, Cont
     graph.add_node("recall", logged("recall", "memory", recall))
     graph.add_node("prepare_retrieval", logged("prepare_retrieval", "prepare", prepare_retrieval))
     graph.add_node("clarify", logged("clarify", "clarify", clarify))
-    graph.add_node("review_clarify", logged("review_clarify", "review", review_clarify))
+    graph.add_node("review_clarify", logged("review_clarify", "clarify", review_clarify))
     graph.add_node("retrieval", build_retrieval().compile(checkpointer=True))
     graph.add_node("kb_handler", logged("kb_handler", "generate", kb_handler))
     graph.add_node("generate", logged("generate", "generate", generate))

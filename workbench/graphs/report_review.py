@@ -6,7 +6,7 @@ anew. Nothing else of the report changes.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from langgraph.runtime import Runtime
@@ -20,8 +20,8 @@ from workbench.graphs.review import ARGS, LONGEST, Strict, ask_person, refuse
 from workbench.ports import Context
 from workbench.reports import checking
 from workbench.reports.citing import STYLES
-from workbench.reports.outline import capitalised
-from workbench.state import ConversationState, SectionContent, SectionOutline
+from workbench.reports.outline import capitalised, placed
+from workbench.state import ConversationState, RetrievalResult, SectionContent, SectionOutline
 
 MOST_SECTIONS = 50
 
@@ -74,7 +74,7 @@ async def review_outline(state: ConversationState, runtime: Runtime[Context]) ->
             if one not in known
         )
 
-    told = {"expected": forecast(state, runtime.context), "evidence": evidence_of(state)}
+    told = {"expected": forecast(state, runtime.context), "evidence": evidence_of(found(state))}
     words = f"{len(outline['sections'])} sections, about {outline['total_estimated_words']} words: write them?"
     decision = ask_person("outline", state, runtime, dict(outline), words, OutlineEdits, check, told=told)
     change: dict[str, Any] = {"decisions": [decision], "report": {**report, "begun": True}}
@@ -86,7 +86,7 @@ async def review_outline(state: ConversationState, runtime: Runtime[Context]) ->
     if not edits:
         return change
     sections = [_edited(one) for one in edits["sections"]] if "sections" in edits else outline["sections"]
-    new = {**outline, "title": edits.get("title", outline["title"]), "sections": _placed(sections)}
+    new = {**outline, "title": edits.get("title", outline["title"]), "sections": placed(sections)}
     new["total_estimated_words"] = sum(one["estimated_words"] for one in new["sections"])
     return {**change, "outline": new}
 
@@ -95,18 +95,6 @@ def _edited(given: Mapping[str, Any]) -> SectionOutline:
     names = SectionEdit.model_fields
     one = {name: given.get(name, names[name].get_default(call_default_factory=True)) for name in names}
     return SectionOutline(**{**one, "query": one["query"] or one["title"]})  # type: ignore[typeddict-item]
-
-
-def _placed(sections: list[SectionOutline]) -> list[SectionOutline]:
-    """Sections with ids that say where they stand; one whose id is below another's stays below what precedes it."""
-    placed: list[SectionOutline] = []
-    counts = [0]
-    for section in sections:
-        depth = min(section["section_id"].count("."), len(counts)) if placed else 0
-        counts = [*counts[: depth + 1], *([0] if depth + 1 > len(counts) else [])]
-        counts[depth] += 1
-        placed.append({**section, "section_id": ".".join(map(str, counts[: depth + 1]))})
-    return placed
 
 
 def _one_more(state: ConversationState, wish: str, who: str) -> dict[str, Any]:
@@ -129,7 +117,7 @@ def _one_more(state: ConversationState, wish: str, who: str) -> dict[str, Any]:
     }
 
 
-def evidence_of(state: ConversationState) -> list[dict[str, Any]]:
+def evidence_of(results: Sequence[RetrievalResult]) -> list[dict[str, Any]]:
     """The evidence, for a form: which piece, whose, how likely it is to matter, how it begins."""
     return [
         {
@@ -138,7 +126,7 @@ def evidence_of(state: ConversationState) -> list[dict[str, Any]]:
             "score": r["score"],
             "begins": r["evidence"][:160],
         }
-        for r in found(state)
+        for r in results
     ]
 
 
@@ -160,7 +148,8 @@ async def review_section(state: ConversationState, runtime: Runtime[Context]) ->
     by_id = {r["result_id"]: r for r in found(state)}
     pieces = [by_id[i] for i in content["sources"] if i in by_id]
     key = f"{asked}-{sum(d['point'] == 'section' for d in state.get('decisions', []))}"
-    decision = ask_person("section", state, runtime, dict(content), words, SectionEdits, key=key)
+    told = {"evidence": evidence_of(pieces)}
+    decision = ask_person("section", state, runtime, dict(content), words, SectionEdits, key=key, told=told)
     reviewed = [*report.get("reviewed", []), asked]
     change: dict[str, Any] = {"decisions": [decision], "report": {**report, "reviewed": reviewed}}
     if decision["action"] == "reject":
@@ -200,7 +189,9 @@ async def review_report(state: ConversationState, runtime: Runtime[Context]) -> 
         if edits.style is not None and edits.style not in STYLES:
             refuse([((*ARGS, "style"), f"{edits.style!r} is no citation style. Known: {', '.join(STYLES)}.")])
 
-    decision = ask_person("report", state, runtime, proposal, words, ReportEdits, known)
+    unsure = set(check.get("unsupported_claims", []))
+    told = {"unsupported": [c for s in standing(state) for c in s["claims"] if c["claim_id"] in unsure]}
+    decision = ask_person("report", state, runtime, proposal, words, ReportEdits, known, told=told)
     change: dict[str, Any] = {"decisions": [decision]}
     if decision["action"] == "respond":
         return {**change, **_one_more(state, decision["message"], decision["who"])}

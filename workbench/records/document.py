@@ -17,7 +17,16 @@ from typing_extensions import TypedDict
 from workbench.plans import Plan, PlanStep
 from workbench.records.figures import Figures, figures
 from workbench.records.foreseeing import Foreseen
-from workbench.state import Citation, Decision, ExecutionRecord, Reflection, ReviewPoint, RouteDecision, Supported
+from workbench.state import (
+    Citation,
+    Claim,
+    Decision,
+    ExecutionRecord,
+    Reflection,
+    ReviewPoint,
+    RouteDecision,
+    Supported,
+)
 
 SCHEMA_FILE = Path(__file__).with_name("run.schema.json")
 RunStatus = Literal["running", "paused", "interrupted", "done", "failed", "cancelled"]
@@ -36,12 +45,22 @@ class PlanDocument(TypedDict):
     metadata: dict[str, Any]
 
 
+class Writing(TypedDict):
+    """What writing the sections of an outline will probably take; ``money`` is null where no price is known."""
+
+    sections: int
+    calls: int
+    tokens: int
+    money: float | None
+
+
 class ReviewRequest(TypedDict):
     """What a paused run asks, in the shape of LangChain's human-in-the-loop middleware.
 
     ``in_force`` is what can be edited besides the proposal, as it is now: query, thresholds, needs. ``ahead`` names the
     steps that will run anew when it is approved; ``expected`` is what models will probably take then. ``obeyed`` are
-    memories that became conditions, which an edit can strike.
+    memories that became conditions, which an edit can strike. Of a report, ``evidence`` lists the pieces that sections
+    may rest on, and ``unsupported`` the statements that their sources do not bear out.
     """
 
     action_requests: list[dict[str, Any]]
@@ -51,8 +70,10 @@ class ReviewRequest(TypedDict):
     point: ReviewPoint
     in_force: NotRequired[dict[str, Any]]
     ahead: NotRequired[list[str]]
-    expected: NotRequired[Foreseen]
+    expected: NotRequired[Foreseen | Writing]
     obeyed: NotRequired[list[dict[str, str]]]
+    evidence: NotRequired[list[dict[str, Any]]]
+    unsupported: NotRequired[list[Claim]]
 
 
 class EvidenceLine(TypedDict):

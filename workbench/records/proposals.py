@@ -24,6 +24,9 @@ _KINDS = {
     "plan": {"plan"},
     "step": {"plan", "wave"},
     "reflect": {"next_steps", "activate", "rewrite_query", "should_continue"},
+    "outline": {"title", "sections"},
+    "section": {"title", "text", "claims"},
+    "report": {"title", "style", "final_report"},
 }
 
 
@@ -38,7 +41,7 @@ def point(request: Request) -> str:
 
 
 def kind(request: Request) -> str:
-    """``clarify``, ``plan``, ``step`` or ``reflect`` where that is proposed; empty in a graph of one's own."""
+    """The review point where what is proposed is of its kind; empty in a graph of one's own."""
     found = point(request)
     needed = _KINDS.get(found)
     return found if needed and needed <= set(proposal(request)) else ""

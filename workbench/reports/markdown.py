@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from copy import copy
 from functools import cache
 from itertools import pairwise
@@ -18,6 +18,9 @@ from workbench.views.labels import LANGUAGES, Labels
 
 MARK = re.compile(r"\[(\d{1,4})\]")
 """A mark of a reference, as ``[3]``."""
+_BEHIND = re.compile(r"[。，、；：？！.,;:?!]*")
+_OWN = ("mark", "back")
+"""The classes of the links between marks and references."""
 _HEADINGS = {Labels(language)("references") for language in LANGUAGES}
 _SPECIAL = re.compile(r"[\\`*_\[\]<>&~|$@]|(?<=[A-Za-z]):(?=//)|(?<=www)\.")
 _AT_THE_START = re.compile(r"^(\d{0,9})(?=[.)]|[-+=#])")
@@ -86,10 +89,65 @@ def _parser() -> MarkdownIt:
     return parser.disable(["html_block", "html_inline", "reference", "image", "text_join"])
 
 
-def html(text: str, back: str) -> str:
-    """The report as HTML; ``back`` is what a reference's way back is called."""
-    parser = _parser()
+def html(text: str, back: str, of: str = "") -> str:
+    """The report as HTML; ``back`` is what a reference's way back is called.
+
+    ``of`` stands before the names of its anchors, where several reports stand on one page.
+    """
     tokens = cited(parsed(text))
+    for child in (child for token in tokens for child in token.children or () if child.attrs.get("class") in _OWN):
+        for name, before in (("id", ""), ("href", "#")):
+            if name in child.attrs:
+                child.attrs[name] = f"{before}{of}{str(child.attrs[name]).removeprefix(before)}"
+    return _rendered(tokens, back)
+
+
+def chapters(text: str, mark: Callable[[int, str], str]) -> list[tuple[str, str]]:
+    """The report in HTML, chapter by chapter: each heading as plain text, "" for what stands first, and what is below.
+
+    ``mark`` gives the markup for a mark of a reference and the punctuation behind it, in the order in which they stand.
+    """
+    found: list[tuple[str, list[Token]]] = [("", [])]
+    heading = False
+    for token in cited(parsed(text)):
+        if token.type in ("heading_open", "heading_close") and token.tag == "h2":
+            heading = token.nesting > 0
+        elif heading:
+            found.append(("".join(child.content for child in token.children or ()), []))
+        else:
+            token.children = list(_marked(token.children, mark)) if token.children else token.children
+            found[-1][1].append(token)
+    return [(title, _rendered(tokens, "")) for title, tokens in found]
+
+
+def _marked(children: list[Token], mark: Callable[[int, str], str]) -> Iterator[Token]:
+    """The same with one's own markup in place of the links to references and back."""
+    own, number = "", 0
+
+    def own_mark(behind: str) -> Token:
+        return Token("html_inline", "", 0, content=mark(number, behind))
+
+    for child in children:
+        behind = ""
+        if number and child.type != "link_close":
+            behind = _BEHIND.match(child.content)[0] if child.type == "text" else ""  # type: ignore[index]
+            yield own_mark(behind)
+            number = 0
+        if child.type == "link_open" and child.attrs.get("class") in _OWN:
+            own = str(child.attrs["class"])
+        elif own and child.type == "link_close":
+            own = ""
+        elif own == "mark":
+            number = int(child.content.strip("[]"))
+        else:
+            child.content = child.content[len(behind) :]
+            yield child
+    if number:
+        yield own_mark("")
+
+
+def _rendered(tokens: list[Token], back: str) -> str:
+    parser = _parser()
     for token in tokens:
         if token.attrs.get("style"):  # a page without style attributes can forbid them
             token.attrs = {"class": str(token.attrs["style"]).replace("text-align:", "to-")}
@@ -147,8 +205,7 @@ def _lines(token: Token) -> Iterator[Token]:
     """The lines of a paragraph of references, each that begins with a mark for itself."""
     pile: list[Token] = []
     for child in token.children or []:
-        broken = pile and pile[-1].type in ("softbreak", "hardbreak")
-        starts = child.type == "text" and MARK.match(child.content) and broken
+        starts = child.type == "text" and MARK.match(child.content) and pile and pile[-1].type.endswith("break")
         if starts:
             yield _inline(pile[:-1])
             pile = []

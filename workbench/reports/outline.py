@@ -422,6 +422,22 @@ def _length(text: str) -> int:
     return len(terms(text)) or _WORDS
 
 
+def placed(sections: Sequence[SectionOutline]) -> list[SectionOutline]:
+    """Sections with ids that say where they stand; one whose id is below another's stays below what precedes it.
+
+    >>> [one["section_id"] for one in placed([{"section_id": i} for i in ("2", "1.1", "1.1.1", "")])]
+    ['1', '1.1', '1.1.1', '2']
+    """
+    found: list[SectionOutline] = []
+    counts = [0]
+    for section in sections:
+        depth = min(section["section_id"].count("."), len(counts)) if found else 0
+        counts = [*counts[: depth + 1], *([0] if depth + 1 > len(counts) else [])]
+        counts[depth] += 1
+        found.append({**section, "section_id": ".".join(map(str, counts[: depth + 1]))})
+    return found
+
+
 def capitalised(title: str) -> str:
     """A heading begins with a capital where its script has some."""
     return title[:1].upper() + title[1:] if title and not CJK.match(title) else title

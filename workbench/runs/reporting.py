@@ -22,6 +22,7 @@ from workbench.reports.living import Changes
 from workbench.settings import Settings
 from workbench.state import Decision, ExecutionRecord, RetrievalResult
 from workbench.text import clean, language_of
+from workbench.views.labels import labels_for
 
 if TYPE_CHECKING:
     from workbench.runs.run import Run
@@ -401,8 +402,16 @@ class Report:
     def __repr__(self) -> str:
         return f"<Report {self.run.run_id} {self.status}: {self.title!r}, {len(self.sections)} sections>"
 
-    def _repr_markdown_(self) -> str:
-        return self.text
+    def _repr_html_(self) -> str:
+        """It on a page of a notebook: how it stands, then its text; until there is one, the run."""
+        from workbench.reports import showing
+
+        if not self.text:
+            return str(self.run._repr_mimebundle_()["text/html"])
+        return showing.fragment(self, self.run.run_id, labels_for(self.run.message))
+
+    def _repr_mimebundle_(self, **_: Any) -> dict[str, str]:
+        return {"text/plain": self.text or repr(self), "text/html": self._repr_html_()}
 
 
 def _as_asked(result: RetrievalResult) -> dict[str, Any]:

@@ -143,7 +143,7 @@ def _name(node: str) -> str:
 
 
 def _unfolded(graph: Any) -> tuple[dict[str, str], dict[tuple[str, str], bool]]:
-    """Node -> its frame, in the order of the graph; (source, target) -> whether conditional, sorted.
+    """Node -> its frame, and (source, target) -> whether conditional, both in the order of the graph.
 
     The beginnings and ends of the graphs inside are left out: who leads there leads to what comes behind.
     """
@@ -154,11 +154,26 @@ def _unfolded(graph: Any) -> tuple[dict[str, str], dict[tuple[str, str], bool]]:
         edges = {pair: either for pair, either in edges.items() if inner not in pair}
         edges |= {(a, b): one or other for a, one in before for b, other in after}
     nodes = [node for node in graph.nodes if not (":" in node and _name(node) in (START, END))]
-    return {node: node.rpartition(":")[0] for node in nodes}, dict(sorted(edges.items()))
+    place = {node: at for at, node in enumerate(nodes)}
+    ordered = sorted(edges.items(), key=lambda edge: (place[edge[0][0]], place[edge[0][1]]))
+    return {node: node.rpartition(":")[0] for node in nodes}, dict(ordered)
 
 
 Point = tuple[float, float]
 Box = tuple[float, float, float, float]
+
+
+def _stacked(names: Collection[str], inside: Mapping[str, Mapping[str, tuple[int, float]]]) -> dict[str, float]:
+    """The row of each node of one layer, where some are frames: as high as what is in them. Else it stays as it is."""
+    if not any(name in inside for name in names):
+        return {}
+    high = {name: 2 + max(depth for depth, _ in inside[name].values()) if name in inside else 1 for name in names}
+    rows, top = dict[str, float](), 0.0
+    for name in names:
+        rows[name] = top + high[name] / 2
+        top += high[name]
+    middle = next(rows[name] for name in names if name in inside)
+    return {name: row - middle for name, row in rows.items()}
 
 
 def _places(
@@ -177,19 +192,17 @@ def _places(
         if name not in frames
     }
     wide = {name: 1 + 2 * max(row for _, row in grid.values()) for name, grid in inside.items()}
-    tall = {name: 1 + max(depth for depth, _ in grid.values()) for name, grid in inside.items()}
     places, boxes, left = dict[str, Point](), dict[str, Box](), 0.0
     for layer in range(max((layer for layer, _ in parent.values()), default=-1) + 1):
-        here = sorted((name for name in outer if parent[name][0] == layer), key=lambda name: parent[name][1])
+        here = [name for name in outer if parent[name][0] == layer]
         width = max(wide.get(name, 1) for name in here)
-        top = -sum(tall.get(name, 0.5) + 0.5 for name in here) / 2
+        rows = _stacked(sorted(here, key=lambda name: parent[name][1]), inside) if len(here) > 1 else {}
         for name in here:
-            high = tall.get(name, 0.5)
-            x, y = left + width / 2, top + (high + 0.5) / 2
-            top += high + 0.5
+            x, y = left + width / 2, rows.get(name, parent[name][1])
             if name not in inside:
                 places[name] = (x, y)
                 continue
+            high = 1 + max(depth for depth, _ in inside[name].values())
             boxes[name] = (x - wide[name] / 2, x + wide[name] / 2, y - high / 2, y + high / 2)
             places |= {node: (x + row, y - (high - 1) / 2 + depth) for node, (depth, row) in inside[name].items()}
         left += width

@@ -103,6 +103,10 @@ def short(request: Mapping[str, Any], labels: Labels) -> str:
         return labels("inbox_step", steps=labels("comma").join([*wave[:MOST_NAMED], *more]))
     if kind == "reflect":
         return _reflection(proposed, labels)
+    if kind == "outline":
+        return labels("comma").join(one["title"] for one in proposed["sections"])
+    if kind in ("section", "report"):
+        return str(proposed["title"])
     return proposals.description(request)
 
 

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from workbench.plans import Plan, last_records
-from workbench.records.proposals import MET, SETTLED, fewer
+from workbench.records.proposals import MET, SETTLED, fewer, kind, proposal
 from workbench.records.timeline import GAPS, Bar, attempts, bars, busy_ms, drawn, span_ms
 from workbench.state import ExecutionRecord, Reflection
+from workbench.views.claims import claim_told, standing_told
+from workbench.views.claims import plain as claim_text
 from workbench.views.foreseen import foreseen_told
 from workbench.views.labels import SIGNS, Labels, labels_for, milliseconds
 from workbench.views.labels.sentences import (
@@ -118,6 +120,8 @@ def _open_review(document: Data, labels: Labels) -> Iterator[Block]:
         paragraphs.append(((one["question"], ""),))
         options = [(f"  {n}. {option}", "") for n, option in enumerate(one["options"], 1)]
         paragraphs += [*((option,) for option in options), ((labels("assumed_unless", what=one["assumed"]), "dim"),)]
+    shown = kind(request) if kind(request) in _OF_REPORTS else ""
+    paragraphs += _OF_REPORTS[shown](request, proposal(request), labels) if shown else []
     for one in request.get("obeyed") or ():
         paragraphs.append(((labels("mem_strike") + " ", "dim"), (one["memory_id"], "code"), (f" {one['told']}", "")))
     if less := fewer(request):
@@ -126,13 +130,54 @@ def _open_review(document: Data, labels: Labels) -> Iterator[Block]:
     paragraphs += [((one, "strong"),) for one in over]
     paragraphs += [((one, "dim"),) for one in [line, *roles] if one]
     yield Lines(tuple(paragraphs), mark="paused")
+    if shown and (pieces := request.get("evidence")):
+        rows = [(f"[{n}]", p["result_id"], p["title"], f"{p['score']:.2f}") for n, p in enumerate(pieces, 1)]
+        heads = columns(labels, ":number", ":code", "piece", "score:number")
+        yield clipped(labels("sources"), heads, rows, opened=False)
+
+
+def _outline_told(_: Data, proposed: Data, labels: Labels) -> Iterator[tuple[Span, ...]]:
+    """The sections as they stand in their tree, and how much each rests on."""
+    yield ((proposed["title"], "strong"),)
+    for one in proposed["sections"]:
+        pieces = labels("section_pieces", n=len(one["evidence_ids"])) if one["evidence_ids"] else labels("section_bare")
+        inset = "\u00a0\u00a0" * one["section_id"].count(".")
+        yield ((f"{inset}{one['section_id']} ", "dim"), (one["title"], ""), (f" · {pieces}", "dim"))
+        if one["summary"] and one["summary"] != one["title"]:
+            yield ((f"{inset}\u00a0\u00a0{cut(one['summary'], 300)}", "dim"),)
+
+
+def _section_told(_: Data, proposed: Data, labels: Labels) -> Iterator[tuple[Span, ...]]:
+    yield from (((line, ""),) for line in cut(proposed["text"], 50_000).splitlines() if line.strip())
+    yield from _claims_told(proposed["claims"], labels)
+
+
+def _report_told(request: Data, proposed: Data, labels: Labels) -> Iterator[tuple[Span, ...]]:
+    yield from (((line, ""),) for line in cut(proposed["final_report"], 50_000).splitlines() if line.strip())
+    yield from (((line, "dim"),) for line in standing_told(proposed.get("consistency") or {}, labels))
+    yield from _claims_told(request.get("unsupported") or (), labels)
+
+
+def _claims_told(claims: Sequence[Data], labels: Labels) -> Iterator[tuple[Span, ...]]:
+    """The statements that their sources do not bear out wholly."""
+    for one in claims:
+        if one["verdict"] != "supported":
+            yield ((f"! {claim_told(one, labels)}{labels('colon')}", "strong"), (claim_text(one["text"]), ""))
+
+
+_OF_REPORTS: Mapping[str, Callable[[Data, Data, Labels], Iterable[tuple[Span, ...]]]] = {
+    "outline": _outline_told,
+    "section": _section_told,
+    "report": _report_told,
+}
 
 
 def review_question(request: Mapping[str, Any], labels: Labels) -> str:
     """What the person is asked at this point, in one sentence."""
-    proposal = (request["action_requests"] or [{}])[0].get("args", {})
-    stops = request["point"] == "reflect" and not proposal.get("should_continue", True)
-    return labels("ask_reflect_stop" if stops else f"ask_{request['point']}")
+    proposed = proposal(request)
+    stops = request["point"] == "reflect" and not proposed.get("should_continue", True)
+    title = cut(str(proposed.get("title") or ""), 120)
+    return labels("ask_reflect_stop" if stops else f"ask_{request['point']}", title=title)
 
 
 def _answer_text(document: Data, labels: Labels) -> Iterator[Block]:

@@ -7,6 +7,8 @@ from typing import Any
 
 from workbench.plans import ENDED_WELL, last_records, work_seconds, written
 from workbench.records import proposals
+from workbench.views.claims import standing_told, statements
+from workbench.views.foreseen import foreseen_told
 from workbench.views.labels import Labels
 from workbench.views.outline import need_told
 from workbench.views.page import Data, Markup, Picture, code, cut, el, glyph, joined
@@ -30,7 +32,7 @@ def question(request: Data, labels: Labels) -> str:
         what = proposals.description(request) or proposals.point(request).replace("_", " ")
         return labels("ask_other", what=what)
     stops = point == "reflect" and not proposed.get("should_continue", True)
-    return labels("ask_reflect_stop" if stops else f"ask_{point}")
+    return labels("ask_reflect_stop" if stops else f"ask_{point}", title=cut(str(proposed.get("title") or ""), 120))
 
 
 def band(request: Data, labels: Labels, problems: int = 0) -> Picture:
@@ -53,6 +55,7 @@ def why(document: Data, labels: Labels) -> Picture:
     """What the proposal rests on, by review point; in a graph of one's own the proposal itself."""
     request = document["review"]
     parts = {"clarify": _clarify, "plan": _plan, "step": _step, "reflect": _reflect}
+    parts |= {"outline": _outline, "section": _section, "report": _report}
     told = parts.get(proposals.kind(request), _other)(document, proposals.proposal(request), labels)
     return Picture(el("div.wb-why", list(told)))
 
@@ -114,6 +117,31 @@ def _reflect(document: Data, proposed: Data, labels: Labels) -> Iterator[Markup]
     listed = {name: _names(seen.get(name) or [], labels) for name in ("missing", "unknown", "timeouts", "failures")}
     own = {name: value for name, value in seen.items() if name not in _KNOWN and not isinstance(value, dict | list)}
     yield _facts({**listed, **{name: _told(value, labels) for name, value in own.items()}}, labels)
+
+
+def _outline(document: Data, proposed: Data, labels: Labels) -> Iterator[Markup]:
+    told, _, _ = foreseen_told(document["review"], labels)
+    if words := proposed.get("total_estimated_words"):
+        told = " · ".join(filter(None, [labels("writes_words", n=f"{words:,}"), told]))
+    yield el("p.wb-dim", told) if told else joined([])
+
+
+def _section(document: Data, proposed: Data, labels: Labels) -> Iterator[Markup]:
+    yield statements(proposed["claims"], labels)
+    sources = [one["title"] for one in document["review"].get("evidence") or ()]
+    lines = [el("li", el("span.wb-number", f"[{n}]"), " ", title) for n, title in enumerate(sources, 1)]
+    heading = el("div.wb-dim.wb-strong", labels("sources"))
+    yield joined([heading, el("ul.wb-sources", lines)]) if lines else el("p.wb-dim", labels("section_bare"))
+    yield joined([el("p.wb-alert", note) for note in proposed.get("notes") or ()])
+
+
+def _report(document: Data, proposed: Data, labels: Labels) -> Iterator[Markup]:
+    check = proposed.get("consistency") or {}
+    if check:
+        score = meter(labels("report_score"), check["score"], None, labels, most=1.0, told=f"{check['score']:.2f}")
+        yield el("div.wb-meters", score, role="group", aria_label=labels("why_signals"))
+    yield joined([el("p.wb-dim", line) for line in standing_told(check, labels)])
+    yield statements(document["review"].get("unsupported") or (), labels)
 
 
 def _other(_: Data, proposed: Data, labels: Labels) -> Iterator[Markup]:

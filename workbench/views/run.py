@@ -108,7 +108,16 @@ def _tabs(view: str, labels: Labels) -> Markup:
 
 PARENT = ("route", "recall", "retrieval", "generate", "persist")
 CHILD = ("planner", "executor", "reflector", "merger")
-_AT_POINT = {"clarify": "recall", "plan": "planner", "step": "executor", "reflect": "reflector"}
+REPORT = ("outliner", "section", "consistency", "assemble")
+_AT_POINT = {
+    "clarify": "recall",
+    "plan": "planner",
+    "step": "executor",
+    "reflect": "reflector",
+    "outline": "outliner",
+    "section": "section",
+    "report": "assemble",
+}
 _IN_CHILD = {
     "intent_detect": "route",
     "apply_override_policy": "route",
@@ -119,29 +128,38 @@ _IN_CHILD = {
     "review_plan": "planner",
     "dispatcher": "executor",
     "review_reflect": "reflector",
+    "review_outline": "outliner",
+    "review_section": "section",
+    "research": "section",
+    "review_report": "assemble",
 }
 """Nodes that are part of one that is drawn."""
-_ORDER = ("route", "recall", *CHILD, "generate", "persist")
+_INSIDE = {"retrieval": CHILD, "reporter": REPORT}
 
 
-def rail(document: Data, labels: Labels) -> Picture:
-    """Where a run stands in its graphs; nodes that it did not come to, as for small talk, stay hollow."""
-    states = node_states(document)
+def rail(document: Data, labels: Labels, report: bool = False) -> Picture:
+    """Where a run stands in its graphs; nodes that it did not come to, as for small talk, stay hollow.
+
+    ``report`` says that it writes one, so that what writes it stands in place of what answers.
+    """
+    states = node_states(document, report)
     pieces: list[Markup] = []
     for name in PARENT:
-        if name == "retrieval":
-            inside = _linked([_node(child, states[child], labels) for child in CHILD])
-            frame = el("span.wb-rail-name", labels("rail_retrieval"))
+        name = "reporter" if report and name == "generate" else name
+        if name in _INSIDE:
+            inside = _linked([_node(child, states[child], labels) for child in _INSIDE[name]])
+            frame = el("span.wb-rail-name", labels(f"rail_{name}"))
             pieces.append(el("span.wb-rail-child", frame, inside))
         else:
             pieces.append(_node(name, states[name], labels))
     return Picture(el("div.wb-rail-line", _linked(pieces), role="img", aria_label=_told(states, labels)))
 
 
-def node_states(document: Data) -> dict[str, str]:
+def node_states(document: Data, report: bool = False) -> dict[str, str]:
     """Each node with ``done``, ``running``, ``paused``, ``failed``, ``interrupted``, ``cancelled`` or ``pending``."""
     ran = {_IN_CHILD.get(entry["node"], entry["node"]) for entry in document["log"]}
-    states = {name: "done" if name in ran else "pending" for name in _ORDER}
+    order = ("route", "recall", *CHILD, *(REPORT if report else ("generate",)), "persist")
+    states = {name: "done" if name in ran else "pending" for name in order}
     status = document["status"]
     if status == "done":
         return states
@@ -149,8 +167,8 @@ def node_states(document: Data) -> dict[str, str]:
         here = _AT_POINT.get(document["review"]["point"], "reflector")
     else:
         here = _next(document, states)
-    later = _ORDER.index(here) + 1
-    states |= dict.fromkeys(_ORDER[later:], "pending")
+    later = order.index(here) + 1
+    states |= dict.fromkeys(order[later:], "pending")
     return {**states, here: status if status in ("running", "paused", "failed", "cancelled") else "interrupted"}
 
 
@@ -161,8 +179,11 @@ def _next(document: Data, states: Mapping[str, str]) -> str:
         return "executor"
     if last == "review_reflect":
         return "executor" if states["merger"] == "pending" else "merger"
-    place = _ORDER.index(_IN_CHILD.get(last, last)) + 1 if _IN_CHILD.get(last, last) in _ORDER else 0
-    return _ORDER[min(place, len(_ORDER) - 1)]
+    if last in ("section", "research"):
+        return "section"
+    order = list(states)
+    place = order.index(_IN_CHILD.get(last, last)) + 1 if _IN_CHILD.get(last, last) in order else 0
+    return order[min(place, len(order) - 1)]
 
 
 def _node(name: str, state: str, labels: Labels) -> Markup:

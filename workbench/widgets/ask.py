@@ -7,13 +7,13 @@ from typing import Any
 
 import ipywidgets
 
-from workbench.state import REVIEW_POINTS
+from workbench.state import REPORT_POINTS, REVIEW_POINTS, ReviewPoint
 from workbench.views.labels import Labels
-from workbench.widgets.panel import Panel, press_button
+from workbench.widgets.panel import Panel, display_if, press_button
 
 
 class AskForm(Panel):
-    """The form of a question, which asks for ``message``, ``kb``, ``review`` and ``as_of``.
+    """The form of a question, which asks for ``message``, ``kb``, ``review``, ``as_of`` and ``report``.
 
     Args:
         labels: the words.
@@ -30,15 +30,19 @@ class AskForm(Panel):
         )
         self.points = {
             point: ipywidgets.Checkbox(value=point in review, description=labels(f"point_{point}"), indent=False)
-            for point in REVIEW_POINTS
+            for point in REPORT_POINTS
         }
+        self.report = ipywidgets.Checkbox(False, description=labels("as_report"), tooltip=labels("ask_report_told"))
+        self.report.indent = False
+        self.report.observe(lambda _: self._show_points(), "value")
+        self._show_points()
         self.button = press_button(labels("ask_now"), self.submit, "wb-primary", "wb-ask-button")
         self.examples = ipywidgets.HBox()
         self.as_of = ipywidgets.Text(description=labels("as_of"), placeholder=labels("as_of_placeholder"))
         self.as_of.add_class("wb-ask-as-of")
         self._wanted = kb or ""
         points = ipywidgets.HBox([ipywidgets.Label(labels("pause_at")), *self.points.values()])
-        last = ipywidgets.HBox([self.button, self.examples])
+        last = ipywidgets.HBox([self.button, self.report, self.examples])
         inside = [self.message, self.kb, self.as_of, points.add_class("wb-ask-points"), last.add_class("wb-ask-last")]
         self.region = ipywidgets.VBox(inside).add_class("wb-ask")
 
@@ -65,8 +69,17 @@ class AskForm(Panel):
     def submit(self) -> None:
         """Ask what is written there; an empty question does nothing."""
         if message := self.message.value.strip():
-            points = [point for point, box in self.points.items() if box.value]
-            self.ask(message=message, kb=self.kb.value or None, review=points, as_of=self.as_of.value.strip())
+            points = [point for point in self._shown_points() if self.points[point].value]
+            more = {"as_of": self.as_of.value.strip(), "report": self.report.value}
+            self.ask(message=message, kb=self.kb.value or None, review=points, **more)
+
+    def _shown_points(self) -> Sequence[ReviewPoint]:
+        return REPORT_POINTS if self.report.value else REVIEW_POINTS
+
+    def _show_points(self) -> None:
+        """Those of a report only where one is asked for."""
+        for point, box in self.points.items():
+            display_if(box, point in self._shown_points())
 
     def _example(self, text: str) -> Any:
         def take() -> None:

@@ -247,7 +247,10 @@ class Bench(CellRoot):
     def _ask(self, asked: Json) -> None:
         options = {**self._asking, "kb": asked["kb"], "review": asked["review"]}
         options["as_of"] = asked.get("as_of") or self._asking.get("as_of", "")
-        run = self._wb.start(asked["message"], **options)
+        if asked.get("report"):
+            run = self._wb.report(asked["message"], wait=False, **options)
+        else:
+            run = self._wb.start(asked["message"], **options)
         self.ask.message.value = ""
         run.keep_draft("lang", self.labels.language)
         self.put(run)

@@ -50,10 +50,12 @@ class Now:
     Attributes:
         steps: when the call of each step that runs began, on the monotonic clock.
         written: the answer as far as it has come.
+        sections: titles of the sections of a report that are written.
     """
 
     steps: dict[str, float] = field(default_factory=dict)
     written: str = ""
+    sections: set[str] = field(default_factory=set)
 
     def hear(self, event: Mapping[str, Any]) -> None:
         """Take in one event."""
@@ -63,6 +65,8 @@ class Now:
             self.steps.pop(ended["step_id"], None)
         elif event.get("status") == "token":
             self.written += event["content"]
+        elif event.get("status") == "progress" and event["content"]["stage"] == "report":
+            self.sections.add(str(event["content"].get("note")))
 
     def seconds(self) -> dict[str, float]:
         """How long each step that runs has been at it."""

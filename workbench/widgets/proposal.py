@@ -49,7 +49,10 @@ class Form:
 
     Attributes:
         box: the widget.
+        keeps: whether what is edited is kept while nobody sends it.
     """
+
+    keeps = False
 
     def __init__(self, request: Json, labels: Labels, heard: Heard):
         self._labels, self._heard = labels, heard
@@ -64,7 +67,7 @@ class Form:
         )
         self._fields.show(values)
         some = self._fields.fields
-        self.box = ipywidgets.VBox([_heading(labels("edit_first" if some else "nothing_proposed"))])
+        self.box = ipywidgets.VBox([heading(labels("edit_first" if some else "nothing_proposed"))])
         self.box.children += (self._fields.box,) if some else ()
 
     @property
@@ -75,6 +78,11 @@ class Form:
     def edits(self, plan: Json | None) -> dict[str, Any]:
         """What differs from the proposal, with the plan as it was edited beside this form."""
         return proposals.differing(self._before, self._fields.value, self._schema.get("required", ()))
+
+    def restore(self, edits: Json) -> None:
+        """Show edits that were kept."""
+        self._fields.show({**self._fields.value, **edits})
+        self._changed()
 
     def _shown(self, schema: Json) -> tuple[Json, Json]:
         """The schema of the fields that are shown, and their values."""
@@ -98,7 +106,7 @@ class ClarifyForm(Form):
     def __init__(self, request: Json, labels: Labels, heard: Heard):
         super().__init__(request, labels, heard)
         self.answers = {one["question_id"]: self._field(one) for one in self._proposed["questions"]}
-        rows = [_titled(one["question"], self.answers[one["question_id"]]) for one in self._proposed["questions"]]
+        rows = [titled(one["question"], self.answers[one["question_id"]]) for one in self._proposed["questions"]]
         self.box.children = (self.box.children[0], *rows, *self.box.children[1:])
 
     def edits(self, plan: Json | None) -> dict[str, Any]:
@@ -126,9 +134,9 @@ class PlanForm(Form):
     def __init__(self, request: Json, labels: Labels, heard: Heard):
         super().__init__(request, labels, heard)
         self._fields.box.add_class("wb-limits")
-        self._obeyed = {one["memory_id"]: _ticked(one["told"], heard) for one in request.get("obeyed") or ()}
+        self._obeyed = {one["memory_id"]: ticked(one["told"], heard) for one in request.get("obeyed") or ()}
         if self._obeyed:
-            told = _heading(labels("mem_obeyed"))
+            told = heading(labels("mem_obeyed"))
             self.box.children += (ipywidgets.VBox([told, *self._obeyed.values()]).add_class("wb-obeyed"),)
 
     def edits(self, plan: Json | None) -> dict[str, Any]:
@@ -177,7 +185,7 @@ class ReflectForm(PlanForm):
         held = [i for i, step in self._recorded.items() if step.get("condition") == "held" and i not in ran]
         wakes = {**dict.fromkeys(held, False), **dict.fromkeys(self._proposed["activate"], True)}
         told = {i: labels("wake_step", step=i) if on else f"{i} · {labels('step_held')}" for i, on in wakes.items()}
-        self._wakes = {i: self._box(told[i], ticked=on) for i, on in wakes.items()}
+        self._wakes = {i: self._box(told[i], on=on) for i, on in wakes.items()}
         self._list, self._note = ipywidgets.VBox().add_class("wb-proposals"), Pick()
         self.goes_on = ipywidgets.ToggleButtons(
             options=[(labels("search_on"), True), (labels("stop_searching"), False)],
@@ -188,7 +196,7 @@ class ReflectForm(PlanForm):
         label = ipywidgets.HTML(el("label", labels("field_should_continue"), cls="wb-label"))
         after = ipywidgets.VBox([label, self.goes_on])
         parts = [self._list, self._note, self._fields.box, self.needs.box, after]
-        self.box.children = [_heading(labels("proposed_next")), *parts]
+        self.box.children = [heading(labels("proposed_next")), *parts]
         self._show_steps(self._proposed["next_steps"])
 
     @property
@@ -232,10 +240,10 @@ class ReflectForm(PlanForm):
             if name not in self._boxes:
                 self._boxes[name] = self._box(f"{name} · {step['tool']}", str(step["objective"]))
         shown = [*(self._boxes[name] for name in now), *self._wakes.values()]
-        self._list.children = shown or [_heading(self._labels("nothing_proposed"))]
+        self._list.children = shown or [heading(self._labels("nothing_proposed"))]
 
-    def _box(self, text: str, told: str = "", ticked: bool = True) -> ipywidgets.Checkbox:
-        return _ticked(text, self._heard, told, ticked)
+    def _box(self, text: str, told: str = "", on: bool = True) -> ipywidgets.Checkbox:
+        return ticked(text, self._heard, told, on)
 
     def _chose(self, change: Any) -> None:
         if not self._writing:
@@ -262,9 +270,9 @@ class _Needs:
         self.another = ipywidgets.Text(placeholder=labels("need_another_hint"), tooltip=labels("need_another"))
         for widget in (*self._said.values(), self.another):
             widget.observe(lambda _: heard(), "value")
-        rows = [_titled(need, widget) for need, widget in self._said.items()]
-        rows.append(_titled(labels("need_another"), self.another))
-        self.box = ipywidgets.VBox([_heading(labels("needs")), ipywidgets.VBox(rows).add_class("wb-limits")])
+        rows = [titled(need, widget) for need, widget in self._said.items()]
+        rows.append(titled(labels("need_another"), self.another))
+        self.box = ipywidgets.VBox([heading(labels("needs")), ipywidgets.VBox(rows).add_class("wb-limits")])
 
     def edits(self) -> dict[str, str]:
         """What is said that was not, need by need."""
@@ -273,27 +281,21 @@ class _Needs:
         return {**said, **({added: "open"} if added else {})}
 
 
-def _ticked(text: str, heard: Heard, told: str = "", ticked: bool = True) -> ipywidgets.Checkbox:
-    box = ipywidgets.Checkbox(ticked, description=text[:200], tooltip=told[:500] or None, indent=False)
+def ticked(text: str, heard: Heard, told: str = "", on: bool = True) -> ipywidgets.Checkbox:
+    """A box to tick."""
+    box = ipywidgets.Checkbox(on, description=text[:200], tooltip=told[:500] or None, indent=False)
     box.observe(lambda _: heard(), "value")
     return box
 
 
-def _titled(text: str, widget: ipywidgets.Widget) -> ipywidgets.VBox:
+def titled(text: str, widget: ipywidgets.Widget) -> ipywidgets.VBox:
+    """A widget under its name."""
     label = ipywidgets.HTML(el("label", cut(text, 60), cls="wb-label", title=cut(text, 200)))
     return ipywidgets.VBox([label, widget]).add_class("wb-field")
 
 
-def form_of(request: Json, recorded: Json | None, labels: Labels, heard: Heard, ran: Collection[str] = ()) -> Form:
-    """The form of this request; of a point that is not known, every field of its schema. ``ran`` are ids of steps."""
-    kind = proposals.kind(request)
-    if kind == "reflect":
-        return ReflectForm(request, recorded or {"steps": []}, labels, heard, ran)
-    made = {"": Form, "clarify": ClarifyForm}.get(kind, PlanForm)
-    return made(request, labels, heard)
-
-
-def _heading(text: str) -> ipywidgets.HTML:
+def heading(text: str) -> ipywidgets.HTML:
+    """A line above widgets."""
     return ipywidgets.HTML(el("div", text, cls="wb-dim wb-strong"))
 
 
@@ -305,6 +307,8 @@ def count(edits: Json, request: Json) -> int:
             total += _plan_changes(args.get("plan") or {}, value)
         elif name in (*proposals.JUDGED_BY, "struck", "answers"):
             total += len(value)
+        elif name == "sections":
+            total += _list_changes(_apart(args.get(name) or []), _apart(value))
         elif name in ("next_steps", "activate"):
             total += _list_changes(args.get(name) or [], value)
         else:
@@ -317,6 +321,11 @@ def _plan_changes(before: Json, now: Json) -> int:
     changed = Plan.load(before).diff(Plan.load(now))
     order = [step["step_id"] for step in before["steps"]] != [step["step_id"] for step in now["steps"]]
     return sum(map(len, changed.values())) or int(order)
+
+
+def _apart(sections: Sequence[Json]) -> list[Json]:
+    """Sections with their depth in place of their id, which changes with those before them."""
+    return [{**one, "section_id": one["section_id"].count(".")} for one in sections]
 
 
 def _list_changes(before: Sequence[Any], now: Sequence[Any]) -> int:

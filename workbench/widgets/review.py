@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import json
+from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
 import ipywidgets
@@ -17,7 +18,17 @@ from workbench.views.page import BLANK, Picture, joined
 from workbench.views.plan_graph import plan_forecast
 from workbench.views.review import band, refused, why
 from workbench.widgets.panel import Json, Pick, display_if, press_button
-from workbench.widgets.proposal import Form, count, form_of
+from workbench.widgets.proposal import ClarifyForm, Form, Heard, PlanForm, ReflectForm, count
+from workbench.widgets.report_forms import FORMS
+
+_STOPS = {
+    "step": "skip_steps",
+    "clarify": "stop_report",
+    "outline": "stop_outline",
+    "section": "stop_section",
+    "report": "stop_final",
+}
+_RESPONDS = {"outline": "respond_more", "section": "respond_section", "report": "respond_more"}
 
 
 class Review(traitlets.HasTraits):
@@ -41,6 +52,7 @@ class Review(traitlets.HasTraits):
         self._plan: Json | None = None
         self._problems, self._sent = 0, False
         self._form: Form | None = None
+        self._kept = ""
         self._asked = ("", "")
         self.band, self.why, self.refusal, self.forecast = Pick(), Pick(), Pick(), Pick()
         self.form = ipywidgets.VBox()
@@ -52,7 +64,7 @@ class Review(traitlets.HasTraits):
         self.send = press_button(labels("respond_send"), lambda: self._send("respond"), "wb-primary")
         self.back = press_button(labels("respond_back"), lambda: self._responding(False), "wb-quiet")
         self.message.observe(lambda _: self._update(), "value")
-        self.note.observe(lambda change: self._keep(change.new), "value")
+        self.note.observe(lambda change: self._keep("note", change.new), "value")
         rows = ([self.primary, self.stop, self.respond], [self.send, self.back])
         answers, sending = (ipywidgets.HBox(row).add_class("wb-buttons") for row in rows)
         self._saying = ipywidgets.VBox([self.message, sending])
@@ -85,6 +97,7 @@ class Review(traitlets.HasTraits):
             self._begin_anew()
         self.why.show(why(document, self._labels))
         if not problems:  # else the last forecast stays
+            forecast = None if proposals.kind(self._request) in FORMS else forecast
             steps = plan_forecast(forecast, True, self._labels) if forecast else None
             self.forecast.show(Picture(joined([steps, foreseen(self._request, self._labels)])))
         self._set_sent(False)
@@ -110,19 +123,24 @@ class Review(traitlets.HasTraits):
         self.refusal.show(BLANK)
         ran = {record["step_id"] for record in self._document["records"]}
         self._form = form_of(self._request, self._document.get("plan"), self._labels, self._update, ran)
+        self._kept = self._runs(run_id).draft(f"form {review_id}") if self._runs and self._form.keeps else ""
+        if self._kept:
+            self._form.restore(json.loads(self._kept))
         self.form.children = [self._form.box]
-        stop = {"step": "skip_steps", "clarify": "stop_report"}.get(proposals.kind(self._request), "stop_here")
+        kind = proposals.kind(self._request)
+        stop = _STOPS.get(kind, "stop_here")
         self.stop.description, self.stop.tooltip = self._labels(stop), self._labels(f"{stop}_told")
+        self.message.description = self._labels(_RESPONDS.get(kind, "respond_field"))
         taken = proposals.allowed(self._request)
         for widget, kind in ((self.stop, "reject"), (self.respond, "respond"), (self.form, "edit")):
             display_if(widget, kind in taken)
         self._responding(False)
 
-    def _keep(self, note: str) -> None:
+    def _keep(self, what: str, text: str) -> None:
         run_id, review_id = self._asked
         if self._runs and review_id:
             try:
-                self._runs(run_id).keep_draft(f"note {review_id}", note)
+                self._runs(run_id).keep_draft(f"{what} {review_id}", text)
             except WorkbenchError as error:
                 self.refusal.show(refused(str(error), self._labels))
 
@@ -136,6 +154,9 @@ class Review(traitlets.HasTraits):
         if self._form is None:
             return
         edits = self._edits()
+        if self._form.keeps and self._kept != (now := json.dumps(edits, ensure_ascii=False) if edits else ""):
+            self._kept = now
+            self._keep("form", now)
         wrong = self._problems + self._form.faults
         self.band.show(band(self._request, self._labels, wrong))
         self.primary.description = primary(self._request, edits, wrong, self._labels)
@@ -163,6 +184,15 @@ class Review(traitlets.HasTraits):
             self.response = given
 
 
+def form_of(request: Json, recorded: Json | None, labels: Labels, heard: Heard, ran: Collection[str] = ()) -> Form:
+    """The form of this request; of a point that is not known, every field of its schema. ``ran`` are ids of steps."""
+    kind = proposals.kind(request)
+    if kind == "reflect":
+        return ReflectForm(request, recorded or {"steps": []}, labels, heard, ran)
+    made: dict[str, type[Form]] = {"": Form, "clarify": ClarifyForm, **FORMS}
+    return made.get(kind, PlanForm)(request, labels, heard)
+
+
 def primary(request: Json, edits: Json, wrong: int, labels: Labels) -> str:
     """What the primary button says: what will happen when it is pressed."""
     point, proposed = proposals.kind(request), proposals.proposal(request)
@@ -172,7 +202,7 @@ def primary(request: Json, edits: Json, wrong: int, labels: Labels) -> str:
         return _approving(point, proposed, request.get("ahead"), labels)
     if point != "clarify" and set(edits) <= {"query", "struck"}:
         return labels("plan_anew") if "query" in edits else labels("plan_without", n=len(edits["struck"]))
-    verb = "run" if point in ("plan", "step") else "go"
+    verb = {"plan": "run", "step": "run", "outline": "write", "section": "keep"}.get(point, "go")
     if point == "reflect":
         goes_on = proposals.will_go_on(proposed, edits)
         verb = "judge" if set(edits) <= set(proposals.JUDGED_BY) else "run" if goes_on else "answer"
@@ -182,6 +212,8 @@ def primary(request: Json, edits: Json, wrong: int, labels: Labels) -> str:
 def _approving(point: str, proposed: Json, ahead: Sequence[str] | None, labels: Labels) -> str:
     if point == "clarify":
         return labels("approve_assumed")
+    if point in FORMS:
+        return labels(f"approve_{point}", n=len(proposed.get("sections", ())))
     if point == "reflect" and not proposed["should_continue"]:
         return labels("approve_answer")
     if not point or ahead is None:  # a graph of one's own, or a pause from before requests said what will run

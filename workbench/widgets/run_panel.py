@@ -11,9 +11,11 @@ import ipywidgets
 from workbench.errors import InvalidAnswer, WorkbenchError
 from workbench.plans import Plan
 from workbench.records import proposals
+from workbench.reports.showing import finished, written_so_far
 from workbench.runs.run import Run
 from workbench.tools.registry import check
 from workbench.views.labels import Labels
+from workbench.views.page import Picture
 from workbench.views.run import answer, evidence, fork_bar, rail, turns
 from workbench.views.timeline import timeline
 from workbench.widgets.ask import AskForm
@@ -24,6 +26,7 @@ from workbench.widgets.memory import Knew, steer
 from workbench.widgets.panel import Event, Json, Pick, display_if
 from workbench.widgets.past import Checkpoints, fork_asked
 from workbench.widgets.plan import PlanEditor
+from workbench.widgets.report_forms import FORMS
 from workbench.widgets.review import Review
 
 MOST_TURNS = 8
@@ -110,8 +113,9 @@ class Working:
             for part in shown:
                 display_if(part, False)
             return
-        self.rail.show(rail(document, self._labels))
-        self.editor.show(document, now.seconds(), editable=status in ("paused", "done"))
+        self.rail.show(rail(document, self._labels, "report" in run.options))
+        writes = proposals.kind(document["review"] or {}) in FORMS  # its plan has run long since
+        self.editor.show(document, now.seconds(), editable=status in ("paused", "done") and not writes)
         self._show_side(run, document, now)
         self._show_evidence()
         self._show_timeline(now)
@@ -150,8 +154,20 @@ class Working:
         self._show_verdict(run, document["status"] == "done" and not run.options["incognito"])
         self._show_knew(run, document["status"] == "done")
         if not paused:
-            self.answer.show(answer(document, self._labels, now.written))
+            self.answer.show(self._answered(run, document, now))
         self._edited()
+
+    def _answered(self, run: Run, document: Json, now: Now) -> Picture:
+        """The answer, or the report in its place: its sections as they are written, then the whole."""
+        if "report" not in run.options or document["status"] in ("failed", "cancelled"):
+            return answer(document, self._labels, now.written)
+        if document["status"] == "done":
+            return (
+                finished(run.report, document["citations"], self._labels)
+                if run.report.text
+                else answer(document, self._labels)
+            )
+        return written_so_far(run.report, now.sections, self._labels)
 
     def _show_calls(self, run: Run) -> None:
         """What models saw and said, under the answer; a part of the page only once one was asked."""

@@ -25,6 +25,10 @@ _FIELDS = {
     "activate",
     "rewrite_query",
     "should_continue",
+    "title",
+    "sections",
+    "text",
+    "style",
 }
 _REASONS = (
     (r"not needed", "skip_not_needed"),
@@ -138,6 +142,8 @@ def _value(name: str, value: Any, proposal: Mapping[str, Any]) -> str:
         return plan_edit_told(edit_of(proposal.get("plan"), value))
     if name == "next_steps" and isinstance(value, list):
         return " ".join(f"+{step['step_id']}" for step in value)
+    if name == "sections" and isinstance(value, list):
+        return " · ".join(f"{one.get('section_id', '')} {one['title']}".strip() for one in value)
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, sort_keys=True)
 
 

@@ -1,0 +1,78 @@
+"""A report in a real browser: its outline is edited as a tree, a section is kept, and it stands on the bench."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from playwright.sync_api import expect
+
+from tests.browser.bench_page import OPEN, BenchPage
+
+TOPIC = "The films of Ang Lee: families, food and exile"
+expect.set_options(timeout=30_000)
+
+
+def test_a_report_from_its_outline_to_its_references(notebook: Callable[..., Any], workspace: Path) -> None:
+    nb = notebook([OPEN, 'wb.bench(kb="film", review=())'])
+    nb.run_all()
+    nb.resize(1460, 2400)
+    bench = BenchPage(nb.page)
+    page = nb.page
+    page.get_by_label("as a report").check()
+    for point in ("outline", "section"):
+        page.get_by_label(point, exact=True).check()
+    bench.ask(TOPIC)
+    expect(bench.band).to_contain_text("write this outline?")
+    rows = page.locator(".wb-section-row")
+    first = rows.nth(0).locator("textarea").first
+    said = first.input_value()
+    rows.nth(0).get_by_title("Move down").click()
+    expect(rows.nth(1).locator("textarea").first).to_have_value(said)
+    rows.nth(1).get_by_title("Make it a part").click()
+    expect(rows.nth(1)).to_contain_text("1.1")
+    rows.nth(0).get_by_role("button", name="Evidence").click()
+    expect(rows.nth(0).locator("input[type=checkbox]").first).to_be_visible()
+    picture(bench, "outline")
+    expect(bench.primary).to_contain_text("Write with")
+    titles = [rows.nth(n).locator("textarea").first.input_value() for n in range(rows.count())]
+    bench.primary.click()
+    for title in titles:
+        expect(bench.band).to_contain_text(f"keep the section “{title}”")
+        picture(bench, f"section-{title}")
+        bench.primary.click()
+    expect(page.locator(".wb-report .wb-chapter").first).to_be_visible()
+    picture(bench, "report")
+    page.locator(".wb-report .wb-cite:visible").first.click()
+    expect(page.locator(".wb-piece[aria-selected=true]")).to_have_count(1)
+    assert nb.kernel("wb.runs()[0].report.status") == "completed"
+
+
+def test_an_outline_and_its_report_in_chinese(notebook: Callable[..., Any], workspace: Path) -> None:
+    asked = 'run = wb.report("李安的电影：家庭、饮食", kb="film", review={"outline", "report"})'
+    nb = notebook([OPEN, asked, "wb.bench(run)"], name="zh")
+    nb.run_all()
+    nb.resize(1000, 2400)
+    bench = BenchPage(nb.page)
+    expect(bench.band).to_contain_text("按这份提纲撰写吗")
+    bench.press("新增一节")
+    expect(nb.page.locator(".wb-section-row textarea:focus")).to_have_count(1)
+    nb.page.keyboard.type("战争")
+    expect(bench.primary).to_contain_text("按 1 处修改撰写")
+    picture(bench, "outline-zh")
+    bench.primary.click()
+    expect(bench.band).to_contain_text("可以定稿吗")
+    picture(bench, "end-zh")
+    bench.primary.click()
+    expect(nb.page.locator(".wb-report .wb-chapter").first).to_be_visible()
+    picture(bench, "report-zh")
+    assert "战争" in nb.kernel("run.report.text")
+
+
+def picture(bench: BenchPage, name: str) -> None:
+    """Where somebody wants to look at it: the bench alone."""
+    if where := os.environ.get("SCREENSHOTS"):
+        bench.page.wait_for_timeout(800)
+        bench.root.screenshot(path=Path(where) / f"{name}.png")

@@ -1,0 +1,379 @@
+"""The faces of a report: its review points as forms and in a terminal; the report on the bench and in a notebook."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import click
+import ipywidgets
+import jsonschema
+import pytest
+
+from tests.test_review_panel import every, field, panel, text
+from workbench.cli.ask import decide, edited
+from workbench.cli.page import Page
+from workbench.events import nested
+from workbench.records import proposals
+from workbench.records.document import SCHEMA_FILE
+from workbench.reports.markdown import chapters, html
+from workbench.reports.showing import finished, preview, written_so_far
+from workbench.runs.run import Run
+from workbench.session import Workbench
+from workbench.views.labels import Labels, labels_for
+from workbench.views.outline import outline
+from workbench.views.render import run_text
+from workbench.views.review import band, why
+from workbench.views.run import node_states, rail
+from workbench.views.terminal import plain
+from workbench.widgets.report_forms import OutlineForm, ReportForm, SectionForm
+from workbench.widgets.review import Review
+
+TOPIC = "The harbour: bridge, ferry, fish"
+HOSTILE = "<img src=x onerror=alert(1)> [x](javascript:alert(1)) <script>"
+
+
+@pytest.fixture(scope="module")
+def wb(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Workbench]:
+    """A workspace with a few documents of a made-up harbour, one of them hostile."""
+    folder = tmp_path_factory.mktemp("harbour")
+    told = {
+        "bridge": "The Long Bridge has 40 arches. It was built in 1902 of red stone.",
+        "survey": "The Long Bridge has 42 arches. The survey was made in 1990.",
+        "ferry": "The ferry crosses the harbour four times a day. A ticket costs two marks.",
+        "fish": "Herring is landed at the harbour in autumn. The fish market opens at five.",
+        "渔港": "渔港每年秋天有鲱鱼上岸。鱼市早上五点开门。",
+    }
+    for name, said in told.items():
+        (folder / f"{name}.md").write_text(f"# {name.capitalize()}\n\n{said}\n", encoding="utf-8")
+    with Workbench.open(tmp_path_factory.mktemp("workspace"), embedding_model="hashing") as opened:
+        opened.add_knowledge("harbour", [folder])
+        yield opened
+
+
+@pytest.fixture
+def asked(wb: Workbench, request: pytest.FixtureRequest) -> Run:
+    """A report that waits at its outline, and will at each section and at its end."""
+    return wb.report(TOPIC, kb="harbour", review={"outline", "section", "report"}, cached=False)
+
+
+def form(review: Review) -> Any:
+    return review._form
+
+
+def titles(review: Review) -> list[tuple[str, str]]:
+    return [(one["section_id"], one["title"]) for one in form(review).sections]
+
+
+# the outline
+
+
+def test_an_outline_says_what_it_will_take_and_shows_every_section(asked: Run) -> None:
+    review = panel(asked)
+    proposed = proposals.proposal(asked.review)
+    assert isinstance(form(review), OutlineForm)
+    assert titles(review) == [(one["section_id"], one["title"]) for one in proposed["sections"]]
+    assert review.primary.description == f"Approve: write {len(proposed['sections'])} sections"
+    assert "no model is asked" in text(review) and "sections" in review.why.html
+    assert review.band.html.count("write this outline?") == 1
+    review.primary.click()
+    assert asked.decisions[0]["action"] == "approve" and asked.review["point"] == "section"
+
+
+def test_sections_are_renamed_moved_put_below_one_another_removed_and_added(asked: Run) -> None:
+    review = panel(asked)
+    before = [title for _, title in titles(review)]
+    first, second, third = form(review).rows[:3]
+    first.title.value = "Stone"
+    assert review.primary.description == "Write with 1 edit"
+    first.buttons["down"].click()
+    assert [title for _, title in titles(review)][:3] == [before[1], "Stone", before[2]]
+    third.buttons["in"].click()
+    assert titles(review)[2] == ("2.1", before[2])
+    first.buttons["up"].click()  # what is part of it goes along
+    assert [i for i, _ in titles(review)][:3] == ["1", "1.1", "2"]
+    third.buttons["in"].click()
+    assert titles(review)[1][0] == "1.1"  # no deeper than one below the section before it
+    third.buttons["out"].click()
+    second.buttons["remove"].click()
+    form(review).add.click()
+    assert review.primary.disabled and "problem" in review.band.html
+    form(review).rows[-1].title.value = "The ferry's tickets"
+    assert not review.primary.disabled
+    wanted = titles(review)
+    review.primary.click()
+    kept = asked.decisions[0]
+    assert kept["action"] == "edit" and [one["title"] for one in kept["edits"]["sections"]] == [t for _, t in wanted]
+    assert [(s["section_id"], s["title"]) for s in asked.report.outline["sections"]] == wanted
+
+
+def test_evidence_is_ticked_for_a_section(asked: Run) -> None:
+    review = panel(asked)
+    row = form(review).rows[0]
+    had = row.evidence
+    assert not row.pieces  # made when they are opened
+    row.open.value = True
+    assert [one for one, box in row.pieces.items() if box.value] == had
+    other = next(one for one in row.pieces if one not in had)
+    row.pieces[other].value = True
+    row.pieces[had[0]].value = False
+    assert f"Evidence: {len(had)} of" in row.open.description
+    review.primary.click()
+    assert asked.decisions[0]["edits"]["sections"][0]["evidence_ids"] == [*had[1:], other]
+
+
+def test_typed_back_is_no_edit_and_no_section_is_told(asked: Run) -> None:
+    review = panel(asked)
+    row = form(review).rows[0]
+    said = row.title.value
+    row.title.value = "Other"
+    row.title.value = said
+    assert review.primary.description.startswith("Approve")
+    for one in list(form(review).rows):
+        one.buttons["remove"].click()
+    assert review.primary.disabled and "A report needs a section" in form(review)._note.html
+
+
+def test_what_was_edited_is_there_after_a_restart(wb: Workbench, asked: Run) -> None:
+    review = Review(Labels("en"), wb.run)
+    review.show(asked.to_dict())
+    form(review).rows[0].title.value = "Stone"
+    form(review).rows[1].buttons["in"].click()
+    field(review, "Title").value = "All of it"
+    edits = form(review).edits(None)
+    again = Review(Labels("en"), wb.run)
+    again.show(asked.to_dict())
+    assert form(again).edits(None) == edits and edits["title"] == "All of it"
+    field(again, "Title").value = asked.report.title
+    assert "title" not in form(again).edits(None)
+
+
+def test_a_wish_at_the_outline_is_one_more_section(asked: Run) -> None:
+    review = panel(asked)
+    assert "one more section" in review.message.description
+    review.respond.click()
+    review.message.value = "herring"
+    review.send.click()
+    assert asked.review["point"] == "outline" and titles(panel(asked))[-1][1] == "Herring"
+
+
+# a section
+
+
+def test_a_section_is_edited_beside_its_statements_and_sources(asked: Run) -> None:
+    asked.approve()
+    review = panel(asked)
+    assert isinstance(form(review), SectionForm)
+    proposed = proposals.proposal(asked.review)
+    assert f"keep the section “{proposed['title']}”?" in review.band.html
+    assert "[1]" in review.why.html and "supported" in review.why.html
+    assert review.primary.description == "Keep this section" and review.stop.description == "Leave this section out"
+    field(review, "Text · [n] is the n-th source above").value = "The bridge sank in 1877 [1]."
+    assert review.primary.description == "Keep with 1 edit"
+    review.primary.click()
+    section = asked.report.sections[0]
+    assert [claim["verdict"] for claim in section["claims"]] == ["unsupported"]
+    panel(asked).stop.click()
+    assert len(asked.report.sections) < len(asked.report.outline["sections"]) + 1
+    assert [d["action"] for d in asked.decisions] == ["approve", "edit", "reject"]
+
+
+def test_statements_without_support_come_first(asked: Run) -> None:
+    asked.approve()
+    document = asked.to_dict()
+    claims = document["review"]["action_requests"][0]["args"]["claims"]
+    claims.append({**claims[0], "text": f"It sank. {HOSTILE}", "verdict": "unsupported", "why": "sank"})
+    for lang, word in (("en", "not in its sources (sank)"), ("zh", "来源中没有依据")):
+        shown = why(document, Labels(lang)).html
+        assert shown.index(word) < shown.index(claims[0]["text"][:10])
+        assert "<img" not in shown and "<script" not in shown
+
+
+# the whole
+
+
+def finish(run: Run) -> Run:
+    while run.status == "paused":
+        run.approve()
+    return run
+
+
+def test_the_end_shows_a_preview_and_takes_a_title_and_a_style(asked: Run) -> None:
+    while asked.review["point"] != "report":
+        if asked.review["point"] == "section" and len(asked.decisions) == 1:
+            asked.edit(text="The bridge sank in 1877 [1].")
+        else:
+            asked.approve()
+    review = panel(asked)
+    assert isinstance(form(review), ReportForm)
+    assert "score" in review.why.html and "The bridge sank in 1877" in review.why.html
+    assert "<details" in form(review).preview.html and "<h3>" in form(review).preview.html
+    style = next(w for w in every(review.region) if isinstance(w, ipywidgets.Dropdown))
+    style.value = "ieee"
+    field(review, "Title").value = "Stone & water"
+    assert review.primary.description == "Continue with 2 edits"
+    review.primary.click()
+    assert asked.status == "done" and asked.report.title == "Stone & water"
+    assert asked.decisions[-1]["edits"] == {"title": "Stone & water", "style": "ieee"}
+
+
+def test_every_point_is_asked_in_chinese_too(wb: Workbench) -> None:
+    run = wb.report("渔港：鲱鱼、鱼市", kb="harbour", review={"outline", "section", "report"}, cached=False)
+    seen = []
+    while run.status == "paused":
+        review = panel(run, "zh")
+        seen.append(review.primary.description)
+        assert not re.search(r"[A-Za-z]{4,}", re.sub(r"<[^>]*>", "", review.band.html))
+        run.approve()
+    assert re.fullmatch(r"批准：撰写 \d+ 节", seen[0]) and seen[1] == "保留这一节" and seen[-1] == "批准：就此定稿"
+    assert "章节：" not in run_text(run.to_dict(), parts=("decisions",))
+
+
+# the report itself
+
+
+def test_a_report_shows_itself_on_a_page_and_nothing_in_it_is_markup(asked: Run) -> None:
+    asked.edit(title=HOSTILE)
+    report = finish(asked).report
+    shown = report._repr_mimebundle_()
+    assert shown["text/plain"] == report.text
+    page = shown["text/html"]
+    assert "<img" not in page and "<script" not in page and 'href="javascript' not in page
+    assert f'id="{asked.run_id}-ref-1"' in page and f'href="#{asked.run_id}-ref-1"' in page
+    assert "score" in page and "<h2>" in page
+
+
+def test_until_there_is_a_report_it_shows_its_run(asked: Run) -> None:
+    assert "outline" in asked.report._repr_html_() and "<Report" in asked.report._repr_mimebundle_()["text/plain"]
+
+
+def test_the_bench_shows_the_report_in_place_of_the_answer(wb: Workbench, asked: Run) -> None:
+    report = finish(asked).report
+    shown = finished(report, asked.citations, Labels("en")).html
+    assert shown.count("wb-chapter") == len(re.findall(r"^## ", report.text, re.MULTILINE))
+    assert 'data-do="evidence"' in shown and "<a class=" not in shown and "Statements" in shown
+    bench = wb.bench(asked)
+    assert "wb-report" in bench.working.answer.html and "sections" in bench.working.rail.html
+    first = re.search(r'data-of="(\d+)"', bench.working.answer.html)[1]  # type: ignore[index]
+    bench.working.answer.press("evidence", first)
+    assert bench.working.evidence.picture.html.count('aria-selected="true"') == 1
+    bench.close()
+
+
+def test_sections_are_ticked_while_they_are_written() -> None:
+    sections = [{"section_id": "1", "title": "A"}, {"section_id": "2", "title": "B <i>"}]
+    report: Any = SimpleNamespace(outline={"sections": sections}, sections=[{"title": "A"}])
+    assert "1 of 2 sections written" in written_so_far(report, set(), Labels("en")).html
+    shown = written_so_far(report, {"B <i>"}, Labels("zh")).html
+    assert "共 2 节，已写 2 节" in shown and "<i>" not in shown
+    assert "正在拟定提纲" in written_so_far(SimpleNamespace(outline={}, sections=[]), set(), Labels("zh")).html  # type: ignore[arg-type]
+
+
+def test_a_report_is_asked_for_on_the_bench(wb: Workbench) -> None:
+    bench = wb.bench(kb="harbour", review=())
+    ask = bench.ask
+    assert ask.points["outline"].layout.display == "none"
+    ask.report.value = True
+    assert ask.points["outline"].layout.display is None
+    ask.points["outline"].value = True
+    ask.message.value = "The Long Bridge: arches, stone"
+    ask.submit()
+    bench.wait(60)
+    assert bench.run is not None and "report" in bench.run.options and bench.run.review["point"] == "outline"
+    assert bench.working.review.primary.description.startswith("Approve: write")
+    bench.working.review.primary.click()
+    bench.wait(60)
+    assert bench.run.status == "done" and "wb-report" in bench.working.answer.html
+    bench.close()
+
+
+def test_chapters_have_their_own_marks_and_no_other_markup() -> None:
+    told = "# T\n\nFirst [1].\n\n## 1. A \\& <b>\n\nSaid [2], [1][2]. And [9]. <b>"
+    told += "\n\n## References\n\n[1] One  \n[2] Two\n"
+    found = chapters(told, "<{}{}>".format)
+    assert [heading for heading, _ in found] == ["", "1. A & <b>", "References"]
+    assert (
+        "First <1.>" in found[0][1]
+        and "Said <2,> <1><2.> And [9]. &lt;b&gt;" in found[1][1]
+        and "<a" not in found[2][1]
+    )
+    assert 'id="r-ref-1"' in html(told, "back", "r-") and 'href="#r-cite-1"' in html(told, "back", "r-")
+    assert "&lt;b&gt;" in preview(told, Labels("en")).html
+
+
+# the drawing and the log
+
+
+def test_the_rail_has_the_nodes_that_write_and_says_where_the_run_stands(asked: Run) -> None:
+    states = node_states(asked.to_dict(), True)
+    assert states["outliner"] == "paused" and states["section"] == "pending" and "generate" not in states
+    asked.approve()
+    assert node_states(asked.to_dict(), True)["section"] == "paused"
+    assert set(node_states(finish(asked).to_dict(), True).values()) == {"done"}
+    assert "提纲" in rail(asked.to_dict(), Labels("zh"), True).html
+    assert [one["node"] for one in nested(asked.log)][-2:] == ["reporter", "persist"]
+    inside = nested(asked.log)[-2]["sub_steps"]
+    assert [one["node"] for one in inside][:2] == ["outliner", "review_outline"]
+
+
+# the terminal
+
+
+@pytest.fixture
+def page(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Page:
+    return Page(str(tmp_path), False)
+
+
+def test_a_terminal_shows_the_outline_a_section_and_the_report(asked: Run) -> None:
+    told = plain(outline(asked.to_dict(), ("review",)), 100)
+    proposed = proposals.proposal(asked.review)
+    assert all(one["title"] in told for one in proposed["sections"]) and "no model is asked" in told
+    assert "{" not in told and proposed["sections"][0]["evidence_ids"][0] in told
+    asked.edit(sections=[{**proposed["sections"][0], "title": "Stone"}])
+    asked.edit(text="The bridge sank in 1877 [1].")
+    told = plain(outline(asked.to_dict(), ("review",)), 100)
+    assert "# " in told and "! not in its sources" in told and "The bridge sank in 1877" in told
+    line = run_text(asked.to_dict(), parts=("decisions",))
+    assert "sections: 1 Stone" in line and "text: The bridge sank" in line
+
+
+def test_the_editor_opens_what_can_be_changed_and_gives_what_was(
+    asked: Run, page: Page, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened: list[dict[str, Any]] = []
+
+    def edit(shown: str, **_: Any) -> str:
+        opened.append(json.loads(shown))
+        return json.dumps({**opened[-1], "title": "Edited"})
+
+    monkeypatch.setattr(click, "edit", edit)
+    schema = jsonschema.Draft202012Validator(json.loads(SCHEMA_FILE.read_text("utf-8")))
+    while asked.status == "paused":
+        schema.validate(json.loads(json.dumps(asked.to_dict())))
+        assert edited(page, asked.review, labels_for(TOPIC)) == {"title": "Edited"}
+        asked.approve()
+    assert [set(one) for one in opened[:1] + opened[-1:]] == [{"title", "sections"}, {"title", "style"}]
+    assert set(opened[1]) == {"title", "text"}
+
+
+def test_a_person_decides_at_a_terminal(
+    asked: Run, page: Page, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    said = iter(["a", "", "r", "herring", "because", "q"])
+    monkeypatch.setattr(click, "prompt", lambda *_, **__: next(said))
+    asked.answer_review(decide(page, asked))
+    given = decide(page, asked)
+    asked.answer_review(given)
+    assert asked.decisions[-1]["message"] == "herring" and asked.decisions[-1]["note"] == "because"
+    assert decide(page, asked) is None
+    told = capsys.readouterr().err
+    assert "write this outline?" in told and "keep the section" in told and '"section_id"' not in told
+
+
+def test_the_question_at_each_point_has_words_in_both_languages(asked: Run) -> None:
+    for lang in ("en", "zh"):
+        assert "ask" not in band(asked.review, Labels(lang)).html

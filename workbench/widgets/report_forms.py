@@ -1,0 +1,244 @@
+"""The forms of a report's review points: the outline as a tree, a section as it is written, the whole as it reads."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import ipywidgets
+
+from workbench.records import proposals
+from workbench.reports.citing import STYLES
+from workbench.reports.outline import placed
+from workbench.reports.showing import preview
+from workbench.views.labels import Labels
+from workbench.views.page import Picture, el, glyph
+from workbench.widgets.panel import Json, Pick, display_if, press_button
+from workbench.widgets.proposal import Form, Heard, ticked, titled
+
+_MOST_EVIDENCE = 100
+"""Pieces that can be ticked at a section; what it has beyond them stays with it."""
+
+
+class OutlineForm(Form):
+    """The title, and the sections as a tree: each can be renamed, moved, removed, and given other evidence.
+
+    Attributes:
+        evidence: the pieces there are.
+        rows: the sections, in order.
+        add: the button for one more.
+    """
+
+    keeps = True
+
+    def __init__(self, request: Json, labels: Labels, heard: Heard):
+        super().__init__(request, labels, heard)
+        self.evidence = request.get("evidence") or ()
+        self._before = {**self._before, "sections": placed(self._before["sections"])}
+        self.rows: list[_Row] = []
+        self._list, self._note = ipywidgets.VBox().add_class("wb-outline"), Pick()
+        self.add = press_button(labels("section_add"), self._add, "wb-section-add")
+        self.box.children = (*self.box.children, self._list, self._note, self.add)
+        self._show(self._before["sections"])
+
+    @property
+    def faults(self) -> int:
+        """How many fields cannot be sent: a section without a title, or no section at all."""
+        return len(self._wrong) + sum(not row.title.value.strip() for row in self.rows) + (not self.rows)
+
+    def edits(self, plan: Json | None) -> dict[str, Any]:
+        """The title, and all the sections where one of them is not as it was."""
+        sections = self.sections
+        changed = {"sections": sections} if sections != self._before["sections"] else {}
+        return {**super().edits(plan), **changed}
+
+    def restore(self, edits: Json) -> None:
+        """Show what was edited before the kernel ended."""
+        self._fields.show({"title": edits.get("title", self._before["title"])})
+        self._show(edits.get("sections", self._before["sections"]))
+        self._changed()
+
+    @property
+    def sections(self) -> list[dict[str, Any]]:
+        """The sections as they stand in the form, with ids that say where."""
+        return [dict(one) for one in placed([row.section() for row in self.rows])]  # type: ignore[misc]
+
+    def move(self, row: _Row, step: int) -> None:
+        """Before the section above, or behind the one below; what is part of it goes along."""
+        at = self.rows.index(row)
+        own = self._own(at)
+        others = [i for i in range(len(self.rows)) if self.rows[i].depth == row.depth and i not in range(at, at + own)]
+        if step < 0:
+            before = max((i for i in others if i < at), default=None)
+        else:
+            before = min((i + self._own(i) for i in others if i > at), default=None)
+        if before is None:
+            return
+        moved = self.rows[at : at + own]
+        rest = self.rows[:at] + self.rows[at + own :]
+        before -= own if before > at else 0
+        self.rows = rest[:before] + moved + rest[before:]
+        self._arranged()
+
+    def inset(self, row: _Row, step: int) -> None:
+        """One level in or out, with what is part of it."""
+        at = self.rows.index(row)
+        most = self.rows[at - 1].depth + 1 if at else 0
+        if not 0 <= row.depth + step <= most:
+            return
+        for one in self.rows[at : at + self._own(at)]:
+            one.depth += step
+        self._arranged()
+
+    def remove(self, row: _Row) -> None:
+        """Without this section; its parts go up a level."""
+        at = self.rows.index(row)
+        for one in self.rows[at + 1 : at + self._own(at)]:
+            one.depth -= 1
+        self.rows.remove(row)
+        self._arranged()
+
+    def _shown(self, schema: Json) -> tuple[Json, Json]:
+        return {"properties": {"title": _TITLE}, "required": ["title"]}, {"title": self._before["title"]}
+
+    def _own(self, at: int) -> int:
+        """How many rows a section is, with its parts."""
+        below = (i for i in range(at + 1, len(self.rows)) if self.rows[i].depth <= self.rows[at].depth)
+        return next(below, len(self.rows)) - at
+
+    def _show(self, sections: Sequence[Json]) -> None:
+        self.rows = [self._row(one, one["section_id"].count(".")) for one in sections]
+        self._arrange()
+
+    def _row(self, section: Json, depth: int) -> _Row:
+        return _Row(section, depth, self, self._labels, self._changed)
+
+    def _add(self) -> None:
+        self.rows.append(self._row({}, 0))
+        self._arranged()
+        self.rows[-1].title.focus()
+
+    def _arranged(self) -> None:
+        self._arrange()
+        self._changed()
+
+    def _arrange(self) -> None:
+        for row, one in zip(self.rows, self.sections, strict=True):
+            row.number(one["section_id"])
+        self._list.children = [row.box for row in self.rows]
+        none = el("p.wb-alert", glyph("invalid", self._labels), " ", self._labels("sections_none"), role="alert")
+        self._note.show(Picture(el("div", None if self.rows else none)))
+
+
+class _Row:
+    """A section of the outline.
+
+    Attributes:
+        depth: below how many others it stands.
+        title, summary: what can be written.
+        pieces: the boxes of its evidence, by id, once they were opened.
+    """
+
+    def __init__(self, section: Json, depth: int, form: OutlineForm, labels: Labels, heard: Heard):
+        self.depth, self._section, self._form = depth, section, form
+        self._labels, self._heard = labels, heard
+        self._number = ipywidgets.HTML()
+        self.title = ipywidgets.Textarea(section.get("title", ""), rows=1, tooltip=labels("field_title"))
+        self.summary = ipywidgets.Textarea(section.get("summary", ""), rows=1, tooltip=labels("field_summary"))
+        self.pieces: dict[str, ipywidgets.Checkbox] = {}
+        self._had: list[str] = list(section.get("evidence_ids", []))
+        does: Sequence[tuple[str, str, Callable[[], None]]] = (
+            ("up", "↑", lambda: form.move(self, -1)),
+            ("down", "↓", lambda: form.move(self, 1)),
+            ("out", "←", lambda: form.inset(self, -1)),
+            ("in", "→", lambda: form.inset(self, 1)),
+            ("remove", "✕", lambda: form.remove(self)),
+        )
+        self.buttons = {
+            name: press_button(sign, do, "wb-quiet", "wb-small-button", told=labels(f"section_{name}"))
+            for name, sign, do in does
+        }
+        self.open = ipywidgets.ToggleButton(False, description="").add_class("wb-quiet")
+        self._ticks = ipywidgets.VBox().add_class("wb-ticks")
+        for widget in (self.title, self.summary):
+            widget.observe(lambda _: heard(), "value")
+        self.open.observe(lambda _: self._opened(), "value")
+        top = ipywidgets.HBox([self._number, *self.buttons.values()]).add_class("wb-section-bar")
+        fields = [titled(labels("field_title"), self.title), titled(labels("field_summary"), self.summary)]
+        self.box = ipywidgets.VBox([top, *fields, self.open, self._ticks]).add_class("wb-section-row")
+        self._told()
+
+    def section(self) -> dict[str, Any]:
+        """It as it stands; its id has as many dots as its place is deep."""
+        own = {"title": self.title.value, "summary": self.summary.value, "evidence_ids": self.evidence}
+        return {**self._section, **own, "section_id": "." * self.depth}
+
+    @property
+    def evidence(self) -> list[str]:
+        """Ids of its pieces: those that it had, in their order, then those that were ticked."""
+        if not self.pieces:
+            return list(self._had)
+        kept = [one for one in self._had if one not in self.pieces or self.pieces[one].value]
+        return kept + [one for one, box in self.pieces.items() if box.value and one not in self._had]
+
+    def number(self, section_id: str) -> None:
+        """Show where it stands."""
+        self._number.value = el("b", section_id)
+        self.box.layout.margin = f"0 0 0 {18 * self.depth}px"
+
+    def _opened(self) -> None:
+        """The boxes are made when somebody wants to see them: a long outline has thousands."""
+        if self.open.value and not self.pieces:
+            pieces = sorted(self._form.evidence, key=lambda one: one["result_id"] not in self._had)[:_MOST_EVIDENCE]
+            for one in pieces:
+                told = f"{one['title']} · {one['begins'][:90]}…"
+                on = one["result_id"] in self._had
+                self.pieces[one["result_id"]] = ticked(told, self._ticked, one["begins"], on)
+            self._ticks.children = tuple(self.pieces.values())
+        display_if(self._ticks, self.open.value)
+
+    def _ticked(self) -> None:
+        self._told()
+        self._heard()
+
+    def _told(self) -> None:
+        counted = {"n": len(self.evidence), "of": len(self._form.evidence)}
+        self.open.description = self._labels("section_rests_on", **counted)
+
+
+_TITLE = {"type": "string", "pattern": r"\S", "maxLength": 300}
+
+
+class SectionForm(Form):
+    """The heading and the text of a section; its statements and sources stand above."""
+
+    keeps = True
+
+    def __init__(self, request: Json, labels: Labels, heard: Heard):
+        super().__init__(request, labels, heard)
+        self._fields.box.add_class("wb-writing")
+
+    def _shown(self, schema: Json) -> tuple[Json, Json]:
+        text = {"type": "string", "pattern": r"\S", "maxLength": 200_000}
+        return {"properties": {"title": _TITLE, "text": text}, "required": ["title", "text"]}, self._before
+
+    def edits(self, plan: Json | None) -> dict[str, Any]:
+        """The title and the text, each where it is not as it was."""
+        return proposals.differing(self._before, self._fields.value)
+
+
+class ReportForm(SectionForm):
+    """The title and the citation style, and the report as it reads."""
+
+    def __init__(self, request: Json, labels: Labels, heard: Heard):
+        super().__init__(request, labels, heard)
+        self.preview = Pick(preview(str(self._proposed["final_report"]), labels))
+        self.box.children = (*self.box.children, self.preview)
+
+    def _shown(self, schema: Json) -> tuple[Json, Json]:
+        style = {"type": "string", "enum": list(STYLES)}
+        return {"properties": {"title": _TITLE, "style": style}, "required": ["title", "style"]}, self._before
+
+
+FORMS = {"outline": OutlineForm, "section": SectionForm, "report": ReportForm}
+"""By review point."""
