@@ -92,7 +92,7 @@ def test_the_result_has_the_names_of_the_requirement(wb):
     expected = {"status", "response", "planner", "execution_records", "report", "report_context", "errors", "metrics"}
     assert expected <= told.keys()
     spec = told["planner"]["plan_spec"]
-    assert "Only films count." in spec["assumptions"]
+    assert spec["assumptions"].count("Only films count.") == 1
     assert {"task_id", "task_type", "description", "status"} <= spec["task_graph"]["nodes"][0].keys()
     assert {task["status"] for task in spec["task_graph"]["nodes"]} == {"success"}
     record = told["execution_records"][0]
@@ -166,6 +166,14 @@ def test_a_person_decides_at_the_outline_at_a_section_and_at_the_end_and_a_repla
     assert [d["point"] for d in run.decisions] == ["outline", "section", "section", "section", "report"]
     again = wb.run(wb.replay(run.run_id).run.run_id) if hasattr(wb.replay(run.run_id), "run") else None
     assert again is None or again.report.text == run.report.text
+
+
+def test_a_report_that_is_rejected_before_its_plan_is_not_written_and_says_so(wb):
+    run = wb.report("Ang Lee's films: war", kb="film", review={"clarify"})
+    run.reject()
+    assert run.status == "done" and run.report.status == "partial"
+    assert not run.report.sections and not run.report.text and not run.records
+    assert run.answer.startswith("The reviewer stopped the search")
 
 
 def test_a_section_more_is_asked_for_at_the_outline_and_at_the_end(wb):

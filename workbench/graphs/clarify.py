@@ -100,7 +100,8 @@ async def review_clarify(state: ConversationState, runtime: Runtime[Context]) ->
     )
     kept: dict[str, Any] = {"decisions": [decision]}
     if decision["action"] == "reject":
-        return {**kept, "stop_reason": "stopped_by_reviewer", "use_retrieval": False}
+        ended = {"stop_reason": "stopped_by_reviewer", "use_retrieval": False, "answerer": "generate"}
+        return {**kept, **ended, "report": {**state["report"], "stopped": True}}
     edits, words = decision["edits"], decision["message"].strip()
     query = edits.get("query") or f"{state['query']} {words}".strip()
     given = answered(asked, edits.get("answers", {}))

@@ -189,6 +189,8 @@ def without_evidence(state: Mapping[str, Any], context: Context) -> str | None:
     A chat model answers a greeting itself; that nothing was found for a reason of its own it is not left to guess.
     """
     zh = language_of(state["message"]) == "zh"
+    if (state.get("report") or {}).get("stopped"):
+        return stopped(zh)
     if not state.get("use_retrieval", True):
         if "writer" in context.models:
             return None

@@ -285,7 +285,7 @@ class Report:
                 "plan_id": plan.plan_id,
                 "version": plan.version,
                 "problem_statement": {"original_query": run.message, "refined_query": run.query},
-                "assumptions": [*self._kept.get("assumptions", []), *plan.assumptions],
+                "assumptions": list(dict.fromkeys([*self._kept.get("assumptions", []), *plan.assumptions])),
                 "task_graph": graph,
                 "acceptance_criteria": plan.acceptance_criteria,
                 "status": self.status,
