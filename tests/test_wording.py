@@ -35,8 +35,8 @@ PROPER = {*"abcd", "json", "p50", "p90", "ms", "s", "md"}
 """Latin letters that Chinese readers see: letters of runs, units, formats, commands."""
 PARTS = ("data", "annotations")
 NODES = (
-    "route recall planner dispatcher executor reflector merger generate persist retrieval conversation clarify reporter "
-    "outliner section research consistency assemble"
+    "route recall planner dispatcher executor reflector merger generate persist retrieval conversation "
+    "clarify reporter outliner section research consistency assemble"
 )
 INSIDE = "discover reflection enrichment link seeds step choose calibrate dense graph fuse rerank"
 CODE = rf"[A-Za-z]*[_\d][\w/#.+-]*|\b(?:{'|'.join([*NODES.split(), *INSIDE.split()])})\b"

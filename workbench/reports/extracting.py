@@ -12,7 +12,7 @@ from workbench.language.quoting import parts, spaced
 from workbench.language.writing import Known, Voice
 from workbench.reports.markdown import escaped
 from workbench.state import Reading, RetrievalResult, SectionContent, SectionOutline
-from workbench.text import CJK, fold, terms
+from workbench.text import CJK, fold, sentences, terms
 
 _BEHIND = 2
 """Sentences that stand behind one, for where it announces them."""
@@ -55,7 +55,7 @@ class _Section(Voice):
         if foreign(said[0].text, self.reading):
             return self._foreign(said)
         text, named = self._quotes(said), self._named(said[0].title)
-        if fold(said[0].title) in fold(text):
+        if fold(said[0].title) in fold(text) or len(sentences(said[0].title)) > 1:  # a title that ends in its middle
             return text
         return f"**{escaped(named)}**{self._say(': ', '：')}{text}"
 
