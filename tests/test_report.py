@@ -121,6 +121,15 @@ def test_a_second_report_takes_over_what_its_evidence_did_not_change(wb, shelf):
     assert all(old[i] == new[i] for i in old if i not in fresh)
 
 
+def test_who_wants_to_decide_is_asked_whatever_is_there_already(wb):
+    topic = "Ang Lee's films: war, food"
+    first = wb.report(topic, kb="film").report
+    run = wb.report(topic, kb="film", review={"outline"})
+    assert run.review["point"] == "outline"
+    run.approve()
+    assert run.report.metrics["sections_written"] == 0 and run.report.text == first.text
+
+
 def test_another_person_s_report_is_not_taken_over(wb):
     wb.report(EN, kb="film", user="ann")
     assert not wb.report(EN, kb="film", user="bob").report.cache_hit

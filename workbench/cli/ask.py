@@ -13,7 +13,6 @@ import click
 from workbench.cli.page import EXIT_CODES, FAILED, Page, Pair, Text, paged
 from workbench.errors import InvalidAnswer, NotPaused, WorkbenchError
 from workbench.records import proposals
-from workbench.state import REPORT_POINTS, REVIEW_POINTS
 from workbench.text import visible, visible_json
 from workbench.views.labels import SIGNS, Labels, labels_for, milliseconds
 
@@ -296,17 +295,20 @@ class Points(click.ParamType):
 
     name = "points"
 
-    def __init__(self, points: Sequence[str] = REVIEW_POINTS):
-        self._points = points
+    def __init__(self, report: bool = False):
+        self._report = report
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> list[str]:
         """The points, in the order in which a run meets them."""
+        from workbench.state import REPORT_POINTS, REVIEW_POINTS
+
+        points: Sequence[str] = REPORT_POINTS if self._report else REVIEW_POINTS
         asked = {point.strip() for point in str(value).split(",") if point.strip()}
         if asked == {"all"}:
-            return list(self._points)
-        for unknown in sorted(asked - set(self._points)):
-            self.fail(f"{unknown!r} is not a review point. Known: {', '.join(self._points)}, all.", param, ctx)
-        return [point for point in self._points if point in asked]
+            return list(points)
+        for unknown in sorted(asked - set(points)):
+            self.fail(f"{unknown!r} is not a review point. Known: {', '.join(points)}, all.", param, ctx)
+        return [point for point in points if point in asked]
 
 
 @click.command()
@@ -449,7 +451,7 @@ def object_in(file: Any, what: str = "an edit", like: str = '{"query": "..."}') 
 @click.option("--type", "report_type", type=Text(), help="short, long, or one's own.")
 @click.option("--style", type=Text(), help="Of the references: default, apa, ieee, gb7714 or bibtex.")
 @click.option("--assume", type=Text(), multiple=True, metavar="SENTENCE", help="What is taken as given.")
-@click.option("--review", type=Points(REPORT_POINTS), default="", metavar="POINTS", help="Where to stop and ask.")
+@click.option("--review", type=Points(report=True), default="", metavar="POINTS", help="Where to stop and ask.")
 @click.option("--fresh", is_flag=True, help="Take nothing over from an earlier report.")
 @click.option("-o", "--output", type=click.Path(dir_okay=False), help="A file: .md, .html, .pdf or .ipynb.")
 @paged

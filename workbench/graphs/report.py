@@ -87,7 +87,8 @@ async def outliner(state: ConversationState, runtime: Runtime[Context]) -> dict[
         "numbers": earlier.get("numbers", {}),
         "proposed": earlier.get("proposed", ""),
     }
-    if earlier.get("fingerprint") == whole and earlier.get("sections"):
+    looked_at = {"outline", "section"} & {*state.get("review", [])}  # who wants to decide is asked
+    if earlier.get("fingerprint") == whole and earlier.get("sections") and not looked_at:
         kept = [cast(SectionContent, {**one, "reused": True}) for one in earlier["sections"]]
         return {**change, "report": {**report, "cache_hit": True}, "outline": earlier["outline"], "sections": kept}
     outline, report["notes"] = await _outlined(state, context, kind, earlier)

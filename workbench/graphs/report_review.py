@@ -62,7 +62,7 @@ class ReportEdits(Strict):
 async def review_outline(state: ConversationState, runtime: Runtime[Context]) -> dict[str, Any]:
     """Ask about the outline before anything is written, when the run's policy says so."""
     report = {name: value for name, value in state["report"].items() if name != "redo"}
-    if "outline" not in state.get("review", []) or report["cache_hit"] or not state["outline"]["sections"]:
+    if "outline" not in state.get("review", []) or not state["outline"]["sections"]:
         return {"report": {**report, "begun": True}}
     outline, known = state["outline"], {r["result_id"] for r in found(state)}
 
@@ -140,7 +140,7 @@ async def review_section(state: ConversationState, runtime: Runtime[Context]) ->
     """Ask about the next section, when the run's policy says so."""
     report = {name: value for name, value in state["report"].items() if name != "redo"}
     asked = next_section(state)
-    if "section" not in state.get("review", []) or not asked or report["cache_hit"]:
+    if "section" not in state.get("review", []) or not asked:
         return {"report": report} if "redo" in state["report"] else {}
     content = next(one for one in standing(state) if one["section_id"] == asked)
     unsure = sum(claim["verdict"] in ("unsupported", "uncited") for claim in content["claims"])

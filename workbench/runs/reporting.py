@@ -13,6 +13,7 @@ from workbench.errors import RunError, shown
 from workbench.graphs.report_assembly import standing
 from workbench.graphs.reviewers import answer
 from workbench.plans import ENDED_WELL, IDLE, last_records
+from workbench.records.tape import RULES
 from workbench.reports import living
 from workbench.reports.assembling import in_order, renumbered
 from workbench.reports.citing import STYLES
@@ -89,8 +90,8 @@ class Report:
 
     @property
     def status(self) -> str:
-        """``completed``, ``partial`` (a task failed, or it was stopped), ``needs_clarification`` or ``failed``; until
-        then that of the run.
+        """``completed``, ``partial`` (a task or the model failed, or it was stopped), ``needs_clarification`` or
+        ``failed``; until then that of the run.
         """
         status = self.run.status
         if status == "paused" and (self.run.review or {}).get("point") == "clarify":
@@ -102,10 +103,14 @@ class Report:
         last = [r for r in last_records(self.run.records).values() if r["error"] not in IDLE]
         if last and not any(r["status"] in ENDED_WELL for r in last):
             return "failed"
-        bad = (
-            any(r["status"] not in ENDED_WELL for r in last) or self._kept.get("stopped") or self._kept.get("rejected")
-        )
+        undone = any(r["status"] not in ENDED_WELL for r in last)
+        bad = undone or self._kept.get("stopped") or self._kept.get("rejected") or self._not_by_model()
         return "partial" if bad else "completed"
+
+    def _not_by_model(self) -> bool:
+        """Whether a model was to write it, and none of its sections is by anybody but the rules."""
+        writers = {one["by"] for one in self._values.get("sections", []) if one["sources"]}
+        return self._kept.get("by", RULES) != RULES and writers == {RULES}
 
     @property
     def report_id(self) -> str:
