@@ -218,7 +218,7 @@ def run(**changes: Any) -> SimpleNamespace:
         "statistics": {"total_steps": 4, "success_rate": 1.0, "used": 2},
         "log": log(),
     }
-    return SimpleNamespace(**{**values, **changes})
+    return SimpleNamespace(**{"options": {}, **values, **changes})
 
 
 def review_request(point: str = "plan", **args: Any) -> dict[str, Any]:
