@@ -50,17 +50,18 @@ def test_a_word_does_not_depend_on_its_batch():
         {f"{a}{b}" for a in ("film", "喜宴", "über", "x", "1993", "a-very-long-word" * 8) for b in range(40)}
     )
     together = dict(zip(words, model.words(words), strict=True))
+    last = {"rtol": 0, "atol": 3e-7}  # on some processors the last bits of a row depend on its place in the batch
     for word in words[::7]:
-        assert np.array_equal(model.words([word])[0], together[word])
+        assert np.allclose(model.words([word])[0], together[word], **last)
     backwards = dict(zip(words[::-1], model.words(words[::-1]), strict=True))
-    assert all(np.array_equal(backwards[word], together[word]) for word in words)
+    assert all(np.allclose(backwards[word], together[word], **last) for word in words)
     assert np.allclose(together["film1"], model.array(["film1"])[0], atol=1e-5)
 
 
 def test_a_word_longer_than_the_shape_still_has_a_vector():
     model = use()
     long = "xq" * 2_000
-    assert np.array_equal(model.words([long, "tea"])[1], model.words(["tea"])[0])
+    assert np.allclose(model.words([long, "tea"])[1], model.words(["tea"])[0], rtol=0, atol=3e-7)
 
 
 def test_only_the_sentence_encoder_has_word_vectors():
