@@ -46,12 +46,13 @@ class PlanDocument(TypedDict):
 
 
 class Writing(TypedDict):
-    """What writing the sections of an outline will probably take; ``money`` is null where no price is known."""
+    """What writing the sections of an outline will probably take; null where nobody knows."""
 
     sections: int
     calls: int
     tokens: int
     money: float | None
+    seconds: float | None
 
 
 class ReviewRequest(TypedDict):
