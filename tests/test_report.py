@@ -130,6 +130,29 @@ def test_who_wants_to_decide_is_asked_whatever_is_there_already(wb):
     assert run.report.metrics["sections_written"] == 0 and run.report.text == first.text
 
 
+def test_a_report_that_a_person_rejects_is_not_taken_over(wb):
+    topic = "Ang Lee's films: war"
+    run = wb.report(topic, kb="film", review={"report"})
+    run.reject()
+    assert run.report.status == "partial"
+    again = wb.report(topic, kb="film").report
+    assert not again.cache_hit and again.status == "completed"
+
+
+def test_a_file_that_cannot_be_written_stays_as_it_was(wb, tmp_path, monkeypatch):
+    report, file = wb.report("Ang Lee's films: war", kb="film").report, tmp_path / "r.md"
+    file.write_text("before", encoding="utf-8")
+
+    def full(path: Path, content: bytes) -> int:
+        path.open("wb").write(content[:9])
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(Path, "write_bytes", full)
+    with pytest.raises(WorkbenchError, match="No space left"):
+        report.write(file)
+    assert file.read_text(encoding="utf-8") == "before"
+
+
 def test_another_person_s_report_is_not_taken_over(wb):
     wb.report(EN, kb="film", user="ann")
     assert not wb.report(EN, kb="film", user="bob").report.cache_hit

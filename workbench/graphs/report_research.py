@@ -13,7 +13,7 @@ from workbench.graphs.plan import ONE
 from workbench.plans import Plan, PlanStep, fresh_id
 from workbench.ports import Context
 from workbench.reports.extracting import said_in
-from workbench.reports.outline import TOLD, Meaning
+from workbench.reports.outline import Meaning, least
 from workbench.state import ConversationState, ExecutionRecord, SectionOutline, StepTask
 
 MOST = 12
@@ -25,9 +25,8 @@ async def research(state: ConversationState, runtime: Runtime[Context]) -> dict[
     context, redo = runtime.context, state["report"]["redo"]
     plan, wish = Plan.load(state["plan"]), redo["wish"]
     query = f"{state['query']} {wish}"
-    step_id = redo.get("step") or fresh_id(plan, "research")
+    step_id = fresh_id(plan, "research")
     records: list[ExecutionRecord] = []
-    own: list[str] = []
     for number, kb in enumerate(state["kb_prefixes"]):
         name = step_id if len(state["kb_prefixes"]) == 1 else f"{step_id}_{number}"
         step = PlanStep(step_id=name, objective=wish, tool=ONE, tool_input={"query": query, "kb_prefix": kb})
@@ -59,7 +58,7 @@ async def research(state: ConversationState, runtime: Runtime[Context]) -> dict[
     says = Meaning(bases)
     told = [(piece, said.text) for piece in pieces for said in said_in(1, piece)]
     shares = says(wish, [text for _, text in told])
-    fit = [(piece, text) for (piece, text), share in zip(told, shares, strict=True) if share >= TOLD]
+    fit = [(piece, text) for (piece, text), share in zip(told, shares, strict=True) if share >= least(wish, text)]
     own = list(dict.fromkeys(piece["result_id"] for piece, _ in fit))
     sections: list[SectionOutline] = []
     for section in state["outline"]["sections"]:

@@ -280,9 +280,10 @@ class RunStore:
         if not rows:
             return {}
         result = self._loaded(rows[0]["result"])
-        kept = {
-            name: (result.get("report") or {}).get(name) for name in ("fingerprint", "proposed", "numbers", "evidence")
-        }
+        report = result.get("report") or {}
+        if report.get("rejected") and not updates:  # nobody wants it again
+            return {}
+        kept = {name: report.get(name) for name in ("fingerprint", "proposed", "numbers", "evidence")}
         outline, sections = result.get("outline") or {"sections": []}, result.get("sections") or []
         return {"run_id": rows[0]["run_id"], **kept, "outline": outline, "sections": sections}
 

@@ -370,10 +370,11 @@ class Report:
             raise RunError(f"{file} has an ending that is no form of a report. Known: {', '.join(_FORMS)}.")
         if not self.text:
             raise RunError(f"Run {self.run.run_id} has no report yet: it is {self.run.status}.")
-        content = self.rendered(form)
+        content, fresh = self.rendered(form), file.with_name(f"{file.name}.new")
         try:
             file.parent.mkdir(parents=True, exist_ok=True)
-            file.write_bytes(content)
+            fresh.write_bytes(content)
+            fresh.replace(file)  # what was there stays whole until then
         except OSError as error:
             raise RunError(f"{file} cannot be written: {error.strerror}. Name another place.") from None
         return file
