@@ -70,7 +70,7 @@ def library(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Library]:
 
 def opened(library: Library, query: str, *assumptions: str, base: str = "plays", **more: Any) -> list[Any]:
     bases: list[Any] = [library.get(base)]
-    return open_questions(query, read_question(query, bases)["reading"], bases, assumptions, **more)
+    return open_questions(query, read_question(query, bases)["question"], bases, assumptions, **more)
 
 
 # --- the rules ---
@@ -112,7 +112,7 @@ def test_the_time_is_asked_where_documents_are_dated(library, query, span, given
     assert (asked["kind"], asked["assumed"], asked["must"]) == ("time", span, False)
     told = refined(query, answered([asked], {"time": given}))
     assert told == said
-    conditions = read_question(told, [library.get("plays")])["reading"]["conditions"]
+    conditions = read_question(told, [library.get("plays")])["question"]["conditions"]
     assert [c["field"] for c in conditions] == ["year"]
     assert refined(query, answered([asked], {"time": span})) == query, "all that there is leaves nothing out"
 
@@ -235,7 +235,7 @@ async def test_a_name_stops_the_report_and_its_answer_reaches_query_reading_and_
     assert proposals.description(request) == "Which “Harbour” is meant?" and "plan" not in request
     state = await desk.say("edit", edits={"answers": {"name:Harbour": "1978"}}, note="the old one")
     assert state["query"] == "What is Harbour (1978) about?"
-    assert [name["doc_id"] for name in state["route_decision"]["reading"]["names"]] == ["h1"]
+    assert [name["doc_id"] for name in state["route_decision"]["question"]["names"]] == ["h1"]
     assert [one["answer"] for one in state["clarifications"]] == [H78]
     assert state["plan"]["assumptions"] == [f"“Harbour” means {H78}."]
     (kept,) = desk.context.runs.decisions("r")

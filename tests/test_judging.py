@@ -27,7 +27,7 @@ def test_what_the_evidence_answers_is_enough_and_what_it_does_not_is_not(library
 
 
 def test_without_the_pieces_that_answer_it_is_not_enough(library: Library):  # noqa: F811
-    asked = [q for q, c in CASES.items() if len(c["cites"]) == 1 and not c["reading"].get("count")]
+    asked = [q for q, c in CASES.items() if len(c["cites"]) == 1 and not c["question"].get("count")]
     spoilt = [
         q
         for q in asked

@@ -184,7 +184,7 @@ def test_counts(bases: Any, question: str, group: str) -> None:
 )
 def test_fields_asked_of_a_name(bases: Any, question: str, asked: list[str], name: str) -> None:
     reading = read(question, [bases["lab"]])
-    assert (reading["asked"], [n["name"] for n in reading["names"]]) == (asked, [name])
+    assert (reading["fields"], [n["name"] for n in reading["names"]]) == (asked, [name])
     assert reading["conditions"] == []
 
 
@@ -192,7 +192,7 @@ def test_what_was_read_is_said_and_what_was_not(bases: Any) -> None:
     reading = read("projects that are not finished, the three most colourful", [bases["lab"]])
     assert "status is not finished" in reading["understood"]
     assert read("哪些项目不是已完成的？", [bases["lab"]])["understood"] == ["状态不是已完成"]
-    assert read("projects longer than 3 hours", [bases["lab"]])["not_understood"] == ["longer than 3 hours"]
+    assert read("projects longer than 3 hours", [bases["lab"]])["not_applied"] == ["longer than 3 hours"]
     assert read("projects longer than 3 hours", [bases["lab"]])["conditions"] == []
 
 

@@ -13,7 +13,7 @@ from workbench.knowledge.library import Library
 from workbench.language.reading import read
 from workbench.ports import KnowledgeBase
 from workbench.settings import Settings
-from workbench.state import Condition, Reading
+from workbench.state import Condition, Question
 
 SAVED = json.loads((Path(__file__).parent / "saved" / "readings.json").read_text("utf-8"))
 QUESTIONS = SAVED["questions"]
@@ -50,11 +50,11 @@ def test_no_negation_is_read_as_its_opposite(bases: dict[str, KnowledgeBase]) ->
     assert inverted == []
 
 
-def differences(read: Reading, gold: Mapping[str, Any]) -> dict[str, Any]:
+def differences(read: Question, gold: Mapping[str, Any]) -> dict[str, Any]:
     """What was read otherwise than the gold has it: key -> (read, gold)."""
     pairs: dict[str, tuple[Any, Any]] = {}
     pairs |= {"conditions": (plain(read["conditions"]), plain(gold["conditions"])), "group": (read["group"], "")}
-    pairs["count"], pairs["limit"], pairs["asked"] = (read["count"], False), (read["limit"], None), (read["asked"], [])
+    pairs["count"], pairs["limit"], pairs["asked"] = (read["count"], False), (read["limit"], None), (read["fields"], [])
     pairs["sort"] = (list(read["sort"].values()) if read["sort"] else None, None)
     pairs["names"] = ([name["name"] for name in read["names"]], None)
     pairs["intent"] = (read["intent"], None)
@@ -64,7 +64,7 @@ def differences(read: Reading, gold: Mapping[str, Any]) -> dict[str, Any]:
     for key in ("names", "intent", *(("limit", "sort", "asked") if gold.get("loose") else ())):
         if key not in gold:
             del found[key]
-    found["said"] = (bool(read["not_understood"]), True) if gold.get("said") else (True, True)
+    found["said"] = (bool(read["not_applied"]), True) if gold.get("said") else (True, True)
     return {key: pair for key, pair in found.items() if pair[0] != pair[1]}
 
 
@@ -90,7 +90,7 @@ def listed(value: Any) -> list[Any]:
     return list(value) if isinstance(value, list | tuple) else [value]
 
 
-def turned(read: Reading, gold: Mapping[str, Any]) -> bool:
+def turned(read: Question, gold: Mapping[str, Any]) -> bool:
     """Whether a value that is refused is asked for, or one that is asked for is refused."""
 
     def values(conditions: list[Condition], *ops: str) -> set[tuple[str, str]]:

@@ -17,7 +17,7 @@ from workbench.language.quoting import cite
 from workbench.language.writing import write
 from workbench.ports import KnowledgeBase
 from workbench.settings import Settings
-from workbench.state import Reading, RetrievalResult
+from workbench.state import Question, RetrievalResult
 from workbench.text import fold, language_of, sentences
 from workbench.tools import evidence
 
@@ -42,8 +42,8 @@ def library(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Library]:
     library.close()
 
 
-def reading_of(case: Mapping[str, Any]) -> Reading:
-    question, given = case["question"], dict(case["reading"])
+def reading_of(case: Mapping[str, Any]) -> Question:
+    question, given = case["question"], dict(case["question"])
     names = [
         {"start": (at := max(0, question.find(n["surface"]))), "end": at + len(n["surface"]), "entity_id": "", **n}
         for n in given.pop("names", [])
@@ -60,7 +60,7 @@ def reading_of(case: Mapping[str, Any]) -> Reading:
         "group": "",
         **{name: [] for name in ("conditions", "asked", "words", "understood", "not_understood")},
     }
-    return Reading(**{**plain, **given})  # type: ignore[typeddict-item]
+    return Question(**{**plain, **given})  # type: ignore[typeddict-item]
 
 
 def evidence_of(case: Mapping[str, Any], base: KnowledgeBase) -> list[RetrievalResult]:
@@ -81,7 +81,7 @@ def evidence_of(case: Mapping[str, Any], base: KnowledgeBase) -> list[RetrievalR
     return found
 
 
-Writer = Callable[[Reading, list[RetrievalResult], KnowledgeBase], str]
+Writer = Callable[[Question, list[RetrievalResult], KnowledgeBase], str]
 
 
 def wrong(case: Mapping[str, Any], written: str, results: list[RetrievalResult]) -> list[str]:
@@ -113,7 +113,7 @@ def score(write: Writer, library: Library) -> dict[str, list[str]]:
     return found
 
 
-def first_sentences(reading: Reading, results: list[RetrievalResult], base: KnowledgeBase) -> str:
+def first_sentences(reading: Question, results: list[RetrievalResult], base: KnowledgeBase) -> str:
     """What a writer must beat: two sentences of the first piece."""
     return " ".join(f"{s} [1]" for s in sentences(results[0]["evidence"])[:2])
 
@@ -122,7 +122,7 @@ def test_the_cases_are_not_passed_by_quoting_what_was_found_first(library: Libra
     assert len(SAVED["cases"]) == 60 and len(SAVED["cases"]) - len(score(first_sentences, library)) <= 10
 
 
-def answer(reading: Reading, results: list[RetrievalResult], base: KnowledgeBase) -> str:
+def answer(reading: Question, results: list[RetrievalResult], base: KnowledgeBase) -> str:
     return write(reading, results, judged(reading, results, [base]), known(reading, [base]))[0]
 
 

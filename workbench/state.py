@@ -203,11 +203,11 @@ class NameRead(TypedDict):
     bases: list[str]
 
 
-class Reading(TypedDict):
-    """What a question was understood to ask; made once, over the schemas and names of the knowledge bases asked.
+class Question(TypedDict):
+    """How a question was understood: read once per run, over the fields and names of the knowledge bases it asks.
 
     Attributes:
-        question: as it stands alone.
+        text: the question as it stands alone.
         language: ``en`` or ``zh``.
         intent: what kind of answer is wanted.
         answer_type: what kind of thing answers.
@@ -215,15 +215,17 @@ class Reading(TypedDict):
         conditions: what documents must hold, all of them.
         sort: the order that is asked for ("longest", 最早), or None.
         limit: how many are asked for, or None; 1 for a superlative.
-        count: whether it is asked how many there are.
+        count: whether it asks how many documents there are.
         group: the field by which they are counted, or "".
-        asked: the fields whose values are asked for, in the order of the question.
-        words: content words that are neither names, nor conditions, nor the way of asking; in order, as written.
-        understood: what was read, a sentence each, in the language of the question, for people to see.
-        not_understood: parts of the question that ask for something that no field can hold; searched without.
+        fields: the fields whose values are asked for, in the order of the question.
+        words: content words that are neither names, conditions nor words of asking; in order, as written.
+        date_asked: the ISO date as of which it asks ("as of 2003", 截至2003年), or "".
+        understood: how it was read, one sentence per part, in the language of the question.
+        not_applied: conditions it states that no typed field can hold; they are searched as words.
+        open: what decides the answer and is left open, one sentence per reading; empty for a clear question.
     """
 
-    question: str
+    text: str
     language: Literal["en", "zh"]
     intent: QueryIntent
     answer_type: AnswerType
@@ -233,10 +235,12 @@ class Reading(TypedDict):
     limit: int | None
     count: bool
     group: str
-    asked: list[str]
+    fields: list[str]
     words: list[str]
+    date_asked: str
     understood: list[str]
-    not_understood: list[str]
+    not_applied: list[str]
+    open: list[str]
 
 
 class ExtractedEntities(TypedDict):
@@ -264,7 +268,7 @@ class RouteDecision(TypedDict):
     media_type_hint: str
     filters: Annotated[list[Condition], _OF_OLDER_RUNS]
     extracted_entities: ExtractedEntities
-    reading: NotRequired[Reading]
+    question: NotRequired[Question]
 
 
 class SubStep(TypedDict):

@@ -203,7 +203,7 @@ def _subject_of(state: ConversationState) -> dict[str, Any]:
     """Of a report's topic, what is searched as its question, and the aspects that are searched besides."""
     if not state.get("report"):
         return {}
-    reading = state["route_decision"].get("reading")
+    reading = state["route_decision"].get("question")
     topic = split(state["message"], spans(reading) if reading else ())
     aspects = [[aspect.title, list(aspect.parts)] for aspect in topic.aspects]
     return {"to_search": topic.subject, "report": {**state["report"], "aspects": aspects}}

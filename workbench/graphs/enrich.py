@@ -38,7 +38,7 @@ async def enriched(
 ) -> Added | None:
     """What a source outside adds to the evidence of the steps; None when nothing is lacking or nobody can be asked."""
     tape, decision = context.tape, state.get("route_decision")
-    if not decision or "reading" not in decision or decision["query_intent"] in ("list", "recommend"):
+    if not decision or "question" not in decision or decision["query_intent"] in ("list", "recommend"):
         return None
     if _was_asked(state):
         return None
@@ -85,7 +85,7 @@ def lacking(
     state: RetrievalState, found: Mapping[str, Sequence[RetrievalResult]], bases: Sequence[KnowledgeBase]
 ) -> list[str]:
     """The names of the question that no evidence speaks of, or of which a field that is asked for is not said."""
-    seen, reading = state["reflections"][-1]["signals"], state["route_decision"]["reading"]
+    seen, reading = state["reflections"][-1]["signals"], state["route_decision"]["question"]
     evidence = [result for results in found.values() for result in results]
     judgement = judged(reading, evidence, bases)
     lost = [*seen.get("unknown", []), *(c["name"] for c in seen.get("coverage", []) if not c["found"])]

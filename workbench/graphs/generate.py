@@ -26,7 +26,7 @@ from workbench.language.writing import Known, write
 from workbench.models.chat import Limits, server_of, stream_text, usage_of
 from workbench.plans import ENDED_WELL
 from workbench.ports import Context, KnowledgeBase, written
-from workbench.state import Citation, ConversationState, ExecutionRecord, Reading, RetrievalResult
+from workbench.state import Citation, ConversationState, ExecutionRecord, Question, RetrievalResult
 from workbench.text import CJK, clean, language_of, visible
 
 
@@ -77,7 +77,7 @@ def memory(state: Mapping[str, Any], zh: bool) -> str:
 
 def totals(state: Mapping[str, Any], context: Context, zh: bool) -> str:
     """What the whole corpus counts, beside the evidence: how many documents hold, and of each kind."""
-    reading = state.get("route_decision", {}).get("reading")
+    reading = state.get("route_decision", {}).get("question")
     bases = context.bases(state.get("kb_prefixes") or [])
     if not reading or not bases or not state.get("use_retrieval", True):
         return "无" if zh else "none"
@@ -258,13 +258,13 @@ async def _spoken(state: ConversationState, runtime: Runtime[Context]) -> list[s
 def offline(state: Mapping[str, Any], context: Context) -> Answer:
     """Write the answer here."""
     bases = context.bases(state.get("kb_prefixes") or [state["kb_prefix"]])
-    older = "reading" not in state["route_decision"]  # a run that began in an older version goes on in this one
-    reading = read(state["query"], bases) if older else state["route_decision"]["reading"]
+    older = "question" not in state["route_decision"]  # a run that began in an older version goes on in this one
+    reading = read(state["query"], bases) if older else state["route_decision"]["question"]
     results = found(state)
     return Answer(*write(reading, results, judged(reading, results, bases), known(reading, bases)))
 
 
-def known(reading: Reading, bases: Sequence[KnowledgeBase]) -> Known:
+def known(reading: Question, bases: Sequence[KnowledgeBase]) -> Known:
     """What the bases say beside the evidence: how many documents hold, counts, who is in which field."""
     schema = list({field["name"]: field for base in bases for field in base.schema()}.values())
     counts: dict[str, int] = {}

@@ -21,7 +21,7 @@ from workbench.graphs.sufficiency import Asked
 from workbench.graphs.sufficiency import Need as Wanted
 from workbench.ports import KnowledgeBase
 from workbench.records.proposals import MET, SETTLED, Verdict
-from workbench.state import Reading as QuestionRead
+from workbench.state import Question
 from workbench.state import RetrievalResult, RouteDecision
 from workbench.text import fold, language_of, spelled
 from workbench.tools.next_hop import Reading
@@ -79,11 +79,11 @@ class Entry(TypedDict):
 def needs(query: str, decision: RouteDecision, knowledge: Sequence[KnowledgeBase]) -> list[Need]:
     """What an answer to the question needs, in the order of the question, and last what kind of thing answers."""
     zh, names = language_of(query) == "zh", decision["extracted_entities"]["low_level"]
-    reading = decision.get("reading")
+    reading = decision.get("question")
     found = [Need(name, "name", name=name) for name in names]
     if reading is None:
         return found[:MOST]
-    for field in reading["asked"]:
+    for field in reading["fields"]:
         of = [(f"《{n}》的 {field}" if zh else f"{field} of {n}", n) for n in names] or [(field, "")]
         found += [Need(text, "field", field, name) for text, name in of]
     found += [Need(text, "condition") for text in reading["understood"] if decision["filters"]]
@@ -93,7 +93,7 @@ def needs(query: str, decision: RouteDecision, knowledge: Sequence[KnowledgeBase
 
 
 def _last(query: str, decision: RouteDecision, zh: bool) -> Need:
-    intent, reading = decision["query_intent"], decision.get("reading")
+    intent, reading = decision["query_intent"], decision.get("question")
     if intent == "recommend":
         return Need("几个不同的候选" if zh else "several different candidates", "all")
     if intent == "list" and decision["filters"]:
@@ -102,14 +102,14 @@ def _last(query: str, decision: RouteDecision, zh: bool) -> Need:
     return Need(kind[zh], "answer")
 
 
-def _runs(reading: QuestionRead, base: KnowledgeBase) -> list[str]:
+def _runs(reading: Question, base: KnowledgeBase) -> list[str]:
     """Telling words of a question that stand side by side, beside its names, as the question writes them."""
-    question, text = reading["question"], spelled(reading["question"])
+    question, text = reading["text"], spelled(reading["text"])
     if len(text) != len(question):
         question = text
     names = [(named["start"], named["end"]) for named in reading["names"]]
     asked = list(_spans(text, map(spelled, reading["words"])))
-    words, rarity, _ = base.matches(reading["question"], ())
+    words, rarity, _ = base.matches(reading["text"], ())
     passages = base.counts()["passages"]
     least = math.log(1 / COMMON) / math.log1p(passages) if passages > 1 / COMMON else 0.0
     telling = [word for word, rare in zip(words, rarity, strict=True) if rare >= least]

@@ -66,11 +66,11 @@ def assumptions(query: str, decision: RouteDecision, knowledge: Sequence[Knowled
     said = []
     if len(knowledge) > 1:
         said.append(say("several", query, names=", ".join(base.name for base in knowledge)))
-    reading = decision.get("reading")
+    reading = decision.get("question")
     if reading and reading["understood"]:
         said.append(say("understood", query, read=listed(reading["understood"], query)))
-    if reading and reading["not_understood"]:
-        said.append(say("not_understood", query, parts=listed(reading["not_understood"], query)))
+    if reading and reading["not_applied"]:
+        said.append(say("not_understood", query, parts=listed(reading["not_applied"], query)))
     names = decision["extracted_entities"]["low_level"]
     unknown = [name for name in names if not any(base.find_entity(name) for base in knowledge)]
     if unknown:
@@ -129,7 +129,7 @@ class Ask:
     def selection(self) -> dict[str, Any]:
         """What ``discover`` is given: conditions, order, by which field to count; nothing where none is read."""
         given: dict[str, Any] = {"conditions": list(self.decision["filters"])} if self.decision["filters"] else {}
-        reading = self.decision.get("reading")
+        reading = self.decision.get("question")
         if reading and reading["sort"]:
             given["sort"] = dict(reading["sort"])
         if reading and reading["count"] and (reading["group"] or not self.words):
@@ -199,10 +199,10 @@ def _beyond_fields(ask: Ask, names: Sequence[NameRead], base: KnowledgeBase) -> 
     """Whether typed documents may answer no question in one step: it has words that no field, name or condition takes
     and no document that it names says, or it asks for a field of what it names under a condition.
     """
-    intent, reading = ask.decision["query_intent"], ask.decision.get("reading")
+    intent, reading = ask.decision["query_intent"], ask.decision.get("question")
     if reading is None or intent in ("recommend", "compare"):
         return False
-    through = bool(names and reading["asked"])
+    through = bool(names and reading["fields"])
     if through and reading["conditions"]:
         return True
     return (through or intent != "list") and bool(reading["words"]) and not _said_there(reading["words"], names, base)

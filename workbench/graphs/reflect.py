@@ -268,7 +268,7 @@ async def reflector(state: RetrievalState, runtime: Runtime[Context]) -> dict[st
     wanted = need(decision, bases)
     remaining = context.settings.time_budget_s - work_seconds(records)
     enough = thresholds(wanted.intent, set_here(state.get("thresholds"), context.settings), wanted)
-    judgement = judged(decision["reading"], evidence, bases) if "reading" in decision else None
+    judgement = judged(decision["question"], evidence, bases) if "question" in decision else None
     seen = signals(wanted, evidence, records, enough, state["iteration"], remaining, judgement)
     base, asked, at = _most_of(evidence, bases), query, f"pass {state['iteration']}"
     plain = evidence and not any(r["metadata"].get("fields") for r in evidence[:FIRST])

@@ -45,10 +45,10 @@ def obeyed(
         bases: of the route.
         struck: ids of those that are not to count.
     """
-    reading = route.decision.get("reading")
+    reading = route.decision.get("question")
     if not reading or reading["intent"] not in ("recommend", "list"):
         return []
-    question, not_these, newest = fold(reading["question"]), set(struck), dict[tuple[str, str], Obeyed]()
+    question, not_these, newest = fold(reading["text"]), set(struck), dict[tuple[str, str], Obeyed]()
     for one in preferences:
         now = not one.get("id") and one["polarity"] == "dislike"
         memory_id = str(one.get("id") or f"now:{one['about']}")
@@ -66,7 +66,7 @@ def obeyed(
     if reading["names"] or not likes:
         return dislikes
     leading = [one for one in likes if one["condition"]["field"] == likes[-1]["condition"]["field"]]
-    every = with_conditions(route, [*dislikes, *leading]).decision["reading"]["conditions"]
+    every = with_conditions(route, [*dislikes, *leading]).decision["question"]["conditions"]
     return [*dislikes, *leading] if any(base.select(every, limit=1) for base in bases) else dislikes
 
 
@@ -94,7 +94,7 @@ def with_conditions(route: Route, conditions: Sequence[Obeyed]) -> Route:
     """The route with what is obeyed among its conditions: likes of one field together, any of them will do."""
     if not conditions:
         return route
-    reading = route.decision["reading"]
+    reading = route.decision["question"]
     kept = list[Condition]()
     for one in conditions:
         condition = one["condition"]
@@ -107,7 +107,7 @@ def with_conditions(route: Route, conditions: Sequence[Obeyed]) -> Route:
             kept.append(Condition(**condition))
     told = [*reading["understood"], *dict.fromkeys(one["told"] for one in conditions)]
     reading = {**reading, "conditions": [*reading["conditions"], *kept], "understood": told}
-    return Route({**route.decision, "reading": reading, "filters": reading["conditions"]}, route.kb_prefixes)
+    return Route({**route.decision, "question": reading, "filters": reading["conditions"]}, route.kb_prefixes)
 
 
 def obeying(

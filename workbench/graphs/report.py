@@ -153,7 +153,7 @@ async def _outlined(
     by_rules = earlier.get("proposed") == checking.fingerprint(before["sections"])
     if same and before["sections"] and state["report"].get("updates") and not by_rules:
         return carried(cast(ReportOutline, before), results, same, Meaning(bases), kind), []
-    reading = state["route_decision"]["reading"]
+    reading = state["route_decision"]["question"]
     of = known(reading, bases)
     titles = [one["title"] for one in before["sections"]] if by_rules else []
     rules = outlined(
@@ -264,7 +264,7 @@ async def _drafted(task: SectionTask, context: Context) -> tuple[Draft, str]:
         raise
     except Exception as unknown:  # one's own writer or strategy may raise anything; the note shows it
         notes = [visible(f"{type(unknown).__name__}: {unknown}")]
-    reading = task["route_decision"]["reading"]
+    reading = task["route_decision"]["question"]
     return Draft(section_text(one, pieces, reading, known(reading, context.bases(task["kb_prefixes"]))), notes), RULES
 
 

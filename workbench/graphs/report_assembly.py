@@ -80,7 +80,7 @@ class _Front:
         self.state, self.context, self.kind, self.zh = state, context, kind, zh
         self.results, self.sections = found(state), standing(state)
         self.numbers = assembling.numbers_of(self.sections, state["report"].get("numbers", {}))
-        self.reading = state["route_decision"]["reading"]
+        self.reading = state["route_decision"]["question"]
         self.notes: list[str] = []
 
     def told(self) -> str:

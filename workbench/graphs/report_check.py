@@ -52,6 +52,6 @@ async def consistency(state: ConversationState, runtime: Runtime[Context]) -> di
     empty = sum(not one["sources"] for one in sections)
     check = await asyncio.to_thread(checking.consistency, sections, found(state), empty)
     bases = runtime.context.bases(state["kb_prefixes"])
-    text, reading = "\n".join(one["text"] for one in sections), state["route_decision"]["reading"]
+    text, reading = "\n".join(one["text"] for one in sections), state["route_decision"]["question"]
     check["validation"] = dict(validate(reading, text, meant_by(state["query"], bases[0]) if bases else None))
     return {"report": {**state["report"], "consistency": check}}

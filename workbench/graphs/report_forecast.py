@@ -27,7 +27,7 @@ def forecast(state: Mapping[str, Any], context: Context) -> dict[str, Any]:
     if "writer" not in context.models:
         return {"sections": len(sections), "calls": 0, "tokens": 0, "money": 0.0, "seconds": 0.0}
     length = {r["result_id"]: len(r["evidence"]) for r in found(state)}
-    zh = state["route_decision"]["reading"]["language"] == "zh"
+    zh = state["route_decision"]["question"]["language"] == "zh"
     calls = given = written = 0
     for section in sections:
         pieces = [length[i] for i in section["evidence_ids"] if i in length]

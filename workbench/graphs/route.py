@@ -17,7 +17,7 @@ from workbench.events import logged
 from workbench.graphs.model_route import routed_by_model
 from workbench.language.reading import is_smalltalk, read
 from workbench.ports import Context, KnowledgeBase, KnowledgeBases
-from workbench.state import Condition, ExtractedEntities, QueryIntent, Reading, RouteDecision
+from workbench.state import Condition, ExtractedEntities, QueryIntent, Question, RouteDecision
 from workbench.text import terms
 
 if TYPE_CHECKING:
@@ -274,7 +274,7 @@ def read_question(question: str, bases: Sequence[KnowledgeBase]) -> Understood:
             "low_level": list(dict.fromkeys(name["name"] for name in reading["names"])),
             "high_level": reading["words"],
         },
-        reading=reading,
+        question=reading,
     )
 
 
@@ -285,7 +285,7 @@ class Understood(TypedDict):
     media_type_hint: str
     filters: list[Condition]
     extracted_entities: ExtractedEntities
-    reading: Reading
+    question: Question
 
 
 def _with_worker(route: Route, worker_name: str) -> Route:

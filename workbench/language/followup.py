@@ -16,7 +16,7 @@ from workbench.language.amounts import times
 from workbench.language.names import names_in
 from workbench.language.reading import is_smalltalk, read
 from workbench.ports import KnowledgeBase
-from workbench.state import NameRead, Reading
+from workbench.state import NameRead, Question
 from workbench.text import CJK, language_of
 
 _PERSON = re.compile(r"\b(?:he|him|his|she|her|hers)\b|(?<![其吉])[他她](?!们)|(?:这|那|该)(?:个|位)人", re.I)
@@ -89,7 +89,7 @@ class Turn:
     """A question that was said so that it stands alone, its reading, and the names of its answer."""
 
     question: str
-    reading: Reading
+    reading: Question
     names: tuple[NameRead, ...]
     answered: tuple[NameRead, ...] = ()
 
@@ -230,7 +230,7 @@ def _similar(message: str, names: Sequence[NameRead], turns: Sequence[Turn]) -> 
     return f"{message[: match.start()]}{said}{joint}{_written(model, zh)}{message[match.end() :]}"
 
 
-def _among(message: str, reading: Reading, last: Turn, bases: Sequence[KnowledgeBase]) -> str:
+def _among(message: str, reading: Question, last: Turn, bases: Sequence[KnowledgeBase]) -> str:
     """The wish before under what is asked of those that it found: "which of them are finished?"."""
     match = _AMONG.search(message)
     wished = last.reading["intent"] in ("list", "recommend") or last.reading["conditions"]
@@ -244,7 +244,7 @@ def _among(message: str, reading: Reading, last: Turn, bases: Sequence[Knowledge
 
 
 def _into_question(
-    message: str, reading: Reading, names: Sequence[NameRead], last: Turn, bases: Sequence[KnowledgeBase]
+    message: str, reading: Question, names: Sequence[NameRead], last: Turn, bases: Sequence[KnowledgeBase]
 ) -> str:
     """The question before with the name or conditions of an elliptic one in the place of its own, or ""."""
     opened = _OPENER.match(message)
@@ -252,7 +252,7 @@ def _into_question(
     questioned = bool(opened) or re.search(r"[?？]\s*$|呢", message)
     if not rest or not questioned or _ASKS.search(_blotted(message, names)[opened.end() if opened else 0 :]):
         return ""
-    if names and reading["asked"]:
+    if names and reading["fields"]:
         return _without_opener(message)  # "And the author of Apollo?" asks a thing of its own
     if names:
         return _swapped(last, names) or _appended(last.question, rest)
@@ -261,7 +261,7 @@ def _into_question(
         for condition in reading["conditions"]:
             question = _without(question, condition["field"], bases)
         return _appended(question, rest)
-    if reading["asked"] and last.names:
+    if reading["fields"] and last.names:
         return _of(rest, last.names[-1], message)
     return ""
 
@@ -305,9 +305,9 @@ def _without(question: str, field: str, bases: Sequence[KnowledgeBase]) -> str:
     return question
 
 
-def _with_subject(message: str, reading: Reading, names: Sequence[NameRead], turns: Sequence[Turn]) -> str:
+def _with_subject(message: str, reading: Question, names: Sequence[NameRead], turns: Sequence[Turn]) -> str:
     """预算是多少？ of what was spoken of last; "" when the message has a subject of its own."""
-    if names or reading["conditions"] or reading["words"] or reading["count"] or not reading["asked"]:
+    if names or reading["conditions"] or reading["words"] or reading["count"] or not reading["fields"]:
         return ""
     found = _likeliest(turns, bool(re.match(r"\W*[都还又也]", message)))
     return _of(_TAIL.sub("", message).strip(), found, message) if found else ""

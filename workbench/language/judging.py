@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 from workbench.language.names import blotted
 from workbench.language.quoting import parts
 from workbench.ports import Field, KnowledgeBase
-from workbench.state import AnswerType, Reading, RetrievalResult
+from workbench.state import AnswerType, Question, RetrievalResult
 from workbench.text import CJK, days, fold, language_of, stem, terms
 
 
@@ -192,7 +192,7 @@ class Document:
 
 
 def judge(
-    reading: Reading,
+    reading: Question,
     results: Sequence[RetrievalResult],
     schema: Sequence[Field],
     weight: Callable[[str], float],
@@ -222,7 +222,7 @@ def judge(
     lost = tuple(name["name"] for name in reading["names"] if not speaks_of(name, results))
     missing = tuple(_missing(reading, documents, schema))
     selecting = bool(reading["conditions"] or reading["sort"] or (reading["count"] and not reading["words"]))
-    asked = bool(reading["asked"]) and any(name["doc_id"] in documents for name in reading["names"])
+    asked = bool(reading["fields"]) and any(name["doc_id"] in documents for name in reading["names"])
     answered = any(one.answers for one in answers)
     sought = selecting and _sought(reading)
     if sought:
@@ -245,7 +245,7 @@ def judge(
     return Judged(tuple(answers), holding, first, missing, lost, lacking, enough, sought, documents)
 
 
-def _sought(reading: Reading) -> bool:
+def _sought(reading: Question) -> bool:
     told = reading["answer_type"] in ("reason", "manner", "date", "place", "number", "yes_no")
     return told and bool(reading["words"]) and not (reading["sort"] or reading["count"])
 
@@ -256,26 +256,26 @@ _PARTS = re.compile(
 )
 
 
-def several(reading: Reading) -> bool:
+def several(reading: Question) -> bool:
     """Whether a question asks several things."""
-    return bool(_PARTS.search(fold(reading["question"])))
+    return bool(_PARTS.search(fold(reading["text"])))
 
 
-def asked_parts(reading: Reading) -> list[list[str]]:
+def asked_parts(reading: Question) -> list[list[str]]:
     """The words of each part of a question that asks several things; the words of all where it asks one.
 
     >>> asked_parts({"question": "Which cipher is it, and who chose it?", "words": ["cipher", "chose"], "asked": []})
     [['cipher'], ['chose']]
     """
-    question, found = fold(reading["question"]), dict[int, list[str]]()
+    question, found = fold(reading["text"]), dict[int, list[str]]()
     borders = [match.start() for match in _PARTS.finditer(question)]
     for word in reading["words"]:
         at = question.find(fold(word))
         found.setdefault(sum(0 <= border <= at for border in borders), []).append(word)
-    return list(found.values()) if found and borders else [[*reading["words"], *reading["asked"]]]
+    return list(found.values()) if found and borders else [[*reading["words"], *reading["fields"]]]
 
 
-def judged(reading: Reading, results: Sequence[RetrievalResult], bases: Sequence[KnowledgeBase]) -> Judged:
+def judged(reading: Question, results: Sequence[RetrievalResult], bases: Sequence[KnowledgeBase]) -> Judged:
     """The judgement on the evidence, over the fields and words of these bases."""
     schema = [field for base in bases for field in base.schema()]
     selected = None
@@ -284,14 +284,14 @@ def judged(reading: Reading, results: Sequence[RetrievalResult], bases: Sequence
     return judge(reading, results, schema, weight_in(bases), selected, sense_of(reading, results, bases))
 
 
-def sense_of(reading: Reading, results: Sequence[RetrievalResult], bases: Sequence[KnowledgeBase]) -> Sense | None:
+def sense_of(reading: Question, results: Sequence[RetrievalResult], bases: Sequence[KnowledgeBase]) -> Sense | None:
     """What the reranker says of each sentence of the first passages, 1 for its best and 0 for its worst, and by how
     much it is before the sixth; None without a reranker.
     """
     chunks = [result for result in results if result["source_type"] == "chunk"]
     ids = {name["doc_id"] for name in reading["names"]} - {""}
     about = ids & {str(one["metadata"].get("doc_id")) for one in chunks}
-    asked = blotted(reading["question"], [(n["start"], n["end"]) for n in reading["names"] if about]).replace("_", "")
+    asked = blotted(reading["text"], [(n["start"], n["end"]) for n in reading["names"] if about]).replace("_", "")
     read = [one for one in chunks if not about or one["metadata"].get("doc_id") in about or _named(one, reading)]
     texts = list(dict.fromkeys(text for one in read[:_READ] for _, text in _parts(one)))
     scores = bases[0].rerank(asked, texts) if bases and texts else None
@@ -303,7 +303,7 @@ def sense_of(reading: Reading, results: Sequence[RetrievalResult], bases: Sequen
     return {text: (one, max(0.0, one - sixth)) for text, one in zip(texts, told, strict=True)}
 
 
-def _named(result: RetrievalResult, reading: Reading) -> bool:
+def _named(result: RetrievalResult, reading: Question) -> bool:
     text = fold(result["evidence"])
     return any(fold(name["surface"]).strip("《》") in text for name in reading["names"])
 
@@ -333,7 +333,7 @@ class _Wanted:
     chinese: bool
 
     @classmethod
-    def of(cls, reading: Reading, weight: Callable[[str], float], said: Sequence[str]) -> _Wanted:
+    def of(cls, reading: Question, weight: Callable[[str], float], said: Sequence[str]) -> _Wanted:
         words = {root(term): weight(term) + 0.3 for word in said for term in terms(word.replace("_", " "))}
         names = tuple(
             (n["doc_id"], stems(n["name"]), fold(n["surface"].strip("《》“”\"'")), (terms(n["name"]) or [""])[-1])
@@ -399,7 +399,7 @@ def model_of(signals: Mapping[str, float]) -> Model:
 
 
 def seen(
-    reading: Reading,
+    reading: Question,
     results: Sequence[RetrievalResult],
     weight: Callable[[str], float],
     sense: Sense | None = None,
@@ -513,7 +513,7 @@ def _sentences(
             yield Said(n, doc_id, title, text, (position, index), round(best, 4), part, before, after, told[part])
 
 
-def _is_of(said: Said, about: Collection[str], reading: Reading) -> bool:
+def _is_of(said: Said, about: Collection[str], reading: Question) -> bool:
     """Whether a sentence may speak of what the question names: it is in a document about it, or it names it."""
     if not about or said.doc_id in about:
         return True
@@ -535,13 +535,13 @@ def speaks_of(name: Mapping[str, Any], results: Sequence[RetrievalResult]) -> bo
     return False
 
 
-def _missing(reading: Reading, documents: Mapping[str, Document], schema: Sequence[Field]) -> Iterable[tuple[str, str]]:
+def _missing(reading: Question, documents: Mapping[str, Document], schema: Sequence[Field]) -> Iterable[tuple[str, str]]:
     fields = {one["name"]: one for one in schema}
     for name in reading["names"]:
         document = documents.get(name["doc_id"])
         if document is None:
             continue
-        for asked in reading["asked"]:
+        for asked in reading["fields"]:
             if not document.values(asked) and not says_field(document, fields[asked], reading["answer_type"]):
                 yield document.title, asked
 
@@ -558,6 +558,6 @@ def says_field(document: Document, field: Field, kind: AnswerType) -> list[Said]
     ]
 
 
-def foreign(text: str, reading: Reading) -> bool:
+def foreign(text: str, reading: Question) -> bool:
     """Whether a text is written in another language than the question."""
     return language_of(text) != reading["language"]

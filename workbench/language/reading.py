@@ -16,7 +16,7 @@ from workbench.language.conditions import NEAR, Conditions, in_words, shown
 from workbench.language.marks import Called, way, ways
 from workbench.language.names import blotted
 from workbench.ports import Field, KnowledgeBase
-from workbench.state import AnswerType, QueryIntent, Reading, Sort
+from workbench.state import AnswerType, QueryIntent, Question, Sort
 
 __all__ = ["in_words", "is_smalltalk", "read", "shown"]
 
@@ -48,7 +48,7 @@ def is_smalltalk(message: str) -> bool:
     return bool(said) and all(_smalltalk().fullmatch(part) for part in said)
 
 
-def read(question: str, bases: Sequence[KnowledgeBase]) -> Reading:
+def read(question: str, bases: Sequence[KnowledgeBase]) -> Question:
     """What a question asks, over the schemas and names of these knowledge bases.
 
     Args:
@@ -61,7 +61,7 @@ def read(question: str, bases: Sequence[KnowledgeBase]) -> Reading:
 class _Reader(Conditions):
     """A question with its order, its count and what it asks for."""
 
-    def reading(self) -> Reading:
+    def reading(self) -> Question:
         """Read it: what all else depends on first."""
         count, group = self._count()
         amounts = self._amounts()
@@ -100,8 +100,8 @@ class _Reader(Conditions):
             self._tell_order(field, sort["descending"], limit)
         if count:
             self._tell(f"counted by {group}" if group else "counted", f"按{group}计数" if group else "计数")
-        return Reading(
-            question=self.question,
+        return Question(
+            text=self.question,
             language="zh" if self.language == "zh" else "en",
             intent=intent,
             answer_type=self._answer(intent, asked, count),
@@ -111,10 +111,12 @@ class _Reader(Conditions):
             limit=limit,
             count=count,
             group=group,
-            asked=asked,
+            fields=asked,
             words=[w for w in dict.fromkeys(self._content()) if not (limit and re.fullmatch(_FEW, w.lower()))],
             understood=list(dict.fromkeys(self.understood)),
-            not_understood=list(dict.fromkeys(self.unclear)),
+            date_asked="",
+            not_applied=list(dict.fromkeys(self.unclear)),
+            open=[],
         )
 
     def _tell_order(self, field: Field, descending: bool, limit: int | None) -> None:

@@ -15,7 +15,7 @@ from workbench.language.judging import KINDS, Document, Judged, Said, foreign, s
 from workbench.language.quoting import cite, marked, spaced
 from workbench.language.reading import in_words, shown
 from workbench.ports import Field
-from workbench.state import Citation, Reading, RetrievalResult
+from workbench.state import Citation, Question, RetrievalResult
 from workbench.text import CJK, fold, sentences
 
 _POINTS_BACK = re.compile(r"(?:he|she|they|it|this|these|those|that)\b|[他她它]们?|[这那该此]", re.I)
@@ -55,7 +55,7 @@ class Known:
 class Voice:
     """What every answer is made of."""
 
-    def __init__(self, reading: Reading, results: Sequence[RetrievalResult], judged: Judged, known: Known):
+    def __init__(self, reading: Question, results: Sequence[RetrievalResult], judged: Judged, known: Known):
         self.reading, self.results, self.judged, self.known = reading, results, judged, known
         self.zh, self.lang = reading["language"] == "zh", reading["language"]
         self.fields = {one["name"]: one for one in known.schema}
@@ -91,7 +91,7 @@ class Voice:
     def _brief(self, document: Document) -> str:
         """A document by its title and the fields that tell it from others: those asked, sorted and conditioned by."""
         reading = self.reading
-        names = [*reading["asked"], *([reading["sort"]["field"]] if reading["sort"] else [])]
+        names = [*reading["fields"], *([reading["sort"]["field"]] if reading["sort"] else [])]
         names += [c["field"] for c in reading["conditions"] if c["op"] not in ("eq", "exists")]
         order = {"date": 0, "category": 1, "name": 2}
         kept = [
@@ -102,8 +102,8 @@ class Voice:
         names += [f["name"] for f in sorted(kept, key=lambda f: order[f["type"]])]
         same = {c["field"] for c in reading["conditions"] if c["op"] == "eq"}
         wanted = [n for n in dict.fromkeys(names) if document.values(n) and n not in same]
-        lost = bool(reading["asked"]) and not any(document.values(name) for name in reading["asked"])
-        wanted = wanted[: 3 if lost else max(1, len(reading["asked"]))]
+        lost = bool(reading["fields"]) and not any(document.values(name) for name in reading["fields"])
+        wanted = wanted[: 3 if lost else max(1, len(reading["fields"]))]
         facts = [self._listed([self._value(self.fields[n], v) for v in document.values(n)[:3]]) for n in wanted]
         inside = self._say(", ", "，").join(facts)
         return f"{self._title(document)}{self._say(f' ({inside})', f'（{inside}）') if inside else ''}"
@@ -138,7 +138,7 @@ class Voice:
         nouns = "|".join(map(re.escape, [*own, "document", "file", "page", "文档", "文件"]))
         english = rf"\b(?:which|what)\s+(?:is (?:the (?:name|title) of )?the )?(?:\w+\s+)?(?:{nouns})s?\b"
         asks = rf"{english}|(?:哪|什么)\S{{0,3}}(?:{nouns})"
-        return bool(re.search(asks, self.reading["question"], re.I))
+        return bool(re.search(asks, self.reading["text"], re.I))
 
     def _quotes(self, chosen: Sequence[Said], titled: bool = False) -> str:
         """Whole sentences with their marks, after their title where that is asked for; those of another language in
@@ -190,7 +190,7 @@ NEARLY = 0.75
 
 
 def write(
-    reading: Reading, results: Sequence[RetrievalResult], judged: Judged, known: Known
+    reading: Question, results: Sequence[RetrievalResult], judged: Judged, known: Known
 ) -> tuple[str, list[Citation]]:
     """The answer to a question, every statement with its ``[n]``: the n-th piece of the evidence.
 
@@ -209,8 +209,8 @@ class _Writer(Voice):
     def text(self) -> str:
         """The answer, and what was not understood of the question."""
         parts = [self._answer()]
-        if self.reading["not_understood"]:
-            unclear = self._listed([f"“{one}”" for one in self.reading["not_understood"]])
+        if self.reading["not_applied"]:
+            unclear = self._listed([f"“{one}”" for one in self.reading["not_applied"]])
             parts.append(self._say(f"Not taken into account: {unclear}.", f"未计入的条件：{unclear}。"))
         return "\n".join(part for part in parts if part)
 
@@ -229,7 +229,7 @@ class _Writer(Voice):
         if said := self._as_of() or self._along():
             return said
         if selecting and not about:
-            return self._quoted() if self.judged.sought and not reading["asked"] else self._listing()
+            return self._quoted() if self.judged.sought and not reading["fields"] else self._listing()
         if about and (said := self._of_documents(about)):
             return said
         if reading["intent"] in ("list", "recommend") and not about and not reading["names"]:
@@ -330,7 +330,7 @@ class _Writer(Voice):
             held = [d for d in held if all(speaks_of(name, [self.results[d.n - 1]]) for name in names)]
         if self.judged.sought:
             held = [d for d in held if any(s.answers and not s.foreign for s in d.said)]
-        elif reading["words"] and selecting and not (reading["sort"] or reading["not_understood"]):
+        elif reading["words"] and selecting and not (reading["sort"] or reading["not_applied"]):
             held = [d for d in held if any(s.answers and s.seen["covered"] > 0 for s in d.said)] or held
         if not held:
             return self._nothing("" if self.judged.sought or names else what)
@@ -381,16 +381,16 @@ class _Writer(Voice):
         reading, parts, missing = self.reading, list[str](), list[str]()
         if reading["answer_type"] == "yes_no" and (said := self._verdict(about)):
             return said
-        if not reading["asked"] or (reading["answer_type"] == "yes_no" and reading["words"]):
+        if not reading["fields"] or (reading["answer_type"] == "yes_no" and reading["words"]):
             return ""
         for document in about:
-            facts = [fact for name in reading["asked"] if (fact := self._fact(document, name))]
+            facts = [fact for name in reading["fields"] if (fact := self._fact(document, name))]
             if facts:
                 joined = self._say("; ", "，").join(facts)
                 parts.append(
                     marked(f"{self._title(document)}{self._say(': ', '：')}{joined}{self._say('.', '。')}", document.n)
                 )
-            for name in reading["asked"]:
+            for name in reading["fields"]:
                 if document.values(name):
                     continue
                 told = says_field(document, self.fields[name], reading["answer_type"])
@@ -417,10 +417,10 @@ class _Writer(Voice):
         reading = self.reading
         categories = [f for f in self.known.schema if f["type"] == "category"]
         said = [
-            (reading["question"][start:end], name, value)
-            for start, end, name, value in spoken(spoken_words(categories), reading["question"])
+            (reading["text"][start:end], name, value)
+            for start, end, name, value in spoken(spoken_words(categories), reading["text"])
         ]
-        people = [name for name in reading["asked"] if self.fields[name]["type"] == "name"]
+        people = [name for name in reading["fields"] if self.fields[name]["type"] == "name"]
         said += [("", name, one["name"]) for name in people[:1] for one in reading["names"] if not one["doc_id"]]
         if len(about) != 1 or not said or not {*reading["words"]} <= {word for word, *_ in said}:
             return ""
@@ -446,7 +446,7 @@ class _Writer(Voice):
 
     def _sides(self, about: Sequence[Document]) -> str:
         """The sides of a comparison: the fields that are asked, or those that differ, and a sentence of each."""
-        asked = self.reading["asked"]
+        asked = self.reading["fields"]
         names = asked or [
             f["name"]
             for f in self.known.schema
@@ -501,7 +501,7 @@ class _Writer(Voice):
     def _of_names(self) -> str:
         """A name that is no document's own: the documents that have it in a field, and what is said of it."""
         names = [n for n in self.reading["names"] if not n["doc_id"] and n["name"] in self.known.by_field]
-        if not names or self.reading["words"] or self.reading["asked"]:
+        if not names or self.reading["words"] or self.reading["fields"]:
             return ""
         lines = []
         for name in names:

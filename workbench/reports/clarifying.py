@@ -12,7 +12,7 @@ from typing import Any
 
 from workbench.language.reading import shown
 from workbench.ports import Field, KnowledgeBase
-from workbench.state import Clarification, Entity, Reading
+from workbench.state import Clarification, Entity, Question
 from workbench.text import CJK, dates, fold, language_of, sentences, terms
 
 MOST = 5
@@ -47,7 +47,7 @@ _CLOSING = "》〉」』”\"'`"
 
 def open_questions(
     query: str,
-    reading: Reading,
+    reading: Question,
     bases: Sequence[KnowledgeBase],
     assumptions: Sequence[str] = (),
     given_times: Iterable[str] = (),
@@ -169,7 +169,7 @@ def stated(clarifications: Iterable[Clarification], language: str) -> list[str]:
 # --- whom a name means ---
 
 
-def _names(query: str, reading: Reading, bases: Sequence[KnowledgeBase]) -> Iterator[Clarification]:
+def _names(query: str, reading: Question, bases: Sequence[KnowledgeBase]) -> Iterator[Clarification]:
     chinese, told = reading["language"] == "zh", set[str]()
     for base in bases:
         for mention in base.link(query):
@@ -253,7 +253,7 @@ def _begun(text: str, name: str) -> str:
 
 
 def _time(
-    query: str, reading: Reading, bases: Sequence[KnowledgeBase], given_times: Iterable[str]
+    query: str, reading: Question, bases: Sequence[KnowledgeBase], given_times: Iterable[str]
 ) -> Iterator[Clarification]:
     """The time, where most documents are dated and the question says none; of one document nobody is asked it."""
     fields = {field["name"]: field for base in bases for field in base.schema() if field["type"] == "date"}
@@ -299,7 +299,7 @@ def _from_to(low: int, high: int, chinese: bool) -> str:
     return f"{low}年至{high}年" if chinese else f"{low} to {high}"
 
 
-def _scope(reading: Reading, bases: Sequence[KnowledgeBase], domain: str) -> Iterator[Clarification]:
+def _scope(reading: Question, bases: Sequence[KnowledgeBase], domain: str) -> Iterator[Clarification]:
     """The subject, where the question says nothing that the knowledge bases know."""
     words = [word for word in reading["words"] if not _asks(word)]
     if reading["names"] or reading["conditions"] or any(base.keyword_search(w, 1) for base in bases for w in words):

@@ -11,7 +11,7 @@ from workbench.language.judging import Judged, Said, foreign
 from workbench.language.quoting import parts, spaced
 from workbench.language.writing import Known, Voice
 from workbench.reports.markdown import escaped
-from workbench.state import Reading, RetrievalResult, SectionContent, SectionOutline
+from workbench.state import Question, RetrievalResult, SectionContent, SectionOutline
 from workbench.text import CJK, fold, sentences, terms
 
 _BEHIND = 2
@@ -21,7 +21,7 @@ LEADS = 2
 MOST_DEFINED = 10
 
 
-def section_text(section: SectionOutline, pieces: Sequence[RetrievalResult], reading: Reading, known: Known) -> str:
+def section_text(section: SectionOutline, pieces: Sequence[RetrievalResult], reading: Question, known: Known) -> str:
     """The section in Markdown; ``[n]`` is the n-th piece. A paragraph for each document.
 
     Args:

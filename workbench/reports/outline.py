@@ -15,7 +15,7 @@ from workbench.ports import Field, KnowledgeBase
 from workbench.reports.extracting import said_in
 from workbench.reports.kinds import ReportType
 from workbench.reports.topic import Aspect, Topic
-from workbench.state import Reading, ReportOutline, RetrievalResult, SectionOutline
+from workbench.state import Question, ReportOutline, RetrievalResult, SectionOutline
 from workbench.text import CJK, fold, terms
 from workbench.tools import next_hop
 
@@ -66,7 +66,7 @@ class Meaning:
 
 def outlined(
     topic: Topic,
-    reading: Reading,
+    reading: Question,
     judged: Judged,
     results: Sequence[RetrievalResult],
     schema: Sequence[Field],
@@ -103,7 +103,7 @@ class _Outline:
     def __init__(
         self,
         topic: Topic,
-        reading: Reading,
+        reading: Question,
         judged: Judged,
         results: Sequence[RetrievalResult],
         schema: Sequence[Field],

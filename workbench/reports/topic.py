@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from workbench.state import Reading
+from workbench.state import Question
 from workbench.text import clean
 
 _COLON = re.compile(r"\s*[:：]\s*")
@@ -69,6 +69,6 @@ def _aspect(item: str) -> Aspect:
     return Aspect(title, tuple(part.strip() for part in inside.split("\x01") if part.strip()))
 
 
-def spans(reading: Reading) -> list[tuple[int, int]]:
+def spans(reading: Question) -> list[tuple[int, int]]:
     """Where names stand in a question."""
     return [(name["start"], name["end"]) for name in reading["names"]]

@@ -13,7 +13,7 @@ from typing_extensions import TypedDict
 
 from workbench.plans import written
 from workbench.ports import KnowledgeBase
-from workbench.state import Condition, Reading
+from workbench.state import Condition, Question
 from workbench.text import CJK, dates, fold, iso, stem, terms
 
 LEAST = 0.6
@@ -42,7 +42,7 @@ class AnswerValidation(TypedDict):
     passed: bool
 
 
-def validate(reading: Reading, text: str, meant: Meant | None = None) -> AnswerValidation:
+def validate(reading: Question, text: str, meant: Meant | None = None) -> AnswerValidation:
     """Hold a text against what its question asks.
 
     Args:

@@ -72,14 +72,14 @@ def _clarify(_: Data, proposed: Data, labels: Labels) -> Iterator[Markup]:
 def _plan(document: Data, proposed: Data, labels: Labels) -> Iterator[Markup]:
     plan, route = proposed["plan"], document["route_decision"] or {}
     names = (route.get("extracted_entities") or {}).get("low_level") or []
-    filters, reading = route.get("filters") or [], route.get("reading") or {}
+    filters, reading = route.get("filters") or [], route.get("question") or {}
     intent, planner = route.get("query_intent"), (plan.get("metadata") or {}).get("planner")
     yield _facts(
         {
             "read_as": labels(f"intent_{intent}") if intent else None,
             "names_in_it": _names(names, labels),
             "filters_in_it": labels("comma").join(written(c) for c in filters if isinstance(c, Mapping)),
-            "not_understood": labels("comma").join(reading.get("not_understood") or []),
+            "not_applied": labels("comma").join(reading.get("not_applied") or []),
             "planned_by": labels(f"planner_{planner}") if planner in ("rules", "llm") else planner,
             "will_run": _waves(plan["steps"], document["review"].get("ahead"), labels),
         },
