@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from workbench.knowledge.library import Library
-from workbench.language.reading import read
+from workbench.language.question import read
 from workbench.ports import KnowledgeBase
 from workbench.settings import Settings
 from workbench.state import Condition, Question

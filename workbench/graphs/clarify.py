@@ -124,7 +124,7 @@ def _open(state: ConversationState, context: Context, query: str, more: Sequence
     bases = context.bases(state["kb_prefixes"])
     times = [getattr(base, "as_of", "") for base in bases]
     reading = state["route_decision"].get("question") if query == state["query"] else None
-    reading = reading or read_question(query, bases)["question"]
+    reading = reading or read_question(query, bases, context.today)["question"]
     return open_questions(query, reading, bases, [*_given(state), *more], times, context.settings.default_domain)
 
 

@@ -6,8 +6,7 @@ It also holds what the writer's prompt is filled in with, and what is said where
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
-from functools import cache
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from langgraph.runtime import Runtime
@@ -19,15 +18,13 @@ from workbench.graphs.check import supported, with_marks
 from workbench.graphs.recall import told_core, told_episode
 from workbench.graphs.roles import NONE, accounted, budget_spent
 from workbench.graphs.said_before import acknowledged, from_conversation
-from workbench.language.judging import judged
-from workbench.language.quoting import cite
-from workbench.language.reading import read
-from workbench.language.writing import Known, write
+from workbench.language.answer import judge, write
+from workbench.language.citing import cite
 from workbench.models.chat import Limits, server_of, stream_text, usage_of
 from workbench.plans import ENDED_WELL
-from workbench.ports import Context, KnowledgeBase, written
-from workbench.state import Citation, ConversationState, ExecutionRecord, Question, RetrievalResult
-from workbench.text import CJK, clean, language_of, visible
+from workbench.ports import Context, written
+from workbench.state import Citation, ConversationState, ExecutionRecord, RetrievalResult
+from workbench.text import clean, language_of, visible
 
 
 def messages(state: Mapping[str, Any], context: Context) -> list[list[str]]:
@@ -77,18 +74,20 @@ def memory(state: Mapping[str, Any], zh: bool) -> str:
 
 def totals(state: Mapping[str, Any], context: Context, zh: bool) -> str:
     """What the whole corpus counts, beside the evidence: how many documents hold, and of each kind."""
-    reading = state.get("route_decision", {}).get("question")
+    question = state.get("route_decision", {}).get("question")
     bases = context.bases(state.get("kb_prefixes") or [])
-    if not reading or not bases or not state.get("use_retrieval", True):
+    if not question or not bases or not state.get("use_retrieval", True):
         return "无" if zh else "none"
-    of = known(reading, bases)
-    told = [f"{of.documents} 篇文档" if zh else f"{of.documents} documents in all"]
-    if reading["conditions"]:
-        what = "；".join(reading["understood"]) if zh else "; ".join(reading["understood"])
-        told.append(f"{of.total} 篇符合条件（{what}）" if zh else f"{of.total} hold the conditions ({what})")
-    if of.counts:
-        told.append(", ".join(f"{value}: {count}" for value, count in of.counts[:_COUNTS]))
-    return "; ".join(told)
+    documents = sum(base.counts()["documents"] for base in bases)
+    parts = [f"{documents} 篇文档" if zh else f"{documents} documents in all"]
+    if question["conditions"]:
+        holding = sum(len(base.select(question["conditions"])) for base in bases)
+        understood = ("；" if zh else "; ").join(question["understood"])
+        parts.append(f"{holding} 篇符合条件（{understood}）" if zh else f"{holding} hold the conditions ({understood})")
+    if question["group"]:
+        counts = [pair for base in bases for pair in base.tally(question["group"], question["conditions"])]
+        parts.append(", ".join(f"{value}: {count}" for value, count in counts[:_COUNTS]))
+    return "; ".join(parts)
 
 
 _COUNTS = 40
@@ -256,48 +255,7 @@ async def _spoken(state: ConversationState, runtime: Runtime[Context]) -> list[s
 
 
 def offline(state: Mapping[str, Any], context: Context) -> Answer:
-    """Write the answer here."""
+    """Write the answer without a model."""
     bases = context.bases(state.get("kb_prefixes") or [state["kb_prefix"]])
-    older = "question" not in state["route_decision"]  # a run that began in an older version goes on in this one
-    reading = read(state["query"], bases) if older else state["route_decision"]["question"]
-    results = found(state)
-    return Answer(*write(reading, results, judged(reading, results, bases), known(reading, bases)))
-
-
-def known(reading: Question, bases: Sequence[KnowledgeBase]) -> Known:
-    """What the bases say beside the evidence: how many documents hold, counts, who is in which field."""
-    schema = list({field["name"]: field for base in bases for field in base.schema()}.values())
-    counts: dict[str, int] = {}
-    by_field: dict[str, dict[str, list[str]]] = {}
-    for base in bases:
-        for value, count in base.tally(reading["group"], reading["conditions"]) if reading["group"] else ():
-            counts[value] = counts.get(value, 0) + count
-        for name in reading["names"]:
-            for field in base.schema() if not name["doc_id"] else ():
-                if field["type"] in ("name", "category"):
-                    held = base.select([{"field": field["name"], "op": "eq", "value": name["name"]}])
-                    if held:
-                        by_field.setdefault(name["name"], {}).setdefault(field["name"], []).extend(held)
-    return Known(
-        schema=schema,
-        nouns=next((base.nouns() for base in bases if base.nouns().get("en") or base.nouns().get("zh")), {}),
-        total=sum(len(base.select(reading["conditions"])) for base in bases) if reading["conditions"] else 0,
-        documents=sum(base.counts()["documents"] for base in bases),
-        counts=sorted(counts.items(), key=lambda pair: (-pair[1], pair[0])),
-        by_field=by_field,
-        called=chinese_names(bases),
-    )
-
-
-def chinese_names(bases: Sequence[KnowledgeBase]) -> Callable[[str], str]:
-    """The Chinese name of a title or a person where a knowledge base has one."""
-
-    @cache
-    def called(name: str) -> str:
-        for base in bases:
-            entity = base.find_entity(name)
-            if entity:
-                return next((alias for alias in entity["aliases"] if CJK.search(alias)), name)
-        return name
-
-    return called
+    question, results = state["route_decision"]["question"], found(state)
+    return Answer(*write(judge(question, results, bases), question, results))

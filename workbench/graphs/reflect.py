@@ -30,7 +30,7 @@ from workbench.graphs.sufficiency import (
     signals,
     thresholds,
 )
-from workbench.language.judging import judged
+from workbench.language.answer import judge
 from workbench.plans import ENDED_WELL, Plan, PlanBudget, PlanStep, canonical_json, fresh_id, last_records, work_seconds
 from workbench.ports import Context, KnowledgeBase, proposed
 from workbench.records.proposals import MET
@@ -268,7 +268,7 @@ async def reflector(state: RetrievalState, runtime: Runtime[Context]) -> dict[st
     wanted = need(decision, bases)
     remaining = context.settings.time_budget_s - work_seconds(records)
     enough = thresholds(wanted.intent, set_here(state.get("thresholds"), context.settings), wanted)
-    judgement = judged(decision["question"], evidence, bases) if "question" in decision else None
+    judgement = judge(decision["question"], evidence, bases) if "question" in decision else None
     seen = signals(wanted, evidence, records, enough, state["iteration"], remaining, judgement)
     base, asked, at = _most_of(evidence, bases), query, f"pass {state['iteration']}"
     plain = evidence and not any(r["metadata"].get("fields") for r in evidence[:FIRST])

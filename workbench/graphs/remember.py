@@ -17,7 +17,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from workbench.graphs.roles import say
 from workbench.graphs.route import Route
-from workbench.language.conditions import in_words
+from workbench.language.question import in_words
 from workbench.language.summarizing import loads, summarized
 from workbench.ports import Context, KnowledgeBase, Remembering
 from workbench.records.prompts import fenced

@@ -17,14 +17,14 @@ from typing_extensions import TypedDict
 from workbench.errors import Divergence, KnowledgeError, SettingsError, WorkspaceError
 from workbench.events import logged, progress
 from workbench.graphs import report_review
-from workbench.graphs.generate import found, known
+from workbench.graphs.generate import found
 from workbench.graphs.report_assembly import assemble
 from workbench.graphs.report_check import checked, consistency
 from workbench.graphs.report_research import research
 from workbench.graphs.report_writer import Draft, outlined_by_model, section_by_model
 from workbench.graphs.roles import budget_spent
-from workbench.language.judging import judged
-from workbench.language.quoting import cite
+from workbench.language.citing import cite
+from workbench.language.answer import judge
 from workbench.ports import Context, written
 from workbench.records.tape import RULES
 from workbench.reports import checking
@@ -154,10 +154,11 @@ async def _outlined(
     if same and before["sections"] and state["report"].get("updates") and not by_rules:
         return carried(cast(ReportOutline, before), results, same, Meaning(bases), kind), []
     reading = state["route_decision"]["question"]
-    of = known(reading, bases)
+    schema = list({field["name"]: field for base in bases for field in base.schema()}.values())
+    nouns = next((base.nouns() for base in bases if base.nouns().get("en") or base.nouns().get("zh")), {})
     titles = [one["title"] for one in before["sections"]] if by_rules else []
     rules = outlined(
-        topic, reading, judged(reading, results, bases), results, of.schema, of.nouns, Meaning(bases), kind, titles
+        topic, reading, judge(reading, results, bases), results, schema, nouns, Meaning(bases), kind, titles
     )
     rules = steady(rules, cast(ReportOutline, before), results, same) if by_rules else rules
     rules["title"] = " ".join(state["message"].split())[:300]
@@ -265,7 +266,7 @@ async def _drafted(task: SectionTask, context: Context) -> tuple[Draft, str]:
     except Exception as unknown:  # one's own writer or strategy may raise anything; the note shows it
         notes = [visible(f"{type(unknown).__name__}: {unknown}")]
     reading = task["route_decision"]["question"]
-    return Draft(section_text(one, pieces, reading, known(reading, context.bases(task["kb_prefixes"]))), notes), RULES
+    return Draft(section_text(one, pieces, reading, context.bases(task["kb_prefixes"])), notes), RULES
 
 
 def after_sections(state: ConversationState) -> list[Send] | str:

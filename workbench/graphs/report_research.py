@@ -12,7 +12,7 @@ from workbench.graphs.merge import gather
 from workbench.graphs.plan import ONE
 from workbench.plans import Plan, PlanStep, fresh_id
 from workbench.ports import Context
-from workbench.reports.extracting import said_in
+from workbench.reports.extracting import sentences_in
 from workbench.reports.outline import Meaning, least
 from workbench.state import ConversationState, ExecutionRecord, SectionOutline, StepTask
 
@@ -56,7 +56,7 @@ async def research(state: ConversationState, runtime: Runtime[Context]) -> dict[
         "retrieval_results": [*found(state), *(r for r in pieces if r["result_id"] not in known)],
     }
     says = Meaning(bases)
-    told = [(piece, said.text) for piece in pieces for said in said_in(1, piece)]
+    told = [(piece, said.text) for piece in pieces for said in sentences_in(1, piece)]
     shares = says(wish, [text for _, text in told])
     fit = [(piece, text) for (piece, text), share in zip(told, shares, strict=True) if share >= least(wish, text)]
     own = list(dict.fromkeys(piece["result_id"] for piece, _ in fit))

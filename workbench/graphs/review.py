@@ -363,7 +363,7 @@ def ask_more(
 def reread(state: RetrievalState, runtime: Runtime[Context], query: str, struck: Iterable[str] = ()) -> dict[str, Any]:
     """The state with another query: it is read again, and memory is obeyed but for what is struck."""
     bases = runtime.context.bases(state["kb_prefixes"])
-    read: Any = {**state["route_decision"], **read_question(query, bases)}
+    read: Any = {**state["route_decision"], **read_question(query, bases, runtime.context.today)}
     route, conditions = obeying(state, Route(read, state["kb_prefixes"]), bases, struck)
     return {"query": query, "route_decision": route.decision, "obeyed": conditions}
 

@@ -8,7 +8,7 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 
 from workbench.graphs.remember import TAKEN_BACK
-from workbench.language.reading import is_smalltalk
+from workbench.language.question import is_small_talk
 from workbench.language.statements import read_statements
 from workbench.state import Asked, Noted
 from workbench.text import STOP_WORDS, fold, sentences, terms
@@ -53,7 +53,7 @@ def from_conversation(asked: Asked, state: Mapping[str, Any], zh: bool) -> str:
     else:
         found = [t for e in recalled for t in _sides(e) if t in turns][:_MOST]
     if not found:
-        near = [e for e in recalled if e["similarity"] >= _NEAR and not is_smalltalk(e["user_message"])]
+        near = [e for e in recalled if e["similarity"] >= _NEAR and not is_small_talk(e["user_message"])]
         sides = [(asked["whose"] or "user", e) for e in near[:_MOST]]
         found = [Turn(role, e["created_at"], e[f"{role}_message"]) for role, e in sides]
     if not found:

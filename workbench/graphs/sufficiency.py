@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from workbench.language.judging import Judged
+from workbench.language.answer import Judgement
 from workbench.language.names import together
 from workbench.plans import last_records
 from workbench.ports import KnowledgeBase
@@ -190,7 +190,7 @@ def signals(
     enough: Mapping[str, float],
     iteration: int = 1,
     time_left_s: float = 30.0,
-    judgement: Judged | None = None,
+    judgement: Judgement | None = None,
 ) -> dict[str, Any]:
     """Everything that the rules look at, as data that a person can read too.
 
@@ -221,7 +221,7 @@ def signals(
         seen["candidates"] = len(_candidates(documents, wanted))
     if judgement is not None:
         seen["answered"] = judgement.enough
-        seen["surest"] = judgement.surest
+        seen["surest"] = judgement.probability
         seen["missing_fields"] = [list(pair) for pair in judgement.missing_fields]
     ended = last_records(records).values()
     return {

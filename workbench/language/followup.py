@@ -14,7 +14,7 @@ from typing import Any
 
 from workbench.language.amounts import times
 from workbench.language.names import names_in
-from workbench.language.reading import is_smalltalk, read
+from workbench.language.question import is_small_talk, read
 from workbench.ports import KnowledgeBase
 from workbench.state import NameRead, Question
 from workbench.text import CJK, language_of
@@ -104,7 +104,7 @@ def standalone(message: str, history: Sequence[Mapping[str, Any]], bases: Sequen
     """
     turns: list[Turn] = []
     for said in history:
-        if said["role"] == "user" and not is_smalltalk(said["content"]):
+        if said["role"] == "user" and not is_small_talk(said["content"]):
             question = _against(said["content"], turns, bases)
             turns.append(Turn(question, read(question, bases), tuple(names_in(question, bases))))
         elif said["role"] == "assistant" and turns:
@@ -114,7 +114,7 @@ def standalone(message: str, history: Sequence[Mapping[str, Any]], bases: Sequen
 
 
 def _against(message: str, turns: Sequence[Turn], bases: Sequence[KnowledgeBase]) -> str:
-    if not turns or is_smalltalk(message):
+    if not turns or is_small_talk(message):
         return message
     last, reading, names = turns[-1], read(message, bases), names_in(message, bases)
     if _MORE.search(message):

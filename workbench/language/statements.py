@@ -16,7 +16,7 @@ from importlib.resources import files
 from typing import Any, Literal
 
 from workbench.language.judging import stems
-from workbench.language.reading import is_smalltalk
+from workbench.language.question import is_small_talk
 from workbench.text import CJK, fold, simplified
 
 Kind = Literal["preference", "fact", "intent", "correction"]
@@ -131,7 +131,7 @@ def read_statements(message: str, earlier: Sequence[str] = ()) -> Read:
 
 @lru_cache(maxsize=4096)
 def _alone(message: str) -> Read:
-    if not message or is_smalltalk(message):
+    if not message or is_small_talk(message):
         return Read([], message)
     clauses = _clauses(_plain(message))
     if recall := _recall(message, clauses):
@@ -245,7 +245,7 @@ def _rest(message: str, clauses: list[_Clause], said: dict[int, Statement]) -> s
     """
     left = [i for i in range(len(clauses)) if i not in said or said[i].kind == "intent"]
     if not any(asks(clauses[i].text + clauses[i].closed[:1]) for i in left):
-        plain = all(is_smalltalk(clauses[i].text) or phrase("asks", "tells").match(clauses[i].text) for i in left)
+        plain = all(is_small_talk(clauses[i].text) or phrase("asks", "tells").match(clauses[i].text) for i in left)
         intends = any(one.kind == "intent" for one in said.values())
         return "" if said and plain and not intends else message
     ends = [clause.start for clause in clauses[1:]] + [len(message)]

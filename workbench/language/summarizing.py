@@ -17,7 +17,7 @@ from typing import Any, Literal
 
 from workbench.language.judging import stems
 from workbench.language.quoting import bare
-from workbench.language.reading import is_smalltalk
+from workbench.language.question import is_small_talk
 from workbench.language.statements import Statement, asks, phrase, read_statements, same_thing
 from workbench.text import CJK, STOP_WORDS, fold, sentences
 
@@ -157,7 +157,7 @@ class _Kept:
     def hear(self, role: str, content: str) -> None:
         """One more message."""
         self.now += 1
-        if is_smalltalk(content):
+        if is_small_talk(content):
             return
         if role == "assistant":
             self._answered(content)

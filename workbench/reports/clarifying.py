@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from workbench.language.reading import shown
+from workbench.language.question import shown
 from workbench.ports import Field, KnowledgeBase
 from workbench.state import Clarification, Entity, Question
 from workbench.text import CJK, dates, fold, language_of, sentences, terms

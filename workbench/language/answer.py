@@ -1,0 +1,218 @@
+"""The answer without a model, and the one judgement on the evidence that the reflector and the writer share.
+
+There are five kinds. ``fields``: typed fields answer, and account for every content word of the question.
+``quotation``: one to four sentences of the evidence, whole, each with its title and number. ``closest``: the best two,
+where they probably do not answer. ``nothing``: no evidence, or the only name asked for is nowhere in the corpus.
+``asks``: the question leaves open what decides the answer, and the readings are named.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from workbench.language.citing import cite, marked, spaced
+from workbench.language.fields import Document, FieldsWriter
+from workbench.language.quoting import SURE, Quote, Sentence, best_quotes, probability, sentences_of
+from workbench.ports import KnowledgeBase
+from workbench.state import Citation, NameRead, Question, RetrievalResult
+from workbench.text import CJK, fold
+
+Kind = Literal["fields", "quotation", "closest", "nothing", "asks"]
+CLOSEST = 2
+"""Quotations where nothing clearly answers."""
+_CLOSED = '.!?。！？；…"”’』」)）'
+
+
+@dataclass(frozen=True)
+class Judgement:
+    """What the evidence says to a question.
+
+    Attributes:
+        kind: of the answer that it allows.
+        text: that answer, with its marks.
+        probability: how likely the answer answers, 0 to 1.
+        quotes: the sentences that it quotes, or would quote.
+        documents: what the evidence has of each document, by id.
+        holding: ids of the documents of the evidence that hold for the conditions, in the order that is asked for.
+        missing_fields: ``(title, field)`` pairs that are asked for and are in no field and no quotation.
+        missing_names: names of the question that the evidence neither is about nor speaks of.
+    """
+
+    kind: Kind = "nothing"
+    text: str = ""
+    probability: float = 0.0
+    quotes: tuple[Quote, ...] = ()
+    documents: Mapping[str, Document] = field(default_factory=dict)
+    holding: tuple[str, ...] = ()
+    missing_fields: tuple[tuple[str, str], ...] = ()
+    missing_names: tuple[str, ...] = ()
+
+    @property
+    def enough(self) -> bool:
+        """True where the evidence answers."""
+        return self.kind in ("fields", "quotation") and not self.missing_fields
+
+
+def judge(question: Question, results: Sequence[RetrievalResult], bases: Sequence[KnowledgeBase]) -> Judgement:
+    """Judge the evidence: which kind of answer it allows, and that answer.
+
+    Args:
+        question: as it was read.
+        results: the evidence, in the order of its numbers.
+        bases: the knowledge bases that it is from.
+    """
+    documents = documents_of(results)
+    fields = FieldsWriter(question, documents, bases)
+    missing = tuple(name["name"] for name in question["names"] if not speaks_of(name, results))
+    if not results and not (question["count"] or question["total"]):
+        return Judgement(text=_nothing(fields, missing), missing_names=missing)
+    if question["open"]:
+        return Judgement("asks", _asking(fields), documents=documents, missing_names=missing)
+    holding = tuple(document.doc_id for document in fields.holding)
+    if missing and len(missing) == len(question["names"]) and not _is_anywhere(question["names"], bases):
+        return Judgement(text=_nothing(fields, missing), documents=documents, holding=holding, missing_names=missing)
+    text = fields.text() or (fields.recommendation() if question["intent"] == "recommend" else "")
+    quotes, sure = _quotes(question, results, documents, fields, bases)
+    if text:
+        shown = _with_quotes(question, text, quotes, fields) if question["intent"] == "compare" else text
+        lacking = tuple(fields.missing)
+        return Judgement("fields", shown, 1.0, tuple(quotes), documents, holding, lacking, missing)
+    absent = [pair for pair in fields.missing if not any(_says(q, pair[1], fields) for q in quotes)]
+    kind: Kind = "quotation" if sure >= SURE and not absent else "closest"
+    quotes = quotes if kind == "quotation" else quotes[:CLOSEST]
+    if not quotes:
+        kind, text = "nothing", _nothing(fields, missing)
+    else:
+        text = "\n".join([*([_unclear(fields)] if kind == "closest" else []), quoted(quotes, fields)])
+    return Judgement(kind, text, sure, tuple(quotes), documents, holding, tuple(absent), missing)
+
+
+def write(judgement: Judgement, question: Question, results: Sequence[RetrievalResult]) -> tuple[str, list[Citation]]:
+    """Write the answer of a judgement with its citations, and what of the question was not applied."""
+    zh = question["language"] == "zh"
+    parts = [judgement.text]
+    if question["not_applied"]:
+        phrases = ("、" if zh else ", ").join(f"“{phrase}”" for phrase in question["not_applied"])
+        parts.append(f"未应用的条件：{phrases}。" if zh else f"Not applied: {phrases}.")
+    text = "\n".join(parts)
+    text, citations, _ = cite(spaced(text) if zh else text, results)
+    return text, citations
+
+
+def documents_of(results: Sequence[RetrievalResult]) -> dict[str, Document]:
+    """Group the evidence by document, in the order of its numbers."""
+    pieces: dict[str, list[tuple[int, RetrievalResult]]] = {}
+    for n, result in enumerate(results, 1):
+        if result["source_type"] != "community":
+            pieces.setdefault(str(result["metadata"].get("doc_id") or result["result_id"]), []).append((n, result))
+    by_document: dict[str, list[Sentence]] = {}
+    for sentence in sentences_of(results):
+        by_document.setdefault(sentence.doc_id, []).append(sentence)
+    documents = {}
+    for doc_id, own in pieces.items():
+        # A passage of the document itself is cited for its fields before a relation or an entity.
+        n, first = min(own, key=lambda piece: (piece[1]["source_type"] != "chunk", piece[0]))
+        fields: Mapping[str, Any] = next((r["metadata"]["fields"] for _, r in own if r["metadata"].get("fields")), {})
+        title = str(first["metadata"].get("title") or doc_id)
+        score = max(result["score"] for _, result in own)
+        documents[doc_id] = Document(doc_id, title, n, score, fields, tuple(by_document.get(doc_id, ())))
+    return documents
+
+
+def speaks_of(name: NameRead, results: Sequence[RetrievalResult]) -> bool:
+    """Return True where a piece of evidence is about a name or has it in its text, title or fields."""
+    writings = {fold(str(name["surface"]).strip("《》“”\"'")), fold(name["name"])}
+    for result in results:
+        metadata = result["metadata"]
+        if name["doc_id"] and metadata.get("doc_id") == name["doc_id"]:
+            return True
+        values = " / ".join(str(value) for value in (metadata.get("fields") or {}).values())
+        text = fold(f"{metadata.get('title') or ''} {result['evidence']} {values}")
+        if any(writing in text for writing in writings):
+            return True
+    return False
+
+
+def _is_anywhere(names: Sequence[NameRead], bases: Sequence[KnowledgeBase]) -> bool:
+    """Return True where a knowledge base knows one of these names, or some passage writes it."""
+    if any(name["entity_id"] for name in names):
+        return True
+    for base in bases:
+        for name in names:
+            found = base.passages([chunk_id for chunk_id, _ in base.keyword_search(name["name"], 10)])
+            if any(fold(name["name"]) in fold(f"{p['title']} {p['text']}") for p in found):
+                return True
+    return False
+
+
+def _quotes(
+    question: Question,
+    results: Sequence[RetrievalResult],
+    documents: Mapping[str, Document],
+    fields: FieldsWriter,
+    bases: Sequence[KnowledgeBase],
+) -> tuple[list[Quote], float]:
+    """Choose the quotations: of the documents that hold for the conditions where one of those probably answers."""
+    if question["conditions"] and fields.holding:
+        holding = {document.doc_id for document in fields.holding}
+        inside = [r if str(r["metadata"].get("doc_id")) in holding else _blank(r) for r in results]
+        quotes = best_quotes(question["text"], inside, bases)
+        sure = probability(question["text"], quotes, inside, bases)
+        if sure >= SURE or question["intent"] in ("list", "recommend"):
+            return quotes, sure
+    quotes = best_quotes(question["text"], results, bases)
+    return quotes, probability(question["text"], quotes, results, bases)
+
+
+def _blank(result: RetrievalResult) -> RetrievalResult:
+    """Return a piece without text, so that the numbers of the others stay."""
+    return {**result, "evidence": ""}
+
+
+def quoted(quotes: Sequence[Quote], fields: FieldsWriter) -> str:
+    """Write quotations, each with the title of its document, unless the sentence has it, and its number."""
+    lines = []
+    for quote in quotes:
+        sentence = quote.sentence
+        text = sentence.text if sentence.text[-1:] in _CLOSED else sentence.text + fields.say(".", "。")
+        if fold(sentence.title) not in fold(text):
+            body, stop = (text[:-1], text[-1]) if text[-1] in ".!?。！？；" else (text, "")
+            chinese = CJK.search(text)
+            text = f"{body}{f'（{sentence.title}）' if chinese else f' ({sentence.title})'}{stop}"
+        lines.append(marked(text, sentence.n))
+    return fields.say(" ", "").join(lines) if len(lines) < 2 else "\n".join(lines)
+
+
+def _with_quotes(question: Question, text: str, quotes: Sequence[Quote], fields: FieldsWriter) -> str:
+    return "\n".join([text, quoted(quotes[:CLOSEST], fields)]) if question["words"] and quotes else text
+
+
+def _says(quote: Quote, name: str, fields: FieldsWriter) -> bool:
+    """Return True where a quotation has one of the words for a field."""
+    words = [name, *(word for many in fields.schema[name]["called"].values() for word in many)]
+    return any(fold(word) in fold(quote.sentence.text) for word in words)
+
+
+def _unclear(fields: FieldsWriter) -> str:
+    return fields.say("Nothing here clearly answers this. Closest:", "没有找到明确的答案，最接近的是：")
+
+
+def _asking(fields: FieldsWriter) -> str:
+    lines = [f"{n}. {reading}" for n, reading in enumerate(fields.question["open"], 1)]
+    head = fields.say("The question leaves open which is meant:", "这个问题没有说清楚所指的是：")
+    return "\n".join([head, *lines])
+
+
+def _nothing(fields: FieldsWriter, missing: Sequence[str]) -> str:
+    if missing:
+        names = fields.joined([f"“{name}”" for name in missing])
+        return fields.say(f"The corpus does not say: it has nothing on {names}.", f"资料库没有提到{names}。")
+    conditions = fields.conditions()
+    if conditions:
+        return fields.say(
+            f"No {fields.noun(1)} in the corpus holds: {conditions}.",
+            f"资料库中没有符合条件的{fields.noun(1)}：{conditions}。",
+        )
+    return fields.say("The corpus does not say.", "资料库没有提到。")
