@@ -493,8 +493,8 @@ class Clarification(TypedDict):
     """Something that a question leaves open.
 
     Attributes:
-        question_id: ``name:…``, ``time`` or ``scope``.
-        kind: what is open: whom a name means, of which time, or of what.
+        question_id: ``name:…`` or ``scope``.
+        kind: what is open: whom a name means, or which subject; ``model`` where a model asks.
         question: as a person is asked.
         options: what may be answered, the likeliest first; empty where anything may.
         assumed: what is assumed where nobody answers.
@@ -503,7 +503,7 @@ class Clarification(TypedDict):
     """
 
     question_id: str
-    kind: Literal["name", "time", "scope", "model"]
+    kind: Literal["name", "scope", "model"]
     question: str
     options: list[str]
     assumed: str

@@ -313,7 +313,9 @@ class FieldsWriter:
             shared = {d.doc_id: self._shared(d, about) for d in documents}
             documents = sorted(documents, key=lambda d: -sum(map(len, shared[d.doc_id].values())))
             for doc_id, values in shared.items():
-                parts = [f"{shown(self.schema[n], self.question['language'])} {self.joined(v)}" for n, v in values.items()]
+                parts = [
+                    f"{shown(self.schema[n], self.question['language'])} {self.joined(v)}" for n, v in values.items()
+                ]
                 notes[doc_id] = self.say("; also ", "；同样：") + self.say(", ", "，").join(parts) if parts else ""
         chosen = documents[: self.question["limit"] or RECOMMENDED]
         if not chosen:

@@ -254,7 +254,9 @@ class _Reader:
 
     # --- Conditions ---
 
-    def _add(self, field: Field, op: Op, value: Any, span: tuple[int, int], negated: dict[tuple[int, int], bool]) -> None:
+    def _add(
+        self, field: Field, op: Op, value: Any, span: tuple[int, int], negated: dict[tuple[int, int], bool]
+    ) -> None:
         self.used.append(span)
         refused = negated.get(span)
         if refused is False or (refused and op not in _OPPOSITES):

@@ -131,14 +131,24 @@ def sentences_of(results):
 
 def best_quotes(question, results, bases=(), budget=60, most=3):
     from workbench.text import STOP_WORDS, stem
+
     asked = {stem(t) for t in terms(question)} - STOP_WORDS
     pool = [s for s in sentences_of(results) if not s.text.endswith(("?", "？"))]
-    scored = [Quote(s, sum(1.0 for t in {stem(x) for x in terms(s.text)} if t in asked) + 0.5 * len(asked & {stem(x) for x in terms(s.title)}) - 0.05 * s.n) for s in pool]
+    scored = [
+        Quote(
+            s,
+            sum(1.0 for t in {stem(x) for x in terms(s.text)} if t in asked)
+            + 0.5 * len(asked & {stem(x) for x in terms(s.title)})
+            - 0.05 * s.n,
+        )
+        for s in pool
+    ]
     return sorted(scored, key=lambda q: -q.score)[:most]
 
 
 def probability(question, quotes, results, bases=()):
     from workbench.text import STOP_WORDS, stem
+
     asked = {stem(t) for t in terms(question)} - STOP_WORDS
     held = {stem(x) for q in quotes for x in terms(q.sentence.title + " " + q.sentence.text)}
     return len(asked & held) / (len(asked) or 1)

@@ -141,11 +141,7 @@ class _Outline:
             self.unknown = True  # what the corpus has only shares lesser words with it
             return []
         shares = dict(zip(texts, self.says(subject, list(texts.values())), strict=True))
-        return [
-            d
-            for d in every.values()
-            if shares[d.doc_id] >= least(subject, texts[d.doc_id])
-        ]
+        return [d for d in every.values() if shares[d.doc_id] >= least(subject, texts[d.doc_id])]
 
     def _tells(self, phrase: str, texts: Sequence[str]) -> bool:
         return any(share >= least(phrase, text) for share, text in zip(self.says(phrase, texts), texts, strict=True))
