@@ -43,10 +43,10 @@ _NUMBER = re.compile(
 )
 _SUPERLATIVE = r"(?:top|first|last|latest|newest|oldest|best|worst|most|least|[a-z]{3,12}est)"
 _LIMIT = re.compile(
-    rf"""(?:\b{_SUPERLATIVE}\ (?P<a>\d{{1,3}}|{_WORD})|(?P<b>\b\d{{1,3}}|{_WORD})\ (?:of\ the\ )?{_SUPERLATIVE})\b(?!%)
+    rf"""(?:(?<!at\ )\b{_SUPERLATIVE}\ (?P<a>\d{{1,3}}|{_WORD})|(?P<b>\b\d{{1,3}}|{_WORD})\ (?:of\ the\ )?{_SUPERLATIVE})\b(?!%)
     |(?:^|\b(?:which|what|give|show|list|name|find|get|suggest|recommend|any|me|us|only)\ )(?:the\ )?(?P<c>\d{{1,3}}|{_WORD})
      (?=\ [a-z])(?!\ (?:{UNIT}|of|or|and|to|than|is|are|was)\b)
-    |前(?P<d>\d{{1,3}}|{_ZH}{{1,3}})(?!{UNIT}){_COUNTER}?|最[^\W\d]{{1,4}}的?(?P<e>\d{{1,3}}|{_ZH}{{1,3}}){_COUNTER}
+    |前(?P<d>\d{{1,3}}|{_ZH}{{1,3}})(?!{UNIT}){_COUNTER}?|最[^\s\d]{{1,4}}?的?(?P<e>\d{{1,3}}|{_ZH}{{1,3}}){_COUNTER}
     |(?:推荐|列出|列举|给我|给出|找出?|哪|介绍|来|说出|任选)(?P<f>\d{{1,3}}|{_ZH}{{1,3}}){_COUNTER}
     |(?P<g>\d{{1,3}}|{_ZH}{{1,3}}){_COUNTER}?最""",
     WORD_LIKE,
@@ -56,7 +56,7 @@ _UNDER = "less fewer smaller lower shorter lighter younger slower cheaper".repla
 _PHRASE = comparison(
     {
         "ge": rf"at least|(?:no|not) (?:{_UNDER}) than|(?:a )?min(?:imum)?(?: of)? / >=|≥|至少有?|不[少低小]于|最少",
-        "le": rf"at most|(?:no|not) (?:{_THAN}) than|not over|(?:a )?max(?:imum)?(?: of)?|up to|within"
+        "le": rf"at most|(?:no|not) (?:{_THAN}) than|not (?:over|above)|(?:a )?max(?:imum)?(?: of)?|up to|within"
         " / <=|≤|不超过|[至最]多|不[高大多长]于",
         "gt": rf"(?:{_THAN}) than|over|above|exceed(?:s|ing)?|beyond / >|超[过出]|[高大多长]于|不止",
         "lt": rf"(?:{_UNDER}) than|under|below / <|不[到足满]|[低少小短]于|未满",

@@ -33,8 +33,11 @@ _JOINED = re.compile(r"\s*(?:,|and|or|nor|、|和|与|或者?|及)+\s*(?:an? |th
 _CLAUSE = re.compile(r"[,;.!?，；。！？](?!\d)")
 _TOPIC = re.compile(r"(?:\b(?:about|on|regarding|concerning|mention\w*)\s+(?:the |an? )?|关于|有关|讲述?|提到)\Z")
 _FUNCTION = r"by|from|of|in|with|without|as|that|which|who|where|after|before|since|between|under|over|not|is|are|was|were|has|have|had|do|does|did|and|or|for|to|please|than|at|made|released|set|directed|published|written"
-_BEHIND_VALUE = re.compile(rf"\s*(?:$|[^\w\s]|(?:{_FUNCTION}|\d[\d.]*s?)\b|[的片类型和或与及、，]|有|吗|呢|是)")
+_BEHIND_VALUE = re.compile(rf"\s*(?:$|[^\w\s]|(?:{_FUNCTION}|\d[\d.]*s?)\b|[的片类型和或与及又而、，]|有|吗|呢|是)")
+_DETERMINED = re.compile(r"\b(?:which|what|any|some|all|every|an?|\w+est|most \w+)\s+\Z")
+_ENDS_ZH = re.compile(r"\s*(?:有哪些|有几|有多少|吗|呢|[，。？?！!]|$)")
 _FULL_NAME = re.compile(r"(?:[A-Z][\w.'’-]* )+[A-Z][\w'’-]*")
+_SCALE = re.compile(r"[千万亿]|\d\s?[km]\b|thousand|million|billion", re.I)
 _SUBJECT = re.compile(r"\b(?:who|whom|whose|what|which|when|where|how)\b|谁|什么|哪|多少|几|何")
 
 
@@ -108,6 +111,7 @@ class _Reader:
         self.plain = blotted(folded, taken)
         self.values = [v for v in self.values if not any(v.start < e and s < v.end for s, e in taken)]
         self.called = self._called()
+        self.heads: list[tuple[int, int]] = []
         self.heads = sorted(self._heads())
         self.used: list[tuple[int, int]] = []
         self.conditions: list[Condition] = []
@@ -120,9 +124,10 @@ class _Reader:
         rest = blotted(self.plain, [(d.start, d.end) for d in dates] + [(v.start, v.end) for v in self.values])
         numbers = [n for n in read_numbers(rest) if not rest[n.start : n.end].isspace()]
         limit = read_limit(self.plain)
+        limit = None if limit == 1 else limit
         count, group = self._count()
         total = self._total()
-        sort, superlative = (None, False) if group or total else self._sort()
+        sort, superlative = (None, False) if group or total else self._sort([(n.start, n.end) for n in numbers])
         wishes = pattern("intent", "recommend").search(self.plain)
         wanting = bool(wishes or count or sort or total or pattern("intent", "list").search(self.plain))
         has_document = any(name["doc_id"] for name in self.names)
@@ -192,6 +197,13 @@ class _Reader:
         nouns = {word for base in self.bases for language in ("en", "zh") for word in base.nouns().get(language, ())}
         for word in {fold(noun) for noun in (*nouns, *_words()["words"]["nouns"].split())}:
             yield from word_spans(word, self.plain)
+        for value in self.values:  # "laptops", "the cheapest phone": a value that stands for the documents that have it
+            plural = self.plain[value.start : value.end] not in (fold(value.value), value.value)
+            determined = _DETERMINED.search(self.plain[: value.start]) and self._stands_alone(value)
+            if value.field["type"] == "category" and (plural or determined) and not CJK.match(value.value):
+                yield value.start, value.end
+            elif CJK.search(self.plain[value.start : value.end]) and _ENDS_ZH.match(self.plain[value.end :]):
+                yield value.start, value.end
 
     def _is_free(self, start: int, end: int) -> bool:
         return not any(start < until and begin < end for begin, until in self.used)
@@ -218,22 +230,34 @@ class _Reader:
     def _negated(self, things: Iterable[Any]) -> dict[tuple[int, int], bool]:
         """Return span -> True for each thing that is refused; False where it is so twice, which is not clear."""
         spans = sorted(_span(thing) for thing in things)
-        masked = self.plain
-        masked = blotted(masked, [match.span() for match in pattern("negation", "never").finditer(masked)])
-        masked = blotted(masked, [(value.start, value.end) for value in self.values])
         negated: dict[tuple[int, int], bool] = {}
+        for start, end, until in self._negations(spans):
+            behind = [span for span in spans if end <= span[0]]
+            reached = behind if behind and behind[0][0] <= until else []
+            before = [span for span in spans if self._clause(*span)[0] <= span[0] and span[1] <= start]
+            if reached and reached[0][0] - end <= NEAR:
+                self.used.append((start, end))
+                for span in [reached[0], *self._joined(reached)]:
+                    negated[span] = span not in negated
+            elif before and not _CLAUSE.search(self.plain[before[-1][1] : start]):
+                negated[before[-1]] = False  # "that she did not edit": who is meant stands before it
+        for span in spans:
+            behind_it = pattern("negation", "behind").match(self.plain[span[1] :])
+            if behind_it and behind_it.group():
+                self.used.append((span[1], span[1] + behind_it.end()))
+                negated.setdefault(span, True)
+            if any(0 <= span[0] - m.end() <= 4 for m in pattern("negation", "only").finditer(self.plain)):
+                negated[span] = False
+        return negated
+
+    def _negations(self, spans: Iterable[tuple[int, int]] = ()) -> Iterator[tuple[int, int, int]]:
+        """Yield ``(start, end, until)`` of each negation: where it stands, and how far it reaches."""
+        masked = blotted(self.plain, [span for span in spans])
+        for name in ("never", "only"):
+            masked = blotted(masked, [match.span() for match in pattern("negation", name).finditer(masked)])
         for match in pattern("negation", "before").finditer(masked):
             end = pattern("negation", "ends").search(masked, match.end())
-            until = end.start() if end else len(masked)
-            reached = [span for span in spans if match.end() <= span[0] <= until]
-            if not reached or reached[0][0] - match.end() > NEAR:
-                continue
-            for span in [reached[0], *self._joined(reached)]:
-                negated[span] = span not in negated
-        for span in spans:
-            if pattern("negation", "behind").match(self.plain[span[1] :]):
-                negated[span] = span not in negated
-        return negated
+            yield match.start(), match.end(), end.start() if end else len(masked)
 
     def _joined(self, spans: Sequence[tuple[int, int]]) -> Iterator[tuple[int, int]]:
         """Yield what is joined with the first of these spans by commas, "and" and "or"."""
@@ -244,13 +268,11 @@ class _Reader:
 
     def _report_negations(self, negated: dict[tuple[int, int], bool]) -> None:
         """Report a negation that reaches no value, name, number or date: it is never turned into its opposite."""
-        masked = blotted(self.plain, [match.span() for match in pattern("negation", "never").finditer(self.plain)])
-        for match in pattern("negation", "before").finditer(masked):
-            end = pattern("negation", "ends").search(masked, match.end())
-            until = min(end.start() if end else len(masked), match.end() + NEAR)
-            inside = any(match.start() <= start < until for start, _ in (*negated, *self.used))
-            if not inside and masked[match.end() : until].strip(" _"):
-                self.not_applied.append(self.text[match.start() : until].strip())
+        for start, end, reach in self._negations([*negated, *self.used]):
+            until = min(reach, end + NEAR)
+            refuses = any(end <= at <= reach or stop <= start <= stop + NEAR for at, stop in (*negated, *self.used))
+            if not refuses and self.plain[end:until].strip(" _"):
+                self.not_applied.append(self.text[start:until].strip())
 
     # --- Conditions ---
 
@@ -372,7 +394,8 @@ class _Reader:
                 if selecting:
                     self.not_applied.append(self.text[slice(*span)].strip())
                 continue
-            bounds = [_in_unit(bound, number.unit, field) for bound in (number.low, number.high) if bound is not None]
+            scaled = bool(_SCALE.search(self.plain[slice(*span)]))
+            bounds = [_in_unit(b, number.unit, field, scaled) for b in (number.low, number.high) if b is not None]
             if near and near.field == field:
                 self.used.append((near.start, near.end))
             self._add(field, number.op, bounds if number.op == "between" else bounds[0], span, negated)
@@ -444,7 +467,8 @@ class _Reader:
         if behind and behind.field["type"] == "number":
             return False, ""  # "how many pages does it have" asks for a field
         nouns = [*self.heads, *((v.start, v.end) for v in self.values)]
-        if not any(0 <= start - match.end() <= NEAR for start, _ in nouns):
+        chinese = self.language == "zh" and nouns
+        if not chinese and not any(0 <= start - match.end() <= NEAR for start, _ in nouns):
             return False, ""
         self.used.append(match.span())
         for called in self.called:
@@ -469,9 +493,9 @@ class _Reader:
             return Total(field=field["name"], function="sum" if function == "sum" else "mean")
         return None
 
-    def _sort(self) -> tuple[Sort | None, bool]:
+    def _sort(self, numbers: Sequence[tuple[int, int]]) -> tuple[Sort | None, bool]:
         """Return the order that a superlative asks for, and whether it asks for a single document."""
-        masked = blotted(self.plain, [(value.start, value.end) for value in self.values])
+        masked = blotted(self.plain, [*((value.start, value.end) for value in self.values), *numbers])
         for name, descending in (("last_date", True), ("first_date", False), ("most", True), ("least", False)):
             match = pattern("order", name).search(masked)
             if not match:
@@ -605,11 +629,22 @@ def _fits(unit: str, field: Field) -> bool:
     return any(unit == own or convert(1.0, unit, own) is not None for own in units if own)
 
 
-def _in_unit(value: float, unit: str, field: Field) -> float | int:
+def _in_unit(value: float, unit: str, field: Field, scaled: bool) -> float | int:
+    """Return a number of a question in the unit of its field: 3 million are 300 where a field counts 万元."""
+    size, bare = _scale_of(fold(field["unit"]))
+    if size > 1 and (scaled or unit == bare):
+        value, unit = value / size, ""
     own = fold(field["unit"]) or next((fold(w) for w in words_of(field) if convert(1.0, unit, fold(w)) is not None), "")
     changed = convert(value, unit, own) if unit and own and unit != own else None
     value = round(value if changed is None else changed, 9)
     return int(value) if value == int(value) else value
+
+
+def _scale_of(unit: str) -> tuple[float, str]:
+    """Return how many of what a unit like 万元 counts, and what it counts."""
+    match = re.match(r"(百万|千万|万|亿|千(?![克米])|thousand|million|billion)\s*(?:of )?", unit)
+    sizes = {"千": 1e3, "万": 1e4, "百万": 1e6, "千万": 1e7, "亿": 1e8, "thousand": 1e3, "million": 1e6, "billion": 1e9}
+    return (sizes[match[1]], unit[match.end() :]) if match else (1.0, unit)
 
 
 _OPS = {
