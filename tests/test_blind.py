@@ -82,19 +82,6 @@ def test_what_is_asked_of_a_conversation_rests_on_its_turns(name):
         assert ("stale" in q) == (q["type"] == "update") and not set(q["answer"]) & set(q.get("stale", ())), q["id"]
 
 
-@pytest.mark.parametrize("name", ["statements", "said"])
-def test_a_statement_has_what_its_kind_asks_for(name):
-    said = rows(BLIND / "memory" / f"{name}.jsonl")
-    assert len(said) >= 120 and _halved(said, "kind")
-    kinds = {"preference", "fact", "correction", "intent", "none", "recall"}
-    for lang in ("en", "zh"):
-        assert {row["kind"] for row in said if row["lang"] == lang} == kinds
-    for row in said:
-        kind, allowed = row["kind"], ("like", "dislike", None)
-        assert bool(row["about"]) == (kind != "none") and ("earlier" in row) == (kind == "correction"), row
-        assert row["polarity"] in {"preference": allowed[:2], "correction": allowed}.get(kind, (None,)), row
-
-
 @pytest.mark.parametrize("half", ("open", "reserved", "third", "fourth"))
 def test_facts_in_time_stand_in_their_corpora_and_are_asked_about_before_within_and_today(half):
     slots = {}

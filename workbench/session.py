@@ -906,13 +906,14 @@ class Workbench:
         from workbench.graphs.remember import RULES, bring_up  # it brings LangGraph
 
         driver = self._work.driver(run_id)
-        conversation_id = driver.runs.get(run_id)["conversation_id"]
+        row = driver.runs.get(run_id)
+        conversation_id = row["conversation_id"]
         with suppress(ModelError):  # it is tried again with the next exchange
             await asyncio.to_thread(self._memory_of(driver).embed, conversation_id)
         ports = self._ports(driver)
         async with self._summing:
             begun = time.perf_counter()
-            author = await bring_up(ports, driver.conversations, conversation_id)
+            author = await bring_up(ports, driver.conversations, conversation_id, row["user_id"])
             if author:  # it was due
                 self._observers.took("summary_generation", time.perf_counter() - begun)
             if author == RULES and "summarizer" in ports.models:

@@ -588,17 +588,19 @@ class Noted(TypedDict):
 
 
 class Asked(TypedDict):
-    """That a message asks what was said before.
+    """A question that memory answers: of the conversation, or of what is noted of the person.
 
     Attributes:
-        about: of what; "" of anything.
+        about: its subject; "" of anything.
         whose: ``user`` or ``assistant``, whoever said it; "" for either.
-        which: ``first``, ``last``, a number, or "".
+        which: ``first``, ``last``, or "".
+        notes: ids of the memories that answer; None where the conversation is asked.
     """
 
     about: str
     whose: str
     which: str
+    notes: list[str] | None
 
 
 class Obeyed(TypedDict):

@@ -15,9 +15,9 @@ from workbench.errors import ModelError
 from workbench.events import progress, token
 from workbench.graphs.cards import told_evidence
 from workbench.graphs.check import supported, with_marks
+from workbench.graphs.memory_answer import acknowledge, answer_from_memory
 from workbench.graphs.recall import told_core, told_episode
 from workbench.graphs.roles import NONE, accounted, budget_spent
-from workbench.graphs.said_before import acknowledged, from_conversation
 from workbench.language.answer import judge, write
 from workbench.language.citing import cite
 from workbench.models.chat import Limits, server_of, stream_text, usage_of
@@ -175,6 +175,9 @@ async def generate(state: ConversationState, runtime: Runtime[Context]) -> dict[
     support = await supported(context, answer.text, found(state), state["message"]) if found(state) else []
     if spoken and support:
         answer = answer._replace(text=with_marks(answer.text, support))
+    if short is None and state.get("noted") and "writer" not in context.models:
+        note = acknowledge(state["noted"], language_of(state["message"]) == "zh", state.get("user_id") or "default")
+        answer = answer._replace(text=f"{answer.text}\n\n{note}")
     runtime.stream_writer(progress("generation", completed=1, total=1))
     spent = round((context.clock.monotonic() - began) * 1000, 3)
     # Documents and models may write what steers a terminal; people print answers.
@@ -191,12 +194,12 @@ def without_evidence(state: Mapping[str, Any], context: Context) -> str | None:
     if (state.get("report") or {}).get("stopped"):
         return stopped(zh)
     if not state.get("use_retrieval", True):
+        if (noted := state.get("noted")) and not state.get("to_search"):  # no model is left to claim that it is kept
+            return acknowledge(noted, zh, state.get("user_id") or "default")
         if "writer" in context.models:
             return None
         if asked := state.get("recalls"):
-            return from_conversation(asked, state, zh)
-        if (noted := state.get("noted")) and not state.get("to_search"):
-            return acknowledged(noted, zh, state.get("user_id") or "default")
+            return answer_from_memory(asked, state, zh)
         names = context.knowledge.names()
         example = next(iter(context.knowledge.get(names[0]).notable(1)), "") if names else ""
         return greeting(zh, names, state["message"], example)
