@@ -511,12 +511,12 @@ class CorpusKnowledge:
         """``en``, ``zh``: what its documents are called, the one to show first; ``measure``: how Chinese counts them.
 
         Nothing of these where no vocabulary says it, nor ``source``: whom its vocabulary allows to be asked for what
-        the documents lack. ``types``: of the documents, as the graph has them.
+        the documents lack. ``types``: of the documents, as the graph has them; ``tables``: the files they are from.
         """
         words = self._view.vocabulary
         told = {language: list(said) for language, said in words.documents.items()}
         beside = {"measure": words.measure, "source": words.enrichment}
-        return {**told, **{what: [said] for what, said in beside.items() if said}, "types": self._view.types}
+        return {**told, **{what: [said] for what, said in beside.items() if said}, "types": self._view.types, "tables": self._view.tables}
 
     @_in_one_generation
     def lexicon(self) -> list[dict[str, list[str]]]:

@@ -77,10 +77,11 @@ def judge(question: Question, results: Sequence[RetrievalResult], bases: Sequenc
     quotes, sure = _quotes(question, results, documents, fields, bases)
     if text:
         shown = _with_quotes(question, text, quotes, fields) if question["intent"] == "compare" else text
+        kind: Kind = "quotation" if question["words"] and question["intent"] == "list" else "fields"
         lacking = tuple(fields.missing)
-        return Judgement("fields", shown, 1.0, tuple(quotes), documents, holding, lacking, missing)
+        return Judgement(kind, shown, 1.0, tuple(quotes), documents, holding, lacking, missing)
     absent = [pair for pair in fields.missing if not any(_says(q, pair[1], fields) for q in quotes)]
-    kind: Kind = "quotation" if sure >= SURE and not absent else "closest"
+    kind = "quotation" if sure >= SURE and not absent else "closest"
     quotes = quotes if kind == "quotation" else quotes[:CLOSEST]
     if not quotes:
         kind, text = "nothing", _nothing(fields, missing)

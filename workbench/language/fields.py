@@ -14,13 +14,18 @@ from workbench.language.question import in_words, shown
 from workbench.language.quoting import Sentence
 from workbench.ports import Field, KnowledgeBase
 from workbench.state import Condition, Question
-from workbench.text import CJK, fold
+from workbench.text import CJK, fold, stem, terms
 
 MOST_LISTED = 30
 RECOMMENDED = 8
 """Documents in a list, and in a recommendation, at most."""
 _BRIEF = ("date", "category", "name", "number")
 """Types of the fields that stand behind a title in a list, in this order."""
+
+
+def stems(text: str) -> set[str]:
+    """Return the stems of a text."""
+    return {stem(term) for term in terms(text)}
 
 
 @dataclass(frozen=True)
@@ -81,7 +86,7 @@ class FieldsWriter:
         if question["intent"] == "recommend":
             return ""
         if question["words"]:
-            return ""
+            return self._words_left() if question["intent"] == "list" and not about else ""
         if about and question["fields"] and not question["conditions"]:
             return self._facts(about)
         if question["names"]:
@@ -95,6 +100,20 @@ class FieldsWriter:
         if question["conditions"] or question["sort"]:
             return self.listing(self.holding, len(self.selected))
         return ""
+
+    def _words_left(self) -> str:
+        """List what holds for the conditions and has the words that no field accounts for; "" where nothing has."""
+        question = self.question
+        if not question["conditions"] or question["names"] or question["count"] or question["total"]:
+            return ""
+        wanted = {stem(term) for word in question["words"] for term in terms(word)}
+        notes = {}
+        for document in self.holding:
+            best = max(document.sentences, key=lambda s: len(wanted & stems(s.text)), default=None)
+            if best is not None and wanted & stems(best.text):
+                notes[document.doc_id] = f"{self.say(': ', '：')}{best.text.rstrip('.。')}"
+        having = [document for document in self.holding if document.doc_id in notes]
+        return self.listing(having, len(having), notes)
 
     def about(self) -> list[Document]:
         """Return the documents of the evidence that the question names."""

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
 from importlib.resources import files
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 from workbench.knowledge.names.schema import spoken, spoken_words
 from workbench.language.dates import DateSpan, read_dates
@@ -131,7 +131,11 @@ class _Reader:
         wishes = pattern("intent", "recommend").search(self.plain)
         wanting = bool(wishes or count or sort or total or pattern("intent", "list").search(self.plain))
         has_document = any(name["doc_id"] for name in self.names)
-        selecting = (wanting or bool(self.heads)) and (wanting or not has_document)
+        certain = not has_document and (
+            any(n.op != "eq" and self._field_of(n) for n in numbers)
+            or any(self._nearest(d.start, d.end, "date", 8) for d in dates)
+        )
+        selecting = wanting or certain or (bool(self.heads) and not has_document)
         negated = self._negated([*self.values, *dates, *numbers, *self.names]) if selecting else {}
         if selecting:
             self._apply_values(negated)
@@ -194,7 +198,8 @@ class _Reader:
 
     def _heads(self) -> Iterator[tuple[int, int]]:
         """Yield where documents are called by what the knowledge bases, or everybody, call them."""
-        nouns = {word for base in self.bases for language in ("en", "zh") for word in base.nouns().get(language, ())}
+        kinds = ("en", "zh", "types", "tables")
+        nouns = {word for base in self.bases for kind in kinds for word in base.nouns().get(kind, ())}
         for word in {fold(noun) for noun in (*nouns, *_words()["words"]["nouns"].split())}:
             yield from word_spans(word, self.plain)
         for value in self.values:  # "laptops", "the cheapest phone": a value that stands for the documents that have it
@@ -398,7 +403,7 @@ class _Reader:
             bounds = [_in_unit(b, number.unit, field, scaled) for b in (number.low, number.high) if b is not None]
             if near and near.field == field:
                 self.used.append((near.start, near.end))
-            self._add(field, number.op, bounds if number.op == "between" else bounds[0], span, negated)
+            self._add(field, cast(Op, number.op), bounds if number.op == "between" else bounds[0], span, negated)
 
     def _field_of(self, number: NumberSpan) -> Field | None:
         """Return the number's field: by its unit, by the field's word beside it, or by what an adjective measures."""
@@ -450,12 +455,13 @@ class _Reader:
             field = near.field if near else dated[0]
             ends = [date.low, date.high] if date.op == "between" else (date.high or date.low)
             value: Any = ends if date.op == "between" else (date.low if date.op in ("gt", "ge") else ends)
-            condition = Condition(field=field["name"], op=date.op, value=value)
+            op = cast(Op, date.op)
+            condition = Condition(field=field["name"], op=op, value=value)
             if not selecting and not any(base.select([condition], None, 1) for base in self.bases):
                 continue  # a date that a text speaks of, not the date of a document
             if near:
                 self.used.append((near.start, near.end))
-            self._add(field, date.op, value, span, negated)
+            self._add(field, op, value, span, negated)
 
     # --- Count, total, order ---
 
