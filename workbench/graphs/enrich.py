@@ -75,6 +75,14 @@ def _base_to_ask(state: RetrievalState, context: Context) -> str | None:
     return next((kb for kb in state.get("kb_prefixes", []) if kb in here and context.searched.get(kb).enricher), None)
 
 
+def can_enrich(state: RetrievalState, context: Context) -> bool:
+    """Whether a source outside has a key and can be asked; in a replay, whether a step asked it."""
+    tape = context.tape
+    if isinstance(tape, Tape) and tape.mode in FROM_TAPE:
+        return any((effect.kind, effect.name) == ("tool", STEP) for effect in tape.known.values())
+    return bool(context.settings.tmdb_key.get_secret_value()) and _base_to_ask(state, context) is not None
+
+
 def _was_asked(state: RetrievalState) -> bool:
     """Whether a step of the plan asked already, or a person wants no more."""
     stopped = state.get("stop_reason") == "stopped_by_reviewer" or not state.get("reflections")

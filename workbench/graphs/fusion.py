@@ -4,10 +4,10 @@
     START -> retrieve_vectors ->                                                -> both sources again
 
 Its nodes are the stages of ``hybrid_search`` (``tools/hybrid.py``), which runs one pass of them. A retry asks what the
-best passages leave of the question, of each name that they bring in (``tools/next_hop.py``), else the question in other
-words, else for more of the same; what it finds joins what was found before, and the best pass is what stands at the
-end. With the strategy ``cascade`` the vectors are asked only where the graph is not sure. ``wb.fusion`` makes a run of
-it.
+best passages leave of the question, of each name that they bring in (``tools/next_hop.py``), else for twice as many
+passages with every writing of its names; what it finds joins what was found before, and the best pass is what stands at
+the end. With the strategy ``cascade`` the vectors are asked only where the graph is not sure. ``wb.fusion`` makes a run
+of it.
 
 | elsewhere it is called | here |
 | --- | --- |
@@ -22,7 +22,6 @@ from __future__ import annotations
 import asyncio
 import inspect
 import json
-import math
 from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Annotated, Any, Literal, NamedTuple, Required, cast, get_args
@@ -39,15 +38,15 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from workbench.errors import WorkbenchError, shown
 from workbench.events import progress
 from workbench.graphs.canvas_question import base_of, question_of
-from workbench.graphs.completeness import FIRST, signals
 from workbench.graphs.merge import with_hops
-from workbench.graphs.rewrite import rewritten
+from workbench.graphs.needs import FIRST, quality_of
 from workbench.ports import Context, KnowledgeBase, Passage
 from workbench.settings import Settings
 from workbench.state import RetrievalResult
+from workbench.text import fold
 from workbench.tools import evidence, hybrid, next_hop
 from workbench.tools.fusing import STRATEGIES
-from workbench.tools.scoring import LEAD, Logistic, Question, Wording, probability
+from workbench.tools.scoring import LEAD, Question, Wording, probability
 from workbench.tools.tool import StepLog
 
 Operation = Literal["decomposition", "scoring", "explanation", "verification", "review"]
@@ -55,28 +54,6 @@ STANDING = 3
 """Documents of the best pass that stand in front, whatever a retry finds: the graph has led to them already."""
 SURE = 0.8
 """How probable the graph's best passage must be, by itself, for a cascade to leave the vectors alone."""
-
-QUALITY = Logistic(
-    -2.97,
-    {
-        "first": 0.12,
-        "second": 0.01,
-        "third": -0.03,
-        "fifth": -0.39,
-        "said": 1.27,
-        "added": -0.94,
-        "unsaid": -1.85,
-        "words": -0.06,
-        "rarity": 3.1,
-        "phrases": -0.15,
-        "covered": 0.21,
-        "cosine": 1.16,
-        "lead": 0.45,
-        "of_first": 0.11,
-        "of_three": 0.41,
-    },
-)
-"""That the first five hold all that is needed; ``experiments/fusing.py`` fits it on one half of public questions."""
 
 
 class FusionConfig(BaseModel):
@@ -246,7 +223,7 @@ def rerank_results(state: FusionState, config: RunnableConfig, runtime: Runtime[
 
 
 def check_quality(state: FusionState, config: RunnableConfig, runtime: Runtime[Context]) -> dict[str, Any]:
-    """How likely it is that nothing needed is missing, 0 to 1; the best pass; and what to ask next, if anything."""
+    """How well the question is covered, 0 to 1; the best pass; and what to ask next, if anything."""
     asking = _asked(state, config, runtime)
     base, options, query = asking[:3]
     found = cast(list[RetrievalResult], state["reranked_results"])
@@ -258,7 +235,7 @@ def check_quality(state: FusionState, config: RunnableConfig, runtime: Runtime[C
             best = {"quality_score": quality, "reranked_results": found, "retry_count": retries}
         following = []
         if best["quality_score"] < options.quality_threshold and retries < options.max_retries:
-            following = further(query, best["reranked_results"], base, asked, 1 - best["quality_score"])
+            following = further(query, best["reranked_results"], base, asked)
     this = {
         "pass": retries + 1,
         "asked": [ask["query"] for _, ask in _now(state, asking)],
@@ -277,23 +254,22 @@ def check_quality(state: FusionState, config: RunnableConfig, runtime: Runtime[C
 
 
 def further(
-    query: str, found: Sequence[RetrievalResult], base: KnowledgeBase, asked: Sequence[Mapping[str, Any]], doubt: float
+    query: str, found: Sequence[RetrievalResult], base: KnowledgeBase, asked: Sequence[Mapping[str, Any]]
 ) -> list[dict[str, Any]]:
     """What the next pass asks.
 
-    That is what the evidence leaves of the question, of the names it brings in that have a document; else the question
-    in other words; else for more passages than before.
+    That is what the evidence leaves of the question, of the names it brings in that have a document; else twice as many
+    passages as before, with every writing of the names in the question.
     """
     said = {ask["query"] for ask in asked}
     hops = next_hop.sub_questions(query, found, base, next_hop.MOST + len(said))
     left = [hop for hop in hops if hop.query not in said and base.ways.titles_in(hop.name)]
     if left:
-        return [{"query": hop.query, "hop": hop.asked(query, round(doubt, 3))} for hop in left[: next_hop.MOST]]
-    names = [entity for mention in base.link(query) if (entity := base.entity(mention["entity_id"]))]
-    aliases = [alias for entity in names for alias in (entity["name"], *entity["aliases"])]
-    most = math.log(1 + base.counts()["passages"])
-    other = rewritten(query, aliases, found, lambda term: base.term_weight(term) / most, base.nouns().get("en", ()))
-    return [{"query": query, "wide": asked[-1]["pass"] + 1} if other in said else {"query": other}]
+        return [{"query": hop.query, "hop": hop.asked(query)} for hop in left[: next_hop.MOST]]
+    entities = [entity for mention in base.link(query) if (entity := base.entity(mention["entity_id"]))]
+    writings = dict.fromkeys(name for entity in entities for name in (entity["name"], *entity["aliases"]))
+    wide = " ".join([query, *(name for name in writings if fold(name) not in fold(query))])
+    return [{"query": wide, "wide": 2 ** asked[-1]["pass"]}]
 
 
 def should_retry(state: FusionState, config: RunnableConfig) -> Literal["retry", "end"]:
@@ -307,25 +283,6 @@ async def again(state: FusionState, config: RunnableConfig, runtime: Runtime[Con
     """Where ``should_retry`` leads: to the sources, or to the end."""
     known: Any = {"configurable": _options(config, runtime).model_dump()}
     return await sources(state, config, runtime) if should_retry(state, known) == "retry" else [END]
-
-
-def quality_of(question: str, found: Sequence[RetrievalResult], base: KnowledgeBase) -> float:
-    """The probability, to three digits, that the first five hold all that is needed."""
-    return round(QUALITY(quality_signals(question, found, base)), 3) if found else 0.0
-
-
-def quality_signals(question: str, found: Sequence[RetrievalResult], base: KnowledgeBase) -> Mapping[str, float]:
-    """What the quality is made of: ``completeness.signals``, and of the first five what the search saw.
-
-    Returns:
-        ``covered``, ``cosine`` and ``lead``: the most of any; ``of_first`` and ``of_three``: what the first, and the
-        first three on average, cover of the question.
-    """
-    seen = [cast(Mapping[str, float], result["metadata"].get("signals", {})) for result in found[:FIRST]]
-    most = {name: max((one.get(name, 0.0) for one in seen), default=0.0) for name in ("covered", "cosine", "lead")}
-    cover = [one.get("covered", 0.0) for one in seen]
-    of = {"of_first": sum(cover[:1]), "of_three": sum(cover[:3]) / max(1, len(cover[:3]))}
-    return {**signals(question, found, base), **most, **of}
 
 
 def query_of(state: Mapping[str, Any], otherwise: str = "") -> str:

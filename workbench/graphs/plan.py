@@ -7,12 +7,10 @@ are then joined by the registered tools that ask for the intent, cut to the most
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
-from workbench.errors import Divergence
-from workbench.graphs.ledger import needs
+from workbench.graphs.needs import read_needs
 from workbench.graphs.recipes import FULL, Ask, Draft, assumptions, drafts_for, say, slug
 from workbench.graphs.route import parse_worker_name
 from workbench.plans import Plan, PlanBudget, PlanStep
@@ -60,15 +58,12 @@ class RulePlanner:
         steps, left_out = self._number(branches, own)
         if left_out:
             notes.append(say("plan_left_out", query, tools=", ".join(left_out), most=self.settings.max_tasks))
-        criteria: list[str] = []
-        with suppress(Divergence):  # a tape of before needs were read: its run has none
-            criteria = [need.text for need in needs(query, decision, knowledge)]
         return Plan(
             problem_statement=query,
             assumptions=[*assumptions(query, decision, knowledge), *notes],
             steps=steps,
             execution_mode=self.settings.execution_mode,
-            acceptance_criteria=criteria,
+            acceptance_criteria=[need.text for need in read_needs(query, decision)],
             metadata={"planner": self.name, "route": summary(decision, knowledge)},
         )
 

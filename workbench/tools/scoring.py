@@ -52,7 +52,7 @@ MODELS: Mapping[str, Logistic] = {
     "deep_research": Logistic(-6.21, {"worth": 6.73, "answered": 0.23, "place": 3.17}),
     "deeper_research": Logistic(-8.36, {"worth": 4.13, "place": 3.72}),
     "merge": Logistic(-6.68, {"search": 8.34, "search_led": 0.83, "chain_led": 5.84, "first": 2.5}),
-    "second_pass": Logistic(0.52, {"first": 0.65, "hop": 0.33, "front": 0.75, "doubt": 0.75}),
+    "second_pass": Logistic(0.52, {"first": 0.65, "hop": 0.33, "front": 0.75}),
     "global_search": Logistic(-2.2, {"cosine": 0.63, "traits": 10.0}),
 }
 """Fitted by ``experiments/calibrate.py``, ``next_hop`` and ``second_pass`` by ``experiments/second_pass.py``; every
