@@ -33,7 +33,6 @@ _SENTENCES: dict[str, tuple[str, str]] = {
     "who": ("Find out who {name} is", "确认 {name} 是谁"),
     "works": ("Find the documents of {name}: {query}", "查找 {name} 的相关文档：{query}"),
     "chain": ("Follow what names what, from text to text: {query}", "沿各篇之间的提及逐步查找：{query}"),
-    "path": ("Follow the relations {path} from {name}: {query}", "从 {name} 沿关系 {path} 查找：{query}"),
     "left_out": (
         "There was no room for {tools}: a plan has at most {most} steps.",
         "计划最多 {most} 步，未安排：{tools}。",

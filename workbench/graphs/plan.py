@@ -26,7 +26,6 @@ from workbench.graphs.multi_hop_plan import (
     chained,
     listed,
     say,
-    typed,
 )
 from workbench.graphs.route import parse_worker_name
 from workbench.plans import Plan, PlanBudget, PlanStep
@@ -34,7 +33,6 @@ from workbench.ports import KnowledgeBase, Tool
 from workbench.settings import Settings, default_settings
 from workbench.state import QueryIntent, RouteDecision
 from workbench.text import fold
-from workbench.tools.paths import lead
 from workbench.tools.registry import BUILT_IN
 
 AGENT_TOOLS: dict[str, tuple[str, ...]] = {
@@ -47,7 +45,7 @@ AGENT_TOOLS: dict[str, tuple[str, ...]] = {
 
 ONE = "hybrid_search"
 """The whole plan where one step is wanted whatever is asked."""
-PATHS, TEMPORAL = "graph_paths", "temporal_search"
+TEMPORAL = "temporal_search"
 
 
 class RulePlanner:
@@ -210,34 +208,7 @@ def _drafts(ask: Ask, base: KnowledgeBase, tools: Mapping[str, Tool]) -> list[Dr
             "discover", "discover", say("discover", ask.query), {"query": ask.grounded, **ask.selection}, WIDE
         )
         return [found, text]
-    return _led(ask, base, tools) or chained(ask, base, tools) or RECIPES[intent](ask)
-
-
-def _led(ask: Ask, base: KnowledgeBase, tools: Mapping[str, Tool]) -> list[Draft]:
-    """Follow a path of relations when the question is one, of several relations or over triples; else nothing.
-
-    A question that narrows by anything but names, recommends or compares is none.
-    """
-    decision = ask.decision
-    names = {field["name"] for field in base.schema() if field["type"] == "name"}
-    narrowed = {c["field"] for c in decision["filters"] if c["op"] != "eq"} | {
-        c["field"] for c in decision["filters"] if c["field"] not in names
-    }
-    if PATHS not in tools or narrowed or decision["query_intent"] in ("recommend", "compare"):
-        return []
-    way = lead(ask.query, base)
-    if way is None or (len(way.path) == 1 and not way.over_triples):
-        return []
-    path, name = " → ".join(map(str, way.path)), way.topic.entity["name"]
-    again, follow = say("fallback", ask.query), say("path", ask.query, path=path, name=name)
-    paths = Draft("paths", PATHS, follow, {"query": ask.query})
-    unsure = way.asked.read < 1 if typed(base) else not way.over_triples
-    if unsure and (chain := chained(ask, base, tools)):
-        return [*chain, paths]  # it does not take every word, or a model read its relations in texts: both are followed
-    return [
-        paths,
-        Draft("hybrid", "hybrid_search", again, {"query": ask.grounded}, SHORT, (0,), condition="if_insufficient"),
-    ]
+    return chained(ask, base, tools) or RECIPES[intent](ask)
 
 
 def _dated(ask: Ask, base: KnowledgeBase, tools: Mapping[str, Tool]) -> list[Draft]:

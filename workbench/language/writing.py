@@ -182,8 +182,6 @@ MOST_LISTED = 30
 RECOMMENDED = 8
 SURE = 0.5
 """A document that the search gives this probability is one of a list, whatever its sentences say."""
-SURELY = 0.7
-"""A path of relations with this probability is the one that is asked for."""
 MOST_QUOTED = 3
 NEARLY = 0.75
 """A further sentence is quoted when it is at least so sure, for the surest one's 1."""
@@ -226,7 +224,7 @@ class _Writer(Voice):
         about = self._about()
         if reading["intent"] == "compare" and about and len(reading["names"]) > 1:
             return self._sides(about)
-        if said := self._as_of() or self._along():
+        if said := self._as_of():
             return said
         if selecting and not about:
             return self._quoted() if self.judged.sought and not reading["fields"] else self._listing()
@@ -270,21 +268,6 @@ class _Writer(Voice):
         said = [marked(line + self._say(".", "。"), *numbers) for line, numbers in lines.items()]
         as_of = told[0][1] if told else ""
         return (self._say(f"As of {as_of}: ", f"截至 {as_of}：") if as_of else "") + "\n".join(said)
-
-    def _along(self) -> str:
-        """Where a path of several relations ends that the question surely asks for, and by way of whom."""
-        ends = [(n, r["metadata"]["path"]) for n, r in enumerate(self.results, 1) if "path" in r["metadata"]]
-        if not ends or ends[0][1]["sure"] < SURELY or not ends[0][1].get("by_way_of"):
-            return ""
-        named = self.known.called if self.zh else str
-        lines = []
-        for n, path in ends[:MOST_LISTED]:
-            way = self._listed([named(name) for name in path["by_way_of"]])
-            lines.append(f"- {named(path['answer'])}{self._say(f' (by way of {way})', f'（经由{way}）')} [{n}]")
-        topic, count = named(ends[0][1]["topic"]), ends[0][1]["of"]
-        cut = self._say(f", {len(lines)} of them here", f"，列出其中 {len(lines)} 个") if len(lines) < count else ""
-        head = self._say(f"From {topic}, {count:,} found{cut}:", f"由{topic}找到 {count:,} 个{cut}：")
-        return "\n".join([head, *lines])
 
     def _counted(self) -> str:
         reading, what = self.reading, self._conditions()
