@@ -229,8 +229,6 @@ def everything(base: AsOf, names: list[str]) -> Iterator[Any]:
     for node in base._base.graph():
         yield from (base.entity(node), base.relations_of(node), base.communities_of([node]))
         yield base.passages(base.mentions_of(node))
-        for kind in base.typed.kinds():
-            yield [base.typed.follow([node], kind["type"], forward) for forward in (True, False)]
     yield [*base.graph().nodes(data=True)] + [data for *_, data in base.graph().edges(data=True)]
     yield [base.find_entity(name) for name in names]
     for query in ASKED:

@@ -78,7 +78,6 @@ __all__ = [
     "Tool",
     "ToolLog",
     "ToolOutput",
-    "TypedGraph",
     "Wanted",
     "Ways",
 ]
@@ -107,22 +106,6 @@ class Ways(Protocol):
 
     def stems(self, chunk_ids: Sequence[str]) -> dict[str, frozenset[str]]:
         """The terms of each passage and its titles, without endings (``text.stem``)."""
-
-
-class TypedGraph(Protocol):
-    """The relations of a knowledge base by their types: which there are, and where they lead."""
-
-    def kinds(self) -> list[RelationKind]:
-        """Every type of relation with the types of its ends, sorted."""
-
-    def readings(self, text: str) -> list[Mention]:
-        """Every known name at every place of a text, and everybody who bears it; nothing is chosen."""
-
-    def sides(self, entity_id: str) -> list[tuple[str, bool, int]]:
-        """``(type, whether they leave it, how many)`` of the relations of an entity, sorted."""
-
-    def follow(self, entity_ids: Sequence[str], relation: str, forward: bool) -> list[Relation]:
-        """Relations of this type that leave these entities, or (``forward`` False) reach them, by id."""
 
 
 class Enricher(Protocol):
@@ -187,10 +170,6 @@ class KnowledgeBase(Protocol):
     @property
     def ways(self) -> Ways:
         """The ways from passage to passage."""
-
-    @property
-    def typed(self) -> TypedGraph:
-        """Its relations by their types."""
 
     @property
     def enricher(self) -> Enricher | None:
@@ -281,6 +260,9 @@ class KnowledgeBase(Protocol):
 
     def mentions_of(self, entity_id: str) -> list[str]:
         """Ids of the passages that name the entity, by id."""
+
+    def relation_kinds(self) -> list[RelationKind]:
+        """Return every type of relation with the types of its ends, sorted."""
 
     def communities(self) -> list[Community]:
         """Every community, largest first, ties by id."""

@@ -76,7 +76,6 @@ class MemoryKnowledge:
     def __init__(self, name: str, texts: Mapping[str, str]):
         self.name, self._texts = name, dict(texts)
         self.ways = MemoryWays(self._texts)
-        self.typed = MemoryTyped()
         self.enricher: Enricher | None = None
 
     def warm(self) -> None:
@@ -192,6 +191,10 @@ class MemoryKnowledge:
         """No mentions."""
         return []
 
+    def relation_kinds(self) -> list[RelationKind]:
+        """No relations."""
+        return []
+
     def communities(self) -> list[Community]:
         """No communities."""
         return []
@@ -219,26 +222,6 @@ class MemoryKnowledge:
         import networkx
 
         return networkx.MultiDiGraph()
-
-
-class MemoryTyped:
-    """No relations."""
-
-    def kinds(self) -> list[RelationKind]:
-        """None."""
-        return []
-
-    def readings(self, text: str) -> list[Mention]:
-        """No known names."""
-        return []
-
-    def sides(self, entity_id: str) -> list[tuple[str, bool, int]]:
-        """No relations."""
-        return []
-
-    def follow(self, entity_ids: Sequence[str], relation: str, forward: bool) -> list[Relation]:
-        """No relations."""
-        return []
 
 
 class MemoryWays:

@@ -161,25 +161,6 @@ def calibration(page: Page, kb: str, file: Path, plot: Path | None, lang: str, *
 
 @evaluate.command()
 @_set
-@_tools
-@click.option(
-    "--topic",
-    type=click.Choice(["asked", "given"]),
-    default="asked",
-    show_default=True,
-    help="Whether a tool is told the name that the question is about.",
-)
-@paged
-def kbqa(page: Page, kb: str, file: Path, **options: Any) -> None:
-    """How often the first answer over a graph of triples is right, and how good the list is, by hops."""
-    from workbench.evaluating.bench import eval_kbqa
-    from workbench.evaluating.kbqa import table_text
-
-    _measured(page, eval_kbqa, kb, file, options, table_text)
-
-
-@evaluate.command()
-@_set
 @click.option("--judge", "judges", type=Text(), multiple=True, help="Grades the answers: MODEL, MODEL@PROMPT.toml.")
 @click.option("--pair-judge", "pair_judges", type=Text(), multiple=True, help="Says whose answers are better.")
 @click.option("--label", type=click.IntRange(min=0), default=0, help="Put the answers to so many before a person.")

@@ -45,7 +45,6 @@ class AsOf:
 
     def __init__(self, base: KnowledgeBase, as_of: str, known: str = ""):
         self._base, self.as_of, self.known = base, as_of, known
-        self.typed = _Part(base.typed, self)
         self.ways = _Part(base.ways, self)
         self._seen: dict[str, Passage | None] = {}
         self._whole, self._known = set[str](), dict[str, bool]()

@@ -27,13 +27,23 @@ from workbench.knowledge.indexes.stores import place_of
 from workbench.knowledge.last_said import last_said
 from workbench.knowledge.names import schema
 from workbench.knowledge.names.linking import Linker
-from workbench.knowledge.names.schema import IndexTyped
 from workbench.knowledge.names.surfaces import candidates, key_of
 from workbench.knowledge.names.title_links import IndexWays
 from workbench.knowledge.reading import canvas
 from workbench.models import rerank
 from workbench.models.embeddings import TextModel, products, text_model, word_vectors
-from workbench.ports import Community, Enricher, Entity, Field, Matches, Mention, Passage, Relation, scored
+from workbench.ports import (
+    Community,
+    Enricher,
+    Entity,
+    Field,
+    Matches,
+    Mention,
+    Passage,
+    Relation,
+    RelationKind,
+    scored,
+)
 from workbench.settings import Settings
 from workbench.state import Condition, Sort, TimedFact
 from workbench.text import CJK, FUNCTION_WORDS, language_of, simplified, stem, terms
@@ -148,6 +158,12 @@ _BESIDE = (
 _SAID = (
     "SELECT year, passages.text FROM documents JOIN passages ON passages.doc_id = documents.doc_id "
     "WHERE documents.doc_id = ? ORDER BY position LIMIT 3"
+)
+
+
+_RELATION_KINDS = (
+    "SELECT relations.type, a.type, b.type, count(*) FROM relations JOIN entities AS a ON a.entity_id = source "
+    "JOIN entities AS b ON b.entity_id = target GROUP BY 1, 2, 3 ORDER BY 1, 2, 3"
 )
 
 
@@ -293,7 +309,6 @@ class CorpusKnowledge:
         self._words: dict[str, np.ndarray] = {}
         self._settled: tuple[tuple[int, str, str], list[TimedFact]] | None = None
         self.ways = IndexWays(self._index)
-        self.typed = IndexTyped(self._index)
 
     def close(self) -> None:
         """Close the index; the base cannot be used after that."""
@@ -619,6 +634,12 @@ class CorpusKnowledge:
             (limit,),
         )
         return [row[0] for row in rows]
+
+    @_in_one_generation
+    def relation_kinds(self) -> list[RelationKind]:
+        """Return every type of relation with the types of its ends, sorted."""
+        rows = self._index.rows(_RELATION_KINDS)
+        return [RelationKind(type=kind, source=a, target=b, count=count) for kind, a, b, count in rows]
 
     @_in_one_generation
     def communities(self) -> list[Community]:

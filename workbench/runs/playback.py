@@ -33,7 +33,6 @@ from workbench.ports import (
     Planner,
     Remembering,
     Tool,
-    TypedGraph,
     Ways,
 )
 from workbench.records.prompts import Prompts
@@ -59,7 +58,7 @@ READS = (
         "communities",
         "communities_of",
     ),
-    *("typed.kinds", "typed.readings", "typed.sides", "ways.links_from", "ways.shared"),
+    *("relation_kinds", "ways.links_from", "ways.shared"),
 )
 
 
@@ -169,11 +168,6 @@ class TapedBase:
         if not self._here:
             raise KnowledgeError(f"The graph of {self.name!r} is not on the tape. Add the corpus to this workspace.")
         return self._bases.get(self.name).graph()
-
-    @property
-    def typed(self) -> TypedGraph:
-        """What a planner reads of the relations by their types; only tools follow them."""
-        return cast(TypedGraph, TapedPart(self, "typed"))
 
     @property
     def ways(self) -> Ways:

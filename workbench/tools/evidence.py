@@ -107,7 +107,7 @@ def answer(question: Question, results: Iterable[RetrievalResult], top_k: int) -
     }
 
 
-def titles(results: Iterable[dict[str, Any]], without: Sequence[str] = ()) -> list[str]:
+def titles(results: Iterable[Mapping[str, Any]], without: Sequence[str] = ()) -> list[str]:
     """Distinct titles of the documents behind passages, in this order, without the documents of the ids given.
 
     >>> titles([{"source_type": "chunk", "metadata": {"title": t, "doc_id": t}} for t in "abac"], without=["b"])
