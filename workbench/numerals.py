@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-WORDS = "one two three four five six seven eight nine ten eleven twelve".split()
+WORDS = "one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve"
 _ZH = dict(zip("零〇○一二三四五六七八九两", [0, 0, 0, *range(1, 10), 2], strict=True))
 _ZH_TENS = {"十": 10, "百": 100, "千": 1000}
 _SCALES = """1e2 hundred 百|1e3 k thousand 千|1e4 万|1e5 十万|1e6 m million 百万|1e7 千万|1e8 亿|1e9 bn billion
@@ -35,8 +35,6 @@ SIZES = _table(_KINDS)
 _SCALE_SIZES = _table(_SCALES.replace("\n", ""))
 
 
-
-
 def written(pattern: str) -> re.Pattern[str]:
     """Compile a pattern of English and Chinese words: a word ends where Chinese begins."""
     return re.compile(re.sub(r"\n *", "", pattern), re.ASCII | re.IGNORECASE)
@@ -52,7 +50,7 @@ DIGITS = r"""(?:\d{1,3}(?:,\d{2,3})*,\d{3}(?:\.\d{1,18})?|\d{1,3}(?:\.\d{3})+,\d
     |\d{1,3}(?:[ ']\d{3})+(?:[.,]\d{1,18})?|\d{1,18}(?:[.,]\d{1,18})?)(?:e[-+]?\d\d?)?(?![\d_])"""
 _AMOUNT = written(
     rf"""[~≈约$€£¥￥]?\s*(?P<open>\()?(?P<number>[-+−]?{DIGITS})(?P<close>\))?\s*(?P<scale>{SCALE})?
-    \s*(?P<unit>(?:[a-z]|[^\x00-\x7f]|[%°$]).{{0,19}})?"""
+    \s*(?P<unit>(?:[a-z]|[^\x00-\x7f]|[%°$+]).{{0,19}}|/100?)?"""
 )
 _UNSURE = re.compile(r"[1-9]\d{0,2}\.\d{3}|\d+,\d{1,2}")
 """1.200 and 3,5 depend on who writes them."""
@@ -64,8 +62,9 @@ def whole(text: str) -> int | None:
     >>> whole("12"), whole("three"), whole("一百二十"), whole("二〇一五"), whole("many")
     (12, 3, 120, 2015, None)
     """
-    if text.lower() in WORDS:
-        return WORDS.index(text.lower()) + 1
+    words = WORDS.split("|")
+    if text.lower() in words:
+        return words.index(text.lower()) + 1
     if re.fullmatch("[0-9]{1,18}", text):
         return int(text)
     if not re.fullmatch(f"[{''.join(_ZH)}十百千]{{1,18}}", text):

@@ -16,12 +16,15 @@ _UNKNOWN = "∼?"
 """Values are written ∼date or ∼first∼last, with a ? where they are a guess; ∼-05 is a month without a year."""
 _UNITS = "years?|quarters?|months?|weeks?|days?|年|季度|个?月|周|星期|天|日"
 _NUMERAL = rf"""[〇零○一二三四五六七八九]{{4}}(?=年)|[一二两三四五六七八九十]{{1,3}}(?=世纪|号|{_UNITS})
-    |\b(?:{"|".join(WORDS)})(?= (?:{_UNITS}|decades?)\b)"""
+    |\b(?:{WORDS})(?= (?:{_UNITS}|decades?)\b)"""
 _NAMED = rf"(?:(?-i:{MONTH_NAMES.title()})|spring|summer|autumn|fall|winter)"
 _EDGES_AND_DAYS = (
     (r"\b(?:the )?(?:end|close) of (?:the )?|(?<=[年月代])[底末]", "⊣"),
     (r"\b(?:the )?(?:start|beginning) of (?:the )?|(?<=[年月代])初期?", "⊢"),
-    (r"\b(?:early|mid|late|around|about|circa)[ -](?:the )?|大?约(?=\d)|(?<=[年月代])(?:[早中前后晚]期|[上中下]旬|左右)", "≈"),
+    (
+        r"\b(?:early|mid|late|around|about|circa)[ -](?:the )?|大?约(?=\d)|(?<=[年月代])(?:[早中前后晚]期|[上中下]旬|左右)",
+        "≈",
+    ),
     (r"\byesterday\b", "昨天"),
     (r"\btoday\b", "今天"),
     (r"\btomorrow\b", "明天"),
@@ -29,13 +32,15 @@ _EDGES_AND_DAYS = (
     (r"\b(past|last) decade\b", r"\1 10 years"),
     (r"(\d) decades\b", r"\g<1>0 years"),
     (
-        rf"""\b(?:last|next|this) (?:{_NAMED}|(?:mon|tues|wednes|thurs|fri|satur|sun)day)\b|\b(?:a few|several) [a-z]+ ago\b
+        rf"""\b(?:last|next|this) (?:{_NAMED}|(?:mon|tues|wednes|thurs|fri|satur|sun)day)\b
+        |\b(?:a few|several) [a-z]+ ago\b
         |[上下本这]个?(?:周|星期)[1-6一二三四五六日天末]|近几?年来?|近[日期]|往年|历年|几个?(?:年|月|周|天)[以之]?前""",
         _UNKNOWN,
     ),
 )
 _PERIOD = r"""(?<!\d)(?P<n>\d{1,2})(?: (?P<en>year|quarter|month|week|day)s? ago\b|(?P<zh>年|个月|周|星期|天)[以之]?前)
-    |(?:(?P<last>\b(?:last|previous) |去|上个?|昨)|(?P<next>\bnext |明|下个?)|(?P<second>(?<![之以])前)|\b(?:this|current) |今|本|这个?)
+    |(?:(?P<last>\b(?:last|previous) |去|上个?|昨)|(?P<next>\bnext |明|下个?)|(?P<second>(?<![之以])前)
+    |\b(?:this|current) |今|本|这个?)
     (?P<unit>(?:year|quarter|month|week)(?:'?s)?\b|年(?![代级轻])|季度|月(?![球光亮饼])|周(?![边围])|星期|(?<=[今昨前明])[天日](?!本))"""
 _WINDOW = rf"""(?:\bthe )?(?:\b(?:last|past|previous|recent)|最近|近|过去|(?P<ahead>\bnext|\bcoming|未来|今后))的?
     (?: ?(?P<n>\d{{1,2}}|(?:a )?few|several|几|数))? ?(?P<unit>{_UNITS})(?![a-z])(?:以来|之?内|[里来中间])?"""
@@ -53,7 +58,10 @@ _CALENDAR = (
     (r"(?:21|本)世纪(\d)0年代", r"∼20\g<1>0∼20\g<1>9"),
     (rf"(?<!\w){_OLD}'?([3-9])0(?:s\b|年代)", r"∼19\g<1>0∼19\g<1>9"),
     (rf"(?<!\w){_OLD}'?([012])0(?:s\b|年代)", r"∼20\g<1>0∼20\g<1>9?"),
-    *((rf"{_OLD}\b{name}ties\b", f"∼19{decade}0∼19{decade}9") for decade, name in enumerate("thir for fif six seven eigh nine".split(), 3)),
+    *(
+        (rf"{_OLD}\b{name}ties\b", f"∼19{decade}0∼19{decade}9")
+        for decade, name in enumerate(["thir", "for", "fif", "six", "seven", "eigh", "nine"], 3)
+    ),
     (r"(?<!turn of the )\b19(?:th century\b|世纪)", "∼1801∼1900"),
     (r"(?<!turn of the )(?:\b20th century\b|(?:\b20|上个?)世纪)", "∼1901∼2000"),
     (r"(?<!turn of the )(?:\b21st century\b|(?:\b21|本)世纪)", "∼2001∼2100"),
@@ -72,10 +80,11 @@ _NUMERIC_DAY = r"(?<![\d./-])\d\d?([./-])\d\d?\1(?:\d{4}|\d\d)(?![\d./-])"
 _MONTH = rf"\b((?-i:{MONTH_NAMES.title()}))\b|(?<!\d)(1[0-2]|0?[1-9])月(?!\d)"
 _PHRASE = comparison(
     {
-        "ge": r"\b(?:since|not before|(?:no|not) earlier than|(?:in|on) or after|(?:starting|beginning|as)(?: in| from| on)?)"
-        "|自从?|从|不早于",
+        "ge": r"\b(?:since|not before|(?:no|not) earlier than|(?:in|on) or after"
+        "|(?:starting|beginning|as)(?: in| from| on)?)|自从?|从|不早于",
         "gt": r"\b(?:after|later than|newer than|more recent than|post|past)|晚于",
-        "le": r"\b(?:until|till|up (?:to|until)|by|through|(?:no|not) later than|not after|(?:in|on) or before)|不晚于|直?到",
+        "le": r"\b(?:until|till|up (?:to|until)|by|through|(?:no|not) later than|not after|(?:in|on) or before)"
+        "|不晚于|直?到",
         "lt": r"\b(?:before|prior to|(?:earlier|older) than|pre)|早于",
         "as_of": r"\bas (?:of|at)|截[至止]到?",
         "eq": r"\b(?:in|during|of|on|from|at|within|over|throughout)|[于在]",
@@ -117,7 +126,7 @@ def read_dates(text: str, today: str = "") -> list[DateSpan]:
     >>> read_dates("近三年", "2026-11-25")[0][2:], read_dates("last month")[0][2:]
     (('2023-11-25', '2026-11-25', 'between', False), ('', '', 'eq', True))
     """
-    day = date.fromisoformat(today) if today else None
+    day = date.fromisoformat(today[:10]) if today else None
     draft = Draft(text)
     draft.rewrite(_NUMERAL, lambda match: str(whole(match[0])))
     for pattern, template in _EDGES_AND_DAYS:

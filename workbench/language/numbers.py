@@ -10,7 +10,7 @@ from workbench.language.phrases import Draft, Phrase, comparison
 from workbench.numerals import DIGITS, SCALE, SIZES, UNIT, WORDS, decimal, scaled, whole, written
 
 _COUNTER = "[个部篇本条项份家册集首名位次场件种只台]"
-_WORD = rf"\b(?:{'|'.join(WORDS)})\b"
+_WORD = rf"\b(?:{WORDS})\b"
 _ZH = "[零〇一二两三四五六七八九十百千]{1,8}"
 _NUMBER = rf"""(?<![\w.:/#第])(?<![a-z]-)(?<!\bno\. )(?<!\b(?:page|part|step|item) )(?<!\b(?:table) )(?<!figure )
     (?<!\b(?:chapter|section|version) )(?P<currency>(?:\bUS)?[$€£¥])? ?(?P<open>\()?
@@ -32,7 +32,8 @@ _LESS = "(?:less|fewer|smaller|lower|shorter|lighter|younger|slower|cheaper)"
 _PHRASE = comparison(
     {
         "ge": rf"\b(?:at least|(?:no|not) {_LESS} than|min(?:imum)?(?: of)?)|>=|≥|至少有?|不[少低小]于|最少",
-        "le": rf"\b(?:at most|(?:no|not) {_MORE} than|not over|max(?:imum)?(?: of)?|up to|within)|<=|≤|不超过|[至最]多|不[高大多长]于",
+        "le": rf"\b(?:at most|(?:no|not) {_MORE} than|not over|max(?:imum)?(?: of)?|up to|within)"
+        "|<=|≤|不超过|[至最]多|不[高大多长]于",
         "gt": rf"\b(?:{_MORE} than|over|above|exceed(?:s|ing)?|beyond)|>|超[过出]|[高大多长]于|不止",
         "lt": rf"\b(?:{_LESS} than|under|below)|<|不[到足满]|[低少小短]于|未满",
         "eq": r"\b(?:exactly|precisely|equals?(?: to)?|from|is|of)|=|正好|恰好|刚好|等于|从",
@@ -74,7 +75,9 @@ def read_numbers(text: str) -> list[NumberSpan]:
     for start, end in taken:
         text = text[:start] + ";" * (end - start) + text[end:]
     draft = Draft(text)
-    draft.rewrite(r"\b(?:about|around|approximately|roughly|nearly|almost) |(?<!\w)~|[大将]?[约近](?=\d)|左右|上下", "≈")
+    draft.rewrite(
+        r"\b(?:about|around|approximately|roughly|nearly|almost) |(?<!\w)~|[大将]?[约近](?=\d)|左右|上下", "≈"
+    )
     draft.rewrite(_NUMBER, _value)
     return [_span(phrase) for phrase in draft.phrases(_PHRASE) if phrase.op or not phrase.first.article]
 
