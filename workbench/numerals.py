@@ -4,27 +4,53 @@ from __future__ import annotations
 
 import re
 
-WORDS = "one two three four five six seven eight nine ten eleven twelve".split()
-ZH_DIGITS = "〇一二三四五六七八九"
-_ZH = {**{sign: value for value, sign in enumerate(ZH_DIGITS)}, "零": 0, "两": 2}
+WORDS = "one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve"
+_ZH = dict(zip("零〇○一二三四五六七八九两", [0, 0, 0, *range(1, 10), 2], strict=True))
 _ZH_TENS = {"十": 10, "百": 100, "千": 1000}
-_SCALES = {
-    "hundred": 1e2, "k": 1e3, "thousand": 1e3, "m": 1e6, "million": 1e6, "bn": 1e9, "billion": 1e9, "trillion": 1e12,
-    "百": 1e2, "千": 1e3, "万": 1e4, "十万": 1e5, "百万": 1e6, "千万": 1e7, "亿": 1e8, "万亿": 1e12,
-}  # fmt: skip
-SCALE = r"""(?:hundred|thousand|[mb]illion|trillion|bn|k|(?-i:M)|(?<=[$€£¥]\d)m|(?<=[$€£¥]\d[\d.]\d)m)(?![a-z])
-    |万亿|[十百千]?万|[百千亿]"""
+_SCALES = """1e2 hundred 百|1e3 k thousand 千|1e4 万|1e5 十万|1e6 m million 百万|1e7 千万|1e8 亿|1e9 bn billion
+|1e12 trillion 万亿"""
+_KINDS = """1e-3 mg|1 g gram 克|1e3 kg kilo kilogram 公斤 千克|1e6 t ton tonne 吨|453.6 lb pound
+1 byte|1e3 kb|1e6 mb|1e9 gb|1e12 tb
+1e-3 ms|1 s sec second 秒|60 min minute 分钟 分|3600 h hr hour 小时|86400 day 天|604800 week 周
+1e-3 mm 毫米|1e-2 cm 厘米|1 m meter metre 米|1e3 km kilometer kilometre 公里 千米|1609.344 mile
+1 month 个月 月|12 year 年
+1 元 块 人民币 yuan cny rmb ¥
+1 $ us$ usd dollar 美元
+1 € eur euro 欧元
+1 £ gbp 英镑
+1 % percent
+1 people person 人
+1 page 页
+1 岁
+1 °c"""
+
+
+def _table(lines: str) -> dict[str, tuple[str, float]]:
+    parts = ((line, *part.split()) for line in lines.splitlines() for part in line.split("|"))
+    return {name: (line, float(size)) for line, size, *names in parts for name in names}
+
+
+SIZES = _table(_KINDS)
+"""Unit -> its kind, and how many of the first unit of that kind it is."""
+_SCALE_SIZES = _table(_SCALES.replace("\n", ""))
+
+
+def written(pattern: str) -> re.Pattern[str]:
+    """Compile a pattern of English and Chinese words: a word ends where Chinese begins."""
+    return re.compile(re.sub(r"\n *", "", pattern), re.ASCII | re.IGNORECASE)
+
+
+def _any(names: dict[str, tuple[str, float]]) -> str:
+    return "|".join(sorted(filter(re.compile(r"[^$€£¥]+").fullmatch, names), key=len, reverse=True))
+
+
+UNIT = rf"(?:(?!(?-i:G)(?!B))(?:{_any(SIZES)})(?:(?<=[a-z])s)?(?![a-z]))"
+SCALE = rf"(?:(?:(?-i:M)|(?<=[$€£¥]\d)m|(?!m(?![a-z]))(?:{_any(_SCALE_SIZES)}))(?![a-z]))"
 DIGITS = r"""(?:\d{1,3}(?:,\d{2,3})*,\d{3}(?:\.\d{1,18})?|\d{1,3}(?:\.\d{3})+,\d{1,18}|\d{1,3}(?:\.\d{3}){2,}
-    |\d{1,3}(?:[\ ']\d{3})+(?:[.,]\d{1,18})?|\d{1,18}(?:[.,]\d{1,18})?)(?:e[-+]?\d\d?)?(?![\d_])"""
-UNIT = r"""(?:percent|per\ cent|km/h|mph|kilomet(?:er|re)s?|met(?:er|re)s?|[kcm]?m|miles?|feet|foot|ft|inch(?:es)?
-    |kilograms?|kilos?|grams?|[km]?g|tonnes?|tons?|pounds?|lbs?|[kmgt]b|bytes?|hours?|hrs?|h|minutes?|mins?|seconds?|secs?
-    |m?s|days?|weeks?|months?|years?|usd|eur|gbp|cny|rmb|dollars?|euros?|yuan|people|persons?|pages?|words?)(?![a-z])
-    |%|°[CF]?|美元|欧元|英镑|日元|人民币|元|块|公里|千米|厘米|毫米|米|公斤|千克|克|吨|小时|分钟|分|秒|天|日|周|个?月|年|岁|人|页|字|度"""
-MEASURE = re.compile(rf"\ ?(?:{UNIT})", re.VERBOSE | re.IGNORECASE | re.ASCII)
-_AMOUNT = re.compile(
-    rf"[~≈约$€£¥￥]?\s*(?P<open>\()?(?P<number>[-+−]?{DIGITS})(?P<close>\))?\s*(?P<scale>{SCALE})?\s*"
-    r"(?P<unit>[^\W\d_].{0,19}|[%‰°$€£¥￥].{0,9})?",
-    re.VERBOSE | re.IGNORECASE,
+    |\d{1,3}(?:[ ']\d{3})+(?:[.,]\d{1,18})?|\d{1,18}(?:[.,]\d{1,18})?)(?:e[-+]?\d\d?)?(?![\d_])"""
+_AMOUNT = written(
+    rf"""[~≈约$€£¥￥]?\s*(?P<open>\()?(?P<number>[-+−]?{DIGITS})(?P<close>\))?\s*(?P<scale>{SCALE})?
+    \s*(?P<unit>(?:[a-z]|[^\x00-\x7f]|[%°$+]).{{0,19}}|/100?)?"""
 )
 _UNSURE = re.compile(r"[1-9]\d{0,2}\.\d{3}|\d+,\d{1,2}")
 """1.200 and 3,5 depend on who writes them."""
@@ -33,27 +59,28 @@ _UNSURE = re.compile(r"[1-9]\d{0,2}\.\d{3}|\d+,\d{1,2}")
 def whole(text: str) -> int | None:
     """Return a small whole number in digits or in words of either language.
 
-    >>> whole("12"), whole("three"), whole("一百二十"), whole("many")
-    (12, 3, 120, None)
+    >>> whole("12"), whole("three"), whole("一百二十"), whole("二〇一五"), whole("many")
+    (12, 3, 120, 2015, None)
     """
-    if text.lower() in WORDS:
-        return WORDS.index(text.lower()) + 1
+    words = WORDS.split("|")
+    if text.lower() in words:
+        return words.index(text.lower()) + 1
     if re.fullmatch("[0-9]{1,18}", text):
         return int(text)
+    if not re.fullmatch(f"[{''.join(_ZH)}十百千]{{1,18}}", text):
+        return None
     total, digit = 0, 0
     for sign in text:
-        if sign in _ZH_TENS:
-            total, digit = total + (digit or 1) * _ZH_TENS[sign], 0
-        elif sign in _ZH:
+        if sign in _ZH:
             digit = digit * 10 + _ZH[sign]
         else:
-            return None
-    return total + digit if text else None
+            total, digit = total + (digit or 1) * _ZH_TENS[sign], 0
+    return total + digit
 
 
-def scaled(scale: str | None) -> float:
-    """Return what a word of size multiplies by."""
-    return _SCALES[scale.lower()] if scale else 1.0
+def scaled(number: float, scale: str | None) -> float:
+    """Return a number times its word of size: 3, "million"."""
+    return number * _SCALE_SIZES[scale.lower()][1] if scale else number
 
 
 def decimal(text: str) -> tuple[float, bool]:
@@ -63,14 +90,12 @@ def decimal(text: str) -> tuple[float, bool]:
     ((1200.5, False), (1200.5, False), (1200.0, False), (1.2, True), (-1000.0, False))
     """
     body, _, power = re.sub("[ ']", "", text.replace("−", "-").lower()).partition("e")
-    last = max(body.rfind(","), body.rfind("."))
-    mark, fraction = body[last : last + 1], body[last + 1 :]
-    grouped = body.count(mark) > 1 or (mark == "," and len(fraction) == 3 and "." not in body)
-    if last < 0 or grouped:
-        number = re.sub("[,.]", "", body)
-    else:
-        number = f"{re.sub('[,.]', '', body[:last])}.{fraction}"
-    return float(f"{number}e{power or 0}"), bool(_UNSURE.fullmatch(body))
+    whole_part, mark, fraction = re.fullmatch(r"(.*?)(?:([,.])(\d*))?", body).groups("")  # type: ignore[union-attr]
+    grouped = mark in whole_part if mark else False
+    if grouped or (mark == "," and len(fraction) == 3 and "." not in whole_part):
+        whole_part, fraction = whole_part + fraction, ""
+    number = f"{re.sub('[,.]', '', whole_part)}.{fraction}e{power or 0}"
+    return float(number), bool(_UNSURE.fullmatch(body))
 
 
 def amount(value: object) -> tuple[float, str] | None:
@@ -88,5 +113,5 @@ def amount(value: object) -> tuple[float, str] | None:
     match = _AMOUNT.fullmatch(value.strip().replace("萬", "万").replace("億", "亿"))
     if not match or bool(match["open"]) != bool(match["close"]):
         return None
-    number = decimal(match["number"])[0] * scaled(match["scale"])
+    number = scaled(decimal(match["number"])[0], match["scale"])
     return -number if match["open"] else number, (match["unit"] or "").strip()

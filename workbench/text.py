@@ -9,6 +9,8 @@ from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from workbench.numerals import UNIT
+
 CJK = re.compile(r"[\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff]")
 _FUNCTION_WORDS = "a an the of in on at to and or for from with by as is it its"
 FUNCTION_WORDS = frozenset(_FUNCTION_WORDS.split())
@@ -274,6 +276,7 @@ def days(text: str) -> list[tuple[int, int, Day]]:
 
 
 def month_number(written: str) -> int:
+    """Return the number of a month from its name or digits."""
     return int(written) if written.isdecimal() else _MONTHS.index(fold(written)[:3]) + 1
 
 
@@ -295,7 +298,10 @@ _MONTH_ALONE = [
 ]
 
 _YEAR_WITHIN = re.compile(
-    rf"(?<![\d.,$€£¥#-])(?<!\d[–—~])(?P<y>{YEAR})(?:\s*年(?!代)|(?![\d年.,]\d|\d|['’]?s\b|%|\s*(?:people|EUR|km|[人元万米个册家])))"
+    r"(?<!more than )(?<!less than )(?<!fewer than )(?<!greater than )(?<!over )(?<!under )(?<!at least )"
+    r"(?<!at most )(?<!exactly )(?<![超不]过)(?<!至[少多])(?<!不到)(?<![大小多少高低]于)"
+    rf"(?<![\d.,$€£¥#-])(?<!\d[–—~])(?P<y>{YEAR})"
+    rf"(?:\s*年(?!代)|(?![\d年.,]\d|\d|['’]?s\b|\s*(?:(?i:{UNIT})|[万个册家])))"
     rf"|(?<=\d{{4}}[-–—~])(?P<z>{YEAR})年?(?!\d)"
 )
 _ZH_YEAR = re.compile("[一二][〇零○一二三四五六七八九]{3}(?=年)")

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
-from workbench.knowledge.names.schema import number
+from workbench.numerals import amount
 from workbench.language.citing import marked
 from workbench.language.question import in_words, shown
 from workbench.language.quoting import Sentence
@@ -225,7 +225,7 @@ class FieldsWriter:
             (found[0], count)
             for base in self.bases
             for value, count in base.tally(field["name"], self.question["conditions"])
-            if (found := number(value))
+            if (found := amount(value))
         ]
         having = sum(count for _, count in counted)
         if not having:

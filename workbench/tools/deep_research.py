@@ -96,7 +96,7 @@ class Research:
         wider = hybrid.Input(query=query, top_k=min(1000, 2 * top_k))
         if not left:
             return [] if wider in self.searches else [(hybrid.TOOL, wider)]
-        return [(next_hop.TOOL, next_hop.Input(**hop.asked(query, 0.5), top_k=top_k)) for hop in left]
+        return [(next_hop.TOOL, next_hop.Input(**hop.asked(query), top_k=top_k)) for hop in left]
 
 
 def research_tool(name: str, description: str, rounds: int, hops: int, chains: bool) -> FunctionTool:

@@ -13,6 +13,7 @@ from workbench.knowledge.indexes.index import Index
 from workbench.knowledge.names.names import SURNAMES
 from workbench.knowledge.names.surfaces import key_of
 from workbench.knowledge.vocabulary import FieldWords, Vocabulary, unit_in
+from workbench.numerals import amount
 from workbench.ports import Field
 from workbench.state import Condition, Op, Sort
 from workbench.text import CJK, fold, iso
@@ -32,10 +33,6 @@ _SPREAD = 2.0
 _FEW = 0.2
 """Values that are written like names make a category where so few are distinct."""
 _PROPER = re.compile(r"(?:[A-Z][\w.'’-]*\s+)+[A-Z][\w.'’-]*|[\u4e00-\u9fff]{2,4}(?:[·・][\u4e00-\u9fff]+)?")
-_SCALES = {"": 1.0, "k": 1e3, "K": 1e3, "千": 1e3, "万": 1e4, "萬": 1e4, "M": 1e6, "百万": 1e6, "亿": 1e8, "億": 1e8}
-_NUMBER = re.compile(
-    r"[~≈约$€£¥￥]?\s*(?P<number>[-+]?\d[\d,]*(?:\.\d+)?)\s*(?P<scale>百万|[kKM千万萬亿億](?![A-Za-z]))?\s*(?P<unit>[^\d\s].{0,19})?"
-)
 
 
 class Fact(NamedTuple):
@@ -48,22 +45,6 @@ class Fact(NamedTuple):
     day: str | None
 
 
-def number(value: object) -> tuple[float, str] | None:
-    """A typed value as a number with its unit; None where it is none.
-
-    >>> number(7.5), number("1,200 EUR"), number("35 万元"), number("98.5%"), number("v2.0"), number(True)
-    ((7.5, ''), (1200.0, 'EUR'), (350000.0, '元'), (98.5, '%'), None, None)
-    """
-    if isinstance(value, bool) or not isinstance(value, str | int | float):
-        return None
-    if not isinstance(value, str):
-        return float(value), ""
-    match = _NUMBER.fullmatch(value.strip())
-    if not match:
-        return None
-    return float(match["number"].replace(",", "")) * _SCALES[match["scale"] or ""], (match["unit"] or "").strip()
-
-
 def facts(fields: Mapping[str, Any]) -> Iterator[Fact]:
     """Every typed value of a document; texts that only say other names are none."""
     for name, value in fields.items():
@@ -72,7 +53,7 @@ def facts(fields: Mapping[str, Any]) -> Iterator[Fact]:
         for one in value if isinstance(value, list) else [value]:
             if isinstance(one, str | int | float) and str(one).strip():
                 text = ("yes" if one else "no") if isinstance(one, bool) else str(one).strip()[:LONGEST_VALUE]
-                counted = number(one)
+                counted = amount(one)
                 yield Fact(name, key(text), text, counted[0] if counted else None, iso(one) or None)
 
 
@@ -158,7 +139,7 @@ def _proper(index: Index, name: str) -> bool:
 
 
 def _unit(index: Index, name: str) -> str:
-    units = [number(row[0]) for row in index.rows("SELECT value FROM facts WHERE field = ? LIMIT 50", (name,))]
+    units = [amount(row[0]) for row in index.rows("SELECT value FROM facts WHERE field = ? LIMIT 50", (name,))]
     found = {one[1] for one in units if one}
     return found.pop() if len(found) == 1 else ""
 
@@ -231,7 +212,7 @@ def where(condition: Condition, field: Field, keys: Callable[[str, str], list[st
     if field["type"] == "date":
         return _dated(condition)
     if field["type"] == "number" or op != "eq":
-        counted = number(value)
+        counted = amount(value)
         if counted is None:
             raise _unfit(condition, "a number")
         return f"doc_id IN ({_HAVING} AND number {_SIGNS[op]} ?)", [name, counted[0]]
