@@ -509,7 +509,8 @@ class _Reader:
             kind = "date" if name.endswith("date") else "number"
             near = self._nearest(*match.span(), kind, 12)
             headed = any(-2 <= start - match.end() <= NEAR for start, _ in self.heads) or not self.heads
-            measured = self._measured(match.group(), self.fields) if kind == "number" else []
+            counted = [f for f in self.fields if f["type"] == "number" and f["documents"]]
+            measured = self._measured(match.group(), counted) if kind == "number" else []
             field = near.field if near else measured[0] if len(measured) == 1 else self._only(kind)
             if field is None and kind == "date" and headed:
                 field = next((f for f in self.fields if f["type"] == "date" and f["documents"]), None)
