@@ -96,8 +96,9 @@ _PHRASE = comparison(
         "eq": r"\b(?:in|during|of|on|from|at|within|over|throughout)|[于在]",
     },
     {
-        "ge": r"(?:(?:or|and) (?:later|after|newer)|(?:and )?onwards?|forward|(?:to|until|-) ?(?:date|now|(?:the )?present))"
-        r"\b(?! ?(?:the ?)?[⊢⊣≈\ue000-\uf8ff])|on(?=$|[,.;?])|以来|起|开始|至今|到现在|[及或][以之]后|往后",
+        "ge": r"(?:(?:or|and) (?:later|after|newer)|(?:and )?onwards?|forward"
+        r"|(?:to|until|-) ?(?:date|now|(?:the )?present))\b(?! ?(?:the ?)?[⊢⊣≈\ue000-\uf8ff])"
+        "|on(?=$|[,.;?])|以来|起|开始|至今|到现在|[及或][以之]后|往后",
         "le": r"(?:or|and) (?:earlier|before|older)\b(?! ?(?:the ?)?[⊢⊣≈\ue000-\uf8ff])|[及或][以之]前|为止|止",
         "gt": "[以之]后|过后|后(?![期来半])",
         "lt": "[以之]前|前(?![期半后])",
