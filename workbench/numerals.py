@@ -21,6 +21,7 @@ _KINDS = """1e-3 mg|1 g gram 克|1e3 kg kilo kilogram 公斤 千克|1e6 t ton to
 1 % percent
 1 people person 人
 1 page 页
+1 word 字
 1 岁
 1 °c"""
 

@@ -19,31 +19,37 @@ _NUMERAL = rf"""[〇零○一二三四五六七八九]{{4}}(?=年)|[一二两三
     |\b(?:{WORDS})(?= (?:{_UNITS}|decades?)\b)"""
 _NAMED = rf"(?:(?-i:{MONTH_NAMES.title()})|spring|summer|autumn|fall|winter)"
 _EDGES_AND_DAYS = (
-    (r"\b(?:the )?(?:end|close) of (?:the )?|(?<=[年月代])[底末]", "⊣"),
-    (r"\b(?:the )?(?:start|beginning) of (?:the )?|(?<=[年月代])初期?", "⊢"),
-    (
-        r"\b(?:early|mid|late|around|about|circa)[ -](?:the )?|大?约(?=\d)|(?<=[年月代])(?:[早中前后晚]期|[上中下]旬|左右)",
-        "≈",
-    ),
+    (r"\b(?:the )?(?:end|close) of (?:the )?|(?<=[年月代])年?[底末]", "⊣"),
+    (r"\b(?:the )?(?:start|beginning) of (?:the )?|(?<=[年月代])年?初期?", "⊢"),
+    (r"\b(?:early|mid|late|around|about|circa)[ -](?:the )?|大?约(?=\d)", "≈"),
+    (r"(?<=[年月代])(?:[早中前后晚]期|[上中下]旬|左右)", "≈"),
+    (r"\b(?:the )?day before yesterday\b", "前天"),
     (r"\byesterday\b", "昨天"),
     (r"\btoday\b", "今天"),
     (r"\btomorrow\b", "明天"),
-    (r"\bpast (?=(?:year|month|week)\b)", "past 1 "),
+    (r"\b(?:past|(?<=[nrg] the )last) (?=(?:year|month|week)\b(?! of))", "past 1 "),
+    (r"\ban? (?=(?:year|quarter|month|week|day) ago\b)", "1 "),
+    (r"(?<=[近去])半年|半年(?=前|内)", "6个月"),
+    (r"\b(pre|post)-(?=\d{4})", r"\1 "),
+    (r"(?<=[年月日代])-(?=\d)", "到"),
+    ("上个?世纪", "20世纪"),
+    ("本世纪", "21世纪"),
     (r"\b(past|last) decade\b", r"\1 10 years"),
     (r"(\d) decades\b", r"\g<1>0 years"),
     (
         rf"""\b(?:last|next|this) (?:{_NAMED}|(?:mon|tues|wednes|thurs|fri|satur|sun)day)\b
-        |\b(?:a few|several) [a-z]+ ago\b
-        |[上下本这]个?(?:周|星期)[1-6一二三四五六日天末]|近几?年来?|近[日期]|往年|历年|几个?(?:年|月|周|天)[以之]?前""",
+        |\b(?:(?:a few|several) [a-z]+ ago|(?:first|last) \d+ (?:day|week|month|year)s of (?:the )?\w+)\b
+        |[上下本这]个?(?:周|星期)[1-6一二三四五六日天末]|最?近几?年来?|最?近[日期]|往年|历年|几个?(?:年|月|周|天)[以之]?前""",
         _UNKNOWN,
     ),
 )
 _PERIOD = r"""(?<!\d)(?P<n>\d{1,2})(?: (?P<en>year|quarter|month|week|day)s? ago\b|(?P<zh>年|个月|周|星期|天)[以之]?前)
     |(?:(?P<last>\b(?:last|previous) |去|上个?|昨)|(?P<next>\bnext |明|下个?)|(?P<second>(?<![之以])前)
     |\b(?:this|current) |今|本|这个?)
-    (?P<unit>(?:year|quarter|month|week)(?:'?s)?\b|年(?![代级轻])|季度|月(?![球光亮饼])|周(?![边围])|星期|(?<=[今昨前明])[天日](?!本))"""
+    (?P<unit>(?:year|quarter(?! of)|month|week)(?:'?s)?\b|年(?![代级轻])|季度|月(?![球光亮饼])|周(?![边围])|星期
+    |(?<=[今昨前明])[天日](?!本))"""
 _WINDOW = rf"""(?:\bthe )?(?:\b(?:last|past|previous|recent)|最近|近|过去|(?P<ahead>\bnext|\bcoming|未来|今后))的?
-    (?: ?(?P<n>\d{{1,2}}|(?:a )?few|several|几|数))? ?(?P<unit>{_UNITS})(?![a-z])(?:以来|之?内|[里来中间])?"""
+    (?: ?(?P<n>\d{{1,2}}|(?:a )?few|several|几|数))? ?(?P<unit>{_UNITS})(?![a-z]| of \d)(?:以来|之?内|[里来中间])?"""
 _DAY = r"(\d\d?)(?:st|nd|rd|th)?"
 _JOIN = r"( ?(?:[-~到至和与]|\b(?:to|through|until|till|and)\b) ?)"
 _OLD = "(?<!his )(?<!her )(?<!their )"
@@ -54,17 +60,17 @@ _CALENDAR = (
     (rf"(?<!\d)(\d\d?){_JOIN}(?=\d\d?月)", r"\1月\2"),
     (r"(?<![\d.])(1[5-9]|20)(\d\d)[-/](?=(?:1[3-9]|[2-9]\d)(?![\d/-]))", r"\1\2-\1"),
     (r"(?<!\w)((?:1[5-9]|20)\d)0(?:'?s\b|年代)", r"∼\g<1>0∼\g<1>9"),
-    (r"(?:20|上个?)世纪(\d)0年代", r"∼19\g<1>0∼19\g<1>9"),
-    (r"(?:21|本)世纪(\d)0年代", r"∼20\g<1>0∼20\g<1>9"),
+    (r"20世纪(\d)0年代", r"∼19\g<1>0∼19\g<1>9"),
+    (r"21世纪(\d)0年代", r"∼20\g<1>0∼20\g<1>9"),
     (rf"(?<!\w){_OLD}'?([3-9])0(?:s\b|年代)", r"∼19\g<1>0∼19\g<1>9"),
     (rf"(?<!\w){_OLD}'?([012])0(?:s\b|年代)", r"∼20\g<1>0∼20\g<1>9?"),
     *(
         (rf"{_OLD}\b{name}ties\b", f"∼19{decade}0∼19{decade}9")
         for decade, name in enumerate(["thir", "for", "fif", "six", "seven", "eigh", "nine"], 3)
     ),
-    (r"(?<!turn of the )\b19(?:th century\b|世纪)", "∼1801∼1900"),
-    (r"(?<!turn of the )(?:\b20th century\b|(?:\b20|上个?)世纪)", "∼1901∼2000"),
-    (r"(?<!turn of the )(?:\b21st century\b|(?:\b21|本)世纪)", "∼2001∼2100"),
+    *((rf"(?<!turn of the )\b{n}(?:(?:st|th) century\b|世纪)", f"∼{n - 1}01∼{n}00") for n in range(11, 22)),
+    (rf"(?<![\d./-])(0[1-9]|1[0-2])[/.-]({YEAR})(?![\d./-])", r"∼\2-\1"),
+    (rf"(?<![\d./-])([1-9])/({YEAR})(?![\d./-])", r"∼\2-0\1"),
     (rf"\bwinter(?: of)? {YEAR}\b|{YEAR}年冬[天季]?", _UNKNOWN),
 )
 _PARTS = """01-06;first half|1st half|H1;上半年
@@ -77,7 +83,7 @@ _PARTS = """01-06;first half|1st half|H1;上半年
 06-08;summer;(?<=\\d年)夏[天季]?
 09-11;autumn|fall;(?<=\\d年)秋[天季]?"""
 _NUMERIC_DAY = r"(?<![\d./-])\d\d?([./-])\d\d?\1(?:\d{4}|\d\d)(?![\d./-])"
-_MONTH = rf"\b((?-i:{MONTH_NAMES.title()}))\b|(?<!\d)(1[0-2]|0?[1-9])月(?!\d)"
+_MONTH = rf"\b((?-i:{MONTH_NAMES.title()}))\b|(?<!\d)(1[0-2]|0?[1-9])月份?(?!\d)"
 _PHRASE = comparison(
     {
         "ge": r"\b(?:since|not before|(?:no|not) earlier than|(?:in|on) or after"
@@ -90,11 +96,12 @@ _PHRASE = comparison(
         "eq": r"\b(?:in|during|of|on|from|at|within|over|throughout)|[于在]",
     },
     {
-        "ge": r"(?:(?:or|and) (?:later|after|newer|onwards?)|onwards?|forward|(?:to|until) (?:date|now|the present))\b"
-        "(?! ?(?:the ?)?[⊢⊣≈\ue000-\uf8ff])|on(?=$|[,.;?])|以来|起|开始|至今|到现在|[及或][以之]后|往后",
+        "ge": r"(?:(?:or|and) (?:later|after|newer)|(?:and )?onwards?|forward"
+        r"|(?:to|until|-) ?(?:date|now|(?:the )?present))\b(?! ?(?:the ?)?[⊢⊣≈\ue000-\uf8ff])"
+        "|on(?=$|[,.;?])|以来|起|开始|至今|到现在|[及或][以之]后|往后",
         "le": r"(?:or|and) (?:earlier|before|older)\b(?! ?(?:the ?)?[⊢⊣≈\ue000-\uf8ff])|[及或][以之]前|为止|止",
         "gt": "[以之]后|过后|后(?![期来半])",
-        "lt": "[以之]前|前(?![期半])",
+        "lt": "[以之]前|前(?![期半后])",
     },
 )
 _AT_EDGE = {
@@ -146,7 +153,7 @@ def _parts() -> Iterator[tuple[str, str]]:
     for line in _PARTS.splitlines():
         months, english, chinese = line.split(";")
         pattern = rf"""\b(?:{english}),?(?: of)?(?: the)?(?: year)? ({YEAR})\b|(?<!\d)({YEAR}) ?(?:{english})\b
-            |(?:(?<!\d)({YEAR})年?的?)?(?:{chinese})"""
+            |(?:(?<!\d)({YEAR})年?的?)?(?:{chinese})|(?<=\bin )(?:the )?(?:{english})\b(?! of)"""
         yield pattern, r"∼\1\2\3-{}∼\1\2\3-{}".format(*months.split("-"))
 
 
@@ -182,8 +189,10 @@ def _shift(today: date, unit: str, count: int) -> tuple[str, date]:
 
 
 def _may_be_a_word(phrase: Phrase, text: str) -> bool:
-    """Whether a month's English name stands alone: it may be a verb or a person."""
-    return not phrase.op and len(phrase.first) == len("∼-05") and text[phrase.start : phrase.end].isascii()
+    """Whether a month's name is alone, without a digit: it may be a verb, a person or a title."""
+    return (
+        not phrase.op and len(phrase.first) == len("∼-05") and not re.search(r"\d|份", text[phrase.start : phrase.end])
+    )
 
 
 def _span(phrase: Phrase, today: date | None) -> DateSpan:

@@ -60,7 +60,7 @@ class Draft:
                 self.values.append(new)
                 new = chr(0xE000 + len(self.values) - 1)
             pieces += self.text[at:start], new
-            places += self.places[at:start] + self.places[start : start + 1] * len(new)
+            places += self.places[at:start] + [self.places[min(start + n, end - 1)] for n in range(len(new))]
             at = end
         self.text = "".join(pieces) + self.text[at:]
         self.places = places + self.places[at:]
@@ -74,7 +74,8 @@ class Draft:
             if words["loose"] and not (words["between"] or words["close"]):
                 pair, at = False, match.start("loose")
             start, end = self.places[match.start()], self.places[at]
-            end = start + len(self.original[start:end].rstrip())
+            inside = self.original[start:end]
+            start, end = end - len(inside.lstrip()), start + len(inside.rstrip())
             ops = sorted(name for name in words if words[name] and name[1] == "_")
             values = [self.values[ord(words[name]) - 0xE000] for name in ("value1", "value2")[: 1 + pair]]
             edges = [words[f"edge{nth}"] + words[f"tail{nth}"] for nth in (1, 2)]
