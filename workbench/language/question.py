@@ -114,7 +114,7 @@ class _Reader:
         self.heads: list[tuple[int, int]] = []
         self.heads = sorted(self._heads())
         self.used: list[tuple[int, int]] = []
-        self.conditions: list[Condition] = []
+        self.conditions: list[tuple[int, Condition, str]] = []
         self.understood: list[str] = []
         self.not_applied: list[str] = []
 
@@ -149,7 +149,9 @@ class _Reader:
             limit = 1
         fields = self._asked_fields(group, has_document)
         words = self._content(limit)
-        intent = self._intent(fields, words, count, sort, selecting)
+        intent = self._intent(count, sort, selecting)
+        conditions = sorted(self.conditions, key=lambda found: found[0])
+        self.understood = [*self.understood, *(text for _, _, text in conditions)]
         self._describe(count, group, sort, limit, total)
         return Question(
             text=self.text,
@@ -157,13 +159,13 @@ class _Reader:
             intent=intent,
             answer_type=self._answer_type(intent, count),
             names=self.names,
-            conditions=self.conditions,
+            conditions=[condition for _, condition, _ in conditions],
             sort=sort,
             limit=limit,
             count=count,
             group=group,
             total=total,
-            fields=fields,
+            fields=[] if intent == "person" else fields,
             words=words,
             date_asked=date_asked,
             understood=list(dict.fromkeys(self.understood)),
@@ -290,9 +292,8 @@ class _Reader:
             self.not_applied.append(self.text[slice(*span)].strip())
             return
         condition = Condition(field=field["name"], op=_OPPOSITES[op] if refused else op, value=value)
-        if condition not in self.conditions:
-            self.conditions.append(condition)
-            self.understood.append(in_words(condition, field, self.language))
+        if condition not in [known for _, known, _ in self.conditions]:
+            self.conditions.append((span[0], condition, in_words(condition, field, self.language)))
 
     def _add_values(
         self, field: Field, found: Sequence[tuple[tuple[int, int], str]], negated: dict[tuple[int, int], bool]
@@ -556,9 +557,7 @@ class _Reader:
                 found.append(self.text[match.start() : match.start() + len(word)])
         return list(dict.fromkeys(found))
 
-    def _intent(
-        self, fields: Sequence[str], words: Sequence[str], count: bool, sort: Sort | None, selecting: bool
-    ) -> QueryIntent:
+    def _intent(self, count: bool, sort: Sort | None, selecting: bool) -> QueryIntent:
         if is_small_talk(self.text):
             return "unknown"
         if pattern("intent", "compare").search(self.plain) or (
@@ -569,11 +568,11 @@ class _Reader:
             return "recommend"
         if count or sort or (selecting and self.conditions):
             return "list"
-        alone = len(self.names) == 1 and not self.names[0]["doc_id"] and not fields
+        alone = len(self.names) == 1 and not self.names[0]["doc_id"]
         if alone and pattern("intent", "person").search(self.plain):
             return "person"
         listed = pattern("intent", "list").search(self.plain) and self.heads
-        return "list" if listed and not self.names and not fields else "qa"
+        return "list" if listed and not self.names else "qa"
 
     def _answer_type(self, intent: QueryIntent, count: bool) -> AnswerType:
         kinds: tuple[AnswerType, ...] = ("reason", "person", "date", "place", "number", "manner", "yes_no")
