@@ -19,6 +19,7 @@ from workbench.graphs.cards import card
 from workbench.graphs.review import ARGS, LONGEST, Strict, ask_person, refuse, reread
 from workbench.graphs.roles import NONE, model_plans, say
 from workbench.graphs.route import read_question
+from workbench.knowledge.dated import dates_asked
 from workbench.ports import Context
 from workbench.reports.clarifying import MOST, answered, assumed, open_questions, refined, stated, unanswered
 from workbench.settings import Settings
@@ -122,10 +123,11 @@ def must_ask(asked: Sequence[Clarification], review: Sequence[str], settings: Se
 def _open(state: ConversationState, context: Context, query: str, more: Sequence[str] = ()) -> list[Clarification]:
     """What a query leaves open, by rules."""
     bases = context.bases(state["kb_prefixes"])
-    times = [getattr(base, "as_of", "") for base in bases]
     reading = state["route_decision"].get("question") if query == state["query"] else None
     reading = reading or read_question(query, bases)["question"]
-    return open_questions(query, reading, bases, [*_given(state), *more], times, context.settings.default_domain)
+    return open_questions(
+        query, reading, bases, [*_given(state), *more], dates_asked(state), context.settings.default_domain
+    )
 
 
 def _given(state: ConversationState) -> list[str]:

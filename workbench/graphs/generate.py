@@ -19,6 +19,7 @@ from workbench.graphs.check import supported, with_marks
 from workbench.graphs.recall import told_core, told_episode
 from workbench.graphs.roles import NONE, accounted, budget_spent
 from workbench.graphs.said_before import acknowledged, from_conversation
+from workbench.knowledge.dated import DatedBase, dated_bases, dates_asked
 from workbench.language.judging import judged
 from workbench.language.quoting import cite
 from workbench.language.reading import read
@@ -78,7 +79,7 @@ def memory(state: Mapping[str, Any], zh: bool) -> str:
 def totals(state: Mapping[str, Any], context: Context, zh: bool) -> str:
     """What the whole corpus counts, beside the evidence: how many documents hold, and of each kind."""
     reading = state.get("route_decision", {}).get("question")
-    bases = context.bases(state.get("kb_prefixes") or [])
+    bases = dated_bases(context, state) if state.get("kb_prefixes") else []
     if not reading or not bases or not state.get("use_retrieval", True):
         return "无" if zh else "none"
     of = known(reading, bases)
@@ -176,11 +177,28 @@ async def generate(state: ConversationState, runtime: Runtime[Context]) -> dict[
     support = await supported(context, answer.text, found(state), state["message"]) if found(state) else []
     if spoken and support:
         answer = answer._replace(text=with_marks(answer.text, support))
+    if short is None and state.get("use_retrieval", True):
+        answer = answer._replace(text=answer.text + dates_note(state, context))
     runtime.stream_writer(progress("generation", completed=1, total=1))
     spent = round((context.clock.monotonic() - began) * 1000, 3)
     # Documents and models may write what steers a terminal; people print answers.
     change = {"answer": visible(answer.text), "citations": answer.citations, "support": support}
     return {**change, "generation_ms": spent, "partial": False}
+
+
+def dates_note(state: Mapping[str, Any], context: Context) -> str:
+    """Return as of which dates the answer is, and what became of documents without a date; "" where none is asked."""
+    as_of, known = dates_asked(state)
+    if not as_of and not known:
+        return ""
+    bases = dated_bases(context, state)
+    hidden = sum(len(base.hidden) for base in bases if isinstance(base, DatedBase))
+    if language_of(state["message"]) == "zh":
+        dates = "，".join([*([f"截至 {as_of}"] if as_of else []), *([f"当时已知：{known}"] if known else [])])
+        return f"\n\n（{dates}。按日期略去 {hidden} 篇文档；没有日期的文档都保留。）"
+    dates = ", ".join([*([f"as of {as_of}"] if as_of else []), *([f"known by {known}"] if known else [])])
+    left_out = "1 document is" if hidden == 1 else f"{hidden} documents are"
+    return f"\n\n(Asked {dates}: {left_out} left out by date; documents without a date are kept.)"
 
 
 def without_evidence(state: Mapping[str, Any], context: Context) -> str | None:
@@ -257,7 +275,7 @@ async def _spoken(state: ConversationState, runtime: Runtime[Context]) -> list[s
 
 def offline(state: Mapping[str, Any], context: Context) -> Answer:
     """Write the answer here."""
-    bases = context.bases(state.get("kb_prefixes") or [state["kb_prefix"]])
+    bases = dated_bases(context, state)
     older = "question" not in state["route_decision"]  # a run that began in an older version goes on in this one
     reading = read(state["query"], bases) if older else state["route_decision"]["question"]
     results = found(state)

@@ -21,8 +21,7 @@ from workbench.graphs.sufficiency import Asked
 from workbench.graphs.sufficiency import Need as Wanted
 from workbench.ports import KnowledgeBase
 from workbench.records.proposals import MET, SETTLED, Verdict
-from workbench.state import Question
-from workbench.state import RetrievalResult, RouteDecision
+from workbench.state import Question, RetrievalResult, RouteDecision
 from workbench.text import fold, language_of, spelled
 from workbench.tools.next_hop import Reading
 from workbench.tools.scoring import Logistic

@@ -47,7 +47,7 @@ AGENT_TOOLS: dict[str, tuple[str, ...]] = {
 
 ONE = "hybrid_search"
 """The whole plan where one step is wanted whatever is asked."""
-PATHS, TEMPORAL = "graph_paths", "temporal_search"
+PATHS = "graph_paths"
 
 
 class RulePlanner:
@@ -71,7 +71,7 @@ class RulePlanner:
         branches = []
         for base in knowledge:
             ask = Ask(query, decision, names_for(base, knowledge, decision), self.settings.max_tasks)
-            drafts = _one_step(ask, tool) if tool else [*_drafts(ask, base, tools), *_dated(ask, base, tools)]
+            drafts = _one_step(ask, tool) if tool else _drafts(ask, base, tools)
             branches.append(_in_base(drafts, base) if len(knowledge) > 1 else drafts)
         own = _registered(query, decision["query_intent"], knowledge, tools) if not tool and branches else []
         steps, left_out = self._number(branches, own)
@@ -238,13 +238,6 @@ def _led(ask: Ask, base: KnowledgeBase, tools: Mapping[str, Tool]) -> list[Draft
         paths,
         Draft("hybrid", "hybrid_search", again, {"query": ask.grounded}, SHORT, (0,), condition="if_insufficient"),
     ]
-
-
-def _dated(ask: Ask, base: KnowledgeBase, tools: Mapping[str, Tool]) -> list[Draft]:
-    """The facts that are asked for, of a base that is seen as of a date."""
-    if TEMPORAL not in tools or not getattr(base, "as_of", "") or not base.facts_about(ask.query):
-        return []
-    return [Draft("temporal", TEMPORAL, say("search", ask.query), {"query": ask.query})]
 
 
 def _one_step(ask: Ask, tool: str) -> list[Draft]:

@@ -30,6 +30,7 @@ from workbench.graphs.sufficiency import (
     signals,
     thresholds,
 )
+from workbench.knowledge.dated import dated_bases
 from workbench.language.judging import judged
 from workbench.plans import ENDED_WELL, Plan, PlanBudget, PlanStep, canonical_json, fresh_id, last_records, work_seconds
 from workbench.ports import Context, KnowledgeBase, proposed
@@ -263,7 +264,7 @@ async def reflector(state: RetrievalState, runtime: Runtime[Context]) -> dict[st
     """Judge the evidence of all passes so far, and propose what to do next."""
     context, decision, query = runtime.context, state["route_decision"], state["query"]
     records, plan = state.get("records", []), Plan.load(state["plan"])
-    bases = context.bases(state["kb_prefixes"])
+    bases = dated_bases(context, state)
     evidence = distinct(gather(records, context.runs, state.get("run_id", "")))
     wanted = need(decision, bases)
     remaining = context.settings.time_budget_s - work_seconds(records)

@@ -10,7 +10,6 @@ from collections.abc import Iterable, Sequence
 from itertools import pairwise
 from typing import Any
 
-from workbench.knowledge.times import asked_as_of
 from workbench.language.amounts import Amount, dates, numbers
 from workbench.language.marks import Called, Marks, Span, Value, way, ways
 from workbench.language.names import blotted
@@ -43,8 +42,6 @@ class Conditions:
     def __init__(self, question: str, bases: Sequence[KnowledgeBase]):
         self.question, self.bases, self.marks = question, bases, Marks(question, bases)
         self.plain, self.fields, self.names = self.marks.plain, self.marks.fields, self.marks.names
-        if any(getattr(base, "as_of", "") for base in bases):  # that is heeded already, and no condition
-            self.plain = blotted(self.plain, [asked_as_of(question)[1:]])
         self.language = language_of(question)
         self.used: list[Span] = []
         self.conditions: list[Condition] = []

@@ -215,7 +215,7 @@ def judge(
     about = {name["doc_id"] for name in reading["names"]} & documents.keys()
     answers = sorted(
         (s for d in documents.values() for s in d.said if _is_of(s, about, reading)),
-        key=lambda s: (not s.answers, s.foreign, s.seen.get("ended", 0.0), -s.probability, s.n, s.place),
+        key=lambda s: (not s.answers, s.foreign, -s.probability, s.n, s.place),
     )
     holding = tuple(doc_id for doc_id in (documents if selected is None else selected) if doc_id in documents)
     first = selected is None or list(selected[:1]) == list(holding[:1])
@@ -507,8 +507,6 @@ def _sentences(
             told = [
                 one.signals(text, f"{title}\n{heading}\n{before}", doc_id, result["score"], sense) for one in wanted
             ]
-            if any(text in one or one in text for one in result["metadata"].get("ended") or ()):
-                told = [{**one, "ended": 1.0} for one in told]
             part, best = max(enumerate(map(probability, told)), key=lambda one: (one[1], -one[0]))
             yield Said(n, doc_id, title, text, (position, index), round(best, 4), part, before, after, told[part])
 
@@ -535,7 +533,9 @@ def speaks_of(name: Mapping[str, Any], results: Sequence[RetrievalResult]) -> bo
     return False
 
 
-def _missing(reading: Question, documents: Mapping[str, Document], schema: Sequence[Field]) -> Iterable[tuple[str, str]]:
+def _missing(
+    reading: Question, documents: Mapping[str, Document], schema: Sequence[Field]
+) -> Iterable[tuple[str, str]]:
     fields = {one["name"]: one for one in schema}
     for name in reading["names"]:
         document = documents.get(name["doc_id"])

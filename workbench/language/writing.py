@@ -226,7 +226,7 @@ class _Writer(Voice):
         about = self._about()
         if reading["intent"] == "compare" and about and len(reading["names"]) > 1:
             return self._sides(about)
-        if said := self._as_of() or self._along():
+        if said := self._along():
             return said
         if selecting and not about:
             return self._quoted() if self.judged.sought and not reading["fields"] else self._listing()
@@ -244,32 +244,6 @@ class _Writer(Voice):
         """The documents of the evidence that the question names."""
         ids = dict.fromkeys(name["doc_id"] for name in self.reading["names"])
         return [self.judged.documents[i] for i in ids if i in self.judged.documents]
-
-    def _as_of(self) -> str:
-        """The facts that hold at the time that is asked about; what had ended where nothing does, and says so."""
-        told = [
-            (n, r["metadata"]["as_of"], f)
-            for n, r in enumerate(self.results, 1)
-            for f in r["metadata"].get("facts", ())
-        ]
-        lines = dict[str, list[int]]()
-        for n, _, fact in told:
-            kind = fact["attribute"].split() or [""]
-            attribute = fact["attribute"] if fact["attribute"] in fact["sentence"] else kind[0]
-            since, until = fact["valid_from"], "" if fact["holds"] else fact["valid_to"]
-            times = [self._say(f"since {since}", f"{since} 起")] if since else []
-            times += [self._say(f"until {until}", f"{until} 止")] if until else []
-            inside = self._say(", ", "，").join(times)
-            line = self._say(", ", "").join(filter(None, (fact["subject"], attribute)))
-            line += (
-                (self._say(": ", "：") if line else "")
-                + fact["value"]
-                + (self._say(f" ({inside})", f"（{inside}）") if inside else "")
-            )
-            lines.setdefault(line, []).append(n)
-        said = [marked(line + self._say(".", "。"), *numbers) for line, numbers in lines.items()]
-        as_of = told[0][1] if told else ""
-        return (self._say(f"As of {as_of}: ", f"截至 {as_of}：") if as_of else "") + "\n".join(said)
 
     def _along(self) -> str:
         """Where a path of several relations ends that the question surely asks for, and by way of whom."""
@@ -541,7 +515,7 @@ class _Writer(Voice):
         for said in self.judged.answers:
             lead = first[said.part]
             less = any(said.seen.get(name, 0.0) < lead.seen.get(name, 0.0) for name in ("kind", "named"))
-            if said.foreign > lead.foreign or less or said.seen.get("ended", 0.0) > lead.seen.get("ended", 0.0):
+            if said.foreign > lead.foreign or less:
                 continue  # the surest one holds what is asked for: a reason, a number, who is named
             near = said.probability >= lead.probability * NEARLY and (said.answers or len(first) == 1)
             new = not any(said.text in c.text for c in chosen)
