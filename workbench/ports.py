@@ -43,7 +43,6 @@ from workbench.state import (
     Shared,
     Sort,
     SubStep,
-    TimedFact,
     Titled,
     Wanted,
 )
@@ -269,19 +268,6 @@ class KnowledgeBase(Protocol):
 
     def communities_of(self, entity_ids: Sequence[str]) -> list[Community]:
         """The communities in which one of these entities is, by id."""
-
-    @property
-    def superseding(self) -> bool:
-        """Whether a question is asked as of today where nothing else is said: much of it was superseded."""
-
-    def facts(self, as_of: str = "", known: str = "") -> list[TimedFact]:
-        """What documents say of one time, as of a date and as known on one, by subject, attribute and time."""
-
-    def facts_about(self, query: str) -> list[TimedFact]:
-        """The facts that a question asks for; those that hold, where any do."""
-
-    def document_times(self) -> Mapping[str, Any]:
-        """``(valid_from, valid_to, known_since)`` of each document, by id."""
 
     def graph(self) -> networkx.MultiDiGraph:
         """The knowledge graph for people: entities as nodes, relations as edges. It is not a copy: do not change it."""

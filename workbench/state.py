@@ -25,23 +25,6 @@ class Passage(TypedDict):
     url: str
     licence: str
     fields: dict[str, Any]
-    times: NotRequired[dict[str, Any]]
-    """Of a base that is seen as of a date: ``valid_from``, ``valid_to``, ``known_since``, and sentences ``ended``."""
-
-
-class TimedFact(TypedDict):
-    """What a document says of one time: ISO dates of their own precision, "" where open; ``valid_to`` is exclusive."""
-
-    subject: str
-    attribute: str
-    value: str
-    sentence: str
-    valid_from: str
-    valid_to: str
-    known_since: str
-    doc_id: str
-    chunk_id: str
-    holds: bool
 
 
 class Entity(TypedDict):
@@ -549,6 +532,7 @@ class StepTask(TypedDict):
     remaining_s: float
     sources: dict[str, str]
     upstream: dict[str, str]
+    dates: list[str]
     tried: NotRequired[list[str]]
     wave: NotRequired[list[dict[str, Any]]]
     total: NotRequired[int]
@@ -647,6 +631,7 @@ class RetrievalState(TypedDict, total=False):
 
     review: list[str]
     thresholds: dict[str, float]
+    dates: list[str]
     needs: dict[str, str]
     report: dict[str, Any]
     known: list[dict[str, Any]]

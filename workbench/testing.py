@@ -35,7 +35,7 @@ from workbench.ports import (
 )
 from workbench.records.store import RunStore
 from workbench.settings import Settings
-from workbench.state import Condition, RouteDecision, Sort, TimedFact
+from workbench.state import Condition, RouteDecision, Sort
 from workbench.text import fold, sentences, stem, terms
 from workbench.tools.registry import ToolRegistry
 
@@ -202,20 +202,6 @@ class MemoryKnowledge:
     def communities_of(self, entity_ids: Sequence[str]) -> list[Community]:
         """No communities."""
         return []
-
-    superseding = False
-
-    def facts(self, as_of: str = "", known: str = "") -> list[TimedFact]:
-        """No facts with times."""
-        return []
-
-    def facts_about(self, query: str) -> list[TimedFact]:
-        """None."""
-        return []
-
-    def document_times(self) -> dict[str, Any]:
-        """No times."""
-        return {}
 
     def graph(self) -> networkx.MultiDiGraph:
         """An empty graph."""

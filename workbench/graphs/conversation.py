@@ -145,6 +145,7 @@ def initial_state(
         given_plan=options.get("plan"),
         without=options.get("without", {}),
         thresholds=dict(options["thresholds"]),
+        dates=list(options.get("dates") or ["", ""]),
         needs=dict(options.get("needs", {})),
         **({"report": dict(options["report"]), "sections": []} if "report" in options else {}),
         incognito=options["incognito"],

@@ -18,6 +18,7 @@ from workbench.graphs.check import supported, with_marks
 from workbench.graphs.memory_answer import acknowledge, answer_from_memory
 from workbench.graphs.recall import told_core, told_episode
 from workbench.graphs.roles import NONE, accounted, budget_spent
+from workbench.knowledge.dated import DatedBase, dated_bases, dates_asked
 from workbench.language.answer import judge, write
 from workbench.language.citing import cite
 from workbench.models.chat import Limits, server_of, stream_text, usage_of
@@ -75,7 +76,7 @@ def memory(state: Mapping[str, Any], zh: bool) -> str:
 def totals(state: Mapping[str, Any], context: Context, zh: bool) -> str:
     """What the whole corpus counts, beside the evidence: how many documents hold, and of each kind."""
     question = state.get("route_decision", {}).get("question")
-    bases = context.bases(state.get("kb_prefixes") or [])
+    bases = dated_bases(context, state) if state.get("kb_prefixes") else []
     if not question or not bases or not state.get("use_retrieval", True):
         return "无" if zh else "none"
     documents = sum(base.counts()["documents"] for base in bases)
@@ -175,6 +176,8 @@ async def generate(state: ConversationState, runtime: Runtime[Context]) -> dict[
     support = await supported(context, answer.text, found(state), state["message"]) if found(state) else []
     if spoken and support:
         answer = answer._replace(text=with_marks(answer.text, support))
+    if short is None and state.get("use_retrieval", True):
+        answer = answer._replace(text=answer.text + dates_note(state, context))
     if short is None and state.get("noted") and "writer" not in context.models:
         note = acknowledge(state["noted"], language_of(state["message"]) == "zh", state.get("user_id") or "default")
         answer = answer._replace(text=f"{answer.text}\n\n{note}")
@@ -183,6 +186,21 @@ async def generate(state: ConversationState, runtime: Runtime[Context]) -> dict[
     # Documents and models may write what steers a terminal; people print answers.
     change = {"answer": visible(answer.text), "citations": answer.citations, "support": support}
     return {**change, "generation_ms": spent, "partial": False}
+
+
+def dates_note(state: Mapping[str, Any], context: Context) -> str:
+    """Return as of which dates the answer is, and what became of documents without a date; "" where none is asked."""
+    as_of, known = dates_asked(state)
+    if not as_of and not known:
+        return ""
+    bases = dated_bases(context, state)
+    hidden = sum(len(base.hidden) for base in bases if isinstance(base, DatedBase))
+    if language_of(state["message"]) == "zh":
+        dates = "，".join([*([f"截至 {as_of}"] if as_of else []), *([f"当时已知：{known}"] if known else [])])
+        return f"\n\n（{dates}。按日期略去 {hidden} 篇文档；没有日期的文档都保留。）"
+    dates = ", ".join([*([f"as of {as_of}"] if as_of else []), *([f"known by {known}"] if known else [])])
+    left_out = "1 document is" if hidden == 1 else f"{hidden} documents are"
+    return f"\n\n(Asked {dates}: {left_out} left out by date; documents without a date are kept.)"
 
 
 def without_evidence(state: Mapping[str, Any], context: Context) -> str | None:
@@ -259,6 +277,6 @@ async def _spoken(state: ConversationState, runtime: Runtime[Context]) -> list[s
 
 def offline(state: Mapping[str, Any], context: Context) -> Answer:
     """Write the answer without a model."""
-    bases = context.bases(state.get("kb_prefixes") or [state["kb_prefix"]])
+    bases = dated_bases(context, state)
     question, results = state["route_decision"]["question"], found(state)
     return Answer(*write(judge(question, results, bases), question, results))

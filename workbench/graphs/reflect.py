@@ -32,6 +32,7 @@ from workbench.graphs.needs import (
 )
 from workbench.graphs.roles import budget_spent, expected
 from workbench.graphs.route import AGENT_TYPES
+from workbench.knowledge.dated import dated_bases
 from workbench.language.answer import judge
 from workbench.plans import ENDED_WELL, Plan, PlanBudget, PlanStep, canonical_json, fresh_id, last_records, work_seconds
 from workbench.ports import Context, KnowledgeBase, proposed
@@ -92,7 +93,7 @@ class Pass(NamedTuple):
 async def reflector(state: RetrievalState, runtime: Runtime[Context]) -> dict[str, Any]:
     """Judge the evidence of all passes so far, and propose what to do next."""
     context, query = runtime.context, state["query"]
-    plan, bases = Plan.load(state["plan"]), context.bases(state["kb_prefixes"])
+    plan, bases = Plan.load(state["plan"]), dated_bases(context, state)
     evidence = distinct(gather(state.get("records", []), context.runs, state.get("run_id", "")))
     now = Pass(state, context, plan, bases, evidence, supply_of(state["route_decision"], bases))
     seen = _seen(now)

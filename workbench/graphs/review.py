@@ -22,6 +22,7 @@ from workbench.graphs.needs import thresholds
 from workbench.graphs.remember import obeying
 from workbench.graphs.roles import model_plans
 from workbench.graphs.route import Route, read_question
+from workbench.knowledge.dated import dated_bases
 from workbench.plans import HELD_BACK, NOT_NEEDED, Plan, PlanStep, fresh_id, last_records, problem, work_seconds
 from workbench.ports import Context
 from workbench.records.proposals import JUDGED_BY, LONGEST_NEED, Verdict, asking, will_go_on
@@ -451,7 +452,7 @@ def ahead(point: str, state: RetrievalState, context: Context, proposal: Mapping
     plan = plan.adding(*(PlanStep.model_validate(step) for step in proposal.get("next_steps", [])))
     if plan.problems():
         return []
-    versions = {base.name: base.fingerprint() for base in context.bases(state["kb_prefixes"])}
+    versions = {base.name: base.fingerprint() for base in dated_bases(context, state)}
     taped = answered(plan, context.tape.known.values(), [], state["kb_prefix"], versions)
     steps = plan.ahead(state.get("records", []), activated, taped)
     return [step.step_id for step in steps if point != "step" or step.step_id in proposal["wave"]]

@@ -8,10 +8,10 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
-from workbench.numerals import amount
 from workbench.language.citing import marked
 from workbench.language.question import in_words, shown
 from workbench.language.quoting import Sentence
+from workbench.numerals import amount
 from workbench.ports import Field, KnowledgeBase
 from workbench.state import Condition, Question
 from workbench.text import CJK, fold, stem, terms
@@ -200,14 +200,14 @@ class FieldsWriter:
         """Write in which documents a name that has none of its own stands, field by field."""
         lines = []
         for name in (n for n in self.question["names"] if n["entity_id"] and not n["doc_id"]):
-            for key, field in self.schema.items():
+            for key, typed in self.schema.items():
                 own = [d for d in self.documents.values() if fold(name["name"]) in map(fold, d.values(key))]
-                if not own or field["type"] not in ("name", "category"):
+                if not own or typed["type"] not in ("name", "category"):
                     continue
                 condition = Condition(field=key, op="eq", value=name["name"])
                 count = sum(len(base.select([condition])) for base in self.bases)
                 titles = self.joined([f"{self.title(d)} [{d.n}]" for d in own[:MOST_LISTED]])
-                role, called = shown(field, self.question["language"]), self.called(name["name"])
+                role, called = shown(typed, self.question["language"]), self.called(name["name"])
                 lines.append(
                     self.say(
                         f"{called} is {role} of {count} {self.noun(count)}: {titles}.",

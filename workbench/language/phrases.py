@@ -14,7 +14,7 @@ VALUE = "∼"
 _SIGN = "[\ue000-\uf8ff]"
 _MOST_VALUES = 0xF900 - 0xE000
 _PLAIN = {wide: wide - 0xFEE0 for wide in range(0xFF01, 0xFF5F)}
-_PLAIN |= dict(zip(map(ord, "–—−～’‘“”￥∼≈⊢⊣"), "---~''\"\"¥    ", strict=True))
+_PLAIN |= dict(zip(map(ord, "–—−～’‘“”￥∼≈⊢⊣"), map(ord, "---~''\"\"¥    "), strict=True))
 _RANGE = r"-|~|\b(?:to|through|until|till)\b|到|至"
 
 
@@ -29,7 +29,7 @@ class Phrase(NamedTuple):
     op: str
     first: Any
     second: Any
-    edges: tuple[str, str]
+    edges: tuple[str, ...]
 
 
 class Draft:

@@ -32,8 +32,6 @@ _OPPOSITES: dict[str, Op] = {"eq": "ne", "in": "not_in", "gt": "le", "ge": "lt",
 _JOINED = re.compile(r"\s*(?:,|and|or|nor|、|和|与|或者?|及)+\s*(?:an? |the |any |by )?")
 _CLAUSE = re.compile(r"[,;.!?，；。！？](?!\d)")
 _TOPIC = re.compile(r"(?:\b(?:about|on|regarding|concerning|mention\w*)\s+(?:the |an? )?|关于|有关|讲述?|提到)\Z")
-_FUNCTION = r"by|from|of|in|with|without|as|that|which|who|where|after|before|since|between|under|over|not|is|are|was|were|has|have|had|do|does|did|and|or|for|to|please|than|at|made|released|set|directed|published|written"
-_BEHIND_VALUE = re.compile(rf"\s*(?:$|[^\w\s]|(?:{_FUNCTION}|\d[\d.]*s?)\b|[的片类型和或与及又而、，]|有|吗|呢|是)")
 _DETERMINED = re.compile(r"\b(?:which|what|any|some|all|every|an?|\w+est|most \w+)\s+\Z")
 _ENDS_ZH = re.compile(r"\s*(?:有哪些|有几|有多少|吗|呢|[，。？?！!]|$)")
 _FULL_NAME = re.compile(r"(?:[A-Z][\w.'’-]* )+[A-Z][\w'’-]*")
@@ -205,11 +203,11 @@ class _Reader:
         for word in {fold(noun) for noun in (*nouns, *_words()["words"]["nouns"].split())}:
             yield from word_spans(word, self.plain)
         for value in self.values:  # "laptops", "the cheapest phone": a value that stands for the documents that have it
-            plural = self.plain[value.start : value.end] not in (fold(value.value), value.value)
+            surface, rest = self.plain[value.start : value.end], self.plain[value.end :]
+            chinese = bool(CJK.search(surface))
+            plural = not chinese and surface not in (fold(value.value), value.value)
             determined = _DETERMINED.search(self.plain[: value.start]) and self._stands_alone(value)
-            if value.field["type"] == "category" and (plural or determined) and not CJK.match(value.value):
-                yield value.start, value.end
-            elif CJK.search(self.plain[value.start : value.end]) and _ENDS_ZH.match(self.plain[value.end :]):
+            if plural or (_ENDS_ZH.match(rest) if chinese else determined):
                 yield value.start, value.end
 
     def _is_free(self, start: int, end: int) -> bool:
@@ -259,7 +257,7 @@ class _Reader:
 
     def _negations(self, spans: Iterable[tuple[int, int]] = ()) -> Iterator[tuple[int, int, int]]:
         """Yield ``(start, end, until)`` of each negation: where it stands, and how far it reaches."""
-        masked = blotted(self.plain, [span for span in spans])
+        masked = blotted(self.plain, list(spans))
         for name in ("never", "only"):
             masked = blotted(masked, [match.span() for match in pattern("negation", name).finditer(masked)])
         for match in pattern("negation", "before").finditer(masked):
@@ -327,10 +325,10 @@ class _Reader:
         behind = value.end + len(self.plain[value.end :]) - len(self.plain[value.end :].lstrip())
         follows = [start for start, _ in self.heads] + [v.start for v in self.values] + [n["start"] for n in self.names]
         follows += [c.start for c in self.called]
-        return behind in follows or bool(_BEHIND_VALUE.match(self.plain[value.end :]))
+        return behind in follows or bool(pattern("values", "behind").match(self.plain[value.end :]))
 
     def _apply_names(self, negated: dict[tuple[int, int], bool]) -> None:
-        """Apply the names that a field holds: the field whose word stands beside the name, else the one that holds it."""
+        """Apply the names that a field holds: by the word beside it, else by the field that holds it."""
         kept: list[NameRead] = []
         found: dict[str, list[tuple[tuple[int, int], str]]] = {}
         before: tuple[int, Field] | None = None

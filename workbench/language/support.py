@@ -16,8 +16,8 @@ from itertools import pairwise
 from types import MappingProxyType
 from typing import Literal, NamedTuple
 
-from workbench.language.quoting import bare as without_markup
 from workbench.language.citing import marked_sentences
+from workbench.language.quoting import bare as without_markup
 from workbench.text import CJK, days, fold, sentences, simplified, stem, terms
 
 Verdict = Literal["supported", "partly", "unsupported", "uncited"]

@@ -37,7 +37,6 @@ def chunk(
         licence=passage["licence"],
         position=passage["position"],
         fields=passage["fields"],
-        **passage.get("times", {}),
         signals={name: round(value, 4) for name, value in (signals or {}).items()},
     )
 

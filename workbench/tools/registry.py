@@ -31,7 +31,6 @@ BUILT_IN = {
     "naive_search": "workbench.tools.naive",
     "keyword_search": "workbench.tools.keyword",
     "local_search": "workbench.tools.local",
-    "temporal_search": "workbench.tools.temporal",
     "global_search": "workbench.tools.global_",
     "hybrid_search": "workbench.tools.hybrid",
     "discover": "workbench.tools.discover",
