@@ -22,7 +22,6 @@ XIYAN = said("喜宴哪一年上映？", "《喜宴》于 1993 年上映 [1]。"
 LIKE = said("推荐几部类似《喜宴》的电影", "可以看看《饮食男女》[1]、《推手》[2]、《断背山》[3]。")
 LIST = said("Which films did Ang Lee direct after 2000?", "Hulk (2003) [1], Brokeback Mountain [2], Life of Pi [3].")
 SIDES = said("对比《喜宴》和《饮食男女》的风格", "两部都讲家庭。")
-BOTH = said("Compare Inception and Tenet", "Both play with time.")
 PERSON = said("Who is Ang Lee?", "Ang Lee is a filmmaker. He directed The Ice Storm [1].")
 NOLAN = said("列出诺兰2005年以后的电影", "《盗梦空间》《星际穿越》")
 CAST = said(
@@ -66,7 +65,13 @@ LEANING = [
 
 
 @pytest.mark.parametrize(("history", "message", "expected"), LEANING)
+<<<<<<< HEAD
 def test_what_leans_is_asked_with_what_it_leans_on(shelf: Any, history: list[dict[str, str]], message: str, expected: str) -> None:
+=======
+def test_what_leans_is_asked_with_what_it_leans_on(
+    shelf: Any, history: list[dict[str, str]], message: str, expected: str
+) -> None:
+>>>>>>> followup
     assert standalone(message, history, [shelf.get("film")]) == expected
 
 
@@ -103,7 +108,13 @@ def test_small_talk_between_changes_nothing(shelf: Any) -> None:
 
 def test_a_conversation_without_names_gives_its_rarest_words(shelf: Any) -> None:
     history = said("Is tea partly oxidised?", "Oolong tea is.")
+<<<<<<< HEAD
     assert standalone("How does it work?", history, [shelf.get("essays")]) == "How does it work? (oxidised, partly, tea)"
+=======
+    assert (
+        standalone("How does it work?", history, [shelf.get("essays")]) == "How does it work? (tea, partly, oxidised)"
+    )
+>>>>>>> followup
 
 
 def test_only_the_window_counts(shelf: Any) -> None:
