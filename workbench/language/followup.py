@@ -54,20 +54,6 @@ def standalone(message: str, history: Sequence[Mapping[str, Any]], bases: Sequen
         bases: the knowledge bases whose names and fields are known.
     """
     turns: list[Turn] = []
-<<<<<<< HEAD
-    for said in history:
-        if said["role"] == "user" and not is_small_talk(said["content"]):
-            question = _against(said["content"], turns, bases)
-            turns.append(Turn(question, read(question, bases), tuple(names_in(question, bases))))
-        elif said["role"] == "assistant" and turns:
-            known = [name for name in names_in(said["content"], bases) if name["bases"]]
-            turns[-1] = replace(turns[-1], answered=(*turns[-1].answered, *known))
-    return _against(message, turns, bases)
-
-
-def _against(message: str, turns: Sequence[Turn], bases: Sequence[KnowledgeBase]) -> str:
-    if not turns or is_small_talk(message):
-=======
     for entry in history:
         content = entry["content"]
         if entry["role"] == "user" and not is_small_talk(content):
@@ -80,7 +66,6 @@ def _against(message: str, turns: Sequence[Turn], bases: Sequence[KnowledgeBase]
 
 def _joined(message: str, turns: Sequence[Turn], bases: Sequence[KnowledgeBase]) -> str:
     if not turns or is_small_talk(message):
->>>>>>> followup
         return message
     last, names = turns[-1], names_in(message, bases)
     question = read(_YEAR.sub("", _MORE.sub("", message)), bases)
