@@ -65,13 +65,9 @@ LEANING = [
 
 
 @pytest.mark.parametrize(("history", "message", "expected"), LEANING)
-<<<<<<< HEAD
-def test_what_leans_is_asked_with_what_it_leans_on(shelf: Any, history: list[dict[str, str]], message: str, expected: str) -> None:
-=======
 def test_what_leans_is_asked_with_what_it_leans_on(
     shelf: Any, history: list[dict[str, str]], message: str, expected: str
 ) -> None:
->>>>>>> followup
     assert standalone(message, history, [shelf.get("film")]) == expected
 
 
@@ -108,13 +104,9 @@ def test_small_talk_between_changes_nothing(shelf: Any) -> None:
 
 def test_a_conversation_without_names_gives_its_rarest_words(shelf: Any) -> None:
     history = said("Is tea partly oxidised?", "Oolong tea is.")
-<<<<<<< HEAD
-    assert standalone("How does it work?", history, [shelf.get("essays")]) == "How does it work? (oxidised, partly, tea)"
-=======
     assert (
         standalone("How does it work?", history, [shelf.get("essays")]) == "How does it work? (tea, partly, oxidised)"
     )
->>>>>>> followup
 
 
 def test_only_the_window_counts(shelf: Any) -> None:
