@@ -437,7 +437,9 @@ def test_nothing_that_was_forgotten_stays_at_hand(bench):
     conversation = wb.runs()[0].conversation_id
 
     def recalled() -> str:
-        return json.dumps(wb.ports().memory.recall("zqnuts, or who directed Film 2?", user_id="default", conversation_id=conversation))
+        return json.dumps(
+            wb.ports().memory.recall("zqnuts, or who directed Film 2?", user_id="default", conversation_id=conversation)
+        )
 
     assert "zqnuts" in recalled()
     forget(wb, message=wb.messages("s")[0]["id"])

@@ -17,7 +17,7 @@ TAKEN_BACK = "taken back"
 """The section of a note that ends others and says nothing of its own."""
 _MOST, _LONGEST, _NEAR, _SHARE, _ROOT = 3, 300, 0.5, 0.5, 6
 """Quotations of an answer; characters of one; the similarity at which an exchange counts without sharing a word; the
-share of the question's words that a note or an exchange has at least; letters by which "director" is "directed"."""
+share of the question's words that a note or an exchange has at least; letters of a stem that are compared."""
 
 
 # --- Which questions memory answers ---

@@ -162,8 +162,8 @@ def _attribute(text: str) -> str:
 def same_thing(new: Statement, old: Statement) -> bool:
     """Return whether two statements are about the same words, so that the newer takes the place of the older.
 
-    >>> horror = Statement("preferences", "", "horror", "like")
-    >>> [same_thing(Statement("preferences", "", about, "dislike"), horror) for about in ("horror films", "films")]
+    >>> oolong = Statement("preferences", "", "oolong", "like")
+    >>> [same_thing(Statement("preferences", "", about, "dislike"), oolong) for about in ("oolong tea", "tea")]
     [True, False]
     """
     if new.section != old.section:
@@ -171,7 +171,7 @@ def same_thing(new: Statement, old: Statement) -> bool:
     if new.section != "preferences":
         return fold(new.content) == fold(old.content) or (bool(new.attribute) and new.attribute == old.attribute)
     short, long = sorted(([stem(t) for t in terms(_bare(s.about))] for s in (new, old)), key=len)
-    kind = 2 if CJK.search(new.about) else 1  # "horror" and "horror films", 恐怖 and 恐怖电影
+    kind = 2 if CJK.search(new.about) else 1  # "oolong" and "oolong tea", 乌龙 and 乌龙茶
     same_words = bool(short) and long[: len(short)] == short and len(long) - len(short) <= kind
     return long == short if new.polarity == old.polarity else same_words
 
