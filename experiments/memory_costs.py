@@ -120,7 +120,7 @@ _ASKED = {
 
 
 def tokens(length: int = LENGTH, each: int = 4, **settings: Any) -> dict[str, Any]:
-    """Tokens of turn 51 with memory, with all messages and with the last ones, over ``each`` conversations a language."""
+    """Tokens of turn 51 with memory, with all messages, with the last ones; over ``each`` conversations a language."""
     counted: dict[str, list[int]] = {"memory": [], "all": [], "window": []}
     parts = Counter[str]()
     with opened(**settings) as wb:

@@ -396,12 +396,10 @@ def test_what_is_not_known_is_not_forgotten_and_a_question_about_forgetting_is_o
     assert wb.memory.view().memories
 
 
-def test_a_name_is_told_in_either_language_and_the_first_question_is_a_question(bench):
+def test_a_name_is_told_in_either_language(bench):
     wb = bench()
-    for said in ("Hi, my name is Dana.", "Which films are from 2005?"):
-        wb.ask(said, kb="film", session="s")
+    wb.ask("Hi, my name is Dana.", kb="film", session="s")
     assert "Dana" in wb.ask("我叫什么名字？", kb="film", session="s").answer
-    assert "2005" in wb.ask("What was my first question?", kb="film", session="s").answer
 
 
 def test_a_read_of_a_base_may_name_its_arguments(bench):

@@ -385,10 +385,10 @@ class Remembering(Protocol):
     """What nodes need of what is remembered of a person and of a conversation."""
 
     def recall(self, message: str, *, user_id: str, conversation_id: str, before: str | None = None) -> dict[str, Any]:
-        """What there is for a message: ``memories``, ``summary`` (a row, or None), ``episodes`` and ``opening``.
+        """What there is for a message: ``memories``, ``summary`` (a row, or None) and ``episodes``.
 
-        ``episodes`` are earlier exchanges with their ``similarity``, best first; ``opening`` the first messages of the
-        conversation; ``note`` says what failed, so that the window has to do.
+        ``episodes`` are earlier exchanges with their ``similarity``, best first; ``note`` says what failed, so that
+        the window has to do.
         """
 
     def remember(self, user_id: str, section: str, content: str, **about: Any) -> str:
@@ -403,7 +403,7 @@ class NoMemory:
 
     def recall(self, message: str, *, user_id: str, conversation_id: str, before: str | None = None) -> dict[str, Any]:
         """Nothing."""
-        return {"memories": [], "summary": None, "episodes": [], "opening": [], "note": ""}
+        return {"memories": [], "summary": None, "episodes": [], "note": ""}
 
     def remember(self, user_id: str, section: str, content: str, **about: Any) -> str:
         """Nowhere."""

@@ -577,13 +577,11 @@ class Asked(TypedDict):
     Attributes:
         about: its subject; "" of anything.
         whose: ``user`` or ``assistant``, whoever said it; "" for either.
-        which: ``first``, ``last``, or "".
         notes: ids of the memories that answer; None where the conversation is asked.
     """
 
     about: str
     whose: str
-    which: str
     notes: list[str] | None
 
 
@@ -670,7 +668,6 @@ class ConversationState(RetrievalState, total=False):
     conversation_summary: str
     episodic_memory: list[dict[str, Any]]
     recalled_episodes: list[dict[str, Any]]
-    opening: list[Message]
     remembered: list[Remembered]
     recalls: Asked | None
     to_search: str

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 from workbench.language.preferences import NOT_KEPT
@@ -16,7 +17,7 @@ TAKEN_BACK = "taken back"
 """The section of a note that ends others and says nothing of its own."""
 _MOST, _LONGEST, _NEAR, _SHARE, _ROOT = 3, 300, 0.5, 0.5, 6
 """Quotations of an answer; characters of one; the similarity at which an exchange counts without sharing a word; the
-share of the question's words that a note or an exchange has at least; letters by which "director" is "directed"."""
+share of the question's words that a note or an exchange has at least; letters of a stem that are compared."""
 
 
 # --- Which questions memory answers ---
@@ -26,14 +27,12 @@ _SPEAK_ZH = "说|问|提|讲|推荐|聊|告诉|谈"
 _EARLIER = re.compile(
     rf"\b(?:did|have) (?P<a>i|you|we) (?:just |already |ever )?(?:{_SPEAK})\b"
     rf"|\b(?P<b>i|you|we)(?:'ve| have| had)? (?:just |already )?(?:said|told|mentioned|asked|recommended|suggested)\b"
-    r"|\b(?P<c>my|your) (?P<which>first|last|previous) (?:question|answer|reply)\b"
     r"|\bjust now\b|\bfrom (?:earlier|before)\b"
     r"|\b(?:i|me|my|you|your|we|our)\b.*\b(?:earlier(?! than)|before(?=\W*$))"
     rf"|(?P<d>[我你])们?(?:刚刚|之前|先前|曾经?)?(?:{_SPEAK_ZH})过|刚才|(?:刚刚|之前|先前)(?P<e>[我你])?们?(?:{_SPEAK_ZH})"
-    rf"|(?P<f>[我你])们?(?:刚刚|之前|先前)|我的?(?P<zh>第一|上一|最后一)个?(?:问题|句话)",
+    rf"|(?P<f>[我你])们?(?:刚刚|之前|先前)",
     re.IGNORECASE,
 )
-_PLACES = {"first": "first", "第一": "first"}
 _IS_QUESTION = re.compile(r"[?？]\W*$|[吗呢]\W*$|什么|谁|哪|几|多少")
 _OF_PERSON = re.compile(
     r"\b(?:do|did|am|was) i\b(?! (?:need|have to|allowed|supposed|required|able|eligible|entitled|get|use|find))"
@@ -72,19 +71,15 @@ def question_to_memory(message: str, notes: Sequence[Memory]) -> Asked | None:
         return None
     plain = message.replace("’", "'")
     if match := _EARLIER.search(plain):
-        if match[0] == "之前" and re.search(r"[年月日号\d]$", plain[: match.start()]):
-            return None
-        who = next(filter(None, (match[name] for name in "abcdef")), "").lower()
-        whose = {"i": "user", "my": "user", "我": "user", "you": "assistant", "your": "assistant", "你": "assistant"}
-        place = match["which"] or match["zh"]
-        which = _PLACES.get(place, "last") if place else ""
-        return Asked(about=_about(plain), whose=whose.get(who, ""), which=which, notes=None)
+        who = next(filter(None, match.groups()), "").lower()
+        whose = "user" if who in ("i", "我") else "assistant" if who in ("you", "你") else ""
+        return Asked(about=_about(plain), whose=whose, notes=None)
     if not re.search(r"\b(?:i|my|me)\b|我(?!们)", plain, re.I) or not _asks(plain) or _INSTRUCTS.search(plain):
         return None
     found = _notes_for(plain, notes)
     if not found and not _OF_PERSON.search(plain):
         return None
-    return Asked(about=_about(plain), whose="", which="", notes=[note["id"] for note in found])
+    return Asked(about=_about(plain), whose="", notes=[note["id"] for note in found])
 
 
 def _asks(message: str) -> bool:
@@ -185,8 +180,6 @@ def _from_conversation(asked: Asked, state: Mapping[str, Any], zh: bool) -> list
     The person's own question is never the answer to a question of what was said: then it is what answered it.
     """
     exchanges = _exchanges(state)
-    if asked["which"]:
-        return _by_place(asked, exchanges, zh)
     wanted, of_user = _words(asked["about"]), asked["whose"] == "user"
     share = {one: len(wanted & _words(f"{one.user} {one.assistant}")) / (len(wanted) or 1) for one in exchanges}
     if of_user:
@@ -212,33 +205,18 @@ def _side(one: _Exchange, whose: str, wanted: set[str], zh: bool) -> str:
     return _quoted(role, one.at, best, zh, "ask" if role == "user" and _IS_QUESTION.search(best) else "say")
 
 
-def _by_place(asked: Asked, exchanges: Sequence[_Exchange], zh: bool) -> list[str]:
-    of_user = asked["whose"] == "user"
-    turns = [one for one in exchanges if (_IS_QUESTION.search(one.user) if of_user else one.assistant)]
-    chosen = turns[:1] if asked["which"] == "first" else turns[-1:]
-    return [_quoted(asked["whose"], one.at, one.user if of_user else one.assistant, zh) for one in chosen]
-
-
 def _exchanges(state: Mapping[str, Any]) -> list[_Exchange]:
     """Return the earlier exchanges that were recalled, oldest first; without those that asked what was said."""
-    found = dict[tuple[str, str], _Exchange]()
-    for one in state.get("recalled_episodes") or []:
-        said = (one["user_message"], one["assistant_message"])
-        found[said] = _Exchange(one["created_at"], *said, one["similarity"])
-    for messages in (state.get("opening") or [], state.get("history") or []):
-        waiting = ("", "")
-        for message in messages:
-            text, at = message["content"], message["created_at"]
-            if message["role"] == "user":
-                waiting = text, at
-                continue
-            found.setdefault((waiting[0], text), _Exchange(at, waiting[0], text, 0.0))
-            waiting = ("", "")
-        if waiting[0]:
-            found.setdefault((waiting[0], ""), _Exchange(waiting[1], waiting[0], "", 0.0))
-    whole = {one.user for one in found.values() if one.assistant}
-    kept = [one for one in found.values() if one.assistant or one.user not in whole]
-    ordinary = [o for o in kept if not is_small_talk(o.user) and not (o.user and question_to_memory(o.user, []))]
+    found = [
+        _Exchange(one["created_at"], one["user_message"], one["assistant_message"], one["similarity"])
+        for one in state.get("recalled_episodes") or []
+    ]
+    recalled = {(one.user, one.assistant) for one in found}
+    for asked, told in pairwise(state.get("history") or []):
+        said = asked["content"], told["content"]
+        if (asked["role"], told["role"]) == ("user", "assistant") and said not in recalled:
+            found.append(_Exchange(told["created_at"], *said, 0.0))
+    ordinary = [one for one in found if not is_small_talk(one.user) and not question_to_memory(one.user, [])]
     return sorted(ordinary, key=lambda one: one.at)
 
 

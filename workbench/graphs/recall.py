@@ -77,7 +77,6 @@ async def recall(state: ConversationState, runtime: Runtime[Context]) -> dict[st
         "conversation_summary": summary if ("summary", "summary") in kept else "",
         "episodic_memory": [e for e in told["episodes"] if ("episode", e["id"]) in kept],
         "recalled_episodes": [e for e in told["episodes"] if e["id"] not in left_out],
-        "opening": told["opening"],
         "known": memories,
         "remembered": parts,
         **read,
@@ -90,7 +89,7 @@ def _sought(context: Context, message: str) -> str:
     By its own words it would fit the earlier questions of that kind best, of whatever they were.
     """
     asked = question_to_memory(message, []) if context.settings.memory_core else None
-    return asked["about"] if asked and asked["about"] and not asked["which"] else message
+    return asked["about"] if asked and asked["about"] else message
 
 
 def assembled(
@@ -301,5 +300,5 @@ async def _by_model(
         )
         for note in said.form.notes
     ]
-    recalls = Asked(about=said.form.about, whose="", which="", notes=None) if said.form.asks_what_was_said else None
+    recalls = Asked(about=said.form.about, whose="", notes=None) if said.form.asks_what_was_said else None
     return {"noted": noted, "recalls": recalls, "to_search": said.form.question.strip() if noted else message}

@@ -33,9 +33,13 @@ class Statement(NamedTuple):
 
 
 _LEAD = re.compile(
-    r"(?:(?:well|ok|okay|oh|hi|hello|hey|actually|also|and|but|so|please|no|yes)\b|其实|不过|但是?|另外|对了|还有|而且|请|你好|[\s,，:：])*"
+    r"(?:(?:well|ok|okay|oh|hi|hello|hey|actually|also|and|but|so|please|no|yes)\b"
+    r"|其实|不过|但是?|另外|对了|还有|而且|请|你好|[\s,，:：])*"
 )
-_ASKS = r"(?:what|which|who|whose|where|when|why|how|do|does|did|is|are|was|were|can|could|would|will|recommend|suggest|show|list|give|find|tell|please|i|i'm|my|call|remember|forget)\b"
+_ASKS = (
+    r"(?:what|which|who|whose|where|when|why|how|do|does|did|is|are|was|were|can|could|would|will|recommend|suggest"
+    r"|show|list|give|find|tell|please|i|i'm|my|call|remember|forget)\b"
+)
 _CUT = re.compile(
     rf"(?:,|;|,? (?:and|but|so)) (?={_ASKS})|[;；]|[，,](?=(?:请|你|帮我)*(?:记住|记下|记着)|[请给帮推有哪谁那换])",
     re.IGNORECASE,
@@ -43,9 +47,10 @@ _CUT = re.compile(
 _CUT_ZH = re.compile(rf"{_CUT.pattern}|(?<!记住)(?<!记下)(?<!记着)[，,]", re.IGNORECASE)
 _QUESTION = re.compile(r"[?？]\W*$|什么|谁|哪|怎|几|多少|是否|有没有|[吗呢]\W*$")
 
-_OFTEN = r"(?:really |also |just |now |still |quite |do )*"
+_OFTEN = r"(?:really |also |just |now |still |quite |do |much )*"
+_NOT = r"(?:do not|don't|does not|doesn't|no longer)"
 _LIKES = {
-    "dislike": rf"i {_OFTEN}(?:(?:do not|don't|does not|doesn't|no longer) (?:really |much )?(?:likes?|loves?|enjoy)|hates?|dislikes?) (.+)"
+    "dislike": rf"i {_OFTEN}(?:{_NOT} {_OFTEN}(?:likes?|loves?|enjoy)|hates?|dislikes?) (.+)"
     "|我?(?:真的?|很|也|已经|现在|一点都?|最|并|都)*(?:不(?:再|太|大|怎么|是很)?(?:喜欢|爱)|讨厌)(?!的)(.+)",
     "like": rf"i {_OFTEN}(?:likes?|loves?|enjoys?) (.+)"
     "|(?:我(?:真的?|很|也|还|现在|最|特别|非常|更|挺|又)*(?:喜欢|爱)|喜欢)(?!的)(.+)",
@@ -58,16 +63,19 @@ _NAME = re.compile(
     r"(call me|my name is|my name's) (.+)|我?(叫我|我叫|我的名字是|我的名字叫)(.+?)(?:吧|就行|就好|就可以)?了?", re.I
 )
 _REMEMBER = re.compile(
-    r"(?:remember|note)(?: that|:) (.+)|remember ((?:i|i'm|my|we|our)\b.+)|(?:你|帮我|要)*(?:记住|记下|记着)[，,：:]?(.+)",
+    r"(?:remember|note)(?: that|:) (.+)|remember ((?:i|i'm|my|we|our)\b.+)"
+    r"|(?:你|帮我|要)*(?:记住|记下|记着)[，,：:]?(.+)",
     re.I,
 )
 _FACT = re.compile(
-    r"(?:i(?:'m| am| was)|my (?:[\w'-]+ ){1,5}?(?:is|are|was|were)) (?!(?:not )?(?:\w+ing|interested|curious|not sure|after|afraid)\b).+"
+    r"(?:i(?:'m| am| was)|my (?:[\w'-]+ ){1,5}?(?:is|are|was|were))"
+    r" (?!(?:not )?(?:\w+ing|interested|curious|sure|after|afraid)\b).+"
     r"|i (?:live|lived|work|worked|moved|used to|have(?! (?:to|a question|trouble|problems?)\b)) .+"
     r"|my (?:[\w'-]+ ){1,4}(?:lives|works|has|have) .+"
-    r"|我(?:不?是(?!想|问|在)|不?住|有(?!问题|个问题|一个问题|疑问)|姓|今年|搬|的.{1,10}?(?:是|叫|住|在)|对.+过敏$|最?喜欢的.{1,8}?是|不?在.+(?:工作|上班|上学))(?!.*(?:想|请|怎)).*",
+    r"|我(?:不?是(?!想|问|在)|不?住|有(?!问题|个问题|一个问题|疑问)|姓|今年|搬|的.{1,10}?(?:是|叫|住|在)|对.+过敏$"
+    r"|最?喜欢的.{1,8}?是|不?在.+(?:工作|上班|上学))(?!.*(?:想|请|怎)).*",
     re.IGNORECASE,
-)  # fmt: skip
+)
 _ATTRIBUTE = re.compile(
     r"my (.+?) (?:is|are|was|were)\b|i (live|work) (?:in|at|for)\b|我(住|的.{1,8}?(?=是|叫|在))", re.I
 )
@@ -83,10 +91,11 @@ def read_preferences(message: str, facts: Iterable[str] = ()) -> tuple[list[Stat
         message: what the person says.
         facts: noted earlier: a clause that denies one of them ends it.
 
-    >>> read_preferences("I don't like brass bands, recommend something else.")
-    ([Statement(section='preferences', content="I don't like brass bands", about='brass bands', polarity='dislike', attribute='')], 'recommend something else.')
-    >>> [(s.section, s.about) for s in read_preferences("我叫小安，记住我住在成都。")[0]], read_preferences("我喜欢什么？")
-    ([('name', '小安'), ('facts', '我住在成都')], ([], '我喜欢什么？'))
+    >>> statements, rest = read_preferences("I don't like brass bands, recommend something else.")
+    >>> statements[0].about, statements[0].polarity, rest
+    ('brass bands', 'dislike', 'recommend something else.')
+    >>> [(s.section, s.about) for s in read_preferences("我叫小安，记住我住在成都。")[0]]
+    [('name', '小安'), ('facts', '我住在成都')]
     """
     if len(message) > LONGEST:
         return [], message
@@ -153,8 +162,8 @@ def _attribute(text: str) -> str:
 def same_thing(new: Statement, old: Statement) -> bool:
     """Return whether two statements are about the same words, so that the newer takes the place of the older.
 
-    >>> horror = Statement("preferences", "", "horror", "like")
-    >>> [same_thing(Statement("preferences", "", about, "dislike"), horror) for about in ("horror films", "films")]
+    >>> oolong = Statement("preferences", "", "oolong", "like")
+    >>> [same_thing(Statement("preferences", "", about, "dislike"), oolong) for about in ("oolong tea", "tea")]
     [True, False]
     """
     if new.section != old.section:
@@ -162,7 +171,7 @@ def same_thing(new: Statement, old: Statement) -> bool:
     if new.section != "preferences":
         return fold(new.content) == fold(old.content) or (bool(new.attribute) and new.attribute == old.attribute)
     short, long = sorted(([stem(t) for t in terms(_bare(s.about))] for s in (new, old)), key=len)
-    kind = 2 if CJK.search(new.about) else 1  # "horror" and "horror films", 恐怖 and 恐怖电影
+    kind = 2 if CJK.search(new.about) else 1  # "oolong" and "oolong tea", 乌龙 and 乌龙茶
     same_words = bool(short) and long[: len(short)] == short and len(long) - len(short) <= kind
     return long == short if new.polarity == old.polarity else same_words
 

@@ -438,8 +438,7 @@ class Memories:
             section = read.section if read else "facts"
         if section == "facts":  # as if the person had asked to remember it
             read = next(iter(read_preferences(f"remember that {content}")[0]), None)
-        if read is None or read.section != section:
-            read = None
+        read = read if read and read.section == section else None
         free = [m for m in self._store.memories(user) if not m["pinned"] and m["section"] in HUMAN]
         same = [m["id"] for m in free if read and same_thing(read, as_statement(m))]
         of = {"about": read.about, "attribute": read.attribute, "polarity": read.polarity} if read else {}
