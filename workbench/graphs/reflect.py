@@ -332,7 +332,7 @@ class Proposal:
             self.add("global_search", self.say("reflect_more_candidates"), AGAIN, query=self.query)
 
     def open_needs(self) -> None:
-        """Search for what a person insists on, and for words that nothing says of the named things."""
+        """Search for what a person insists on and, where no hop leads on, for words that nothing says of the names."""
         entries = self.seen.get("needs", [])
         names = [entry["need"] for entry in entries if entry["kind"] == "name" and not is_settled(entry)]
         for entry in binding(self.seen):
@@ -342,7 +342,7 @@ class Proposal:
                 objective = self.say("reflect_need", need=need)
                 self.search_for([need], SEARCH, objective, query=query, top_k=AGAIN.top_k)
         words = [entry["need"] for entry in unmet(self.seen) if entry["kind"] == "words" and not entry["said"]]
-        if words and names:
+        if words and names and not self.hops:
             self.search_for(words, query=" ".join([*names, *words]), entities=names)
 
     def next_hops(self) -> None:
