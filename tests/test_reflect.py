@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from workbench.graphs.needs import Supply, Thing, is_enough, signals, thresholds
-from workbench.graphs.reflect import Means, call_of, calls, propose, worth_rewriting
+from workbench.graphs.reflect import Proposal, call_of, calls, propose
 from workbench.graphs.retrieval import build_retrieval
 from workbench.plans import Plan, PlanStep
 from workbench.testing import FixedPlanner, MemoryKnowledge, memory_context
@@ -54,8 +54,8 @@ DONE = record("step_0_hybrid", "hybrid_search", 0, 10, 2, raw_input={"query": "�
 
 
 def proposed(query: str = "喜宴 上映", of: Plan | None = None, records=(DONE,), tools=tuple(TOOLS), **more: Any):
-    state = more.pop("state", {})
-    return propose(query, of or plan(HYBRID, NAIVE), seen(**state), records, tools=tools, **more)
+    state, one_step = more.pop("state", {}), more.pop("one_step", False)
+    return propose(Proposal(query, of or plan(HYBRID, NAIVE), seen(**state), records, tools, **more), 3, one_step)
 
 
 # --- how much is enough ---
@@ -175,19 +175,19 @@ def test_too_little_without_a_fallback_adds_a_vector_search() -> None:
 
 
 def test_a_low_score_searches_for_the_rewritten_query() -> None:
-    reflection = proposed(state={"top_score": 0.1}, means=Means("喜宴 The Wedding Banquet"))
+    reflection = proposed(state={"top_score": 0.1}, rewritten="喜宴 The Wedding Banquet")
     assert reflection["rewrite_query"] == "喜宴 The Wedding Banquet"
     assert [s["tool"] for s in reflection["next_steps"]] == ["hybrid_search"]
 
 
 def test_without_a_model_a_low_score_searches_wider_once_with_every_writing_of_the_names() -> None:
-    names = Means(writings=["喜宴", "The Wedding Banquet"])
-    reflection = proposed(state={"top_score": 0.1}, means=names)
+    names = ["喜宴", "The Wedding Banquet"]
+    reflection = proposed(state={"top_score": 0.1}, writings=names)
     (step,) = reflection["next_steps"]
     assert (step["tool"], reflection["rewrite_query"]) == ("hybrid_search", "")
     assert step["tool_input"] == {"query": "喜宴 上映 The Wedding Banquet", "top_k": 100}
     assert "扩大检索" in reflection["reasoning"]
-    later = proposed(state={"top_score": 0.1, "iteration": 2}, means=names)
+    later = proposed(state={"top_score": 0.1, "iteration": 2}, writings=names)
     assert later["stop_reason"] == "no_further_action"
 
 
@@ -195,7 +195,7 @@ def test_a_missing_field_is_searched_for_on_its_document_and_outside() -> None:
     lost = {"answered": False, "missing_fields": [["喜宴", "片长"]]}
     (step,) = proposed(state=lost)["next_steps"]
     assert step["tool_input"] == {"query": "喜宴 片长", "entities": ["喜宴"]} and step["tool"] == "local_search"
-    asked = proposed(state=lost, means=Means(enrich=True))["next_steps"]
+    asked = proposed(state=lost, enrich=True)["next_steps"]
     assert [step["tool"] for step in asked] == ["local_search", "enrichment"]
     assert asked[1]["tool_input"]["names"] == ["喜宴"]
 
@@ -280,16 +280,14 @@ def test_passes_and_time_end() -> None:
 
 
 def test_a_one_step_agent_is_judged_and_not_extended() -> None:
-    reflection = proposed(state={"evidence_count": 0, "top_score": 0.0}, means=Means("other"), one_step=True)
+    reflection = proposed(state={"evidence_count": 0, "top_score": 0.0}, rewritten="other", one_step=True)
     assert reflection["next_steps"] == [] and reflection["stop_reason"] == "no_further_action"
 
 
 def test_everything_at_once_is_a_valid_plan() -> None:
     state = {"evidence_count": 1, "top_score": 0.1, "missing": ["A", "B"], "timeouts": ["step_0_hybrid"]}
     state["thresholds"] = {"min_evidence": 10, "min_top_score": 0.6, "min_candidates": 5}
-    reflection = proposed(
-        of=plan(HYBRID), records=[{**DONE, "status": "timeout"}], state=state, means=Means("喜宴 爱情")
-    )
+    reflection = proposed(of=plan(HYBRID), records=[{**DONE, "status": "timeout"}], state=state, rewritten="喜宴 爱情")
     steps = [PlanStep.model_validate(step) for step in reflection["next_steps"]]
     assert check(plan(HYBRID).adding(*steps), TOOLS) == []
     assert len({step.step_id for step in steps}) == len(steps) >= 4
@@ -303,18 +301,6 @@ def test_the_reason_names_the_numbers_in_the_language_of_the_question(query, wor
     state = {"evidence_count": 7, "coverage": [{"name": "饮食男女", "found": 1, "needed": 7}], "missing": ["饮食男女"]}
     reasoning = proposed(query, state=state)["reasoning"]
     assert all(word in reasoning for word in words), reasoning
-
-
-# --- the question said again ---
-
-
-def test_a_second_rewriting_needs_the_first_to_have_helped() -> None:
-    before = {"rewrite_query": "x", "signals": {"top_score": 0.2}}
-    before["current_iteration"] = 0
-    assert worth_rewriting(seen(top_score=0.1), [])
-    assert not worth_rewriting(seen(top_score=0.2), [before])
-    assert worth_rewriting(seen(top_score=0.3), [before])
-    assert not worth_rewriting(seen(top_score=0.3, unknown=["Parasite"]), [before])
 
 
 # --- the node in the graph ---

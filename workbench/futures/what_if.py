@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from workbench.errors import RunError
 from workbench.graphs.merge import PLACES, distinct
-from workbench.graphs.reflect import propose
+from workbench.graphs.reflect import Proposal, propose
 from workbench.language.citing import marked_sentences
 from workbench.plans import ENDED_WELL, IDLE, last_records
 from workbench.records.proposals import JUDGED_BY
@@ -179,15 +179,8 @@ def _more(run: Recording, reflection: Mapping[str, Any]) -> dict[str, Any] | Non
     seen = {**reflection["signals"], "evidence_count": 0, "time_left_s": 1.0}
     ran = {r["step_id"] for r in records}
     activated = [s.step_id for s in plan.steps if s.condition != "always" and s.step_id in ran]
-    proposal = propose(
-        run.query,
-        plan,
-        seen,
-        records,
-        tools=sorted({*run.begun.get("tools", BUILT_IN), *(step.tool for step in plan.steps)}),
-        activated=activated,
-        max_iterations=done + 1,
-    )
+    tools = sorted({*run.begun.get("tools", BUILT_IN), *(step.tool for step in plan.steps)})
+    proposal = propose(Proposal(run.query, plan, seen, records, tools, activated), done + 1)
     if not proposal["should_continue"]:
         return None
     return {"next_steps": proposal["next_steps"], "activate": proposal["activate"]}

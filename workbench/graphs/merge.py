@@ -121,8 +121,8 @@ async def merger(state: RetrievalState, runtime: Runtime[Context]) -> dict[str, 
     bases = runtime.context.bases(state.get("kb_prefixes", []))
     added = await enriched(state, runtime.context, found)
     if added:
-        found = remaining({**found, STEP: added.results}, state.get("without", {}))
-        runtime.stream_writer(enrichment({**added.told, "found": len(added.results)}))
+        found = remaining({**found, STEP: added.results} if added.results else found, state.get("without", {}))
+        runtime.stream_writer(enrichment({**added.told, "found": added.found}))
     merged = merge(
         found,
         records,

@@ -19,7 +19,7 @@ from workbench.plans import last_records, written
 from workbench.ports import KnowledgeBase
 from workbench.records.proposals import MET, SETTLED, Verdict
 from workbench.state import ExecutionRecord, QueryIntent, Question, RetrievalResult, RouteDecision
-from workbench.text import fold, language_of, sentences, spelled
+from workbench.text import fold, language_of, sentences
 from workbench.tools.next_hop import Reading
 from workbench.views.labels import Labels
 
@@ -232,7 +232,7 @@ def read_needs(query: str, decision: RouteDecision) -> list[Need]:
         owned = [Need(label("field_of", field=field, title=name), "field", field, name) for name in names]
         found += owned or [Need(field, "field", field)]
     found += [Need(written(condition), "condition") for condition in decision["filters"]]
-    found += [Need(text, "words") for text in [*question["not_applied"], *_runs(question)]]
+    found += [Need(text, "words") for text in [*question["not_applied"], *question["words"]]]
     return [*list(dict.fromkeys(found))[: MOST - 1], _last(decision, question, label)]
 
 
@@ -243,23 +243,6 @@ def _last(decision: RouteDecision, question: Question, label: Labels) -> Need:
     if intent == "list" and decision["filters"]:
         return Need(label("need_every_item"), "all")
     return Need(label.known(f"need_answer_{answer_type}", label("need_sentence")), "answer")
-
-
-def _runs(question: Question) -> list[str]:
-    """Join the content words of a question that stand side by side, as the question writes them."""
-    text = spelled(question["text"])
-    original = question["text"] if len(text) == len(question["text"]) else text
-    runs: list[tuple[int, int]] = []
-    for word in question["words"]:
-        start = text.find(spelled(word), runs[-1][1] if runs else 0)
-        if start < 0 or not word:
-            continue
-        end = start + len(spelled(word))
-        if runs and original[runs[-1][1] : start] in ("", " ", "-"):
-            runs[-1] = (runs[-1][0], end)
-        else:
-            runs.append((start, end))
-    return [original[start:end] for start, end in runs]
 
 
 class Ledger(NamedTuple):
@@ -334,18 +317,14 @@ def first_documents(evidence: Sequence[RetrievalResult]) -> list[RetrievalResult
 def settle(seen: Mapping[str, Any], entries: Sequence[Entry], known: Iterable[Need]) -> dict[str, Any]:
     """Return the signals without what is missing of needs that a person confirmed or struck."""
     texts = {entry["need"] for entry in entries if is_settled(entry)}
-    done = [need for need in known if need.text in texts]
-    kinds, names = {need.kind for need in done}, {need.name for need in done if need.kind == "name"}
-    fields = {need.field for need in done if need.kind == "field"}
+    done = {(need.kind, need.field or need.name) for need in known if need.text in texts}
     now = {**seen, "needs": list(entries)}
     for signal in ("missing", "unknown"):
-        now[signal] = [name for name in seen[signal] if name not in names]
-    if "missing_fields" in seen:
-        now["missing_fields"] = [pair for pair in seen["missing_fields"] if pair[1] not in fields]
-    if "condition" in kinds:
+        now[signal] = [name for name in seen[signal] if ("name", name) not in done]
+    now["missing_fields"] = [pair for pair in seen["missing_fields"] if ("field", pair[1]) not in done]
+    now["answered"] = seen["answered"] or ("answer", "") in done
+    if ("condition", "") in done:
         now.pop("holding", None)
-    if "answered" in seen and "answer" in kinds:
-        now["answered"] = True
     return now
 
 

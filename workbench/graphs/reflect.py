@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, NamedTuple, cast
 
 from langgraph.runtime import Runtime
@@ -62,8 +62,6 @@ WIDER = PlanBudget(top_k=2 * AGAIN.top_k)
 HOPS = PlanBudget(timeout_s=10, top_k=20)
 MODEL = "llm"
 """The planner of a plan whose criteria are a model's: like those of the rules they do not bind."""
-BETTER = 0.02
-"""How much a rewritten query must raise the top score for another rewriting to be worth a pass."""
 _NOT_COMPARED = ("top_k", "passage", "sentence")
 """Inputs that do not make a call a different one."""
 
@@ -83,6 +81,11 @@ class Pass(NamedTuple):
         """The base of the best evidence."""
         name = self.evidence[0]["metadata"].get("kb_prefix") if self.evidence else ""
         return next((base for base in self.bases if base.name == name), self.bases[0])
+
+    def proposal(self, seen: Mapping[str, Any]) -> Proposal:
+        """Return an empty proposal."""
+        records, woken = self.state.get("records", []), self.state.get("activated", [])
+        return Proposal(self.state["query"], self.plan, dict(seen), records, self.context.tools, woken)
 
     @property
     def label(self) -> str:
@@ -147,87 +150,50 @@ def _seen(now: Pass) -> dict[str, Any]:
 
 
 async def _by_rules(now: Pass, seen: dict[str, Any], one_step: bool) -> Reflection:
-    state, context, again, hops = now.state, now.context, "", list[SubQuestion]()
-    writings = list(dict.fromkeys(writing for thing in now.supply.things for writing in thing.writings))
+    state, context, proposal = now.state, now.context, now.proposal(seen)
+    proposal.writings = list(dict.fromkeys(writing for thing in now.supply.things for writing in thing.writings))
+    proposal.prefix = now.base.name if len(now.bases) > 1 else ""
+    proposal.enrich = can_enrich(state, context)
     if not is_enough(seen) and not one_step:
-        query = steer(state["query"], seen.get("needs", []))
-        hops = sub_questions(query, now.evidence, now.base) if query else []
-        if "rewriter" in context.models and worth_rewriting(seen, state.get("reflections", [])):
-            again, note = await rewritten_by_model(context, state["query"], writings, now.label)
-            seen |= {"rewrite_note": note} if note else {}
-    prefix = now.base.name if len(now.bases) > 1 else ""
-    return propose(
-        state["query"],
-        now.plan,
-        seen,
-        state.get("records", []),
-        tools=list(context.tools),
-        activated=state.get("activated", []),
-        max_iterations=context.settings.max_iterations,
-        one_step=one_step,
-        means=Means(again, writings, hops, prefix, can_enrich(state, context)),
-    )
+        if "quality" in seen:
+            proposal.hops = sub_questions(steer(state["query"], seen["needs"]), now.evidence, now.base)
+        before = [r for r in state.get("reflections", []) if r["current_iteration"] < seen["iteration"]]
+        if "rewriter" in context.models and not any(reflection["rewrite_query"] for reflection in before):
+            asked = (context, state["query"], proposal.writings, now.label)
+            proposal.rewritten, note = await rewritten_by_model(*asked)
+            proposal.seen |= {"rewrite_note": note} if note else {}
+    return propose(proposal, context.settings.max_iterations, one_step)
 
 
 async def _by_model(now: Pass, seen: Mapping[str, Any]) -> tuple[Reflection | None, list[str]]:
     """Return the reflection of the reflector's model; None where the rules must say what to do."""
-    query, records, context = now.state["query"], now.state.get("records", []), now.context
-    done, most = calls(now.plan, records, now.state.get("activated", [])), context.settings.max_iterations
+    context, proposal = now.context, now.proposal(seen)
     judgement, refused = await judged_by_model(
         context,
-        query,
+        proposal.query,
         now.plan,
         seen.get("needs", []),
         seen,
         now.evidence,
-        records,
+        now.state.get("records", []),
         now.bases,
-        lambda step: call_of(step.tool, step.tool_input) in done,
+        lambda step: call_of(step.tool, step.tool_input) in proposal.done,
     )
     if judgement is None:
         return None, refused
-    say, steps, overruled = Labels(language_of(query)), judgement.steps, judgement.overruled
-    stop = _stop(judgement.enough, seen, most)
-    if stop is None and not steps:
-        return None, [*refused, *overruled, "it named no step that can be run, so the rules say what to do"]
-    judged = {**seen, "needs": judgement.entries, "judge": context.settings.model_of("reflector")}
-    judged |= {"overruled": overruled} if overruled else {}
+    say, overruled = proposal.say, judgement.overruled
+    proposal.seen = {**seen, "needs": judgement.entries, "judge": context.settings.model_of("reflector")}
     facts = [judgement.reasoning.rstrip("。. ")] if judgement.reasoning else []
-    facts += [say("reflect_overruled", names=say("comma").join(overruled))] if overruled else []
-    reasons = [say("reflect_ask", query=step.tool_input.get("query") or step.objective) for step in steps]
-    reasoning = _sentence(say, facts or [say("reflect_model")], reasons, stop)
-    return _reflection(judged, most, stop, [] if stop else steps, reasoning), refused
-
-
-def _stop(enough: bool, seen: Mapping[str, Any], most: int) -> StopReason | None:
-    if enough:
-        return "quality_satisfied"
-    if seen["time_left_s"] <= 0 or seen.get("spent"):
-        return "budget_exhausted"
-    return "max_iterations_reached" if seen["iteration"] >= most else None
-
-
-def _reflection(
-    seen: Mapping[str, Any],
-    most: int,
-    stop: StopReason | None,
-    steps: Sequence[PlanStep],
-    reasoning: str,
-    activate: Sequence[str] = (),
-    rewrite_query: str = "",
-) -> Reflection:
-    return Reflection(
-        current_iteration=seen["iteration"],
-        max_iterations=most,
-        remaining_budget=seen["time_left_s"],
-        should_continue=stop is None,
-        next_steps=[step.model_dump(mode="json") for step in steps],
-        activate=list(activate),
-        rewrite_query=rewrite_query,
-        stop_reason=stop,
-        reasoning=reasoning,
-        signals=dict(seen),
-    )
+    if overruled:
+        proposal.seen |= {"overruled": overruled}
+        facts.append(say("reflect_overruled", names=say("comma").join(overruled)))
+    for step in [] if judgement.enough else judgement.steps:
+        proposal.steps.append(step)
+        proposal.reasons.append(say("reflect_ask", query=step.tool_input.get("query") or step.objective))
+    reflection = proposal.conclude(judgement.enough, context.settings.max_iterations, facts or [say("reflect_model")])
+    if reflection["stop_reason"] not in ("no_further_action", "error"):
+        return reflection, refused
+    return None, [*refused, *overruled, "it named no step that can be run, so the rules say what to do"]
 
 
 # --- The rules ---
@@ -235,19 +201,67 @@ def _reflection(
 
 @dataclass
 class Proposal:
-    """What the rules want done next, each with its reason; ``steps`` never repeat a call."""
+    """What to do next, each step with its reason; no step repeats a call.
+
+    Attributes:
+        query: the question.
+        plan: the plan so far.
+        seen: ``signals(...)``.
+        records: what ran.
+        tools: names of the available tools.
+        activated: conditional steps that an earlier pass woke.
+        rewritten: the question in a model's words, or "".
+        writings: of the names in the question.
+        hops: what the evidence leaves of the question, asked of the names that it brings in.
+        prefix: the knowledge base to ask, where there are several.
+        enrich: whether a source outside can be asked.
+    """
 
     query: str
     plan: Plan
-    seen: Mapping[str, Any]
-    records: Mapping[str, ExecutionRecord]
+    seen: dict[str, Any]
+    records: Sequence[ExecutionRecord]
     tools: Collection[str]
-    done: set[tuple[str, str]]
-    say: Labels
-    steps: list[PlanStep] = field(default_factory=list)
-    activate: list[str] = field(default_factory=list)
-    rewrite_query: str = ""
-    reasons: list[str] = field(default_factory=list)
+    activated: Collection[str] = ()
+    rewritten: str = ""
+    writings: Sequence[str] = ()
+    hops: Sequence[SubQuestion] = ()
+    prefix: str = ""
+    enrich: bool = False
+
+    def __post_init__(self) -> None:
+        self.say, self.last = Labels(language_of(self.query)), last_records(self.records)
+        self.done = calls(self.plan, self.records, self.activated)
+        self.steps, self.activate, self.reasons = list[PlanStep](), list[str](), list[str]()
+        self.rewrite_query = ""
+
+    def conclude(self, enough: bool, most: int, facts: Sequence[str]) -> Reflection:
+        """Return the reflection: it stops where it is enough, something is used up, or there is no step."""
+        stop: StopReason | None = None
+        if enough:
+            stop = "quality_satisfied"
+        elif self.seen["time_left_s"] <= 0 or self.seen.get("spent"):
+            stop = "budget_exhausted"
+        elif self.seen["iteration"] >= most:
+            stop = "max_iterations_reached"
+        elif not (self.steps or self.activate):
+            ran_well = any(record["status"] in ENDED_WELL for record in self.last.values())
+            stop = "no_further_action" if ran_well or not self.last else "error"
+        end = "reflect_all_failed" if stop == "error" else stop
+        semicolon = self.say("semicolon")
+        then = self.say(end) if end else semicolon.join(self.reasons)
+        return Reflection(
+            current_iteration=self.seen["iteration"],
+            max_iterations=most,
+            remaining_budget=self.seen["time_left_s"],
+            should_continue=stop is None,
+            next_steps=[] if stop else [step.model_dump(mode="json") for step in self.steps],
+            activate=[] if stop else self.activate,
+            rewrite_query="" if stop else self.rewrite_query,
+            stop_reason=stop,
+            reasoning=self.say("reflect_sentence", facts=semicolon.join(facts), then=f"{then[:1].upper()}{then[1:]}"),
+            signals=dict(self.seen),
+        )
 
     def add(self, tool: str, reason: str, budget: PlanBudget, objective: str = "", **tool_input: Any) -> bool:
         """Propose a call unless the tool is not there or had this input; return whether it is proposed."""
@@ -267,12 +281,12 @@ class Proposal:
         reason = self.say("reflect_look_for", names=listed)
         return self.add(tool, reason, AGAIN, objective, **{"query": ", ".join(names), **more})
 
-    def more_evidence(self, activated: Iterable[str]) -> None:
+    def more_evidence(self) -> None:
         """Too little: wake the conditional steps, else search by meaning."""
         short = self.seen["evidence_count"] < max(1, self.seen["thresholds"]["min_evidence"])
         if not short and not any(entry["kind"] == "count" for entry in binding(self.seen)):
             return
-        begun = {*activated, *self.records}
+        begun = {*self.activated, *self.last}
         asleep = [s for s in self.plan.steps if s.condition == "if_insufficient" and s.step_id not in begun]
         if asleep:
             self.activate += [step.step_id for step in asleep]
@@ -282,19 +296,19 @@ class Proposal:
         reason = self.say("reflect_add", tool="naive_search")
         self.add("naive_search", reason, FALLBACK, query=self.query, top_k=FALLBACK.top_k)
 
-    def rewritten(self, query: str) -> None:
+    def again(self) -> None:
         """Too low: search for the question in a model's words."""
-        tool = SEARCH if SEARCH in self.tools else "naive_search"
+        query, tool = self.rewritten, SEARCH if SEARCH in self.tools else "naive_search"
         reason = self.say("reflect_rewrite", query=query)
         if query and self.is_poor() and self.add(tool, reason, AGAIN, query=query, top_k=AGAIN.top_k):
             self.rewrite_query = query
 
-    def wider(self, writings: Sequence[str]) -> None:
+    def wider(self) -> None:
         """Nothing else to do: once the same words wider, with every writing of the names."""
         if self.steps or self.activate or self.seen["iteration"] > 1 or not self.is_poor():
             return
-        failed = {self.records[step_id]["tool"] for step_id in self.seen["failures"]}
-        query = " ".join([self.query, *(w for w in writings if fold(w) not in fold(self.query))])
+        failed = {self.last[step_id]["tool"] for step_id in self.seen["failures"]}
+        query = " ".join([self.query, *(w for w in self.writings if fold(w) not in fold(self.query))])
         for tool in LADDER:
             reason = self.say("reflect_wider", tool=tool, query=query)
             if tool not in failed and self.add(tool, reason, WIDER, query=query, top_k=WIDER.top_k):
@@ -304,7 +318,7 @@ class Proposal:
         """Check whether the best score is too low, or a name is in no document."""
         return is_low(self.seen) or bool(self.seen["unknown"])
 
-    def missing(self, enrich: bool) -> None:
+    def missing(self) -> None:
         """Search for missing names, fields of a thing, and candidates."""
         if names := self.seen["missing"]:
             self.search_for(names, entities=names)
@@ -312,14 +326,14 @@ class Proposal:
         for title in titles:
             fields = [field for t, field in self.seen["missing_fields"] if t == title]
             self.search_for([" ".join([title, *fields])], entities=[title])
-        if titles and enrich:
+        if titles and self.enrich:
             self.add("enrichment", self.say("reflect_enrich"), AGAIN, query=self.query, names=titles)
         short = self.seen["thresholds"].get("min_candidates", 0) - self.seen.get("candidates", 0)
         if short > 0:
-            self.add("global_search", self.say("reflect_candidates"), AGAIN, query=self.query)
+            self.add("global_search", self.say("reflect_more_candidates"), AGAIN, query=self.query)
 
     def open_needs(self) -> None:
-        """Search for what a person insists on, and for words that nothing says of the named things."""
+        """Search for what a person insists on and, where no hop leads on, for words that nothing says of the names."""
         entries = self.seen.get("needs", [])
         names = [entry["need"] for entry in entries if entry["kind"] == "name" and not is_settled(entry)]
         for entry in binding(self.seen):
@@ -329,13 +343,13 @@ class Proposal:
                 objective = self.say("reflect_need", need=need)
                 self.search_for([need], SEARCH, objective, query=query, top_k=AGAIN.top_k)
         words = [entry["need"] for entry in unmet(self.seen) if entry["kind"] == "words" and not entry["said"]]
-        if words and names:
+        if words and names and not self.hops:
             self.search_for(words, query=" ".join([*names, *words]), entities=names)
 
-    def next_hops(self, means: Means) -> None:
+    def next_hops(self) -> None:
         """Ask what the evidence leaves of the question, of the names that it brings in."""
-        where = {"kb_prefix": means.prefix} if means.prefix else {}
-        for hop in means.hops:
+        where = {"kb_prefix": self.prefix} if self.prefix else {}
+        for hop in self.hops:
             objective = self.say("reflect_hop", title=hop.title, name=hop.name)
             reason = self.say("reflect_ask", query=hop.query)
             self.add(HOP, reason, HOPS, objective, **hop.asked(self.query), **where)
@@ -343,59 +357,29 @@ class Proposal:
     def simpler_tools(self) -> None:
         """Replace what timed out or failed by a simpler tool."""
         for step_id in [*self.seen["timeouts"], *self.seen["failures"]]:
-            tool = self.records[step_id]["tool"]
-            query = str(self.records[step_id]["raw_input"].get("query") or self.query)
+            tool = self.last[step_id]["tool"]
+            query = str(self.last[step_id]["raw_input"].get("query") or self.query)
             for simpler in SIMPLER.get(tool, ("naive_search",)):
                 reason = self.say("reflect_degrade", tool=tool, simpler=simpler)
                 if self.add(simpler, reason, FALLBACK, query=query, top_k=FALLBACK.top_k):
                     break
 
 
-class Means(NamedTuple):
-    """What the rules may draw on: a model's words, writings of the names, sub-questions (of the base ``prefix`` where
-    there are several), and whether a source outside can be asked.
-    """
-
-    rewritten: str = ""
-    writings: Sequence[str] = ()
-    hops: Sequence[SubQuestion] = ()
-    prefix: str = ""
-    enrich: bool = False
-
-
-def propose(
-    query: str,
-    plan: Plan,
-    seen: Mapping[str, Any],
-    records: Iterable[ExecutionRecord],
-    *,
-    tools: Collection[str],
-    activated: Iterable[str] = (),
-    max_iterations: int = 3,
-    one_step: bool = False,
-    means: Means = Means(),  # noqa: B008
-) -> Reflection:
+def propose(proposal: Proposal, max_iterations: int = 3, one_step: bool = False) -> Reflection:
     """Apply the rules in order; each one that holds adds what has not been tried yet.
 
     ``one_step`` marks an agent that is one tool on purpose: it is judged, and never extended.
     """
-    last, say = last_records(records), Labels(language_of(query))
-    proposal = Proposal(query, plan, seen, last, tools, calls(plan, last.values(), activated), say)
-    stop = _stop(is_enough(seen), seen, max_iterations)
-    if stop is None and not one_step:
-        proposal.more_evidence(activated)
-        proposal.rewritten(means.rewritten)
-        proposal.missing(means.enrich)
+    enough = is_enough(proposal.seen)
+    if not enough and not one_step:
+        proposal.more_evidence()
+        proposal.again()
+        proposal.missing()
         proposal.open_needs()
-        proposal.next_hops(means)
+        proposal.next_hops()
         proposal.simpler_tools()
-        proposal.wider(means.writings)
-    if stop is None and not (proposal.steps or proposal.activate):
-        ran_well = any(record["status"] in ENDED_WELL for record in last.values())
-        stop = "no_further_action" if ran_well or not last else "error"
-    reasoning = _sentence(say, list(_facts(seen, say)), proposal.reasons, stop)
-    steps, activate = proposal.steps, proposal.activate
-    return _reflection(seen, max_iterations, stop, steps, reasoning, activate, proposal.rewrite_query)
+        proposal.wider()
+    return proposal.conclude(enough, max_iterations, list(_facts(proposal.seen, proposal.say)))
 
 
 def call_of(tool: str, tool_input: Mapping[str, Any]) -> tuple[str, str]:
@@ -414,41 +398,30 @@ def call_of(tool: str, tool_input: Mapping[str, Any]) -> tuple[str, str]:
 
 def calls(plan: Plan, records: Iterable[ExecutionRecord], activated: Iterable[str] = ()) -> set[tuple[str, str]]:
     """Return every call that was made, or will be without anybody's doing."""
-    last, woken = last_records(records), set(activated)
-    made = {call_of(r["tool"], r["raw_input"]) for r in last.values() if r["status"] != "skipped"}
-    coming = [
-        step
-        for step in plan.steps
-        if (step.step_id in last and last[step.step_id]["status"] != "skipped")
-        or (step.step_id not in last and (step.condition == "always" or step.step_id in woken))
-    ]
-    return made | {call_of(step.tool, step.tool_input) for step in coming}
-
-
-def worth_rewriting(seen: Mapping[str, Any], reflections: Iterable[Reflection]) -> bool:
-    """Check whether to rewrite the question: once always, a second time only when the first raised the top score.
-
-    A question about what is not in the corpus would otherwise burn every pass on words that lead nowhere.
-    """
-    earlier = [r for r in reflections if r["current_iteration"] < seen["iteration"] and r["rewrite_query"]]
-    best = earlier[-1]["signals"]["top_score"] if earlier else -1.0
-    return not earlier or (not seen["unknown"] and seen["top_score"] >= best + BETTER)
+    last = last_records(records)
+    skipped = {step_id for step_id, record in last.items() if record["status"] == "skipped"}
+    asleep = {s.step_id for s in plan.steps if s.condition != "always"} - last.keys() - set(activated)
+    made = {call_of(r["tool"], r["raw_input"]) for step_id, r in last.items() if step_id not in skipped}
+    return made | {call_of(s.tool, s.tool_input) for s in plan.steps if s.step_id not in skipped | asleep}
 
 
 # --- The reasons, in the language of the question ---
 
 
-def _sentence(say: Labels, facts: Sequence[str], reasons: Sequence[str], stop: StopReason | None) -> str:
-    then = say("semicolon").join(reasons) if stop is None else say("reflect_all_failed" if stop == "error" else stop)
-    return say("reflect_sentence", facts=say("semicolon").join(facts), then=f"{then[:1].upper()}{then[1:]}")
+MEASURES = (
+    ("evidence_count", "min_evidence", "g"),
+    ("top_score", "min_top_score", ".2f"),
+    ("quality", "min_quality", ".2f"),
+    ("candidates", "min_candidates", "g"),
+)
+"""Signal, the threshold that it is held against, and how both are written."""
 
 
 def _facts(seen: Mapping[str, Any], say: Labels) -> Iterable[str]:
     enough, comma = seen["thresholds"], say("comma").join
-    yield say("reflect_evidence", n=seen["evidence_count"], least=f"{enough['min_evidence']:g}")
-    yield say("reflect_score", n=f"{seen['top_score']:.2f}", least=f"{enough['min_top_score']:.2f}")
-    if "quality" in seen:
-        yield say("reflect_quality", n=f"{seen['quality']:.2f}", least=f"{enough['min_quality']:.2f}")
+    for signal, limit, digits in MEASURES:
+        if signal in seen:
+            yield say(f"reflect_{signal}", n=f"{seen[signal]:{digits}}", least=f"{enough[limit]:{digits}}")
     for side in seen["coverage"]:
         if side["found"] < side["needed"]:
             yield say("reflect_side", name=side["name"], n=side["found"], m=side["needed"])
@@ -465,8 +438,6 @@ def _facts(seen: Mapping[str, Any], say: Labels) -> Iterable[str]:
         yield say("reflect_needs", n=met, m=len(needs))
         if open_needs:
             yield say("reflect_unmet", names=comma(open_needs))
-    if "candidates" in seen:
-        yield say("reflect_candidate_count", n=seen["candidates"], least=f"{enough['min_candidates']:g}")
     if "holding" in seen:
         yield say("reflect_holding", n=seen["holding"])
     if seen.get("spent"):
