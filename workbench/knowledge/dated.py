@@ -84,7 +84,7 @@ class DatedBase:
     """A base without the documents that are later than a date, or had ended before it."""
 
     def __init__(self, base: KnowledgeBase, as_of: str, known: str = ""):
-        self._base, self._as_of, self._known = base, as_of, known
+        self._base, self.as_of, self.known = base, as_of, known
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._base, name)
@@ -94,9 +94,9 @@ class DatedBase:
         """Ids of the documents that are left out. As far as two dates say it: a year is not before a day of itself."""
         fields = date_fields(self._base)
         tests: list[tuple[str, Op, str]] = [
-            ("valid_from", "gt", self._as_of),
-            ("valid_to", "lt", self._as_of),
-            ("known_since", "gt", self._known),
+            ("valid_from", "gt", self.as_of),
+            ("valid_to", "lt", self.as_of),
+            ("known_since", "gt", self.known),
         ]
         conditions = [
             Condition(field=fields[key], op=op, value=date) for key, op, date in tests if date and key in fields
@@ -110,7 +110,7 @@ class DatedBase:
 
     def fingerprint(self) -> str:
         """Return the fingerprint of the documents and of the dates."""
-        return f"{self._base.fingerprint()}@{self._as_of}/{self._known}"
+        return f"{self._base.fingerprint()}@{self.as_of}/{self.known}"
 
     def counts(self) -> dict[str, int]:
         """Return the counts of the base, the documents without those that are left out."""
