@@ -36,7 +36,7 @@ ENOUGH: dict[QueryIntent, tuple[int, float]] = {
 """Intent -> least evidence, least top score."""
 CANDIDATES = 5
 """Different documents that a recommendation needs, each with the key fields of the corpus."""
-QUALITY = 0.55
+QUALITY = 0.6
 """How well the first documents must cover a question that no typed field answers."""
 KEY_FIELD = 0.9
 """A field that at least this share of the typed documents has is a key field."""
@@ -143,9 +143,9 @@ def thresholds(
     """Return how much is enough: the table by intent, a person's values instead, never more than there is.
 
     >>> thresholds("list", {"min_top_score": 0.5}, Supply("list", passages=1065, relevant=8))
-    {'min_evidence': 8, 'min_top_score': 0.5, 'min_quality': 0.55}
+    {'min_evidence': 8, 'min_top_score': 0.5, 'min_quality': 0.6}
     >>> thresholds("recommend", {"min_evidence": 30}, Supply("recommend", passages=12))
-    {'min_evidence': 12, 'min_top_score': 0.6, 'min_quality': 0.55, 'min_candidates': 5}
+    {'min_evidence': 12, 'min_top_score': 0.6, 'min_quality': 0.6, 'min_candidates': 5}
     """
     evidence, score = ENOUGH[intent]
     supply, overrides = supply or Supply(intent, passages=evidence), overrides or {}
