@@ -171,7 +171,7 @@ Shown = Sequence[tuple[RetrievalResult, str]]
 
 def shown_in(judgement: Judgement, evidence: Sequence[RetrievalResult]) -> Shown:
     """Return what the answer of a judgement shows: sentences that it quotes, and documents whose fields it states."""
-    quotes = [(evidence[quote.sentence.n - 1], quote.sentence.text) for quote in judgement.quotes]
+    quotes = [(evidence[quote.sentence.n - 1], quote.text) for quote in judgement.quotes]
     stated = judgement.kind == "fields" or not quotes
     documents = [judgement.documents[doc_id] for doc_id in judgement.holding] if stated else []
     return (*quotes, *((evidence[document.n - 1], "") for document in documents))

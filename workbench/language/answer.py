@@ -14,7 +14,7 @@ from typing import Any, Literal
 
 from workbench.language.citing import cite, marked, spaced
 from workbench.language.fields import Document, FieldsWriter
-from workbench.language.quoting import SURE, Quote, Sentence, best_quotes, probability, sentences_of
+from workbench.language.quoting import Quote, Quotes, Sentence, best_quotes, sentences_of
 from workbench.ports import KnowledgeBase
 from workbench.state import Citation, NameRead, Question, RetrievalResult
 from workbench.text import CJK, fold
@@ -74,20 +74,34 @@ def judge(question: Question, results: Sequence[RetrievalResult], bases: Sequenc
     if missing and len(missing) == len(question["names"]) and not _is_anywhere(question["names"], bases):
         return Judgement(text=_nothing(fields, missing), documents=documents, holding=holding, missing_names=missing)
     text = fields.text() or (fields.recommendation() if question["intent"] == "recommend" else "")
-    quotes, sure = _quotes(question, results, documents, fields, bases)
     if text:
-        shown = _with_quotes(question, text, quotes, fields) if question["intent"] == "compare" else text
-        kind: Kind = "quotation" if question["words"] and question["intent"] == "list" else "fields"
-        lacking = tuple(fields.missing)
-        return Judgement(kind, shown, 1.0, tuple(quotes), documents, holding, lacking, missing)
+        return _of_fields(text, fields, results, holding, missing)
+    chosen = _chosen(question, results, fields, bases)
+    quotes = chosen.quotes
     absent = [pair for pair in fields.missing if not any(_says(q, pair[1], fields) for q in quotes)]
-    kind = "quotation" if sure >= SURE and not absent else "closest"
+    kind: Kind = "quotation" if chosen.sure and not absent else "closest"
     quotes = quotes if kind == "quotation" else quotes[:CLOSEST]
     if not quotes:
         kind, text = "nothing", _nothing(fields, missing)
     else:
         text = "\n".join([*([_unclear(fields)] if kind == "closest" else []), quoted(quotes, fields)])
-    return Judgement(kind, text, sure, tuple(quotes), documents, holding, tuple(absent), missing)
+    return Judgement(kind, text, chosen.probability, tuple(quotes), documents, holding, tuple(absent), missing)
+
+
+def _of_fields(
+    text: str,
+    fields: FieldsWriter,
+    results: Sequence[RetrievalResult],
+    holding: tuple[str, ...],
+    missing: tuple[str, ...],
+) -> Judgement:
+    """Return the judgement that fields answer; a comparison that has words left quotes a sentence of each side too."""
+    question, quotes = fields.question, list[Quote]()
+    if question["intent"] == "compare" and question["words"]:
+        quotes = _chosen(question, results, fields, fields.bases).quotes[:CLOSEST]
+        text = "\n".join([text, quoted(quotes, fields)])
+    kind: Kind = "quotation" if question["words"] and question["intent"] == "list" else "fields"
+    return Judgement(kind, text, 1.0, tuple(quotes), fields.documents, holding, tuple(fields.missing), missing)
 
 
 def write(judgement: Judgement, question: Question, results: Sequence[RetrievalResult]) -> tuple[str, list[Citation]]:
@@ -148,27 +162,22 @@ def _is_anywhere(names: Sequence[NameRead], bases: Sequence[KnowledgeBase]) -> b
     return False
 
 
-def _quotes(
-    question: Question,
-    results: Sequence[RetrievalResult],
-    documents: Mapping[str, Document],
-    fields: FieldsWriter,
-    bases: Sequence[KnowledgeBase],
-) -> tuple[list[Quote], float]:
-    """Choose the quotations: of the documents that hold for the conditions where one of those probably answers."""
+def _chosen(
+    question: Question, results: Sequence[RetrievalResult], fields: FieldsWriter, bases: Sequence[KnowledgeBase]
+) -> Quotes:
+    """Choose the quotations, of the documents that hold for the conditions where those probably answer."""
+    similar, rerank = (bases[0].matches, bases[0].rerank) if bases else (None, None)
     if question["conditions"] and fields.holding:
         holding = {document.doc_id for document in fields.holding}
-        inside = [r if str(r["metadata"].get("doc_id")) in holding else _blank(r) for r in results]
-        quotes = best_quotes(question["text"], inside, bases)
-        sure = probability(question["text"], quotes, inside, bases)
-        if sure >= SURE or question["intent"] in ("list", "recommend"):
-            return quotes, sure
-    quotes = best_quotes(question["text"], results, bases)
-    return quotes, probability(question["text"], quotes, results, bases)
+        # The pieces of other documents are emptied, not taken out: the numbers of those that stay are their places.
+        inside = [r if str(r["metadata"].get("doc_id")) in holding else _emptied(r) for r in results]
+        chosen = best_quotes(question["text"], inside, similar=similar, rerank=rerank)
+        if chosen.sure or (chosen.quotes and question["intent"] in ("list", "recommend")):
+            return chosen
+    return best_quotes(question["text"], results, similar=similar, rerank=rerank)
 
 
-def _blank(result: RetrievalResult) -> RetrievalResult:
-    """Return a piece without text, so that the numbers of the others stay."""
+def _emptied(result: RetrievalResult) -> RetrievalResult:
     return {**result, "evidence": ""}
 
 
@@ -177,7 +186,7 @@ def quoted(quotes: Sequence[Quote], fields: FieldsWriter) -> str:
     lines = []
     for quote in quotes:
         sentence = quote.sentence
-        text = sentence.text if sentence.text[-1:] in _CLOSED else sentence.text + fields.say(".", "。")
+        text = quote.text if quote.text[-1:] in _CLOSED else quote.text + fields.say(".", "。")
         if fold(sentence.title) not in fold(text):
             body, stop = (text[:-1], text[-1]) if text[-1] in ".!?。！？；" else (text, "")
             chinese = CJK.search(text)
@@ -186,14 +195,10 @@ def quoted(quotes: Sequence[Quote], fields: FieldsWriter) -> str:
     return fields.say(" ", "").join(lines) if len(lines) < 2 else "\n".join(lines)
 
 
-def _with_quotes(question: Question, text: str, quotes: Sequence[Quote], fields: FieldsWriter) -> str:
-    return "\n".join([text, quoted(quotes[:CLOSEST], fields)]) if question["words"] and quotes else text
-
-
 def _says(quote: Quote, name: str, fields: FieldsWriter) -> bool:
     """Return True where a quotation has one of the words for a field."""
     words = [name, *(word for many in fields.schema[name]["called"].values() for word in many)]
-    return any(fold(word) in fold(quote.sentence.text) for word in words)
+    return any(fold(word) in fold(quote.text) for word in words)
 
 
 def _unclear(fields: FieldsWriter) -> str:

@@ -67,7 +67,7 @@ def _paragraph(quoted: Sequence[Sentence], fields: FieldsWriter) -> str:
 
 def sentences_in(n: int, piece: RetrievalResult) -> list[Sentence]:
     """Return the sentences of a piece, which has this number."""
-    return [sentence._replace(n=n, place=(n, sentence.place[1])) for sentence in sentences_of([piece])]
+    return [sentence._replace(n=n) for sentence in sentences_of([piece])]
 
 
 def matrix(

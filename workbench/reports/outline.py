@@ -314,7 +314,7 @@ class _Outline:
                 kept.append(piece)
                 by_document[piece.sentence.doc_id] = count + 1
         places = {piece.sentence.doc_id: n for n, piece in reversed(list(enumerate(kept)))}
-        kept.sort(key=lambda piece: (places[piece.sentence.doc_id], piece.sentence.place))
+        kept.sort(key=lambda piece: (places[piece.sentence.doc_id], piece.sentence.n, piece.sentence.place))
         titles = list(dict.fromkeys(piece.sentence.title for piece in kept))
         return SectionOutline(
             section_id=section_id,
