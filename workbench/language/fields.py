@@ -113,7 +113,10 @@ class FieldsWriter:
             if best is not None and wanted & stems(best.text):
                 notes[document.doc_id] = f"{self.say(': ', '：')}{best.text.rstrip('.。')}"
         having = [document for document in self.holding if document.doc_id in notes]
-        return self.listing(having, len(having), notes)
+        if having:
+            return self.listing(having, len(having), notes)
+        self.question["not_applied"].extend(w for w in question["words"] if w not in question["not_applied"])
+        return self.listing(self.holding, len(self.selected))
 
     def about(self) -> list[Document]:
         """Return the documents of the evidence that the question names."""
@@ -230,11 +233,11 @@ class FieldsWriter:
         having = sum(count for _, count in counted)
         if not having:
             return ""
-        amount = sum(value * count for value, count in counted)
-        amount = amount if total["function"] == "sum" else amount / having
+        result = sum(value * count for value, count in counted)
+        result = result if total["function"] == "sum" else result / having
         unit, name = field["unit"], shown(field, self.question["language"])
         what = self.conditions()
-        figure = f"{round(amount, 2):,.10g}{' ' if unit else ''}{unit}"
+        figure = f"{round(result, 2):,.10g}{' ' if unit else ''}{unit}"
         inside = self.say(f" ({what})", f"（{what}）") if what else ""
         function = self.say({"sum": "Total", "mean": "Average"}[total["function"]], "")
         zh_function = {"sum": "合计", "mean": "平均"}[total["function"]]

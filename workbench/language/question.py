@@ -32,6 +32,7 @@ _OPPOSITES: dict[str, Op] = {"eq": "ne", "in": "not_in", "gt": "le", "ge": "lt",
 _JOINED = re.compile(r"\s*(?:,|and|or|nor|、|和|与|或者?|及)+\s*(?:an? |the |any |by )?")
 _CLAUSE = re.compile(r"[,;.!?，；。！？](?!\d)")
 _TOPIC = re.compile(r"(?:\b(?:about|on|regarding|concerning|mention\w*)\s+(?:the |an? )?|关于|有关|讲述?|提到)\Z")
+_TRUTHS = frozenset(("yes", "no", "true", "false", "是", "否", "有", "无"))
 _DETERMINED = re.compile(r"\b(?:which|what|any|some|all|every|an?|\w+est|most \w+)\s+\Z")
 _ENDS_ZH = re.compile(r"\s*(?:有哪些|有几|有多少|吗|呢|[，。？?！!]|$)")
 _FULL_NAME = re.compile(r"(?:[A-Z][\w.'’-]* )+[A-Z][\w'’-]*")
@@ -61,7 +62,7 @@ def pattern(section: str, name: str) -> re.Pattern[str]:
 
 @cache
 def stop_words() -> frozenset[str]:
-    """Return the function words and the words of asking, of both languages."""
+    """Return the English function words and words of asking."""
     return frozenset(_words()["words"]["stop"].split())
 
 
@@ -106,7 +107,7 @@ class _Reader:
         self.names, self.values = self._names_and_values(text[:LONGEST])
         taken = [(name["start"], name["end"]) for name in self.names]
         taken += [match.span() for match in QUOTED.finditer(folded)]
-        self.plain = blotted(folded, taken)
+        self.plain, self.cased = blotted(folded, taken), blotted(text[:LONGEST], taken)
         self.values = [v for v in self.values if not any(v.start < e and s < v.end for s, e in taken)]
         self.called = self._called()
         self.heads: list[tuple[int, int]] = []
@@ -121,6 +122,10 @@ class _Reader:
         dates, date_asked = self._dates()
         rest = blotted(self.plain, [(d.start, d.end) for d in dates] + [(v.start, v.end) for v in self.values])
         numbers = [n for n in read_numbers(rest) if not rest[n.start : n.end].isspace()]
+        has_document = any(name["doc_id"] for name in self.names)
+        number_fits = any(n.op != "eq" and self._field_of(n) for n in numbers)
+        date_fits = any(self._nearest(d.start, d.end, "date", 8) or self._only("date") for d in dates)
+        self.certain = not has_document and (number_fits or date_fits)
         limit = read_limit(self.plain)
         limit = None if limit == 1 else limit
         count, group = self._count()
@@ -128,12 +133,7 @@ class _Reader:
         sort, superlative = (None, False) if group or total else self._sort([(n.start, n.end) for n in numbers])
         wishes = pattern("intent", "recommend").search(self.plain)
         wanting = bool(wishes or count or sort or total or pattern("intent", "list").search(self.plain))
-        has_document = any(name["doc_id"] for name in self.names)
-        certain = not has_document and (
-            any(n.op != "eq" and self._field_of(n) for n in numbers)
-            or any(self._nearest(d.start, d.end, "date", 8) for d in dates)
-        )
-        selecting = wanting or certain or (bool(self.heads) and not has_document)
+        selecting = wanting or self.certain or (bool(self.heads) and not has_document)
         negated = self._negated([*self.values, *dates, *numbers, *self.names]) if selecting else {}
         if selecting:
             self._apply_values(negated)
@@ -176,7 +176,8 @@ class _Reader:
     def _names_and_values(self, text: str) -> tuple[list[NameRead], list[Span]]:
         by_name = {field["name"]: field for field in self.fields}
         categories = [field for field in self.fields if field["type"] == "category"]
-        values = [Span(s, e, by_name[name], value) for s, e, name, value in spoken(spoken_words(categories), text)]
+        words = spoken(spoken_words(categories), text)
+        values = [Span(s, e, by_name[name], value) for s, e, name, value in words if fold(value) not in _TRUTHS]
         names = names_in(text, self.bases)
         people = {(n["start"], n["end"]) for n in names if n["entity_id"] and _FULL_NAME.fullmatch(n["surface"])}
         values = [value for value in values if (value.start, value.end) not in people]
@@ -378,9 +379,16 @@ class _Reader:
     def _apply_empty(self) -> None:
         """Apply "without a budget", 没有负责人: the field is to be empty."""
         for called in self.called:
-            behind = any(0 <= v.start - called.end <= 4 for v in self.values)
-            if pattern("negation", "empty").search(self.plain[: called.start]) and not behind:
-                self._add(called.field, "exists", False, (called.start, called.end), {})
+            span, before = (called.start, called.end), self.plain[: called.start]
+            truths = {fold(value): value for value in called.field["values"] if fold(value) in _TRUTHS}
+            empty = pattern("negation", "empty").search(before)
+            if empty and not any(0 <= v.start - called.end <= 4 for v in self.values):
+                self.used.append(empty.span())
+                refused = next((truths[word] for word in ("no", "false", "否", "无") if word in truths), None)
+                self._add(called.field, "eq" if refused else "exists", refused or False, span, {})
+            elif truths and re.search(r"\b(?:with|have|has|having)\s+(?:an?\s+|the\s+)?\Z|有\Z", before):
+                held = next((truths[word] for word in ("yes", "true", "是", "有") if word in truths), None)
+                self._add(called.field, "eq", held, span, {}) if held else None
 
     def _apply_numbers(
         self, numbers: Sequence[NumberSpan], negated: dict[tuple[int, int], bool], selecting: bool, limit: int | None
@@ -426,7 +434,7 @@ class _Reader:
     def _dates(self) -> tuple[list[DateSpan], str]:
         """Return the dates of the question, and the one as of which it asks, which is no condition."""
         dates, as_of = [], ""
-        for date in read_dates(self.plain, self.today):
+        for date in read_dates(self.cased, self.today):
             if any(date.start < v.end and v.start < date.end for v in self.values):
                 continue
             if date.op == "as_of":
@@ -472,8 +480,7 @@ class _Reader:
         if behind and behind.field["type"] == "number":
             return False, ""  # "how many pages does it have" asks for a field
         nouns = [*self.heads, *((v.start, v.end) for v in self.values)]
-        chinese = self.language == "zh" and nouns
-        if not chinese and not any(0 <= start - match.end() <= NEAR for start, _ in nouns):
+        if self.language != "zh" and not any(0 <= start - match.end() <= NEAR for start, _ in nouns):
             return False, ""
         self.used.append(match.span())
         for called in self.called:
@@ -488,7 +495,9 @@ class _Reader:
             if not match:
                 continue
             near = self._nearest(*match.span(), "number")
-            field = near.field if near else self._only("number")
+            counted = [f for f in self.fields if f["type"] == "number" and f["documents"]]
+            fitting = [f for f in counted if any(_fits(word, f) for word in re.findall(r"[a-z]+", self.plain))]
+            field = near.field if near else fitting[0] if len(fitting) == 1 else self._only("number")
             if field is None:
                 self.not_applied.append(self.text[slice(*match.span())])
                 return None
@@ -545,8 +554,7 @@ class _Reader:
         """Return the content words that nothing accounts for, in order, as they are written."""
         spans = [*self.used, *self.heads, *((n["start"], n["end"]) for n in self.names)]
         left = blotted(fold_in_place(self.text[:LONGEST]), spans)
-        chinese = sorted((word for word in stop_words() if CJK.match(word)), key=len, reverse=True)
-        left = re.sub("|".join(map(re.escape, chinese)), lambda match: "_" * len(match[0]), left)
+        left = pattern("words", "stop_zh").sub(lambda match: "_" * len(match[0]), left)
         found = []
         for match in re.finditer(r"[a-z0-9][a-z0-9'’.-]*[a-z0-9]|[a-z0-9]|[\u3400-\u9fff]+", left):
             word = re.sub(r"['’]s?$", "", match[0])
