@@ -35,8 +35,8 @@ from workbench import Workbench
 from workbench.errors import WorkbenchError
 from workbench.evaluating.statistics import Bootstrap, wilson
 from workbench.graphs.check import meant, source_of, table_of
+from workbench.language.citing import marked_sentences
 from workbench.language.judging import root
-from workbench.language.quoting import marked_sentences
 from workbench.language.support import Shares, checked, denies, held, lost, statements
 from workbench.ports import KnowledgeBase
 from workbench.state import RetrievalResult

@@ -12,8 +12,8 @@ import pytest
 
 from workbench.graphs.generate import known
 from workbench.knowledge.library import Library
+from workbench.language.citing import cite
 from workbench.language.judging import judged
-from workbench.language.quoting import cite
 from workbench.language.writing import write
 from workbench.ports import KnowledgeBase
 from workbench.settings import Settings

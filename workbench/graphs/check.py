@@ -17,7 +17,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from workbench.errors import Divergence, KnowledgeError
 from workbench.graphs.cards import told_evidence
 from workbench.graphs.roles import numbered, say
-from workbench.language.quoting import marked_sentences
+from workbench.language.citing import marked_sentences
 from workbench.language.support import ADDRESS, Shares, Support, checked
 from workbench.ports import Context, KnowledgeBase
 from workbench.state import RetrievalResult, Supported

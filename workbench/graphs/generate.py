@@ -19,8 +19,8 @@ from workbench.graphs.check import supported, with_marks
 from workbench.graphs.recall import told_core, told_episode
 from workbench.graphs.roles import NONE, accounted, budget_spent
 from workbench.graphs.said_before import acknowledged, from_conversation
+from workbench.language.citing import cite
 from workbench.language.judging import judged
-from workbench.language.quoting import cite
 from workbench.language.reading import read
 from workbench.language.writing import Known, write
 from workbench.models.chat import Limits, server_of, stream_text, usage_of

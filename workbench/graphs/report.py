@@ -23,8 +23,8 @@ from workbench.graphs.report_check import checked, consistency
 from workbench.graphs.report_research import research
 from workbench.graphs.report_writer import Draft, outlined_by_model, section_by_model
 from workbench.graphs.roles import budget_spent
+from workbench.language.citing import cite
 from workbench.language.judging import judged
-from workbench.language.quoting import cite
 from workbench.ports import Context, written
 from workbench.records.tape import RULES
 from workbench.reports import checking

@@ -11,7 +11,7 @@ from workbench.graphs.check import supported, with_marks
 from workbench.graphs.generate import chinese_names, found, offline, without_evidence
 from workbench.graphs.report_writer import abstract_by_model
 from workbench.graphs.roles import budget_spent
-from workbench.language.quoting import cite
+from workbench.language.citing import cite
 from workbench.plans import last_records
 from workbench.ports import Context
 from workbench.records.tape import RULES

@@ -6,6 +6,6 @@ dates and numbers, ``conditions.py`` says what documents must hold; ``ways.py`` 
 asking. ``followup.py`` says a message again so that it stands alone. ``statements.py`` reads
 what a message states of the person and ``summarizing.py`` keeps a conversation in short (``statements.toml``).
 ``judging.py`` says which sentences of the
-evidence answer, ``quoting.py`` has them without markup, and ``writing.py`` writes them down. Whatever belongs to one
-domain comes from the base: its fields, their values, and what a vocabulary calls them.
+evidence answer, ``quoting.py`` has them without markup, ``citing.py`` sets their marks, and ``writing.py`` writes them
+down. Whatever belongs to one domain comes from the base: its fields, their values, and what a vocabulary calls them.
 """

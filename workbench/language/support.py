@@ -16,9 +16,9 @@ from itertools import pairwise
 from types import MappingProxyType
 from typing import Literal, NamedTuple
 
+from workbench.language.citing import marked_sentences
 from workbench.language.judging import root
 from workbench.language.quoting import bare as without_markup
-from workbench.language.quoting import marked_sentences
 from workbench.text import CJK, days, fold, sentences, simplified, terms
 
 Verdict = Literal["supported", "partly", "unsupported", "uncited"]

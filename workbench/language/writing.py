@@ -11,8 +11,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from workbench.knowledge.names.schema import spoken, spoken_words
+from workbench.language.citing import cite, marked, spaced
 from workbench.language.judging import KINDS, Document, Judged, Said, foreign, says_field, several, speaks_of
-from workbench.language.quoting import cite, marked, spaced
 from workbench.language.reading import in_words, shown
 from workbench.ports import Field
 from workbench.state import Citation, Question, RetrievalResult

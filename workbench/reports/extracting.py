@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 
+from workbench.language.citing import spaced
 from workbench.language.judging import Judged, Said, foreign
-from workbench.language.quoting import parts, spaced
+from workbench.language.quoting import parts
 from workbench.language.writing import Known, Voice
 from workbench.reports.markdown import escaped
 from workbench.state import Question, RetrievalResult, SectionContent, SectionOutline

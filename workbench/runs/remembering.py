@@ -11,8 +11,8 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypedDict, cast
 
+from workbench.language.citing import marked_sentences
 from workbench.language.judging import root
-from workbench.language.quoting import marked_sentences
 from workbench.records.tape import estimated_tokens
 from workbench.settings import Settings
 from workbench.text import STOP_WORDS, fold, language_of, simplified, terms
