@@ -17,18 +17,21 @@ import argparse
 import gzip
 import hashlib
 import json
+import math
 import re
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+from scipy.optimize import minimize
 
+from workbench.language import quoting
 from workbench.ports import KnowledgeBase
 from workbench.session import Workbench
 from workbench.text import CJK, STOP_WORDS, fold, sentences, stem, terms
@@ -252,11 +255,30 @@ def ceiling(question: str, results: Sequence[Any], base: KnowledgeBase) -> Answe
     return Answer(text, "quotation")
 
 
-WRITERS: dict[str, Writer] = {
+def quoted(question: str, results: Sequence[Any], base: KnowledgeBase) -> Answer:
+    """Quote what answers best, each document's quotes before its title."""
+    found = quoting.best_quotes(question, results, similar=base.matches, rerank=base.rerank)
+    return Answer(printed(found.quotes), "quotation" if found.sure else "closest", found.probability)
+
+
+def printed(quotes: Sequence[quoting.Quote]) -> str:
+    """Return quotes with their titles in brackets, a title once."""
+    parts = []
+    for place, quote in enumerate(quotes):
+        sentence, title = quote.sentence, " ".join(quote.sentence.title.split()[:8])[:60]
+        again = any(other.sentence.doc_id == sentence.doc_id for other in quotes[place + 1 :])
+        parts.append(
+            f"{quote.text} ({title}) [{sentence.n}]" if title and not again else f"{quote.text} [{sentence.n}]"
+        )
+    return " ".join(parts)
+
+
+BASELINES: dict[str, Writer] = {
     "three sentences": three_sentences,
     "best passage": best_passage,
     "first five documents": ceiling,
 }
+WRITERS: dict[str, Writer] = {**BASELINES, "quotes": quoted}
 
 
 # --- The report ---
@@ -320,7 +342,143 @@ def report(cases: Sequence[Case], chosen: QuestionSet, base: KnowledgeBase) -> I
         yield line
 
 
-BASELINES = frozenset(WRITERS)
+# --- Choosing the weights ---
+
+STEPS = {
+    "repeated": (0.0, 2.0, 4.0, 7.0),
+    "fresh": (0.0, 3.0, 6.0, 9.0, 12.0),
+    "same": (0.0, 0.5, 1.0),
+    "longest": (30.0, 40.0, 60.0),
+    "behind": (4.0, 6.0),
+}
+"""What each constant between sentences may be."""
+SURE_WITHOUT_GOLD = 0.27
+"""So many of the unanswerable questions of the fit half may be called answered."""
+
+
+class Seen(NamedTuple):
+    """A case with what is seen of its sentences."""
+
+    case: Case
+    reader: quoting.Reader
+    whole: bool
+
+
+def seen_in(case: Case, base: KnowledgeBase, whole: bool) -> Seen:
+    """Return a case with its sentences read."""
+    pool = quoting.sentences_of(case.results[: quoting.PASSAGES])
+    return Seen(case, quoting.Reader(case.question, pool, base.matches, base.rerank), whole)
+
+
+def right_sentences(seen: Seen) -> np.ndarray:
+    """Return which sentences hold the answer: those of gold documents where there are such."""
+    case, pool = seen.case, seen.reader.pool
+    if seen.whole:
+        shares = np.array([share(sentence.text, case.answers[0]) for sentence in pool])
+        return shares >= max(0.3, 0.9 * shares.max(initial=0.0))
+    right = np.array([holds(sentence.text, case.answers) for sentence in pool], bool)
+    gold = np.array([sentence.doc_id in case.gold for sentence in pool], bool)
+    return right & gold if (right & gold).any() else right
+
+
+def signals_fitted(rows: Sequence[Seen]) -> dict[str, float]:
+    """Return the weights by which sentences that hold the answer stand before the others of their question."""
+    count = Counter(seen.case.set_name for seen in rows)
+    parts = []
+    for seen in rows:
+        right = right_sentences(seen)
+        if right.any() and not right.all():
+            parts.append((seen.reader.signals, right, 1 / math.sqrt(count[seen.case.set_name])))
+    total = sum(weight for *_, weight in parts)
+
+    def loss(weights: np.ndarray) -> tuple[float, np.ndarray]:
+        value, slope = 0.0, np.zeros(len(weights))
+        for signals, right, weight in parts:
+            raised = np.exp(signals @ weights - (signals @ weights).max())
+            every, good = raised / raised.sum(), raised * right / (raised * right).sum()
+            value -= weight * math.log((raised * right).sum() / raised.sum())
+            slope -= weight * (signals.T @ (good - every))
+        penalty = 0.05 / len(parts)
+        return value / total + penalty * weights @ weights, slope / total + 2 * penalty * weights
+
+    bounds = [(None if name == "length" else 0.0, None) for name in quoting.SIGNALS]
+    found = minimize(loss, np.zeros(len(quoting.SIGNALS)), jac=True, bounds=bounds)
+    return {name: round(float(weight), 3) for name, weight in zip(quoting.SIGNALS, found.x, strict=True)}
+
+
+def chosen_by(seen: Seen, model: Mapping[str, float]) -> tuple[list[tuple[int, str]], float]:
+    """Return the chosen sentences and how good they are."""
+    chosen = seen.reader.choose(model, 60, 4)
+    text = printed([seen.reader.quote(row, part) for row, part in chosen])
+    return chosen, quality(seen.case, text, seen.whole)
+
+
+def steps_fitted(rows: Sequence[Seen], signals: Mapping[str, float]) -> dict[str, float]:
+    """Return the constants between sentences, one moved after another: the mean over the sets decides."""
+    steps = dict(quoting.weights()["steps"])
+
+    def gain(tried: Mapping[str, float]) -> float:
+        by_set: dict[str, list[float]] = {}
+        for seen in rows:
+            by_set.setdefault(seen.case.set_name, []).append(chosen_by(seen, {**signals, **tried})[1])
+        return float(np.mean([np.mean(values) for values in by_set.values()]))
+
+    best = gain(steps)
+    for name, values in STEPS.items():
+        for value in values:
+            if (tried := gain({**steps, name: value})) > best + 0.001:
+                best, steps[name] = tried, value
+    return steps
+
+
+def answers_fitted(
+    rows: Sequence[Seen], unanswerable: Sequence[Seen], model: Mapping[str, float]
+) -> tuple[dict[str, float], float]:
+    """Return the weights of the probability that quotes answer, and from which on they are called an answer."""
+    positive = [
+        seen.reader.together(chosen) for seen in rows for chosen, value in [chosen_by(seen, model)] if value >= 0.5
+    ]
+    negative = [seen.reader.together(seen.reader.choose(model, 60, 4)) for seen in unanswerable]
+    names = list(positive[0])
+    values = np.array([[one[name] for name in names] for one in [*positive, *negative]])
+    labels = np.array([1.0] * len(positive) + [0.0] * len(negative))
+
+    def loss(weights: np.ndarray) -> tuple[float, np.ndarray]:
+        scores = values @ weights
+        slope = values.T @ (1 / (1 + np.exp(-scores)) - labels)
+        return float(np.logaddexp(0, scores).sum() - labels @ scores + weights @ weights / 2), slope + weights
+
+    found = minimize(loss, np.zeros(len(names)), jac=True).x
+    probabilities = 1 / (1 + np.exp(-values @ found))
+    sure = float(np.quantile(probabilities[labels == 0], 1 - SURE_WITHOUT_GOLD))
+    return {name: round(float(weight), 3) for name, weight in zip(names, found, strict=True)}, round(sure, 3)
+
+
+def fit(rows: Sequence[Seen], unanswerable: Sequence[Seen]) -> dict[str, Any]:
+    """Return the content of ``quoting.json``."""
+    signals = signals_fitted(rows)
+    steps = steps_fitted(rows, signals)
+    answers, sure = answers_fitted(rows, unanswerable, {**signals, **steps})
+    made_by = "python experiments/answering.py DATA --fit: the fit halves of " + ", ".join(
+        sorted({seen.case.set_name for seen in rows})
+    )
+    return {"made_by": made_by, "signals": signals, "steps": steps, "answers": answers, "sure": sure}
+
+
+def write_fit(wb: Workbench, chosen_sets: Sequence[QuestionSet], cases: Mapping[str, Sequence[Case]]) -> None:
+    """Fit on the fit half of these sets, and write ``quoting.json``."""
+    rows, unanswerable = list[Seen](), list[Seen]()
+    for chosen in chosen_sets:
+        base = wb.knowledge.get(chosen.base)
+        for case in cases[chosen.name]:
+            if case.fits and case.answerability == "UNANSWERABLE":
+                unanswerable.append(seen_in(case, base, chosen.whole))
+            elif case.fits and case.answerability != "UNDERSPECIFIED":
+                rows.append(seen_in(case, base, chosen.whole))
+                unanswerable += [seen_in(without_gold(case), base, chosen.whole)] if case.gold else []
+    path = Path(quoting.__file__).with_suffix(".json")
+    path.write_text(json.dumps(fit(rows, unanswerable), indent=1) + "\n", encoding="utf-8")
+    quoting.weights.cache_clear()
 
 
 def main() -> None:
@@ -337,6 +495,8 @@ def main() -> None:
     chosen_sets = [chosen for chosen in SETS if chosen.name in args.sets]
     with Workbench.open(args.work) as wb:
         cases = {chosen.name: gathered(wb, args.data, args.work, chosen, args.limit) for chosen in chosen_sets}
+        if args.fit:
+            write_fit(wb, chosen_sets, cases)
         for chosen in chosen_sets:
             base = wb.knowledge.get(chosen.base)
             reported = [case for case in cases[chosen.name] if case.fits is (args.half == "fit")]
