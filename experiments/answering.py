@@ -352,7 +352,7 @@ STEPS = {
     "behind": (4.0, 6.0),
 }
 """What each constant between sentences may be."""
-SURE_WITHOUT_GOLD = 0.27
+SURE_WITHOUT_GOLD = 0.2
 """So many of the unanswerable questions of the fit half may be called answered."""
 
 
