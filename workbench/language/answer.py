@@ -22,6 +22,8 @@ from workbench.text import CJK, fold
 Kind = Literal["fields", "quotation", "closest", "nothing", "asks"]
 CLOSEST = 2
 """Quotations where nothing clearly answers."""
+TITLE_WORDS = 8
+"""Words of a title behind a quotation."""
 _CLOSED = '.!?。！？；…"”’』」)）'
 
 
@@ -182,17 +184,21 @@ def _emptied(result: RetrievalResult) -> RetrievalResult:
 
 
 def quoted(quotes: Sequence[Quote], fields: FieldsWriter) -> str:
-    """Write quotations, each with the title of its document, unless the sentence has it, and its number."""
+    """Write one quotation per line with its number, and once, behind its last, the title of each document.
+
+    A sentence that has the title needs none; any other must not be taken for a statement on what was asked for.
+    """
     lines = []
-    for quote in quotes:
+    for place, quote in enumerate(quotes):
         sentence = quote.sentence
         text = quote.text if quote.text[-1:] in _CLOSED else quote.text + fields.say(".", "。")
-        if fold(sentence.title) not in fold(text):
+        follows = any(other.sentence.doc_id == sentence.doc_id for other in quotes[place + 1 :])
+        if sentence.title and not follows and fold(sentence.title) not in fold(text):
             body, stop = (text[:-1], text[-1]) if text[-1] in ".!?。！？；" else (text, "")
-            chinese = CJK.search(text)
-            text = f"{body}{f'（{sentence.title}）' if chinese else f' ({sentence.title})'}{stop}"
+            title = " ".join(sentence.title.split()[:TITLE_WORDS])
+            text = f"{body}（{title}）{stop}" if CJK.search(text) else f"{body} ({title}){stop}"
         lines.append(marked(text, sentence.n))
-    return fields.say(" ", "").join(lines) if len(lines) < 2 else "\n".join(lines)
+    return "\n".join(lines)
 
 
 def _says(quote: Quote, name: str, fields: FieldsWriter) -> bool:
