@@ -39,13 +39,6 @@ BASES = {"诗社": "poetry"}
 """What a knowledge base is called, where its folder's name is not allowed."""
 OUTCOMES = ("right", "useful", "denied", "invented", "dropped")
 SURE = ("fields", "quotation")
-OPENINGS = {
-    "nothing": r"The corpus does not say|No .{1,60} in the corpus|Nothing in this conversation|Nothing (?:was|is) found"
-    r"|资料库(?:里|中)?没有|(?:这次|本次)?对话(?:里|中)没有|没有找到(?!明确)",
-    "closest": r"Nothing here clearly answers|没有找到明确的答案",
-    "asks": r"The question leaves open|Which (?:one )?(?:is|do you) mea|这个问题没有说清楚|(?:您|你)(?:指|问)的是",
-}
-"""How the answers that do not answer begin."""
 MARK = re.compile(r"\s*\[\d+(?:[,，]\s*\d+)*\]")
 ITEM = re.compile(r"\s*(?:[-*]|\d+[.、])\s")
 SHORTEST = 8
@@ -128,7 +121,7 @@ def score_run(question: dict[str, Any], run: Run, corpus: str) -> Score:
     evidence = json.dumps(run.evidence, ensure_ascii=False)
     route: dict[str, Any] = dict(run.route_decision or {})
     understood = dict(route.get("question") or {})
-    kind = kind_of(answer, run, corpus)
+    kind = kind_of(run)
     whole = all(re.search(right, answer) for right in question["right"])
     clean = whole and not any(re.search(wrong, answer) for wrong in question["wrong"])
     right = clean and is_expected(question, kind)
@@ -150,24 +143,17 @@ def conditions_in(understood: dict[str, Any], filters: Any, answer: str) -> str:
 
     A date in a list's item is not a condition that was applied.
     """
-    keys = ("conditions", "sort", "limit", "understood", "not_applied", "open", "date_asked")
+    keys = ("conditions", "sort", "limit", "understood", "not_applied", "date_asked")
     names = [name["name"] for name in understood.get("names", [])]
     lines = [line for line in answer.split("\n") if not ITEM.match(line)]
     return json.dumps([filters, names, lines, *(understood.get(key) for key in keys)], ensure_ascii=False)
 
 
-def kind_of(answer: str, run: Run, corpus: str) -> str:
-    """Return the kind of an answer: by how it begins, then by whether it quotes whole sentences of the corpus."""
+def kind_of(run: Run) -> str:
+    """Return the kind of an answer; ``talk`` for one without a search."""
     if run.status == "paused":
         return "asks"
-    for kind, opening in OPENINGS.items():
-        if re.match(opening, answer):
-            return kind
-    if not run.merged:
-        return "talk"
-    texts = [text for text in sentences(answer) if not ITEM.match(text) and len(bare(text)) >= SHORTEST]
-    has_quotation = any(is_verbatim(text, corpus) for text in texts)
-    return "quotation" if has_quotation else "fields"
+    return run.answer_kind or "talk"
 
 
 def is_expected(question: dict[str, Any], kind: str) -> bool:

@@ -213,7 +213,6 @@ class Question(TypedDict):
         date_asked: the ISO date as of which it asks ("as of 2003", 截至2003年), or "".
         understood: how it was read, one sentence per part, in the language of the question.
         not_applied: conditions it states that no typed field can hold; they are searched as words.
-        open: what decides the answer and is left open, one sentence per reading; empty for a clear question.
     """
 
     text: str
@@ -232,7 +231,6 @@ class Question(TypedDict):
     date_asked: str
     understood: list[str]
     not_applied: list[str]
-    open: list[str]
 
 
 class ExtractedEntities(TypedDict):
@@ -612,6 +610,7 @@ class Remembered(TypedDict):
 class RetrievalState(TypedDict, total=False):
     """The child graph: what it needs, what it gives, what it carries between its nodes."""
 
+    message: str
     query: str
     kb_prefix: str
     kb_prefixes: list[str]
@@ -659,7 +658,6 @@ class RetrievalState(TypedDict, total=False):
 class ConversationState(RetrievalState, total=False):
     """The parent graph: the child's keys under the same names, and its own."""
 
-    message: str
     requested_kb_prefixes: list[str]
     use_retrieval: bool
     answerer: str
@@ -675,6 +673,7 @@ class ConversationState(RetrievalState, total=False):
     outline: ReportOutline
     sections: Annotated[list[SectionContent], keyed("section_id")]
     answer: str
+    answer_kind: str
     citations: list[Citation]
     support: list[Supported]
     error: str | None

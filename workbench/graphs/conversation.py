@@ -68,6 +68,7 @@ RESULT_KEYS = (
     "runs",
     "stop_reason",
     "answer",
+    "answer_kind",
     "citations",
     "support",
     "partial",

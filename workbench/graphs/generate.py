@@ -154,6 +154,7 @@ class Answer(NamedTuple):
 
     text: str
     citations: list[Citation]
+    kind: str = ""
 
 
 async def generate(state: ConversationState, runtime: Runtime[Context]) -> dict[str, Any]:
@@ -185,6 +186,7 @@ async def generate(state: ConversationState, runtime: Runtime[Context]) -> dict[
     spent = round((context.clock.monotonic() - began) * 1000, 3)
     # Documents and models may write what steers a terminal; people print answers.
     change = {"answer": visible(answer.text), "citations": answer.citations, "support": support}
+    change |= {"answer_kind": answer.kind}
     return {**change, "generation_ms": spent, "partial": False}
 
 
@@ -279,4 +281,5 @@ def offline(state: Mapping[str, Any], context: Context) -> Answer:
     """Write the answer without a model."""
     bases = dated_bases(context, state)
     question, results = state["route_decision"]["question"], found(state)
-    return Answer(*write(judge(question, results, bases), question, results))
+    judgement = judge(question, results, bases, state["message"], state.get("history", []))
+    return Answer(*write(judgement, question, results), judgement.kind)

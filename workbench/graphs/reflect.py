@@ -132,7 +132,7 @@ def _seen(now: Pass) -> dict[str, Any]:
     enough = thresholds(supply.intent, overrides, supply)
     records = state.get("records", [])
     remaining = now.context.settings.time_budget_s - work_seconds(records)
-    judgement = judge(decision["question"], now.evidence, now.bases) if "question" in decision else None
+    judgement = judge(decision["question"], now.evidence, now.bases, state.get("message", ""), state.get("history", [])) if "question" in decision else None
     seen = signals(supply, now.evidence, records, enough, state["iteration"], remaining, judgement)
     if judgement is None:
         return seen

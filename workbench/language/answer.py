@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from workbench.language.asking_back import readings
 from workbench.language.citing import cite, marked, spaced
 from workbench.language.fields import Document, FieldsWriter
 from workbench.language.quoting import Quote, Quotes, Sentence, best_quotes, sentences_of
@@ -57,21 +58,29 @@ class Judgement:
         return self.kind in ("fields", "quotation") and not self.missing_fields
 
 
-def judge(question: Question, results: Sequence[RetrievalResult], bases: Sequence[KnowledgeBase]) -> Judgement:
+def judge(
+    question: Question,
+    results: Sequence[RetrievalResult],
+    bases: Sequence[KnowledgeBase],
+    message: str = "",
+    history: Sequence[Mapping[str, Any]] = (),
+) -> Judgement:
     """Judge the evidence: which kind of answer it allows, and that answer.
 
     Args:
         question: as it was read.
         results: the evidence, in the order of its numbers.
         bases: the knowledge bases that it is from.
+        message: as the person typed it; without one nothing is asked back.
+        history: the messages before it, oldest first, each with ``role`` and ``content``.
     """
     documents = documents_of(results)
     fields = FieldsWriter(question, documents, bases)
     missing = tuple(name["name"] for name in question["names"] if not speaks_of(name, results))
     if not results and not (question["count"] or question["total"]):
         return Judgement(text=_nothing(fields, missing), missing_names=missing)
-    if question["open"]:
-        return Judgement("asks", _asking(fields), documents=documents, missing_names=missing)
+    if found := readings(message, results, bases, history) if message else []:
+        return Judgement("asks", _asking(found, fields), documents=documents, missing_names=missing)
     holding = tuple(document.doc_id for document in fields.holding)
     if missing and len(missing) == len(question["names"]) and not _is_anywhere(question["names"], bases):
         return Judgement(text=_nothing(fields, missing), documents=documents, holding=holding, missing_names=missing)
@@ -211,8 +220,8 @@ def _unclear(fields: FieldsWriter) -> str:
     return fields.say("Nothing here clearly answers this. Closest:", "没有找到明确的答案，最接近的是：")
 
 
-def _asking(fields: FieldsWriter) -> str:
-    lines = [f"{n}. {reading}" for n, reading in enumerate(fields.question["open"], 1)]
+def _asking(found: Sequence[str], fields: FieldsWriter) -> str:
+    lines = [f"{n}. {reading}" for n, reading in enumerate(found, 1)]
     head = fields.say("The question leaves open which is meant:", "这个问题没有说清楚所指的是：")
     return "\n".join([head, *lines])
 

@@ -168,7 +168,6 @@ class _Reader:
             date_asked=date_asked,
             understood=list(dict.fromkeys(self.understood)),
             not_applied=list(dict.fromkeys(self.not_applied)),
-            open=[],
         )
 
     # --- What stands where ---

@@ -197,6 +197,11 @@ class Recording:
         return self._values().get("answer", "")
 
     @property
+    def answer_kind(self) -> str:
+        """``fields``, ``quotation``, ``closest``, ``nothing`` or ``asks`` without a model; else empty."""
+        return self._values().get("answer_kind", "")
+
+    @property
     def citations(self) -> list[Citation]:
         """The evidence behind each ``[n]``."""
         return self._values().get("citations", [])
