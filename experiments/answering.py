@@ -264,6 +264,18 @@ def answered(question: str, results: Sequence[Any], base: KnowledgeBase) -> Answ
     return Answer(write(judgement, read_question, results)[0], judgement.kind, judgement.probability)
 
 
+def printed(quotes: Sequence[quoting.Quote]) -> str:
+    """Return quotes with their titles in brackets, a title once."""
+    parts = []
+    for place, quote in enumerate(quotes):
+        sentence, title = quote.sentence, quoting.brief_title(quote.sentence.title)
+        again = any(other.sentence.doc_id == sentence.doc_id for other in quotes[place + 1 :])
+        parts.append(
+            f"{quote.text} ({title}) [{sentence.n}]" if title and not again else f"{quote.text} [{sentence.n}]"
+        )
+    return " ".join(parts)
+
+
 BASELINES: dict[str, Writer] = {
     "three sentences": three_sentences,
     "best passage": best_passage,
