@@ -108,6 +108,7 @@ def _of_fields(
 ) -> Judgement:
     """Return the judgement that fields answer; a comparison that has words left quotes a sentence of each side too."""
     question, quotes = fields.question, list[Quote]()
+    text = spaced(text) if question["language"] == "zh" else text
     if question["intent"] == "compare" and question["words"]:
         quotes = _chosen(question, results, fields, fields.bases).quotes[:CLOSEST]
         text = "\n".join([text, quoted(quotes, fields)])
@@ -123,7 +124,7 @@ def write(judgement: Judgement, question: Question, results: Sequence[RetrievalR
         phrases = ("、" if zh else ", ").join(f"“{phrase}”" for phrase in question["not_applied"])
         parts.append(f"未应用的条件：{phrases}。" if zh else f"Not applied: {phrases}.")
     text = "\n".join(parts)
-    text, citations, _ = cite(spaced(text) if zh else text, results)
+    text, citations, _ = cite(text, results)
     return text, citations
 
 
